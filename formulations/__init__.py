@@ -1,0 +1,1 @@
+"""What is to be decided: one module per decision problem, with its CP-SAT and MILP models."""

@@ -1,0 +1,39 @@
+"""The decision problems, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from formulations import slicing, tiling
+from formulations.pins import Decision, Pins
+from formulations.space import Space
+from instances.machine import Machine
+from instances.workload import Layer
+
+__all__ = ["FORMULATIONS", "Builder", "Formulation"]
+
+
+class Builder(Protocol):
+    """Builds the space of one layer on one machine; `full` leaves out the candidate reduction."""
+
+    def __call__(self, layer: Layer, machine: Machine, pins: Pins, *, full: bool = False) -> Space: ...
+
+
+@dataclass(frozen=True)
+class Formulation:
+    """One decision problem: what it decides and how to build its space."""
+
+    name: str
+    summary: str
+    decisions: Mapping[str, Decision]
+    build: Builder
+
+
+FORMULATIONS: dict[str, Formulation] = {
+    "tiling": Formulation("tiling", "F1: tile sizes and loop order of a layer on one core", tiling.DECISIONS, tiling.build),
+    "slicing": Formulation(
+        "slicing", "F2: partition x dataflow x tile sizes of a layer on clusters of cores", slicing.DECISIONS, slicing.build
+    ),
+}

@@ -1,0 +1,155 @@
+"""F2 slicing: how clusters and cores share a layer, which operand stays, and the tile sizes (TSO).
+
+Sets
+    p in P = {KS, KS&OFM, OFM} partitions over the TLEs; q in Q = {IS, OS, WS} dataflows; d tiled dimensions
+Parameters
+    #TLE, #TLT; MB0, MB1, MB2 bytes of a core's buffers; prices of `instances.machine`   (integers; bytes, ticks)
+Variables
+    p, q; T_M, T_N, T_R, T_C (and T_G, T_B), any integer up to the core's share
+Objective
+    min lexicographically any order of time [ticks], bytes, energy [fJ]; ties by the remaining ones in this order
+Constraints
+    (CHOOSE)    one partition, one dataflow, one size per dimension
+    (CAPACITY)  IN <= MB0, W <= MB1, OUT <= MB2 (Eq. 2)
+    (COST)      time >= time of every cluster; each a sum of products of a spatial and a channel factor
+Nest
+    Spatial cuts over TLEs (Alg. 2): KS filters by ceil(F/#TLE); KS&OFM filters by ceil(F/(#TLE/2)) and rows by ceil(R/2);
+    OFM rows by ceil(R/#TLE). Then filters over the TLTs by ceil(slice/#TLT). Then
+        IS  r c n       (all filters of the core at once)        Eq. 3
+        OS  r c f n                                              Eq. 4
+        WS  f | Hold(W) with all N | r c n                       Eq. 5
+    The filters F are M, or the groups where these outnumber M (depthwise).
+Readings (`reading` of the machine)
+    consistent  every core moves what its nest needs: true edge tiles, operands stay when no relevant loop changes them, each core
+                loads its own IN; T_DRAM of the clusters side by side (`dram = per_tle`, one DMA engine a TLE) or added (`shared`);
+                Eq. 7 for the nominal tile on every core
+    literal     Eq. 3-9 as printed (`hwmodels.literal`); Eq. 3 lacks the filter trips in alpha_out, Eq. 8 divides by #TLTs only,
+                T_DRAM adds up over the TLEs
+Candidates
+    `formulations.candidates`, with the trip counts of all slices; p, q enumerated.
+Assumes
+    operands of a core lie in its own buffers; no sharing between cores; one pass per tile.
+Optimal means
+    no partition x dataflow x integer tile sizes of this nest family is better under the stated reading and objective.
+
+Source: `tso_burst_slicing` section IV, Alg. 1-4, Eq. 2-9.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from formulations.candidates import reduce_sizes
+from formulations.pins import Decision, Pins
+from formulations.space import Branch, Space
+from hwmodels.bilinear import Ints
+from hwmodels.literal import tso_dataflow
+from hwmodels.schedule import Nest, Spatial
+from hwmodels.skeleton import Skeleton, cores, skeleton_of
+from instances.errors import InputError
+from instances.machine import Machine
+from instances.workload import DIMS, Layer
+
+__all__ = ["DATAFLOWS", "DECISIONS", "PARTITIONS", "build", "filter_dim", "partition_cuts"]
+
+PARTITIONS = ("KS", "KS&OFM", "OFM")
+DATAFLOWS = ("IS", "OS", "WS")
+
+DECISIONS: dict[str, Decision] = {
+    "partition": Decision("how the TLEs share the layer: KS (filters), KS&OFM (both) or OFM (rows)", PARTITIONS),
+    "dataflow": Decision("which operand stays: IS (input), OS (output) or WS (weights)", DATAFLOWS),
+    **{f"T_{d.upper()}": Decision(f"tile size of dimension {d} in one core") for d in DIMS},
+}
+
+
+def filter_dim(layer: Layer) -> str:
+    """The dimension that counts as filters: m, or g where the groups outnumber the filters of a group."""
+    return "g" if layer.g > 1 and layer.g >= layer.m else "m"
+
+
+def partition_cuts(layer: Layer, machine: Machine, partition: str) -> tuple[Spatial, ...] | None:
+    """Alg. 2: the spatial cuts of a partition, or None where the number of TLEs does not allow it."""
+    f, tles = filter_dim(layer), machine.tles
+    parts = {"KS": (tles, 1), "OFM": (1, tles), "KS&OFM": (tles // 2, 2) if tles % 2 == 0 else None}[partition]
+    if parts is None:
+        return None
+    filters, rows = -(-layer.extent(f) // parts[0]), -(-layer.r // parts[1])
+    cuts = [Spatial(d, s, "tle") for d, s, n in ((f, filters, parts[0]), ("r", rows, parts[1])) if n > 1]
+    return (*cuts, Spatial(f, -(-filters // machine.tlts), "tlt"))
+
+
+def _skeleton(layer: Layer, spatial: tuple[Spatial, ...], dataflow: str) -> Skeleton:
+    f = filter_dim(layer)
+    other = "g" if f == "m" else "m"
+    filters = {"m": ("m",), "g": ("g", "m")}[f]
+    orders = {
+        "IS": (*([] if f == "g" else [other]), "b", "r", "c", *([other] if f == "g" else []), "n"),
+        "OS": (*([] if f == "g" else [other]), "b", "r", "c", *filters, "n"),
+        "WS": ("g", "m", "b", "r", "c", "n"),
+    }
+    order = tuple(d for d in orders[dataflow] if layer.extent(d) > 1)
+    depth = dict.fromkeys(layer.operands, len(order))
+    if dataflow == "WS" and "W" in depth:
+        depth["W"] = sum(d in order for d in ("g", "m"))
+    return Skeleton(spatial, order, depth)
+
+
+def build(layer: Layer, machine: Machine, pins: Pins, *, full: bool = False) -> Space:
+    """Build the space of slicing plans.
+
+    Raises
+    ------
+    InputError
+        If the machine has a single core (use ``tiling``).
+    """
+    if machine.tles * machine.tlts == 1:
+        raise InputError(f"problem slicing shares a layer among cores, machine {machine.name} has one: use tiling")
+    branches, points = [], 0
+    for partition in PARTITIONS:
+        spatial = partition_cuts(layer, machine, partition)
+        if spatial is None or not pins.allows("partition", partition):
+            continue
+        sizes = _sizes(layer, machine, pins, spatial, full)
+        for dataflow in DATAFLOWS:
+            if not pins.allows("dataflow", dataflow):
+                continue
+            steps = dict(sizes)
+            f = filter_dim(layer)
+            share = cores(layer, spatial)[0].extent(f)
+            points += prod(cores(layer, spatial)[0].extent(d) for d in DIMS if d != f or dataflow != "IS")
+            if dataflow == "IS":
+                steps[f] = pins.sizes(f"T_{f.upper()}", np.array([share], np.int64))
+            if not all(len(s) for s in steps.values()):
+                continue
+            label = {"partition": partition, "dataflow": dataflow}
+            skeleton = _skeleton(layer, spatial, dataflow)
+            branches.append(Branch.build(layer, machine, label, skeleton, steps, full=full))
+    return Space(
+        "slicing", layer, machine, pins, tuple(b for b in branches if not b.empty), points,
+        lambda m, p: build(layer, m, p, full=full), lambda nest: read(layer, nest),
+    )  # fmt: skip
+
+
+def _sizes(layer: Layer, machine: Machine, pins: Pins, spatial: tuple[Spatial, ...], full: bool) -> dict[str, Ints]:
+    share = cores(layer, spatial)
+    result = {}
+    for dim in DIMS:
+        sizes = np.arange(1, share[0].extent(dim) + 1, dtype=np.int64)
+        sizes = pins.sizes(f"T_{dim.upper()}", sizes)
+        if not full:
+            extents = [layer.extent(dim), *(i.step for i in spatial if i.dim == dim)] if machine.reading == "literal" else []
+            sizes = reduce_sizes(layer, machine, dim, sizes, share, extents)
+        result[dim] = sizes
+    return result
+
+
+def read(layer: Layer, nest: Nest) -> dict[str, int | str]:
+    """Return partition, dataflow and the tile sizes of one core."""
+    skeleton = skeleton_of(layer, nest)
+    over_tle = {i.dim for i in skeleton.spatial if i.over == "tle"}
+    partition = "OFM" if over_tle == {"r"} else "KS&OFM" if "r" in over_tle else "KS"
+    tile = nest.tile(layer)
+    sizes = {f"T_{d.upper()}": tile[d] for d in DIMS if layer.extent(d) > 1}
+    return {"partition": partition, "dataflow": tso_dataflow(skeleton), **sizes}

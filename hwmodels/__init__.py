@@ -1,0 +1,1 @@
+"""What a machine charges: transfers, compute, overlap, energy, and the replay of every plan."""

@@ -1,0 +1,93 @@
+"""Integer bilinear tables: ``f(s, q) = sum_k a[k, s] * b[k, q]`` over spatial choices s and channel choices q.
+
+Every count of a nest whose loops cut each dimension once is such a sum (`hwmodels.core`), because a tile is a box and the
+sum over all tiles of a product of per-axis quantities is the product of per-axis sums. The tables are what the exhaustive search,
+CP-SAT and MILP all read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from instances.errors import InputError
+
+__all__ = ["Bilinear", "Ints"]
+
+Ints = NDArray[np.int64]
+_EXACT_FLOAT = 2**53
+_EXACT_INT = 2**62
+
+
+@dataclass(frozen=True)
+class Bilinear:
+    """Non-negative integer tables `a` of shape (K, S) and `b` of shape (K, Q)."""
+
+    a: Ints
+    b: Ints
+
+    @classmethod
+    def of(cls, terms: Iterable[tuple[Ints, Ints]], shape: tuple[int, int]) -> Bilinear:
+        """Collect rank-1 terms, adding up those that share a factor and dropping zeros.
+
+        Parameters
+        ----------
+        terms : iterable of (ndarray (S,), ndarray (Q,))
+        shape : (S, Q)
+        """
+        rows = [(a, b) for a, b in terms if a.any() and b.any()]
+        for key, other in ((1, 0), (0, 1)):
+            merged: dict[bytes, tuple[Ints, Ints]] = {}
+            for row in rows:
+                name = row[key].tobytes()
+                merged[name] = (row[key], merged[name][1] + row[other]) if name in merged else (row[key], row[other])
+            rows = [(v, k) if key == 1 else (k, v) for k, v in merged.values()]
+        if not rows:
+            return cls(np.zeros((0, shape[0]), np.int64), np.zeros((0, shape[1]), np.int64))
+        return cls(np.stack([a for a, _ in rows]), np.stack([b for _, b in rows]))
+
+    @property
+    def terms(self) -> list[tuple[Ints, Ints]]:
+        """The rank-1 terms."""
+        return [(self.a[k], self.b[k]) for k in range(len(self.a))]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(S, Q)."""
+        return self.a.shape[1], self.b.shape[1]
+
+    def times(self, factor: int) -> list[tuple[Ints, Ints]]:
+        """The rank-1 terms of the scaled function."""
+        return [(a * factor, b) for a, b in self.terms] if factor else []
+
+    def take(self, s: Ints | None = None, q: Ints | None = None) -> Bilinear:
+        """Restrict to some spatial and channel choices."""
+        return Bilinear(self.a if s is None else self.a[:, s], self.b if q is None else self.b[:, q])
+
+    def at(self, s: int, q: int) -> int:
+        """Return f(s, q) in unbounded Python integers."""
+        return sum(int(x) * int(y) for x, y in zip(self.a[:, s], self.b[:, q], strict=True))
+
+    def ceiling(self) -> int:
+        """Return a number that no f(s, q) exceeds, in unbounded Python integers."""
+        if 0 in self.a.shape or 0 in self.b.shape:
+            return 0
+        return sum(int(x) * int(y) for x, y in zip(self.a.max(axis=1), self.b.max(axis=1), strict=True))
+
+    def matrix(self) -> NDArray[np.float64] | Ints:
+        """Return f as a matrix (S, Q), exact: float64 while every value is below 2**53, int64 above.
+
+        Raises
+        ------
+        InputError
+            If a value could exceed 2**62.
+        """
+        top = self.ceiling()
+        if top < _EXACT_FLOAT:
+            return self.a.T.astype(np.float64) @ self.b.astype(np.float64)
+        if top >= _EXACT_INT:
+            raise InputError(f"a price of up to {top:.3g} ticks or bytes exceeds 2**62: choose a larger tick_ps")
+        return self.a.T @ self.b

@@ -1,0 +1,67 @@
+"""What executing a schedule costs: the type that closed forms and replay both return, and nothing else they share."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+
+__all__ = ["MEASURES", "OPERANDS", "Counts", "Outcome"]
+
+#: The measures of a plan in the fixed order that breaks ties, with their units.
+MEASURES: dict[str, str] = {"time": "ticks", "bytes": "bytes", "energy": "fJ"}
+#: The rows of `Outcome.by_operand`: OUT is final results written, PSUM partial sums written and read back.
+OPERANDS = ("IN", "W", "OUT", "PSUM")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """DMA programs started, contiguous runs, burst windows, DRAM rows, refresh periods and bytes moved."""
+
+    calls: int = 0
+    segments: int = 0
+    bursts: int = 0
+    rows: int = 0
+    refreshes: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    def to_json(self) -> dict[str, int]:
+        """Return the counts as a JSON object."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The cost of one schedule on one machine.
+
+    Attributes
+    ----------
+    time_ticks, bytes, energy_fj : int
+        The three measures. `bytes` is everything that crosses the DRAM interface.
+    by_operand : dict of str to Counts
+        Keys `OPERANDS`; summed over all clusters and cores.
+    transfer_ticks, compute_ticks : int
+        Sum of all transfer prices; and the busiest core's compute time.
+    occupancy_bytes : dict of str to int
+        Most bytes ever taken in each memory of one core: footprints (twice when double
+        buffered), scratch and reserved bytes.
+    """
+
+    time_ticks: int
+    bytes: int
+    energy_fj: int
+    by_operand: dict[str, Counts]
+    transfer_ticks: int
+    compute_ticks: int
+    occupancy_bytes: dict[str, int]
+
+    @property
+    def total(self) -> Counts:
+        """All operands together."""
+        return sum(self.by_operand.values(), Counts())
+
+    @property
+    def measures(self) -> dict[str, int]:
+        """``{"time": ticks, "bytes": bytes, "energy": fJ}`` in the fixed tie-breaking order."""
+        return {"time": self.time_ticks, "bytes": self.bytes, "energy": self.energy_fj}

@@ -1,0 +1,382 @@
+"""Replay: the independent referee of every plan.
+
+`replay` walks a nest as the machine would, core by core and step by step, with explicit addresses: it counts what
+moves, prices it, follows the double-buffered pipeline, measures what lies on chip, and checks that every output is
+produced exactly once. Small layers are also executed on integer tensors, tile by tile, and compared with a direct
+convolution (`hwmodels.execute`). It shares no arithmetic with the closed forms: they may only agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hwmodels.execute import Execution, execute
+from hwmodels.execute import work as execution_work
+from hwmodels.outcome import OPERANDS, Counts, Outcome
+from hwmodels.replay_counts import Axis, Boxes, Stored, boxes_of, price, relevant, stored_tensors
+from hwmodels.replay_walk import Cuts, Traffic, cut_range, walk
+from hwmodels.schedule import LEVELS, Hold, Loop, Nest, Spatial
+from instances.errors import InputError
+from instances.machine import Machine
+from instances.workload import DIMS, Layer
+
+__all__ = ["EXECUTE_STEPS", "EXECUTE_WORK", "MAX_STEPS", "Replay", "replay"]
+
+Ints = npt.NDArray[np.int64]
+#: Layers of at most this many multiply-accumulates (or pooled elements) are executed unless told otherwise, ...
+EXECUTE_WORK = 2_000_000
+#: ... if their nest has at most this many steps.
+EXECUTE_STEPS = 20_000
+#: Nests with more innermost iterations (or cores) are refused: at worst 80 bytes and 0.25 us a step.
+MAX_STEPS, MAX_CORES = 64_000_000, 65_536
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What happened.
+
+    Attributes
+    ----------
+    outcome : Outcome
+        Counted by the walk.
+    faults : tuple of str
+        Everything that is wrong: memories overrun, units the machine does not have, outputs not produced once.
+    steps : int
+        Innermost iterations over all cores.
+    executed : bool
+        Whether the integer tensors were computed tile by tile and equal the direct convolution.
+    """
+
+    outcome: Outcome
+    faults: tuple[str, ...]
+    steps: int
+    executed: bool
+
+    @property
+    def ok(self) -> bool:
+        """No faults."""
+        return not self.faults
+
+
+@dataclass(frozen=True)
+class _Core:
+    """One core's number in its cluster and its half-open range of every dimension."""
+
+    tle: int
+    tlt: int
+    ranges: Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What one core did."""
+
+    rows: Mapping[str, Counts]
+    transfer_ticks: int
+    compute_ticks: int
+    pipeline_ticks: int
+    steps: int
+    occupancy: Mapping[str, int]
+    faults: tuple[str, ...]
+
+
+def replay(layer: Layer, machine: Machine, nest: Nest, *, execute: bool | None = None) -> Replay:
+    """Walk `nest` on `machine` and report what it costs and what is wrong with it.
+
+    Parameters
+    ----------
+    execute : bool, optional
+        Whether to compute the layer on integers; by default only up to `EXECUTE_WORK` operations and
+        `EXECUTE_STEPS` steps.
+
+    Raises
+    ------
+    InputError
+        If the nest is malformed for the layer, too long to walk, or asks for a count that the machine's settings
+        leave undefined (uniform edge tiles with address-exact bursts; double buffering over several cores).
+    """
+    _check(layer, machine, nest)
+    cores = _cores(layer, nest)
+    _check_length(layer, nest, cores)
+    faults = _unit_faults(machine, cores) + _cover_faults(layer, cores)
+    runs: list[_Run] = []
+    known: dict[object, _Run] = {}
+    for core in cores:
+        run = _run(layer, machine, nest, core, known)
+        runs.append(run)
+        faults += [f for f in run.faults if f not in faults]
+    outcome = _outcome(layer, machine, cores, runs)
+    for memory, room in machine.memories.items():
+        if outcome.occupancy_bytes[memory] > room:
+            faults.append(f"memory {memory}: {outcome.occupancy_bytes[memory]:,} bytes of {room:,}")
+    steps = sum(r.steps for r in runs)
+    if execute is None:
+        execute = execution_work(layer) <= EXECUTE_WORK and steps <= EXECUTE_STEPS
+    executed = False
+    if execute:
+        result = _execute(layer, machine, nest, cores)
+        faults += list(result.faults) + _call_faults(layer, outcome, result)
+        executed = not result.faults
+    return Replay(outcome, tuple(faults), steps, executed)
+
+
+# ---- cores -------------------------------------------------------------------------------------------------------
+
+
+def _check(layer: Layer, machine: Machine, nest: Nest) -> None:
+    inside = ""
+    for i, item in enumerate(nest.items):
+        if not isinstance(item, Hold) and item.dim not in DIMS:
+            raise InputError(f"nest[{i}]: unknown dimension {item.dim!r}, expected one of {', '.join(DIMS)}")
+        if isinstance(item, Spatial):
+            if item.over not in LEVELS:
+                raise InputError(f"nest[{i}]: unknown level {item.over!r}, expected one of {', '.join(LEVELS)}")
+            if inside and (inside != "tlt" or item.over == "tle"):
+                raise InputError(f"nest[{i}]: cut over {item.over} stands inside {inside}; tle, tlt, then the rest")
+            inside = "tlt" if item.over == "tlt" else inside
+        else:
+            inside = "a loop" if isinstance(item, Loop) else "a hold"
+    nest.validate_for(layer)
+    if machine.edge_tiles == "uniform" and machine.transfer.burst_bytes and machine.transfer.burst_count == "address":
+        raise InputError(
+            f"machine {machine.name}: edge_tiles 'uniform' has no addresses; "
+            "use burst_count 'aligned' or edge_tiles 'true'"
+        )
+    if machine.timing == "double_buffered" and machine.tles * machine.tlts > 1:
+        raise InputError(
+            f"machine {machine.name}: overlap 'double_buffered' is defined for one core, "
+            f"not {machine.tles} x {machine.tlts}; use 'serial' or 'transfer_only'"
+        )
+
+
+def _cores(layer: Layer, nest: Nest) -> list[_Core]:
+    """Give every unit its piece; units of a level are numbered in the order of the pieces."""
+    cores = [_Core(0, 0, {d: (0, layer.extent(d)) for d in DIMS})]
+    for item in nest.items:
+        if not isinstance(item, Spatial):
+            continue
+        split = []
+        for core in cores:
+            lo, hi = core.ranges[item.dim]
+            pieces = [(a, min(a + item.step, hi)) for a in range(lo, hi, item.step)]
+            if len(cores) * len(pieces) > MAX_CORES:
+                raise InputError(f"nest: more than {MAX_CORES:,} cores; use larger steps in the spatial cuts")
+            most = -(-layer.extent(item.dim) // item.step)
+            for i, piece in enumerate(pieces):
+                tle = core.tle * most + i if item.over == "tle" else core.tle
+                tlt = core.tlt * most + i if item.over == "tlt" else core.tlt
+                split.append(_Core(tle, tlt, {**core.ranges, item.dim: piece}))
+        cores = split
+    return cores
+
+
+def _unit_faults(machine: Machine, cores: Sequence[_Core]) -> list[str]:
+    clusters: dict[int, int] = {}
+    for core in cores:
+        clusters[core.tle] = clusters.get(core.tle, 0) + 1
+    faults = []
+    if len(clusters) > machine.tles:
+        faults.append(f"level tle: {len(clusters)} units of {machine.tles}")
+    if max(clusters.values()) > machine.tlts:
+        faults.append(f"level tlt: {max(clusters.values())} units of {machine.tlts}")
+    return faults
+
+
+def _cover_faults(layer: Layer, cores: Sequence[_Core]) -> list[str]:
+    """Paint every core's share of the output and look for elements painted twice or never.
+
+    A cut of the reduction over units paints the same outputs several times: the units' sums would never meet.
+    """
+    dims = ("b", "g", "m", "r", "c")
+    marks = {d: sorted({0, layer.extent(d)} | {e for core in cores for e in core.ranges[d]}) for d in dims}
+    at = {d: {v: i for i, v in enumerate(marks[d])} for d in dims}
+    painted = np.zeros([len(marks[d]) - 1 for d in dims], np.int64)
+    for core in cores:
+        painted[tuple(slice(at[d][core.ranges[d][0]], at[d][core.ranges[d][1]]) for d in dims)] += 1
+    faults = []
+    if (painted == 0).any():
+        faults.append("output: some elements belong to no core")
+    if (painted > 1).any():
+        faults.append("output: some elements are produced by several cores")
+    return faults
+
+
+def _check_length(layer: Layer, nest: Nest, cores: Sequence[_Core]) -> None:
+    # smallest pieces bound the steps from above closely enough: only nested loops of one dimension overshoot
+    steps = 0
+    for core in cores:
+        product = 1
+        for dim in DIMS:
+            loops = [i.step for i in nest.items if isinstance(i, Loop) and i.dim == dim]
+            lo, hi = core.ranges[dim]
+            product *= -(-(hi - lo) // loops[-1]) if loops else 1
+        steps += product
+    if steps > MAX_STEPS:
+        raise InputError(f"nest: about {steps:,} steps for layer {layer.name}; replay walks at most {MAX_STEPS:,}")
+
+
+# ---- one core ----------------------------------------------------------------------------------------------------
+
+
+def _run(layer: Layer, machine: Machine, nest: Nest, core: _Core, known: dict[object, _Run]) -> _Run:
+    """Walk one core's nest, or take the result of a core whose walk is the same number by number."""
+    loops = [i for i in nest.items if isinstance(i, Loop)]
+    cuts = {d: cut_range(*core.ranges[d], [i.step for i in loops if i.dim == d]) for d in DIMS}
+    levels: dict[str, dict[str, int]] = {}
+    count = dict.fromkeys(DIMS, 0)
+    order = []
+    for item in nest.items:
+        if isinstance(item, Loop):
+            order.append((item.dim, count[item.dim]))
+            count[item.dim] += 1
+        elif isinstance(item, Hold):
+            levels[item.operand] = {d: count[d] for d in relevant(item.operand)}
+    tensors = stored_tensors(layer, machine, cuts, levels)
+    address = machine.transfer.burst_count == "address"
+    burst = machine.transfer.burst_bytes if address else 0
+    # the walk reads nothing but the sizes of the pieces and the extents (and burst phases) of the boxes
+    sizes = tuple(hi - lo for lo, hi in core.ranges.values())
+    key = sizes, *(p.fingerprint(burst) for parts in tensors.values() for p in parts)
+    if key not in known:
+        if machine.edge_tiles == "uniform":
+            tensors = {row: tuple(_nominal(layer, nest, row, p) for p in parts) for row, parts in tensors.items()}
+        known[key] = _walk_core(layer, machine, nest, Traffic(
+            cuts, order, levels, {}, _work(layer, machine, nest, cuts), machine.psum_first_read,
+            machine.timing == "double_buffered",
+        ), tensors)  # fmt: skip
+    return known[key]
+
+
+def _walk_core(
+    layer: Layer, machine: Machine, nest: Nest, traffic: Traffic, tensors: Mapping[str, tuple[Stored, ...]]
+) -> _Run:
+    cuts = traffic.cuts
+    boxes: dict[str, Boxes] = {}
+    for row, parts in tensors.items():
+        levels = traffic.levels["OUT" if row == "PSUM" else row]
+        shape = [len(cuts[d].start[k]) for d, k in levels.items()]
+        boxes[row] = boxes_of(parts, list(levels), shape, machine.transfer, layer.inputs if row == "IN" else 1)
+    prices = {row: b.prices(machine.transfer) for row, b in boxes.items()}
+    tally = walk(Traffic(
+        cuts, traffic.loops, traffic.levels, prices, traffic.work, traffic.first_read, traffic.pipelined
+    ))  # fmt: skip
+    rows = {row: boxes[row].total(tally.moves[row]) if row in boxes else Counts() for row in OPERANDS}
+    return _Run(
+        rows=rows,
+        transfer_ticks=sum(price(c, machine.transfer) for c in rows.values()),
+        compute_ticks=tally.compute_ticks,
+        pipeline_ticks=tally.pipeline_ticks,
+        steps=tally.steps,
+        occupancy=_occupancy(layer, machine, nest, cuts, boxes),
+        faults=tally.faults,
+    )
+
+
+def _nominal(layer: Layer, nest: Nest, row: str, tensor: Stored) -> Stored:
+    """The papers' uniform tile: nominal steps at the Hold, windows not clipped, at an aligned address.
+
+    An axis is whole when the nominal extent reaches the tensor's; beyond it the tensor is taken to be as large.
+    """
+    operand = "OUT" if row == "PSUM" else row
+    hold = next(i for i, item in enumerate(nest.items) if item == Hold(operand))
+    step = {d: layer.extent(d) for d in DIMS}
+    step.update({i.dim: i.step for i in nest.items[:hold] if not isinstance(i, Hold)})
+    axes = []
+    for axis in tensor.axes:
+        if axis.dim is None:
+            axes.append(axis)
+            continue
+        extent = step[axis.dim]
+        if operand == "IN" and axis.dim == "r":
+            extent = (extent - 1) * layer.stride_h + (layer.kh - 1) * layer.dilation_h + 1
+        if operand == "IN" and axis.dim == "c":
+            extent = (extent - 1) * layer.stride_w + (layer.kw - 1) * layer.dilation_w + 1
+        extents = np.full_like(axis.extent, extent)
+        axes.append(Axis(max(axis.size, extent), axis.dim, np.zeros_like(axis.start), extents))
+    return Stored(tuple(axes), tensor.element)
+
+
+def _occupancy(
+    layer: Layer, machine: Machine, nest: Nest, cuts: Mapping[str, Cuts], boxes: Mapping[str, Boxes]
+) -> dict[str, int]:
+    """Bytes that the largest tiles take in every memory, with scratch and reserved bytes."""
+    held = dict.fromkeys(machine.memories, 0)
+    for operand in layer.operands:
+        row = "PSUM" if operand == "OUT" and cuts["n"].leaves > 1 else operand
+        held[machine.memory_of(operand)] += boxes[row].largest * (2 if machine.buffering == "double" else 1)
+    if machine.im2col_rows:
+        channels = layer.n
+        if machine.im2col_channels == "tile":
+            channels = nest.tile(layer)["n"] if machine.edge_tiles == "uniform" else int(cuts["n"].lengths.max())
+        held["ocm"] += machine.im2col_rows * layer.kh * layer.kw * channels * machine.in_bytes
+    return {memory: used + machine.reserved_bytes for memory, used in held.items()}
+
+
+def _work(layer: Layer, machine: Machine, nest: Nest, cuts: Mapping[str, Cuts]) -> dict[str, Ints]:
+    """Compute time of a step as one factor per dimension's piece, in ticks (TSO Eq. 7; or the MAC array)."""
+    unit = machine.compute
+    size = {d: c.lengths for d, c in cuts.items()}
+    taps = layer.kh * layer.kw
+    if unit.model == "none":
+        return {"b": np.zeros(cuts["b"].leaves, np.int64)}
+    if unit.model == "tile":
+        tile = nest.tile(layer)
+        cycles = tile["b"] * tile["g"] * tile["n"] * tile["m"]
+        cycles *= -(-(tile["r"] * tile["c"] * taps) // unit.macs_per_cycle)
+        return {"b": np.full(cuts["b"].leaves, cycles * layer.inputs * unit.cycle_ticks, np.int64)}
+    if layer.m == layer.n == 1:
+        size["g"] = -(-size["g"] // unit.cols)
+    else:
+        size["m"], size["n"] = -(-size["m"] // unit.rows), -(-size["n"] // unit.cols)
+    size["b"] = size["b"] * (taps * layer.inputs * unit.cycle_ticks)
+    return size
+
+
+# ---- the whole machine -------------------------------------------------------------------------------------------
+
+
+def _outcome(layer: Layer, machine: Machine, cores: Sequence[_Core], runs: Sequence[_Run]) -> Outcome:
+    rows = {row: sum((r.rows[row] for r in runs), Counts()) for row in OPERANDS}
+    moving: dict[int, int] = {}
+    computing: dict[int, int] = {}
+    for core, run in zip(cores, runs, strict=True):
+        moving[core.tle] = moving.get(core.tle, 0) + run.transfer_ticks
+        computing[core.tle] = max(computing.get(core.tle, 0), run.compute_ticks)
+    if machine.timing == "double_buffered":
+        time = sum(r.pipeline_ticks for r in runs)
+    else:
+        if machine.timing == "transfer_only":
+            computing = dict.fromkeys(computing, 0)
+        if machine.dram == "shared":
+            time = sum(moving.values()) + max(computing.values())
+        else:
+            time = max(moving[t] + computing[t] for t in moving)
+    size = sum(c.bytes for c in rows.values())
+    return Outcome(
+        time_ticks=time,
+        bytes=size,
+        energy_fj=machine.byte_fj * size + machine.mac_fj * layer.macs,
+        by_operand=rows,
+        transfer_ticks=sum(moving.values()),
+        compute_ticks=max(r.compute_ticks for r in runs),
+        occupancy_bytes={m: max(r.occupancy[m] for r in runs) for m in machine.memories},
+    )
+
+
+def _execute(layer: Layer, machine: Machine, nest: Nest, cores: Sequence[_Core]) -> Execution:
+    inner = tuple(i for i in nest.items if not isinstance(i, Spatial))
+    return execute(layer, inner, [dict(core.ranges) for core in cores], machine.psum_first_read)
+
+
+def _call_faults(layer: Layer, outcome: Outcome, result: Execution) -> list[str]:
+    """The execution fetched tiles on its own account: it must have started as many transfers as the walk counted."""
+    faults = []
+    for row, calls in result.calls.items():
+        counted = outcome.by_operand[row].calls
+        if calls != counted:
+            faults.append(f"execution: {calls} {row} transfers of layer {layer.name}, the walk counted {counted}")
+    return faults

@@ -1,0 +1,97 @@
+"""The price of moving tiles between DRAM and on-chip memory, and its four published instances.
+
+``ticks = call*calls + segment*segments + burst*bursts + row*rows + refresh*refreshes + byte*bytes`` (DESIGN 3.1)
+
+============  =====================================================  =================================
+model         source                                                 non-zero coefficients
+============  =====================================================  =================================
+volume        `tso_burst_slicing` Alg. 4, TSO-noburst                byte
+burst         `tso_burst_slicing` Alg. 4, TSO-burst                  burst (CAS latency), byte
+dma           `optimal_tiling_dma` Eq. 1 (PL330)                     call (C), segment (p), byte (t)
+lpddr4        `heterogeneous_mapping_and_banks` Eq. 4.1, 4.2         call, row, refresh, byte
+============  =====================================================  =================================
+"""
+
+from __future__ import annotations
+
+from hwmodels.outcome import Counts
+from instances.machine import Transfer
+
+__all__ = ["COUNTS", "burst", "bursts_of_segment", "dma", "lpddr4", "request", "ticks", "volume"]
+
+#: Count name -> the field of `Transfer` that prices it.
+COUNTS: dict[str, str] = {
+    "calls": "call_ticks",
+    "segments": "segment_ticks",
+    "bursts": "burst_ticks",
+    "rows": "row_ticks",
+    "refreshes": "refresh_ticks",
+    "bytes": "byte_ticks",
+}
+
+
+def ticks(transfer: Transfer, counts: Counts) -> int:
+    """Return the price of `counts` in ticks."""
+    return sum(int(getattr(transfer, price)) * int(getattr(counts, name)) for name, price in COUNTS.items())
+
+
+def bursts_of_segment(address: int, length: int, burst_bytes: int, aligned: bool = False) -> int:
+    """Return the burst windows that `length` bytes from `address` touch.
+
+    With `aligned` the papers' simpler ``ceil(length/burst_bytes)``, exact for a segment that starts on a window.
+    """
+    if length <= 0:
+        return 0
+    if aligned:
+        return -(-length // burst_bytes)
+    return (address + length - 1) // burst_bytes - address // burst_bytes + 1
+
+
+def request(transfer: Transfer, size_bytes: int, segments: int = 1, bursts: int = 0) -> Counts:
+    """Return the counts of one transfer call of `size_bytes`.
+
+    Rows and refreshes follow Eq. 4.2 of `heterogeneous_mapping_and_banks`: ``floor(B/P_sz)`` and ``ceil(B/R_period)``.
+    """
+    return Counts(
+        calls=1,
+        segments=segments,
+        bursts=bursts,
+        rows=size_bytes // transfer.row_bytes if transfer.row_bytes else 0,
+        refreshes=-(-size_bytes // transfer.refresh_bytes) if transfer.refresh_bytes else 0,
+        bytes=size_bytes,
+    )
+
+
+def volume(byte_ticks: int) -> Transfer:
+    """TSO-noburst: time is volume over bandwidth (`tso_burst_slicing` Alg. 4, lines 12-13)."""
+    return Transfer(model="volume", byte_ticks=byte_ticks)
+
+
+def burst(cas_ticks: int, byte_ticks: int, burst_bytes: int = 128) -> Transfer:
+    """TSO-burst: a CAS latency for every burst window plus the volume (`tso_burst_slicing` Alg. 4, lines 5-9)."""
+    return Transfer(model="burst", burst_ticks=cas_ticks, burst_bytes=burst_bytes, byte_ticks=byte_ticks)
+
+
+def dma(call_ticks: int, segment_ticks: int, byte_ticks: int) -> Transfer:
+    """PL330 scatter-gather: T = C + s*p + n*t (`optimal_tiling_dma` Eq. 1)."""
+    return Transfer(model="dma", call_ticks=call_ticks, segment_ticks=segment_ticks, byte_ticks=byte_ticks)
+
+
+def lpddr4(tick_ps: int = 5) -> Transfer:
+    """LPDDR4-3200 of MIDAP (`heterogeneous_mapping_and_banks` Eq. 4.1, 4.2).
+
+    D_init 41.25 ns, P_d 14.625 ns a row of 8192 bytes, R_d 235 ns a refresh period of 89,856 bytes, 25 bytes/ns.
+
+    Raises
+    ------
+    ValueError
+        If a constant is no whole number of ticks.
+    """
+    prices_fs = {"call": 41_250_000, "row": 14_625_000, "refresh": 235_000_000, "byte": 40_000}
+    if any(fs % (tick_ps * 1000) for fs in prices_fs.values()):
+        raise ValueError(f"tick_ps {tick_ps} does not divide the LPDDR4 constants; 5 does")
+    call, row, refresh, byte = (fs // (tick_ps * 1000) for fs in prices_fs.values())
+    return Transfer(
+        model="lpddr4", call_ticks=call, row_ticks=row, row_bytes=8192,
+        refresh_ticks=refresh, refresh_bytes=89_856, byte_ticks=byte,
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""What can be asked: workloads, machines and their loaders."""

@@ -1,0 +1,25 @@
+"""The one exception certile raises for input it cannot use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["InputError", "choices"]
+
+
+class InputError(ValueError):
+    """Bad input: what is wrong, where, and what would be accepted, in one line.
+
+    The command line prints the message after ``certile: error:`` and exits with code 2.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(str(message).split()))
+
+
+def choices(names: Iterable[str]) -> str:
+    """Return ``a, b or c`` for an error message that lists what is accepted."""
+    items = sorted(names)
+    if len(items) < 2:
+        return "".join(items)
+    return f"{', '.join(items[:-1])} or {items[-1]}"

@@ -1,0 +1,257 @@
+"""JSON files read with suspicion and written atomically.
+
+Whatever is wrong with a file, one `InputError` line says what, where, and what would be accepted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import NoReturn, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from instances.errors import InputError
+
+__all__ = [
+    "LARGEST_FILE", "Json", "as_object", "explain_faults", "parse_json", "read_bytes", "shown", "validate",
+    "write_atomically",
+]  # fmt: skip
+
+Json = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
+Model = TypeVar("Model", bound=BaseModel)
+#: No network or machine description is larger; weights do not belong in them.
+LARGEST_FILE = 64 * 1024 * 1024
+#: Integers beyond the range that every engine represents exactly are refused.
+LARGEST_INTEGER = 2**53
+MOST_FAULTS = 6
+
+
+def read_bytes(path: str | os.PathLike[str], *, what: str = "file", largest: int = LARGEST_FILE) -> bytes:
+    """Return the bytes of a regular file.
+
+    Raises
+    ------
+    InputError
+        If it is missing, a directory or device, unreadable, empty, or larger than `largest` bytes.
+    """
+    where = f"{what} {os.fspath(path)}"
+    try:
+        state = os.stat(path)
+        if stat.S_ISDIR(state.st_mode):
+            raise InputError(f"{where}: is a directory, a file is needed")
+        if not stat.S_ISREG(state.st_mode):
+            raise InputError(f"{where}: is not a regular file")
+        if state.st_size > largest:
+            raise InputError(f"{where}: {state.st_size} bytes, at most {largest} are read")
+        data = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"{where}: no such file") from None
+    except PermissionError:
+        raise InputError(f"{where}: no permission to read it") from None
+    except (OSError, ValueError) as error:  # ValueError: a null character in the path
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError(f"{where}: cannot be read: {reason}") from error
+    if not data:
+        raise InputError(f"{where}: is empty")
+    return data
+
+
+def parse_json(data: bytes | str, where: str) -> Json:
+    """Parse JSON strictly: no NaN, no repeated keys, no integers beyond 2**53, UTF-8 only.
+
+    Raises
+    ------
+    InputError
+        With line and column for a syntax fault.
+    """
+    try:
+        text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where}: not UTF-8 text (byte {error.start})") from None
+
+    def pairs(items: list[tuple[str, Json]]) -> dict[str, Json]:
+        found: dict[str, Json] = {}
+        for key, value in items:
+            if key in found:
+                raise InputError(f"{where}: key {key!r} appears twice in one object")
+            found[key] = value
+        return found
+
+    def integer(digits: str) -> int:
+        if len(digits) > 17 or abs(int(digits)) > LARGEST_INTEGER:
+            dots = "..." if len(digits) > 20 else ""
+            raise InputError(f"{where}: integer {digits[:20]}{dots} is beyond 2**53")
+        return int(digits)
+
+    def real(digits: str) -> float:
+        value = float(digits)
+        if value in (float("inf"), float("-inf")):
+            raise InputError(f"{where}: number {digits[:20]} is too large")
+        return value
+
+    def constant(name: str) -> NoReturn:
+        raise InputError(f"{where}: {name} is not a number that JSON allows")
+
+    try:
+        parsed: Json = json.loads(
+            text, object_pairs_hook=pairs, parse_int=integer, parse_float=real, parse_constant=constant
+        )
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{where}: not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}"
+        ) from None
+    except RecursionError:
+        raise InputError(f"{where}: nested too deeply") from None
+    return parsed
+
+
+def shown(value: object, width: int = 60) -> str:
+    """Return a short rendering of an offending value."""
+    text = repr(value)
+    return text if len(text) <= width else f"{text[: width - 3]}..."
+
+
+def validate(model: type[Model], data: Json, where: str) -> Model:
+    """Validate parsed JSON strictly (no text or boolean passes as a number).
+
+    Raises
+    ------
+    InputError
+        One line with every fault: field path, rule, value.
+    """
+    if not isinstance(data, dict):
+        raise InputError(f"{where}: a JSON object is needed, found {_kind(data)}")
+    try:
+        text = json.dumps(data, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError(f"{where}: a text holds half of a surrogate pair, which is not valid Unicode") from None
+    except RecursionError:
+        raise InputError(f"{where}: nested too deeply") from None
+    try:
+        return model.model_validate_json(text, strict=True)
+    except ValidationError as error:
+        raise InputError(f"{where}: {explain_faults(error, model)}") from None
+
+
+def _kind(data: Json) -> str:
+    names = {list: "an array", str: "a text", bool: "a boolean", int: "a number", float: "a number"}
+    return names.get(type(data), "null")
+
+
+def explain_faults(error: ValidationError, model: type[BaseModel]) -> str:
+    """Turn pydantic's faults into one line: ``field.path: rule (got value); ...``."""
+    faults = [_fault(e, model) for e in error.errors(include_url=False)]
+    more = [f"and {len(faults) - MOST_FAULTS} more"] if len(faults) > MOST_FAULTS else []
+    return "; ".join(faults[:MOST_FAULTS] + more)
+
+
+def _fault(error: ErrorDetails, model: type[BaseModel]) -> str:
+    location = error["loc"]
+    owner, path = _locate(model, location[:-1])
+    last = location[-1] if location else ""
+    path = _join(path, last)
+    message = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "extra_forbidden":
+        known = sorted(owner.model_fields) if owner else []
+        near = get_close_matches(str(last), known, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        return f"unknown field {path}: {hint}known fields: {', '.join(known)}"
+    if error["type"] == "missing":
+        return f"field {path} is missing"
+    if error["type"] == "union_tag_not_found":
+        return f"{path}: field 'op' is missing"
+    if error["type"] == "union_tag_invalid":
+        context = error.get("ctx", {})
+        return f"{path}: unknown op {shown(context.get('tag', ''))}, known: {context.get('expected_tags', '')}"
+    value = error.get("input")
+    if error["type"] == "value_error" and not isinstance(value, str | int | float | bool):
+        return f"{path}: {message}" if path else message
+    return f"{path}: {message} (got {shown(value)})"
+
+
+def _join(path: str, part: int | str) -> str:
+    if isinstance(part, int):
+        return f"{path}[{part}]"
+    return f"{path}.{part}" if path and part != "" else path or part
+
+
+def _models(annotation: object) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models(argument)
+
+
+def _locate(model: type[BaseModel], location: tuple[int | str, ...]) -> tuple[type[BaseModel] | None, str]:
+    """Walk a pydantic location; return the model it ends in and the path without union tags."""
+    owner: type[BaseModel] | None = model
+    candidates: list[type[BaseModel]] = []
+    path = ""
+    for part in location:
+        tagged = [m for m in candidates if "op" in m.model_fields and m.model_fields["op"].default == part]
+        if tagged:
+            owner, candidates = tagged[0], []
+            continue
+        if owner is not None and part in owner.model_fields:
+            candidates = list(_models(owner.model_fields[str(part)].annotation))
+            owner = candidates[0] if len(candidates) == 1 else None
+        path = _join(path, part)
+    return owner, path
+
+
+def write_atomically(path: str | os.PathLike[str], text: str) -> None:
+    """Write UTF-8 text so that a reader sees the old file or the new one, never a part.
+
+    Raises
+    ------
+    InputError
+        If the folder does not exist or cannot be written to.
+    """
+    target = Path(path)
+    temporary = ""
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=target.parent, prefix=f".{target.name}.", suffix=".tmp", delete=False
+        ) as stream:
+            temporary = stream.name
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, _mode(target))
+        os.replace(temporary, target)
+    except OSError as error:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
+        raise InputError(f"file {target}: cannot be written: {error.strerror}") from error
+    except BaseException:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _mode(target: Path) -> int:
+    """Return the permissions an ordinary ``open(.., "w")`` would leave."""
+    if target.exists():
+        return stat.S_IMODE(target.stat().st_mode)
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def as_object(data: Json, where: str) -> Mapping[str, Json]:
+    """Return `data` if it is a JSON object, else raise InputError."""
+    if not isinstance(data, dict):
+        raise InputError(f"{where}: a JSON object is needed, found {_kind(data)}")
+    return data
+
+
+#: What a bundled name looks like; anything else is taken for a path.
+BUNDLED_NAME = re.compile(r"[A-Za-z0-9_]+")

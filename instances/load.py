@@ -1,0 +1,248 @@
+"""Loads and writes networks and machines: bundled by name, or from a path."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from importlib import resources
+from pathlib import Path
+from typing import Literal, get_args, get_origin
+
+from pydantic import BaseModel
+
+from instances.errors import InputError
+from instances.jsonfile import BUNDLED_NAME, Json, as_object, parse_json, read_bytes, shown, validate, write_atomically
+from instances.machine import Compute, Machine, Transfer
+from instances.network import Network
+
+__all__ = [
+    "NETWORK_FORMAT", "dump_network", "list_machines", "list_networks", "load_machine", "load_network",
+    "network_from_json", "network_to_json", "parse_overrides",
+]  # fmt: skip
+
+#: The first field of every network file; a reader refuses other versions.
+NETWORK_FORMAT = "certile-network/1"
+Nested: dict[str, type[BaseModel]] = {"transfer": Transfer, "compute": Compute}
+
+
+# --- networks ----------------------------------------------------------------------------------------------------
+
+
+def load_network(
+    name_or_path: str | os.PathLike[str], *, batch: int | None = None, symbols: Mapping[str, int] | None = None
+) -> Network:
+    """Load a network.
+
+    Parameters
+    ----------
+    name_or_path : str or path
+        A bundled name (see `list_networks`), or a ``.json`` or ``.onnx`` file.
+    batch : int, optional
+        Batch size; by default that of the file, or 1 where an ONNX file leaves it open.
+    symbols : mapping, optional
+        Sizes of the other symbolic dimensions of an ONNX file.
+
+    Raises
+    ------
+    InputError
+        If there is no such network or its file is bad.
+    """
+    text = os.fspath(name_or_path)
+    if text.lower().endswith(".onnx"):
+        from instances.onnx_reader import read_onnx  # onnx takes half a second to import
+
+        return read_onnx(text, batch=batch, symbols=symbols)
+    if symbols:
+        raise InputError(f"network {text}: only ONNX files have symbolic dimensions to set ({', '.join(symbols)})")
+    data, where = _find("network", text)
+    network = network_from_json(data, where)
+    return network if batch is None else network.with_batch(batch)
+
+
+def network_from_json(data: Json, where: str = "network") -> Network:
+    """Build a network from parsed JSON; raises InputError that names every fault of the first faulty level."""
+    fields = dict(as_object(data, where))
+    version = fields.pop("format", None)
+    if version != NETWORK_FORMAT:
+        found = "is missing" if version is None else f"is {shown(version)}"
+        raise InputError(f"{where}: field format {found}, this version reads {NETWORK_FORMAT!r}")
+    return validate(Network, fields, where)
+
+
+def network_to_json(network: Network) -> str:
+    """Return the network file's text: one operator per line, defaults left out."""
+    lines = []
+    for operator in network.operators:
+        fields = operator.model_dump(mode="json", exclude_defaults=True)
+        first = {"op": operator.op, "name": operator.name}
+        lines.append("  " + json.dumps(first | fields, ensure_ascii=False))
+    head = {"format": NETWORK_FORMAT, "name": network.name, "description": network.description}
+    fields_text = ",\n ".join(f"{json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in head.items())
+    return "{" + fields_text + ',\n "operators": [\n' + ",\n".join(lines) + "\n ]}\n"
+
+
+def dump_network(network: Network, path: str | os.PathLike[str]) -> None:
+    """Write `network` to a JSON file, atomically. Raises InputError if it cannot be written."""
+    write_atomically(path, network_to_json(network))
+
+
+def list_networks() -> dict[str, str]:
+    """Return the bundled networks: name -> one-line description."""
+    return _list("network")
+
+
+# --- machines ----------------------------------------------------------------------------------------------------
+
+
+def load_machine(name_or_path: str | os.PathLike[str], overrides: Mapping[str, str] | None = None) -> Machine:
+    """Load a machine and change some of its fields.
+
+    Parameters
+    ----------
+    name_or_path : str or path
+        A bundled name (see `list_machines`) or a ``.json`` file.
+    overrides : mapping, optional
+        ``field -> text`` as given with ``--set``: any field of `Machine`, nested ones as ``transfer.byte_ticks``
+        or just ``byte_ticks`` where that is unique. Texts are read as JSON, else taken literally; ``none``
+        clears an optional field.
+
+    Raises
+    ------
+    InputError
+        If there is no such machine, its file is bad, or an override names no field or breaks a rule.
+    """
+    data, where = _find("machine", os.fspath(name_or_path))
+    fields = dict(as_object(data, where))
+    if overrides:
+        validate(Machine, fields, where)  # so that a fault of the file is not blamed on the overrides
+        for field, text in overrides.items():
+            _override(fields, field, text)
+        where = f"{where} with {', '.join(f'{k}={v}' for k, v in overrides.items())}"
+    return validate(Machine, fields, where)
+
+
+def list_machines() -> dict[str, str]:
+    """Return the bundled machines: name -> one-line description."""
+    return _list("machine")
+
+
+def parse_overrides(texts: Iterable[str]) -> dict[str, str]:
+    """Split ``FIELD=VALUE`` texts.
+
+    Raises
+    ------
+    InputError
+        For a text without ``=``, an empty field or value, or a field given twice.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        field, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not field or not value:
+            raise InputError(f"override {text!r}: write FIELD=VALUE, for example ocm_bytes=98304")
+        if _resolve(field) in {_resolve(other) for other in found}:
+            raise InputError(f"override {text!r}: field {field} is set twice")
+        found[field] = value
+    return found
+
+
+def _override(fields: dict[str, Json], field: str, text: str) -> None:
+    """Set one field in the parsed JSON of a machine."""
+    where = f"override {field}={text}"
+    path = _resolve(field)
+    value = _value(path, text, where)
+    target = fields
+    if len(path) == 2 and path[0] == "sources":
+        raise InputError(f"{where}: sources cannot be overridden")
+    if len(path) == 2:
+        inner = dict(as_object(fields.get(path[0], {}), where))
+        fields[path[0]], target = inner, inner
+    if value is None:
+        target.pop(path[-1], None)
+    else:
+        target[path[-1]] = value
+    sources = fields.get("sources")
+    fields["sources"] = {**(sources if isinstance(sources, dict) else {}), ".".join(path): "set by the user"}
+
+
+def _fields() -> list[tuple[str, ...]]:
+    """Return the paths of all fields that may be overridden."""
+    top: list[tuple[str, ...]] = [(name,) for name in Machine.model_fields if name != "sources"]
+    return top + [(outer, name) for outer, model in Nested.items() for name in model.model_fields]
+
+
+def _resolve(field: str) -> tuple[str, ...]:
+    """Return the path of a field given by its full or unique last name."""
+    paths = _fields()
+    path = tuple(field.split("."))
+    if path in paths:
+        return path
+    matches = [p for p in paths if p[-1:] == path]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise InputError(f"machine field {field} is ambiguous: write {' or '.join('.'.join(p) for p in matches)}")
+    known = [".".join(p) for p in paths]
+    near = get_close_matches(field, known + [p[-1] for p in paths], n=3)
+    hint = f"did you mean {' or '.join(dict.fromkeys(near))}? " if near else ""
+    raise InputError(f"unknown machine field {shown(field)}: {hint}known fields: {', '.join(known)}")
+
+
+def _value(path: tuple[str, ...], text: str, where: str) -> Json:
+    """Return an override's value: JSON, else the text itself, None to clear."""
+    model = Machine if len(path) == 1 else Nested[path[0]]
+    annotation = model.model_fields[path[-1]].annotation
+    if text.lower() in ("none", "null"):
+        if type(None) in get_args(annotation):
+            return None
+        if get_origin(annotation) is Literal and text in get_args(annotation):
+            return text
+        raise InputError(f"{where}: {'.'.join(path)} is not optional and cannot be cleared")
+    if annotation is str or get_origin(annotation) is Literal:
+        return text
+    try:
+        return parse_json(text, where)
+    except InputError as error:
+        if "not valid JSON" in str(error):
+            return text
+        raise
+
+
+# --- bundled files -----------------------------------------------------------------------------------------------
+
+
+def _bundled(kind: str) -> list[str]:
+    folder = resources.files("instances") / f"{kind}s"
+    return sorted(f.name.removesuffix(".json") for f in folder.iterdir() if f.name.endswith(".json"))
+
+
+def _list(kind: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in _bundled(kind):
+        data, where = _find(kind, name)
+        found[name] = str(as_object(data, where).get("description", ""))
+    return found
+
+
+def _find(kind: str, text: str) -> tuple[Json, str]:
+    """Return the parsed JSON behind a bundled name or a path, and how to call it in messages."""
+    known = _bundled(kind)
+    if text in known:
+        data = (resources.files("instances") / f"{kind}s" / f"{text}.json").read_bytes()
+        return parse_json(data, f"{kind} {text}"), f"{kind} {text}"
+    if not text.strip():
+        raise InputError(f"{kind}: an empty name; bundled: {', '.join(known)}")
+    if text.lower().endswith(".json") or (not BUNDLED_NAME.fullmatch(text) and _exists(text)):
+        return parse_json(read_bytes(text, what=kind), f"{kind} {text}"), f"{kind} {text}"
+    near = get_close_matches(text, known, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    suffixes = "a .json or .onnx file" if kind == "network" else "a .json file"
+    raise InputError(f"unknown {kind} {shown(text)}: {hint}give {suffixes} or one of {', '.join(known)}")
+
+
+def _exists(text: str) -> bool:
+    try:
+        return Path(text).exists()
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,167 @@
+"""Machines: every number a hardware model needs, validated, each with its source.
+
+Times are integers in ticks of `tick_ps` picoseconds, sizes in bytes, energies in femtojoules, so that every
+price is an integer.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+
+__all__ = ["Compute", "Machine", "Transfer"]
+
+Count = Field(default=0, ge=0)
+Layout = Literal["CHW", "HWC"]
+WeightLayout = Literal["OIHW", "OHWI"]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Transfer(_Frozen):
+    """The price of moving one tile between DRAM and on-chip memory.
+
+    ``call_ticks*calls + segment_ticks*segments + burst_ticks*bursts + row_ticks*rows
+    + refresh_ticks*refreshes + byte_ticks*bytes``; the counting rules are in `hwmodels.transfer`.
+    A size of 0 (`burst_bytes`, `row_bytes`, `refresh_bytes`) means that this count is not made.
+    """
+
+    model: Literal["volume", "burst", "dma", "lpddr4", "custom"] = "custom"
+    call_ticks: int = Count
+    segment_ticks: int = Count
+    burst_ticks: int = Count
+    burst_bytes: int = Count
+    burst_count: Literal["aligned", "address"] = "aligned"
+    row_ticks: int = Count
+    row_bytes: int = Count
+    refresh_ticks: int = Count
+    refresh_bytes: int = Count
+    byte_ticks: int = Count
+
+    @model_validator(mode="after")
+    def _sizes(self) -> Transfer:
+        for price, size in (("burst", "burst_bytes"), ("row", "row_bytes"), ("refresh", "refresh_bytes")):
+            if getattr(self, f"{price}_ticks") and not getattr(self, size):
+                raise ValueError(f"{price}_ticks is set, so {size} must be positive")
+        return self
+
+
+class Compute(_Frozen):
+    """How long a tile computes.
+
+    ``tile``: TSO Eq. 7, ``T_N*T_M*ceil(T_R*T_C*K*K / macs_per_cycle)`` cycles of the *nominal* tile.
+    ``array``: `rows` output channels x `cols` input channels a cycle, rounding losses counted on the true tile;
+    layers with one channel per group spread their groups over `cols`.
+    ``none``: computing takes no time.
+    """
+
+    model: Literal["none", "tile", "array"] = "none"
+    cycle_ticks: int = Count
+    macs_per_cycle: PositiveInt = 1
+    rows: PositiveInt = 1
+    cols: PositiveInt = 1
+
+
+class Machine(_Frozen):
+    """One machine: memories, cores, data types, layouts, transfer, compute and energy.
+
+    Attributes
+    ----------
+    problem : {"tiling", "slicing"}
+        The formulation the machine is meant for (the default of ``certile solve``).
+    ocm_bytes : int or None
+        One shared on-chip memory; or, instead, three buffers `in_buffer_bytes`, `w_buffer_bytes`,
+        `out_buffer_bytes` (per core).
+    reserved_bytes : int
+        Taken from the shared memory (or from every buffer) before any tile.
+    im2col_rows : int
+        Kernel scratch: that many im2col rows of ``K_h*K_w*C_in`` input elements lie in the shared memory
+        beside the tiles; C_in is the layer's input channels per group (`im2col_channels` = "layer") or the tile's ("tile").
+    buffering : {"single", "double"}
+        "double": every operand's footprint counts twice and transfers overlap with compute.
+    overlap : {"auto", "serial", "double_buffered", "transfer_only"}
+        What `time` counts; "auto" is serial for single buffering and double_buffered for double.
+    tles, tlts : int
+        Clusters, and cores per cluster (TSO section III); 1 and 1 for a single core.
+    dram : {"shared", "per_tle"}
+        Whether the transfers of the clusters add up or run side by side.
+    reading : {"consistent", "literal"}
+        "literal" prices a plan by the source paper's printed equations, "consistent" by what the nest does.
+    edge_tiles : {"true", "uniform"}
+        Whether transfers at the border count their true clipped size, or the nominal size as the papers do.
+    psum_first_read : bool
+        Whether the first accumulation also reads its (zero or bias) output tile, as Listing 1.1 of the DMA paper does.
+    sources : dict
+        For every number in the file: where it comes from, or that it is assumed.
+    """
+
+    name: str = Field(min_length=1)
+    description: str = ""
+    problem: Literal["tiling", "slicing"] = "tiling"
+    tick_ps: PositiveInt
+    in_bytes: PositiveInt
+    w_bytes: PositiveInt
+    out_bytes: PositiveInt
+    psum_bytes: PositiveInt
+    bias_bytes: int = Count
+    in_layout: Layout = "CHW"
+    w_layout: WeightLayout = "OIHW"
+    out_layout: Layout = "CHW"
+    ocm_bytes: PositiveInt | None = None
+    in_buffer_bytes: PositiveInt | None = None
+    w_buffer_bytes: PositiveInt | None = None
+    out_buffer_bytes: PositiveInt | None = None
+    reserved_bytes: int = Count
+    im2col_rows: int = Count
+    im2col_channels: Literal["layer", "tile"] = "layer"
+    buffering: Literal["single", "double"] = "single"
+    overlap: Literal["auto", "serial", "double_buffered", "transfer_only"] = "auto"
+    tles: PositiveInt = 1
+    tlts: PositiveInt = 1
+    dram: Literal["shared", "per_tle"] = "shared"
+    reading: Literal["consistent", "literal"] = "consistent"
+    edge_tiles: Literal["true", "uniform"] = "true"
+    psum_first_read: bool = False
+    transfer: Transfer
+    compute: Compute = Compute()
+    byte_fj: int = Count
+    mac_fj: int = Count
+    sources: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _memories(self) -> Machine:
+        buffers = [self.in_buffer_bytes, self.w_buffer_bytes, self.out_buffer_bytes]
+        given = [b is not None for b in buffers]
+        if self.ocm_bytes is None and not all(given):
+            raise ValueError("give ocm_bytes, or all of in_buffer_bytes, w_buffer_bytes and out_buffer_bytes")
+        if self.ocm_bytes is not None and any(given):
+            raise ValueError("give either ocm_bytes or the three buffer sizes, not both")
+        for name, size in self.memories.items():
+            if size <= self.reserved_bytes:
+                raise ValueError(f"reserved_bytes {self.reserved_bytes} leaves nothing of memory {name} ({size} bytes)")
+        if self.timing == "double_buffered" and self.buffering == "single":
+            raise ValueError("overlap 'double_buffered' needs buffering 'double'")
+        if self.im2col_rows and self.ocm_bytes is None:
+            raise ValueError("im2col_rows needs a shared memory (ocm_bytes)")
+        return self
+
+    @property
+    def timing(self) -> Literal["serial", "double_buffered", "transfer_only"]:
+        """`overlap` with "auto" resolved."""
+        if self.overlap == "auto":
+            return "double_buffered" if self.buffering == "double" else "serial"
+        return self.overlap
+
+    @property
+    def memories(self) -> dict[str, int]:
+        """Bytes of each on-chip memory: ``{"ocm": ..}`` or ``{"in": .., "w": .., "out": ..}``."""
+        if self.ocm_bytes is not None:
+            return {"ocm": self.ocm_bytes}
+        return {"in": self.in_buffer_bytes or 0, "w": self.w_buffer_bytes or 0, "out": self.out_buffer_bytes or 0}
+
+    def memory_of(self, operand: str) -> str:
+        """Return the memory that holds `operand` ("IN", "W" or "OUT")."""
+        return "ocm" if self.ocm_bytes is not None else operand.lower()

@@ -1,0 +1,228 @@
+"""Networks: operator graphs with shapes, without weights.
+
+A `Network` is a tuple of operators in topological order. Making one checks it: names are unique, inputs exist and
+come earlier, and every declared shape is what the inputs give.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from difflib import get_close_matches
+from functools import cached_property
+
+import networkx as nx
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from instances.errors import InputError
+from instances.operators import Input, Opaque, Operator, Reshape, Shape
+from instances.workload import Layer
+
+__all__ = ["Network"]
+
+#: At most so many faults are spelled out in one message.
+MOST_FAULTS = 5
+
+
+class Network(BaseModel):
+    """A network as an operator graph.
+
+    Attributes
+    ----------
+    name : str
+        Short name, as in ``certile solve NAME``.
+    description : str
+        One line: what it is and the public definition it follows.
+    operators : tuple of Operator
+        In topological order; an operator names the producers of its inputs.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(min_length=1, max_length=200)
+    description: str = ""
+    operators: tuple[Operator, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _is_a_graph_with_shapes(self) -> Network:
+        for check in (self._name_faults, self._order_faults, self._shape_faults):
+            faults = check()
+            if faults:
+                more = f"; and {len(faults) - MOST_FAULTS} more" if len(faults) > MOST_FAULTS else ""
+                raise ValueError("; ".join(faults[:MOST_FAULTS]) + more)
+        return self
+
+    def _name_faults(self) -> list[str]:
+        counts = Counter(o.name for o in self.operators)
+        faults = [f"operator name {name!r} is used {k} times" for name, k in counts.items() if k > 1]
+        for operator in self.operators:
+            for producer in operator.inputs:
+                if producer not in counts:
+                    near = get_close_matches(producer, counts, n=1)
+                    hint = f" (did you mean {near[0]!r}?)" if near else ""
+                    faults.append(f"operator {operator.name!r}: input {producer!r} does not exist{hint}")
+        return faults
+
+    def _order_faults(self) -> list[str]:
+        position = {o.name: i for i, o in enumerate(self.operators)}
+        late = [(o.name, p) for o in self.operators for p in o.inputs if position[p] >= position[o.name]]
+        if not late:
+            return []
+        graph = nx.DiGraph((p, o.name) for o in self.operators for p in o.inputs)
+        try:
+            cycle = [edge[0] for edge in nx.find_cycle(graph, source=late[0][0])]
+        except nx.NetworkXNoCycle:
+            return [f"operator {name!r} comes before its input {producer!r}" for name, producer in late]
+        names = [repr(n) for n in cycle]
+        shown = names if len(names) <= 8 else [*names[:7], "...", names[-1]]
+        return [f"the graph has a cycle: {' -> '.join([*shown, names[0]])}"]
+
+    def _shape_faults(self) -> list[str]:
+        shapes: dict[str, Shape] = {}
+        faults: list[str] = []
+        for operator in self.operators:
+            shapes[operator.name] = operator.shape
+            inputs = [shapes[p] for p in operator.inputs]
+            try:
+                inferred = operator.infer(inputs)
+            except ValidationError as error:
+                faults.append(f"operator {operator.name!r}: {_plain(error)}")
+                continue
+            except ValueError as error:
+                faults.append(f"operator {operator.name!r}: {error}")
+                continue
+            shapes[operator.name] = tuple(inferred)  # so that one wrong shape is one fault
+            if tuple(inferred) != operator.shape:
+                faults.append(
+                    f"operator {operator.name!r}: declared shape {operator.shape}, its inputs give {tuple(inferred)}"
+                )
+        return faults
+
+    @cached_property
+    def _by_name(self) -> dict[str, Operator]:
+        return {o.name: o for o in self.operators}
+
+    def operator(self, name: str) -> Operator:
+        """Return the operator called `name`.
+
+        Raises
+        ------
+        InputError
+            If there is none; names the closest ones.
+        """
+        if name not in self._by_name:
+            raise InputError(f"network {self.name} has no operator {name!r}{_hint(name, list(self._by_name))}")
+        return self._by_name[name]
+
+    def input_shapes(self, operator: Operator) -> tuple[Shape, ...]:
+        """Return the shapes of the inputs of `operator`, in order."""
+        return tuple(self._by_name[p].shape for p in operator.inputs)
+
+    @property
+    def graph(self) -> nx.DiGraph:
+        """The graph: nodes are operator names with attributes ``operator`` and ``shape``, edges follow the data."""
+        graph: nx.DiGraph = nx.DiGraph(name=self.name)
+        for operator in self.operators:
+            graph.add_node(operator.name, operator=operator, shape=operator.shape)
+            graph.add_edges_from((p, operator.name) for p in operator.inputs)
+        return graph
+
+    @cached_property
+    def layers(self) -> tuple[Layer, ...]:
+        """Every operator that moves data of its own: conv, matmul, pool, and eltwise of two or more inputs.
+
+        Element-wise operators of one input are fused into their producer; concat and reshapes move nothing.
+        """
+        made = (o.layer(self.input_shapes(o)) for o in self.operators)
+        return tuple(layer for layer in made if layer is not None)
+
+    @property
+    def conv_layers(self) -> tuple[Layer, ...]:
+        """The layers that multiply: conv and matmul."""
+        return tuple(layer for layer in self.layers if layer.kind in ("conv", "matmul") and layer.weights != "none")
+
+    def layer(self, name: str) -> Layer:
+        """Return the layer called `name`.
+
+        Raises
+        ------
+        InputError
+            If there is none; names the closest ones, or what the operator of that name is.
+        """
+        for layer in self.layers:
+            if layer.name == name:
+                return layer
+        if name in self._by_name:
+            raise InputError(
+                f"network {self.name}: operator {name!r} ({self._by_name[name].op}) is not a layer: "
+                "only conv, matmul, pool and eltwise operators of two or more inputs are"
+            )
+        raise InputError(f"network {self.name} has no layer {name!r}{_hint(name, [x.name for x in self.layers])}")
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of conv and matmul layers (the convention of published totals)."""
+        return sum(layer.macs for layer in self.layers)
+
+    @property
+    def parameters(self) -> int:
+        """Trained constants in elements: weights, biases, two per batch-norm channel."""
+        return sum(o.count_parameters(self.input_shapes(o)) for o in self.operators)
+
+    @property
+    def opaque(self) -> tuple[Opaque, ...]:
+        """The operators that are kept but not planned."""
+        return tuple(o for o in self.operators if isinstance(o, Opaque))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """One line for every operator that certile cannot plan."""
+        return tuple(f"operator {o.name!r} ({o.kind}) is kept as opaque: it will not be planned" for o in self.opaque)
+
+    def with_batch(self, batch: int) -> Network:
+        """Return the network for another batch size (the leading dimension of every tensor).
+
+        Raises
+        ------
+        InputError
+            If `batch` is not positive, the inputs disagree on it, or a tensor's leading dimension does not scale.
+        """
+        if batch < 1:
+            raise InputError(f"batch {batch}: a positive number is needed")
+        olds = {o.shape[0] for o in self.operators if isinstance(o, Input)} or {1}
+        if len(olds) > 1:
+            raise InputError(f"network {self.name}: inputs have different batch sizes {sorted(olds)}, none can be set")
+        old = olds.pop()
+        if old == batch:
+            return self
+        shapes: dict[str, Shape] = {}
+        made: list[Operator] = []
+        try:
+            for operator in self.operators:
+                if isinstance(operator, Input | Reshape | Opaque):
+                    lead = operator.shape[0] * batch
+                    if lead % old:
+                        raise ValueError(f"operator {operator.name!r}: its leading dimension is not the batch")
+                    operator = operator.model_copy(update={"shape": (lead // old, *operator.shape[1:])})
+                else:
+                    shape = operator.infer([shapes[p] for p in operator.inputs])
+                    operator = operator.model_copy(update={"shape": shape})
+                shapes[operator.name] = operator.shape
+                made.append(operator)
+            return Network(name=self.name, description=self.description, operators=tuple(made))
+        except ValidationError as error:
+            raise InputError(f"network {self.name} cannot have batch {batch}: {_plain(error)}") from error
+        except ValueError as error:
+            raise InputError(f"network {self.name} cannot have batch {batch}: {error}") from error
+
+
+def _plain(error: ValidationError) -> str:
+    """Return pydantic's messages without its frame."""
+    return "; ".join(e["msg"].removeprefix("Value error, ") for e in error.errors()[:MOST_FAULTS])
+
+
+def _hint(name: str, known: list[str]) -> str:
+    near = get_close_matches(name, known, n=3, cutoff=0.5)
+    if near:
+        return f"; did you mean {' or '.join(near)}?"
+    shown = ", ".join(known[:12]) + (f", ... ({len(known)} in all)" if len(known) > 12 else "")
+    return f"; it has {shown}" if known else ""

@@ -1,0 +1,223 @@
+"""ONNX operators that multiply or pool: Conv, Gemm, MatMul, pooling, and their quantised kin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from instances.onnx_graph import Graph, Node, Unsupported
+from instances.operators import Conv, MatMul, Pool, Reshape, Shape
+
+__all__ = [
+    "conv", "gemm", "global_pool", "integer_conv", "matmul", "pool", "quantised_conv", "quantised_matmul", "reduce",
+]  # fmt: skip
+
+Pads = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class _Window:
+    """Kernel, stride, dilation and pads of a node, as two-dimensional ones."""
+
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    pad: Pads
+
+
+def _two(values: tuple[int, ...], fill: int) -> tuple[int, int]:
+    if len(values) > 2 or not values:
+        raise Unsupported(f"{len(values)}-dimensional windows")
+    return (fill, values[0]) if len(values) == 1 else (values[0], values[1])
+
+
+def _window(node: Node, kernel: tuple[int, ...], size: Shape) -> _Window:
+    """Return the window of a node; one-dimensional ones get a first axis of 1."""
+    axes = len(kernel)
+    two_kernel = _two(kernel, 1)
+    stride = node.integers("strides") or (1,) * axes
+    dilation = node.integers("dilations") or (1,) * axes
+    pads = node.integers("pads") or (0,) * (2 * axes)
+    if len(stride) != axes or len(dilation) != axes or len(pads) != 2 * axes:
+        raise Unsupported("attributes of different ranks")
+    two_stride, two_dilation = _two(stride, 1), _two(dilation, 1)
+    before, after = _two(pads[:axes], 0), _two(pads[axes:], 0)
+    mode = node.text("auto_pad", "NOTSET")
+    if mode in ("SAME_UPPER", "SAME_LOWER"):
+        both = [_same(size[i], two_kernel[i], two_stride[i], two_dilation[i], mode == "SAME_UPPER") for i in (0, 1)]
+        before, after = (both[0][0], both[1][0]), (both[0][1], both[1][1])
+    elif mode == "VALID":
+        before, after = (0, 0), (0, 0)
+    return _Window(two_kernel, two_stride, two_dilation, (*before, *after))
+
+
+def _same(size: int, kernel: int, stride: int, dilation: int, upper: bool) -> tuple[int, int]:
+    """Return the pads before and after for which the output has ceil(size / stride) elements."""
+    total = max((-(-size // stride) - 1) * stride + (kernel - 1) * dilation + 1 - size, 0)
+    less = total // 2
+    return (less, total - less) if upper else (total - less, less)
+
+
+def _map(node: Node, graph: Graph, tensor: str) -> tuple[str, Shape]:
+    """Return the operator that makes a feature map and its shape; a one-dimensional one gets a row axis of 1."""
+    shape = graph.shape(tensor)
+    source = graph.maker(tensor)
+    if graph.rank(tensor) == 4:
+        return source, shape
+    if graph.rank(tensor) != 3:
+        raise Unsupported(f"an input with {graph.rank(tensor)} dimensions")
+    lifted = (shape[0], shape[1], 1, shape[2])
+    name = graph.unique(f"{node.label}:in")
+    return graph.emit(Reshape(name=name, inputs=(source,), shape=lifted), f"{name} (tensor)"), lifted
+
+
+def _finish(node: Node, graph: Graph, operator: Conv | Pool) -> None:
+    """Add the operator; give a one-dimensional one its three-dimensional output back."""
+    if graph.rank(node.input(0)) == 4:
+        graph.place(node, operator, foldable=isinstance(operator, Conv))
+        return
+    try:
+        batch, channels, _, size = operator.infer([graph.operators[operator.inputs[0]].shape])
+    except ValueError as error:
+        raise Unsupported(str(error)) from None
+    inner = graph.emit(operator.model_copy(update={"shape": (batch, channels, 1, size)}), f"{operator.name} (tensor)")
+    back = Reshape(name=graph.unique(f"{node.label}:out"), inputs=(inner,), shape=(batch, channels, size))
+    graph.place(node, back)
+    if isinstance(operator, Conv):
+        graph.foldable[node.output] = inner
+
+
+def conv(node: Node, graph: Graph, weight: int = 1, bias: int = 2) -> None:
+    """Convert Conv, ConvInteger and QLinearConv (`weight` and `bias` are input positions)."""
+    weights = node.input(weight)
+    if not graph.is_constant(weights) or not graph.has_shape(weights):
+        raise Unsupported("weights that are not constant")
+    filters, _, *kernel = graph.shape(weights)
+    tensor = node.input(0)
+    extra: Pads = (0, 0, 0, 0)
+    if tensor in graph.padding and graph.only_reader(tensor):
+        inner, pads = graph.padding[tensor]
+        reach = [(k - 1) * d for k, d in zip(kernel, node.integers("dilations") or (1, 1), strict=False)]
+        stated = node.integers("pads") or (0, 0, 0, 0)
+        # Padding beyond the kernel's reach would make windows of zeros only; that stays a padding of its own.
+        fits = len(reach) == 2 and all(pads[i] + stated[i] <= reach[i % 2] for i in range(4))
+        if fits and node.text("auto_pad", "NOTSET") in ("NOTSET", "VALID"):
+            graph.operators.pop(graph.maker(tensor))
+            graph.makers[tensor] = graph.maker(inner)
+            tensor, extra = inner, pads
+    source, shape = _map(node, graph, tensor)
+    window = _window(node, tuple(kernel), shape[2:])
+    pad = tuple(a + b for a, b in zip(window.pad, extra, strict=True))
+    operator = Conv(
+        name=graph.unique(node.label), inputs=(source,), shape=(1,), filters=filters, kernel=window.kernel,
+        stride=window.stride, pad=(pad[0], pad[1], pad[2], pad[3]), dilation=window.dilation,
+        groups=node.integer("group", 1), bias=bool(node.input(bias)),
+    )  # fmt: skip
+    channels = graph.shape(weights)[1] * operator.groups
+    if channels != shape[1]:
+        raise graph.fault(node, f"weights for {channels} channels, its input has {shape[1]}")
+    if filters % operator.groups:
+        raise graph.fault(node, f"groups {operator.groups} must divide channels {channels} and filters {filters}")
+    _finish(node, graph, operator)
+
+
+def integer_conv(node: Node, graph: Graph) -> None:
+    """Convert ConvInteger, whose third input is a zero point."""
+    conv(node, graph, 1, 99)
+
+
+def quantised_conv(node: Node, graph: Graph) -> None:
+    """Convert QLinearConv."""
+    conv(node, graph, 3, 8)
+
+
+def gemm(node: Node, graph: Graph) -> None:
+    """Convert Gemm: constant weights give a fully connected layer, else a product of two inputs."""
+    a, b, c = node.input(0), node.input(1), node.input(2)
+    if c and not graph.is_constant(c):
+        raise Unsupported("an addend that is not constant")
+    if graph.is_constant(a):
+        raise Unsupported("a constant left operand")
+    transposed = bool(node.integer("transA", 0)), bool(node.integer("transB", 0))
+    name = graph.unique(node.label)
+    if not graph.is_constant(b):
+        inputs = (graph.maker(a), graph.maker(b))
+        product = MatMul(
+            name=name, inputs=inputs, shape=(1,), bias=bool(c), transpose_a=transposed[0], transpose_b=transposed[1]
+        )
+        graph.place(node, product)
+        return
+    if transposed[0]:
+        raise Unsupported("a transposed input")
+    _fully_connected(node, graph, a, b, transposed[1], bool(c))
+
+
+def _fully_connected(node: Node, graph: Graph, a: str, b: str, transposed: bool, bias: bool) -> None:
+    shape = graph.shape(b)
+    if graph.rank(b) != 2:
+        raise Unsupported("constant weights that are not a matrix")
+    if graph.rank(a) < 2:
+        raise Unsupported("a vector times a matrix")
+    inner, features = (shape[1], shape[0]) if transposed else shape
+    if graph.shape(a)[-1] != inner:
+        raise graph.fault(node, f"weights for {inner} features, its input has shape {graph.shape(a)}")
+    product = MatMul(
+        name=graph.unique(node.label), inputs=(graph.maker(a),), shape=(1,), out_features=features, bias=bias
+    )
+    graph.place(node, product, foldable=True)
+
+
+def matmul(node: Node, graph: Graph, right: int = 1) -> None:
+    """Convert MatMul, MatMulInteger and QLinearMatMul (`right` is the right operand's position)."""
+    a, b = node.input(0), node.input(right)
+    if graph.is_constant(a):
+        raise Unsupported("a constant left operand")
+    if graph.is_constant(b):
+        _fully_connected(node, graph, a, b, False, False)
+        return
+    if graph.rank(a) < 2 or graph.rank(b) < 2:
+        raise Unsupported("a product with a vector")
+    graph.place(node, MatMul(name=graph.unique(node.label), inputs=(graph.maker(a), graph.maker(b)), shape=(1,)))
+
+
+def quantised_matmul(node: Node, graph: Graph) -> None:
+    """Convert QLinearMatMul."""
+    matmul(node, graph, 3)
+
+
+def pool(node: Node, graph: Graph) -> None:
+    """Convert MaxPool and AveragePool."""
+    kernel = node.integers("kernel_shape")
+    if not kernel:
+        raise graph.fault(node, "kernel_shape is missing")
+    source, shape = _map(node, graph, node.input(0))
+    window = _window(node, kernel, shape[2:])
+    operator = Pool(
+        name=graph.unique(node.label), inputs=(source,), shape=(1,), fn="max" if node.op == "MaxPool" else "avg",
+        kernel=window.kernel, stride=window.stride, pad=window.pad, dilation=window.dilation,
+        ceil_mode=bool(node.integer("ceil_mode", 0)),
+    )  # fmt: skip
+    _finish(node, graph, operator)
+
+
+def global_pool(node: Node, graph: Graph) -> None:
+    """Convert GlobalAveragePool and GlobalMaxPool."""
+    source, _ = _map(node, graph, node.input(0))
+    fn: Literal["global_max", "global_avg"] = "global_max" if node.op == "GlobalMaxPool" else "global_avg"
+    _finish(node, graph, Pool(name=graph.unique(node.label), inputs=(source,), shape=(1,), fn=fn))
+
+
+def reduce(node: Node, graph: Graph) -> None:
+    """Convert ReduceMean and ReduceMax over rows and columns, which are global poolings."""
+    tensor = node.input(0)
+    shape = graph.shape(tensor)
+    axes = node.integers("axes") or graph.integers(node.input(1)) or ()
+    if graph.rank(tensor) != 4 or sorted(axis % 4 for axis in axes) != [2, 3]:
+        raise Unsupported("a reduction that is not over rows and columns")
+    fn: Literal["global_max", "global_avg"] = "global_max" if node.op == "ReduceMax" else "global_avg"
+    pooled = Pool(name=graph.unique(node.label), inputs=(graph.maker(tensor),), shape=(*shape[:2], 1, 1), fn=fn)
+    if node.integer("keepdims", 1):
+        graph.place(node, pooled)
+        return
+    graph.emit(pooled, f"{pooled.name} (tensor)")
+    graph.place(node, Reshape(name=graph.unique(f"{node.label}:out"), inputs=(pooled.name,), shape=shape[:2]))

@@ -1,0 +1,224 @@
+"""What the ONNX conversions work on: one node, and the graph being converted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+import onnx
+from onnx import helper
+from pydantic import ValidationError
+
+from instances.errors import InputError
+from instances.onnx_shapes import Inferred, used_tensors
+from instances.operators import Concat, Eltwise, Opaque, Operator, Shape
+
+__all__ = ["Graph", "Node", "Unsupported"]
+
+
+class Unsupported(Exception):
+    """Raised by a conversion that leaves the node opaque; says why."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """One ONNX node with its attributes as plain values."""
+
+    proto: onnx.NodeProto
+
+    @property
+    def op(self) -> str:
+        """The operator's name, with its domain unless it is the standard one."""
+        domain = self.proto.domain
+        return self.proto.op_type if domain in ("", "ai.onnx") else f"{domain}.{self.proto.op_type}"
+
+    @property
+    def label(self) -> str:
+        """The node's name, or its first output's."""
+        return self.proto.name or next((o for o in self.proto.output if o), self.proto.op_type)
+
+    def input(self, index: int) -> str:
+        """Return the name of an input tensor, empty when absent."""
+        return self.proto.input[index] if index < len(self.proto.input) else ""
+
+    @property
+    def output(self) -> str:
+        """The first output tensor."""
+        return self.proto.output[0] if self.proto.output else ""
+
+    @cached_property
+    def _attributes(self) -> dict[str, object]:
+        return {a.name: helper.get_attribute_value(a) for a in self.proto.attribute if not a.ref_attr_name}
+
+    def integer(self, name: str, default: int) -> int:
+        """Return an integer attribute."""
+        value = self._attributes.get(name, default)
+        return value if isinstance(value, int) else default
+
+    def integers(self, name: str) -> tuple[int, ...] | None:
+        """Return a list attribute of integers, None when absent."""
+        value = self._attributes.get(name)
+        return None if value is None or not hasattr(value, "__iter__") else tuple(int(x) for x in value)
+
+    def text(self, name: str, default: str) -> str:
+        """Return a text attribute."""
+        value = self._attributes.get(name, default)
+        return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+class Graph:
+    """The operators made so far, and where each tensor comes from."""
+
+    def __init__(self, proto: onnx.GraphProto, known: Inferred, where: str) -> None:
+        self.proto = proto
+        self.known = known
+        self.where = where
+        self.operators: dict[str, Operator] = {}
+        #: Tensor -> name of the operator that makes it.
+        self.makers: dict[str, str] = {}
+        #: Tensor -> name of the convolution, product or norm into which a per-channel constant could be folded.
+        self.foldable: dict[str, str] = {}
+        #: Tensor -> (padded tensor, pads) for zero padding that a convolution may absorb.
+        self.padding: dict[str, tuple[str, tuple[int, int, int, int]]] = {}
+        #: Tensors whose size is unknown -> where that began.
+        self.unknown: dict[str, str] = {}
+        self.readers = Counter(x for n in proto.node for x in used_tensors(n)) + Counter(o.name for o in proto.output)
+
+    def is_constant(self, tensor: str) -> bool:
+        """Whether a tensor does not depend on the inputs."""
+        return tensor in self.known.constants
+
+    def value(self, tensor: str) -> np.ndarray | None:
+        """Return the value of a small constant, if it is known."""
+        return self.known.values.get(tensor)
+
+    def integers(self, tensor: str) -> tuple[int, ...] | None:
+        """Return the value of a small integer constant as a tuple."""
+        value = self.value(tensor)
+        return None if value is None else tuple(int(x) for x in value.reshape(-1))
+
+    def has_shape(self, tensor: str) -> bool:
+        """Whether the shape of a tensor is known and not empty."""
+        shape = self.known.shapes.get(tensor)
+        return shape is not None and all(shape) and tensor not in self.unknown
+
+    def shape(self, tensor: str) -> Shape:
+        """Return the shape of a tensor (a single number has shape (1,)).
+
+        Raises
+        ------
+        InputError
+            If it is not known; says where that began.
+        """
+        shape = self.known.shapes.get(tensor)
+        if shape is not None and not all(shape):
+            raise InputError(f"{self.where}: tensor {tensor!r} has the empty shape {shape}")
+        if shape is None or tensor in self.unknown:
+            began = f" (unknown since {self.unknown[tensor]})" if tensor in self.unknown else ""
+            raise InputError(f"{self.where}: the shape of tensor {tensor!r} is missing and cannot be inferred{began}")
+        return shape or (1,)
+
+    def rank(self, tensor: str) -> int:
+        """Return the number of dimensions of a tensor with a known shape (0 for a single number)."""
+        return len(self.known.shapes.get(tensor) or ())
+
+    def size(self, tensor: str) -> int:
+        """Return the number of elements of a tensor, 0 when unknown."""
+        shape = self.known.shapes.get(tensor)
+        return 0 if shape is None else prod(shape)
+
+    def maker(self, tensor: str) -> str:
+        """Return the name of the operator that makes a tensor."""
+        if tensor not in self.makers:
+            raise InputError(f"{self.where}: tensor {tensor!r} is used but nothing produces it")
+        return self.makers[tensor]
+
+    def activations(self, node: Node) -> list[str]:
+        """Return the tensors a node reads that depend on the inputs."""
+        return [t for t in used_tensors(node.proto) if not self.is_constant(t)]
+
+    def unique(self, wanted: str) -> str:
+        """Return a printable operator name that is not taken yet."""
+        base = "".join(c if c.isprintable() else "_" for c in wanted)[:480] or "unnamed"
+        name, count = base, 1
+        while name in self.operators:
+            count += 1
+            name = f"{base}_{count}"
+        return name
+
+    def emit(self, operator: Operator, tensor: str, *, foldable: bool = False) -> str:
+        """Add an operator that makes `tensor`; return its name."""
+        self.operators[operator.name] = operator
+        self.makers[tensor] = operator.name
+        if foldable:
+            self.foldable[tensor] = operator.name
+        return operator.name
+
+    def replace(self, name: str, **fields: object) -> None:
+        """Change fields of an operator that was added before."""
+        self.operators[name] = self.operators[name].model_copy(update=fields)
+
+    def alias(self, tensor: str, source: str) -> None:
+        """Let `tensor` be the tensor `source`: the operator between them was folded away."""
+        self.makers[tensor] = self.makers[source]
+        self.foldable[tensor] = self.foldable[source]
+
+    def only_reader(self, tensor: str) -> bool:
+        """Whether exactly one node reads a tensor and it is no output of the model."""
+        return self.readers[tensor] == 1
+
+    def fault(self, node: Node, reason: str) -> InputError:
+        """Return the error that a node contradicts itself or its inputs."""
+        return InputError(f"{self.where}: operator {node.label!r} ({node.op}): {reason}")
+
+    def place(self, node: Node, operator: Operator, *, foldable: bool = False) -> None:
+        """Infer the shape of `operator`, compare it with what ONNX says, and add it for the node's first output.
+
+        Raises
+        ------
+        Unsupported
+            If the operator's rules do not cover the node but ONNX knows the shape.
+        InputError
+            If the shapes of the file contradict each other.
+        """
+        tensor = node.output
+        said = self.shape(tensor) if self.has_shape(tensor) else None
+        try:
+            shape = tuple(operator.infer([self.operators[i].shape for i in operator.inputs]))
+        except ValueError as error:
+            reason = "; ".join(e["msg"] for e in error.errors()) if isinstance(error, ValidationError) else str(error)
+            if said is None:
+                raise self.fault(node, reason) from None
+            raise Unsupported(reason) from None
+        if said is not None and said != shape:
+            if isinstance(operator, Eltwise | Concat):
+                raise Unsupported("a constant operand changes the shape")
+            raise self.fault(node, f"the file's shapes give {said}, its inputs give {shape}")
+        self.known.shapes[tensor] = shape
+        self.emit(operator.model_copy(update={"shape": shape}), tensor, foldable=foldable)
+
+    def opaque(self, node: Node) -> None:
+        """Keep a node as opaque operators, one for each output that is read (at least one)."""
+        tensors = self.activations(node)
+        inputs = tuple(dict.fromkeys(self.maker(t) for t in tensors))
+        constants = [t for t in used_tensors(node.proto) if self.is_constant(t)]
+        parameters = sum(self.size(t) for t in constants if self.size(t) > 1 and not self._describes_shape(t))
+        outputs = [o for o in node.proto.output if o and self.readers[o]] or [node.output or node.label]
+        for index, tensor in enumerate(outputs):
+            if not self.has_shape(tensor):
+                since = next((self.unknown[t] for t in tensors if t in self.unknown), "")
+                self.unknown[tensor] = since or f"operator {node.label!r} ({node.op})"
+            shape = (1,) if tensor in self.unknown else self.shape(tensor)
+            name = self.unique(node.label if index == 0 else f"{node.label}:{index}")
+            made = Opaque(
+                name=name, inputs=inputs, shape=shape, kind=node.op, parameters=0 if index else parameters,
+                dynamic=tensor in self.unknown,
+            )  # fmt: skip
+            self.emit(made, tensor)
+
+    def _describes_shape(self, tensor: str) -> bool:
+        value = self.value(tensor)
+        return value is not None and value.dtype.kind in "iub"

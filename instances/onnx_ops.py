@@ -1,0 +1,273 @@
+"""ONNX operators that work element by element or move data, and the table of all conversions."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from math import prod
+from typing import Literal
+
+from pydantic import ValidationError
+
+from instances.errors import InputError
+from instances.jsonfile import explain_faults
+from instances.onnx_compute import (
+    conv,
+    gemm,
+    global_pool,
+    integer_conv,
+    matmul,
+    pool,
+    quantised_conv,
+    quantised_matmul,
+    reduce,
+)
+from instances.onnx_graph import Graph, Node, Unsupported
+from instances.operators import Concat, Conv, Eltwise, MatMul, Reshape
+
+__all__ = ["convert"]
+
+logger = logging.getLogger(__name__)
+
+#: ONNX name -> our element-wise function of one tensor.
+UNARY = {
+    "Abs": "abs", "Ceil": "ceil", "Celu": "celu", "Clip": "clip", "Cos": "cos", "DequantizeLinear": "dequantize",
+    "Elu": "elu", "Erf": "erf", "Exp": "exp", "Floor": "floor", "Gelu": "gelu", "GroupNormalization": "group_norm",
+    "HardSigmoid": "hard_sigmoid", "HardSwish": "hard_swish", "InstanceNormalization": "instance_norm",
+    "LayerNormalization": "layer_norm", "LeakyRelu": "leaky_relu", "Log": "log", "LogSoftmax": "log_softmax",
+    "LpNormalization": "lp_norm", "LRN": "lrn", "Mish": "mish", "Neg": "neg", "Not": "not", "PRelu": "prelu",
+    "QuantizeLinear": "quantize", "RMSNormalization": "rms_norm", "Reciprocal": "reciprocal", "Relu": "relu",
+    "Round": "round", "Selu": "selu", "Sigmoid": "sigmoid", "Sign": "sign", "Sin": "sin", "Softmax": "softmax",
+    "Softplus": "softplus", "Softsign": "softsign", "Sqrt": "sqrt", "Swish": "swish", "Tan": "tan", "Tanh": "tanh",
+    "ThresholdedRelu": "thresholded_relu",
+}  # fmt: skip
+#: Their further constant inputs are trained parameters.
+TRAINED = frozenset("GroupNormalization InstanceNormalization LayerNormalization PRelu RMSNormalization".split())
+NARY = {
+    "Add": "add", "And": "and", "Div": "div", "Equal": "equal", "Greater": "greater", "GreaterOrEqual": "greater",
+    "Less": "less", "LessOrEqual": "less", "Max": "max", "Mean": "mean", "Min": "min", "Mod": "mod", "Mul": "mul",
+    "Or": "or", "Pow": "pow", "Sub": "sub", "Sum": "add", "Where": "where", "Xor": "xor",
+}  # fmt: skip
+#: Operators that may not be planned without knowing every shape.
+COMPUTES = frozenset(
+    """AveragePool Conv ConvInteger Gemm GlobalAveragePool GlobalMaxPool MatMul MatMulInteger MaxPool QLinearConv
+    QLinearMatMul""".split()
+)
+
+
+def convert(node: Node, graph: Graph) -> None:
+    """Add the operators for one node; nothing for constants, an opaque one for what is not supported.
+
+    Raises
+    ------
+    InputError
+        If a shape that is needed is missing or shapes contradict each other.
+    """
+    if all(graph.is_constant(o) for o in node.proto.output if o):
+        return
+    try:
+        handler = HANDLERS.get(node.op)
+        if handler is None:
+            raise Unsupported("no conversion")
+        tensors = graph.activations(node)
+        if not all(map(graph.has_shape, tensors)) or (node.op not in COMPUTES and not graph.has_shape(node.output)):
+            if node.op in COMPUTES:
+                for tensor in tensors:
+                    graph.shape(tensor)
+            raise Unsupported("a shape is unknown")
+        if node.op != "Split" and any(o and graph.readers[o] for o in node.proto.output[1:]):
+            raise Unsupported("its further outputs are used")
+        handler(node, graph)
+    except InputError:
+        raise
+    except Unsupported as reason:
+        logger.debug("%s: operator %r (%s) stays opaque: %s", graph.where, node.label, node.op, reason)
+        graph.opaque(node)
+    except ValidationError as error:
+        raise graph.fault(node, explain_faults(error, Conv)) from None
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise graph.fault(node, f"malformed attributes or inputs ({error})") from error
+
+
+# --- element by element ------------------------------------------------------------------------------------------
+
+
+def _unary(node: Node, graph: Graph) -> None:
+    tensors = graph.activations(node)
+    if tensors != [node.input(0)]:
+        raise Unsupported("its parameters are not constant")
+    further = [t for t in node.proto.input[1:] if t]
+    parameters = sum(map(graph.size, further)) if node.op in TRAINED else 0
+    operator = Eltwise(
+        name=graph.unique(node.label), inputs=(graph.maker(tensors[0]),), shape=(1,), fn=UNARY[node.op],
+        parameters=parameters,
+    )  # fmt: skip
+    graph.place(node, operator)
+
+
+def _nary(node: Node, graph: Graph) -> None:
+    inputs = [t for t in node.proto.input if t]
+    tensors = [t for t in inputs if not graph.is_constant(t)]
+    constants = [t for t in inputs if graph.is_constant(t)]
+    if len(tensors) == 1 and len(constants) == 1 and _fold(node, graph, tensors[0], constants[0]):
+        return
+    parameters = sum(graph.size(t) for t in constants if graph.size(t) > 1)
+    operator = Eltwise(
+        name=graph.unique(node.label), inputs=tuple(map(graph.maker, tensors)), shape=(1,), fn=NARY[node.op],
+        parameters=parameters,
+    )  # fmt: skip
+    graph.place(node, operator)
+
+
+def _fold(node: Node, graph: Graph, tensor: str, constant: str) -> bool:
+    """Fold a per-channel constant into the layer or batch norm before it; return whether that was possible.
+
+    An addend becomes the bias. A factor or addend behind a batch norm becomes part of it (the original Caffe
+    models split each batch norm into a normalisation and a scale).
+    """
+    into = graph.foldable.get(tensor)
+    if into is None or not graph.only_reader(tensor) or node.op not in ("Add", "Sub", "Mul", "Div"):
+        return False
+    operator = graph.operators[into]
+    rank, size = graph.rank(tensor), graph.size(constant)
+    axis = rank - 1 if isinstance(operator, MatMul) else 1
+    shape = graph.known.shapes.get(constant) or ()
+    padded = (1,) * (rank - len(shape)) + tuple(shape)
+    per_channel = len(padded) == rank and padded[axis] == size == graph.shape(tensor)[axis]
+    in_the_way = node.op in ("Sub", "Div") and node.input(0) == constant
+    if not per_channel or in_the_way:
+        return False
+    normed = isinstance(operator, Eltwise) or (isinstance(operator, Conv) and operator.batch_norm)
+    if not normed:
+        if node.op not in ("Add", "Sub") or not isinstance(operator, Conv | MatMul):
+            return False
+        graph.replace(into, bias=True)
+    graph.alias(node.output, tensor)
+    return True
+
+
+def _batch_norm(node: Node, graph: Graph) -> None:
+    """Fold a batch norm into the convolution before it, if nothing else reads that one's output."""
+    tensor = node.input(0)
+    if graph.activations(node) != [tensor] or graph.rank(tensor) < 2:
+        raise Unsupported("its parameters are not constant")
+    into = graph.foldable.get(tensor)
+    operator = graph.operators.get(into or "")
+    if into and isinstance(operator, Conv) and not operator.batch_norm and graph.only_reader(tensor):
+        graph.replace(into, batch_norm=True)
+        graph.alias(node.output, tensor)
+        return
+    made = Eltwise(
+        name=graph.unique(node.label), inputs=(graph.maker(tensor),), shape=(1,), fn="batch_norm",
+        parameters=2 * graph.shape(tensor)[1],
+    )  # fmt: skip
+    graph.place(node, made, foldable=True)
+
+
+# --- moving data -------------------------------------------------------------------------------------------------
+
+Move = Literal["reshape", "transpose", "slice", "pad", "identity"]
+
+
+def _move(node: Node, graph: Graph, fn: Move) -> None:
+    tensor = node.input(0)
+    if tensor not in graph.activations(node):
+        raise Unsupported("its data input is constant")
+    made = Reshape(name=graph.unique(node.label), inputs=(graph.maker(tensor),), shape=graph.shape(node.output), fn=fn)
+    graph.place(node, made)
+
+
+def _reshape(node: Node, graph: Graph) -> None:
+    _move(node, graph, "reshape")
+
+
+def _transpose(node: Node, graph: Graph) -> None:
+    _move(node, graph, "transpose")
+
+
+def _identity(node: Node, graph: Graph) -> None:
+    _move(node, graph, "identity")
+
+
+def _slice(node: Node, graph: Graph) -> None:
+    """Convert Slice; Gather with constant indices that repeats nothing; Expand and Tile that change nothing."""
+    if node.op == "Gather" and not graph.is_constant(node.input(1)):
+        raise Unsupported("indices that depend on the data")
+    before, after = prod(graph.shape(node.input(0))), prod(graph.shape(node.output))
+    if node.op in ("Expand", "Tile") and before != after:
+        raise Unsupported("it repeats elements")
+    _move(node, graph, "slice")
+
+
+def _split(node: Node, graph: Graph) -> None:
+    source = graph.maker(node.input(0))
+    for index, tensor in enumerate(node.proto.output):
+        if tensor and graph.readers[tensor]:
+            if not graph.has_shape(tensor):
+                raise Unsupported("a part's size is unknown")
+            name = graph.unique(f"{node.label}:{index}")
+            graph.emit(Reshape(name=name, inputs=(source,), shape=graph.shape(tensor), fn="slice"), tensor)
+
+
+def _pad(node: Node, graph: Graph) -> None:
+    """Convert Pad; zeros around rows and columns are remembered, so that a convolution can absorb them."""
+    tensor, rank = node.input(0), graph.rank(node.input(0))
+    pads = node.integers("pads") or graph.integers(node.input(1))
+    if pads is None or len(pads) != 2 * rank or any(p < 0 for p in pads):
+        raise Unsupported("pads that are unknown, negative, or for some axes only")
+    if not any(pads):
+        _identity(node, graph)
+        return
+    _move(node, graph, "pad")
+    value = graph.value(node.input(2)) if node.input(2) else None
+    zero = not node.input(2) or (value is not None and not value.any())
+    zero = zero and node.text("mode", "constant") == "constant"
+    if rank == 4 and zero and not float(node.text("value", "0")) and not any(pads[i] for i in (0, 1, 4, 5)):
+        graph.padding[node.output] = (tensor, (pads[2], pads[3], pads[6], pads[7]))
+
+
+def _concat(node: Node, graph: Graph) -> None:
+    tensors = [t for t in node.proto.input if t]
+    if any(graph.is_constant(t) for t in tensors):
+        raise Unsupported("a constant part")
+    axis = node.integer("axis", 1) % max(graph.rank(tensors[0]), 1)
+    made = Concat(name=graph.unique(node.label), inputs=tuple(map(graph.maker, tensors)), shape=(1,), axis=axis)
+    graph.place(node, made)
+
+
+HANDLERS: dict[str, Callable[[Node, Graph], None]] = {
+    "AveragePool": pool,
+    "BatchNormalization": _batch_norm,
+    "Cast": _identity,
+    "CastLike": _identity,
+    "Concat": _concat,
+    "Conv": conv,
+    "ConvInteger": integer_conv,
+    "DepthToSpace": _reshape,
+    "Dropout": _identity,
+    "Expand": _slice,
+    "Flatten": _reshape,
+    "Gather": _slice,
+    "Gemm": gemm,
+    "GlobalAveragePool": global_pool,
+    "GlobalMaxPool": global_pool,
+    "Identity": _identity,
+    "MatMul": matmul,
+    "MatMulInteger": matmul,
+    "MaxPool": pool,
+    "Pad": _pad,
+    "QLinearConv": quantised_conv,
+    "QLinearMatMul": quantised_matmul,
+    "ReduceMax": reduce,
+    "ReduceMean": reduce,
+    "Reshape": _reshape,
+    "Slice": _slice,
+    "SpaceToDepth": _reshape,
+    "Split": _split,
+    "Squeeze": _reshape,
+    "Tile": _slice,
+    "Transpose": _transpose,
+    "Unsqueeze": _reshape,
+    **dict.fromkeys(UNARY, _unary),
+    **dict.fromkeys(NARY, _nary),
+}

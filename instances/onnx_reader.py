@@ -1,0 +1,147 @@
+"""Reads ONNX files into networks: shapes and structure only, weights are never loaded.
+
+Opsets 7 to 23. What certile cannot plan is kept in the graph as an opaque operator and reported
+(`Network.warnings`, and as a logged warning). Data kept in other files is not opened at all.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import onnx
+from onnx import inliner
+from pydantic import ValidationError
+
+from instances.errors import InputError
+from instances.jsonfile import explain_faults, read_bytes
+from instances.network import Network
+from instances.onnx_graph import Graph, Node
+from instances.onnx_ops import convert
+from instances.onnx_shapes import bind, infer, sort_nodes, strip_weights
+from instances.operators import Input
+
+__all__ = ["NEWEST_OPSET", "OLDEST_OPSET", "read_onnx"]
+
+logger = logging.getLogger(__name__)
+
+OLDEST_OPSET = 7
+NEWEST_OPSET = 23
+#: The largest file that protobuf can hold.
+LARGEST_MODEL = 2**31 - 1
+
+
+def read_onnx(
+    path: str | os.PathLike[str], *, batch: int | None = None, symbols: Mapping[str, int] | None = None
+) -> Network:
+    """Read an ONNX file.
+
+    Parameters
+    ----------
+    path : str or path
+        The ``.onnx`` file.
+    batch : int, optional
+        Batch size: bound to the first size of the inputs where it is symbolic (1 by default), else the network is
+        rescaled to it.
+    symbols : mapping, optional
+        Numbers for the other symbolic sizes, by their name in the file.
+
+    Returns
+    -------
+    Network
+        Operators keep the names of the ONNX nodes (their first output's where a node has none), made unique.
+
+    Raises
+    ------
+    InputError
+        If the file is no ONNX model, its opset is not supported, or shapes are missing or contradict each other.
+    """
+    where = f"network {os.fspath(path)}"
+    _check_numbers(batch, symbols or {}, where)
+    model = _parse(read_bytes(path, what="network", largest=LARGEST_MODEL), where)
+    _check(model, where)
+    model = _inline(model, where)
+    known = strip_weights(model.graph, where)
+    sort_nodes(model.graph, where)
+    batch_bound = bind(model.graph, known, batch, symbols or {}, where)
+    infer(model, known, where)
+    graph = Graph(model.graph, known, where)
+    try:
+        _inputs(graph)
+        for proto in model.graph.node:
+            convert(Node(proto), graph)
+        if len(graph.operators) == sum(isinstance(o, Input) for o in graph.operators.values()):
+            raise InputError(f"{where}: holds constants only, no operator of the inputs")
+        network = Network(
+            name=Path(path).stem,
+            description=_describe(model, Path(path).name),
+            operators=tuple(graph.operators.values()),
+        )
+    except ValidationError as error:
+        raise InputError(f"{where}: {explain_faults(error, Network)}") from None
+    if batch is not None and not batch_bound:
+        network = network.with_batch(batch)
+    _report(network, where)
+    return network
+
+
+def _check_numbers(batch: int | None, symbols: Mapping[str, int], where: str) -> None:
+    if batch is not None and batch < 1:
+        raise InputError(f"{where}: batch {batch}: a positive number is needed")
+    for name, size in symbols.items():
+        if size < 1:
+            raise InputError(f"{where}: symbol {name}={size}: a positive number is needed")
+
+
+def _parse(data: bytes, where: str) -> onnx.ModelProto:
+    try:
+        # From bytes: nothing is said about a folder, so external data could not be found even if it were asked for.
+        model = onnx.ModelProto.FromString(data)
+    except Exception:  # noqa: BLE001 - protobuf's DecodeError differs by backend
+        raise InputError(f"{where}: not an ONNX file, or cut off: it cannot be decoded") from None
+    return model
+
+
+def _check(model: onnx.ModelProto, where: str) -> None:
+    if not model.HasField("graph"):
+        raise InputError(f"{where}: not an ONNX model: it holds no graph")
+    if not model.graph.node:
+        raise InputError(f"{where}: the graph has no operators")
+    versions = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
+    if not versions:
+        raise InputError(f"{where}: states no opset of the standard operators")
+    if not OLDEST_OPSET <= versions[0] <= NEWEST_OPSET:
+        raise InputError(f"{where}: opset {versions[0]}, supported are {OLDEST_OPSET} to {NEWEST_OPSET}")
+
+
+def _inline(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
+    """Replace calls of functions that the model itself defines by their bodies."""
+    if not model.functions:
+        return model
+    try:
+        inlined: onnx.ModelProto = inliner.inline_local_functions(model)
+    except Exception as error:  # noqa: BLE001 - the C++ side raises many types
+        raise InputError(f"{where}: its local functions cannot be expanded: {str(error)[:200]}") from None
+    return inlined
+
+
+def _inputs(graph: Graph) -> None:
+    for info in graph.proto.input:
+        if info.name not in graph.known.constants:
+            graph.emit(Input(name=graph.unique(info.name), shape=graph.shape(info.name)), info.name)
+
+
+def _describe(model: onnx.ModelProto, file: str) -> str:
+    version = next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
+    producer = "".join(c for c in model.producer_name if c.isprintable())[:60]
+    return f"read from {file} (opset {version}{', by ' + producer if producer else ''})"
+
+
+def _report(network: Network, where: str) -> None:
+    if network.opaque:
+        counts = Counter(o.kind for o in network.opaque)
+        kinds = ", ".join(f"{kind} x{count}" for kind, count in sorted(counts.items()))
+        logger.warning("%s: %d operators are kept as opaque and not planned: %s", where, len(network.opaque), kinds)

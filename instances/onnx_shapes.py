@@ -1,0 +1,305 @@
+"""First half of the ONNX reader: binds symbols, infers every shape, folds the constants that shapes depend on.
+
+Weights are never looked at: tensors of more than `SMALL` elements, and all tensors kept in other files, are turned
+into inputs of the graph before anything else happens, so that no code after that could read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+import networkx as nx
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper, shape_inference
+from onnx.reference import ReferenceEvaluator
+
+from instances.errors import InputError
+from instances.operators import Shape
+
+__all__ = ["Inferred", "bind", "infer", "sort_nodes", "strip_weights", "used_tensors"]
+
+#: Tensors up to this size may describe shapes, axes or pads; larger ones are weights.
+SMALL = 1024
+ROUNDS = 8
+#: Operators that may be evaluated on small constants: their results are never larger than their inputs' sum.
+FOLDABLE = frozenset(
+    """Abs Add And Cast Ceil Concat Div Equal Flatten Floor Gather Greater GreaterOrEqual Identity Less LessOrEqual Max
+    Min Mod Mul Neg Not Or ReduceMax ReduceMin ReduceProd ReduceSum Reshape Slice Split Sqrt Squeeze Sub Transpose
+    Unsqueeze Where""".split()
+)
+RANDOM = frozenset(
+    "Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike".split()
+)
+
+
+@dataclass
+class Inferred:
+    """What is known of the tensors: shapes (None: unknown), which are constant, and the small constant values."""
+
+    shapes: dict[str, Shape | None] = field(default_factory=dict)
+    constants: set[str] = field(default_factory=set)
+    values: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+def strip_weights(graph: onnx.GraphProto, where: str) -> Inferred:
+    """Turn large and external constants into inputs; return what the graph's constants are.
+
+    Raises
+    ------
+    InputError
+        For a tensor with negative sizes.
+    """
+    known = Inferred()
+    declared = {i.name for i in graph.input}
+    kept_tensors, kept_nodes = [], []
+    for tensor in graph.initializer:
+        if _hide(tensor, tensor.name, graph, declared, known, where):
+            kept_tensors.append(tensor)
+    for sparse in graph.sparse_initializer:
+        _declare(graph, declared, known, sparse.values.name, sparse.values.data_type, tuple(sparse.dims))
+    for node in graph.node:
+        value = next((a for a in node.attribute if a.name == "value" and a.HasField("t")), None)
+        plain = node.op_type == "Constant" and value is not None and len(node.output) == 1
+        if not (plain and value) or _hide(value.t, node.output[0], graph, declared, known, where):
+            kept_nodes.append(node)
+    del graph.sparse_initializer[:]
+    for old, new in ((graph.initializer, kept_tensors), (graph.node, kept_nodes)):
+        copies = [type(item).FromString(item.SerializeToString()) for item in new]
+        del old[:]
+        old.extend(copies)
+    return known
+
+
+def _hide(
+    tensor: onnx.TensorProto, name: str, graph: onnx.GraphProto, declared: set[str], known: Inferred, where: str
+) -> bool:
+    """Record a constant; return whether it is small enough to stay, else declare it as an input."""
+    shape = tuple(tensor.dims)
+    if any(size < 0 for size in shape):
+        raise InputError(f"{where}: tensor {name!r} has a negative size in its shape {shape}")
+    known.constants.add(name)
+    known.shapes[name] = shape
+    external = _external(tensor)
+    if prod(shape) <= SMALL and not external:
+        try:
+            known.values[name] = numpy_helper.to_array(tensor)
+        except Exception:  # noqa: BLE001 - odd element types and short data: the value stays unknown
+            external = True
+    if prod(shape) <= SMALL and not external:
+        return True
+    _declare(graph, declared, known, name, tensor.data_type, shape)
+    return False
+
+
+def _external(tensor: onnx.TensorProto) -> bool:
+    return tensor.data_location == onnx.TensorProto.EXTERNAL or len(tensor.external_data) > 0
+
+
+def _declare(
+    graph: onnx.GraphProto, declared: set[str], known: Inferred, name: str, data_type: int, shape: Shape
+) -> None:
+    known.constants.add(name)
+    known.shapes[name] = shape
+    if name not in declared:
+        declared.add(name)
+        graph.input.append(helper.make_tensor_value_info(name, data_type, list(shape)))
+
+
+def used_tensors(node: onnx.NodeProto) -> list[str]:
+    """Return the tensors that a node reads, with those its subgraphs take from outside."""
+    used = [name for name in node.input if name]
+    for attribute in node.attribute:
+        for graph in [attribute.g] if attribute.HasField("g") else list(attribute.graphs):
+            inner = {i.name for i in graph.input} | {t.name for t in graph.initializer}
+            for sub in graph.node:
+                used.extend(name for name in used_tensors(sub) if name not in inner)
+                inner.update(sub.output)
+            used.extend(o.name for o in graph.output if o.name not in inner)
+    return list(dict.fromkeys(used))
+
+
+def sort_nodes(graph: onnx.GraphProto, where: str) -> None:
+    """Put the nodes in topological order, keeping the file's order where it can stay.
+
+    Raises
+    ------
+    InputError
+        If a tensor is produced twice or there is a cycle (named).
+    """
+    maker: dict[str, int] = {}
+    for index, node in enumerate(graph.node):
+        for name in node.output:
+            if name and name in maker:
+                raise InputError(f"{where}: tensor {name!r} is produced by two operators")
+            if name:
+                maker[name] = index
+    order = nx.DiGraph()
+    order.add_nodes_from(range(len(graph.node)))
+    order.add_edges_from((maker[x], i) for i, node in enumerate(graph.node) for x in used_tensors(node) if x in maker)
+    try:
+        indices = list(nx.lexicographical_topological_sort(order))
+    except nx.NetworkXUnfeasible:
+        cycle = [graph.node[edge[0]] for edge in nx.find_cycle(order)][:8]
+        names = [repr(node.name or next(iter(node.output), node.op_type)) for node in cycle]
+        raise InputError(f"{where}: the graph has a cycle: {' -> '.join([*names, names[0]])}") from None
+    if indices != list(range(len(indices))):
+        nodes = [onnx.NodeProto.FromString(graph.node[i].SerializeToString()) for i in indices]
+        del graph.node[:]
+        graph.node.extend(nodes)
+
+
+def _infos(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
+    yield from graph.input
+    yield from graph.value_info
+    yield from graph.output
+
+
+def bind(
+    graph: onnx.GraphProto, known: Inferred, batch: int | None, symbols: Mapping[str, int], where: str
+) -> bool:
+    """Give every symbolic size of the inputs its number; return whether the batch was one of them.
+
+    The first size of an input is its batch (1 by default); all others must be in `symbols`, by their name in the
+    file or, unnamed, as ``input[axis]``.
+
+    Raises
+    ------
+    InputError
+        If a size stays open, is negative, or `symbols` names one that does not exist.
+    """
+    table: dict[str, int] = dict(symbols)
+    seen: set[str] = set()
+    open_sizes: list[str] = []
+    batch_bound = False
+    for info in graph.input:
+        if info.name in known.constants:
+            continue
+        if not info.type.HasField("tensor_type") or not info.type.tensor_type.HasField("shape"):
+            raise InputError(f"{where}: input {info.name!r} is not a tensor with a shape")
+        for axis, size in enumerate(info.type.tensor_type.shape.dim):
+            if size.HasField("dim_value") and size.dim_value < 0:
+                raise InputError(f"{where}: input {info.name!r} has the negative size {size.dim_value} at axis {axis}")
+            if size.HasField("dim_value") and size.dim_value > 0:
+                continue
+            name = size.dim_param or f"{info.name}[{axis}]"
+            seen.add(name)
+            if name not in table and axis == 0:
+                table[name] = 1 if batch is None else batch
+            batch_bound |= axis == 0 and name not in symbols
+            if name in table:
+                size.dim_value = table[name]
+            else:
+                open_sizes.append(name)
+    unknown = [name for name in symbols if name not in seen]
+    if unknown:
+        there = f"it has {', '.join(sorted(seen))}" if seen else "it has none"
+        raise InputError(f"{where}: no symbolic size is called {', '.join(map(repr, unknown))}; {there}")
+    if open_sizes:
+        names = ", ".join(dict.fromkeys(map(repr, open_sizes)))
+        raise InputError(f"{where}: symbolic sizes {names} are open: give each a number (symbols, NAME=SIZE)")
+    for info in _infos(graph):
+        for size in info.type.tensor_type.shape.dim:
+            if size.dim_param in table:
+                size.dim_value = table[size.dim_param]
+    return batch_bound
+
+
+def infer(model: onnx.ModelProto, known: Inferred, where: str) -> None:
+    """Fill `known` with every shape that can be inferred, folding shape arithmetic in between.
+
+    Raises
+    ------
+    InputError
+        If shape inference itself refuses the model.
+    """
+    for _ in range(ROUNDS):
+        try:
+            graph = shape_inference.infer_shapes(model, check_type=False, strict_mode=False, data_prop=True).graph
+        except Exception as error:  # noqa: BLE001 - the C++ side raises many types
+            raise InputError(f"{where}: shape inference fails: {str(error)[:200] or type(error).__name__}") from None
+        for info in _infos(graph):
+            shape = _shape(info)
+            if shape is not None or info.name not in known.shapes:
+                known.shapes[info.name] = shape
+        found = _fold(graph, known, list(model.opset_import))
+        if not found or all(known.shapes.get(o) is not None for node in graph.node for o in node.output if o):
+            break
+        _make_initializers(model.graph, found)
+    _spread_constants(model.graph, known)
+
+
+def _shape(info: onnx.ValueInfoProto) -> Shape | None:
+    if not info.type.HasField("tensor_type") or not info.type.tensor_type.HasField("shape"):
+        return None
+    sizes = info.type.tensor_type.shape.dim
+    if not all(size.HasField("dim_value") and size.dim_value >= 0 for size in sizes):
+        return None
+    return tuple(size.dim_value for size in sizes)
+
+
+def _fold(graph: onnx.GraphProto, known: Inferred, opsets: list[onnx.OperatorSetIdProto]) -> dict[str, np.ndarray]:
+    """Evaluate what can be on small constants; return the new values."""
+    found: dict[str, np.ndarray] = {}
+    for node in graph.node:
+        if node.domain not in ("", "ai.onnx") or all(o in known.values for o in node.output):
+            continue
+        outputs = _evaluate(node, known, opsets)
+        for name, value in zip(node.output, outputs, strict=False):
+            if name and isinstance(value, np.ndarray | np.generic) and value.size <= SMALL:
+                found[name] = np.asarray(value)
+                known.values[name] = found[name]
+                known.shapes[name] = tuple(found[name].shape)
+    known.constants.update(found)
+    return found
+
+
+def _evaluate(node: onnx.NodeProto, known: Inferred, opsets: list[onnx.OperatorSetIdProto]) -> list[object]:
+    if node.op_type in ("Shape", "Size") and len(node.input) == 1:
+        shape = known.shapes.get(node.input[0])
+        if shape is None:
+            return []
+        bounds = {a.name: a.i for a in node.attribute}
+        part = np.array(shape, dtype=np.int64)[bounds.get("start", 0) : bounds.get("end", len(shape))]
+        return [part if node.op_type == "Shape" else np.array(prod(shape), dtype=np.int64)]
+    if any(_external(a.t) or a.HasField("sparse_tensor") for a in node.attribute):
+        return []
+    foldable = node.op_type in FOLDABLE or (node.op_type == "Constant" and not node.input)
+    if node.op_type == "ConstantOfShape" and len(node.input) == 1 and node.input[0] in known.values:
+        sizes = [abs(int(size)) for size in known.values[node.input[0]].reshape(-1)]
+        foldable = prod(sizes) <= SMALL
+    if not foldable or any(name and name not in known.values for name in node.input):
+        return []
+    feeds = {name: known.values[name] for name in node.input if name}
+    try:
+        kinds = {name: helper.np_dtype_to_tensor_dtype(value.dtype) for name, value in feeds.items()}
+        inputs = [helper.make_tensor_value_info(name, kind, None) for name, kind in kinds.items()]
+        outputs = [helper.make_tensor_value_info(n, onnx.TensorProto.UNDEFINED, None) for n in node.output if n]
+        tiny = helper.make_model(helper.make_graph([node], "fold", inputs, outputs), opset_imports=opsets)
+        with np.errstate(all="ignore"):
+            return list(ReferenceEvaluator(tiny).run(None, feeds))
+    except Exception:  # noqa: BLE001 - what cannot be evaluated stays unknown, which is reported where it matters
+        return []
+
+
+def _make_initializers(graph: onnx.GraphProto, found: dict[str, np.ndarray]) -> None:
+    """Replace evaluated nodes by their values, so that the next round of shape inference sees them."""
+    kept = [node for node in graph.node if not all(o in found for o in node.output if o)]
+    nodes = [onnx.NodeProto.FromString(node.SerializeToString()) for node in kept]
+    made = {o for n in nodes for o in n.output}
+    del graph.node[:]
+    graph.node.extend(nodes)
+    graph.initializer.extend(
+        numpy_helper.from_array(value, name) for name, value in found.items() if name not in made
+    )
+
+
+def _spread_constants(graph: onnx.GraphProto, known: Inferred) -> None:
+    """Mark the outputs of operators that read constants only."""
+    for node in graph.node:
+        used = used_tensors(node)
+        made_from_nothing = node.op_type == "Constant" and not used
+        if node.op_type not in RANDOM and (made_from_nothing or (used and all(n in known.constants for n in used))):
+            known.constants.update(o for o in node.output if o)

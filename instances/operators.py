@@ -1,0 +1,365 @@
+"""Operators of a network: what each one computes, its output shape, its parameters and its `Layer`.
+
+========  ===================================================================================
+op        what it is
+========  ===================================================================================
+input     a tensor that comes from outside
+conv      2-D convolution with constant weights (groups, dilation, asymmetric padding)
+matmul    ``[..., K] x K x out_features`` with constant weights, or a (batched) product of two inputs
+pool      max or average pooling over a window, or over the whole map
+eltwise   element-wise operation of one or more inputs, and row-wise ones (softmax, layer_norm)
+concat    joins inputs along one axis
+reshape   moves or drops elements without computing (reshape, transpose, slice, pad)
+opaque    anything else: kept in the graph, reported, never planned
+========  ===================================================================================
+
+Feature maps are (batch, channels, rows, columns); sequences are (batch, tokens, features).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from instances.workload import Layer
+
+__all__ = [
+    "NARY", "UNARY", "Concat", "Conv", "Eltwise", "Input", "MatMul", "Opaque", "Operator", "Pool", "Reshape", "Shape",
+]  # fmt: skip
+
+#: The largest size of one dimension (a signed 32-bit count, as in every deployment format).
+LARGEST = 2**31 - 1
+Size = Annotated[int, Field(ge=1, le=LARGEST)]
+Pad = Annotated[int, Field(ge=0, le=LARGEST)]
+Pair = tuple[Size, Size]
+Pads = tuple[Pad, Pad, Pad, Pad]
+Shape = tuple[int, ...]
+Count = Annotated[int, Field(ge=0, le=2**53)]
+
+#: Element-wise functions of one tensor (some row-wise), and of several tensors.
+UNARY = frozenset(
+    """abs batch_norm cast ceil celu clip cos dequantize elu erf exp floor gelu group_norm hard_sigmoid hard_swish
+    instance_norm layer_norm leaky_relu log log_softmax lp_norm lrn mish neg not prelu quantize reciprocal relu relu6
+    rms_norm round selu sigmoid sign sin softmax softplus softsign sqrt swish tan tanh thresholded_relu""".split()
+)
+NARY = frozenset("add and div equal greater less max mean min mod mul or pow sub where xor".split())
+
+
+class _Operator(BaseModel):
+    """What all operators share: a unique name, the names of the producers of its inputs, its output shape."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(min_length=1, max_length=500)
+    inputs: tuple[str, ...] = ()
+    shape: tuple[Size, ...] = Field(min_length=1, max_length=8)
+
+    @field_validator("name")
+    @classmethod
+    def _printable(cls, name: str) -> str:
+        if not name.isprintable():
+            raise ValueError("a name holds printable characters only")
+        return name
+
+    def infer(self, inputs: Sequence[Shape]) -> Shape:
+        """Return the output shape for the given input shapes; ValueError when they do not fit."""
+        _arity(self, inputs, 0, None)
+        return self.shape
+
+    def layer(self, inputs: Sequence[Shape]) -> Layer | None:
+        """Return the `Layer` to plan, or None for operators that move or compute nothing of their own."""
+        return None
+
+    def count_parameters(self, inputs: Sequence[Shape]) -> int:
+        """Return the trained constants in elements (as in published totals)."""
+        return 0
+
+
+def _arity(operator: _Operator, inputs: Sequence[Shape], least: int, most: int | None) -> None:
+    if len(inputs) < least or (most is not None and len(inputs) > most):
+        wanted = f"{least}" if least == most else f"at least {least}" if most is None else f"{least} to {most}"
+        raise ValueError(f"has {len(inputs)} inputs, needs {wanted}")
+
+
+def _feature_map(shape: Shape) -> Shape:
+    if len(shape) != 4:
+        raise ValueError(f"needs a feature map (batch, channels, rows, columns), its input has shape {shape}")
+    return shape
+
+
+class Input(_Operator):
+    """A tensor from outside the network."""
+
+    op: Literal["input"] = "input"
+
+    def infer(self, inputs: Sequence[Shape]) -> Shape:
+        """Return the declared shape."""
+        _arity(self, inputs, 0, 0)
+        return self.shape
+
+
+class Conv(_Operator):
+    """A 2-D convolution with constant weights.
+
+    Attributes
+    ----------
+    pad : (int, int, int, int)
+        Top, left, bottom, right.
+    batch_norm : bool
+        A folded batch normalisation: two published parameters per filter, a bias at inference.
+    """
+
+    op: Literal["conv"] = "conv"
+    filters: Size
+    kernel: Pair
+    stride: Pair = (1, 1)
+    pad: Pads = (0, 0, 0, 0)
+    dilation: Pair = (1, 1)
+    groups: Size = 1
+    bias: bool = False
+    batch_norm: bool = False
+
+    def infer(self, inputs: Sequence[Shape]) -> Shape:
+        """Return (batch, filters, rows, columns)."""
+        layer = self.layer(inputs)
+        return (layer.b, self.filters, layer.r, layer.c)
+
+    def layer(self, inputs: Sequence[Shape]) -> Layer:
+        """Return the convolution; a folded batch norm is a bias."""
+        _arity(self, inputs, 1, 1)
+        batch, channels, rows, columns = _feature_map(inputs[0])
+        return Layer.conv(
+            self.name, channels=channels, filters=self.filters, size=(rows, columns), kernel=self.kernel,
+            stride=self.stride, pad=self.pad, dilation=self.dilation, groups=self.groups, batch=batch,
+            bias=self.bias or self.batch_norm,
+        )  # fmt: skip
+
+    def count_parameters(self, inputs: Sequence[Shape]) -> int:
+        """Return weights, biases, and two per filter for a batch norm (running statistics are not trained)."""
+        weights = self.filters * (inputs[0][1] // self.groups) * prod(self.kernel)
+        return weights + self.filters * (self.bias + 2 * self.batch_norm)
+
+
+class MatMul(_Operator):
+    """A fully connected layer (one input, constant weights) or a batched product of two inputs."""
+
+    op: Literal["matmul"] = "matmul"
+    out_features: Size | None = None
+    bias: bool = False
+    transpose_a: bool = False
+    transpose_b: bool = False
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> MatMul:
+        if len(self.inputs) == 1 and self.out_features is None:
+            raise ValueError("a matmul with one input needs out_features")
+        if len(self.inputs) == 2 and self.out_features is not None:
+            raise ValueError("a matmul of two inputs takes its output features from them: drop out_features")
+        if len(self.inputs) == 1 and (self.transpose_a or self.transpose_b):
+            raise ValueError("transpose_a and transpose_b are for a matmul of two inputs")
+        return self
+
+    def _operands(self, inputs: Sequence[Shape]) -> tuple[Shape, int, int, int]:
+        """Return the leading dimensions, rows, inner size and columns of the product of two inputs."""
+        a, b = (tuple(shape) for shape in inputs)
+        if len(a) < 2 or len(b) < 2:
+            raise ValueError(f"needs matrices, its inputs have shapes {a} and {b}")
+        a = (*a[:-2], a[-1], a[-2]) if self.transpose_a else a
+        b = (*b[:-2], b[-1], b[-2]) if self.transpose_b else b
+        if a[-1] != b[-2]:
+            raise ValueError(f"inner sizes differ: {a[-1]} in {a} and {b[-2]} in {b}")
+        return _broadcast([a[:-2], b[:-2]]), a[-2], a[-1], b[-1]
+
+    def infer(self, inputs: Sequence[Shape]) -> Shape:
+        """Return the product's shape."""
+        _arity(self, inputs, 1, 2)
+        if len(inputs) == 2:
+            lead, rows, _, cols = self._operands(inputs)
+            return (*lead, rows, cols)
+        if len(inputs[0]) < 2:
+            raise ValueError(f"needs (rows, features), its input has shape {inputs[0]}")
+        return (*inputs[0][:-1], self.out_features or 1)
+
+    def layer(self, inputs: Sequence[Shape]) -> Layer:
+        """Return the product: constant weights see all tokens as rows; each activation product is a group."""
+        if len(inputs) == 1:
+            return Layer.matmul(
+                self.name, rows=prod(inputs[0][:-1]), inner=inputs[0][-1], cols=self.out_features or 1, bias=self.bias
+            )
+        lead, rows, inner, cols = self._operands(inputs)
+        # A right operand without leading dimensions is shared: its products are one taller product.
+        shared = len(inputs[1]) == 2 and not self.transpose_a
+        groups, rows = (1, prod(lead) * rows) if shared else (prod(lead), rows)
+        return Layer.matmul(
+            self.name, rows=rows, inner=inner, cols=cols, batch=groups, activation=True, bias=self.bias
+        )  # fmt: skip
+
+    def count_parameters(self, inputs: Sequence[Shape]) -> int:
+        """Return weights (none for two inputs) and biases."""
+        features = self.infer(inputs)[-1]
+        return (inputs[0][-1] * features if len(inputs) == 1 else 0) + features * self.bias
+
+
+class Pool(_Operator):
+    """Max or average pooling, over a window or (``global_*``) over the whole map."""
+
+    op: Literal["pool"] = "pool"
+    fn: Literal["max", "avg", "global_avg", "global_max"]
+    kernel: Pair | None = None
+    stride: Pair = (1, 1)
+    pad: Pads = (0, 0, 0, 0)
+    dilation: Pair = (1, 1)
+    ceil_mode: bool = False
+
+    @model_validator(mode="after")
+    def _window(self) -> Pool:
+        if self.fn.startswith("global") and self.kernel is not None:
+            raise ValueError(f"{self.fn} pools the whole map: drop kernel")
+        if not self.fn.startswith("global") and self.kernel is None:
+            raise ValueError(f"{self.fn} pooling needs a kernel")
+        return self
+
+    def infer(self, inputs: Sequence[Shape]) -> Shape:
+        """Return (batch, channels, rows, columns)."""
+        layer = self.layer(inputs)
+        return (layer.b, layer.g, layer.r, layer.c)
+
+    def layer(self, inputs: Sequence[Shape]) -> Layer:
+        """Return the pooling as a depthwise layer without weights."""
+        _arity(self, inputs, 1, 1)
+        batch, channels, *size = _feature_map(inputs[0])
+        kernel = self.kernel or (size[0], size[1])
+        out = [self._extent(axis, size[axis], kernel[axis]) for axis in (0, 1)]
+        return Layer(
+            name=self.name, kind="pool", b=batch, g=channels, m=1, n=1, r=out[0], c=out[1], kh=kernel[0], kw=kernel[1],
+            stride_h=self.stride[0], stride_w=self.stride[1], dilation_h=self.dilation[0], dilation_w=self.dilation[1],
+            pad_top=self.pad[0], pad_left=self.pad[1], h=size[0], l=size[1], weights="none",
+        )  # fmt: skip
+
+    def _extent(self, axis: int, size: int, kernel: int) -> int:
+        before, after, stride = self.pad[axis], self.pad[axis + 2], self.stride[axis]
+        reach = (kernel - 1) * self.dilation[axis] + 1
+        room = size + before + after - reach
+        if room < 0:
+            raise ValueError(f"the window reaches over {reach} elements, the padded map has {room + reach}")
+        if not self.ceil_mode:
+            return room // stride + 1
+        out = -(-room // stride) + 1
+        # A window that would start in the padding behind the map is dropped (the rule of every framework).
+        return out - 1 if (out - 1) * stride >= size + before else out
+
+
+class Eltwise(_Operator):
+    """An element-wise function; row-wise ones such as softmax count here too. One input means fused, no layer."""
+
+    op: Literal["eltwise"] = "eltwise"
+    fn: str
+    parameters: Count = 0
+
+    @field_validator("fn")
+    @classmethod
+    def _known(cls, fn: str) -> str:
+        if fn not in UNARY | NARY:
+            raise ValueError(f"known functions: {', '.join(sorted(UNARY | NARY))}")
+        return fn
+
+    def infer(self, inputs: Sequence[Shape]) -> Shape:
+        """Return the broadcast shape of the inputs."""
+        _arity(self, inputs, 1, 1 if self.fn in UNARY else None)
+        return _broadcast(inputs)
+
+    def layer(self, inputs: Sequence[Shape]) -> Layer | None:
+        """Return a layer for two or more inputs. Operands that are broadcast are small and not counted."""
+        if len(inputs) < 2:
+            return None
+        shape = self.infer(inputs)
+        full = sum(prod(s) == prod(shape) for s in inputs)
+        batch, channels, rows, columns = shape if len(shape) == 4 else (1, shape[-1], prod(shape[:-1]), 1)
+        return Layer(
+            name=self.name, kind="eltwise", b=batch, g=channels, m=1, n=1, r=rows, c=columns, h=rows, l=columns,
+            inputs=max(full, 1), weights="none",
+        )  # fmt: skip
+
+    def count_parameters(self, inputs: Sequence[Shape]) -> int:
+        """Return the declared parameters."""
+        return self.parameters
+
+
+class Concat(_Operator):
+    """Joins its inputs along `axis` (channels by default)."""
+
+    op: Literal["concat"] = "concat"
+    axis: Annotated[int, Field(ge=0, le=7)] = 1
+
+    def infer(self, inputs: Sequence[Shape]) -> Shape:
+        """Return the joined shape."""
+        _arity(self, inputs, 1, None)
+        first = tuple(inputs[0])
+        if self.axis >= len(first):
+            raise ValueError(f"axis {self.axis} of shape {first} does not exist")
+        for other in inputs[1:]:
+            if len(other) != len(first) or any(
+                x != y for i, (x, y) in enumerate(zip(first, other, strict=True)) if i != self.axis
+            ):
+                raise ValueError(f"shapes {first} and {tuple(other)} cannot be joined along axis {self.axis}")
+        return (*first[: self.axis], sum(s[self.axis] for s in inputs), *first[self.axis + 1 :])
+
+
+class Reshape(_Operator):
+    """Moves elements without computing; `shape` says what comes out."""
+
+    op: Literal["reshape"] = "reshape"
+    fn: Literal["reshape", "transpose", "slice", "pad", "identity"] = "reshape"
+
+    def infer(self, inputs: Sequence[Shape]) -> Shape:
+        """Return the declared shape if the number of elements allows it."""
+        _arity(self, inputs, 1, 1)
+        before, after = prod(inputs[0]), prod(self.shape)
+        fits = {"slice": after <= before, "pad": after >= before}.get(self.fn, after == before)
+        if self.fn == "transpose":
+            fits = sorted(inputs[0]) == sorted(self.shape)
+        if self.fn == "identity":
+            fits = tuple(inputs[0]) == self.shape
+        if not fits:
+            raise ValueError(f"{self.fn} cannot turn shape {tuple(inputs[0])} into {self.shape}")
+        return self.shape
+
+
+class Opaque(_Operator):
+    """An operator that certile keeps but does not plan.
+
+    Attributes
+    ----------
+    kind : str
+        Its name in the source.
+    dynamic : bool
+        Its output size depends on the data or could not be inferred; `shape` then says nothing.
+    """
+
+    op: Literal["opaque"] = "opaque"
+    kind: str = Field(min_length=1, max_length=200)
+    parameters: Count = 0
+    dynamic: bool = False
+
+    def count_parameters(self, inputs: Sequence[Shape]) -> int:
+        """Return the declared parameters."""
+        return self.parameters
+
+
+def _broadcast(shapes: Sequence[Shape]) -> Shape:
+    """Return the NumPy broadcast of `shapes`."""
+    rank = max(len(s) for s in shapes)
+    padded = [(1,) * (rank - len(s)) + tuple(s) for s in shapes]
+    out = tuple(max(axis) for axis in zip(*padded, strict=True))
+    for shape in padded:
+        if any(x not in (1, y) for x, y in zip(shape, out, strict=True)):
+            raise ValueError(f"shapes {' and '.join(str(tuple(s)) for s in shapes)} do not fit together")
+    return out
+
+
+Operator = Annotated[
+    Input | Conv | MatMul | Pool | Eltwise | Concat | Reshape | Opaque, Field(discriminator="op")
+]  # fmt: skip

@@ -1,0 +1,196 @@
+"""One layer as an affine loop nest: the workload that every formulation plans.
+
+Every layer kind is the same seven-line loop (sizes are per group):
+
+    for b, g, m, n, r, c, i, j in B x G x M x N x R x C x K_h x K_w:
+        OUT[b, g, m, r, c] += W[g, m, n, i, j] * IN[b, g, n, S_h*r + D_h*i - P_h, S_w*c + D_w*j - P_w]
+
+=============  ==========================================================================
+kind           how it fits
+=============  ==========================================================================
+conv           as written; depthwise is ``m = n = 1`` with ``g`` channels
+matmul         OUT[r, m] = IN[r, n] * W[n, m] with ``c = kh = kw = 1``; a batched product of
+               two activations has one group per product and ``weights = "activation"``
+pool           depthwise without weights
+eltwise        a 1x1 pool over ``inputs`` operands of the same shape
+=============  ==========================================================================
+
+Letters follow the source papers (`tso_burst_slicing` section II; `optimal_tiling_dma` section 2):
+N input channels, M output channels, R x C output map, H x L input map, K kernel, S stride.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+
+__all__ = ["DIMS", "REDUCTION", "RELEVANT", "Layer"]
+
+#: The dimensions that a nest may tile, in the canonical order of reports.
+DIMS: tuple[str, ...] = ("b", "g", "m", "n", "r", "c")
+#: The dimensions that are summed over (the kernel is never cut in this version).
+REDUCTION: frozenset[str] = frozenset({"n"})
+#: The dimensions that each operand depends on.
+RELEVANT: dict[str, frozenset[str]] = {
+    "IN": frozenset({"b", "g", "n", "r", "c"}),
+    "W": frozenset({"g", "m", "n"}),
+    "OUT": frozenset({"b", "g", "m", "r", "c"}),
+}
+
+Size = PositiveInt
+NonNegative = Field(default=0, ge=0)
+
+
+class Layer(BaseModel):
+    """One affine layer; see the module docstring for the loop it stands for.
+
+    Attributes
+    ----------
+    b, g, m, n, r, c, kh, kw : int
+        Batch, groups, output and input channels *per group*, output rows and columns, kernel.
+    stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left : int
+        Of the sliding window. Padding at the bottom and right is whatever the last window
+        needs beyond `h` and `l`; padding is never fetched.
+    h, l : int
+        Rows and columns of the input map.
+    inputs : int
+        Number of input operands of this shape (more than one only for ``eltwise``).
+    weights : {"constant", "activation", "none"}
+        What the W operand is. Constants count as parameters, activations do not.
+    bias : bool
+        Whether ``g * m`` biases are added.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(min_length=1)
+    kind: Literal["conv", "matmul", "pool", "eltwise"] = "conv"
+    b: Size = 1
+    g: Size = 1
+    m: Size
+    n: Size
+    r: Size
+    c: Size
+    kh: Size = 1
+    kw: Size = 1
+    stride_h: Size = 1
+    stride_w: Size = 1
+    dilation_h: Size = 1
+    dilation_w: Size = 1
+    pad_top: int = NonNegative
+    pad_left: int = NonNegative
+    h: Size
+    l: Size  # noqa: E741 - the papers' letter for the input width
+    inputs: Size = 1
+    weights: Literal["constant", "activation", "none"] = "constant"
+    bias: bool = False
+
+    @model_validator(mode="after")
+    def _windows_touch_the_map(self) -> Layer:
+        axes = (
+            ("rows", self.r, self.stride_h, self.dilation_h, self.kh, self.pad_top, self.h),
+            ("columns", self.c, self.stride_w, self.dilation_w, self.kw, self.pad_left, self.l),
+        )
+        for what, out, stride, dilation, kernel, pad, size in axes:
+            if pad > (kernel - 1) * dilation:
+                raise ValueError(
+                    f"padding {pad} exceeds the kernel's reach {(kernel - 1) * dilation} along {what}: "
+                    "the first window would hold padding only"
+                )
+            if (out - 1) * stride - pad >= size:
+                raise ValueError(
+                    f"{out} output {what} with stride {stride} start beyond the {size} input {what}"
+                )
+        if self.kind in ("pool", "eltwise") and (self.m, self.n, self.weights) != (1, 1, "none"):
+            raise ValueError(f"a {self.kind} layer has m = n = 1 per group and weights 'none'")
+        if self.kind != "eltwise" and self.inputs != 1:
+            raise ValueError("only an eltwise layer has more than one input operand")
+        return self
+
+    @classmethod
+    def conv(
+        cls,
+        name: str,
+        *,
+        channels: int,
+        filters: int,
+        size: tuple[int, int],
+        kernel: tuple[int, int] = (1, 1),
+        stride: tuple[int, int] = (1, 1),
+        pad: tuple[int, int, int, int] = (0, 0, 0, 0),
+        dilation: tuple[int, int] = (1, 1),
+        groups: int = 1,
+        batch: int = 1,
+        bias: bool = False,
+    ) -> Layer:
+        """Make a convolution from what model files state.
+
+        Parameters
+        ----------
+        channels, filters : int
+            Input and output channels of the whole layer (both multiples of `groups`).
+        size : (int, int)
+            Rows and columns of the input map.
+        pad : (int, int, int, int)
+            Top, left, bottom, right.
+
+        Raises
+        ------
+        ValueError
+            If groups do not divide the channels or the kernel exceeds the padded map.
+        """
+        if groups < 1 or channels % groups or filters % groups:
+            raise ValueError(f"groups {groups} must divide channels {channels} and filters {filters}")
+        out = []
+        for axis in (0, 1):
+            reach = (kernel[axis] - 1) * dilation[axis] + 1
+            room = size[axis] + pad[axis] + pad[axis + 2] - reach
+            if room < 0:
+                raise ValueError(
+                    f"the kernel reaches over {reach} elements, the padded map has {room + reach}"
+                )
+            out.append(room // stride[axis] + 1)
+        return cls(
+            name=name, b=batch, g=groups, m=filters // groups, n=channels // groups, r=out[0], c=out[1],
+            kh=kernel[0], kw=kernel[1], stride_h=stride[0], stride_w=stride[1],
+            dilation_h=dilation[0], dilation_w=dilation[1], pad_top=pad[0], pad_left=pad[1],
+            h=size[0], l=size[1], bias=bias,
+        )  # fmt: skip
+
+    @classmethod
+    def matmul(
+        cls, name: str, *, rows: int, inner: int, cols: int, batch: int = 1, activation: bool = False, bias: bool = False
+    ) -> Layer:
+        """Make ``OUT[rows, cols] = IN[rows, inner] * W[inner, cols]``, `batch` independent ones as groups."""
+        return cls(
+            name=name, kind="matmul", g=batch, m=cols, n=inner, r=rows, c=1, h=rows, l=1,
+            weights="activation" if activation else "constant", bias=bias,
+        )  # fmt: skip
+
+    def extent(self, dim: str) -> int:
+        """Return the size of loop dimension `dim` (one of `DIMS`)."""
+        value: int = getattr(self, dim)
+        return value
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """The operands that move: IN, W (when there is one), OUT."""
+        return ("IN", "OUT") if self.weights == "none" else ("IN", "W", "OUT")
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates (taps in the padding count, as in published totals; 0 without weights)."""
+        if self.weights == "none":
+            return 0
+        return self.b * self.g * self.m * self.n * self.r * self.c * self.kh * self.kw
+
+    @property
+    def parameters(self) -> int:
+        """Constant weights plus biases, in elements."""
+        weights = self.g * self.m * self.n * self.kh * self.kw if self.weights == "constant" else 0
+        return weights + (self.g * self.m if self.bias else 0)
+
+    def signature(self) -> tuple[object, ...]:
+        """Everything but the name: layers with equal signatures have equal plans."""
+        return tuple(v for k, v in self if k != "name")

@@ -1,0 +1,46 @@
+"""MobileNet v1 (Howard et al. 2017) and v2 (Sandler et al. 2018), width 1.0, 224x224."""
+
+from __future__ import annotations
+
+from instances.network import Network
+from instances.zoo.builder import Builder
+
+__all__ = ["mobilenet_v1", "mobilenet_v2"]
+
+
+def mobilenet_v1() -> Network:
+    """Return MobileNet v1 (Table 1 of the paper): 569 MMAC, 4.23 M parameters. The classifier is a 1x1 convolution."""
+    net = Builder("mobilenet_v1", "MobileNet v1 1.0, 3x224x224 (Howard et al. 2017, Table 1)")
+    x = net.conv(net.input(1, 3, 224, 224), "conv1", 32, 3, stride=2, act="relu6")
+    channels = 32
+    spec = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1))
+    for i, (filters, stride) in enumerate(spec, 2):
+        x = net.conv(x, f"conv{i}/dw", channels, 3, stride=stride, groups=channels, act="relu6")
+        x = net.conv(x, f"conv{i}/pw", filters, 1, act="relu6")
+        channels = filters
+    x = net.conv(net.global_avg(x), "classifier", 1000, 1, bias=True, batch_norm=False, act="")
+    net.unary(x, "softmax")
+    return net.build()
+
+
+def mobilenet_v2() -> Network:
+    """Return MobileNet v2 (Table 2 of the paper, torchvision): 300.8 MMAC, 3,504,872 parameters."""
+    net = Builder("mobilenet_v2", "MobileNet v2 1.0, 3x224x224 (Sandler et al. 2018, Table 2; torchvision)")
+    x = net.conv(net.input(1, 3, 224, 224), "conv1", 32, 3, stride=2, act="relu6")
+    channels, block = 32, 0
+    table = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
+    for expansion, filters, repeats, first_stride in table:
+        for i in range(repeats):
+            block += 1
+            name, stride, shortcut = f"block{block}", first_stride if i == 0 else 1, x
+            hidden = channels * expansion
+            if expansion > 1:
+                x = net.conv(x, f"{name}/expand", hidden, 1, act="relu6")
+            x = net.conv(x, f"{name}/dw", hidden, 3, stride=stride, groups=hidden, act="relu6")
+            x = net.conv(x, f"{name}/project", filters, 1, act="")
+            if stride == 1 and channels == filters:
+                x = net.eltwise("add", (shortcut, x), f"{name}/add")
+            channels = filters
+    x = net.conv(x, "conv_last", 1280, 1, act="relu6")
+    net.unary(net.fc(net.flatten(net.global_avg(x)), "fc", 1000), "softmax")
+    return net.build()

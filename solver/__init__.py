@@ -1,0 +1,13 @@
+"""How it is decided: engines, solve(), plans, benchmarks and the command line."""
+
+from __future__ import annotations
+
+# Not lazy: `solver.solve` and `solver.check` are submodules too, and importing one of those later would put the
+# module in the place of the function. Slow imports (the solvers, typer, rich) are inside functions instead.
+from instances.errors import InputError
+from solver.check import CheckReport, check
+from solver.plan import LayerPlan, Plan
+from solver.solve import solve
+from solver.verify import PlanMismatch
+
+__all__ = ["CheckReport", "InputError", "LayerPlan", "Plan", "PlanMismatch", "check", "solve"]

@@ -1,0 +1,291 @@
+"""The command line: every command is one call in Python, see `solver.solve` and `solver.check`.
+
+Exit codes: 0 solved, 1 check failed, 2 bad input (one line on stderr), 3 infeasible, 4 no solution in time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from instances.errors import InputError
+from instances.load import load_network
+from instances.network import Network
+from solver import options, tools
+from solver.check import check as check_plan
+from solver.plan import Plan, Status, version
+from solver.progress import progress_bar
+from solver.solve import prepare
+from solver.solve import solve as solve_plan
+from solver.verify import PlanMismatch
+
+if TYPE_CHECKING:
+    from formulations.space import Space
+
+__all__ = ["EXIT_CODES", "app", "main"]
+
+EXIT_CODES: dict[Status, int] = {"OPTIMAL": 0, "FEASIBLE": 0, "INFEASIBLE": 3, "NO_SOLUTION_FOUND": 4}
+_CHECK_FAILED = 1
+_BAD_INPUT = 2
+_INTERRUPTED = 130
+#: typer carries its own click since 0.24 and used the package before: reach its base error through a class both have.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+_ClickError: type[Exception] = typer.BadParameter.__mro__[2]
+_MOST_WARNINGS = 3
+
+app = typer.Typer(
+    name="certile",
+    help="Proven-optimal tile plans for neural-network layers on machines with small on-chip memories.",
+    epilog="First steps: certile list networks; certile solve lenet5 --machine scratchpad_64k; certile solve --help",
+    no_args_is_help=False, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 118},
+)  # fmt: skip
+
+# --- options ---------------------------------------------------------------------------------------------------------
+
+NetworkArg = Annotated[str, typer.Argument(metavar="NETWORK", help="Bundled name, or .json or .onnx file: resnet50")]
+MachineOpt = Annotated[
+    str, typer.Option("--machine", "-m", metavar="M", help="Bundled name or .json file: -m scratchpad_64k")
+]
+LayerOpt = Annotated[
+    list[str] | None, typer.Option("--layer", "-l", metavar="NAME", help="Only this layer (repeatable): -l conv1")
+]
+ProblemOpt = Annotated[
+    str | None, typer.Option("--problem", metavar="P", help="tiling or slicing; default: the machine's own")
+]
+EngineOpt = Annotated[
+    str, typer.Option("--engine", "-e", metavar="E", help="See certile list engines; auto is exhaustive: -e cp-sat")
+]
+ObjectiveOpt = Annotated[
+    str, typer.Option("--objective", metavar="O", help="time, bytes, energy, or several in order: bytes,time")
+]
+PinOpt = Annotated[
+    list[str] | None, typer.Option("--pin", metavar="K=V", help="Fix or bound a decision: T_C<=73, T_M%16, dataflow=OS")
+]
+SetOpt = Annotated[
+    list[str] | None, typer.Option("--set", metavar="F=V", help="Override a machine field: ocm_bytes=98304")
+]
+LimitOpt = Annotated[
+    float | None, typer.Option("--time-limit", metavar="S", help="Seconds in all; best so far is kept: 60")
+]
+JobsOpt = Annotated[int, typer.Option("--jobs", "-j", metavar="N", help="Processes, 0 = all processors: -j 4")]
+FullOpt = Annotated[bool, typer.Option("--full", help="Search the unreduced space (slow; to check reductions)")]
+NoBoundingOpt = Annotated[bool, typer.Option("--no-bounding", help="Unaided engines: remove nothing by bounds first")]
+AllKindsOpt = Annotated[bool, typer.Option("--all-kinds", help="Also pool and element-wise layers")]
+BatchOpt = Annotated[int | None, typer.Option("--batch", metavar="N", help="Batch size of the network: --batch 4")]
+SymbolOpt = Annotated[
+    list[str] | None, typer.Option("--symbol", metavar="NAME=N", help="Size of a symbolic ONNX dimension: sequence=128")
+]
+CompareOpt = Annotated[
+    str, typer.Option("--compare", metavar="E,..", help="Add ratios of other engines: greedy,tso-noburst")
+]
+OutOpt = Annotated[str | None, typer.Option("--out", "-o", metavar="FILE", help="Write the result: -o plan.json")]
+JsonOpt = Annotated[bool, typer.Option("--json", help="Print the result as JSON, nothing else")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        tools.emit(f"certile {version()}")
+        raise typer.Exit(0)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    show_version: Annotated[
+        bool, typer.Option("--version", "-V", callback=_version, is_eager=True, help="Show the version")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        tools.emit(context.get_help())
+        raise typer.Exit(_BAD_INPUT)
+
+
+# --- commands --------------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def solve(
+    network: NetworkArg,
+    machine: MachineOpt,
+    layer: LayerOpt = None,
+    problem: ProblemOpt = None,
+    engine: EngineOpt = options.AUTO,
+    objective: ObjectiveOpt = "time",
+    pin: PinOpt = None,
+    set_: SetOpt = None,
+    time_limit: LimitOpt = None,
+    jobs: JobsOpt = 0,
+    full: FullOpt = False,
+    no_bounding: NoBoundingOpt = False,
+    all_kinds: AllKindsOpt = False,
+    batch: BatchOpt = None,
+    symbol: SymbolOpt = None,
+    compare: CompareOpt = "",
+    out: OutOpt = None,
+    as_json: JsonOpt = False,
+) -> int:
+    """Plan every conv and matmul layer of a network, or the layers named.
+
+    Ctrl-C and the time limit return the best plan so far. Exit code 0 solved, 3 infeasible, 4 no solution in time.
+    """
+    if out is not None:
+        options.check_writable(out)
+    graph = _load(network, batch, symbol)
+
+    def run(name: str) -> Plan:
+        return solve_plan(
+            graph, machine, problem=problem, engine=name, objective=objective, pins=pin or (), settings=set_,
+            time_limit_s=time_limit, jobs=jobs, layers=layer, all_kinds=all_kinds, full=full, bounding=not no_bounding,
+            progress=progress_bar(),
+        )  # fmt: skip
+
+    rivals = _rivals(compare, machine, problem, set_)
+    _warn(graph.warnings)
+    plan = run(engine)
+    if out is not None:
+        plan.save(out)
+    if as_json:
+        tools.emit(plan.to_json().rstrip())
+        return EXIT_CODES[plan.status]
+    others = {name: run(name) for name in rivals}
+    from solver.report import plan_table, status_line
+
+    tools.emit_tables(plan_table(plan, others), "", status_line(plan), *([f"written to {out}"] if out else []))
+    return EXIT_CODES[plan.status]
+
+
+def _load(network: str, batch: int | None, symbol: list[str] | None) -> Network:
+    return load_network(network, batch=batch, symbols=options.parse_symbols(symbol or ()) or None)
+
+
+def _rivals(compare: str, machine: str, problem: str | None, settings: list[str] | None) -> list[str]:
+    """Return the engines of ``--compare``, checked before the search."""
+    names = list(dict.fromkeys(name.strip() for name in compare.split(",") if name.strip()))
+    if names and problem is None:
+        problem = options.pick_machine(machine, tuple(settings or ())).problem
+    for name in names:
+        options.pick_engine(name, options.pick_problem(problem or "").name)
+    return names
+
+
+def _warn(warnings: Sequence[str]) -> None:
+    for line in warnings[:_MOST_WARNINGS]:
+        tools.complain("warning", line)
+    if len(warnings) > _MOST_WARNINGS:
+        tools.complain("warning", f"and {len(warnings) - _MOST_WARNINGS} more")
+
+
+@app.command()
+def check(
+    plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan file: plan.json")], as_json: JsonOpt = False
+) -> int:
+    """Re-price and replay a plan from its decisions alone; exit code 1 and one line for every mismatch."""
+    report = check_plan(plan)
+    if as_json:
+        tools.emit(json.dumps(report.to_json(), indent=1))
+    else:
+        for line in report.problems:
+            tools.emit(f"mismatch: {tools.printable(line)}")
+        verdict = "ok" if report.ok else f"FAILED, {len(report.problems)} mismatches"
+        tools.emit(
+            f"{tools.printable(plan)}: {verdict}; {report.layers} schedules re-priced and replayed, "
+            f"{report.executed} of them executed on integers"
+        )
+    return 0 if report.ok else _CHECK_FAILED
+
+
+@app.command()
+def explain(
+    network: NetworkArg,
+    machine: MachineOpt,
+    layer: LayerOpt = None,
+    problem: ProblemOpt = None,
+    pin: PinOpt = None,
+    set_: SetOpt = None,
+    full: FullOpt = False,
+    all_kinds: AllKindsOpt = False,
+    batch: BatchOpt = None,
+    symbol: SymbolOpt = None,
+    as_json: JsonOpt = False,
+) -> int:
+    """Say how large a layer's search space is or, if nothing fits, which demands conflict (exit code 3)."""
+    request = prepare(
+        _load(network, batch, symbol), machine, problem=problem, pins=pin or (), settings=set_, layers=layer,
+        all_kinds=all_kinds, full=full,
+    )  # fmt: skip
+    found: dict[str, Space] = {
+        x.name: request.formulation.build(x, request.machine, request.pins, full=full) for x in request.layers
+    }
+    conflicts = {name: list(space.explain()) for name, space in found.items()}
+    if as_json:
+        rows = [
+            {"layer": name, "feasible": not conflicts[name], "conflicts": conflicts[name], "size": space.size}
+            for name, space in found.items()
+        ]
+        tools.emit(json.dumps(rows, indent=1))
+    else:
+        for name, space in found.items():
+            said = f"infeasible: {'; '.join(conflicts[name])}" if conflicts[name] else "feasible"
+            size = ", ".join(f"{count:,} {what}" for what, count in space.size.items())
+            tools.emit(tools.printable(f"{name}: {said}; {size}"))
+        for name, about in request.formulation.decisions.items():
+            tools.emit(f"  --pin {name}: {about}")
+    return EXIT_CODES["INFEASIBLE"] if any(conflicts.values()) else 0
+
+
+@app.command()
+def bench(
+    suite: Annotated[str, typer.Argument(metavar="SUITE", help="See certile list suites")],
+    out: OutOpt = None,
+    as_json: JsonOpt = False,
+) -> int:
+    """Run a benchmark suite: the optimum against heuristics and engines against each other."""
+    suites = tools.suites()
+    if suite not in suites:
+        raise options.unknown("suite", suite, suites)
+    if out is not None:
+        options.check_writable(out)
+    report = suites[suite][1](progress_bar())
+    text = json.dumps(report.to_json(), indent=1)
+    if out is not None:
+        tools.write(out, text + "\n")
+    if as_json:
+        tools.emit(text)
+    else:
+        tools.emit_tables(report.table)
+    return 0
+
+
+tools.register(app)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code: bad input is one line, never a traceback."""
+    try:
+        code = app(args=None if argv is None else list(argv), prog_name="certile", standalone_mode=False)
+    except PlanMismatch as error:
+        return _failed(_CHECK_FAILED, "plan refused, please report this", str(error))
+    except InputError as error:
+        return _failed(_BAD_INPUT, "error", str(error))
+    except _ClickError as error:
+        said = getattr(error, "format_message", error.__str__)()
+        hint = " (see certile --help)" if isinstance(error, _UsageError) else ""
+        return _failed(_BAD_INPUT, "error", f"{said}{hint}")
+    except (KeyboardInterrupt, typer.Abort):
+        return _failed(_INTERRUPTED, "interrupted", "nothing was written")
+    except BrokenPipeError:
+        # Whoever read stdout has seen enough; keep the interpreter from complaining when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return code if isinstance(code, int) else 0
+
+
+def _failed(code: int, what: str, text: str) -> int:
+    tools.complain(what, text)
+    return code

@@ -1,0 +1,85 @@
+"""What every engine takes and returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from formulations.space import Branch, Space
+from hwmodels.outcome import MEASURES
+from hwmodels.schedule import Nest
+
+__all__ = ["ALL", "Engine", "EngineResult", "Limits", "Pick", "Status", "complete", "vector"]
+
+Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "NO_SOLUTION_FOUND"]
+#: The problems an engine handles when it handles all.
+ALL = frozenset({"tiling", "slicing"})
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of one engine call.
+
+    Attributes
+    ----------
+    time_limit_s : float or None
+    bounding : bool
+        Whether solvers may use a heuristic upper bound and separable lower bounds to remove choices first.
+    workers, seed : int
+        Of the solver.
+    """
+
+    time_limit_s: float | None = None
+    bounding: bool = True
+    workers: int = 1
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class EngineResult:
+    """The answer for one layer; `bound` is a proven lower bound on the first objective."""
+
+    status: Status
+    nest: Nest | None
+    measures: dict[str, int] | None
+    bound: int | None
+    wall_s: float
+    versions: str = ""
+    stats: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A way of deciding a `Space`."""
+
+    name: str
+    summary: str
+    proves: bool
+    run: Callable[[Space, tuple[str, ...], Limits], EngineResult]
+    problems: frozenset[str] = ALL
+
+
+@dataclass(frozen=True)
+class Pick:
+    """One plan of a space: a branch, a spatial and a channel choice, with its exact measures."""
+
+    branch: Branch
+    s: int
+    q: int
+    measures: dict[str, int]
+
+    @property
+    def nest(self) -> Nest:
+        """The nest of the plan."""
+        return self.branch.nest(self.s, self.q)
+
+
+def complete(objectives: tuple[str, ...]) -> tuple[str, ...]:
+    """Append the measures not named, in the fixed order that breaks ties."""
+    return (*objectives, *(m for m in MEASURES if m not in objectives))
+
+
+def vector(measures: dict[str, int], objectives: tuple[str, ...]) -> tuple[int, ...]:
+    """The full objective vector of a plan."""
+    return tuple(measures[m] for m in complete(objectives))

@@ -1,0 +1,237 @@
+"""What may be asked of `solve`: every option checked once, with a message that says what would be accepted."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hwmodels.outcome import MEASURES
+from instances.errors import InputError, choices
+from instances.jsonfile import shown
+from instances.load import load_machine, load_network, parse_overrides
+from instances.machine import Machine
+from instances.network import Network
+from instances.workload import Layer
+
+if TYPE_CHECKING:
+    from formulations.pins import Pins
+    from formulations.registry import Formulation
+    from solver.engines.base import Engine
+
+__all__ = [
+    "AUTO", "Request", "as_texts", "check_jobs", "check_time_limit", "check_writable", "parse_objectives",
+    "parse_symbols", "pick_engine", "pick_layers", "pick_machine", "pick_pins", "pick_problem", "pick_target",
+    "unknown",
+]  # fmt: skip
+
+#: The engine that is asked for by default: `exhaustive` is exact and the fastest for single layers.
+AUTO = "auto"
+_AUTO_ENGINE = "exhaustive"
+#: More processes than this are a typing error.
+MOST_JOBS = 1024
+
+
+@dataclass(frozen=True)
+class Request:
+    """One call of `solve`, checked."""
+
+    name: str
+    layers: tuple[Layer, ...]
+    machine: Machine
+    formulation: Formulation
+    engine: Engine
+    objectives: tuple[str, ...]
+    pins: Pins
+    settings: tuple[str, ...]
+    time_limit_s: float | None
+    jobs: int
+    full: bool
+    bounding: bool
+
+
+def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
+    """Return the error for a name that is not known, with the closest ones."""
+    names = sorted(known)
+    near = get_close_matches(str(name).lower(), names, n=2, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    return InputError(f"unknown {kind} {shown(name)}: {hint}expected {choices(names)}")
+
+
+def as_texts(what: str, value: str | Iterable[str] | Mapping[str, str | int] | None) -> tuple[str, ...]:
+    """Return a repeatable option as texts: one text, several, or a mapping NAME -> VALUE.
+
+    Raises
+    ------
+    InputError
+        If an entry is no text.
+    """
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, Mapping):
+        return tuple(f"{name}={item}" for name, item in value.items())
+    texts = tuple(value)
+    for text in texts:
+        if not isinstance(text, str):
+            raise InputError(f"{what}: expected texts, got {shown(text)}")
+    return texts
+
+
+def parse_objectives(text: str | Sequence[str]) -> tuple[str, ...]:
+    """Read ``time``, or ``bytes,time`` for lexicographic objectives.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown or stands twice.
+    """
+    names = [part.strip() for item in as_texts("objective", text) for part in item.split(",")]
+    if not any(names):
+        raise InputError(f"objective is empty: expected {choices(MEASURES)}, or several with commas such as bytes,time")
+    for name in names:
+        if name not in MEASURES:
+            raise unknown("objective", name, MEASURES)
+    if len(set(names)) < len(names):
+        raise InputError(f"objective {','.join(names)}: each of {choices(MEASURES)} may stand once")
+    return tuple(names)
+
+
+def check_time_limit(seconds: float | None) -> float | None:
+    """Return the limit; raises InputError unless it is None or a positive finite number of seconds."""
+    if seconds is None:
+        return None
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not math.isfinite(seconds) or seconds <= 0:
+        raise InputError(f"time limit {shown(seconds)}: a positive number of seconds is needed, such as 10")
+    return float(seconds)
+
+
+def check_jobs(jobs: int) -> int:
+    """Return the number of processes, 0 resolved to the processors at hand; raises InputError for others."""
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or not 0 <= jobs <= MOST_JOBS:
+        raise InputError(f"jobs {shown(jobs)}: 0 (all processors) to {MOST_JOBS} is needed")
+    if jobs:
+        return jobs
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def parse_symbols(texts: Sequence[str]) -> dict[str, int]:
+    """Read ``NAME=INT`` sizes of symbolic ONNX dimensions; raises InputError for others."""
+    sizes: dict[str, int] = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not name or not value.isascii() or not value.isdigit() or not 1 <= int(value[:12]) < 10**9:
+            raise InputError(f"symbol {text!r}: write NAME=SIZE with a positive size, for example sequence=128")
+        if name in sizes:
+            raise InputError(f"symbol {text!r}: {name} is set twice")
+        sizes[name] = int(value)
+    return sizes
+
+
+def pick_target(target: Layer | Network | str | os.PathLike[str]) -> Layer | Network:
+    """Return a layer or network, loading it by name or path if need be.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    if isinstance(target, Layer | Network):
+        return target
+    if isinstance(target, str | os.PathLike):
+        return load_network(target)
+    raise InputError(f"target: expected a Layer, a Network, or a name or path, got {type(target).__name__}")
+
+
+def pick_machine(machine: Machine | str | os.PathLike[str], settings: Sequence[str]) -> Machine:
+    """Return a machine with its overrides.
+
+    Raises
+    ------
+    InputError
+        If there is none, an override is bad, or a ready-made `Machine` is to be overridden.
+    """
+    if isinstance(machine, Machine):
+        if settings:
+            raise InputError("settings apply to a machine given by name or path; make another Machine instead")
+        return machine
+    if isinstance(machine, str | os.PathLike):
+        return load_machine(machine, parse_overrides(settings))
+    raise InputError(f"machine: expected a Machine, or a name or path, got {type(machine).__name__}")
+
+
+def pick_problem(name: str) -> Formulation:
+    """Return a formulation; raises InputError with the known ones."""
+    from formulations.registry import FORMULATIONS  # models import solver packages: slow, so late
+
+    if name not in FORMULATIONS:
+        raise unknown("problem", name, FORMULATIONS)
+    return FORMULATIONS[name]
+
+
+def pick_engine(name: str, problem: str) -> Engine:
+    """Return an engine that handles `problem`; raises InputError with the known ones."""
+    from solver.engines import ENGINES
+
+    name = _AUTO_ENGINE if name == AUTO else name
+    if name not in ENGINES:
+        raise unknown("engine", name, [AUTO, *ENGINES])
+    engine = ENGINES[name]
+    if problem not in engine.problems:
+        able = [e.name for e in ENGINES.values() if problem in e.problems]
+        raise InputError(f"engine {name} does not handle problem {problem}: use {choices(able)}")
+    return engine
+
+
+def pick_pins(pins: str | Iterable[str] | Mapping[str, str | int] | None, formulation: Formulation) -> Pins:
+    """Return the user's demands on decisions; raises InputError for unknown or malformed ones."""
+    from formulations.pins import parse_pins
+
+    return parse_pins(as_texts("pins", pins), formulation.decisions)
+
+
+def pick_layers(
+    target: Layer | Network, names: str | Iterable[str] | None, *, all_kinds: bool = False
+) -> tuple[Layer, ...]:
+    """Return the layers to plan: those named, or every conv and matmul layer, or with `all_kinds` every layer.
+
+    Raises
+    ------
+    InputError
+        If a layer does not exist or none is left.
+    """
+    wanted = None if names is None else tuple(dict.fromkeys(as_texts("layers", names)))
+    if isinstance(target, Layer):
+        if wanted not in (None, (target.name,)):
+            raise InputError(f"layers {', '.join(wanted or ())}: the target is the one layer {target.name}")
+        return (target,)
+    if wanted is not None:
+        layers = tuple(target.layer(name) for name in wanted)
+    else:
+        layers = target.layers if all_kinds else target.conv_layers
+    if not layers:
+        what = "layers were named" if wanted is not None else "layers" if all_kinds else "conv or matmul layers"
+        raise InputError(f"network {target.name}: no {what} to plan")
+    return layers
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Raise InputError if a file cannot be written there, before any time is spent on its contents."""
+    target = Path(path)
+    try:
+        if target.is_dir():
+            raise InputError(f"output {target}: is a directory, a file name is needed")
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError(f"output {target}: cannot be written: {reason}") from None

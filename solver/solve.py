@@ -1,0 +1,294 @@
+"""`solve`: plan one layer or every layer of a network. Orchestration only; engines decide, `solver.verify` judges."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from hwmodels.outcome import MEASURES
+from instances.machine import Machine
+from instances.network import Network
+from instances.workload import Layer
+from solver.job import Answer, Job, unanswered
+from solver.options import (
+    AUTO,
+    Request,
+    as_texts,
+    check_jobs,
+    check_time_limit,
+    parse_objectives,
+    pick_engine,
+    pick_layers,
+    pick_machine,
+    pick_pins,
+    pick_problem,
+    pick_target,
+)
+from solver.plan import (
+    FORMAT,
+    LayerPlan,
+    Measures,
+    Objective,
+    Options,
+    Plan,
+    PlanReplay,
+    Status,
+    digest,
+    network_digest,
+    version,
+)
+from solver.progress import Interrupts, Progress, Silent
+from solver.verify import LITERAL_NOTE, gap_of
+from solver.workers import Clock, OnDone, Outcome, run_here, run_in_processes
+
+__all__ = ["Totals", "prepare", "solve", "totals", "worst"]
+
+#: Unproven layers are tried again with the time left over, but only if that is this many times what they had.
+_AGAIN = 2.0
+
+
+def solve(
+    target: Layer | Network | str | os.PathLike[str],
+    machine: Machine | str | os.PathLike[str],
+    *,
+    problem: str | None = None,
+    engine: str = AUTO,
+    objective: str | Sequence[str] = "time",
+    pins: str | Iterable[str] | Mapping[str, str | int] = (),
+    settings: str | Iterable[str] | Mapping[str, str | int] | None = None,
+    time_limit_s: float | None = None,
+    jobs: int = 1,
+    layers: str | Iterable[str] | None = None,
+    all_kinds: bool = False,
+    full: bool = False,
+    bounding: bool = True,
+    progress: Progress | None = None,
+) -> Plan:
+    """Plan a layer, or the layers of a network, on a machine.
+
+    Every schedule handed out has been priced by the closed forms and replayed; all must agree.
+
+    Parameters
+    ----------
+    target : Layer, Network, str or path
+        What to plan: an object, a bundled network's name, or a JSON or ONNX file.
+    machine : Machine, str or path
+        An object, a bundled name or a JSON file.
+    problem : str, optional
+        ``tiling`` or ``slicing``; by default what the machine is meant for.
+    engine : str
+        ``auto`` (exhaustive: exact, and the fastest for single layers), or a name from ``certile list engines``.
+    objective : str or sequence of str
+        ``time``, ``bytes``, ``energy``, or several, most important first (``"bytes,time"``). The measures not
+        named break ties in this order.
+    pins : texts or mapping
+        Demands on decisions: ``["T_C<=73", "dataflow=OS"]`` or ``{"T_C": 73}``.
+    settings : texts or mapping
+        Machine fields to override: ``["ocm_bytes=98304"]`` or ``{"ocm_bytes": 98304}``.
+    time_limit_s : float, optional
+        For the whole call, shared out evenly; what one layer leaves over goes to the others. Then the best
+        schedules so far are returned with their bounds.
+    jobs : int
+        Processes to spread distinct layers over; 0 means all processors, 1 none but this one.
+    layers : names, optional
+        The layers to plan; by default every conv and matmul layer, or with `all_kinds` every layer.
+    full : bool
+        Search the unreduced space.
+    bounding : bool
+        Whether engines may remove choices by bounds before they search.
+    progress : Progress, optional
+        Told about every distinct layer that is done.
+
+    Returns
+    -------
+    Plan
+        Its status is the worst of its layers: INFEASIBLE, NO_SOLUTION_FOUND, FEASIBLE, OPTIMAL. Ctrl-C returns
+        what was found until then.
+
+    Raises
+    ------
+    InputError
+        For bad input.
+    PlanMismatch
+        If engine, price and replay disagree: a defect of certile.
+    """
+    start = time.monotonic()
+    request = prepare(
+        target, machine, problem=problem, engine=engine, objective=objective, pins=pins, settings=settings,
+        time_limit_s=time_limit_s, jobs=jobs, layers=layers, all_kinds=all_kinds, full=full, bounding=bounding,
+    )  # fmt: skip
+    distinct = _distinct(request)
+    answers = _search(request, distinct, progress or Silent())
+    plans = []
+    for layer in request.layers:
+        first, found = distinct[layer.signature()], answers[layer.signature()].plan
+        copied = {"layer": layer.name, "workload": layer, "wall_s": 0.0, "same_as": first.name}
+        plans.append(found if layer.name == first.name else found.model_copy(update=copied))
+    versions = next((a.versions for a in answers.values() if a.versions), "")
+    return _plan(request, tuple(plans), versions, time.monotonic() - start)
+
+
+def prepare(
+    target: Layer | Network | str | os.PathLike[str],
+    machine: Machine | str | os.PathLike[str],
+    *,
+    problem: str | None = None,
+    engine: str = AUTO,
+    objective: str | Sequence[str] = "time",
+    pins: str | Iterable[str] | Mapping[str, str | int] = (),
+    settings: str | Iterable[str] | Mapping[str, str | int] | None = None,
+    time_limit_s: float | None = None,
+    jobs: int = 1,
+    layers: str | Iterable[str] | None = None,
+    all_kinds: bool = False,
+    full: bool = False,
+    bounding: bool = True,
+) -> Request:
+    """Check everything that `solve` was asked, before any time is spent; raises InputError."""
+    objectives = parse_objectives(objective)
+    limit, processes = check_time_limit(time_limit_s), check_jobs(jobs)
+    set_fields = as_texts("settings", settings)
+    real_machine = pick_machine(machine, set_fields)
+    formulation = pick_problem(real_machine.problem if problem is None else problem)
+    real_engine = pick_engine(engine, formulation.name)
+    demands = pick_pins(pins, formulation)
+    real_target = pick_target(target)
+    return Request(
+        name=real_target.name, layers=pick_layers(real_target, layers, all_kinds=all_kinds), machine=real_machine,
+        formulation=formulation, engine=real_engine, objectives=objectives, pins=demands, settings=set_fields,
+        time_limit_s=limit, jobs=processes, full=full, bounding=bounding,
+    )  # fmt: skip
+
+
+def _distinct(request: Request) -> dict[tuple[object, ...], Layer]:
+    """Return the first layer of every signature: layers that differ in name only are solved once."""
+    found: dict[tuple[object, ...], Layer] = {}
+    for layer in request.layers:
+        found.setdefault(layer.signature(), layer)
+    return found
+
+
+def _search(
+    request: Request, distinct: Mapping[tuple[object, ...], Layer], progress: Progress
+) -> dict[tuple[object, ...], Answer]:
+    """Return an answer for every distinct layer, found or not."""
+    jobs = {
+        i: Job(
+            layer, request.machine, request.formulation.build, request.pins, request.full, request.engine,
+            request.objectives, request.bounding,
+        )
+        for i, layer in enumerate(distinct.values())
+    }  # fmt: skip
+    best: dict[int, Answer] = {}
+
+    def on_done(index: int, answer: Answer) -> None:
+        if index not in best:
+            progress.advance(f"{answer.plan.layer}: {answer.plan.status}")
+        best[index] = _better(best.get(index), answer, request.objectives)
+
+    clock = Clock.of(request.time_limit_s)
+    progress.begin(len(jobs), request.name)
+    try:
+        with Interrupts() as interrupts:
+            waiting = dict(jobs)
+            while waiting:
+                outcome = _run(waiting, request.jobs, clock, interrupts, on_done)
+                proven = {i for i, answer in best.items() if answer.plan.status in ("OPTIMAL", "INFEASIBLE")}
+                waiting = {i: job for i, job in jobs.items() if i not in proven}
+                share = clock.share(len(waiting), min(request.jobs, len(waiting)))
+                if outcome.stopped or not request.engine.proves or share is None or share < _AGAIN * outcome.longest_s:
+                    break
+    finally:
+        progress.end()
+    return {key: best.get(i, Answer(unanswered(layer), "", False)) for i, (key, layer) in enumerate(distinct.items())}
+
+
+def _run(jobs: Mapping[int, Job], processes: int, clock: Clock, interrupts: Interrupts, on_done: OnDone) -> Outcome:
+    """Run here unless several processes have something to do: starting one costs more than most layers."""
+    count = min(processes, len(jobs))
+    if count > 1:
+        return run_in_processes(jobs, count, clock, interrupts, on_done)
+    return run_here(jobs, clock, interrupts, on_done)
+
+
+def _better(one: Answer | None, two: Answer, objectives: Sequence[str]) -> Answer:
+    """Return the better of two answers for one layer, with the better bound of both and the time of both."""
+    if one is None or two.plan.status in ("OPTIMAL", "INFEASIBLE"):
+        return two
+
+    def rank(answer: Answer) -> tuple[int, ...]:
+        found = answer.plan.measures
+        vector = found.model_dump() if found else {}
+        return (found is None, *(vector[m] for m in (*objectives, *vector) if m in vector))
+
+    winner = min(one, two, key=rank)
+    bounds = [a.plan.bound for a in (one, two) if a.plan.bound is not None]
+    value = winner.plan.objective.value if winner.plan.objective else None
+    bound = max(bounds, default=None)
+    joined = {"bound": bound, "gap": gap_of(value, bound), "wall_s": one.plan.wall_s + two.plan.wall_s}
+    return Answer(winner.plan.model_copy(update=joined), winner.versions or one.versions, two.interrupted)
+
+
+def worst(statuses: Iterable[Status]) -> Status:
+    """Return the status of a network: one infeasible layer decides, then one without a schedule, then one unproven."""
+    found = set(statuses)
+    order: tuple[Status, ...] = ("INFEASIBLE", "NO_SOLUTION_FOUND", "FEASIBLE")
+    return next((s for s in order if s in found), "OPTIMAL")
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What a plan says about all its layers together."""
+
+    status: Status
+    objective: Objective | None
+    bound: int | None
+    gap: float | None
+    measures: Measures | None
+    replay: PlanReplay
+
+
+def totals(layers: Sequence[LayerPlan], *, literal: bool) -> Totals:
+    """Sum over the layers; None where a layer has nothing to add."""
+    objectives = [p.objective for p in layers if p.objective is not None]
+    measures = [p.measures for p in layers if p.measures is not None]
+    bounds = [p.bound for p in layers if p.bound is not None]
+    whole = len(objectives) == len(measures) == len(layers)
+    bound = sum(bounds) if len(bounds) == len(layers) else None
+    objective = None
+    if whole:
+        terms: dict[str, int] = {}
+        for part in objectives:
+            for name, value in part.terms.items():
+                terms[name] = terms.get(name, 0) + value
+        objective = Objective(value=sum(o.value for o in objectives), unit=objectives[0].unit, terms=terms)
+    summed = Measures(
+        time=sum(m.time for m in measures), bytes=sum(m.bytes for m in measures), energy=sum(m.energy for m in measures)
+    )
+    replays = [p.replay for p in layers if p.replay is not None]
+    replay = PlanReplay(
+        ok=all(r.ok for r in replays) if replays else None, layers=len(replays),
+        executed=sum(r.executed for r in replays), note=LITERAL_NOTE if literal else "",
+    )  # fmt: skip
+    gap = gap_of(objective.value if objective else None, bound)
+    return Totals(worst(p.status for p in layers), objective, bound, gap, summed if whole else None, replay)
+
+
+def _plan(request: Request, layers: tuple[LayerPlan, ...], engine_version: str, wall_s: float) -> Plan:
+    machine = request.machine
+    total = totals(layers, literal=machine.reading == "literal")
+    return Plan.model_validate({
+        "format": FORMAT, "certile": version(), "problem": request.formulation.name, "network": request.name,
+        "machine": machine.name, "engine": request.engine.name, "engine_version": engine_version,
+        "objectives": request.objectives, "unit": MEASURES[request.objectives[0]],
+        "pins": tuple(request.pins.to_json()),
+        "options": Options(
+            full=request.full, bounding=request.bounding, time_limit_s=request.time_limit_s, settings=request.settings
+        ),
+        "status": total.status, "objective": total.objective, "bound": total.bound, "gap": total.gap,
+        "measures": total.measures, "wall_s": wall_s, "replay": total.replay, "layers": layers,
+        "network_digest": network_digest(request.layers), "machine_digest": digest(machine.model_dump(mode="json")),
+        "machine_data": machine,
+    })  # fmt: skip

@@ -1,0 +1,196 @@
+"""The small commands (list, import, doctor, schema) and how the command line writes."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Protocol
+
+import typer
+
+from instances.errors import InputError
+from instances.jsonfile import write_atomically
+from instances.load import dump_network, list_machines, list_networks, load_network
+from solver import options
+from solver.plan import plan_schema, version
+from solver.progress import Progress
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+__all__ = ["BenchReport", "complain", "emit", "emit_tables", "printable", "register", "suites", "write"]
+
+ROOMS = ("instances", "hwmodels", "formulations", "solver")
+_PACKAGES = ("ortools", "highspy", "pulp", "numpy", "networkx", "pydantic", "onnx", "typer", "rich")
+_KINDS = ("networks", "machines", "problems", "engines", "suites")
+
+
+class BenchReport(Protocol):
+    """What a benchmark suite returns."""
+
+    @property
+    def table(self) -> RenderableType:
+        """For people."""
+
+    def to_json(self) -> object:
+        """For programs."""
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
+def printable(text: str) -> str:
+    """Return a text without control characters, which a file's names may hold."""
+    return "".join(ch if ch.isprintable() else "?" for ch in text)
+
+
+def complain(what: str, text: str) -> None:
+    """Print one line to stderr."""
+    line = printable(" ".join(text.split()))
+    encoding = sys.stderr.encoding or "utf-8"
+    sys.stderr.write(f"certile: {what}: {line}\n".encode(encoding, "backslashreplace").decode(encoding))
+
+
+def _guarded(write_out: Callable[[], object]) -> None:
+    """Write to stdout; a reader who left early (``| head``) ends the output, not the command."""
+    try:
+        write_out()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def emit(text: str) -> None:
+    """Print a text to stdout."""
+    encoding = sys.stdout.encoding or "utf-8"
+    safe = f"{text}\n".encode(encoding, "backslashreplace").decode(encoding)
+    _guarded(lambda: sys.stdout.write(safe))
+
+
+def emit_tables(*things: RenderableType) -> None:
+    """Print tables and texts to stdout."""
+    from rich.console import Console  # noqa: F401 - fail here, not inside the guarded call
+
+    from solver.report import show
+
+    _guarded(lambda: show(*things))
+
+
+def write(path: str, text: str) -> None:
+    """Write a file atomically; raises InputError if that is impossible."""
+    write_atomically(path, text)
+
+
+# --- list ------------------------------------------------------------------------------------------------------------
+
+
+def suites() -> Mapping[str, tuple[str, Callable[[Progress], BenchReport]]]:
+    """Return the benchmark suites: name -> (summary, function)."""
+    found: Mapping[str, tuple[str, Callable[[Progress], BenchReport]]] = import_module("solver.bench").SUITES
+    return found
+
+
+def _names(kind: str) -> dict[str, str]:
+    """Return name -> one line for everything of a kind."""
+    if kind == "networks":
+        return list_networks()
+    if kind == "machines":
+        return list_machines()
+    if kind == "problems":
+        from formulations.registry import FORMULATIONS
+
+        return {f.name: f.summary for f in FORMULATIONS.values()}
+    if kind == "engines":
+        from solver.engines import ENGINES
+
+        proofs = {True: "proves", False: "heuristic"}
+        return {e.name: f"{e.summary} ({proofs[e.proves]}; {', '.join(sorted(e.problems))})" for e in ENGINES.values()}
+    if kind == "suites":
+        return {name: about for name, (about, _) in suites().items()}
+    raise options.unknown("kind", kind, _KINDS)
+
+
+def list_(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="networks, machines, problems, engines or suites")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print an object name -> description")] = False,
+) -> int:
+    """List what there is: networks, machines, problems, engines or suites."""
+    names = _names(kind)
+    if as_json:
+        emit(json.dumps(names, indent=1))
+    else:
+        from solver.report import names_table
+
+        emit_tables(names_table(names, (kind.removesuffix("s"), "what it is")))
+    return 0
+
+
+# --- import ----------------------------------------------------------------------------------------------------------
+
+
+def import_(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="An ONNX file: model.onnx")],
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="The network file to write: -o net.json")],
+    batch: Annotated[int | None, typer.Option("--batch", metavar="N", help="Batch size: --batch 4")] = None,
+    symbol: Annotated[
+        list[str] | None, typer.Option("--symbol", metavar="NAME=N", help="Size of a symbolic dimension: sequence=128")
+    ] = None,
+) -> int:
+    """Read an ONNX file (weights are never loaded) and write it as a network file."""
+    options.check_writable(out)
+    if not out.lower().endswith(".json"):
+        raise InputError(f"output {out}: a network file ends in .json, or certile solve would not find it")
+    network = load_network(model, batch=batch, symbols=options.parse_symbols(symbol or ()) or None)
+    dump_network(network, out)
+    for line in network.warnings:
+        complain("warning", line)
+    emit(
+        printable(
+            f"{network.name}: {len(network.operators)} operators, {len(network.layers)} layers "
+            f"({len(network.conv_layers)} conv or matmul), {network.macs:,} MACs, {network.parameters:,} parameters; "
+            f"written to {out}"
+        )
+    )
+    return 0
+
+
+# --- doctor, schema --------------------------------------------------------------------------------------------------
+
+
+def doctor() -> int:
+    """Show versions and where the four packages come from; exit code 1 if something shadows one of them."""
+    emit(f"certile {version()}")
+    emit(f"python {sys.version.split()[0]} ({sys.executable})")
+    folders = {}
+    for room in ROOMS:
+        file = import_module(room).__file__
+        folders[room] = Path(file).resolve().parent if file else Path()
+        emit(f"{room}: {folders[room]}")
+    for package in _PACKAGES:
+        try:
+            emit(f"{package} {metadata.version(package)}")
+        except metadata.PackageNotFoundError:
+            emit(f"{package} MISSING: install certile with its dependencies")
+    home = {folder.parent for folder in folders.values()}
+    if len(home) > 1:
+        emit(f"the four packages come from {len(home)} folders: another package or folder shadows one of them")
+        return 1
+    return 0
+
+
+def schema() -> int:
+    """Print the JSON Schema of plan files."""
+    emit(plan_schema().rstrip())
+    return 0
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command("list")(list_)
+    app.command("import")(import_)
+    app.command("doctor")(doctor)
+    app.command("schema")(schema)

@@ -1,0 +1,41 @@
+"""What every test may use: the `--engines` option and the hypothesis profiles."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import settings
+
+ENGINES = "cp-sat,milp,exhaustive"
+
+# Solving is slow now and then, which is no fault; in CI a run must be repeatable.
+settings.register_profile("certile", deadline=None, print_blob=True)
+settings.register_profile("certile-ci", deadline=None, print_blob=True, derandomize=True, database=None)
+settings.load_profile("certile-ci" if os.environ.get("CI") else "certile")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--engines cp-sat,milp`: the engines that tests with an `engine` argument run with."""
+    parser.addoption(
+        "--engines",
+        default=ENGINES,
+        metavar="NAME,NAME",
+        help=f"engines for every test that takes an `engine` (default: {ENGINES})",
+    )
+
+
+def _parametrised(metafunc: pytest.Metafunc) -> bool:
+    """Whether the test says itself which engines it wants."""
+    for mark in metafunc.definition.iter_markers("parametrize"):
+        names = mark.args[0] if mark.args else mark.kwargs.get("argnames", ())
+        if "engine" in ([name.strip() for name in names.split(",")] if isinstance(names, str) else names):
+            return True
+    return False
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that takes an `engine` once per engine asked for."""
+    if "engine" in metafunc.fixturenames and not _parametrised(metafunc):
+        names = [name.strip() for name in metafunc.config.getoption("--engines").split(",") if name.strip()]
+        metafunc.parametrize("engine", names)

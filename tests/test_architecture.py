@@ -1,0 +1,238 @@
+"""The house keeps its shape: who imports whom, who prints, what is documented, how long a file is, what is packaged.
+
+Everything is read from the source by `ast`; nothing is imported. Needs the source tree, so it is skipped where only
+the wheel is installed.
+"""
+
+from __future__ import annotations
+
+import ast
+import fnmatch
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+ROOMS = ("instances", "hwmodels", "formulations", "solver")  # a room imports itself and the rooms before it
+
+if not (ROOT / "instances").is_dir():
+    pytest.skip("no source tree beside the tests", allow_module_level=True)
+
+# Which files may import a solver or a reader: the rest must work, and load fast, without it.
+ALLOWED = {
+    "ortools": ("formulations/*cp_sat*", "solver/engines/cp_sat.py"),
+    "pulp": ("formulations/*milp*", "solver/engines/milp.py"),
+    "highspy": ("formulations/*milp*", "solver/engines/milp.py"),
+    "onnx": ("instances/onnx*.py",),
+}
+# Replay is the independent referee: it must share nothing with the closed forms that it checks.
+REFEREE = ("hwmodels/replay*.py", "hwmodels/replay*/*.py", "hwmodels/execute.py")
+REFEREE_MAY_IMPORT = ("hwmodels.schedule", "hwmodels.outcome", "hwmodels.replay*", "hwmodels.execute")
+MAY_PRINT = ("solver/cli.py", "solver/progress.py", "solver/report.py", "*/__main__.py")
+MAY_EXIT = {
+    "solver/cli.py": "the command line's exit codes",
+    "solver/workers.py": "worker processes end themselves when their parent is gone",
+}
+MAX_LINES = 400
+LONGER: dict[str, str] = {}  # file: why it is better as one
+
+
+def sources() -> list[str]:
+    """Every Python file of the rooms, relative to the root."""
+    return sorted(str(path.relative_to(ROOT)) for room in ROOMS for path in (ROOT / room).rglob("*.py"))
+
+
+@cache
+def tree(name: str) -> ast.Module:
+    return ast.parse((ROOT / name).read_text(encoding="utf-8"), filename=name)
+
+
+def matches(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
+
+
+def imported(name: str) -> Iterator[tuple[int, str]]:
+    """Line and dotted name of everything that a file imports, wherever in the file; `from a import b` gives a.b."""
+    package = name.removesuffix(".py").split("/")[:-1]
+    for node in ast.walk(tree(name)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            yield from ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
+
+
+def test_there_is_something_to_check() -> None:
+    assert {name.split("/")[0] for name in sources()} == set(ROOMS)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_rooms_import_only_downwards(room: str) -> None:
+    below = ROOMS[: ROOMS.index(room) + 1]
+    wrong = [
+        f"{name}:{line} imports {target}"
+        for name in sources()
+        if name.startswith(f"{room}/")
+        for line, target in imported(name)
+        if target.split(".")[0] in ROOMS and target.split(".")[0] not in below
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("library", ALLOWED)
+def test_libraries_stay_where_they_belong(library: str) -> None:
+    wrong = [
+        f"{name}:{line} imports {target}"
+        for name in sources()
+        if not matches(name, ALLOWED[library])
+        for line, target in imported(name)
+        if target.split(".")[0] == library
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_replay_shares_nothing_with_the_closed_forms() -> None:
+    files = [name for name in sources() if matches(name, REFEREE)]
+    assert files, "where is replay?"
+    # `from hwmodels.schedule import Nest` arrives here as hwmodels.schedule.Nest
+    patterns = REFEREE_MAY_IMPORT + tuple(f"{pattern}.*" for pattern in REFEREE_MAY_IMPORT)
+    wrong = [
+        f"{name}:{line} imports {target}"
+        for name in files
+        for line, target in imported(name)
+        if target.split(".")[0] == "hwmodels" and not matches(target, patterns)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_only_the_command_line_prints() -> None:
+    wrong = [
+        f"{name}:{node.lineno}"
+        for name in sources()
+        if not matches(name, MAY_PRINT)
+        for node in ast.walk(tree(name))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+    ]
+    assert not wrong, "print outside the command line: " + ", ".join(wrong)
+
+
+def public(body: list[ast.stmt], prefix: str = "") -> Iterator[tuple[str, ast.AST]]:
+    """The functions and classes of a module, and the methods of its public classes, that a user may call."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            decorators = {ast.unparse(decorator).split("(")[0] for decorator in node.decorator_list}
+            if not decorators & {"overload", "typing.overload", "override", "typing.override"}:
+                yield f"{prefix}{node.name}", node
+            if isinstance(node, ast.ClassDef):
+                yield from public(node.body, f"{prefix}{node.name}.")
+
+
+def test_everything_public_has_a_docstring() -> None:
+    wrong = []
+    for name in sources():
+        if not ast.get_docstring(tree(name)):
+            wrong.append(f"{name}: the module")
+        for full_name, node in public(tree(name).body):
+            if not ast.get_docstring(node):  # type: ignore[arg-type]
+                wrong.append(f"{name}:{node.lineno} {full_name}")  # type: ignore[attr-defined]
+    assert not wrong, "no docstring: " + ", ".join(wrong)
+
+
+def narrows(check: ast.expr) -> bool:
+    """Whether an assert only tells the type checker what is known: `x is not None`, `isinstance(x, T)`, or both."""
+    if isinstance(check, ast.BoolOp):
+        return all(narrows(value) for value in check.values)
+    if isinstance(check, ast.Compare):
+        return isinstance(check.ops[0], ast.IsNot) and ast.unparse(check.comparators[0]) == "None"
+    return isinstance(check, ast.Call) and ast.unparse(check.func) == "isinstance"
+
+
+def test_no_assert_for_input() -> None:
+    wrong = [
+        f"{name}:{node.lineno}"
+        for name in sources()
+        for node in ast.walk(tree(name))
+        if isinstance(node, ast.Assert) and not narrows(node.test)
+    ]
+    assert not wrong, "assert vanishes under -O; raise instead: " + ", ".join(wrong)
+
+
+def test_no_library_exits() -> None:
+    wrong = [
+        f"{name}:{node.lineno}"
+        for name in sources()
+        if name not in MAY_EXIT and not name.endswith("/__main__.py")
+        for node in ast.walk(tree(name))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"exit", "quit", "sys.exit", "os._exit"}
+    ]
+    assert not wrong, "a library does not end the process: " + ", ".join(wrong)
+
+
+def test_files_are_short() -> None:
+    lengths = {name: len((ROOT / name).read_text(encoding="utf-8").splitlines()) for name in sources()}
+    wrong = [f"{name} has {lines}" for name, lines in lengths.items() if lines > MAX_LINES and name not in LONGER]
+    assert not wrong, f"more than {MAX_LINES} lines: " + ", ".join(wrong)
+    stale = [name for name in LONGER if lengths.get(name, 0) <= MAX_LINES]
+    assert not stale, f"no longer an exception: {stale}"
+
+
+def test_every_package_is_shipped() -> None:
+    """The package list of pyproject.toml is the tree's, and every data file in the rooms matches a pattern there."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    found = {
+        str(path.parent.relative_to(ROOT)).replace("/", ".") for r in ROOMS for path in (ROOT / r).rglob("__init__.py")
+    }
+    assert set(declared["packages"]) == found
+    without = {name for name in sources() if str(Path(name).parent).replace("/", ".") not in found}
+    assert not without, f"these have no __init__.py beside them: {without}"
+    data = [
+        (room, str(path.relative_to(ROOT / room)))
+        for room in ROOMS
+        for path in (ROOT / room).rglob("*")
+        if path.is_file() and path.suffix not in {".py", ".pyc"}
+    ]
+    lost = [f"{room}/{name}" for room, name in data if not matches(name, tuple(declared["package-data"][room]))]
+    assert not lost, f"not in package-data: {lost}"
+    assert all((ROOT / room / "py.typed").exists() for room in ROOMS)
+
+
+def texts() -> list[tuple[str, str]]:
+    """Every text file that git tracks or would track."""
+    command = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        listing = subprocess.run(command, capture_output=True, check=True).stdout.decode()
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("git or its data is not available")
+    result = []
+    for name in filter(None, listing.split("\0")):
+        path = ROOT / name
+        try:
+            result.append((name, path.read_text(encoding="utf-8")))
+        except (UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
+            continue
+    return result
+
+
+def test_no_machine_paths_nor_package_hosts() -> None:
+    """A clone on any machine reads the same; nothing says where it was written or what it was fetched from."""
+    forbidden = [re.escape(f"{ROOT}/"), "/" + "home/[a-z]", "/" + "Users/[a-zA-Z]", "/" + "root/"]
+    if len(ROOT.parts) > 2 and str(ROOT.parent) not in {"/tmp", "/var", "/home", "/opt", "/usr", "/srv", "/mnt"}:
+        forbidden.append(re.escape(f"{ROOT.parent}/"))  # its neighbours
+    forbidden += [
+        r"\b" + host for host in ("py" + r"pi\.", "pythonhosted" + r"\.", "registry" + r"\.npm", "deb" + r"\.debian")
+    ]
+    forbidden += ["--(extra-)?index" + "-url", "--find" + "-links", "--trusted" + "-host"]
+    pattern = re.compile("|".join(forbidden))
+    wrong = [
+        f"{name}:{number}: {found.group()}"
+        for name, text in texts()
+        for number, line in enumerate(text.splitlines(), 1)
+        if (found := pattern.search(line))
+    ]
+    assert not wrong, "\n".join(wrong)

@@ -1,0 +1,565 @@
+"""The ONNX reader: the models of the onnx wheel, small models built here, and bad files."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from instances.errors import InputError
+from instances.load import dump_network, load_network
+from instances.network import Network
+from instances.onnx_reader import read_onnx
+from instances.operators import Conv, Eltwise, MatMul, Pool, Reshape
+
+FLOAT = TensorProto.FLOAT
+
+
+def light(name: str) -> Path:
+    """Return one of the models that the onnx wheel carries for its own tests."""
+    spec = importlib.util.find_spec("onnx")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent / "backend" / "test" / "data" / "light" / f"light_{name}.onnx"
+
+
+def signatures(network: Network) -> Counter[tuple[object, ...]]:
+    """Count the layers by everything but their names, biases aside (a folded batch norm is one)."""
+    return Counter(x.model_copy(update={"bias": False}).signature() for x in network.layers)
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("resnet50", "resnet50"),  # the stride is in the 3x3, as in torchvision
+        ("squeezenet", "squeezenet1_1"),  # version 1.1: 64 filters of 3x3 first
+        ("densenet121", "densenet121"),
+        ("bvlc_alexnet", "alexnet_caffe"),  # two groups; torchvision's AlexNet is another network
+    ],
+)
+def test_models_of_the_onnx_wheel_agree_with_the_bundled_networks(file: str, name: str) -> None:
+    read, ours = read_onnx(light(file)), load_network(name)
+    assert read.macs == ours.macs
+    assert read.parameters == ours.parameters
+    assert read.opaque == ()
+    if file == "densenet121":  # its classifier is a 1x1 convolution, ours a fully connected layer
+        assert [x.macs for x in read.conv_layers] == [x.macs for x in ours.conv_layers]
+        read = Network(name="x", operators=read.operators[:-1])
+        ours = Network(name="x", operators=tuple(o for o in ours.operators if o.name not in ("fc", "fc.softmax")))
+    if file == "bvlc_alexnet":  # the last pooling: padding at the end instead of ceil mode, the same windows
+        assert [x.signature() for x in read.layers] == [x.signature() for x in ours.layers]
+    assert signatures(read) == signatures(ours)
+
+
+@pytest.mark.parametrize(
+    ("file", "macs", "parameters"),
+    [
+        ("vgg19", 19_632_062_464, 143_667_240),  # torchvision: 19.63 G, 143.667 M
+        ("inception_v1", 1_431_556_352, 6_998_552),  # GoogLeNet: 7.0 M without auxiliary heads
+        ("inception_v2", 2_018_851_840, 11_194_984),
+        ("shufflenet", 124_664_528, 1_393_320),
+        ("zfnet512", 1_481_727_008, 87_250_536),
+    ],
+)
+def test_the_other_models_of_the_onnx_wheel(file: str, macs: int, parameters: int) -> None:
+    network = read_onnx(light(file))
+    assert (network.macs, network.parameters, network.opaque) == (macs, parameters, ())
+
+
+def test_vgg19_holds_every_layer_of_vgg16() -> None:
+    assert not signatures(load_network("vgg16")) - signatures(read_onnx(light("vgg19")))
+
+
+def test_read_write_read(tmp_path: Path) -> None:
+    network = load_network(light("shufflenet"))
+    dump_network(network, tmp_path / "net.json")
+    assert load_network(tmp_path / "net.json") == network
+
+
+# --- models built here -------------------------------------------------------------------------------------------
+
+
+class Model:
+    """Collects nodes and constants; `read` writes the file and reads it back as a network."""
+
+    def __init__(self, *shape: int | str, opset: int = 17) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
+        self.inputs = [helper.make_tensor_value_info("x", FLOAT, shape)]
+        self.outputs: list[onnx.ValueInfoProto] = []
+        self.infos: list[onnx.ValueInfoProto] = []
+        self.opset = opset
+        self.domains: list[str] = []
+
+    def constant(self, name: str, *shape: int, value: object = None) -> str:
+        array = np.zeros(shape, np.float32) if value is None else np.asarray(value)
+        self.constants.append(numpy_helper.from_array(array, name))
+        return name
+
+    def node(self, op: str, inputs: str, output: str, domain: str = "", **attributes: object) -> str:
+        name = str(attributes.pop("name", ""))
+        outputs = output.split(",")
+        made = helper.make_node(op, inputs.split(","), outputs, name=name or None, domain=domain, **attributes)
+        self.nodes.append(made)
+        return outputs[0]
+
+    def proto(self) -> onnx.ModelProto:
+        outputs = self.outputs
+        if not outputs and self.nodes:
+            outputs = [helper.make_tensor_value_info(self.nodes[-1].output[0], FLOAT, None)]
+        graph = helper.make_graph(self.nodes, "g", self.inputs, outputs, self.constants, value_info=self.infos)
+        opsets = [helper.make_opsetid("", self.opset), *(helper.make_opsetid(d, 1) for d in self.domains)]
+        return helper.make_model(graph, opset_imports=opsets)
+
+    def read(self, folder: Path, **options: object) -> Network:
+        path = folder / "model.onnx"
+        onnx.save(self.proto(), path)
+        return read_onnx(path, **options)  # type: ignore[arg-type]
+
+
+def test_conv_attributes(tmp_path: Path) -> None:
+    m = Model(2, 4, 9, 11)
+    m.constant("w", 6, 2, 3, 5)
+    m.constant("b", 6)
+    m.node("Conv", "x,w,b", "y", group=2, strides=[2, 1], pads=[1, 2, 0, 2], dilations=[2, 1], name="conv/a")
+    op = m.read(tmp_path).operators[1]
+    assert isinstance(op, Conv)
+    assert (op.name, op.filters, op.kernel, op.stride, op.pad) == ("conv/a", 6, (3, 5), (2, 1), (1, 2, 0, 2))
+    assert (op.dilation, op.groups, op.bias, op.inputs) == ((2, 1), 2, True, ("x",))
+    # rows (9+1-5)//2+1 = 3, columns 11+4-5+1 = 11
+    assert op.shape == (2, 6, 3, 11)
+
+
+@pytest.mark.parametrize(
+    ("mode", "pad", "size"),
+    [("SAME_UPPER", (0, 0, 1, 1), 4), ("SAME_LOWER", (1, 1, 0, 0), 4), ("VALID", (0, 0, 0, 0), 3)],
+)
+def test_auto_pad(tmp_path: Path, mode: str, pad: tuple[int, ...], size: int) -> None:
+    m = Model(1, 1, 8, 8)
+    m.constant("w", 1, 1, 3, 3)
+    m.node("Conv", "x,w", "y", strides=[2, 2], auto_pad=mode)  # SAME: (4-1)*2+3-8 = 1 row of padding
+    op = m.read(tmp_path).operators[1]
+    assert isinstance(op, Conv)
+    assert (op.pad, op.shape) == (pad, (1, 1, size, size))
+
+
+def test_batch_norm_folds_into_its_convolution_only(tmp_path: Path) -> None:
+    m = Model(1, 2, 4, 4)
+    m.constant("w", 2, 2, 1, 1)
+    m.constant("s", 2)
+    m.node("Conv", "x,w", "a", name="c1")
+    m.node("BatchNormalization", "a,s,s,s,s", "b", name="bn1")
+    m.node("Conv", "b,w", "c", name="c2")
+    m.node("BatchNormalization", "c,s,s,s,s", "d", name="bn2")
+    m.node("Add", "c,d", "e", name="sum")  # c has a second reader, so bn2 stays
+    net = m.read(tmp_path)
+    assert [(o.name, o.op) for o in net.operators] == [
+        ("x", "input"), ("c1", "conv"), ("c2", "conv"), ("bn2", "eltwise"), ("sum", "eltwise"),
+    ]  # fmt: skip
+    c1, c2 = net.operator("c1"), net.operator("c2")
+    assert isinstance(c1, Conv)
+    assert isinstance(c2, Conv)
+    assert (c1.batch_norm, c2.batch_norm) == (True, False)
+    assert net.parameters == 4 + 4 + 4 + 4
+
+
+def test_constant_addends_become_biases(tmp_path: Path) -> None:
+    m = Model(1, 3, 8)
+    m.constant("w", 8, 5)
+    m.constant("b", 5)
+    m.node("MatMul", "x,w", "a", name="fc")
+    m.node("Add", "b,a", "y", name="bias")
+    net = m.read(tmp_path)
+    fc = net.operator("fc")
+    assert isinstance(fc, MatMul)
+    assert (fc.bias, fc.out_features, len(net.operators), net.parameters) == (True, 5, 2, 45)
+
+
+def test_a_scalar_is_not_folded(tmp_path: Path) -> None:
+    m = Model(1, 3, 8)
+    m.constant("w", 8, 5)
+    m.constant("k", value=np.float32(2))
+    m.node("MatMul", "x,w", "a", name="fc")
+    m.node("Div", "a,k", "y", name="scale")
+    net = m.read(tmp_path)
+    assert [o.op for o in net.operators] == ["input", "matmul", "eltwise"]
+    assert net.parameters == 40
+
+
+def test_gemm_and_products_of_activations(tmp_path: Path) -> None:
+    m = Model(2, 8)
+    m.constant("w", 5, 8)
+    m.constant("b", 5)
+    m.node("Gemm", "x,w,b", "y", transB=1, name="fc")
+    m.node("Gemm", "y,y", "z", transA=1, name="gram")
+    net = m.read(tmp_path)
+    assert net.operator("fc").shape == (2, 5)
+    gram = net.operator("gram")
+    assert isinstance(gram, MatMul)
+    assert (gram.shape, gram.inputs, gram.transpose_a) == ((5, 5), ("fc", "fc"), True)
+    assert net.layer("gram").weights == "activation"
+
+
+def test_zero_padding_folds_into_the_convolution_behind_it(tmp_path: Path) -> None:
+    m = Model(1, 1, 8, 8)
+    m.constant("w", 1, 1, 3, 3)
+    m.constant("p", value=np.array([0, 0, 0, 0, 0, 0, 1, 1], np.int64))
+    m.node("Pad", "x,p", "a", name="pad")
+    m.node("Conv", "a,w", "y", strides=[2, 2], name="c")
+    net = m.read(tmp_path)
+    conv = net.operator("c")
+    assert isinstance(conv, Conv)
+    assert (conv.pad, conv.inputs, len(net.operators)) == ((0, 0, 1, 1), ("x",), 2)
+
+
+@pytest.mark.parametrize("pads", [[0, 0, 3, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0, 0, 0]])
+def test_padding_that_cannot_fold_stays(tmp_path: Path, pads: list[int]) -> None:
+    m = Model(1, 1, 8, 8)
+    m.constant("w", 1, 1 + pads[1], 3, 3)
+    m.constant("p", value=np.array(pads, np.int64))
+    m.node("Pad", "x,p", "a", name="pad")
+    m.node("Conv", "a,w", "y", name="c")
+    net = m.read(tmp_path)
+    assert [o.op for o in net.operators] == ["input", "reshape", "conv"]
+
+
+def test_pools(tmp_path: Path) -> None:
+    m = Model(1, 2, 8, 8)
+    m.node("MaxPool", "x", "a", kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1, name="max")
+    m.node("AveragePool", "a", "b", kernel_shape=[2, 2], name="avg")
+    m.node("GlobalMaxPool", "b", "c", name="gmax")
+    m.constant("axes", value=np.array([-1, -2], np.int64))
+    m.node("ReduceMean", "b,axes", "d", keepdims=0, name="mean")
+    m.outputs = [helper.make_tensor_value_info(t, FLOAT, None) for t in "cd"]
+    m.opset = 18
+    net = m.read(tmp_path)
+    assert [(x.name, x.r) for x in net.layers] == [("max", 4), ("avg", 3), ("gmax", 1), ("mean", 1)]
+    mean = net.operator("mean")
+    assert isinstance(mean, Pool)
+    assert (mean.fn, net.operator("mean:out").shape) == ("global_avg", (1, 2))
+
+
+def test_one_dimensional_convolutions_get_a_row(tmp_path: Path) -> None:
+    m = Model(1, 4, 20)
+    m.constant("w", 8, 4, 3)
+    m.constant("s", 8)
+    m.node("Conv", "x,w", "a", strides=[2], pads=[1, 1], name="c")
+    m.node("BatchNormalization", "a,s,s,s,s", "b", name="bn")
+    m.node("MaxPool", "b", "y", kernel_shape=[2], strides=[2], name="p")
+    net = m.read(tmp_path)
+    layer = net.layer("c")
+    assert (layer.r, layer.c, layer.kh, layer.kw, layer.stride_w, layer.pad_left, layer.bias) == (1, 10, 1, 3, 2, 1, True)
+    assert net.operators[-1].shape == (1, 8, 5)
+    assert [o.op for o in net.operators].count("reshape") == 4
+
+
+def test_what_is_not_planned_is_kept_and_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    m = Model(1, 2, 4, 4, 4)
+    m.constant("w", 3, 2, 3, 3, 3)
+    m.node("Conv", "x,w", "a", name="conv3d")
+    m.node("Relu", "a", "b", name="r")
+    with caplog.at_level(logging.WARNING):
+        net = m.read(tmp_path)
+    assert [(o.name, o.kind, o.parameters, o.shape) for o in net.opaque] == [("conv3d", "Conv", 162, (1, 3, 2, 2, 2))]
+    assert "1 operators are kept as opaque and not planned: Conv x1" in caplog.text
+    assert net.operator("r").shape == (1, 3, 2, 2, 2)
+
+
+def test_transposed_convolution_and_custom_operators_are_opaque(tmp_path: Path) -> None:
+    m = Model(1, 2, 4, 4)
+    m.constant("w", 2, 3, 2, 2)
+    m.node("ConvTranspose", "x,w", "a", strides=[2, 2], name="up")
+    m.node("Magic", "a", "b", domain="acme", name="magic")
+    m.node("Relu", "b", "c", name="after")
+    m.domains = ["acme"]
+    net = m.read(tmp_path)
+    up, magic, after = net.opaque
+    assert (up.kind, up.shape, up.dynamic, up.parameters) == ("ConvTranspose", (1, 3, 8, 8), False, 24)
+    assert (magic.kind, magic.dynamic) == ("acme.Magic", True)
+    assert (after.kind, after.dynamic) == ("Relu", True)  # nothing is known behind an unknown shape
+
+
+def test_a_stated_shape_goes_on_behind_a_custom_operator(tmp_path: Path) -> None:
+    m = Model(1, 2, 4, 4)
+    m.node("Magic", "x", "b", domain="acme", name="magic")
+    m.node("Relu", "b", "c", name="after")
+    m.domains = ["acme"]
+    m.infos = [helper.make_tensor_value_info("b", FLOAT, (1, 7))]
+    net = m.read(tmp_path)
+    assert net.operator("after").shape == (1, 7)
+    assert [o.dynamic for o in net.opaque] == [False]
+
+
+def test_shape_arithmetic_is_folded(tmp_path: Path) -> None:
+    """The usual export of ``x.view(x.size(0), -1)``, through a division that shape inference alone does not follow."""
+    m = Model("N", 6, 4, 4)
+    for name, value in (("zero", 0), ("two", 2), ("minus", -1)):
+        m.constant(name, value=np.array([value], np.int64))
+    m.node("Shape", "x", "s")
+    m.node("Gather", "s,zero", "n")
+    m.node("Mul", "n,two", "n2")
+    m.node("Div", "n2,two", "n1")
+    m.node("Concat", "n1,minus", "t", axis=0)
+    m.node("Reshape", "x,t", "y", name="view")
+    net = m.read(tmp_path, batch=3)
+    assert [(o.name, o.shape) for o in net.operators] == [("x", (3, 6, 4, 4)), ("view", (3, 96))]
+
+
+def test_symbols(tmp_path: Path) -> None:
+    m = Model("N", "seq", 8)
+    m.node("Softmax", "x", "y", name="s")
+    assert m.read(tmp_path, symbols={"seq": 5}).operator("s").shape == (1, 5, 8)
+    assert m.read(tmp_path, batch=2, symbols={"seq": 5}).operator("s").shape == (2, 5, 8)
+    assert m.read(tmp_path, batch=2, symbols={"seq": 5, "N": 3}).operators[0].shape == (2, 5, 8)  # rescaled
+    unnamed = Model("N", None, 8)  # type: ignore[arg-type]
+    unnamed.node("Softmax", "x", "y", name="s")
+    assert unnamed.read(tmp_path, symbols={"x[1]": 4}).operator("s").shape == (1, 4, 8)
+
+
+def test_a_fixed_batch_is_rescaled(tmp_path: Path) -> None:
+    m = Model(1, 2, 4, 4)
+    m.constant("w", 2, 2, 1, 1)
+    m.node("Conv", "x,w", "y", name="c")
+    assert m.read(tmp_path, batch=6).layer("c").b == 6
+
+
+def test_names_are_made_unique_and_printable(tmp_path: Path) -> None:
+    m = Model(1, 8)
+    m.node("Relu", "x", "a", name="same")
+    m.node("Relu", "a", "b", name="same")
+    m.node("Relu", "b", "c\td")
+    m.node("Relu", "c\td", "e", name="x")
+    assert [o.name for o in m.read(tmp_path).operators] == ["x", "same", "same_2", "c_d", "x_2"]
+
+
+def test_nodes_in_any_order(tmp_path: Path) -> None:
+    m = Model(1, 8)
+    m.node("Relu", "a", "b", name="second")
+    m.node("Sigmoid", "x", "a", name="first")
+    m.outputs = [helper.make_tensor_value_info("b", FLOAT, None)]
+    assert [o.name for o in m.read(tmp_path).operators] == ["x", "first", "second"]
+
+
+def test_splits_slices_and_concatenations(tmp_path: Path) -> None:
+    m = Model(1, 6, 4, 4)
+    m.constant("parts", value=np.array([2, 4], np.int64))
+    m.node("Split", "x,parts", "a,b", axis=1, name="split")
+    m.node("Concat", "b,a", "y", axis=-3, name="join")
+    net = m.read(tmp_path)
+    assert [(o.name, o.shape) for o in net.operators[1:3]] == [("split:0", (1, 2, 4, 4)), ("split:1", (1, 4, 4, 4))]
+    assert net.operator("join").inputs == ("split:1", "split:0")
+
+
+def test_quantised_operators(tmp_path: Path) -> None:
+    m = Model(1, 2, 4, 4)
+    m.inputs = [helper.make_tensor_value_info("x", TensorProto.UINT8, (1, 2, 4, 4))]
+    m.constant("s", value=np.float32(1))
+    m.constant("z", value=np.uint8(0))
+    m.constant("w", value=np.zeros((3, 2, 3, 3), np.uint8))
+    m.constant("b", value=np.zeros(3, np.int32))
+    m.node("QLinearConv", "x,s,z,w,s,z,s,z,b", "y", name="qc")
+    m.node("DequantizeLinear", "y,s,z", "f", name="dq")
+    m.node("QuantizeLinear", "f,s,z", "q", name="q")
+    m.node("ConvInteger", "q,w2,z", "i", name="ci")
+    m.constant("w2", value=np.zeros((1, 3, 1, 1), np.uint8))
+    net = m.read(tmp_path)
+    assert [x.name for x in net.conv_layers] == ["qc", "ci"]
+    assert net.parameters == 54 + 3 + 3
+    assert [o.fn for o in net.operators if isinstance(o, Eltwise)] == ["dequantize", "quantize"]
+
+
+def test_weights_made_by_nodes_and_dequantised_weights(tmp_path: Path) -> None:
+    m = Model(1, 2, 4, 4)
+    m.constant("q", value=np.zeros((3, 2, 3, 3), np.int8))
+    m.constant("s", value=np.float32(1))
+    m.node("DequantizeLinear", "q,s", "w")
+    m.node("Conv", "x,w", "y", name="c")
+    net = m.read(tmp_path)
+    assert [o.name for o in net.operators] == ["x", "c"]
+    assert net.parameters == 54
+
+
+def test_normalisation_and_embedding(tmp_path: Path) -> None:
+    m = Model(1, 5)
+    m.inputs = [helper.make_tensor_value_info("x", TensorProto.INT64, (1, 5))]
+    m.constant("table", 100, 8)
+    m.constant("g", 8)
+    m.node("Gather", "table,x", "e", name="embed")
+    m.node("LayerNormalization", "e,g,g", "y", name="norm")
+    net = m.read(tmp_path)
+    assert [(o.kind, o.parameters, o.shape) for o in net.opaque] == [("Gather", 800, (1, 5, 8))]
+    assert net.parameters == 816
+
+
+def test_subgraphs_are_opaque_and_read_from_outside(tmp_path: Path) -> None:
+    m = Model(1, 8)
+    inner = [helper.make_tensor_value_info("o", FLOAT, (1, 8))]
+    then = helper.make_graph([helper.make_node("Relu", ["a"], ["o"])], "t", [], inner)
+    other = helper.make_graph([helper.make_node("Neg", ["a"], ["o"])], "e", [], inner)
+    m.inputs.append(helper.make_tensor_value_info("cond", TensorProto.BOOL, (1,)))
+    m.node("Relu", "x", "a", name="before")
+    m.node("If", "cond", "y", name="choice", then_branch=then, else_branch=other)
+    (choice,) = m.read(tmp_path).opaque
+    assert (choice.kind, choice.inputs, choice.shape) == ("If", ("cond", "before"), (1, 8))
+
+
+def test_weights_in_other_files_are_never_opened(tmp_path: Path) -> None:
+    m = Model(1, 2, 4, 4)
+    weights = TensorProto(name="w", data_type=FLOAT, dims=[2, 2, 1, 1], data_location=TensorProto.EXTERNAL)
+    weights.external_data.add(key="location", value="../../etc/passwd")
+    m.constants.append(weights)
+    m.node("Conv", "x,w", "y", name="c")
+    path = tmp_path / "model.onnx"
+    path.write_bytes(m.proto().SerializeToString())
+    assert read_onnx(path).parameters == 4
+
+
+def test_huge_declared_weights_take_no_memory(tmp_path: Path) -> None:
+    m = Model(1, 8)
+    m.constants.append(TensorProto(name="w", data_type=FLOAT, dims=[8, 2**30]))
+    m.node("MatMul", "x,w", "y", name="fc")
+    path = tmp_path / "model.onnx"
+    path.write_bytes(m.proto().SerializeToString())
+    assert read_onnx(path).parameters == 2**33
+
+
+def test_functions_of_the_model_are_expanded(tmp_path: Path) -> None:
+    body = [helper.make_node("Relu", ["i"], ["m"]), helper.make_node("Sigmoid", ["m"], ["o"])]
+    function = helper.make_function("acme", "Both", ["i"], ["o"], body, [helper.make_opsetid("", 17)])
+    m = Model(1, 8)
+    m.node("Both", "x", "y", domain="acme", name="both")
+    m.domains = ["acme"]
+    proto = m.proto()
+    proto.functions.append(function)
+    onnx.save(proto, tmp_path / "model.onnx")
+    made = [o.fn for o in read_onnx(tmp_path / "model.onnx").operators if isinstance(o, Eltwise)]
+    assert made == ["relu", "sigmoid"]
+
+
+@pytest.mark.parametrize("opset", [7, 11, 13, 18, 23])
+def test_opsets(tmp_path: Path, opset: int) -> None:
+    m = Model(1, 2, 4, 4, opset=opset)
+    m.constant("w", 2, 2, 3, 3)
+    m.node("Conv", "x,w", "a", name="c")
+    m.node("Flatten", "a", "y", name="f")
+    net = m.read(tmp_path)
+    flat = net.operator("f")
+    assert isinstance(flat, Reshape)
+    assert flat.shape == (1, 8)
+
+
+# --- bad files ---------------------------------------------------------------------------------------------------
+
+
+def bad_models() -> dict[str, tuple[Model, dict[str, object], str]]:
+    """Return name -> model, options, what the message says."""
+    table: dict[str, tuple[Model, dict[str, object], str]] = {}
+
+    def bad(name: str, fragment: str, *shape: int | str, opset: int = 17, **options: object) -> Model:
+        m = Model(*(shape or (1, 2, 8, 8)), opset=opset)
+        table[name] = (m, options, fragment)
+        return m
+
+    bad("no operators", "the graph has no operators")
+    for opset in (6, 24):
+        bad(f"opset {opset}", f"opset {opset}, supported are 7 to 23", opset=opset).node("Relu", "x", "y")
+    bad("open size", "symbolic sizes 'h' are open", "N", 2, "h", 8).node("Relu", "x", "y")
+    m = bad("unknown symbol", "no symbolic size is called 'hh'; it has N, h", "N", 2, "h", 8, symbols={"hh": 1, "h": 1})
+    m.node("Relu", "x", "y")
+    bad("symbol zero", "symbol h=0: a positive number", "N", 2, "h", 8, symbols={"h": 0}).node("Relu", "x", "y")
+    bad("batch zero", "batch 0: a positive number", "N", 2, 8, 8, batch=0).node("Relu", "x", "y")
+    bad("negative size", "input 'x' has the negative size -3 at axis 2", 1, 2, -3, 8).node("Relu", "x", "y")
+    m = bad("no shape", "input 'x' is not a tensor with a shape")
+    m.inputs = [helper.make_tensor_value_info("x", FLOAT, None)]
+    m.node("Relu", "x", "y")
+    m = bad("a sequence", "input 'x' is not a tensor with a shape")
+    m.inputs = [helper.make_tensor_sequence_value_info("x", FLOAT, [1])]
+    m.node("SequenceLength", "x", "y")
+    m = bad("cycle", "the graph has a cycle: 'p' -> 'q' -> 'p'")
+    m.node("Add", "x,b", "a", name="p")
+    m.node("Relu", "a", "b", name="q")
+    m = bad("produced twice", "tensor 'a' is produced by two operators")
+    m.node("Relu", "x", "a")
+    m.node("Neg", "x", "a")
+    m = bad("nothing produces it", "tensor 'ghost' is used but nothing produces it")
+    m.node("Add", "x,ghost", "y")
+    m.infos = [helper.make_tensor_value_info("ghost", FLOAT, (1, 2, 8, 8))]
+    m = bad("channels", "weights for 3 channels, its input has 2")
+    m.constant("w", 4, 3, 3, 3)
+    m.node("Conv", "x,w", "y", name="c")
+    m = bad("kernel beyond the map", "the kernel reaches over 9 elements, the padded map has 8")
+    m.constant("w", 4, 2, 9, 9)
+    m.node("Conv", "x,w", "y", name="c")
+    m = bad("groups", "groups 2 must divide channels 2 and filters 3")
+    m.constant("w", 3, 1, 1, 1)
+    m.node("Conv", "x,w", "y", group=2, name="c")
+    m = bad("features", "weights for 7 features, its input has shape (2, 8)", 2, 8)
+    m.constant("w", 7, 5)
+    m.node("MatMul", "x,w", "y", name="fc")
+    m = bad("shape unknown before a convolution", "'y' is missing and cannot be inferred (unknown since operator 'magic'")
+    m.node("Magic", "x", "y", domain="acme", name="magic")
+    m.domains = ["acme"]
+    m.constant("w", 4, 2, 3, 3)
+    m.node("Conv", "y,w", "z", name="c")
+    m = bad("contradicting shapes", "the file's shapes give (1, 9), its inputs give (1, 5)", 1, 8)
+    m.constant("w", 8, 5)
+    m.node("MatMul", "x,w", "y", name="fc")
+    m.outputs = [helper.make_tensor_value_info("y", FLOAT, (1, 9))]
+    m = bad("constants only", "holds constants only")
+    m.constant("k", 3)
+    m.node("Relu", "k", "y")
+    m = bad("negative weights", "tensor 'w' has a negative size in its shape (4, -2, 3, 3)")
+    m.constants.append(TensorProto(name="w", data_type=FLOAT, dims=[4, -2, 3, 3]))
+    m.node("Conv", "x,w", "y", name="c")
+    m = bad("size too large", "Input should be less than or equal to 2147483647", 1, 2**40)
+    m.node("Relu", "x", "y", name="r")
+    m = bad("pool without kernel", "kernel_shape is missing")
+    m.node("MaxPool", "x", "y", name="p")
+    m = bad("batch that does not scale", "cannot have batch 1: operator 'r': its leading dimension", 2, 3, batch=1)
+    m.constant("s", value=np.array([3, 2], np.int64))
+    m.node("Reshape", "x,s", "y", name="r")
+    return table
+
+
+BAD_MODELS = bad_models()
+
+
+@pytest.mark.parametrize("name", BAD_MODELS)
+def test_bad_models(name: str, tmp_path: Path) -> None:
+    model, options, fragment = BAD_MODELS[name]
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.proto().SerializeToString())
+    fails_with(fragment, path, **options)
+
+
+def test_bad_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    fails_with("no such file", path)
+    path.write_bytes(b"")
+    fails_with("is empty", path)
+    path.write_bytes(b"this is not a model")
+    fails_with("cannot be decoded", path)
+    path.write_bytes(light("squeezenet").read_bytes()[:5000])
+    fails_with("cannot be decoded", path)
+    path.write_bytes(onnx.ModelProto(ir_version=8).SerializeToString())
+    fails_with("it holds no graph", path)
+    no_opset = Model(1, 2)
+    no_opset.node("Relu", "x", "y")
+    proto = no_opset.proto()
+    del proto.opset_import[:]
+    path.write_bytes(proto.SerializeToString())
+    fails_with("states no opset", path)
+
+
+def fails_with(fragment: str, path: Path, **options: object) -> None:
+    with pytest.raises(InputError) as caught:
+        read_onnx(path, **options)  # type: ignore[arg-type]
+    message = str(caught.value)
+    assert fragment in message
+    assert "\n" not in message

@@ -1,0 +1,201 @@
+"""Output shapes, parameters and layers of single operators, worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Opaque, Pool, Reshape
+
+MAP = (2, 6, 8, 10)
+
+
+def conv(**fields: object) -> Conv:
+    return Conv.model_validate({"name": "c", "inputs": ("x",), "shape": (1,), "filters": 4, "kernel": (3, 3)} | fields)
+
+
+def pool(**fields: object) -> Pool:
+    base = {"name": "p", "inputs": ("x",), "shape": (1,), "fn": "max", "kernel": (3, 3), "stride": (2, 2)}
+    return Pool.model_validate(base | fields)
+
+
+def test_conv_shape_parameters_and_layer() -> None:
+    c = conv(stride=(2, 1), pad=(1, 0, 0, 1), groups=2, bias=True, batch_norm=True)
+    # rows (8+1+0-3)//2+1 = 4, columns (10+0+1-3)//1+1 = 9
+    assert c.infer([MAP]) == (2, 4, 4, 9)
+    # 4 filters x 3 channels per group x 9 + 4 biases + 2*4 for the batch norm
+    assert c.count_parameters([MAP]) == 108 + 4 + 8
+    layer = c.layer([MAP])
+    assert (layer.b, layer.g, layer.m, layer.n, layer.r, layer.c) == (2, 2, 2, 3, 4, 9)
+    assert (layer.pad_top, layer.pad_left, layer.bias) == (1, 0, True)
+    assert layer.macs == 2 * 2 * 2 * 3 * 4 * 9 * 9
+
+
+def test_a_folded_batch_norm_is_a_bias_at_inference() -> None:
+    assert conv(batch_norm=True).layer([MAP]).bias
+    assert not conv().layer([MAP]).bias
+
+
+@pytest.mark.parametrize(
+    ("fields", "shape", "fragment"),
+    [
+        ({"groups": 4}, MAP, "groups 4 must divide"),
+        ({"kernel": (9, 3)}, MAP, "reaches over 9 elements, the padded map has 8"),
+        ({"dilation": (4, 1)}, MAP, "reaches over 9 elements"),
+        ({"pad": (3, 0, 0, 0)}, MAP, "padding 3 exceeds the kernel's reach 2"),
+        ({}, (2, 6), "needs a feature map"),
+    ],
+)
+def test_convolutions_that_cannot_be(fields: dict[str, object], shape: tuple[int, ...], fragment: str) -> None:
+    with pytest.raises(ValueError, match=fragment):
+        conv(**fields).infer([shape])
+
+
+def test_number_of_inputs() -> None:
+    with pytest.raises(ValueError, match="has 2 inputs, needs 1"):
+        conv().infer([MAP, MAP])
+    with pytest.raises(ValueError, match="has 1 inputs, needs 0"):
+        Input(name="x", shape=(1,)).infer([MAP])
+    with pytest.raises(ValueError, match="has 0 inputs, needs at least 1"):
+        Concat(name="x", shape=(1,)).infer([])
+
+
+def test_pool_ceil_mode_drops_windows_that_start_in_the_padding() -> None:
+    # (8-3)/2 = 2.5: 3 rows down, 4 up; (10-3)/2 = 3.5: 4 down, 5 up
+    assert pool().infer([MAP]) == (2, 6, 3, 4)
+    assert pool(ceil_mode=True).infer([MAP]) == (2, 6, 4, 5)
+    # kernel 1 stride 3 on 8 rows: ceil(7/3)+1 = 4, and the window at 9 lies beyond 8 rows: 3
+    assert pool(kernel=(1, 1), stride=(3, 3), ceil_mode=True).infer([MAP]) == (2, 6, 3, 4)
+
+
+def test_global_pool_is_one_window() -> None:
+    p = Pool(name="p", inputs=("x",), shape=(1,), fn="global_avg")
+    assert p.infer([MAP]) == (2, 6, 1, 1)
+    layer = p.layer([MAP])
+    assert (layer.kind, layer.g, layer.kh, layer.kw, layer.macs, layer.parameters) == ("pool", 6, 8, 10, 0, 0)
+
+
+def test_pool_kernel_goes_with_the_function() -> None:
+    with pytest.raises(ValidationError, match="drop kernel"):
+        pool(fn="global_avg")
+    with pytest.raises(ValidationError, match="needs a kernel"):
+        pool(kernel=None)
+
+
+def test_fully_connected_sees_tokens_as_rows() -> None:
+    fc = MatMul(name="f", inputs=("x",), shape=(1,), out_features=5, bias=True)
+    assert fc.infer([(2, 7, 3)]) == (2, 7, 5)
+    assert fc.count_parameters([(2, 7, 3)]) == 3 * 5 + 5
+    layer = fc.layer([(2, 7, 3)])
+    assert (layer.r, layer.n, layer.m, layer.g, layer.weights) == (14, 3, 5, 1, "constant")
+
+
+def test_products_of_two_inputs() -> None:
+    product = MatMul(name="f", inputs=("a", "b"), shape=(1,), transpose_b=True)
+    shapes = [(2, 12, 7, 64), (2, 12, 9, 64)]
+    assert product.infer(shapes) == (2, 12, 7, 9)
+    layer = product.layer(shapes)
+    assert (layer.g, layer.r, layer.n, layer.m, layer.weights) == (24, 7, 64, 9, "activation")
+    assert layer.parameters == 0
+    # A shared right operand: one product with all rows.
+    plain = MatMul(name="f", inputs=("a", "b"), shape=(1,))
+    shared = plain.layer([(2, 7, 64), (64, 9)])
+    assert (shared.g, shared.r, shared.n, shared.m) == (1, 14, 64, 9)
+    with pytest.raises(ValueError, match="inner sizes differ: 64"):
+        plain.infer(shapes)
+
+
+def test_matmul_fields_go_together() -> None:
+    with pytest.raises(ValidationError, match="needs out_features"):
+        MatMul(name="f", inputs=("x",), shape=(1,))
+    with pytest.raises(ValidationError, match="drop out_features"):
+        MatMul(name="f", inputs=("x", "y"), shape=(1,), out_features=3)
+    with pytest.raises(ValidationError, match="transpose_a and transpose_b"):
+        MatMul(name="f", inputs=("x",), shape=(1,), out_features=3, transpose_a=True)
+
+
+def test_eltwise_layers() -> None:
+    add = Eltwise(name="e", inputs=("x", "y"), shape=(1,), fn="add")
+    layer = add.layer([MAP, MAP])
+    assert layer is not None
+    assert (layer.kind, layer.inputs, layer.b, layer.g, layer.r, layer.c) == ("eltwise", 2, 2, 6, 8, 10)
+    # A channel scale is broadcast: one full operand is counted.
+    scaled = add.layer([MAP, (2, 6, 1, 1)])
+    assert scaled is not None
+    assert scaled.inputs == 1
+    tokens = add.layer([(2, 7, 3), (2, 7, 3)])
+    assert tokens is not None
+    assert (tokens.g, tokens.r, tokens.c) == (3, 14, 1)
+    assert Eltwise(name="e", inputs=("x",), shape=(1,), fn="relu").layer([MAP]) is None
+
+
+def test_eltwise_functions() -> None:
+    with pytest.raises(ValidationError, match="known functions"):
+        Eltwise(name="e", inputs=("x",), shape=(1,), fn="relo")
+    with pytest.raises(ValueError, match="has 2 inputs, needs 1"):
+        Eltwise(name="e", inputs=("x", "y"), shape=(1,), fn="relu").infer([MAP, MAP])
+    with pytest.raises(ValueError, match="do not fit together"):
+        Eltwise(name="e", inputs=("x", "y"), shape=(1,), fn="add").infer([MAP, (2, 5, 8, 10)])
+
+
+def test_concat() -> None:
+    join = Concat(name="j", inputs=("x", "y"), shape=(1,))
+    assert join.infer([MAP, (2, 3, 8, 10)]) == (2, 9, 8, 10)
+    with pytest.raises(ValueError, match="cannot be joined along axis 1"):
+        join.infer([MAP, (2, 3, 8, 9)])
+    with pytest.raises(ValueError, match="axis 1 of shape"):
+        join.infer([(2,), (2,)])
+
+
+@pytest.mark.parametrize(
+    ("fn", "shape", "fits"),
+    [
+        ("reshape", (2, 480), True),
+        ("reshape", (2, 481), False),
+        ("transpose", (2, 8, 10, 6), True),
+        ("transpose", (2, 8, 60), False),
+        ("slice", (2, 3, 8, 10), True),
+        ("slice", (3, 6, 8, 10), False),
+        ("pad", (2, 6, 9, 10), True),
+        ("pad", (2, 6, 7, 10), False),
+        ("identity", MAP, True),
+        ("identity", (2, 480), False),
+    ],
+)
+def test_reshapes(fn: str, shape: tuple[int, ...], fits: bool) -> None:
+    move = Reshape.model_validate({"name": "r", "inputs": ("x",), "shape": shape, "fn": fn})
+    if fits:
+        assert move.infer([MAP]) == shape
+    else:
+        with pytest.raises(ValueError, match="cannot turn shape"):
+            move.infer([MAP])
+
+
+def test_opaque_keeps_its_shape_and_parameters() -> None:
+    o = Opaque(name="o", inputs=("x", "y"), shape=(3,), kind="LSTM", parameters=7)
+    assert o.infer([MAP, MAP]) == (3,)
+    assert (o.count_parameters([MAP, MAP]), o.layer([MAP, MAP])) == (7, None)
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "x" * 501])
+def test_names_are_printable(name: str) -> None:
+    with pytest.raises(ValidationError):
+        Input(name=name, shape=(1,))
+
+
+@given(
+    size=st.integers(1, 20), kernel=st.integers(1, 5), stride=st.integers(1, 4), pad=st.integers(0, 4),
+    ceil_mode=st.booleans(),
+)  # fmt: skip
+@settings(max_examples=150, deadline=None)
+def test_every_window_touches_the_map(size: int, kernel: int, stride: int, pad: int, ceil_mode: bool) -> None:
+    p = pool(kernel=(kernel, 1), stride=(stride, 1), pad=(pad, 0, pad, 0), ceil_mode=ceil_mode)
+    try:
+        rows = p.infer([(1, 1, size, 1)])[2]
+    except ValueError:
+        assert size + 2 * pad < kernel or pad > kernel - 1
+        return
+    starts = [r * stride - pad for r in range(rows)]
+    assert all(start < size and start + kernel > 0 for start in starts)

@@ -1,0 +1,373 @@
+"""Replay of hand-counted nests: volumes, orders, partial sums, time, memories, cores and faults."""
+
+from __future__ import annotations
+
+import pytest
+
+from hwmodels.outcome import Counts
+from hwmodels.replay import replay
+from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
+from instances.errors import InputError
+from instances.machine import Compute, Machine, Transfer
+from instances.workload import Layer
+
+ALL = (Hold("IN"), Hold("W"), Hold("OUT"))
+# 2 channels of 4x4, 3 filters of 3x3, padding 1: output 3x4x4
+TINY = Layer.conv("tiny", channels=2, filters=3, size=(4, 4), kernel=(3, 3), pad=(1, 1, 1, 1))
+# 1x1, 4 channels to 4 channels on a 2x2 map
+POINT = Layer.conv("point", channels=4, filters=4, size=(2, 2))
+
+
+def machine(**fields: object) -> Machine:
+    """One core, one-byte elements, four-byte partial sums, a large memory, a price of one tick per byte."""
+    base: dict[str, object] = {
+        "name": "test", "tick_ps": 1000, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 4,
+        "ocm_bytes": 1 << 16, "transfer": Transfer(byte_ticks=1),
+    }  # fmt: skip
+    if "in_buffer_bytes" in fields:
+        del base["ocm_bytes"]
+    return Machine.model_validate({**base, **fields})
+
+
+def rows_of(layer: Layer, on: Machine, *items: Item) -> dict[str, Counts]:
+    result = replay(layer, on, Nest(items))
+    assert result.faults == ()
+    assert result.executed
+    return result.outcome.by_operand
+
+
+# ---- hand-counted: volumes, halo, layouts -------------------------------------------------------------------------
+
+
+def test_everything_held_at_once() -> None:
+    result = replay(TINY, machine(), Nest(ALL))
+    rows = result.outcome.by_operand
+    assert rows["IN"] == Counts(calls=1, segments=1, bytes=2 * 16)
+    assert rows["W"] == Counts(calls=1, segments=1, bytes=3 * 2 * 9)
+    assert rows["OUT"] == Counts(calls=1, segments=1, bytes=3 * 16)
+    assert rows["PSUM"] == Counts()
+    assert result.outcome.occupancy_bytes == {"ocm": 32 + 54 + 48}
+    assert result.outcome.bytes == result.outcome.time_ticks == 134
+    assert (result.steps, result.ok, result.executed) == (1, True, True)
+
+
+@pytest.mark.parametrize(("layout", "in_runs", "out_runs"), [("CHW", 4, 6), ("HWC", 2, 2)])
+def test_row_tiles_with_halo_in_both_layouts(layout: str, in_runs: int, out_runs: int) -> None:
+    on = machine(in_layout=layout, out_layout=layout)
+    rows = rows_of(TINY, on, Loop("r", 2), *ALL)
+    # output rows 0-1 need input rows -1..2, clipped to 0..2; rows 2-3 need 1..4, clipped to 1..3: three rows each.
+    # CHW: 2 channels x 12 adjoining elements = 2 runs a call; HWC: rows of 4x2 elements adjoin, 1 run
+    assert rows["IN"] == Counts(calls=2, segments=in_runs, bytes=2 * 3 * 4 * 2)
+    # weights do not depend on rows: fetched once
+    assert rows["W"] == Counts(calls=1, segments=1, bytes=54)
+    # CHW: 3 channels x 8 elements; HWC: one run of 2 rows x 4 x 3
+    assert rows["OUT"] == Counts(calls=2, segments=out_runs, bytes=48)
+
+
+def test_dilated_columns() -> None:
+    layer = Layer.conv("d", channels=1, filters=1, size=(1, 8), kernel=(1, 2), dilation=(1, 3))
+    rows = rows_of(layer, machine(), Loop("c", 2), *ALL)
+    # 5 output columns; 0-1 need 0..4, 2-3 need 2..6, 4 needs 4..7: 5 + 5 + 4
+    assert rows["IN"] == Counts(calls=3, segments=3, bytes=14)
+
+
+def test_column_tiles_in_hwc() -> None:
+    on = machine(in_layout="HWC", out_layout="HWC")
+    rows = rows_of(TINY, on, Loop("c", 3), *ALL)
+    # columns 0-2 need -1..3 -> 0..3, the whole width (1 run, 32 bytes); column 3 needs 2..4 -> 2..3 (4 runs of 2x2)
+    assert rows["IN"] == Counts(calls=2, segments=1 + 4, bytes=32 + 16)
+    assert rows["OUT"] == Counts(calls=2, segments=4 + 4, bytes=48)
+
+
+def test_input_channels_cut_in_hwc_break_every_pixel() -> None:
+    rows = rows_of(TINY, machine(in_layout="HWC"), Loop("n", 1), *ALL)
+    # each of the 2 calls takes 1 of 2 channels at 16 pixels; weights OIHW (3, 2, 3, 3): 3 runs of 9 a call
+    assert rows["IN"] == Counts(calls=2, segments=32, bytes=32)
+    assert rows["W"] == Counts(calls=2, segments=6, bytes=54)
+
+
+def test_ohwi_weights_cut_in_n() -> None:
+    rows = rows_of(TINY, machine(w_layout="OHWI"), Loop("n", 1), *ALL)
+    # (3, 3, 3, 2) with one of two n: every one of 27 (m, i, j) is its own run, twice
+    assert rows["W"] == Counts(calls=2, segments=54, bytes=54)
+
+
+def test_stride_two_keeps_the_dense_box() -> None:
+    layer = Layer.conv("s2", channels=1, filters=1, size=(6, 6), kernel=(1, 1), stride=(2, 2))
+    rows = rows_of(layer, machine(), Loop("r", 1), *ALL)
+    # output rows 0, 1, 2 need input rows 0, 2, 4; columns 0..4 are fetched densely (5 of 6)
+    assert rows["IN"] == Counts(calls=3, segments=3, bytes=15)
+
+
+def test_dilation_and_asymmetric_kernel() -> None:
+    layer = Layer.conv("d", channels=1, filters=1, size=(7, 3), kernel=(3, 1), dilation=(2, 1), pad=(2, 0, 2, 0))
+    rows = rows_of(layer, machine(), Loop("r", 4), *ALL)
+    # 7 output rows; 0-3 need -2..5 -> 0..5 (6 rows), 4-6 need 2..8 -> 2..6 (5 rows), 3 columns whole
+    assert rows["IN"] == Counts(calls=2, segments=2, bytes=(6 + 5) * 3)
+
+
+def test_depthwise_groups() -> None:
+    layer = Layer.conv("dw", channels=4, filters=4, size=(4, 4), kernel=(3, 3), pad=(1, 1, 1, 1), groups=4)
+    rows = rows_of(layer, machine(in_layout="HWC"), Loop("g", 3), *ALL)
+    # groups 0-2 and 3; HWC (16 pixels x 4 groups) partial in g: 16 runs a call
+    assert rows["IN"] == Counts(calls=2, segments=32, bytes=64)
+    assert rows["W"] == Counts(calls=2, segments=2, bytes=36)
+
+
+def test_matmul_and_batch() -> None:
+    layer = Layer.matmul("mm", rows=3, inner=4, cols=2, batch=2, activation=True)
+    rows = rows_of(layer, machine(), Loop("g", 1), Loop("n", 2), *ALL)
+    # IN (g 2, n 4, r 3, c 1) in CHW: half of n is one run of 2*3; 4 calls. W (g, m 2, n 4): 2 runs of 2 a call
+    assert rows["IN"] == Counts(calls=4, segments=4, bytes=24)
+    assert rows["W"] == Counts(calls=4, segments=8, bytes=16)
+    assert rows["OUT"] == Counts(calls=2, segments=2, bytes=12)
+
+
+def test_eltwise_moves_every_input() -> None:
+    layer = Layer(name="add", kind="eltwise", g=2, m=1, n=1, r=4, c=4, h=4, l=4, inputs=3, weights="none")
+    on = machine(compute=Compute(model="array", rows=1, cols=2, cycle_ticks=1))
+    result = replay(layer, on, Nest((Loop("r", 2), Hold("IN"), Hold("OUT"))))
+    assert result.ok
+    assert result.executed
+    # 2 tiles x 3 inputs; each 2 channels x 8 adjoining elements
+    assert result.outcome.by_operand["IN"] == Counts(calls=6, segments=12, bytes=96)
+    # on chip: 3 boxes of 16 in, 16 out
+    assert result.outcome.occupancy_bytes == {"ocm": 64}
+    # per step 2 x 4 pixels x ceil(2/2) groups x 3 inputs
+    assert result.outcome.compute_ticks == 2 * 8 * 3
+    assert result.outcome.energy_fj == 0
+
+
+def test_pool_has_no_weights() -> None:
+    layer = Layer(
+        name="pool", kind="pool", g=2, m=1, n=1, r=2, c=2, kh=2, kw=2, stride_h=2, stride_w=2, h=4, l=4, weights="none"
+    )
+    rows = rows_of(layer, machine(), Hold("OUT"), Loop("r", 1), Hold("IN"))
+    assert rows["IN"] == Counts(calls=2, segments=4, bytes=32)
+    assert rows["OUT"] == Counts(calls=1, segments=1, bytes=8)
+
+
+# ---- hand-counted: orders and partial sums ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("order", "fetch_in", "fetch_w", "visits"),
+    [
+        # m, n, r cut in two each: 8 steps. Weights stay while r runs: 4 W; IN changes every step; OUT changes with r
+        ("mnr", 8, 4, 8),
+        ("nmr", 8, 4, 8),
+        # output stays while n runs: 4 visits; W (m,n) changes at every step
+        ("mrn", 8, 8, 4),
+        ("rmn", 8, 8, 4),
+        # input stays while m runs: 4 IN
+        ("rnm", 4, 8, 8),
+        ("nrm", 4, 8, 8),
+    ],
+)
+def test_stationary_orders(order: str, fetch_in: int, fetch_w: int, visits: int) -> None:
+    step = {"m": 2, "n": 2, "r": 1}
+    rows = rows_of(POINT, machine(), *(Loop(d, step[d]) for d in order), *ALL)
+    # tiles: IN 2 channels x 1 row x 2 = 4 bytes; W 2x2 = 4 bytes; OUT 2 x 1 x 2 = 4 elements, 4 tiles
+    assert (rows["IN"].calls, rows["IN"].bytes) == (fetch_in, 4 * fetch_in)
+    assert (rows["W"].calls, rows["W"].bytes) == (fetch_w, 4 * fetch_w)
+    assert (rows["OUT"].calls, rows["OUT"].bytes) == (4, 16)
+    # 8 visits: every tile is visited twice, once written as partial sum and once read: 2 x 4 calls of 4 x 4 bytes
+    spilled = visits - 4
+    assert (rows["PSUM"].calls, rows["PSUM"].bytes) == (2 * spilled, 2 * spilled * 16)
+
+
+def test_psum_first_read() -> None:
+    rows = rows_of(POINT, machine(psum_first_read=True), Loop("n", 2), Loop("m", 2), *ALL)
+    # OUT tiles m0, m1, m0, m1: 4 reads and 2 partial writes of 2 x 4 elements at 4 bytes, then 2 results
+    assert (rows["PSUM"].calls, rows["PSUM"].bytes) == (6, 6 * 8 * 4)
+    assert (rows["OUT"].calls, rows["OUT"].bytes) == (2, 16)
+
+
+def test_held_outside_the_loops() -> None:
+    result = replay(POINT, machine(), Nest((Hold("OUT"), Loop("m", 2), Hold("W"), Loop("n", 2), Hold("IN"))))
+    rows = result.outcome.by_operand
+    # OUT 16 elements stay; W: 2 tiles of 2 x 4; IN: n0 n1 n0 n1 = 4 fetches of 2 x 4
+    assert (rows["OUT"].calls, rows["PSUM"].calls) == (1, 0)
+    assert (rows["W"].calls, rows["W"].bytes) == (2, 16)
+    assert (rows["IN"].calls, rows["IN"].bytes) == (4, 32)
+    # n is cut, so the held output counts at 4 bytes: 64 + 8 + 8
+    assert result.outcome.occupancy_bytes == {"ocm": 80}
+    assert (result.steps, result.executed) == (4, True)
+
+
+def test_inner_loop_of_one_trip_is_no_loop() -> None:
+    # r has one trip: IN stays while m runs although a loop over r is innermost
+    rows = rows_of(POINT, machine(), Loop("m", 2), Loop("r", 2), *ALL)
+    assert rows["IN"].calls == 1
+
+
+def test_a_dimension_looped_twice() -> None:
+    rows = rows_of(POINT, machine(), Loop("m", 3), Hold("OUT"), Loop("n", 2), Hold("IN"), Loop("m", 2), Hold("W"))
+    # m in [0,3) and [3,4), then [0,2) [2,3) and [3,4): W 2 n x 3 pieces; IN n0 n1 n0 n1; OUT twice, never spilled
+    assert (rows["W"].calls, rows["W"].bytes) == (6, 16)
+    assert (rows["IN"].calls, rows["OUT"].calls, rows["PSUM"].calls) == (4, 2, 0)
+
+
+def test_loops_inside_every_hold_only_compute() -> None:
+    on = machine(compute=Compute(model="tile", macs_per_cycle=1, cycle_ticks=1))
+    result = replay(POINT, on, Nest((*ALL, Loop("m", 3), Loop("c", 1))))
+    assert [result.outcome.by_operand[k].calls for k in ("IN", "W", "OUT", "PSUM")] == [1, 1, 1, 0]
+    # 2 x 2 steps of the full tile program: 3 m x 4 n x ceil(2 rows x 1 column)
+    assert (result.steps, result.outcome.compute_ticks) == (4, 4 * 24)
+
+
+# ---- hand-counted: time, memories, cores --------------------------------------------------------------------------
+
+
+def test_double_buffered_time() -> None:
+    on = machine(buffering="double", compute=Compute(model="array", rows=4, cols=4, cycle_ticks=10))
+    result = replay(POINT, on, Nest((Loop("r", 1), *ALL)))
+    # L(0) = IN 8 + W 16, L(1) = 8; S(0) = S(1) = 8; C = 2 columns x 1 x 1 x 10 = 20
+    # 24 + max(20, 8, 0) + max(20, 0, 8) + 8
+    assert result.outcome.time_ticks == 72
+    assert (result.outcome.transfer_ticks, result.outcome.compute_ticks) == (48, 40)
+    # (8 + 16 + 8) twice
+    assert result.outcome.occupancy_bytes == {"ocm": 64}
+
+
+def test_double_buffered_partial_sums() -> None:
+    on = machine(buffering="double", psum_bytes=2)
+    result = replay(POINT, on, Nest((Loop("n", 2), Loop("m", 2), *ALL)))
+    # IN 8 per n; W 4 per step; OUT tile 8 elements: psum 16 bytes; steps (n0m0) (n0m1) (n1m0) (n1m1), compute 0
+    # L = 8+4, 4, 8+4+16, 4+16;  S = 16, 16, 8, 8
+    # 12 + max(L1 = 4) + max(L2 = 28, S0 = 16) + max(L3 = 20, S1 = 16) + max(0, S2 = 8) + S3 = 8
+    assert result.outcome.time_ticks == 12 + 4 + 28 + 20 + 8 + 8
+
+
+def test_serial_and_transfer_only() -> None:
+    nest = Nest((Loop("r", 1), *ALL))
+    fields = {"compute": Compute(model="array", rows=4, cols=4, cycle_ticks=10)}
+    # 16 in, 16 weights, 16 out; compute 40
+    assert replay(POINT, machine(**fields), nest).outcome.time_ticks == 88
+    assert replay(POINT, machine(**fields, overlap="transfer_only"), nest).outcome.time_ticks == 48
+    assert replay(POINT, machine(**fields, buffering="double", overlap="serial"), nest).outcome.time_ticks == 88
+
+
+def test_spatial_over_clusters_and_cores() -> None:
+    nest = Nest((Spatial("m", 3, "tle"), Spatial("r", 1, "tlt"), *ALL))
+    compute = Compute(model="array", rows=1, cols=4, cycle_ticks=1)
+    for dram, time in (("shared", 80 + 6), ("per_tle", 52 + 6)):
+        result = replay(POINT, machine(tles=2, tlts=2, dram=dram, compute=compute), nest)
+        assert result.ok
+        assert result.executed
+        assert result.steps == 4
+        rows = result.outcome.by_operand
+        # m in [0,3) and [3,4); one row each: IN 4 x 8; W 2 x 12 + 2 x 4; OUT 2 x 6 + 2 x 2
+        assert [rows[k].bytes for k in ("IN", "W", "OUT")] == [32, 32, 16]
+        # TLE 0: 16 + 24 + 12 = 52 moving; compute 2 columns x 3 = 6; TLE 1: 16 + 8 + 4 = 28, compute 2
+        assert result.outcome.transfer_ticks == 80
+        assert result.outcome.compute_ticks == 6
+        assert result.outcome.time_ticks == time
+        assert result.outcome.occupancy_bytes == {"ocm": 8 + 12 + 6}
+
+
+def test_the_busiest_cluster_is_one_cluster() -> None:
+    layer = Layer.conv("top", channels=1, filters=1, size=(5, 1), kernel=(5, 1), pad=(4, 0, 0, 0))
+    nest = Nest((Spatial("r", 3, "tle"), *ALL))
+    compute = Compute(model="array", cycle_ticks=1)
+    # TLE 0 makes rows 0-2 from input rows -4..2 -> 0..2: moves 3 + 5 + 3, computes 3 x 5;
+    # TLE 1 makes rows 3-4 from input rows -1..4 -> 0..4: moves 5 + 5 + 2, computes 2 x 5
+    for dram, time in (("per_tle", 11 + 15), ("shared", 11 + 12 + 15)):
+        assert replay(layer, machine(tles=2, dram=dram, compute=compute), nest).outcome.time_ticks == time
+
+
+def test_tile_compute_uses_the_nominal_tile() -> None:
+    on = machine(tlts=2, compute=Compute(model="tile", macs_per_cycle=4, cycle_ticks=1))
+    result = replay(POINT, on, Nest((Spatial("m", 3, "tlt"), Loop("n", 3), *ALL)))
+    # per step 3 n x 3 m x ceil(4/4); two steps; the second core runs the same tile program
+    assert result.outcome.compute_ticks == 18
+    assert result.outcome.time_ticks == result.outcome.transfer_ticks + 18
+
+
+def test_array_compute_rounds_up_true_pieces() -> None:
+    on = machine(compute=Compute(model="array", rows=2, cols=3, cycle_ticks=1))
+    result = replay(TINY, on, Nest((Loop("m", 2), *ALL)))
+    # 16 pixels x 9 taps x (ceil(2/2) + ceil(1/2)) x ceil(2/3)
+    assert result.outcome.compute_ticks == 288
+
+
+def test_three_buffers_reserved_and_faults() -> None:
+    on = machine(in_buffer_bytes=40, w_buffer_bytes=60, out_buffer_bytes=60, reserved_bytes=8)
+    result = replay(TINY, on, Nest(ALL))
+    assert result.outcome.occupancy_bytes == {"in": 40, "w": 62, "out": 56}
+    assert result.faults == ("memory w: 62 bytes of 60",)
+    assert not result.ok
+    assert result.executed
+
+
+def test_scratch_counts_once() -> None:
+    nest = Nest((Loop("n", 1), *ALL))
+    for channels, scratch in (("layer", 4 * 9 * 2), ("tile", 4 * 9 * 1)):
+        on = machine(im2col_rows=4, im2col_channels=channels, reserved_bytes=5, buffering="double", overlap="serial")
+        # double: IN 16, W 27, OUT 48 at 4 bytes
+        assert replay(TINY, on, nest).outcome.occupancy_bytes == {"ocm": 2 * (16 + 27 + 192) + scratch + 5}
+
+
+def test_thousands_in_messages() -> None:
+    layer = Layer.conv("big", channels=64, filters=64, size=(56, 56))
+    result = replay(layer, machine(), Nest(ALL))
+    # 2 x 64 x 3136 + 4096
+    assert result.faults == ("memory ocm: 405,504 bytes of 65,536",)
+
+
+def test_energy() -> None:
+    outcome = replay(TINY, machine(byte_fj=3, mac_fj=2), Nest(ALL)).outcome
+    assert outcome.energy_fj == 3 * 134 + 2 * 3 * 2 * 16 * 9
+
+
+# ---- faults and bad input -----------------------------------------------------------------------------------------
+
+
+def test_too_many_units() -> None:
+    result = replay(POINT, machine(), Nest((Spatial("m", 1, "tle"), Spatial("r", 1, "tlt"), *ALL)))
+    assert result.faults == ("level tle: 4 units of 1", "level tlt: 2 units of 1")
+
+
+def test_reduction_over_cores_never_meets() -> None:
+    result = replay(POINT, machine(tlts=2), Nest((Spatial("n", 2, "tlt"), *ALL)))
+    assert "output: some elements are produced by several cores" in result.faults
+    assert any("differ from the direct convolution" in f or "exactly once" in f for f in result.faults)
+    assert not result.executed
+
+
+@pytest.mark.parametrize(
+    ("items", "message"),
+    [
+        ((Loop("m", 2), Spatial("r", 1, "tle"), *ALL), "stands inside a loop"),
+        ((Hold("W"), Spatial("r", 1, "tle"), Hold("IN"), Hold("OUT")), "stands inside a hold"),
+        ((Spatial("m", 2, "tlt"), Spatial("r", 1, "tle"), *ALL), "stands inside tlt"),
+        ((Spatial("m", 2, "mesh"), *ALL), "unknown level 'mesh'"),
+        ((Loop("z", 2), *ALL), "unknown dimension 'z'"),
+        ((Loop("m", 9), *ALL), "must be 1..4"),
+        ((Hold("IN"), Hold("OUT")), "holds"),
+    ],
+)
+def test_malformed_nests(items: tuple[Item, ...], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        replay(POINT, machine(), Nest(items))
+
+
+def test_undefined_settings() -> None:
+    with pytest.raises(InputError, match="uniform"):
+        replay(POINT, machine(edge_tiles="uniform", transfer=Transfer(burst_bytes=8, burst_count="address")), Nest(ALL))
+    with pytest.raises(InputError, match="one core"):
+        replay(POINT, machine(buffering="double", tlts=2), Nest(ALL))
+    huge = Layer.conv("huge", channels=4096, filters=4096, size=(64, 64))
+    with pytest.raises(InputError, match="steps"):
+        replay(huge, machine(), Nest((Loop("m", 1), Loop("n", 1), Loop("r", 1), *ALL)))
+    with pytest.raises(InputError, match="cores"):
+        replay(huge, machine(), Nest((Spatial("m", 1, "tle"), Spatial("r", 1, "tle"), *ALL)))
+
+
+def test_execution_is_for_small_layers_unless_asked() -> None:
+    layer = Layer.conv("mid", channels=64, filters=64, size=(32, 32))  # 4.2 M multiply-accumulates
+    nest = Nest((Loop("m", 16), *ALL))
+    on = machine(ocm_bytes=1 << 20)
+    assert not replay(layer, on, nest).executed
+    assert replay(layer, on, nest, execute=True).executed
+    assert not replay(TINY, on, Nest(ALL), execute=False).executed

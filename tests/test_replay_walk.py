@@ -1,0 +1,384 @@
+"""Replay against a walker that touches every element of every tile in plain Python, on random nests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from hwmodels import replay_walk
+from hwmodels.outcome import Counts
+from hwmodels.replay import replay
+from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
+from instances.machine import Compute, Machine, Transfer
+from instances.workload import DIMS, RELEVANT, Layer
+
+Ranges = dict[str, tuple[int, int]]
+
+
+def steps_of(
+    items: tuple[Item, ...], ranges: Ranges, holds: dict[str, Ranges]
+) -> Iterator[tuple[Ranges, dict[str, Ranges]]]:
+    if not items:
+        yield ranges, holds
+    elif isinstance(items[0], Hold):
+        yield from steps_of(items[1:], ranges, {**holds, items[0].operand: ranges})
+    else:
+        lo, hi = ranges[items[0].dim]
+        while lo < hi:
+            yield from steps_of(items[1:], {**ranges, items[0].dim: (lo, min(lo + items[0].step, hi))}, holds)
+            lo += items[0].step
+
+
+def address(index: dict[str, int], order: str, size: dict[str, int]) -> int:
+    where = 0
+    for letter in order:
+        where = where * size[letter] + index[letter]
+    return where
+
+
+def elements(axes: dict[str, range]) -> list[dict[str, int]]:
+    found: list[dict[str, int]] = [{}]
+    for letter, values in axes.items():
+        found = [{**index, letter: v} for index in found for v in values]
+    return found
+
+
+def count_runs(addresses: list[int], element: int, transfer: Transfer) -> Counts:
+    """Runs, windows and bytes of a set of elements, byte by byte."""
+    taken = sorted({a * element + i for a in addresses for i in range(element)})
+    runs: list[list[int]] = []
+    for byte in taken:
+        if runs and runs[-1][-1] == byte - 1:
+            runs[-1].append(byte)
+        else:
+            runs.append([byte])
+    bursts = 0
+    for run in runs if transfer.burst_bytes else []:
+        first = run[0] if transfer.burst_count == "aligned" else 0
+        bursts += len({(byte - first) // transfer.burst_bytes for byte in run})
+    return Counts(segments=len(runs), bursts=bursts, bytes=len(taken))
+
+
+class Naive:
+    """What one nest does, by looking at every element of every tile at every step."""
+
+    def __init__(self, layer: Layer, on: Machine, nest: Nest) -> None:
+        self.layer, self.on, self.nest = layer, on, nest
+        self.rows = {k: Counts() for k in ("IN", "W", "OUT", "PSUM")}
+        self.price = 0
+        self.steps = 0
+        self.occupancy = dict.fromkeys(on.memories, 0)
+        self.transfers: dict[int, int] = {}
+        self.computes: dict[int, int] = {}
+        self.pipeline = 0
+        spatial = [i for i in nest.items if isinstance(i, Spatial)]
+        rest = tuple(i for i in nest.items if not isinstance(i, Spatial))
+        cores: list[tuple[tuple[int, ...], Ranges]] = [((), {d: (0, layer.extent(d)) for d in DIMS})]
+        for item in spatial:
+            grown = []
+            for name, ranges in cores:
+                for i, (piece, _) in enumerate(steps_of((Loop(item.dim, item.step),), ranges, {})):
+                    grown.append((name + ((i,) if item.over == "tle" else ()), piece))
+            cores = grown
+        names = sorted({name for name, _ in cores})
+        for name, ranges in cores:
+            self.core(names.index(name), ranges, rest)
+
+    # -- boxes
+
+    def axes(self, operand: str, ranges: Ranges) -> tuple[dict[str, range], dict[str, int]]:
+        """Indices of the held box along every axis and the tensor's sizes."""
+        layer = self.layer
+        dims = [d for d in DIMS if d in RELEVANT[operand]]
+        axes = {d: range(*ranges[d]) for d in dims}
+        size = {d: layer.extent(d) for d in dims}
+        if operand == "IN":
+            ys = [r * layer.stride_h + i * layer.dilation_h - layer.pad_top for r in axes["r"] for i in range(layer.kh)]
+            xs = [
+                c * layer.stride_w + j * layer.dilation_w - layer.pad_left for c in axes["c"] for j in range(layer.kw)
+            ]
+            size["r"], size["c"] = layer.h, layer.l
+            axes["r"], axes["c"] = range(min(ys), max(ys) + 1), range(min(xs), max(xs) + 1)
+        if operand == "W":
+            axes["i"], axes["j"] = range(layer.kh), range(layer.kw)
+            size["i"], size["j"] = layer.kh, layer.kw
+        if self.on.edge_tiles == "uniform":
+            size = {d: max(n, len(axes[d])) for d, n in size.items()}
+            axes = {d: range(len(a)) for d, a in axes.items()}
+        return {d: range(max(a.start, 0), min(a.stop, size[d])) for d, a in axes.items()}, size
+
+    def nominal(self, operand: str) -> Ranges:
+        """Ranges of the first, full tile: the innermost step outside the Hold."""
+        ranges = {d: (0, self.layer.extent(d)) for d in DIMS}
+        for item in self.nest.items:
+            if item == Hold(operand):
+                return ranges
+            if not isinstance(item, Hold):
+                ranges[item.dim] = (0, item.step)
+        raise AssertionError
+
+    def call(self, row: str, ranges: Ranges) -> Counts:
+        """One transfer of the box of `row`."""
+        on = self.on
+        operand = "OUT" if row == "PSUM" else row
+        if on.edge_tiles == "uniform":
+            ranges = self.nominal(operand)
+        order = {
+            "IN": "bgnrc" if on.in_layout == "CHW" else "brcgn",
+            "W": "gmnij" if on.w_layout == "OIHW" else "gmijn",
+            "OUT": "bgmrc" if on.out_layout == "CHW" else "brcgm",
+        }[operand]
+        element = {"IN": on.in_bytes, "W": on.w_bytes, "OUT": on.out_bytes, "PSUM": on.psum_bytes}[row]
+        axes, size = self.axes(operand, ranges)
+        total = count_runs([address(x, order, size) for x in elements(axes)], element, on.transfer)
+        if row == "W" and self.layer.bias and on.bias_bytes:
+            biases = elements({d: axes[d] for d in "gm"})
+            total += count_runs([address(x, "gm", size) for x in biases], on.bias_bytes, on.transfer)
+        pages = total.bytes // on.transfer.row_bytes if on.transfer.row_bytes else 0
+        refreshes = -(-total.bytes // on.transfer.refresh_bytes) if on.transfer.refresh_bytes else 0
+        return total + Counts(calls=1, rows=pages, refreshes=refreshes)
+
+    def move(self, row: str, ranges: Ranges, tle: int) -> int:
+        counts, t = self.call(row, ranges), self.on.transfer
+        ticks = (
+            t.call_ticks + t.segment_ticks * counts.segments + t.burst_ticks * counts.bursts + t.row_ticks * counts.rows
+            + t.refresh_ticks * counts.refreshes + t.byte_ticks * counts.bytes
+        )  # fmt: skip
+        for _ in range(self.layer.inputs if row == "IN" else 1):
+            self.rows[row] += counts
+            self.transfers[tle] = self.transfers.get(tle, 0) + ticks
+        return ticks * (self.layer.inputs if row == "IN" else 1)
+
+    # -- walking
+
+    def compute(self, ranges: Ranges) -> int:
+        unit, layer = self.on.compute, self.layer
+        size = {d: hi - lo for d, (lo, hi) in ranges.items()}
+        if unit.model == "tile":
+            size = self.nest.tile(layer)
+            work = size["b"] * size["g"] * size["n"] * size["m"]
+            work *= -(-size["r"] * size["c"] * layer.kh * layer.kw // unit.macs_per_cycle)
+        elif unit.model == "array":
+            work = size["b"] * size["r"] * size["c"] * layer.kh * layer.kw
+            if layer.m == layer.n == 1:
+                work *= len({g // unit.cols for g in range(size["g"])})
+            else:
+                work *= len({(g, m // unit.rows, n // unit.cols) for g in range(size["g"]) for m in range(size["m"])
+                             for n in range(size["n"])})  # fmt: skip
+        else:
+            return 0
+        return work * layer.inputs * unit.cycle_ticks
+
+    def core(self, tle: int, share: Ranges, items: tuple[Item, ...]) -> None:
+        layer = self.layer
+        steps = list(steps_of(items, share, {}))
+        self.steps += len(steps)
+        load, store, work = [[0] * (len(steps) + 1) for _ in range(3)]
+        on_chip: dict[str, tuple[object, Ranges]] = {}
+        summed: dict[tuple[int, ...], set[int]] = {}
+        in_dram: set[object] = set()
+        largest: dict[str, int] = {}
+        n_pieces = {ranges["n"] for ranges, _ in steps}
+
+        def leave(step: int) -> None:
+            key, ranges = on_chip.pop("OUT")
+            box = elements({d: range(*ranges[d]) for d in ("b", "g", "m", "r", "c")})
+            done = all(summed[tuple(x.values())] == set(range(*share["n"])) for x in box)
+            store[step] += self.move("OUT" if done else "PSUM", ranges, tle)
+            in_dram.add(key)
+
+        for k, (ranges, holds) in enumerate(steps):
+            for operand in layer.operands:
+                key = tuple(holds[operand][d] for d in DIMS if d in RELEVANT[operand])
+                if operand in on_chip and on_chip[operand][0] == key:
+                    continue
+                if operand != "OUT":
+                    load[k] += self.move(operand, holds[operand], tle)
+                else:
+                    if "OUT" in on_chip:
+                        leave(k - 1)
+                    if key in in_dram or self.on.psum_first_read:
+                        load[k] += self.move("PSUM", holds[operand], tle)
+                on_chip[operand] = key, holds[operand]
+                row = "PSUM" if operand == "OUT" and len(n_pieces) > 1 else operand
+                size = self.call(row, holds[operand]).bytes * (layer.inputs if operand == "IN" else 1)
+                largest[operand] = max(largest.get(operand, 0), size)
+            for x in elements({d: range(*ranges[d]) for d in ("b", "g", "m", "r", "c")}):
+                for n in range(*ranges["n"]):
+                    assert n not in summed.setdefault(tuple(x.values()), set())
+                    summed[tuple(x.values())].add(n)
+            work[k] = self.compute(ranges)
+        leave(len(steps) - 1)
+        self.computes[tle] = max(self.computes.get(tle, 0), sum(work))
+        last = len(steps) - 1
+        self.pipeline += load[0] + store[last]
+        self.pipeline += sum(max(work[k], load[k + 1], store[k - 1] if k else 0) for k in range(len(steps)))
+        self.hold(largest, n_pieces)
+
+    def hold(self, largest: dict[str, int], n_pieces: set[tuple[int, int]]) -> None:
+        on, layer = self.on, self.layer
+        used = dict.fromkeys(on.memories, on.reserved_bytes)
+        for operand, size in largest.items():
+            used[on.memory_of(operand)] += size * (2 if on.buffering == "double" else 1)
+        if on.im2col_rows:
+            channels = layer.n
+            if on.im2col_channels == "tile":
+                tile = self.nest.tile(layer)["n"]
+                channels = tile if on.edge_tiles == "uniform" else max(b - a for a, b in n_pieces)
+            used["ocm"] += on.im2col_rows * layer.kh * layer.kw * channels * on.in_bytes
+        for memory, size in used.items():
+            self.occupancy[memory] = max(self.occupancy[memory], size)
+
+    @property
+    def time(self) -> int:
+        if self.on.timing == "double_buffered":
+            return self.pipeline
+        computes = dict.fromkeys(self.computes, 0) if self.on.timing == "transfer_only" else self.computes
+        if self.on.dram == "shared":
+            return sum(self.transfers.values()) + max(computes.values())
+        return max(self.transfers[t] + computes[t] for t in self.transfers)
+
+
+small = st.integers(1, 3)
+
+
+def machine(**fields: object) -> Machine:
+    """One core, one-byte elements, four-byte partial sums, a large memory, a price of one tick per byte."""
+    base: dict[str, object] = {
+        "name": "test", "tick_ps": 1000, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 4,
+        "ocm_bytes": 1 << 16, "transfer": Transfer(byte_ticks=1),
+    }  # fmt: skip
+    if "in_buffer_bytes" in fields:
+        del base["ocm_bytes"]
+    return Machine.model_validate({**base, **fields})
+
+
+@st.composite
+def layers(draw: st.DrawFn) -> Layer:
+    kind = draw(st.sampled_from(["conv", "conv", "matmul", "pool", "eltwise"]))
+    fields: dict[str, object] = {"name": "random", "kind": kind, "b": draw(st.integers(1, 2)), "g": draw(small)}
+    fields |= {"m": draw(st.integers(1, 5)), "n": draw(st.integers(1, 5)), "bias": draw(st.booleans())}
+    if kind in ("pool", "eltwise"):
+        fields |= {"m": 1, "n": 1, "weights": "none", "bias": False}
+    if kind == "eltwise":
+        fields["inputs"] = draw(small)
+    windows = kind in ("conv", "pool")
+    for out, kernel, stride, dilation, pad, size in (
+        ("r", "kh", "stride_h", "dilation_h", "pad_top", "h"), ("c", "kw", "stride_w", "dilation_w", "pad_left", "l"),
+    ):  # fmt: skip
+        number, taps = draw(st.integers(1, 6)), draw(small) if windows else 1
+        step, spread = (draw(small), draw(st.integers(1, 2))) if windows else (1, 1)
+        reach = (taps - 1) * spread
+        before, after = draw(st.integers(0, reach)), draw(st.integers(-step, reach))
+        fields |= {out: number, kernel: taps, stride: step, dilation: spread, pad: before}
+        fields[size] = (number - 1) * step + reach + 1 - before - after
+    try:
+        return Layer.model_validate(fields)
+    except ValidationError:
+        assume(False)
+        raise
+
+
+@st.composite
+def nests(draw: st.DrawFn, layer: Layer, spatial: bool) -> Nest:
+    size = {d: layer.extent(d) for d in DIMS}
+
+    def cut(dims: tuple[str, ...]) -> tuple[str, int]:
+        dim = draw(st.sampled_from(dims))
+        size[dim] = draw(st.integers(1, size[dim]))
+        return dim, size[dim]
+
+    items: list[Item] = []
+    if spatial:
+        for over in ("tle", "tlt"):
+            items += [Spatial(*cut(("b", "g", "m", "r", "c")), over) for _ in range(draw(st.integers(0, 2)))]
+    loops: list[Item] = [Loop(*cut(DIMS)) for _ in range(draw(st.integers(0, 6)))]
+    at = {op: draw(st.integers(0, len(loops))) for op in layer.operands}
+    for position in range(len(loops) + 1):
+        items += [Hold(op) for op in draw(st.permutations(layer.operands)) if at[op] == position]
+        items += loops[position : position + 1]
+    return Nest(tuple(items))
+
+
+@st.composite
+def machines(draw: st.DrawFn) -> Machine:
+    price = st.integers(0, 9)
+    transfer = {f"{k}_ticks": draw(price) for k in ("call", "segment", "burst", "row", "refresh", "byte")}
+    transfer |= {f"{k}_bytes": draw(st.sampled_from([2, 3, 4, 8, 16])) for k in ("burst", "row", "refresh")}
+    # without the bias of sampling: address-exact bursts have the most to go wrong
+    edges, how = draw(st.sampled_from([("true", "address"), ("true", "aligned"), ("uniform", "aligned")]))
+    fields: dict[str, object] = {
+        f"{k}_bytes": draw(st.sampled_from([1, 2, 3, 4])) for k in ("in", "w", "out", "psum", "bias")
+    }
+    fields |= {
+        "in_layout": draw(st.sampled_from(["CHW", "HWC"])), "out_layout": draw(st.sampled_from(["CHW", "HWC"])),
+        "w_layout": draw(st.sampled_from(["OIHW", "OHWI"])), "edge_tiles": edges,
+        "psum_first_read": draw(st.booleans()), "reserved_bytes": draw(st.integers(0, 9)),
+        "buffering": draw(st.sampled_from(["single", "double"])), "dram": draw(st.sampled_from(["shared", "per_tle"])),
+        "compute": {
+            "model": draw(st.sampled_from(["none", "tile", "array"])), "cycle_ticks": draw(price),
+            "macs_per_cycle": draw(small), "rows": draw(small), "cols": draw(small),
+        },
+        "transfer": {**transfer, "burst_count": how},
+    }  # fmt: skip
+    if draw(st.booleans()):
+        fields |= {"in_buffer_bytes": 999, "w_buffer_bytes": 999, "out_buffer_bytes": 999}
+    else:
+        fields |= {"im2col_rows": draw(st.integers(0, 2)), "im2col_channels": draw(st.sampled_from(["layer", "tile"]))}
+    if draw(st.booleans()):
+        fields |= {"tles": 64, "tlts": 64, "overlap": draw(st.sampled_from(["serial", "transfer_only"]))}
+    return machine(**fields)
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_replay_equals_the_element_by_element_walker(data: st.DataObject) -> None:
+    layer, on = data.draw(layers()), data.draw(machines())
+    nest = data.draw(nests(layer, on.tles > 1))
+    assume(np.prod([-(-layer.extent(d) // nest.tile(layer)[d]) for d in DIMS]) <= 300)
+    naive, result = Naive(layer, on, nest), replay(layer, on, nest, execute=True)
+    assert result.outcome.by_operand == naive.rows
+    assert result.steps == naive.steps
+    assert result.outcome.occupancy_bytes == naive.occupancy
+    assert result.outcome.transfer_ticks == sum(naive.transfers.values())
+    assert result.outcome.compute_ticks == max(naive.computes.values())
+    assert result.outcome.time_ticks == naive.time
+    assert result.outcome.bytes == sum(c.bytes for c in naive.rows.values())
+    over = [
+        f"memory {m}: {naive.occupancy[m]:,} bytes of {room:,}"
+        for m, room in on.memories.items()
+        if naive.occupancy[m] > room
+    ]
+    assert list(result.faults) == over
+    assert result.executed
+
+
+@pytest.mark.parametrize("block", [1, 7, 18, 31])
+def test_a_tile_that_stays_over_several_blocks(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = Layer.conv("x", channels=4, filters=4, size=(6, 6), kernel=(3, 3), pad=(1, 1, 1, 1))
+    on = machine(buffering="double", compute=Compute(model="array", rows=4, cols=4, cycle_ticks=1))
+    nest = Nest(
+        (Loop("n", 2), Loop("m", 3), Hold("W"), Loop("r", 4), Hold("OUT"), Loop("n", 1), Loop("c", 1), Hold("IN"))
+    )
+    naive = Naive(layer, on, nest)
+    monkeypatch.setattr(replay_walk, "BLOCK_STEPS", block)
+    result = replay(layer, on, nest)
+    assert result.faults == ()
+    assert result.outcome.by_operand == naive.rows
+    assert result.outcome.time_ticks == naive.time
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data(), st.integers(1, 40))
+def test_blocks_do_not_matter(data: st.DataObject, block: int) -> None:
+    layer, on = data.draw(layers()), data.draw(machines())
+    nest = data.draw(nests(layer, on.tles > 1))
+    whole = replay(layer, on, nest, execute=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(replay_walk, "BLOCK_STEPS", block)
+        assert replay(layer, on, nest, execute=False) == whole
