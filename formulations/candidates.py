@@ -25,7 +25,7 @@ import numpy as np
 
 from hwmodels.bilinear import Ints
 from hwmodels.core import input_windows
-from hwmodels.pieces import Pieces, cut, trips, windows
+from hwmodels.pieces import cut, nominal, trips, windows
 from hwmodels.skeleton import Core
 from instances.machine import Machine
 from instances.workload import RELEVANT, Layer
@@ -67,14 +67,15 @@ def _features(
     uniform = machine.edge_tiles == "uniform" or machine.reading == "literal"
     result = [np.zeros_like(sizes)]
     for operand, element, extent, inner in _axes(layer, machine, dim):
-        if operand == "IN" and dim in ("r", "c"):
-            window = input_windows(layer)[dim]
-            pieces = [windows(lo, hi, np.minimum(sizes, hi - lo), window, uniform) for lo, hi in ranges]
+        window = input_windows(layer).get(dim) if operand == "IN" else None
+        if uniform:
+            pieces = [nominal(sizes, trips(n, sizes), window) for n in lengths]
+        elif window:
+            pieces = [windows(lo, hi, np.minimum(sizes, hi - lo), window) for lo, hi in ranges]
         else:
-            pieces = [cut(n, np.minimum(sizes, n), uniform) for n in lengths]
+            pieces = [cut(n, np.minimum(sizes, n)) for n in lengths]
         if machine.reading == "literal":
-            nominal = input_windows(layer)[dim].nominal(sizes) if operand == "IN" and dim in ("r", "c") else sizes
-            pieces.append(Pieces(nominal[:, None], np.ones((len(sizes), 1), np.int64)))
+            pieces.append(nominal(sizes, np.ones_like(sizes), window))
         for p in pieces:
             full = p.full(extent)
             result += [p.sum, p.number, p.largest, full, p.number - full]

@@ -98,7 +98,9 @@ def _sizes(layer: Layer, machine: Machine, pins: Pins, dim: str, core: Core, ful
         return np.zeros(0, np.int64)
     sizes = np.arange(1, extent + 1, dtype=np.int64) if free else divisors(extent)
     sizes = pins.sizes(f"T_{dim.upper()}", sizes)
-    return sizes if full else reduce_sizes(layer, machine, dim, sizes, [core])
+    # The claim of `candidates` is about sums; a double-buffered timeline is a sum of maxima, so there nothing is dropped.
+    keep_all = full or machine.timing == "double_buffered"
+    return sizes if keep_all else reduce_sizes(layer, machine, dim, sizes, [core])
 
 
 def _orders(layer: Layer, machine: Machine, pins: Pins) -> Mapping[str, tuple[str, ...]]:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwmodels.bilinear import Bilinear, Ints
-from hwmodels.pieces import Pieces, Window, cut, trips, windows
+from hwmodels.pieces import Pieces, Window, cut, nominal, trips, windows
 from hwmodels.skeleton import Core, Skeleton
 from instances.machine import Machine
 from instances.workload import RELEVANT, Layer
@@ -198,10 +198,21 @@ class CoreTables:
     def _pieces(self, dim: str, operand: str) -> Pieces:
         """The pieces of `dim` at the Hold of `operand`: whole if its loop is inside the Hold."""
         inside = dim in self._looped and dim not in self.skeleton.outside(operand)
+        if self._uniform:
+            return self._nominal_pieces(dim, operand, inside)
         step = np.full_like(self._step[dim], self._extents[dim]) if inside else self._step[dim]
         if operand == "IN" and dim in ("r", "c"):
-            return windows(*self.core.range(dim), step, input_windows(self.layer)[dim], self._uniform)
-        return cut(self._extents[dim], step, self._uniform)
+            return windows(*self.core.range(dim), step, input_windows(self.layer)[dim])
+        return cut(self._extents[dim], step)
+
+    def _nominal_pieces(self, dim: str, operand: str, inside: bool) -> Pieces:
+        """As many full pieces as the core has, each of the step that the nest states."""
+        share = next((i.step for i in reversed(self.skeleton.spatial) if i.dim == dim), self.layer.extent(dim))
+        looped = dim in self._looped and not inside
+        step = self.choices.steps[dim] if looped else np.full_like(self._step[dim], share)
+        count = self.trips[dim] if looped else np.ones_like(self._step[dim])
+        window = input_windows(self.layer).get(dim) if operand == "IN" else None
+        return nominal(step, count, window)
 
     def _axes(self, tensor: str) -> list[_Axis]:
         operand = "W" if tensor == "BIAS" else tensor
@@ -294,15 +305,15 @@ class CoreTables:
     def compute_cycles(self) -> list[Term]:
         """Cycles of the whole core: Eq. 7-8 of `tso_burst_slicing` ("tile"), or the true pieces ("array")."""
         layer, unit = self.layer, self.machine.compute
-        taps = layer.kh * layer.kw * layer.inputs
+        taps = layer.kh * layer.kw
         if unit.model == "none":
             return []
         if unit.model == "tile":
-            nominal = {d: self.choices.steps[d] if d in self._looped else self._step[d] for d in self._step}
-            work = {d: self.trips[d] * (nominal[d] if d not in ("r", "c") else 1) for d in nominal}
+            step = {d: self._nominal_pieces(d, "OUT", False).length[:, 0] for d in self._step}
+            work = {d: self.trips[d] * (step[d] if d not in ("r", "c") else 1) for d in step}
             a, b = self.choices.spread(work)
-            map_tile = nominal["r"][self.choices.index["r"]] * nominal["c"][self.choices.index["c"]]
-            return [(a * -(-map_tile * taps // unit.macs_per_cycle), b)]
+            map_tile = step["r"][self.choices.index["r"]] * step["c"][self.choices.index["c"]]
+            return [(a * layer.inputs * -(-map_tile * taps // unit.macs_per_cycle), b)]
         lanes = {d: cut(self._extents[d], self._step[d]).sum for d in S_DIMS}
         if layer.m == layer.n == 1:
             lanes["g"] = cut(self._extents["g"], self._step["g"]).ceil_sum(unit.cols)
@@ -311,7 +322,7 @@ class CoreTables:
             lanes["m"] = cut(self._extents["m"], self._step["m"]).ceil_sum(unit.rows)
             lanes["n"] = cut(self._extents["n"], self._step["n"]).ceil_sum(unit.cols)
         a, b = self.choices.spread(lanes)
-        return [(a * taps, b)]
+        return [(a * taps * layer.inputs, b)]
 
     def footprints(self) -> dict[str, list[Term]]:
         """Largest bytes each operand holds (not doubled), as rank-1 terms."""

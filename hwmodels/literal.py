@@ -106,8 +106,8 @@ def tso_compute(layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, 
     whole = {d: trips(layer.extent(d), step[d]) * (1 if d in ("r", "c") else step[d]) for d in step}
     a, b = choices.spread(whole)
     tile_map = step["r"][choices.index["r"]] * step["c"][choices.index["c"]]
-    cycles = -(-tile_map * layer.kh * layer.kw * layer.inputs // unit.macs_per_cycle)
-    return [(a * cycles * (unit.cycle_ticks // machine.tlts), b)]
+    cycles = -(-tile_map * layer.kh * layer.kw // unit.macs_per_cycle)
+    return [(a * layer.inputs * cycles * (unit.cycle_ticks // machine.tlts), b)]
 
 
 # ---- DMA paper -----------------------------------------------------------------------------------------------

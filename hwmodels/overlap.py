@@ -82,7 +82,13 @@ class _Steps:
                 w = window[dim]
                 start, stop = start * w.stride - w.pad, (stop - 1) * w.stride - w.pad + w.reach
                 start, stop = np.maximum(start, 0), np.minimum(stop, w.size)
-            result[dim] = self._along(dim, np.maximum(stop - start, 0))
+            extent = np.maximum(stop - start, 0)
+            if self.machine.edge_tiles == "uniform":
+                # The first piece is the nominal one, but its window may be clipped at the border.
+                step = self.stop[dim][0] - self.start[dim][0] if dim in self.skeleton.outside(operand) else self.layer.extent(dim)
+                full = window[dim].nominal(step) if operand == "IN" and dim in window else step
+                extent = np.full_like(extent, full)
+            result[dim] = self._along(dim, extent)
         return result
 
     def _price(self, tensor: str, operand: str, element: int, call: bool = True) -> Ints:
@@ -166,8 +172,9 @@ class _Steps:
             return np.zeros(self.shape, np.int64)
         if unit.model == "tile":
             full = {d: int((self.stop[d] - self.start[d])[0]) for d in size}
-            tile_map = -(-full["r"] * full["c"] * layer.kh * layer.kw * layer.inputs // unit.macs_per_cycle)
-            return np.full(self.shape, prod(full[d] for d in "bgmn") * tile_map * unit.cycle_ticks, np.int64)
+            tile_map = -(-full["r"] * full["c"] * layer.kh * layer.kw // unit.macs_per_cycle)
+            work = prod(full[d] for d in "bgmn") * tile_map * layer.inputs * unit.cycle_ticks
+            return np.full(self.shape, work, np.int64)
         if layer.m == layer.n == 1:
             lanes = -(-size["g"] // unit.cols)
         else:

@@ -13,7 +13,7 @@ import numpy as np
 
 from hwmodels.bilinear import Ints
 
-__all__ = ["Pieces", "Window", "cut", "trips", "windows"]
+__all__ = ["Pieces", "Window", "cut", "nominal", "trips", "windows"]
 
 
 @dataclass(frozen=True)
@@ -98,15 +98,18 @@ def _cut(extent: int, steps: bytes) -> Pieces:
 
 
 @lru_cache(maxsize=4096)
-def _cut_uniform(extent: int, steps: bytes) -> Pieces:
-    step = np.frombuffer(steps, np.int64)
-    return Pieces(np.minimum(step, extent)[:, None], trips(extent, step)[:, None])
+def _nominal(steps: bytes, count: bytes, window: Window | None) -> Pieces:
+    step, number = np.frombuffer(steps, np.int64), np.frombuffer(count, np.int64)
+    return Pieces((window.nominal(step) if window else step)[:, None], number[:, None])
 
 
-def cut(extent: int, step: Ints, uniform: bool = False) -> Pieces:
-    """Cut a range of `extent` with every step; with `uniform` the last piece counts as a full one."""
-    if uniform:
-        return _cut_uniform(extent, step.tobytes())
+def nominal(step: Ints, count: Ints, window: Window | None = None) -> Pieces:
+    """Return `count` full pieces for every step, as the papers count (`edge_tiles = "uniform"`)."""
+    return _nominal(step.tobytes(), count.tobytes(), window)
+
+
+def cut(extent: int, step: Ints) -> Pieces:
+    """Cut a range of `extent` with every step."""
     return _cut(extent, step.tobytes())
 
 
@@ -121,16 +124,8 @@ def _windows(lo: int, hi: int, steps: bytes, window: Window) -> Pieces:
     return Pieces(np.where(inside, np.maximum(last - first, 0), 0), inside.astype(np.int64))
 
 
-@lru_cache(maxsize=4096)
-def _windows_uniform(extent: int, steps: bytes, window: Window) -> Pieces:
-    step = np.frombuffer(steps, np.int64)
-    return Pieces(window.nominal(np.minimum(step, extent))[:, None], trips(extent, step)[:, None])
-
-
-def windows(lo: int, hi: int, step: Ints, window: Window, uniform: bool = False) -> Pieces:
+def windows(lo: int, hi: int, step: Ints, window: Window) -> Pieces:
     """Return the input pieces under the output range [lo, hi) for every step."""
-    if uniform:
-        return _windows_uniform(hi - lo, step.tobytes(), window)
     if window.stride == window.reach == 1 and not window.pad and hi <= window.size:
         return cut(hi - lo, step)
     return _windows(lo, hi, step.tobytes(), window)

@@ -277,9 +277,7 @@ def _walk_core(
 
 
 def _nominal(layer: Layer, nest: Nest, row: str, tensor: Stored) -> Stored:
-    """The papers' uniform tile: nominal steps at the Hold, windows not clipped, at an aligned address.
-
-    An axis is whole when the nominal extent reaches the tensor's; beyond it the tensor is taken to be as large.
+    """The papers' uniform tile: nominal steps at the Hold, at most the tensor, at an aligned address.
     """
     operand = "OUT" if row == "PSUM" else row
     hold = next(i for i, item in enumerate(nest.items) if item == Hold(operand))
@@ -295,8 +293,8 @@ def _nominal(layer: Layer, nest: Nest, row: str, tensor: Stored) -> Stored:
             extent = (extent - 1) * layer.stride_h + (layer.kh - 1) * layer.dilation_h + 1
         if operand == "IN" and axis.dim == "c":
             extent = (extent - 1) * layer.stride_w + (layer.kw - 1) * layer.dilation_w + 1
-        extents = np.full_like(axis.extent, extent)
-        axes.append(Axis(max(axis.size, extent), axis.dim, np.zeros_like(axis.start), extents))
+        extents = np.full_like(axis.extent, min(extent, axis.size))
+        axes.append(Axis(axis.size, axis.dim, np.zeros_like(axis.start), extents))
     return Stored(tuple(axes), tensor.element)
 
 

@@ -204,10 +204,10 @@ def _literal(layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, cho
 
 def _refuse(machine: Machine, skeleton: Skeleton) -> None:
     price = machine.transfer
-    if price.row_ticks or price.refresh_ticks:
+    if price.row_bytes or price.refresh_bytes:
         raise InputError(
-            f"machine {machine.name}: transfer.row_ticks and refresh_ticks price whole requests (LPDDR4 regression), "
-            "which tile plans do not support; set both to 0"
+            f"machine {machine.name}: DRAM rows and refreshes are prices of whole requests (LPDDR4 regression), "
+            "which tile plans do not support; set transfer.row_bytes and refresh_bytes (and their ticks) to 0"
         )
     if price.burst_count == "address" and price.burst_ticks:
         raise InputError(f"machine {machine.name}: tile plans count aligned bursts; set transfer.burst_count=aligned")

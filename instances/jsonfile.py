@@ -105,9 +105,7 @@ def parse_json(data: bytes | str, where: str) -> Json:
             text, object_pairs_hook=pairs, parse_int=integer, parse_float=real, parse_constant=constant
         )
     except json.JSONDecodeError as error:
-        raise InputError(
-            f"{where}: not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}"
-        ) from None
+        raise InputError(f"{where}: not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}") from None
     except RecursionError:
         raise InputError(f"{where}: nested too deeply") from None
     return parsed

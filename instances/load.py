@@ -153,8 +153,6 @@ def _override(fields: dict[str, Json], field: str, text: str) -> None:
     path = _resolve(field)
     value = _value(path, text, where)
     target = fields
-    if len(path) == 2 and path[0] == "sources":
-        raise InputError(f"{where}: sources cannot be overridden")
     if len(path) == 2:
         inner = dict(as_object(fields.get(path[0], {}), where))
         fields[path[0]], target = inner, inner

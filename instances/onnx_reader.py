@@ -99,7 +99,7 @@ def _check_numbers(batch: int | None, symbols: Mapping[str, int], where: str) ->
 def _parse(data: bytes, where: str) -> onnx.ModelProto:
     try:
         # From bytes: nothing is said about a folder, so external data could not be found even if it were asked for.
-        model = onnx.ModelProto.FromString(data)
+        model: onnx.ModelProto = onnx.ModelProto.FromString(data)
     except Exception:  # noqa: BLE001 - protobuf's DecodeError differs by backend
         raise InputError(f"{where}: not an ONNX file, or cut off: it cannot be decoded") from None
     return model
@@ -113,8 +113,26 @@ def _check(model: onnx.ModelProto, where: str) -> None:
     versions = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
     if not versions:
         raise InputError(f"{where}: states no opset of the standard operators")
+    _check_texts(model.graph, where)
     if not OLDEST_OPSET <= versions[0] <= NEWEST_OPSET:
         raise InputError(f"{where}: opset {versions[0]}, supported are {OLDEST_OPSET} to {NEWEST_OPSET}")
+
+
+def _check_texts(graph: onnx.GraphProto, where: str) -> None:
+    """Refuse names that are not UTF-8, which the protobuf library hands out as bytes."""
+    texts: list[object] = []
+    for node in graph.node:
+        texts += [node.name, node.op_type, node.domain, *node.input, *node.output]
+        for attribute in node.attribute:
+            texts += [attribute.name, attribute.ref_attr_name]
+            for inner in [attribute.g] if attribute.HasField("g") else list(attribute.graphs):
+                _check_texts(inner, where)
+    for info in [*graph.input, *graph.output, *graph.value_info]:
+        texts += [info.name, *(size.dim_param for size in info.type.tensor_type.shape.dim)]
+    texts += [tensor.name for tensor in graph.initializer]
+    texts += [sparse.values.name for sparse in graph.sparse_initializer]
+    if not all(isinstance(text, str) for text in texts):
+        raise InputError(f"{where}: a name in the graph is not UTF-8 text")
 
 
 def _inline(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
@@ -136,7 +154,7 @@ def _inputs(graph: Graph) -> None:
 
 def _describe(model: onnx.ModelProto, file: str) -> str:
     version = next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
-    producer = "".join(c for c in model.producer_name if c.isprintable())[:60]
+    producer = "".join(c for c in str(model.producer_name) if c.isprintable())[:60]
     return f"read from {file} (opset {version}{', by ' + producer if producer else ''})"
 
 

@@ -30,9 +30,7 @@ FOLDABLE = frozenset(
     Min Mod Mul Neg Not Or ReduceMax ReduceMin ReduceProd ReduceSum Reshape Slice Split Sqrt Squeeze Sub Transpose
     Unsqueeze Where""".split()
 )
-RANDOM = frozenset(
-    "Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike".split()
-)
+RANDOM = frozenset("Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike".split())
 
 
 @dataclass
@@ -157,9 +155,7 @@ def _infos(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
     yield from graph.output
 
 
-def bind(
-    graph: onnx.GraphProto, known: Inferred, batch: int | None, symbols: Mapping[str, int], where: str
-) -> bool:
+def bind(graph: onnx.GraphProto, known: Inferred, batch: int | None, symbols: Mapping[str, int], where: str) -> bool:
     """Give every symbolic size of the inputs its number; return whether the batch was one of them.
 
     The first size of an input is its batch (1 by default); all others must be in `symbols`, by their name in the
@@ -291,15 +287,15 @@ def _make_initializers(graph: onnx.GraphProto, found: dict[str, np.ndarray]) -> 
     made = {o for n in nodes for o in n.output}
     del graph.node[:]
     graph.node.extend(nodes)
-    graph.initializer.extend(
-        numpy_helper.from_array(value, name) for name, value in found.items() if name not in made
-    )
+    graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in found.items() if name not in made)
 
 
 def _spread_constants(graph: onnx.GraphProto, known: Inferred) -> None:
     """Mark the outputs of operators that read constants only."""
     for node in graph.node:
         used = used_tensors(node)
+        if node.op_type == "CastLike":  # its second input only says which element type
+            used = used[:1]
         made_from_nothing = node.op_type == "Constant" and not used
         if node.op_type not in RANDOM and (made_from_nothing or (used and all(n in known.constants for n in used))):
             known.constants.update(o for o in node.output if o)

@@ -6,8 +6,6 @@ Exit codes: 0 solved, 1 check failed, 2 bad input (one line on stderr), 3 infeas
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -277,12 +275,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         said = getattr(error, "format_message", error.__str__)()
         hint = " (see certile --help)" if isinstance(error, _UsageError) else ""
         return _failed(_BAD_INPUT, "error", f"{said}{hint}")
-    except (KeyboardInterrupt, typer.Abort):
+    except (KeyboardInterrupt, typer.Abort):  # depending on its version
         return _failed(_INTERRUPTED, "interrupted", "nothing was written")
-    except BrokenPipeError:
-        # Whoever read stdout has seen enough; keep the interpreter from complaining when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    if code == _INTERRUPTED:  # how typer says that Ctrl-C came through
+        return _failed(_INTERRUPTED, "interrupted", "nothing was written")
     return code if isinstance(code, int) else 0
 
 

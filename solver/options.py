@@ -228,7 +228,8 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     try:
         if target.is_dir():
             raise InputError(f"output {target}: is a directory, a file name is needed")
-        with tempfile.TemporaryFile(dir=target.parent):
+        # Named like the temporary file that the result is first written to.
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp"):
             pass
     except (OSError, ValueError) as error:
         if isinstance(error, InputError):

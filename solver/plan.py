@@ -24,7 +24,8 @@ from instances.workload import Layer
 
 __all__ = [
     "FORMAT", "Counted", "HoldItem", "LayerCounts", "LayerPlan", "LayerReplay", "LoopItem", "Measures", "Objective",
-    "Options", "Plan", "PlanReplay", "Schedule", "SpatialItem", "Status", "digest", "network_digest", "plan_schema", "version",
+    "Options", "Plan", "PlanReplay", "Schedule", "SpatialItem", "Status", "digest", "network_digest", "plan_schema",
+    "version",
 ]  # fmt: skip
 
 #: The first field of every plan file; a reader refuses other versions.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
 
-__all__ = ["console", "names_table", "plan_table", "ratio", "show", "shorten", "status_line"]
+__all__ = ["console", "names_table", "plan_table", "ratio", "render", "shorten", "status_line"]
 
 _ABSENT = "-"
 #: Columns of a table that goes to a file or a pipe.
@@ -28,14 +28,16 @@ def console() -> Console:
     return Console(width=None if terminal or "COLUMNS" in os.environ else _WIDE, highlight=False, soft_wrap=False)
 
 
-def show(*things: RenderableType) -> None:
-    """Print tables and texts to stdout."""
+def render(*things: RenderableType) -> str:
+    """Return tables and texts as they are to appear on stdout."""
     out = console()
-    for thing in things:
-        if isinstance(thing, str):
-            out.print(thing, markup=False, overflow="ignore", no_wrap=True, crop=False)
-        else:
-            out.print(thing)
+    with out.capture() as captured:
+        for thing in things:
+            if isinstance(thing, str):
+                out.print(thing, markup=False, overflow="ignore", no_wrap=True, crop=False)
+            else:
+                out.print(thing)
+    return captured.get()
 
 
 def names_table(rows: Mapping[str, str], head: tuple[str, str]) -> Table:

@@ -198,7 +198,8 @@ def _search(
                 proven = {i for i, answer in best.items() if answer.plan.status in ("OPTIMAL", "INFEASIBLE")}
                 waiting = {i: job for i, job in jobs.items() if i not in proven}
                 share = clock.share(len(waiting), min(request.jobs, len(waiting)))
-                if outcome.stopped or not request.engine.proves or share is None or share < _AGAIN * outcome.longest_s:
+                had = max((outcome.shares_s.get(i, 0.0) for i in waiting), default=0.0)
+                if outcome.stopped or not request.engine.proves or share is None or share <= _AGAIN * had:
                     break
     finally:
         progress.end()

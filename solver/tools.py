@@ -55,29 +55,22 @@ def complain(what: str, text: str) -> None:
     sys.stderr.write(f"certile: {what}: {line}\n".encode(encoding, "backslashreplace").decode(encoding))
 
 
-def _guarded(write_out: Callable[[], object]) -> None:
-    """Write to stdout; a reader who left early (``| head``) ends the output, not the command."""
+def emit(text: str) -> None:
+    """Print a text to stdout; a reader who left early (``| head``) ends the output, not the command."""
+    encoding = sys.stdout.encoding or "utf-8"
     try:
-        write_out()
+        sys.stdout.write(f"{text}\n".encode(encoding, "backslashreplace").decode(encoding))
         sys.stdout.flush()
     except BrokenPipeError:
+        # Nothing more can be written, not even by the interpreter when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def emit(text: str) -> None:
-    """Print a text to stdout."""
-    encoding = sys.stdout.encoding or "utf-8"
-    safe = f"{text}\n".encode(encoding, "backslashreplace").decode(encoding)
-    _guarded(lambda: sys.stdout.write(safe))
 
 
 def emit_tables(*things: RenderableType) -> None:
     """Print tables and texts to stdout."""
-    from rich.console import Console  # noqa: F401 - fail here, not inside the guarded call
+    from solver.report import render
 
-    from solver.report import show
-
-    _guarded(lambda: show(*things))
+    emit(render(*things).rstrip("\n"))
 
 
 def write(path: str, text: str) -> None:

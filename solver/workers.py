@@ -66,10 +66,10 @@ class Clock:
 
 @dataclass
 class Outcome:
-    """What came of a batch of jobs: answers by index, the longest share given, and whether Ctrl-C stopped it."""
+    """What came of a batch of jobs: answers and shares of time by index, and whether Ctrl-C stopped it."""
 
     answers: dict[int, Answer] = field(default_factory=dict)
-    longest_s: float = 0.0
+    shares_s: dict[int, float] = field(default_factory=dict)
     stopped: bool = False
 
 
@@ -80,7 +80,7 @@ def run_here(jobs: Mapping[int, Job], clock: Clock, interrupts: Interrupts, on_d
         share = clock.share(len(jobs) - done, 1)
         if share is not None and share <= 0:
             break
-        outcome.longest_s = max(outcome.longest_s, share or 0.0)
+        outcome.shares_s[index] = share or 0.0
         try:
             answer = decide(job, share, interrupts)
         except KeyboardInterrupt:  # the second one, during verification: this layer is lost, the others are not
@@ -152,7 +152,7 @@ class _Crew:
 
     def __init__(self, jobs: Mapping[int, Job], count: int, clock: Clock) -> None:
         self.results: queue.Queue[tuple[int, str, object]] = queue.Queue()
-        self.longest_s = 0.0
+        self.shares_s: dict[int, float] = {}
         self._jobs = dict(jobs)
         self._waiting = list(jobs)
         self._count = count
@@ -171,8 +171,9 @@ class _Crew:
             share = self._clock.share(len(self._waiting), self._count)
             if share is not None and share <= 0:
                 return None
-            self.longest_s = max(self.longest_s, share or 0.0)
-            return self._waiting.pop(0), share
+            index = self._waiting.pop(0)
+            self.shares_s[index] = share or 0.0
+            return index, share
 
     def _start(self) -> _Process | None:
         with self._lock:
@@ -237,7 +238,7 @@ def run_in_processes(
         outcome.stopped = True
     finally:
         crew.end()
-        outcome.longest_s = crew.longest_s
+        outcome.shares_s.update(crew.shares_s)
     return outcome
 
 

@@ -254,7 +254,8 @@ def test_one_dimensional_convolutions_get_a_row(tmp_path: Path) -> None:
     m.node("MaxPool", "b", "y", kernel_shape=[2], strides=[2], name="p")
     net = m.read(tmp_path)
     layer = net.layer("c")
-    assert (layer.r, layer.c, layer.kh, layer.kw, layer.stride_w, layer.pad_left, layer.bias) == (1, 10, 1, 3, 2, 1, True)
+    assert (layer.r, layer.c, layer.kh, layer.kw) == (1, 10, 1, 3)
+    assert (layer.stride_w, layer.pad_left, layer.bias) == (2, 1, True)
     assert net.operators[-1].shape == (1, 8, 5)
     assert [o.op for o in net.operators].count("reshape") == 4
 
@@ -397,6 +398,76 @@ def test_normalisation_and_embedding(tmp_path: Path) -> None:
     assert net.parameters == 816
 
 
+@pytest.mark.parametrize(
+    ("op", "inputs", "attributes"),
+    [
+        ("Conv", "x,x", {}),  # weights that depend on the input
+        ("Gemm", "v,w2,v", {}),  # an addend that does
+        ("Gemm", "w2,v", {}),
+        ("Gemm", "v,w2", {"transA": 1}),
+        ("MatMul", "w2,v", {}),
+        ("MatMul", "x,w3", {}),
+        ("MaxPool", "v5", {"kernel_shape": [1, 1, 1]}),
+        ("ReduceMean", "x", {"axes": [1]}),
+        ("Concat", "v,w2", {"axis": 0}),
+        ("Gather", "v,i", {}),
+        ("Mul", "v,w3", {}),  # the constant makes the result larger
+        ("Clip", "v,k", {}),
+        ("Tile", "v,two", {}),
+        ("Expand", "v,big", {}),
+    ],
+)
+def test_forms_that_are_not_planned_stay_opaque(
+    tmp_path: Path, op: str, inputs: str, attributes: dict[str, object]
+) -> None:
+    m = Model(4, 4, 4, 4, opset=13)
+    m.inputs += [
+        helper.make_tensor_value_info("v", FLOAT, (4, 4)),
+        helper.make_tensor_value_info("v5", FLOAT, (1, 1, 4, 4, 4)),
+        helper.make_tensor_value_info("k", FLOAT, ()),
+        helper.make_tensor_value_info("i", TensorProto.INT64, (2,)),
+    ]
+    m.constant("w2", 4, 4)
+    m.constant("w3", 4, 4, 4)
+    m.constant("two", value=np.array([2, 2], np.int64))
+    m.constant("big", value=np.array([3, 4, 4], np.int64))
+    m.node(op, inputs, "y", name="odd", **attributes)
+    net = m.read(tmp_path)
+    assert [(o.name, o.kind) for o in net.opaque] == [("odd", op)]
+
+
+def test_integer_products(tmp_path: Path) -> None:
+    m = Model(1, 8)
+    m.inputs = [helper.make_tensor_value_info("x", TensorProto.UINT8, (1, 8))]
+    m.constant("s", value=np.float32(1))
+    m.constant("z", value=np.uint8(0))
+    m.constant("w", value=np.zeros((8, 5), np.uint8))
+    m.constant("v", value=np.zeros((5, 3), np.uint8))
+    m.node("QLinearMatMul", "x,s,z,w,s,z,s,z", "y", name="first")
+    m.node("MatMulInteger", "y,v", "i", name="second")
+    assert [(x.name, x.n, x.m) for x in m.read(tmp_path).conv_layers] == [("first", 8, 5), ("second", 5, 3)]
+
+
+def test_operators_that_change_nothing(tmp_path: Path) -> None:
+    m = Model(1, 2, 4, 4)
+    m.constant("none", value=np.zeros(8, np.int64))
+    m.constant("one", value=np.ones(4, np.int64))
+    m.constant("first", value=np.array(0, np.int64))
+    m.node("Pad", "x,none", "a", name="pad")
+    m.node("Tile", "a,one", "b", name="tile")
+    m.node("Dropout", "b", "c", name="drop")
+    m.node("Gather", "c,first", "d", axis=1, name="gather")
+    m.node("Transpose", "d", "y", perm=[0, 2, 1], name="t")
+    made = [(o.name, o.fn, o.shape) for o in m.read(tmp_path).operators if isinstance(o, Reshape)]
+    assert made == [
+        ("pad", "identity", (1, 2, 4, 4)),
+        ("tile", "slice", (1, 2, 4, 4)),
+        ("drop", "identity", (1, 2, 4, 4)),
+        ("gather", "slice", (1, 4, 4)),
+        ("t", "transpose", (1, 4, 4)),
+    ]
+
+
 def test_subgraphs_are_opaque_and_read_from_outside(tmp_path: Path) -> None:
     m = Model(1, 8)
     inner = [helper.make_tensor_value_info("o", FLOAT, (1, 8))]
@@ -457,15 +528,18 @@ def test_opsets(tmp_path: Path, opset: int) -> None:
 # --- bad files ---------------------------------------------------------------------------------------------------
 
 
-def bad_models() -> dict[str, tuple[Model, dict[str, object], str]]:
-    """Return name -> model, options, what the message says."""
-    table: dict[str, tuple[Model, dict[str, object], str]] = {}
+#: Name -> model, options, what the message says.
+BAD_MODELS: dict[str, tuple[Model, dict[str, object], str]] = {}
 
-    def bad(name: str, fragment: str, *shape: int | str, opset: int = 17, **options: object) -> Model:
-        m = Model(*(shape or (1, 2, 8, 8)), opset=opset)
-        table[name] = (m, options, fragment)
-        return m
 
+def bad(name: str, fragment: str, *shape: int | str, opset: int = 17, **options: object) -> Model:
+    """Add a model to the table; the caller goes on to fill it."""
+    m = Model(*(shape or (1, 2, 8, 8)), opset=opset)
+    BAD_MODELS[name] = (m, options, fragment)
+    return m
+
+
+def bad_inputs_and_graphs() -> None:
     bad("no operators", "the graph has no operators")
     for opset in (6, 24):
         bad(f"opset {opset}", f"opset {opset}, supported are 7 to 23", opset=opset).node("Relu", "x", "y")
@@ -490,6 +564,9 @@ def bad_models() -> dict[str, tuple[Model, dict[str, object], str]]:
     m = bad("nothing produces it", "tensor 'ghost' is used but nothing produces it")
     m.node("Add", "x,ghost", "y")
     m.infos = [helper.make_tensor_value_info("ghost", FLOAT, (1, 2, 8, 8))]
+
+
+def bad_shapes() -> None:
     m = bad("channels", "weights for 3 channels, its input has 2")
     m.constant("w", 4, 3, 3, 3)
     m.node("Conv", "x,w", "y", name="c")
@@ -502,7 +579,7 @@ def bad_models() -> dict[str, tuple[Model, dict[str, object], str]]:
     m = bad("features", "weights for 7 features, its input has shape (2, 8)", 2, 8)
     m.constant("w", 7, 5)
     m.node("MatMul", "x,w", "y", name="fc")
-    m = bad("shape unknown before a convolution", "'y' is missing and cannot be inferred (unknown since operator 'magic'")
+    m = bad("shape unknown before a conv", "'y' is missing and cannot be inferred (unknown since operator 'magic'")
     m.node("Magic", "x", "y", domain="acme", name="magic")
     m.domains = ["acme"]
     m.constant("w", 4, 2, 3, 3)
@@ -524,10 +601,10 @@ def bad_models() -> dict[str, tuple[Model, dict[str, object], str]]:
     m = bad("batch that does not scale", "cannot have batch 1: operator 'r': its leading dimension", 2, 3, batch=1)
     m.constant("s", value=np.array([3, 2], np.int64))
     m.node("Reshape", "x,s", "y", name="r")
-    return table
 
 
-BAD_MODELS = bad_models()
+bad_inputs_and_graphs()
+bad_shapes()
 
 
 @pytest.mark.parametrize("name", BAD_MODELS)
@@ -555,6 +632,10 @@ def test_bad_bytes(tmp_path: Path) -> None:
     del proto.opset_import[:]
     path.write_bytes(proto.SerializeToString())
     fails_with("states no opset", path)
+    named = Model(1, 2)
+    named.node("Relu", "x", "y", name="NAME")
+    path.write_bytes(named.proto().SerializeToString().replace(b"NAME", b"NA\xff\xfe"))
+    fails_with("a name in the graph is not UTF-8 text", path)
 
 
 def fails_with(fragment: str, path: Path, **options: object) -> None:

@@ -98,12 +98,12 @@ def test_bias_windows_are_its_own() -> None:
 def test_uniform_counts_nominal_tiles() -> None:
     on = machine(edge_tiles="uniform", transfer=Transfer(burst_bytes=16))
     result = replay(TINY, on, Nest((Loop("r", 1), *ALL)))
-    # nominal: 3 rows x 6 columns x 2 channels = 36 bytes; columns reach the map's 4, rows do not: 2 runs of 18 bytes,
-    # 2 bursts each; 4 calls. OUT: 1 row x 4 x 3 channels, 3 runs of 4
-    assert result.outcome.by_operand["IN"] == Counts(calls=4, segments=8, bursts=16, bytes=144)
+    # nominal: 3 rows x 4 of 6 columns (the map has 4) x 2 channels = 24 bytes; rows do not reach: 2 runs of 12 bytes,
+    # 1 burst each; 4 calls. OUT: 1 row x 4 x 3 channels, 3 runs of 4
+    assert result.outcome.by_operand["IN"] == Counts(calls=4, segments=8, bursts=8, bytes=96)
     assert result.outcome.by_operand["OUT"] == Counts(calls=4, segments=12, bursts=12, bytes=48)
-    assert result.outcome.occupancy_bytes == {"ocm": 36 + 54 + 12}
-    # 3 rows nominal: 5 input rows reach all 4, the whole tensor is one run of 60; the last tile costs the same
+    assert result.outcome.occupancy_bytes == {"ocm": 24 + 54 + 12}
+    # 3 rows nominal: 5 input rows reach all 4, the whole tensor is one run of 32; the last tile costs the same
     whole = replay(TINY, on, Nest((Loop("r", 3), *ALL))).outcome.by_operand
-    assert whole["IN"] == Counts(calls=2, segments=2, bursts=8, bytes=120)
+    assert whole["IN"] == Counts(calls=2, segments=2, bursts=4, bytes=64)
     assert whole["OUT"] == Counts(calls=2, segments=6, bursts=6, bytes=72)

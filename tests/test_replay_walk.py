@@ -108,8 +108,7 @@ class Naive:
             axes["i"], axes["j"] = range(layer.kh), range(layer.kw)
             size["i"], size["j"] = layer.kh, layer.kw
         if self.on.edge_tiles == "uniform":
-            size = {d: max(n, len(axes[d])) for d, n in size.items()}
-            axes = {d: range(len(a)) for d, a in axes.items()}
+            axes = {d: range(min(len(a), size[d])) for d, a in axes.items()}
         return {d: range(max(a.start, 0), min(a.stop, size[d])) for d, a in axes.items()}, size
 
     def nominal(self, operand: str) -> Ranges:

@@ -6,6 +6,7 @@ parameters are weights, biases and the two trained numbers of each batch-norm ch
 
 from __future__ import annotations
 
+import importlib
 from importlib import resources
 
 import pytest
@@ -73,7 +74,8 @@ def test_resnet_stride_variants() -> None:
 def test_inception_fifth_convolution() -> None:
     """`tso_burst_slicing` section VI: 80 maps of 73x73, 192 filters of 80x3x3."""
     layer = load_network("inception_v3").conv_layers[4]
-    assert (layer.name, layer.n, layer.h, layer.l, layer.m, layer.kh, layer.kw) == ("Conv2d_4a_3x3", 80, 73, 73, 192, 3, 3)
+    assert layer.name == "Conv2d_4a_3x3"
+    assert (layer.n, layer.h, layer.l, layer.m, layer.kh, layer.kw) == (80, 73, 73, 192, 3, 3)
     assert (layer.r, layer.c) == (71, 71)
 
 
@@ -150,6 +152,15 @@ def test_layers_of_table_3_13(name: str, tasks: int) -> None:
     fused = UNARY - {"softmax"}
     operators = load_network(name).operators
     assert sum(not (isinstance(o, Eltwise) and o.fn in fused) for o in operators) == tasks
+
+
+def test_regeneration_writes_every_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``python -m instances.zoo``, with the writing taken out."""
+    module = importlib.import_module("instances.zoo.__main__")
+    written: dict[str, str] = {}
+    monkeypatch.setattr(module, "dump_network", lambda network, path: written.update({path.name: network.name}))
+    module.main()
+    assert written == {f"{name}.json": name for name in GENERATORS}
 
 
 def test_a_generated_network_takes_a_batch() -> None:

@@ -114,7 +114,7 @@ def _best_of(branch: Branch, wanted: tuple[str, ...], best: Pick | None) -> Pick
 def _best_by_timeline(branch: Branch, wanted: tuple[str, ...], first: NDArray[np.float64], best: Pick | None) -> Pick | None:
     """Double-buffered time: lay out timelines in the order of their lower bounds until no bound is below the best."""
     ceiling = np.inf if best is None else best.measures[wanted[0]]
-    s, q = np.nonzero(first <= ceiling)
+    s, q = np.nonzero(np.isfinite(first) & (first <= ceiling))
     bounds = [_values(branch, m, s, q) for m in wanted]
     found = best
     for i in np.lexsort(bounds[::-1]):

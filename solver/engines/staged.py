@@ -112,7 +112,8 @@ def _stage(
         if branch.empty:
             continue
         floor = int(lower_bounds(branch.tables(key), "s").min())
-        branch = undominated(branch, [*levels, key])
+        if branch.exact:
+            branch = undominated(branch, [*levels, key])
         done, bound = _branch(solve, branch, measure, key, levels, state, limits, deadline, wanted)
         settled &= done
         bounds.append(floor if bound is None else max(floor, bound))
