@@ -7,9 +7,11 @@ Objective    min cost
 Constraints  (CHOOSE)    sum_s y[s] = 1, sum_q x[q] = 1
              (FACTOR)    B[k] = sum_q b[k,q] x[q]
              (COST)      y[s] => sum_k a[k,s] B[k] <= cost                 for every objective table (the largest counts)
-             (CAPACITY)  y[s] => sum_k a[k,s] B[k] <= limit                for every memory
+             (CAPACITY)  x[q] => some y[s] that fits with q                for every q some s does not fit with
+             (FIT)       y[s] => B[k] >= least b[k,q] over the q that fit with s
              (LEVEL)     y[s] => sum_k a[k,s] B[k] <= value                for every earlier objective
              (CUT)       not (y[s] and x[q])                               for plans already priced exactly
+A choice pair fits if every capacity row holds: with one-hots this pair table states capacity exactly.
 Equal factors b share one variable. Rows that cannot bind are left out.
 """
 
@@ -18,6 +20,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
 from formulations.space import Branch
@@ -25,7 +29,7 @@ from hwmodels.bilinear import Bilinear
 
 __all__ = ["TAGS", "CpSatModel", "build_cp_sat"]
 
-TAGS = ("CHOOSE", "FACTOR", "COST", "CAPACITY", "LEVEL", "CUT")
+TAGS = ("CHOOSE", "FACTOR", "COST", "CAPACITY", "FIT", "LEVEL", "CUT")
 
 
 @dataclass
@@ -76,8 +80,10 @@ def build_cp_sat(
     cost = model.new_int_var(0, top if at_most is None else min(top, at_most), "cost")
     for table in branch.tables(objective):
         _cost(built, table, cost, factors)
-    for _, table, limit in branch.capacity:
-        _capacity(built, table, limit, factors)
+    fits = branch.feasible()
+    _capacity(built, fits)
+    for table in branch.tables(objective):
+        _fit(built, table, fits, factors)
     for measure, value in (levels or {}).items():
         for table in branch.tables(measure):
             _level(built, table, value, factors)
@@ -133,8 +139,25 @@ def _cost(built: CpSatModel, table: Bilinear, cost: cp_model.IntVar, factors: di
     _rows(built, table, cost, factors, "COST")
 
 
-def _capacity(built: CpSatModel, table: Bilinear, limit: int, factors: dict[bytes, cp_model.IntVar | int]) -> None:
-    _rows(built, table, limit, factors, "CAPACITY")
+def _capacity(built: CpSatModel, fits: NDArray[np.bool_]) -> None:
+    for q, column in enumerate(fits.T):
+        if not column.all():
+            fitting = [built.spatial[s] for s in np.flatnonzero(column)]
+            built.model.add_bool_or([built.channel[q].negated(), *fitting])
+            built.tags.add("CAPACITY")
+
+
+def _fit(
+    built: CpSatModel, table: Bilinear, fits: NDArray[np.bool_], factors: dict[bytes, cp_model.IntVar | int]
+) -> None:
+    """Implied by CAPACITY; tells the relaxation how small a factor can be beside each spatial choice."""
+    for row, column in zip(table.b, _factor(built, table, factors), strict=True):
+        if isinstance(column, int):
+            continue
+        least = np.where(fits, row, row.max()).min(axis=1)
+        for s in np.flatnonzero(least > row.min()):
+            built.model.add(column >= int(least[s])).only_enforce_if(built.spatial[s])
+            built.tags.add("FIT")
 
 
 def _level(built: CpSatModel, table: Bilinear, value: int, factors: dict[bytes, cp_model.IntVar | int]) -> None:

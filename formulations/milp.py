@@ -5,12 +5,14 @@ Parameters   a[k,s], b[k,q] of every table (`hwmodels.core`), limit of every cap
 Variables    y[s], x[q] in {0, 1}; P[k,s] >= 0 (B[k] where s is chosen, else 0); cost
 Objective    min cost
 Constraints  (CHOOSE)    sum_s y[s] = 1, sum_q x[q] = 1
-             (FACTOR)    sum_s P[k,s] = sum_q b[k,q] x[q];  min_q b[k,q] y[s] <= P[k,s] <= max_q b[k,q] y[s]
+             (FACTOR)    sum_s P[k,s] = sum_q b[k,q] x[q];  low[k,s] y[s] <= P[k,s] <= high[k,s] y[s],
+                         low and high the least and largest b[k,q] over the q that fit with s
              (COST)      sum_{k,s} a[k,s] P[k,s] <= cost                   for every objective table (the largest counts)
-             (CAPACITY)  sum_k a[k,s] P[k,s] <= limit y[s]                 for every memory and s
+             (CAPACITY)  x[q] <= sum of y[s] over the s that fit with q    for every q some s does not fit with
              (LEVEL)     sum_{k,s} a[k,s] P[k,s] <= value                  for every earlier objective
              (CUT)       y[s] + x[q] <= 1                                  for plans already priced exactly
-Choosing s makes P[k,.] the product y[s] * B[k]: the convex hull of the product where a big-M would be loose. The only bounds
+A choice pair fits if every capacity row holds, so with one-hots the pair table states capacity exactly, and much tighter in the relaxation
+than the rows themselves, where a huge tile and a tiny one average to one that fits. Choosing s makes P[k,.] the product y[s] * B[k]: the convex hull of the product where a big-M would be loose. The only bounds
 used are the least and largest factor of a row, so no constant is typed by hand. Equal factors share their variables; a factor is divided
 by its gcd, cost rows by the gcd of their coefficients.
 """
@@ -23,6 +25,7 @@ from math import gcd
 
 import numpy as np
 import pulp
+from numpy.typing import NDArray
 
 from formulations.space import Branch
 from hwmodels.bilinear import Bilinear
@@ -45,6 +48,7 @@ class MilpModel:
     unit: int = 1
     tags: set[str] = field(default_factory=set)
     factors: dict[bytes, list[pulp.LpVariable] | int] = field(default_factory=dict)
+    fits: NDArray[np.bool_] = field(default_factory=lambda: np.ones((0, 0), np.bool_))
 
     def decode(self) -> tuple[int, int]:
         """Return the chosen (s, q): the largest of each one-hot."""
@@ -78,10 +82,10 @@ def build_milp(
         [pulp.LpVariable(f"y{s}", cat="Binary") for s in range(branch.choices.shape[0])],
         [pulp.LpVariable(f"x{q}", cat="Binary") for q in range(branch.choices.shape[1])],
     )  # fmt: skip
+    built.fits = branch.feasible()
     _choose(built)
     _cost(built, branch.tables(objective), at_most)
-    for _, table, limit in branch.capacity:
-        _capacity(built, table, limit)
+    _capacity(built)
     for measure, value in (levels or {}).items():
         for table in branch.tables(measure):
             _level(built, table, value)
@@ -106,10 +110,12 @@ def _factor(built: MilpModel, row: np.ndarray[tuple[int, ...], np.dtype[np.int64
         parts = [pulp.LpVariable(f"P{len(built.factors)}_{s}", 0) for s in range(len(built.spatial))]
         total: Row = [(p, 1) for p in parts]
         built.add(total + [(x, -int(v)) for x, v in zip(built.channel, row, strict=True)], pulp.LpConstraintEQ, 0, "FACTOR")
-        for part, choice in zip(parts, built.spatial, strict=True):
-            built.add([(part, 1), (choice, -high)], pulp.LpConstraintLE, 0, "FACTOR")
-            if low:
-                built.add([(part, 1), (choice, -low)], pulp.LpConstraintGE, 0, "FACTOR")
+        lows = np.where(built.fits, row, high).min(axis=1)
+        highs = np.where(built.fits, row, low).max(axis=1)
+        for part, choice, least, most in zip(parts, built.spatial, lows.tolist(), highs.tolist(), strict=True):
+            built.add([(part, 1), (choice, -most)], pulp.LpConstraintLE, 0, "FACTOR")
+            if least:
+                built.add([(part, 1), (choice, -least)], pulp.LpConstraintGE, 0, "FACTOR")
         built.factors[key] = parts
     return built.factors[key]
 
@@ -141,13 +147,11 @@ def _cost(built: MilpModel, tables: Sequence[Bilinear], at_most: int | None) -> 
         built.add([*scaled, (cost, -1)], pulp.LpConstraintLE, 0, "COST")
 
 
-def _capacity(built: MilpModel, table: Bilinear, limit: int) -> None:
-    if table.ceiling() <= limit:
-        return
-    highest = table.b.max(axis=1)
-    for s, row in enumerate(_expressions(built, table)):
-        if int(table.a[:, s] @ highest) > limit:
-            built.add([*row, (built.spatial[s], -limit)], pulp.LpConstraintLE, 0, "CAPACITY")
+def _capacity(built: MilpModel) -> None:
+    for q, column in enumerate(built.fits.T):
+        if not column.all():
+            fitting: Row = [(built.spatial[s], -1) for s in np.flatnonzero(column)]
+            built.add([(built.channel[q], 1), *fitting], pulp.LpConstraintLE, 0, "CAPACITY")
 
 
 def _level(built: MilpModel, table: Bilinear, value: int) -> None:

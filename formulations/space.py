@@ -24,6 +24,9 @@ from instances.workload import Layer
 
 __all__ = ["Branch", "Space"]
 
+#: Branches with more channel choices than this are cut, in this many parts (measured: 4 to 64 parts differ little).
+_SMALL, _PARTS = 150, 12
+
 
 @dataclass(frozen=True)
 class Branch:
@@ -88,6 +91,20 @@ class Branch:
             self.layer, self.machine, self.label, self.skeleton, self.choices.take(s, q),
             time, self.bytes.take(s, q), rows, self.exact,
         )  # fmt: skip
+
+    def parts(self) -> list[Branch]:
+        """Cut a branch with many channel choices in intervals of T_N, each with its own model.
+
+        Within an interval the channel factors vary less, so both the separable bounds and the relaxations are much
+        tighter: one model of 3,000 channel choices takes minutes where twelve take a second.
+        """
+        values = self.choices.values("n")
+        sizes = np.unique(values)
+        if self.choices.shape[1] <= _SMALL or len(sizes) < 2:
+            return [self]
+        groups = np.array_split(sizes, min(_PARTS, len(sizes)))
+        cut = [self.take(q=np.flatnonzero(np.isin(values, group))).fitting() for group in groups]
+        return [part for part in cut if not part.empty]
 
     @property
     def empty(self) -> bool:

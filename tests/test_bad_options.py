@@ -108,9 +108,7 @@ def _one_line(err: str) -> str:
     return lines[0]
 
 
-@pytest.mark.parametrize(
-    ("args", "said"), OPTIONS, ids=lambda value: " ".join(value)[-50:] if isinstance(value, list) else ""
-)
+@pytest.mark.parametrize(("args", "said"), OPTIONS, ids=[" ".join(args)[-50:] for args, _ in OPTIONS])
 def test_bad_options(
     args: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -249,7 +247,8 @@ def test_names_cannot_smuggle_lines_or_colours(tmp_path: Path, capsys: pytest.Ca
 # --- the same from Python --------------------------------------------------------------------------------------------
 
 TOY = Machine(
-    name="toy", tick_ps=1, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=1, ocm_bytes=64, transfer=Transfer(byte_ticks=1)
+    name="toy", tick_ps=1, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=1, ocm_bytes=64,
+    transfer=Transfer(byte_ticks=1),
 )  # fmt: skip
 TINY = Layer.conv("tiny", channels=2, filters=2, size=(4, 4))
 

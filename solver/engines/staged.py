@@ -1,7 +1,7 @@
 """Lexicographic branch-by-branch solving, shared by the CP-SAT and MILP engines.
 
 Stage i minimises the i-th objective with the earlier ones kept at their proven values. Within a stage the branches are
-solved one after the other, each asked only for plans below the best so far; a branch without one is done. Stages beyond the first run
+cut in parts (`Branch.parts`) and solved one after the other, each asked only for plans below the best so far; a branch without one is done. Stages beyond the first run
 on the choices that separable bounds leave over. With double-buffered time the model minimises a lower bound of the time; plans it finds are priced
 on their exact timeline and cut off until no bound is below the best exact price.
 """
@@ -103,7 +103,7 @@ def _stage(
     """Minimise one measure over all branches; whether every branch was settled. Keeps the bound of the first stage."""
     bounds: list[int] = []
     settled = True
-    branches = [b for b in space.branches if not b.empty]
+    branches = [part for b in space.branches if not b.empty for part in b.parts()]
     for branch in sorted(branches, key=lambda b: _promise(b, key, state.best)):
         for earlier, value in levels.items():
             branch = within(branch, earlier, value) if not branch.empty else branch

@@ -1,0 +1,145 @@
+"""Ctrl-C that loses nothing, and the progress bar."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from solver.progress import Bar, Interrupts, Silent, interruptible, progress_bar
+
+
+def _press() -> None:
+    """Ctrl-C, as the terminal sends it."""
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.01)  # the handler runs between two instructions of the main thread
+
+
+@pytest.fixture(autouse=True)
+def _default_handler() -> Iterator[None]:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def test_outside_armed_it_is_only_remembered() -> None:
+    with Interrupts() as interrupts:
+        _press()
+        assert interrupts.pressed
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_armed_it_interrupts_at_once() -> None:
+    with Interrupts() as interrupts:
+        with pytest.raises(KeyboardInterrupt), interrupts.armed():
+            _press()
+        assert interrupts.pressed
+
+
+def test_the_second_always_interrupts() -> None:
+    with Interrupts() as interrupts:
+        _press()
+        with pytest.raises(KeyboardInterrupt):
+            _press()
+        assert interrupts.pressed
+
+
+def test_an_engine_that_resets_the_handler_does_no_harm() -> None:
+    """CP-SAT leaves SIG_DFL behind: the next Ctrl-C would end the process."""
+    with Interrupts() as interrupts:
+        with interrupts.armed():
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+        _press()
+        assert interrupts.pressed
+
+
+def test_a_handler_of_the_programs_own_stays() -> None:
+    heard: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    with Interrupts() as interrupts:
+        _press()
+        assert not interrupts.pressed
+    assert heard == [signal.SIGINT]
+
+
+def test_other_threads_change_nothing() -> None:
+    seen: list[object] = []
+
+    def run() -> None:
+        with Interrupts(), Interrupts().armed():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert seen == [signal.default_int_handler]
+
+
+# --- native code -----------------------------------------------------------------------------------------------------
+
+
+def test_native_code_is_stopped() -> None:
+    stop = threading.Event()
+    threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    assert interruptible(lambda: stop.wait(30), stop.set) == (True, True)
+
+
+def test_native_code_that_ends_by_itself() -> None:
+    assert interruptible(lambda: 7, lambda: None) == (7, False)
+
+
+def test_an_error_of_native_code_is_raised() -> None:
+    def fails() -> int:
+        raise ZeroDivisionError("inside")
+
+    with pytest.raises(ZeroDivisionError, match="inside"):
+        interruptible(fails, lambda: None)
+
+
+def test_native_code_that_does_not_stop_is_left_behind() -> None:
+    end = threading.Event()
+
+    def press_twice() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Timer(0.1, press_twice).start()
+    with pytest.raises(KeyboardInterrupt):
+        interruptible(lambda: end.wait(30), lambda: None)
+    end.set()
+
+
+def test_in_other_threads_it_is_a_plain_call() -> None:
+    found: list[object] = []
+    thread = threading.Thread(target=lambda: found.append(interruptible(threading.current_thread, lambda: None)))
+    thread.start()
+    thread.join()
+    assert found == [(thread, False)]
+
+
+# --- the bar ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_bar_for_people_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(progress_bar(), Silent)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert isinstance(progress_bar(), Bar)
+
+
+@pytest.mark.parametrize("kind", [Silent, Bar])
+def test_bars_write_nothing_to_stdout(kind: type[Silent] | type[Bar], capsys: pytest.CaptureFixture[str]) -> None:
+    bar = kind()
+    bar.advance("too early")
+    bar.begin(2, "net")
+    bar.advance("a")
+    bar.begin(2, "again")
+    bar.advance("b")
+    bar.end()
+    bar.end()
+    assert capsys.readouterr().out == ""

@@ -1,0 +1,121 @@
+"""The worker's side of the pipe, in this process; whole worker processes are tested in test_solve.py."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+import signal
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from formulations.pins import Pins
+from formulations.registry import FORMULATIONS
+from instances.machine import Machine, Transfer
+from instances.workload import Layer
+from solver.job import Answer, Job
+from solver.progress import Interrupts
+from solver.workers import Clock, answer, run_here
+
+FAKES = Path(__file__).parent / "data" / "fakes"
+MACHINE = Machine(
+    name="toy", tick_ps=1000, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=1, ocm_bytes=64,
+    transfer=Transfer(call_ticks=10, byte_ticks=1),
+)  # fmt: skip
+
+
+@pytest.fixture
+def fakes(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(FAKES))
+    return importlib.import_module("fake_engines")
+
+
+def _job(fakes: ModuleType, engine: str, name: str = "tiny") -> Job:
+    layer = Layer.conv(name, channels=2, filters=2, size=(4, 4))
+    build = FORMULATIONS["tiling"].build
+    return Job(layer, MACHINE, build, Pins(), False, fakes.ENGINES[engine], ("time",), True)
+
+
+def test_jobs_and_answers_survive_the_pipe(fakes: ModuleType) -> None:
+    job = pickle.loads(pickle.dumps(_job(fakes, "honest")))  # noqa: S301 - our own bytes
+    kind, found = answer(job, None, Interrupts())
+    assert kind == "done"
+    assert isinstance(found, Answer)
+    assert found.plan.bound == 118
+    assert pickle.loads(pickle.dumps(found)) == found  # noqa: S301 - our own bytes
+
+
+def test_an_error_becomes_an_answer(fakes: ModuleType) -> None:
+    kind, error = answer(_job(fakes, "raises"), None, Interrupts())
+    assert kind == "error"
+    assert isinstance(error, ZeroDivisionError)
+    assert "layer tiny" in error.__notes__[0]
+
+
+def test_an_error_that_cannot_be_pickled_is_described(fakes: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Local(Exception):  # local classes do not survive pickling
+        pass
+
+    def raises(*_: object) -> None:
+        raise Local("odd")
+
+    monkeypatch.setattr(importlib.import_module("solver.workers"), "decide", raises)
+    kind, error = answer(_job(fakes, "honest"), None, Interrupts())
+    assert kind == "error"
+    assert isinstance(error, RuntimeError)
+    assert str(error) == "Local: odd"
+
+
+def test_after_ctrl_c_nothing_starts(fakes: ModuleType) -> None:
+    interrupts = Interrupts()
+    interrupts.pressed = True
+    _, found = answer(_job(fakes, "honest"), None, interrupts)
+    assert isinstance(found, Answer)
+    assert (found.plan.status, found.interrupted) == ("NO_SOLUTION_FOUND", True)
+
+
+def test_a_second_ctrl_c_during_verification_costs_that_layer_only(
+    fakes: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = importlib.import_module("solver.job")
+    real = job.verify
+
+    def pressed_twice(layer: Layer, *rest: object) -> object:
+        if layer.name == "hard":
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+        return real(layer, *rest)
+
+    monkeypatch.setattr(job, "verify", pressed_twice)
+    jobs = {i: _job(fakes, "honest", name) for i, name in enumerate(("a", "hard", "c"))}
+    with Interrupts() as interrupts:
+        outcome = run_here(jobs, Clock(), interrupts, lambda index, found: None)
+    assert outcome.stopped
+    assert list(outcome.answers) == [0]
+
+
+def test_one_ctrl_c_during_verification_loses_nothing(fakes: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = importlib.import_module("solver.job")
+    real = job.verify
+
+    def pressed(*args: object) -> object:
+        signal.raise_signal(signal.SIGINT)
+        return real(*args)
+
+    monkeypatch.setattr(job, "verify", pressed)
+    jobs = {i: _job(fakes, "honest", name) for i, name in enumerate(("a", "b"))}
+    with Interrupts() as interrupts:
+        outcome = run_here(jobs, Clock(), interrupts, lambda index, found: None)
+    assert outcome.stopped
+    assert [a.plan.status for a in outcome.answers.values()] == ["OPTIMAL"]
+
+
+def test_shares_of_time() -> None:
+    assert Clock().share(10, 1) is None
+    clock = Clock.of(1000)
+    for waiting, workers, expected in ((10, 1, 100), (10, 2, 200), (1, 1, 1000), (1, 4, 1000), (0, 1, 1000)):
+        share = clock.share(waiting, workers)
+        assert share is not None
+        assert expected - 5 < share <= expected
+    assert (Clock(0.0).share(1, 1) or 0) < 0
