@@ -38,13 +38,14 @@ class Bilinear:
         terms : iterable of (ndarray (S,), ndarray (Q,))
         shape : (S, Q)
         """
-        rows = [(a, b) for a, b in terms if a.any() and b.any()]
+        rows = list(terms)
         for key, other in ((1, 0), (0, 1)):
             merged: dict[bytes, tuple[Ints, Ints]] = {}
             for row in rows:
                 name = row[key].tobytes()
                 merged[name] = (row[key], merged[name][1] + row[other]) if name in merged else (row[key], row[other])
             rows = [(v, k) if key == 1 else (k, v) for k, v in merged.values()]
+        rows = [(a, b) for a, b in rows if a.any() and b.any()]
         if not rows:
             return cls(np.zeros((0, shape[0]), np.int64), np.zeros((0, shape[1]), np.int64))
         return cls(np.stack([a for a, _ in rows]), np.stack([b for _, b in rows]))

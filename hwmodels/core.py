@@ -259,11 +259,18 @@ class CoreTables:
 
     # ---- results ---------------------------------------------------------------------------------------------
 
-    def transfers(self, kinds: frozenset[str] = KINDS) -> dict[str, dict[str, list[Term]]]:
-        """Counts by operand row ("IN", "W", "OUT", "PSUM") and kind, as rank-1 terms over the choices."""
+    def transfers(
+        self, kinds: frozenset[str] = KINDS, alike: dict[str, dict[str, list[Term]]] | None = None
+    ) -> dict[str, dict[str, list[Term]]]:
+        """Counts by operand row ("IN", "W", "OUT", "PSUM") and kind, as rank-1 terms over the choices.
+
+        `alike` are the rows of a core with equal extents: only IN depends on where the ranges lie.
+        """
         layer, machine = self.layer, self.machine
         rows: dict[str, dict[str, list[Term]]] = {op: {k: [] for k in kinds} for op in ("IN", "W", "OUT", "PSUM")}
         self._add(rows["IN"], self._axes("IN"), machine.in_bytes, self._visits("IN"), layer.inputs)
+        if alike is not None:
+            return {**alike, "IN": rows["IN"]}
         if "W" in layer.operands:
             weights = self._visits("W")
             self._add(rows["W"], self._axes("W"), machine.w_bytes, weights)
@@ -273,10 +280,9 @@ class CoreTables:
         once = (np.ones(self.choices.shape[0], np.int64), np.ones(self.choices.shape[1], np.int64))
         self._add(rows["OUT"], out, machine.out_bytes, [once])
         visits = self._visits("OUT")
-        writes = [(a, b - 1) for a, b in visits]
-        reads = visits if machine.psum_first_read else writes
-        for count in (writes, reads):
-            self._add(rows["PSUM"], out, machine.psum_bytes, count)
+        # v visits: v - 1 partial writes, and as many reads or, where the first visit reads too, v
+        moves = [(a, 2 * b - (1 if machine.psum_first_read else 2)) for a, b in visits]
+        self._add(rows["PSUM"], out, machine.psum_bytes, moves)
         return rows
 
     def _add(
@@ -288,7 +294,7 @@ class CoreTables:
         plain = len(visits) == 1 and bool((visits[0][0] == 1).all() and (visits[0][1] == 1).all())
         for kind, products in _runs(axes, element, self.machine.transfer.burst_bytes, frozenset(into)).items():
             for constant, factors in products:
-                if not constant or not all(v.any() for v in factors.values()):
+                if not constant:
                     continue
                 a, b = self.choices.spread(factors)
                 a = a * (constant * copies)

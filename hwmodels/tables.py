@@ -80,13 +80,16 @@ def nest_tables(
             kinds[key] = CoreTables(layer, machine, skeleton, core, choices)
         clusters.setdefault(core.tle, Counter())[key] += 1
     counted = KINDS if detail else frozenset({"bytes", *(k for k in KINDS if getattr(machine.transfer, COUNTS[k]))})
-    rows = {key: tables.transfers(counted) for key, tables in kinds.items()}
+    rows: dict[Key, Rows] = {}
+    by_extents: dict[Key, Rows] = {}
+    for key, tables in kinds.items():
+        rows[key] = by_extents[key[2:]] = tables.transfers(counted, by_extents.get(key[2:]))
     every: Counter[Key] = sum(clusters.values(), Counter())
     shape = choices.shape
     moved = {key: _ticks(machine, r) for key, r in rows.items()}
     cycle = machine.compute.cycle_ticks
     busy = {key: [(a * cycle, b) for a, b in t.compute_cycles()] for key, t in kinds.items()}
-    parts = [t.capacity() for t in kinds.values()]
+    parts = [t.capacity() for t in _largest(kinds)]
     capacity = {name: _distinct([p[name] for p in parts]) for name in machine.memories}
     if machine.timing == "double_buffered":
         if len(share) > 1:
@@ -103,6 +106,12 @@ def nest_tables(
         transfer=Bilinear.of([(a * n, b) for k, n in every.items() for a, b in moved[k]], shape) if detail else None,
         compute=_distinct([Bilinear.of(t, shape) for t in busy.values()]) if detail else (),
     )
+
+
+def _largest(kinds: dict[Key, CoreTables]) -> list[CoreTables]:
+    """The cores that can take the most memory: those whose every dimension is the largest, else all."""
+    most = {d: max(t.core.extent(d) for t in kinds.values()) for d in (*S_DIMS, *Q_DIMS)}
+    return [t for t in kinds.values() if all(t.core.extent(d) == n for d, n in most.items())] or list(kinds.values())
 
 
 def tables_key(layer: Layer, core: Core, choices: Choices) -> Key:
@@ -158,6 +167,8 @@ def _counts(every: Counter[Key], rows: dict[Key, Rows], shape: tuple[int, int]) 
 
 def _distinct(tables: list[Bilinear]) -> tuple[Bilinear, ...]:
     """Drop functions that another one is never below, factor by factor."""
+    if len(tables) == 1:
+        return (tables[0],)
     kept: list[Bilinear] = []
     for i, one in enumerate(tables):
         if not any(_below(one, two) and (i > j or not _below(two, one)) for j, two in enumerate(tables) if i != j):

@@ -1,0 +1,26 @@
+"""Benchmark suites: the optimum against heuristics, engines against each other, and the papers' figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from solver.bench.demo import demo
+from solver.bench.engines import engines
+from solver.bench.heuristics import heuristics
+from solver.bench.peers import peers
+from solver.bench.report import Report
+from solver.bench.speed import speed
+from solver.bench.tso import tso
+from solver.progress import Progress
+
+__all__ = ["SUITES", "Report"]
+
+#: Suite name -> (what it shows, how to run it).
+SUITES: dict[str, tuple[str, Callable[[Progress], Report]]] = {
+    "demo": ("ResNet-50 from an ONNX file on nmp and scratchpad_64k, written to out/ and checked", demo),
+    "engines": ("every layer of five networks: cp-sat, milp and exhaustive must prove the same integers", engines),
+    "heuristics": ("what optimality is worth: greedy, naive and TSO-noburst over the optimum, by network", heuristics),
+    "peers": ("five layers that other mappers were measured on: proven bytes by all engines", peers),
+    "speed": ("ratios in one run: reduced against full search, solvers with and without bounding", speed),
+    "tso": ("figures of the TSO paper: Fig. 1 and the fifth convolution of Inception v3", tso),
+}

@@ -1,0 +1,85 @@
+"""Suite ``demo``: the main job on real input, from an ONNX file to checked plans on disk."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from instances.errors import InputError
+from instances.network import Network
+from instances.onnx_reader import read_onnx
+from solver.bench.report import Report, Section
+from solver.check import check
+from solver.plan import Plan
+from solver.progress import Progress
+from solver.report import ratio, shorten
+from solver.solve import solve
+
+__all__ = ["RUNS", "demo", "wheel_model"]
+
+#: Machine -> the heuristics shown beside the optimum.
+RUNS: dict[str, tuple[str, ...]] = {"nmp": ("greedy", "tso-noburst"), "scratchpad_64k": ("greedy", "naive")}
+_FOLDER = Path("out")
+
+
+def wheel_model(name: str) -> Path:
+    """Return the path of a model file that the onnx package carries.
+
+    Raises
+    ------
+    InputError
+        If the installed onnx package has no such file.
+    """
+    spec = find_spec("onnx")
+    folder = Path(spec.origin).parent if spec and spec.origin else Path()
+    path = folder / "backend" / "test" / "data" / "light" / f"{name}.onnx"
+    if not path.is_file():
+        raise InputError(f"the onnx package carries no {name}.onnx (looked for {path.name} in its test data)")
+    return path
+
+
+def demo(progress: Progress) -> Report:
+    """Plan ResNet-50 on two machines, compare, write the plans and check what was written."""
+    network = read_onnx(wheel_model("light_resnet50"))
+    return Report("demo", [_run(network, machine, rivals, progress) for machine, rivals in RUNS.items()])
+
+
+def _run(network: Network, machine: str, rivals: tuple[str, ...], progress: Progress) -> Section:
+    plan = solve(network, machine, jobs=0, progress=progress)
+    others = {name: solve(network, machine, engine=name, jobs=0, progress=progress) for name in rivals}
+    _FOLDER.mkdir(exist_ok=True)
+    path = _FOLDER / f"resnet50-{machine}.plan.json"
+    plan.save(path)
+    verdict = check(path)
+    columns = ["layer", "decision", "time (us)", "bound (us)", "gap", *(f"{name}/optimum" for name in rivals)]
+    section = Section(f"ResNet-50 (ONNX) on {machine}, {plan.problem}, objective time", columns)
+    tick_us = plan.machine_data.tick_ps / 1e6
+    for i, layer in enumerate(plan.layers):
+        value = layer.objective.value if layer.objective else None
+        section.rows.append([
+            layer.layer, shorten(layer.decision or {}), _us(value, tick_us), _us(layer.bound, tick_us), _percent(layer.gap),
+            *(ratio(_value(other, i), value) for other in others.values()),
+        ])  # fmt: skip
+    total = plan.objective.value if plan.objective else None
+    rivals_total = [ratio(o.objective.value if o.objective else None, total) for o in others.values()]
+    section.rows.append(["total", plan.status, _us(total, tick_us), _us(plan.bound, tick_us), _percent(plan.gap), *rivals_total])
+    section.notes.append(
+        f"{len(plan.layers)} layers, {plan.status}, planned and replayed in {plan.wall_s:.1f} s; "
+        f"{path.as_posix()}: {'checked, price and replay agree' if verdict.ok else 'CHECK FAILED: ' + verdict.problems[0]}"
+    )
+    return section
+
+
+def _value(plan: Plan, i: int) -> int | None:
+    objective = plan.layers[i].objective
+    return objective.value if objective else None
+
+
+def _us(ticks: int | None, tick_us: float) -> str:
+    return "-" if ticks is None else f"{ticks * tick_us:,.1f}"
+
+
+def _percent(gap: float | None) -> str:
+    return "-" if gap is None else f"{100 * gap:.3g}%"
+
+
