@@ -45,10 +45,11 @@ class Bilinear:
                 name = row[key].tobytes()
                 merged[name] = (row[key], merged[name][1] + row[other]) if name in merged else (row[key], row[other])
             rows = [(v, k) if key == 1 else (k, v) for k, v in merged.values()]
-        rows = [(a, b) for a, b in rows if a.any() and b.any()]
         if not rows:
             return cls(np.zeros((0, shape[0]), np.int64), np.zeros((0, shape[1]), np.int64))
-        return cls(np.stack([a for a, _ in rows]), np.stack([b for _, b in rows]))
+        a, b = np.array([a for a, _ in rows]), np.array([b for _, b in rows])
+        used = a.any(axis=1) & b.any(axis=1)
+        return cls(a, b) if used.all() else cls(a[used], b[used])
 
     @property
     def terms(self) -> list[tuple[Ints, Ints]]:

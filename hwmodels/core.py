@@ -330,31 +330,33 @@ class CoreTables:
         a, b = self.choices.spread(lanes)
         return [(a * taps * layer.inputs, b)]
 
-    def footprints(self) -> dict[str, list[Term]]:
-        """Largest bytes each operand holds (not doubled), as rank-1 terms."""
+    def footprints(self, alike: dict[str, list[Term]] | None = None) -> dict[str, list[Term]]:
+        """Largest bytes each operand holds (not doubled), as rank-1 terms; `alike` as in `transfers`."""
         layer, machine = self.layer, self.machine
         out = np.where(self.trips["n"] > 1, machine.psum_bytes, machine.out_bytes)
         bytes_of = {"IN": machine.in_bytes * layer.inputs, "W": machine.w_bytes, "OUT": 1}
         result: dict[str, list[Term]] = {}
-        for op in layer.operands:
+        for op in layer.operands if alike is None else ("IN",):
             factors = {a.dim: a.pieces.largest for a in self._axes(op) if a.dim and a.pieces is not None}
             if op == "OUT":
                 factors["n"] = out
             a, b = self.choices.spread(factors)
             taps = layer.kh * layer.kw if op == "W" else 1
             result[op] = [(a * bytes_of[op] * taps, b)]
+        if alike is not None:
+            return {**alike, **result}
         if "W" in result and layer.bias and machine.bias_bytes:
             a, b = self.choices.spread({d: self._pieces(d, "W").largest for d in ("g", "m")})
             result["W"].append((a * machine.bias_bytes, b))
         return result
 
-    def capacity(self) -> dict[str, Bilinear]:
-        """Bytes taken in each memory, scratch and reserved bytes included."""
+    def capacity(self, footprints: dict[str, list[Term]]) -> dict[str, Bilinear]:
+        """Bytes taken in each memory by these footprints, scratch and reserved bytes included."""
         machine, shape = self.machine, self.choices.shape
         copies = 2 if machine.buffering == "double" else 1
         ones = (np.ones(shape[0], np.int64), np.ones(shape[1], np.int64))
         terms: dict[str, list[Term]] = {name: [(ones[0] * machine.reserved_bytes, ones[1])] for name in machine.memories}
-        for op, parts in self.footprints().items():
+        for op, parts in footprints.items():
             terms[machine.memory_of(op)] += [(a * copies, b) for a, b in parts]
         if machine.im2col_rows:
             channels = self.choices.spread({"n": self._step["n"]})[1] if machine.im2col_channels == "tile" else ones[1] * self.layer.n

@@ -81,15 +81,18 @@ def nest_tables(
         clusters.setdefault(core.tle, Counter())[key] += 1
     counted = KINDS if detail else frozenset({"bytes", *(k for k in KINDS if getattr(machine.transfer, COUNTS[k]))})
     rows: dict[Key, Rows] = {}
-    by_extents: dict[Key, Rows] = {}
+    parts = []
+    alike: dict[Key, tuple[Rows, dict[str, list[Term]]]] = {}
     for key, tables in kinds.items():
-        rows[key] = by_extents[key[2:]] = tables.transfers(counted, by_extents.get(key[2:]))
+        known_rows, known_sizes = alike.get(key[2:], (None, None))
+        rows[key], sizes = tables.transfers(counted, known_rows), tables.footprints(known_sizes)
+        alike[key[2:]] = rows[key], sizes
+        parts.append(tables.capacity(sizes))
     every: Counter[Key] = sum(clusters.values(), Counter())
     shape = choices.shape
     moved = {key: _ticks(machine, r) for key, r in rows.items()}
     cycle = machine.compute.cycle_ticks
     busy = {key: [(a * cycle, b) for a, b in t.compute_cycles()] for key, t in kinds.items()}
-    parts = [t.capacity() for t in _largest(kinds)]
     capacity = {name: _distinct([p[name] for p in parts]) for name in machine.memories}
     if machine.timing == "double_buffered":
         if len(share) > 1:
@@ -106,12 +109,6 @@ def nest_tables(
         transfer=Bilinear.of([(a * n, b) for k, n in every.items() for a, b in moved[k]], shape) if detail else None,
         compute=_distinct([Bilinear.of(t, shape) for t in busy.values()]) if detail else (),
     )
-
-
-def _largest(kinds: dict[Key, CoreTables]) -> list[CoreTables]:
-    """The cores that can take the most memory: those whose every dimension is the largest, else all."""
-    most = {d: max(t.core.extent(d) for t in kinds.values()) for d in (*S_DIMS, *Q_DIMS)}
-    return [t for t in kinds.values() if all(t.core.extent(d) == n for d, n in most.items())] or list(kinds.values())
 
 
 def tables_key(layer: Layer, core: Core, choices: Choices) -> Key:
@@ -190,16 +187,16 @@ def _below(one: Bilinear, two: Bilinear) -> bool:
 
 def _literal(layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, choices: Choices) -> NestTables:
     tables = CoreTables(layer, machine.model_copy(update={"edge_tiles": "uniform"}), skeleton, core, choices)
-    shape, capacity = choices.shape, {}
+    shape = choices.shape
     if skeleton.spatial:
         rows = literal.tso_rows(layer, machine, skeleton, core, choices)
         compute = literal.tso_compute(layer, machine, skeleton, core, choices)
-        capacity = {name: (table,) for name, table in tables.capacity().items()}
+        sizes = tables.footprints()
     else:
         rows = literal.dma_rows(layer, machine, choices)
         compute = literal.dma_compute(tables)
-        tables.footprints = lambda: literal.dma_footprints(layer, machine, choices)  # type: ignore[method-assign]
-        capacity = {name: (table,) for name, table in tables.capacity().items()}
+        sizes = literal.dma_footprints(layer, machine, choices)
+    capacity = {name: (table,) for name, table in tables.capacity(sizes).items()}
     ticks = _ticks(machine, rows)
     work = [] if machine.timing == "transfer_only" else compute
     return NestTables(
