@@ -26,7 +26,8 @@ Readings (`reading` of the machine)
     literal     Eq. 3-9 as printed (`hwmodels.literal`); Eq. 3 lacks the filter trips in alpha_out, Eq. 8 divides by #TLTs only,
                 T_DRAM adds up over the TLEs
 Candidates
-    `formulations.candidates`, with the trip counts of all slices; p, q enumerated.
+    `formulations.candidates`, with the trip counts of all slices; p, q enumerated. In the consistent reading IS is left to OS, which
+    contains it: with T_F = all filters of the core its filter loop has one trip, which is no loop, and the nests are the same.
 Assumes
     operands of a core lie in its own buffers; no sharing between cores; one pass per tile.
 Optimal means
@@ -122,6 +123,8 @@ def build(layer: Layer, machine: Machine, pins: Pins, *, full: bool = False) -> 
             if dataflow == "IS":
                 steps[f] = pins.sizes(f"T_{f.upper()}", np.array([share], np.int64))
             if not all(len(s) for s in steps.values()):
+                continue
+            if not full and dataflow == "IS" and machine.reading == "consistent" and pins.allows("dataflow", "OS"):
                 continue
             label = {"partition": partition, "dataflow": dataflow}
             skeleton = _skeleton(layer, spatial, dataflow)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from formulations.pins import Pins
 from hwmodels.bilinear import Bilinear, Ints
-from hwmodels.core import Choices
+from hwmodels.core import Choices, CoreTables
 from hwmodels.overlap import double_buffered_ticks
 from hwmodels.schedule import Nest
 from hwmodels.skeleton import Skeleton, cores
@@ -66,6 +66,11 @@ class Branch:
     ) -> Branch:
         """Price all combinations of `steps` under `skeleton`; unless `full`, without those that cannot fit whatever the rest."""
         choices = Choices.product(steps)
+        if not full and machine.reading == "consistent":
+            choices = _fitting(layer, machine, skeleton, choices)
+            if 0 in choices.shape:
+                empty = Bilinear.of([], choices.shape)
+                return cls(layer, machine, label, skeleton, choices, (empty,), empty, (), True)
         tables = nest_tables(layer, machine, skeleton, choices)
         size = machine.memories
         capacity = tuple((name, table, size[name]) for name, parts in tables.capacity.items() for table in parts)
@@ -136,6 +141,17 @@ class Branch:
             time = double_buffered_ticks(self.layer, self.machine, self.skeleton, core, self.choices.tile(s, q))
         energy = self.machine.byte_fj * moved + self.machine.mac_fj * self.layer.macs
         return {"time": time, "bytes": moved, "energy": energy}
+
+
+def _fitting(layer: Layer, machine: Machine, skeleton: Skeleton, choices: Choices) -> Choices:
+    """Drop the choices that fit the first core with no choice on the other side, before the costly tables are made."""
+    tables = CoreTables(layer, machine, skeleton, cores(layer, skeleton.spatial)[0], choices)
+    s_keep, q_keep = np.ones(choices.shape[0], np.bool_), np.ones(choices.shape[1], np.bool_)
+    for name, table in tables.capacity(tables.footprints()).items():
+        limit = machine.memories[name]
+        s_keep &= table.b.min(axis=1) @ table.a <= limit
+        q_keep &= table.a.min(axis=1) @ table.b <= limit
+    return choices.take(np.flatnonzero(s_keep), np.flatnonzero(q_keep))
 
 
 @dataclass(frozen=True)

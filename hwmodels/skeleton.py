@@ -82,9 +82,9 @@ def skeleton_of(layer: Layer, nest: Nest) -> Skeleton:
     return Skeleton(spatial, tuple(order), depth)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Core:
-    """A core's share of the layer: the half-open range of every dimension."""
+    """A core's share of the layer: the half-open range of every dimension. Compared by identity, so that it is cheap to hash."""
 
     tle: int
     ranges: tuple[tuple[str, Range], ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -23,7 +24,6 @@ Rows = dict[str, dict[str, list[Term]]]
 
 
 Key = tuple[object, ...]
-Range = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -65,20 +65,19 @@ def nest_tables(
         If the machine prices or counts what no bilinear table can hold, or the skeleton needs more
         clusters or cores than the machine has.
     """
-    _refuse(machine, skeleton)
+    _refuse(machine)
     share = cores(layer, skeleton.spatial)
-    _check_units(machine, skeleton, share)
+    _check_units(machine, share)
     if machine.reading == "literal":
         return _literal(layer, machine, skeleton, share[0], choices)
     kinds: dict[Key, CoreTables] = {}
     clusters: dict[int, Counter[Key]] = {}
-    known: dict[tuple[tuple[str, Range], ...], Key] = {}
-    for core in share:
-        place = tuple((d, r if d in ("r", "c") else (0, r[1] - r[0])) for d, r in core.ranges)
-        key = known.setdefault(place, tables_key(layer, core, choices) if place not in known else ())
+    for core, numbers in _alike(share):
+        key = tables_key(layer, core, choices)
         if key not in kinds:
             kinds[key] = CoreTables(layer, machine, skeleton, core, choices)
-        clusters.setdefault(core.tle, Counter())[key] += 1
+        for tle, number in numbers:
+            clusters.setdefault(tle, Counter())[key] += number
     counted = KINDS if detail else frozenset({"bytes", *(k for k in KINDS if getattr(machine.transfer, COUNTS[k]))})
     rows: dict[Key, Rows] = {}
     parts = []
@@ -109,6 +108,18 @@ def nest_tables(
         transfer=Bilinear.of([(a * n, b) for k, n in every.items() for a, b in moved[k]], shape) if detail else None,
         compute=_distinct([Bilinear.of(t, shape) for t in busy.values()]) if detail else (),
     )
+
+
+@lru_cache(maxsize=1024)
+def _alike(share: tuple[Core, ...]) -> tuple[tuple[Core, tuple[tuple[int, int], ...]], ...]:
+    """One core for all with the same rows and columns and equal extents, and how many of them each cluster has."""
+    first: dict[Key, Core] = {}
+    count: dict[Key, Counter[int]] = {}
+    for core in share:
+        place = tuple(r if d in ("r", "c") else r[1] - r[0] for d, r in core.ranges)
+        first.setdefault(place, core)
+        count.setdefault(place, Counter())[core.tle] += 1
+    return tuple((core, tuple(count[place].items())) for place, core in first.items())
 
 
 def tables_key(layer: Layer, core: Core, choices: Choices) -> Key:
@@ -210,7 +221,7 @@ def _literal(layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, cho
     )
 
 
-def _refuse(machine: Machine, skeleton: Skeleton) -> None:
+def _refuse(machine: Machine) -> None:
     price = machine.transfer
     if price.row_bytes or price.refresh_bytes:
         raise InputError(
@@ -223,10 +234,17 @@ def _refuse(machine: Machine, skeleton: Skeleton) -> None:
         raise InputError(f"machine {machine.name}: the literal reading has no double-buffered time; set overlap=transfer_only or serial")
 
 
-def _check_units(machine: Machine, skeleton: Skeleton, share: tuple[Core, ...]) -> None:
+@lru_cache(maxsize=1024)
+def _units(share: tuple[Core, ...]) -> tuple[int, int]:
+    """Clusters in use, and the most cores in use in one."""
     clusters = Counter(core.tle for core in share)
-    if len(clusters) > machine.tles or max(clusters.values()) > machine.tlts:
+    return len(clusters), max(clusters.values())
+
+
+def _check_units(machine: Machine, share: tuple[Core, ...]) -> None:
+    clusters, most = _units(share)
+    if clusters > machine.tles or most > machine.tlts:
         raise InputError(
-            f"nest: uses {len(clusters)} clusters of up to {max(clusters.values())} cores, "
+            f"nest: uses {clusters} clusters of up to {most} cores, "
             f"machine {machine.name} has {machine.tles} of {machine.tlts}"
         )
