@@ -1,15 +1,21 @@
 """Candidate tile sizes: which sizes can appear in an optimum.
 
 Claim
-    Let two sizes T < T' of one dimension have equal trip counts on every core. If no feature of T' is smaller than T's, replacing T' by T
+    Let two sizes T < T' of one dimension have equal trip counts on every core. If no feature of T' is smaller than
+    T's, replacing T' by T
     in any plan keeps it feasible and no measure rises. So T' may be dropped.
 Proof
-    With equal trips the re-visits of all operands are the same. Every count, footprint and compute time is a sum of products of
-    non-negative per-dimension quantities, each of which is one of the features below or does not decrease with the size itself
-    (nominal extents, ``ceil(T_R*T_C*K*K/MACs)``); hence each is monotone in the features. Measures have non-negative prices.
+    With equal trips the re-visits of all operands are the same. Every count, footprint and compute time is a sum of
+    products of
+    non-negative per-dimension quantities, each of which is one of the features below or does not decrease with the
+    size itself
+    (nominal extents, ``ceil(T_R*T_C*K*K/MACs)``); hence each is monotone in the features. Measures have non-negative
+    prices.
 Features
-    per core and operand axis: sum of extents, number of pieces, largest piece, pieces that span the axis and that do not, burst windows of
-    the pieces that do not (where runs break), and for MAC arrays the sum of ``ceil(extent/lanes)``. Clipping at the border makes
+    per core and operand axis: sum of extents, number of pieces, largest piece, pieces that span the axis and that do
+    not, burst windows of
+    the pieces that do not (where runs break), and for MAC arrays the sum of ``ceil(extent/lanes)``. Clipping at the
+    border makes
     some of them smaller for a larger size (a 7x7 kernel with padding 3), so equal trips alone are not enough.
 
 What is kept: for every trip count the smallest size, and every larger size with some feature below the smallest one's.
@@ -36,10 +42,13 @@ __all__ = ["divisors", "reduce_sizes"]
 def divisors(extent: int) -> Ints:
     """All divisors of `extent`, ascending."""
     sizes = np.arange(1, extent + 1, dtype=np.int64)
-    return sizes[extent % sizes == 0]
+    result: Ints = sizes[extent % sizes == 0]
+    return result
 
 
-def reduce_sizes(layer: Layer, machine: Machine, dim: str, sizes: Ints, shares: Iterable[Core], extents: Iterable[int] = ()) -> Ints:
+def reduce_sizes(
+    layer: Layer, machine: Machine, dim: str, sizes: Ints, shares: Iterable[Core], extents: Iterable[int] = ()
+) -> Ints:
     """Drop the sizes that the claim above makes superfluous.
 
     Parameters

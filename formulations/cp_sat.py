@@ -6,7 +6,8 @@ Variables    y[s], x[q] in {0, 1}; B[k] integer; cost integer
 Objective    min cost
 Constraints  (CHOOSE)    sum_s y[s] = 1, sum_q x[q] = 1
              (FACTOR)    B[k] = sum_q b[k,q] x[q]
-             (COST)      y[s] => sum_k a[k,s] B[k] <= cost                 for every objective table (the largest counts)
+             (COST)      y[s] => sum_k a[k,s] B[k] <= cost                 for every objective table (the largest
+                         counts)
              (CAPACITY)  x[q] => some y[s] that fits with q                for every q some s does not fit with
              (FIT)       y[s] => B[k] >= least b[k,q] over the q that fit with s
              (LEVEL)     y[s] => sum_k a[k,s] B[k] <= value                for every earlier objective
@@ -98,7 +99,9 @@ def _choose(built: CpSatModel) -> None:
     built.tags.add("CHOOSE")
 
 
-def _factor(built: CpSatModel, table: Bilinear, factors: dict[bytes, cp_model.IntVar | int]) -> list[cp_model.IntVar | int]:
+def _factor(
+    built: CpSatModel, table: Bilinear, factors: dict[bytes, cp_model.IntVar | int]
+) -> list[cp_model.IntVar | int]:
     """One variable per distinct channel factor, a constant where it does not vary."""
     columns = []
     for row in table.b:
@@ -117,7 +120,11 @@ def _factor(built: CpSatModel, table: Bilinear, factors: dict[bytes, cp_model.In
 
 
 def _rows(
-    built: CpSatModel, table: Bilinear, right: cp_model.IntVar | int, factors: dict[bytes, cp_model.IntVar | int], tag: str
+    built: CpSatModel,
+    table: Bilinear,
+    right: cp_model.IntVar | int,
+    factors: dict[bytes, cp_model.IntVar | int],
+    tag: str,
 ) -> None:
     """y[s] => sum_k a[k,s] B[k] <= right, for every s where it can bind."""
     limit = right if isinstance(right, int) else -1
@@ -135,7 +142,9 @@ def _rows(
         built.tags.add(tag)
 
 
-def _cost(built: CpSatModel, table: Bilinear, cost: cp_model.IntVar, factors: dict[bytes, cp_model.IntVar | int]) -> None:
+def _cost(
+    built: CpSatModel, table: Bilinear, cost: cp_model.IntVar, factors: dict[bytes, cp_model.IntVar | int]
+) -> None:
     _rows(built, table, cost, factors, "COST")
 
 

@@ -7,13 +7,17 @@ Objective    min cost
 Constraints  (CHOOSE)    sum_s y[s] = 1, sum_q x[q] = 1
              (FACTOR)    sum_s P[k,s] = sum_q b[k,q] x[q];  low[k,s] y[s] <= P[k,s] <= high[k,s] y[s],
                          low and high the least and largest b[k,q] over the q that fit with s
-             (COST)      sum_{k,s} a[k,s] P[k,s] <= cost                   for every objective table (the largest counts)
+             (COST)      sum_{k,s} a[k,s] P[k,s] <= cost                   for every objective table (the largest
+                         counts)
              (CAPACITY)  x[q] <= sum of y[s] over the s that fit with q    for every q some s does not fit with
              (LEVEL)     sum_{k,s} a[k,s] P[k,s] <= value                  for every earlier objective
              (CUT)       y[s] + x[q] <= 1                                  for plans already priced exactly
-A choice pair fits if every capacity row holds, so with one-hots the pair table states capacity exactly, and much tighter in the relaxation
-than the rows themselves, where a huge tile and a tiny one average to one that fits. Choosing s makes P[k,.] the product y[s] * B[k]: the convex hull of the product where a big-M would be loose. The only bounds
-used are the least and largest factor of a row, so no constant is typed by hand. Equal factors share their variables; a factor is divided
+A choice pair fits if every capacity row holds, so with one-hots the pair table states capacity exactly, and much
+tighter in the relaxation
+than the rows themselves, where a huge tile and a tiny one average to one that fits. Choosing s makes P[k,.] the
+product y[s] * B[k]: the convex hull of the product where a big-M would be loose. The only bounds
+used are the least and largest factor of a row, so no constant is typed by hand. Equal factors share their variables;
+a factor is divided
 by its gcd, cost rows by the gcd of their coefficients.
 """
 
@@ -109,7 +113,9 @@ def _factor(built: MilpModel, row: np.ndarray[tuple[int, ...], np.dtype[np.int64
             return low
         parts = [pulp.LpVariable(f"P{len(built.factors)}_{s}", 0) for s in range(len(built.spatial))]
         total: Row = [(p, 1) for p in parts]
-        built.add(total + [(x, -int(v)) for x, v in zip(built.channel, row, strict=True)], pulp.LpConstraintEQ, 0, "FACTOR")
+        built.add(
+            total + [(x, -int(v)) for x, v in zip(built.channel, row, strict=True)], pulp.LpConstraintEQ, 0, "FACTOR"
+        )
         lows = np.where(built.fits, row, high).min(axis=1)
         highs = np.where(built.fits, row, low).max(axis=1)
         for part, choice, least, most in zip(parts, built.spatial, lows.tolist(), highs.tolist(), strict=True):

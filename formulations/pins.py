@@ -48,7 +48,8 @@ class Pin:
         """Which of these tile sizes the demand allows."""
         number = int(self.value)
         tests = {"=": values == number, "!=": values != number, "<=": values <= number, ">=": values >= number}
-        return tests[self.op] if self.op in tests else values % number == 0
+        kept: NDArray[np.bool_] = tests[self.op] if self.op in tests else values % number == 0
+        return kept
 
 
 @dataclass(frozen=True)

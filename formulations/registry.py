@@ -18,7 +18,9 @@ __all__ = ["FORMULATIONS", "Builder", "Formulation"]
 class Builder(Protocol):
     """Builds the space of one layer on one machine; `full` leaves out the candidate reduction."""
 
-    def __call__(self, layer: Layer, machine: Machine, pins: Pins, *, full: bool = False) -> Space: ...
+    def __call__(self, layer: Layer, machine: Machine, pins: Pins, *, full: bool = False) -> Space:
+        """Build the space; raises InputError where layer, machine or pins do not fit the problem."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,13 @@ class Formulation:
 
 
 FORMULATIONS: dict[str, Formulation] = {
-    "tiling": Formulation("tiling", "F1: tile sizes and loop order of a layer on one core", tiling.DECISIONS, tiling.build),
+    "tiling": Formulation(
+        "tiling", "F1: tile sizes and loop order of a layer on one core", tiling.DECISIONS, tiling.build
+    ),
     "slicing": Formulation(
-        "slicing", "F2: partition x dataflow x tile sizes of a layer on clusters of cores", slicing.DECISIONS, slicing.build
+        "slicing",
+        "F2: partition x dataflow x tile sizes of a layer on clusters of cores",
+        slicing.DECISIONS,
+        slicing.build,
     ),
 }

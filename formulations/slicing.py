@@ -13,21 +13,27 @@ Constraints
     (CAPACITY)  IN <= MB0, W <= MB1, OUT <= MB2 (Eq. 2)
     (COST)      time >= time of every cluster; each a sum of products of a spatial and a channel factor
 Nest
-    Spatial cuts over TLEs (Alg. 2): KS filters by ceil(F/#TLE); KS&OFM filters by ceil(F/(#TLE/2)) and rows by ceil(R/2);
+    Spatial cuts over TLEs (Alg. 2): KS filters by ceil(F/#TLE); KS&OFM filters by ceil(F/(#TLE/2)) and rows by
+    ceil(R/2);
     OFM rows by ceil(R/#TLE). Then filters over the TLTs by ceil(slice/#TLT). Then
         IS  r c n       (all filters of the core at once)        Eq. 3
         OS  r c f n                                              Eq. 4
         WS  f | Hold(W) with all N | r c n                       Eq. 5
     The filters F are M, or the groups where these outnumber M (depthwise).
 Readings (`reading` of the machine)
-    consistent  every core moves what its nest needs: true edge tiles, operands stay when no relevant loop changes them, each core
-                loads its own IN; T_DRAM of the clusters side by side (`dram = per_tle`, one DMA engine a TLE) or added (`shared`);
+    consistent  every core moves what its nest needs: true edge tiles, operands stay when no relevant loop changes
+                them, each core
+                loads its own IN; T_DRAM of the clusters side by side (`dram = per_tle`, one DMA engine a TLE) or
+                added (`shared`);
                 Eq. 7 for the nominal tile on every core
-    literal     Eq. 3-9 as printed (`hwmodels.literal`); Eq. 3 lacks the filter trips in alpha_out, Eq. 8 divides by #TLTs only,
+    literal     Eq. 3-9 as printed (`hwmodels.literal`); Eq. 3 lacks the filter trips in alpha_out, Eq. 8 divides by
+                #TLTs only,
                 T_DRAM adds up over the TLEs
 Candidates
-    `formulations.candidates`, with the trip counts of all slices; p, q enumerated. In the consistent reading IS is left to OS, which
-    contains it: with T_F = all filters of the core its filter loop has one trip, which is no loop, and the nests are the same.
+    `formulations.candidates`, with the trip counts of all slices; p, q enumerated. In the consistent reading IS is
+    left to OS, which
+    contains it: with T_F = all filters of the core its filter loop has one trip, which is no loop, and the nests are
+    the same.
 Assumes
     operands of a core lie in its own buffers; no sharing between cores; one pass per tile.
 Optimal means
@@ -142,7 +148,9 @@ def _sizes(layer: Layer, machine: Machine, pins: Pins, spatial: tuple[Spatial, .
         sizes = np.arange(1, share[0].extent(dim) + 1, dtype=np.int64)
         sizes = pins.sizes(f"T_{dim.upper()}", sizes)
         if not full:
-            extents = [layer.extent(dim), *(i.step for i in spatial if i.dim == dim)] if machine.reading == "literal" else []
+            extents = (
+                [layer.extent(dim), *(i.step for i in spatial if i.dim == dim)] if machine.reading == "literal" else []
+            )
             sizes = reduce_sizes(layer, machine, dim, sizes, share, extents)
         result[dim] = sizes
     return result

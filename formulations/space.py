@@ -1,6 +1,7 @@
 """A finite search space of nests: branches, each a skeleton with candidate tile sizes and integer tables.
 
-A branch fixes everything but the tile sizes; a plan is a branch, a spatial choice s = (T_b, T_r, T_c) and a channel choice q = (T_g, T_m, T_n).
+A branch fixes everything but the tile sizes; a plan is a branch, a spatial choice s = (T_b, T_r, T_c) and a channel
+choice q = (T_g, T_m, T_n).
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Branch:
         *,
         full: bool = False,
     ) -> Branch:
-        """Price all combinations of `steps` under `skeleton`; unless `full`, without those that cannot fit whatever the rest."""
+        """Price all combinations of `steps` under `skeleton`; unless `full`, only those that may fit."""
         choices = Choices.product(steps)
         if not full and machine.reading == "consistent":
             choices = _fitting(layer, machine, skeleton, choices)
@@ -193,7 +194,8 @@ class Space:
     def explain(self) -> tuple[str, ...]:
         """Name a minimal set of demands (memory sizes and pins) that no plan meets together; empty if one does.
 
-        Deletion filter: drop a demand if the rest is still infeasible; what remains conflicts, and any part of it does not.
+        Deletion filter: drop a demand if the rest is still infeasible; what remains conflicts, and any part of it
+        does not.
         """
         if not self.infeasible:
             return ()
@@ -218,8 +220,15 @@ class Space:
         update = {("ocm_bytes" if m == "ocm" else f"{m}_buffer_bytes"): 2**50 for m in self.machine.memories}
         roomy = self.build(self.machine.model_copy(update=update), pins)
         need = [
-            int(max(t.matrix().min() for name, t, _ in b.capacity if name == memory)) for b in roomy.branches if not b.empty
+            int(max(t.matrix().min() for name, t, _ in b.capacity if name == memory))
+            for b in roomy.branches
+            if not b.empty
         ]
         size = self.machine.memories[memory]
         label = "memory ocm" if memory == "ocm" else f"memory {memory}"
-        return f"{label}: the smallest tile of {self.layer.name} needs {min(need):,} bytes, {self.machine.name} has {size:,}" if need else label
+        return (
+            f"{label}: the smallest tile of {self.layer.name} needs {min(need):,} bytes, "
+            f"{self.machine.name} has {size:,}"
+            if need
+            else label
+        )

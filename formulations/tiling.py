@@ -2,7 +2,9 @@
 
 Sets
     d in D = {b, g, m, n, r, c} tiled dimensions; o in O loop orders; op in {IN, W, OUT}
+
 Parameters
+----------
     E[d] extent; mem[k] bytes of memory k; prices of `instances.machine`        (integers; bytes, ticks)
 Variables
     o in O; T[d] in {1..E[d]} ("free") or the divisors of E[d] ("divisors", the paper's)
@@ -13,18 +15,22 @@ Constraints
     (CAPACITY)  sum over op in memory k of footprint[op](T) (twice if double buffered) + scratch + reserved <= mem[k]
     (COST)      objective >= price of the nest, a sum of products of a spatial and a channel factor (`hwmodels.core`)
 Nest
-    Loop(o1) .. Loop(o6) Hold(IN) Hold(W) Hold(OUT): all operands held at one common depth. An operand is re-fetched by the loops
+    Loop(o1) .. Loop(o6) Hold(IN) Hold(W) Hold(OUT): all operands held at one common depth. An operand is re-fetched
+    by the loops
     outside and at its innermost relevant loop; loops of one trip are no loops (DESIGN 3.3).
 Candidates
-    Orders: three stand for all 720. All operands depend on g, so g outermost never adds a re-fetch. IN and OUT depend on b, r, c
-    alike and W on none of them, so they may stand together: placed innermost they spare W, else nothing. Of m and n, the inner
+    Orders: three stand for all 720. All operands depend on g, so g outermost never adds a re-fetch. IN and OUT depend
+    on b, r, c
+    alike and W on none of them, so they may stand together: placed innermost they spare W, else nothing. Of m and n,
+    the inner
     one spares IN (m) or keeps OUT on chip (n). Hence g b r c n m ("IS", the paper's Listing 1.1), g b r c m n
     ("OS"), g m n b r c ("WS"); every other order re-fetches, operand by operand, at least as often as one of
     these with the same tile sizes and footprints. Sizes: `formulations.candidates`.
 Assumes
     the kernel is not cut; operands are held at one common depth; no sliding-window reuse between tiles.
 Optimal means
-    no plan with one common hold depth, any integer (or divisor) tile sizes and any loop order is better in the stated objective.
+    no plan with one common hold depth, any integer (or divisor) tile sizes and any loop order is better in the stated
+    objective.
 
 Source: `optimal_tiling_dma` section 4 (Eq. 1-6, Listing 1.1); `reading = "literal"` prices by its printed equations.
 """
@@ -60,8 +66,9 @@ DECISIONS: dict[str, Decision] = {
     "sizes": Decision("free (any integer) or divisors (of the extent, as in the DMA paper)", ("free", "divisors")),
     "order": Decision(
         "any, paper (r c n m, Listing 1.1), IS, OS, WS, or loop letters outermost first such as mnrc",
-        ("any", "paper", *ORDERS), open=True,
-    ),  # fmt: skip
+        ("any", "paper", *ORDERS),
+        open=True,
+    ),
 }
 
 
@@ -74,7 +81,9 @@ def build(layer: Layer, machine: Machine, pins: Pins, *, full: bool = False) -> 
         If the machine has several cores, or a pinned order is no order of the loops.
     """
     if machine.tles * machine.tlts > 1:
-        raise InputError(f"problem tiling plans one core, machine {machine.name} has {machine.tles * machine.tlts}: use slicing")
+        raise InputError(
+            f"problem tiling plans one core, machine {machine.name} has {machine.tles * machine.tlts}: use slicing"
+        )
     core = cores(layer, ())[0]
     steps = {d: _sizes(layer, machine, pins, d, core, full) for d in DIMS}
     branches = []
@@ -98,7 +107,8 @@ def _sizes(layer: Layer, machine: Machine, pins: Pins, dim: str, core: Core, ful
         return np.zeros(0, np.int64)
     sizes = np.arange(1, extent + 1, dtype=np.int64) if free else divisors(extent)
     sizes = pins.sizes(f"T_{dim.upper()}", sizes)
-    # The claim of `candidates` is about sums; a double-buffered timeline is a sum of maxima, so there nothing is dropped.
+    # The claim of `candidates` is about sums; a double-buffered timeline is a sum of maxima, so there nothing is
+    # dropped.
     keep_all = full or machine.timing == "double_buffered"
     return sizes if keep_all else reduce_sizes(layer, machine, dim, sizes, [core])
 
@@ -130,7 +140,9 @@ def _order(name: str) -> tuple[str, ...]:
         return ORDERS[name]
     letters = name.replace(",", "")
     if len(set(letters)) != len(letters) or not letters or set(letters) - set(DIMS):
-        raise InputError(f"pin order={name}: expected any, paper, IS, OS, WS or distinct letters of {''.join(DIMS)}, outermost first")
+        raise InputError(
+            f"pin order={name}: expected any, paper, IS, OS, WS or distinct letters of {''.join(DIMS)}, outermost first"
+        )
     missing = [d for d in ("g", "b", "r", "c", "m", "n") if d not in letters]
     return (*missing, *letters)
 

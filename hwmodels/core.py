@@ -3,8 +3,10 @@
 For one core (its ranges), one skeleton (loop order and hold depths) and lists of candidate tile sizes, every count is a
 sum of products of per-dimension vectors. The argument, operand by operand:
 
-* the tiles of an operand are boxes, one per combination of pieces of the dimensions it depends on; a count of a box is a
-  sum of products of per-axis quantities (`_runs`), so its sum over all boxes is the same sum of products of per-axis sums;
+* the tiles of an operand are boxes, one per combination of pieces of the dimensions it depends on; a count of a box
+is a
+  sum of products of per-axis quantities (`_runs`), so its sum over all boxes is the same sum of products of per-axis
+  sums;
 * every box is moved once per iteration of the loops that re-fetch it (`Skeleton.revisits`), which depends only on which
   dimensions have more than one trip, hence on a finite pattern that splits the choices (`_visits`).
 
@@ -13,7 +15,7 @@ Spatial choices are (T_b, T_r, T_c), channel choices (T_g, T_m, T_n); `Choices` 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -74,7 +76,11 @@ class Choices:
         """Turn per-candidate vectors of some dimensions into their products per choice."""
         sides = []
         for dims, size in zip((S_DIMS, Q_DIMS), self.shape, strict=True):
-            parts = [factors[d][self.index[d]] for d in dims if d in factors and (len(self.steps[d]) > 1 or factors[d][0] != 1)]
+            parts = [
+                factors[d][self.index[d]]
+                for d in dims
+                if d in factors and (len(self.steps[d]) > 1 or factors[d][0] != 1)
+            ]
             side = parts[0] if parts else np.ones(size, np.int64)
             for part in parts[1:]:
                 side = side * part
@@ -122,7 +128,8 @@ def _runs(axes: list[_Axis], element: int, burst: int, kinds: frozenset[str]) ->
         result["segments"].append((1, whole))
     if "bursts" in kinds and burst:
         result["bursts"].append((-(-element * prod(a.extent for a in axes) // burst), whole))
-    outer, outer_size = {}, 1
+    outer: dict[str, Ints] = {}
+    outer_size = 1
     for j, axis in enumerate(axes):
         if axis.pieces is None:
             outer_size *= axis.extent
@@ -187,7 +194,9 @@ class CoreTables:
         extents = {d: core.extent(d) for d in (*S_DIMS, *Q_DIMS)}
         one = {d: np.array([extents[d]], np.int64) for d in extents}
         self._step = {
-            d: np.minimum(choices.steps[d], extents[d]) if d in self._looped else np.repeat(one[d], len(choices.steps[d]))
+            d: np.minimum(choices.steps[d], extents[d])
+            if d in self._looped
+            else np.repeat(one[d], len(choices.steps[d]))
             for d in extents
         }
         self.trips = {d: trips(extents[d], self._step[d]) for d in extents}
@@ -246,7 +255,9 @@ class CoreTables:
         parts: list[tuple[NDArray[np.bool_], Ints]] = [(np.ones(len(ones[1]), np.bool_), ones[0])]
         for d, inside in cut_inside.items():
             trip = self.trips[d][self.choices.index[d]]
-            parts = [p for mask, side in parts for p in ((mask & inside, side * trip), (mask & ~inside, side)) if p[0].any()]
+            parts = [
+                p for mask, side in parts for p in ((mask & inside, side * trip), (mask & ~inside, side)) if p[0].any()
+            ]
         return [(side, mask.astype(np.int64)) for mask, side in parts]
 
     def _any_cut(self, dims: list[str], side: tuple[str, ...]) -> NDArray[np.bool_]:
@@ -355,11 +366,17 @@ class CoreTables:
         machine, shape = self.machine, self.choices.shape
         copies = 2 if machine.buffering == "double" else 1
         ones = (np.ones(shape[0], np.int64), np.ones(shape[1], np.int64))
-        terms: dict[str, list[Term]] = {name: [(ones[0] * machine.reserved_bytes, ones[1])] for name in machine.memories}
+        terms: dict[str, list[Term]] = {
+            name: [(ones[0] * machine.reserved_bytes, ones[1])] for name in machine.memories
+        }
         for op, parts in footprints.items():
             terms[machine.memory_of(op)] += [(a * copies, b) for a, b in parts]
         if machine.im2col_rows:
-            channels = self.choices.spread({"n": self._step["n"]})[1] if machine.im2col_channels == "tile" else ones[1] * self.layer.n
+            channels = (
+                self.choices.spread({"n": self._step["n"]})[1]
+                if machine.im2col_channels == "tile"
+                else ones[1] * self.layer.n
+            )
             row = machine.im2col_rows * self.layer.kh * self.layer.kw * machine.in_bytes
             terms["ocm"].append((ones[0] * row, channels))
         return {name: Bilinear.of(parts, shape) for name, parts in terms.items()}

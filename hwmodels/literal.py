@@ -1,6 +1,7 @@
 """The source papers' printed equations, as bilinear tables: `reading = "literal"`.
 
-The equations are the papers' estimates, not what a machine executes; `reading = "consistent"` (`hwmodels.tables`) is the default.
+The equations are the papers' estimates, not what a machine executes; `reading = "consistent"` (`hwmodels.tables`) is
+the default.
 
 TSO (`tso_burst_slicing`), for machines with clusters
     Loads and stores alpha by Eq. 3 (IS), 4 (OS), 5 (WS) as printed: Eq. 3 has no filter trips in alpha_out; all
@@ -56,10 +57,7 @@ def tso_rows(layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, cho
     base = {"b": inner["b"], "c": inner["c"], other: inner[other]}
     loads = {**base, "r": rows, "n": inner["n"]}
     alpha_in = {**loads, **({} if dataflow == "IS" else {filters: tle_filters})}
-    if dataflow == "WS":
-        alpha_w = {filters: tle_filters, other: inner[other]}
-    else:
-        alpha_w = alpha_in
+    alpha_w = {filters: tle_filters, other: inner[other]} if dataflow == "WS" else alpha_in
     alpha_out = {**base, "r": trips(layer.r, step["r"])}
     if dataflow != "IS":
         alpha_out[filters] = inner[filters]
@@ -67,7 +65,9 @@ def tso_rows(layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, cho
     for op, alpha, factor in (("IN", alpha_in, machine.tles), ("W", alpha_w, machine.tles), ("OUT", alpha_out, 1)):
         if op == "W" and op not in layer.operands:
             continue
-        tile = {d: np.full_like(s, layer.n) if op == "W" and dataflow == "WS" and d == "n" else s for d, s in step.items()}
+        tile = {
+            d: np.full_like(s, layer.n) if op == "W" and dataflow == "WS" and d == "n" else s for d, s in step.items()
+        }
         if dataflow == "IS":
             tile[filters] = np.full_like(step[filters], core.extent(filters))
         visits = choices.spread(alpha)
@@ -127,7 +127,8 @@ def dma_rows(layer: Layer, machine: Machine, choices: Choices) -> Rows:
     bias = bool(layer.bias and machine.bias_bytes)
 
     def terms(calls: dict[str, Ints], size: dict[str, Ints], factor: int) -> list[Term]:
-        a, b = choices.spread({d: calls.get(d, np.int64(1)) * size.get(d, np.int64(1)) for d in {*calls, *size}})
+        one = {d: np.ones_like(s) for d, s in step.items()}
+        a, b = choices.spread({d: calls.get(d, one[d]) * size.get(d, one[d]) for d in {*calls, *size}})
         return [(a * factor, b)]
 
     boxes = {d: step[d] for d in ("b", "g")}

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import prod
+from typing import TypeVar
 
 import numpy as np
-
 from numpy.typing import NDArray
 
 from hwmodels.bilinear import Ints
@@ -24,12 +24,15 @@ from instances.workload import RELEVANT, Layer
 __all__ = ["MAX_STEPS", "double_buffered_ticks"]
 
 NDArrayBool = NDArray[np.bool_]
+T = TypeVar("T", np.int64, np.bool_)
 
 #: Beyond this many steps a timeline is not laid out (it would take gigabytes).
 MAX_STEPS = 30_000_000
 
 
-def double_buffered_ticks(layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, tile: Mapping[str, int]) -> int:
+def double_buffered_ticks(
+    layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, tile: Mapping[str, int]
+) -> int:
     """Return the time of the nest in ticks.
 
     Raises
@@ -63,7 +66,7 @@ class _Steps:
         self.shape = tuple(self.trips[d] for d in self.order)
         self.count = prod(self.shape)
 
-    def _along(self, dim: str, values: Ints) -> Ints:
+    def _along(self, dim: str, values: NDArray[T]) -> NDArray[T]:
         """Lay a vector over the pieces of `dim` along its loop axis."""
         if dim not in self.order:
             return values.reshape(())
@@ -85,9 +88,13 @@ class _Steps:
             extent = np.maximum(stop - start, 0)
             if self.machine.edge_tiles == "uniform":
                 # The first piece is the nominal one, but its window may be clipped at the border.
-                step = self.stop[dim][0] - self.start[dim][0] if dim in self.skeleton.outside(operand) else self.layer.extent(dim)
-                full = window[dim].nominal(step) if operand == "IN" and dim in window else step
-                extent = np.full_like(extent, full)
+                step = (
+                    self.stop[dim][0] - self.start[dim][0]
+                    if dim in self.skeleton.outside(operand)
+                    else self.layer.extent(dim)
+                )
+                full = np.full_like(extent, step)
+                extent = window[dim].nominal(full) if operand == "IN" and dim in window else full
             result[dim] = self._along(dim, extent)
         return result
 
@@ -107,7 +114,7 @@ class _Steps:
             "W": "gmnij" if machine.w_layout == "OIHW" else "gmijn",
             "BIAS": "gm",
         }[tensor]
-        run, segments, whole = np.int64(element) + np.int64(0), np.int64(1), np.bool_(True)
+        run, segments, whole = np.array(element, np.int64), np.array(1, np.int64), np.array(True)
         for dim in reversed(order):
             run = np.where(whole, run * extent[dim], run)
             segments = np.where(whole, segments, segments * extent[dim])
@@ -118,7 +125,7 @@ class _Steps:
         moved = np.where(segments * run > 0, ticks + (price.call_ticks if call else 0), 0)
         return np.broadcast_to(moved, self.shape).astype(np.int64)
 
-    def _edge(self, operand: str, position: Callable[[Ints], Ints]) -> NDArrayBool:
+    def _edge(self, operand: str, position: Callable[[Ints], NDArrayBool]) -> NDArrayBool:
         """Whether all loops that leave the operand's tile in place are at their first (or last) iteration."""
         loops = list(self.skeleton.outside(operand))
         while loops and not (loops[-1] in RELEVANT[operand] and self.trips[loops[-1]] > 1):

@@ -277,8 +277,7 @@ def _walk_core(
 
 
 def _nominal(layer: Layer, nest: Nest, row: str, tensor: Stored) -> Stored:
-    """The papers' uniform tile: nominal steps at the Hold, at most the tensor, at an aligned address.
-    """
+    """The papers' uniform tile: nominal steps at the Hold, at most the tensor, at an aligned address."""
     operand = "OUT" if row == "PSUM" else row
     hold = next(i for i, item in enumerate(nest.items) if item == Hold(operand))
     step = {d: layer.extent(d) for d in DIMS}

@@ -84,7 +84,7 @@ def skeleton_of(layer: Layer, nest: Nest) -> Skeleton:
 
 @dataclass(frozen=True, eq=False)
 class Core:
-    """A core's share of the layer: the half-open range of every dimension. Compared by identity, so that it is cheap to hash."""
+    """A core's share of the layer: the half-open range of every dimension; compared by identity, cheap to hash."""
 
     tle: int
     ranges: tuple[tuple[str, Range], ...]

@@ -1,8 +1,9 @@
-"""Everything a formulation needs to know about one skeleton: counts, time, bytes, energy and capacity as bilinear tables."""
+"""What a formulation needs to know about one skeleton: time, bytes, capacity and counts as bilinear tables."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -47,7 +48,7 @@ class NestTables:
 
     time: tuple[Bilinear, ...]
     bytes: Bilinear
-    capacity: dict[str, tuple[Bilinear, ...]]
+    capacity: Mapping[str, tuple[Bilinear, ...]]
     exact: bool
     counts: dict[str, dict[str, Bilinear]]
     transfer: Bilinear | None
@@ -101,7 +102,9 @@ def nest_tables(
         time = _serial(machine, clusters, every, moved, busy)
     return NestTables(
         time=_distinct([Bilinear.of(t, shape) for t in time]),
-        bytes=Bilinear.of([(a * n, b) for k, n in every.items() for r in rows[k].values() for a, b in r["bytes"]], shape),
+        bytes=Bilinear.of(
+            [(a * n, b) for k, n in every.items() for r in rows[k].values() for a, b in r["bytes"]], shape
+        ),
         capacity=capacity,
         exact=machine.timing != "double_buffered",
         counts=_counts(every, rows, shape) if detail else {},
@@ -126,7 +129,8 @@ def tables_key(layer: Layer, core: Core, choices: Choices) -> Key:
     """Cores with equal keys have equal tables: equal extents, and equal input pieces under their rows and columns."""
     window = input_windows(layer)
     pieces = [
-        windows(*core.range(d), np.minimum(choices.steps[d], core.extent(d)), window[d]).length.tobytes() for d in ("r", "c")
+        windows(*core.range(d), np.minimum(choices.steps[d], core.extent(d)), window[d]).length.tobytes()
+        for d in ("r", "c")
     ]
     return (*pieces, *(core.extent(d) for d in (*S_DIMS, *Q_DIMS)))
 
@@ -168,7 +172,9 @@ def _directions(machine: Machine, rows: Rows) -> tuple[list[Term], list[Term]]:
 def _counts(every: Counter[Key], rows: dict[Key, Rows], shape: tuple[int, int]) -> dict[str, dict[str, Bilinear]]:
     first = next(iter(rows.values()))
     return {
-        row: {k: Bilinear.of([(a * n, b) for key, n in every.items() for a, b in rows[key][row][k]], shape) for k in kinds}
+        row: {
+            k: Bilinear.of([(a * n, b) for key, n in every.items() for a, b in rows[key][row][k]], shape) for k in kinds
+        }
         for row, kinds in first.items()
     }
 
@@ -185,7 +191,7 @@ def _distinct(tables: list[Bilinear]) -> tuple[Bilinear, ...]:
 
 
 def _below(one: Bilinear, two: Bilinear) -> bool:
-    """Whether `one` <= `two` everywhere, as far as equal channel factors with larger spatial ones (or the reverse) show."""
+    """Whether `one` <= `two` everywhere, as far as equal factors on one side with larger ones on the other show."""
     for mine, fixed in (("a", "b"), ("b", "a")):
         other = {k.tobytes(): v for k, v in zip(getattr(two, fixed), getattr(two, mine), strict=True)}
         if all(
@@ -231,7 +237,10 @@ def _refuse(machine: Machine) -> None:
     if price.burst_count == "address" and price.burst_ticks:
         raise InputError(f"machine {machine.name}: tile plans count aligned bursts; set transfer.burst_count=aligned")
     if machine.reading == "literal" and machine.timing == "double_buffered":
-        raise InputError(f"machine {machine.name}: the literal reading has no double-buffered time; set overlap=transfer_only or serial")
+        raise InputError(
+            f"machine {machine.name}: the literal reading has no double-buffered time; "
+            "set overlap=transfer_only or serial"
+        )
 
 
 @lru_cache(maxsize=1024)

@@ -79,7 +79,8 @@ class Machine(_Frozen):
         Taken from the shared memory (or from every buffer) before any tile.
     im2col_rows : int
         Kernel scratch: that many im2col rows of ``K_h*K_w*C_in`` input elements lie in the shared memory
-        beside the tiles; C_in is the layer's input channels per group (`im2col_channels` = "layer") or the tile's ("tile").
+        beside the tiles; C_in is the layer's input channels per group (`im2col_channels` = "layer") or the tile's
+        ("tile").
     buffering : {"single", "double"}
         "double": every operand's footprint counts twice and transfers overlap with compute.
     overlap : {"auto", "serial", "double_buffered", "transfer_only"}

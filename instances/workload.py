@@ -99,9 +99,7 @@ class Layer(BaseModel):
                     "the first window would hold padding only"
                 )
             if (out - 1) * stride - pad >= size:
-                raise ValueError(
-                    f"{out} output {what} with stride {stride} start beyond the {size} input {what}"
-                )
+                raise ValueError(f"{out} output {what} with stride {stride} start beyond the {size} input {what}")
         if self.kind in ("pool", "eltwise") and (self.m, self.n, self.weights) != (1, 1, "none"):
             raise ValueError(f"a {self.kind} layer has m = n = 1 per group and weights 'none'")
         if self.kind != "eltwise" and self.inputs != 1:
@@ -147,9 +145,7 @@ class Layer(BaseModel):
             reach = (kernel[axis] - 1) * dilation[axis] + 1
             room = size[axis] + pad[axis] + pad[axis + 2] - reach
             if room < 0:
-                raise ValueError(
-                    f"the kernel reaches over {reach} elements, the padded map has {room + reach}"
-                )
+                raise ValueError(f"the kernel reaches over {reach} elements, the padded map has {room + reach}")
             out.append(room // stride[axis] + 1)
         return cls(
             name=name, b=batch, g=groups, m=filters // groups, n=channels // groups, r=out[0], c=out[1],
@@ -160,7 +156,15 @@ class Layer(BaseModel):
 
     @classmethod
     def matmul(
-        cls, name: str, *, rows: int, inner: int, cols: int, batch: int = 1, activation: bool = False, bias: bool = False
+        cls,
+        name: str,
+        *,
+        rows: int,
+        inner: int,
+        cols: int,
+        batch: int = 1,
+        activation: bool = False,
+        bias: bool = False,
     ) -> Layer:
         """Make ``OUT[rows, cols] = IN[rows, inner] * W[inner, cols]``, `batch` independent ones as groups."""
         return cls(

@@ -45,7 +45,8 @@ def test_pinned_solvers_are_installed(name: str) -> None:
 def test_pins_lie_in_the_declared_ranges() -> None:
     """What pyproject.toml allows a user to install includes what we test with."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    # 9.15 is unproven (its issue 5003), highspy 1.12 and 1.13 may never end, 1.14 calls wrong answers optimal and 1.15 does not load beside ortools.
+    # 9.15 is unproven (its issue 5003), highspy 1.12 and 1.13 may never end, 1.14 calls wrong answers optimal and
+    # 1.15 does not load beside ortools.
     assert '"ortools>=9.14.6206,<9.15"' in text
     assert '"highspy>=1.10,<1.12"' in text
     assert pins()["ortools"].startswith("9.14.")

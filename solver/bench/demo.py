@@ -57,15 +57,19 @@ def _run(network: Network, machine: str, rivals: tuple[str, ...], progress: Prog
     for i, layer in enumerate(plan.layers):
         value = layer.objective.value if layer.objective else None
         section.rows.append([
-            layer.layer, shorten(layer.decision or {}), _us(value, tick_us), _us(layer.bound, tick_us), _percent(layer.gap),
+            layer.layer, shorten(layer.decision or {}),
+            _us(value, tick_us), _us(layer.bound, tick_us), _percent(layer.gap),
             *(ratio(_value(other, i), value) for other in others.values()),
         ])  # fmt: skip
     total = plan.objective.value if plan.objective else None
     rivals_total = [ratio(o.objective.value if o.objective else None, total) for o in others.values()]
-    section.rows.append(["total", plan.status, _us(total, tick_us), _us(plan.bound, tick_us), _percent(plan.gap), *rivals_total])
+    section.rows.append(
+        ["total", plan.status, _us(total, tick_us), _us(plan.bound, tick_us), _percent(plan.gap), *rivals_total]
+    )
     section.notes.append(
         f"{len(plan.layers)} layers, {plan.status}, planned and replayed in {plan.wall_s:.1f} s; "
-        f"{path.as_posix()}: {'checked, price and replay agree' if verdict.ok else 'CHECK FAILED: ' + verdict.problems[0]}"
+        f"{path.as_posix()}: "
+        + ("checked, price and replay agree" if verdict.ok else f"CHECK FAILED: {verdict.problems[0]}")
     )
     return section
 
@@ -81,5 +85,3 @@ def _us(ticks: int | None, tick_us: float) -> str:
 
 def _percent(gap: float | None) -> str:
     return "-" if gap is None else f"{100 * gap:.3g}%"
-
-

@@ -1,12 +1,12 @@
-"""Suite ``engines``: CP-SAT, MILP and exhaustive search must prove the same integers on every layer, and replay must agree."""
+"""Suite ``engines``: all engines must prove the same integers on every layer, and replay must agree."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
 
-from formulations.registry import FORMULATIONS
 from formulations.pins import parse_pins
+from formulations.registry import FORMULATIONS
 from formulations.space import Space
 from hwmodels.replay import replay
 from instances.load import load_machine, load_network
@@ -52,7 +52,8 @@ def engines(progress: Progress) -> Report:
     """Solve every distinct layer with every engine, the solvers with and without bounding."""
     heads = [f"{e}{'' if bounding else ' alone'} s/layer (worst)" for e in _SOLVERS for bounding in (True, False)]
     section = Section(
-        "cp-sat, milp and exhaustive: proven optima of time", ["case", "layers", "all OPTIMAL and equal", "replay agrees", *heads]
+        "cp-sat, milp and exhaustive: proven optima of time",
+        ["case", "layers", "all OPTIMAL and equal", "replay agrees", *heads],
     )
     progress.begin(len(CASES), "engines")
     for case in CASES:

@@ -34,7 +34,8 @@ def heuristics(progress: Progress) -> Report:
         progress.advance(case.network)
     progress.end()
     section.notes += [
-        "greedy: the tile with the most multiply-accumulates that fits, best order or dataflow; naive: the fullest memory, first order.",
+        "greedy: the tile with the most multiply-accumulates that fits, best order or dataflow.",
+        "naive: the fullest memory, first order.",
         "tso-noburst: optimal if bursts were free; among its many ties the one with the fewest bytes, then the first.",
     ]
     return Report("heuristics", [section])

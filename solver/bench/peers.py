@@ -38,7 +38,9 @@ def peers(progress: Progress) -> Report:
             best = results["exhaustive"]
             proven = [e for e, r in results.items() if r.status == "OPTIMAL" and r.measures == best.measures]
             if best.nest is None or best.measures is None:
-                section.rows.append([layer.name, compulsory_bytes(layer), None, None, "infeasible", ", ".join(proven), None])
+                section.rows.append(
+                    [layer.name, compulsory_bytes(layer), None, None, "infeasible", ", ".join(proven), None]
+                )
                 continue
             decision = " ".join(f"{k}={v}" for k, v in space.decision(best.nest).items())
             moved, least = best.measures["bytes"], compulsory_bytes(layer)

@@ -32,7 +32,9 @@ def speed(progress: Progress) -> Report:
     progress.advance("reduced search")
     full, many = _search(layers, machine, full=True)
     progress.advance("full search")
-    search = Section("exhaustive search over ResNet-50 on nmp, distinct layers", ["search", "points", "seconds", "ratio"])
+    search = Section(
+        "exhaustive search over ResNet-50 on nmp, distinct layers", ["search", "points", "seconds", "ratio"]
+    )
     search.rows = [["reduced", few, reduced, 1.0], ["full (every integer size)", many, full, full / reduced]]
     search.notes.append(f"building the tables included; reduced: the best of {_ROUNDS} rounds.")
     solvers = Section("solvers on nmp: seconds a layer", ["engine", "layers", "bounding", "worst", "mean"])

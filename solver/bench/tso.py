@@ -24,7 +24,7 @@ PUBLISHED: dict[str, tuple[str, ...]] = {
 }
 #: Slice -> rows, bytes a row, number of slices.
 _SLICES = {"128 x 32 B": (128, 32, 8), "128 x 64 B": (128, 64, 4), "64 x 128 B": (64, 128, 4)}
-_READINGS = (
+_READINGS: tuple[tuple[str, dict[str, str]], ...] = (
     ("consistent, true edges", {}),
     ("consistent, uniform edges", {"edge_tiles": "uniform"}),
     ("consistent, T_DRAM added up", {"dram": "shared"}),
@@ -56,11 +56,17 @@ def _figure_1() -> Section:
     """A 128 x 128 map of 16-bit elements read in slices (Fig. 1)."""
     machine = load_machine("nmp", None)
     price = machine.transfer
-    section = Section("Fig. 1: one 128x128 map in slices", ["slice", "bursts", "us", "published bursts", "published us"])
-    for (name, (rows, width, slices)), published in zip(_SLICES.items(), ((1024, 84), (512, 58), (256, 46)), strict=True):
+    section = Section(
+        "Fig. 1: one 128x128 map in slices", ["slice", "bursts", "us", "published bursts", "published us"]
+    )
+    for (name, (rows, width, slices)), published in zip(
+        _SLICES.items(), ((1024, 84), (512, 58), (256, 46)), strict=True
+    ):
         in_row = 256 // width
         bursts = sum(
-            bursts_of_segment(row * 256 + i * width, width, price.burst_bytes) for row in range(128) for i in range(in_row)
+            bursts_of_segment(row * 256 + i * width, width, price.burst_bytes)
+            for row in range(128)
+            for i in range(in_row)
         )
         ticks = price.burst_ticks * bursts + price.byte_ticks * slices * rows * width
         section.rows.append([name, bursts, ticks * machine.tick_ps / 1e6, *published])
@@ -71,7 +77,7 @@ def _fifth_convolution() -> list[Section]:
     layer = load_network("inception_v3").conv_layers[4]
     machine = load_machine("nmp", None)
     prices = Section(
-        "Inception v3, fifth convolution (73x73x80 -> 192, 3x3): published IN tiles in our model (nmp, CAS x bandwidth 50 B)",
+        "Inception v3, fifth convolution (73x73x80 -> 192, 3x3): published IN tiles in our model (nmp)",
         ["plan", "bursts a tile", "partition", "dataflow", "T_M", "time (us)", "over optimum"],
     )
     optimum = _best(layer, machine, ())
@@ -79,7 +85,8 @@ def _fifth_convolution() -> list[Section]:
         time, decision = _best(layer, machine, pins)
         tile = {d: int(decision.get(f"T_{d.upper()}", 1)) for d in DIMS}
         prices.rows.append([
-            f"{name} ({_shape(layer, tile)})", tile_bursts(layer, machine, tile), decision["partition"], decision["dataflow"],
+            f"{name} ({_shape(layer, tile)})", tile_bursts(layer, machine, tile),
+            decision["partition"], decision["dataflow"],
             decision["T_M"], time * machine.tick_ps / 1e6, time / optimum[0],
         ])  # fmt: skip
     prices.notes.append("Published tiles are completed with their best partition, dataflow and T_M.")
@@ -96,7 +103,8 @@ def _fifth_convolution() -> list[Section]:
             row = ["optimal" if r == 1 else f"{r:.3f}" for r in others]
             picks.rows.append([title, f"{cas} B", _shape(layer, tile), *row])
     picks.notes.append(
-        "CAS x bandwidth 0 is the volume model (TSO-noburst); many plans tie there. Ties go to fewer bytes, then the first."
+        "CAS x bandwidth 0 is the volume model (TSO-noburst); many plans tie there. "
+        "Ties go to fewer bytes, then the first."
     )
     return [prices, picks]
 

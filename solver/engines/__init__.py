@@ -10,15 +10,25 @@ __all__ = ["ALL", "ENGINES", "Engine", "EngineResult", "Limits"]
 ENGINES: dict[str, Engine] = {
     e.name: e
     for e in (
-        Engine("exhaustive", "every candidate, vectorised; fastest for one layer, and the oracle of the others", True, exhaustive.run),
+        Engine(
+            "exhaustive",
+            "every candidate, vectorised; fastest for one layer, and the oracle of the others",
+            True,
+            exhaustive.run,
+        ),
         Engine("cp-sat", "CP-SAT (ortools), one model per branch", True, cp_sat.run),
         Engine("milp", "MILP, perspective formulation, solved by HiGHS", True, milp.run_highs),
         Engine("milp-cbc", "the same MILP solved by the CBC that PuLP carries", True, milp.run_cbc),
-        Engine("greedy", "the largest tile that fits, with the best order or dataflow for it", False, greedy.run_greedy),
+        Engine(
+            "greedy", "the largest tile that fits, with the best order or dataflow for it", False, greedy.run_greedy
+        ),
         Engine("naive", "fill the on-chip memory (DMA paper, section 6.1)", False, greedy.run_naive),
         Engine(
-            "tso-noburst", "the best plan if bursts were free (TSO-noburst)", False,
-            published.run_tso_noburst, frozenset({"slicing"}),
-        ),  # fmt: skip
+            "tso-noburst",
+            "the best plan if bursts were free (TSO-noburst)",
+            False,
+            published.run_tso_noburst,
+            frozenset({"slicing"}),
+        ),
     )
 }

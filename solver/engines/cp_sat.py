@@ -33,14 +33,14 @@ def _solve(
     solver.parameters.catch_sigint_signal = False
     if limits.time_limit_s is not None:
         solver.parameters.max_time_in_seconds = limits.time_limit_s
-    status = solver.solve(built.model)
-    if status == cp_model.INFEASIBLE:
+    status = solver.status_name(solver.solve(built.model))
+    if status == "INFEASIBLE":
         return Answer(None, None if at_most is None else at_most + 1, True)
-    if status == cp_model.MODEL_INVALID:
+    if status == "MODEL_INVALID":
         raise RuntimeError(f"CP-SAT refused the model: {built.model.validate()}")
     bound = math.ceil(solver.best_objective_bound - 1e-6)
-    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return Answer(built.decode(solver), bound, status == cp_model.OPTIMAL)
+    if status in ("OPTIMAL", "FEASIBLE"):
+        return Answer(built.decode(solver), bound, status == "OPTIMAL")
     return Answer(None, bound, False)
 
 

@@ -1,6 +1,7 @@
 """Exhaustive search: every combination of candidates, vectorised.
 
-For one unconstrained layer this is exact and faster than any solver; CP-SAT and MILP confirm it by another route. Rows and columns whose
+For one unconstrained layer this is exact and faster than any solver; CP-SAT and MILP confirm it by another route.
+Rows and columns whose
 separable lower bound exceeds the best plan so far are left out: a row s costs at least ``sum_k a[k,s] * min_q b[k,q]``.
 """
 
@@ -24,8 +25,11 @@ _CHUNK = 4_000_000
 def lower_bounds(tables: tuple[Bilinear, ...], side: str) -> Ints:
     """Separable lower bound of the largest of `tables` for every choice of `side` ("s" or "q")."""
     if side == "s":
-        return np.max([t.b.min(axis=1, initial=2**62) @ t.a for t in tables], axis=0)
-    return np.max([t.a.min(axis=1, initial=2**62) @ t.b for t in tables], axis=0)
+        bounds = [t.b.min(axis=1, initial=2**62) @ t.a for t in tables]
+    else:
+        bounds = [t.a.min(axis=1, initial=2**62) @ t.b for t in tables]
+    largest: Ints = np.max(bounds, axis=0)
+    return largest
 
 
 def within(branch: Branch, measure: str, limit: int) -> Branch:
@@ -50,14 +54,16 @@ def best_pick(
 ) -> tuple[Pick | None, bool]:
     """Return the lexicographically best plan, and whether the whole space was looked at.
 
-    Ties beyond the full objective vector go to the first branch and the smallest sizes in the stated order of the choices.
+    Ties beyond the full objective vector go to the first branch and the smallest sizes in the stated order of the
+    choices.
     """
     wanted = complete(objectives)
     best: Pick | None = None
     for branch in _promising_first(space.branches, wanted[0]) if bounding else space.branches:
-        for part in _chunks(branch, wanted[0], lambda: best, bounding):
+        for block in _blocks(branch, wanted[0], best, bounding):
             if deadline is not None and time.monotonic() > deadline:
                 return best, False
+            part = within(block, wanted[0], best.measures[wanted[0]]) if bounding and best is not None else block
             best = _better(best, _best_of(part, wanted, best), wanted)
     return best, True
 
@@ -67,19 +73,17 @@ def _promising_first(branches: tuple[Branch, ...], measure: str) -> list[Branch]
     return sorted(branches, key=lambda b: int(lower_bounds(b.tables(measure), "s").min()))
 
 
-def _chunks(branch: Branch, measure: str, best: object, bounding: bool) -> Iterator[Branch]:
-    """Cut a branch in row blocks of bounded size, without the rows and columns that cannot beat the best plan so far."""
-    current = best() if callable(best) else None
-    if bounding and current is not None:
-        branch = within(branch, measure, current.measures[measure])
+def _blocks(branch: Branch, measure: str, best: Pick | None, bounding: bool) -> Iterator[Branch]:
+    """Cut a branch in row blocks of bounded size, without what cannot beat the best plan so far."""
+    if bounding and best is not None:
+        branch = within(branch, measure, best.measures[measure])
     if branch.empty:
         return
-    order = np.argsort(lower_bounds(branch.tables(measure), "s"), kind="stable") if bounding else np.arange(branch.choices.shape[0])
+    promise = lower_bounds(branch.tables(measure), "s")
+    order = np.argsort(promise, kind="stable") if bounding else np.arange(branch.choices.shape[0])
     rows = max(1, (_CHUNK // 16 if bounding else _CHUNK) // branch.choices.shape[1])
     for i in range(0, len(order), rows):
-        part = branch.take(s=np.sort(order[i : i + rows]))
-        current = best() if callable(best) else None
-        yield within(part, measure, current.measures[measure]) if bounding and current is not None else part
+        yield branch.take(s=np.sort(order[i : i + rows]))
 
 
 def _better(one: Pick | None, two: Pick | None, wanted: tuple[str, ...]) -> Pick | None:
@@ -89,7 +93,9 @@ def _better(one: Pick | None, two: Pick | None, wanted: tuple[str, ...]) -> Pick
 
 
 def _values(branch: Branch, measure: str, s: Ints, q: Ints) -> Ints:
-    return np.max([np.einsum("kp,kp->p", t.a[:, s], t.b[:, q]) for t in branch.tables(measure)], axis=0)
+    values = [np.einsum("kp,kp->p", t.a[:, s], t.b[:, q]) for t in branch.tables(measure)]
+    largest: Ints = np.max(values, axis=0)
+    return largest
 
 
 def _best_of(branch: Branch, wanted: tuple[str, ...], best: Pick | None) -> Pick | None:
@@ -111,7 +117,9 @@ def _best_of(branch: Branch, wanted: tuple[str, ...], best: Pick | None) -> Pick
     return Pick(branch, int(s[0]), int(q[0]), branch.measures(int(s[0]), int(q[0])))
 
 
-def _best_by_timeline(branch: Branch, wanted: tuple[str, ...], first: NDArray[np.float64], best: Pick | None) -> Pick | None:
+def _best_by_timeline(
+    branch: Branch, wanted: tuple[str, ...], first: NDArray[np.float64], best: Pick | None
+) -> Pick | None:
     """Double-buffered time: lay out timelines in the order of their lower bounds until no bound is below the best."""
     ceiling = np.inf if best is None else best.measures[wanted[0]]
     s, q = np.nonzero(np.isfinite(first) & (first <= ceiling))
@@ -136,4 +144,6 @@ def run(space: Space, objectives: tuple[str, ...], limits: Limits) -> EngineResu
     if pick is None:
         return EngineResult("INFEASIBLE" if whole else "NO_SOLUTION_FOUND", None, None, None, wall, version)
     value = pick.measures[objectives[0]]
-    return EngineResult("OPTIMAL" if whole else "FEASIBLE", pick.nest, pick.measures, value if whole else None, wall, version)
+    return EngineResult(
+        "OPTIMAL" if whole else "FEASIBLE", pick.nest, pick.measures, value if whole else None, wall, version
+    )

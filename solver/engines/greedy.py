@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import numpy as np
+from numpy.typing import NDArray
 
 from formulations.space import Branch, Space
 from hwmodels.core import Q_DIMS, S_DIMS
@@ -36,11 +37,12 @@ def fullest_memory(space: Space, wanted: tuple[str, ...]) -> Pick | None:
     return None
 
 
-def _volume(branch: Branch, dims: tuple[str, ...]) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    return np.prod([branch.choices.values(d).astype(np.float64) for d in dims], axis=0)
+def _volume(branch: Branch, dims: tuple[str, ...]) -> NDArray[np.float64]:
+    volume: NDArray[np.float64] = np.prod([branch.choices.values(d).astype(np.float64) for d in dims], axis=0)
+    return volume
 
 
-def _first(branch: Branch, score: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Pick | None:
+def _first(branch: Branch, score: NDArray[np.float64]) -> Pick | None:
     if not score.size or score.max() < 0:
         return None
     s, q = (int(i) for i in np.unravel_index(int(score.argmax()), score.shape))

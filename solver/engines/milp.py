@@ -1,8 +1,9 @@
-"""Engines ``milp`` (HiGHS) and ``milp-cbc`` (the CBC bundled with PuLP): the models of `formulations.milp`, one per branch.
+"""Engines ``milp`` (HiGHS) and ``milp-cbc`` (the CBC that PuLP carries) on the models of `formulations.milp`.
 
-Proof and tolerance: the solvers work on floats with feasibility tolerance 1e-6 and gaps set to 0 relative and below half a unit absolute,
-where a unit is the gcd of all cost coefficients. The decoded plan is re-priced in integers; it counts as proven only if
-its price is within half a unit of the value the solver reports, and no capacity or earlier objective is exceeded in integers.
+Proof and tolerance: the solvers work on floats with feasibility tolerance 1e-6 and gaps set to 0 relative and below
+half a unit absolute, where a unit is the gcd of all cost coefficients. The decoded plan is re-priced in integers; it
+counts as proven only if its price is within half a unit of the value the solver reports, and no capacity or earlier
+objective is exceeded in integers.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ _OPTIMAL, _FEASIBLE, _INFEASIBLE, _UNDECIDED = 1, 2, -1, 0
 
 def _highs(limits: Limits) -> pulp.LpSolver:
     return pulp.HiGHS(
-        msg=False, timeLimit=limits.time_limit_s, gapRel=0.0, gapAbs=0.49, threads=limits.workers, random_seed=limits.seed
+        msg=False, timeLimit=limits.time_limit_s, gapRel=0.0, gapAbs=0.49,
+        threads=limits.workers, random_seed=limits.seed,
     )  # fmt: skip
 
 

@@ -1,8 +1,10 @@
 """Lexicographic branch-by-branch solving, shared by the CP-SAT and MILP engines.
 
 Stage i minimises the i-th objective with the earlier ones kept at their proven values. Within a stage the branches are
-cut in parts (`Branch.parts`) and solved one after the other, each asked only for plans below the best so far; a branch without one is done. Stages beyond the first run
-on the choices that separable bounds leave over. With double-buffered time the model minimises a lower bound of the time; plans it finds are priced
+cut in parts (`Branch.parts`) and solved one after the other, each asked only for plans below the best so far; a
+branch without one is done. Stages beyond the first run
+on the choices that separable bounds leave over. With double-buffered time the model minimises a lower bound of the
+time; plans it finds are priced
 on their exact timeline and cut off until no bound is below the best exact price.
 """
 
@@ -15,7 +17,7 @@ from typing import Protocol
 
 from formulations.dominance import undominated
 from formulations.space import Branch, Space
-from solver.engines.base import EngineResult, Limits, Pick, complete, vector
+from solver.engines.base import EngineResult, Limits, Pick, Status, complete, vector
 from solver.engines.exhaustive import lower_bounds, within
 from solver.engines.greedy import largest_tile
 
@@ -27,7 +29,7 @@ _MAX_CUTS = 200
 
 @dataclass(frozen=True)
 class Answer:
-    """A solver's answer on one branch: `choice` is the best plan found; `bound` is proven; `done` means nothing better exists."""
+    """A solver's answer on one branch: best plan found, proven bound, and whether nothing better exists."""
 
     choice: tuple[int, int] | None
     bound: int | None
@@ -45,7 +47,9 @@ class BranchSolver(Protocol):
         levels: Mapping[str, int],
         cuts: Sequence[tuple[int, int]],
         limits: Limits,
-    ) -> Answer: ...
+    ) -> Answer:
+        """Solve; only plans up to `at_most`, within `levels`, outside `cuts`."""
+        ...
 
 
 @dataclass
@@ -56,7 +60,9 @@ class _State:
     models: int = 0
 
 
-def solve_staged(solve: BranchSolver, space: Space, objectives: tuple[str, ...], limits: Limits, versions: str) -> EngineResult:
+def solve_staged(
+    solve: BranchSolver, space: Space, objectives: tuple[str, ...], limits: Limits, versions: str
+) -> EngineResult:
     """Run all stages and return the plan with the proof of the first objective."""
     start = time.monotonic()
     deadline = None if limits.time_limit_s is None else start + limits.time_limit_s
@@ -77,9 +83,9 @@ def solve_staged(solve: BranchSolver, space: Space, objectives: tuple[str, ...],
     wall = time.monotonic() - start
     stats: dict[str, object] = {"models": state.models, "heuristic_start": heuristic}
     if state.best is None:
-        status = "INFEASIBLE" if state.proven else "NO_SOLUTION_FOUND"
-        return EngineResult(status, None, None, None, wall, versions, stats)
-    status = "OPTIMAL" if state.proven else "FEASIBLE"
+        none: Status = "INFEASIBLE" if state.proven else "NO_SOLUTION_FOUND"
+        return EngineResult(none, None, None, None, wall, versions, stats)
+    status: Status = "OPTIMAL" if state.proven else "FEASIBLE"
     return EngineResult(status, state.best.nest, state.best.measures, state.bound, wall, versions, stats)
 
 
