@@ -1,0 +1,167 @@
+"""Exactness as properties: on random layers and machines all routes to the optimum give the same integers.
+
+reduced exhaustive = full exhaustive = CP-SAT = MILP, and closed form = replay (with the convolution executed), for
+every layer kind, layout, reuse pattern and machine option that tile plans know.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from formulations.pins import Pins
+from formulations.registry import FORMULATIONS
+from formulations.space import Space
+from hwmodels.price import price
+from hwmodels.replay import replay
+from hwmodels.schedule import Hold, Item, Loop, Nest
+from instances.machine import Compute, Machine, Transfer
+from instances.workload import Layer
+from solver.engines import ENGINES, Limits
+
+SOLVERS = ("cp-sat", "milp")
+
+
+@st.composite
+def layers(draw: st.DrawFn) -> Layer:
+    """A tiny layer of any kind."""
+    kind = draw(st.sampled_from(["conv", "conv", "depthwise", "grouped", "matmul", "pool", "eltwise"]))
+    kernel = draw(st.integers(1, 4)), draw(st.integers(1, 3))
+    size = draw(st.integers(kernel[0], 9)), draw(st.integers(kernel[1], 9))
+    pad = tuple(draw(st.integers(0, kernel[i % 2] - 1)) for i in range(4))
+    window = {
+        "size": size,
+        "kernel": kernel,
+        "pad": (pad[0], pad[1], pad[2], pad[3]),
+        "stride": (draw(st.integers(1, 3)), draw(st.integers(1, 3))),
+    }
+    few = st.integers(1, 6)
+    bias = draw(st.booleans())
+    if kind == "matmul":
+        return Layer.matmul("x", rows=draw(few), inner=draw(few), cols=draw(few), batch=draw(st.integers(1, 2)))
+    if kind == "eltwise":
+        g, inputs = draw(st.integers(1, 4)), draw(st.integers(1, 3))
+        r, c = size
+        return Layer(name="x", kind="eltwise", g=g, m=1, n=1, r=r, c=c, h=r, l=c, inputs=inputs, weights="none")
+    if kind == "pool":
+        one = Layer.conv("x", channels=1, filters=1, **window)
+        return one.model_copy(update={"kind": "pool", "g": draw(st.integers(1, 5)), "weights": "none"})
+    if kind == "depthwise":
+        g = draw(few)
+        return Layer.conv("x", channels=g, filters=g, groups=g, bias=bias, **window)
+    if kind == "grouped":
+        return Layer.conv(
+            "x", channels=2 * draw(st.integers(1, 3)), filters=2 * draw(st.integers(1, 3)), groups=2, **window
+        )
+    return Layer.conv("x", channels=draw(few), filters=draw(few), batch=draw(st.integers(1, 2)), bias=bias, **window)
+
+
+@st.composite
+def machines(draw: st.DrawFn, *, cores: bool) -> Machine:
+    """A machine with any mix of the options that tile plans know."""
+    word = st.sampled_from([1, 2])
+    fields: dict[str, object] = {
+        "in_bytes": draw(word),
+        "w_bytes": draw(word),
+        "out_bytes": draw(word),
+        "psum_bytes": draw(st.sampled_from([1, 4])),
+        "bias_bytes": draw(st.sampled_from([0, 4])),
+        "in_layout": draw(st.sampled_from(["CHW", "HWC"])),
+        "out_layout": draw(st.sampled_from(["CHW", "HWC"])),
+        "w_layout": draw(st.sampled_from(["OIHW", "OHWI"])),
+        "edge_tiles": draw(st.sampled_from(["true", "true", "uniform"])),
+        "psum_first_read": draw(st.booleans()),
+        "reserved_bytes": draw(st.sampled_from([0, 5])),
+        "overlap": draw(st.sampled_from(["auto", "serial", "transfer_only"])),
+        "transfer": Transfer(
+            call_ticks=draw(st.integers(0, 9)),
+            segment_ticks=draw(st.integers(0, 5)),
+            burst_ticks=draw(st.sampled_from([0, 3])),
+            burst_bytes=draw(st.sampled_from([4, 8, 16])),
+            byte_ticks=draw(st.integers(0, 3)),
+        ),
+        "compute": draw(
+            st.sampled_from(
+                [
+                    Compute(),
+                    Compute(model="tile", cycle_ticks=4, macs_per_cycle=3),
+                    Compute(model="array", cycle_ticks=2, rows=2, cols=4),
+                ]
+            )
+        ),
+    }
+    buffer = st.integers(20, 200)
+    if cores:
+        fields |= {"tles": draw(st.sampled_from([2, 4])), "tlts": draw(st.integers(1, 3))}
+        fields |= {f"{b}_buffer_bytes": draw(buffer) for b in ("in", "w", "out")}
+        fields |= {"dram": draw(st.sampled_from(["shared", "per_tle"])), "problem": "slicing"}
+    else:
+        fields |= {"ocm_bytes": draw(st.integers(40, 600)), "buffering": draw(st.sampled_from(["single", "double"]))}
+        fields |= {"im2col_rows": draw(st.sampled_from([0, 2]))}
+        fields |= {"im2col_channels": draw(st.sampled_from(["layer", "tile"]))}
+    return Machine.model_validate({"name": "m", "tick_ps": 1, "byte_fj": 7, "mac_fj": 3, **fields})
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Layer, Machine, str]:
+    """A layer, a machine and the first objective."""
+    machine = draw(machines(cores=draw(st.booleans())))
+    return draw(layers()), machine, draw(st.sampled_from(["time", "bytes", "energy"]))
+
+
+def space(layer: Layer, machine: Machine, *, full: bool = False) -> Space:
+    """The space of the machine's problem."""
+    return FORMULATIONS[machine.problem].build(layer, machine, Pins(), full=full)
+
+
+def agree(case: tuple[Layer, Machine, str]) -> None:
+    """All engines, the unreduced space and the replay give one answer."""
+    layer, machine, objective = case
+    reduced = space(layer, machine)
+    best = ENGINES["exhaustive"].run(reduced, (objective,), Limits())
+    full = ENGINES["exhaustive"].run(space(layer, machine, full=True), (objective,), Limits(bounding=False))
+    assert (full.status, full.measures) == (best.status, best.measures)
+    for engine in SOLVERS:
+        for bounding in (True, False):
+            found = ENGINES[engine].run(reduced, (objective,), Limits(bounding=bounding))
+            if found.status == "FEASIBLE" and found.bound is not None and best.measures and found.measures:
+                # Double-buffered time: the solvers may end with a gap, never with a wrong bound.
+                assert found.bound <= best.measures[objective] <= found.measures[objective]
+                assert machine.timing == "double_buffered"
+            else:
+                assert (found.status, found.measures) == (best.status, best.measures)
+    if best.nest is None:
+        assert best.status == "INFEASIBLE"
+        assert reduced.explain()
+        return
+    closed, walked = price(layer, machine, best.nest), replay(layer, machine, best.nest)
+    assert closed.measures == best.measures
+    assert walked.outcome == closed
+    assert walked.ok
+    assert walked.executed
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(cases())
+def test_every_route_to_the_optimum_agrees(case: tuple[Layer, Machine, str]) -> None:
+    agree(case)
+
+
+@pytest.mark.slow
+@settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
+@given(cases())
+def test_every_route_to_the_optimum_agrees_on_many(case: tuple[Layer, Machine, str]) -> None:
+    agree(case)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(layers(), machines(cores=False), st.data())
+def test_closed_form_is_the_replay_of_any_nest(layer: Layer, machine: Machine, data: st.DataObject) -> None:
+    """Any order of the loops, any sizes, holds at any depth: price and replay agree in every count."""
+    order = [d for d in data.draw(st.permutations("bgmnrc")) if layer.extent(d) > 1]
+    items: list[Item] = [Loop(d, data.draw(st.integers(1, layer.extent(d)))) for d in order]
+    for operand in layer.operands:
+        items.insert(data.draw(st.integers(0, len(items))), Hold(operand))
+    nest = Nest(tuple(items))
+    assert replay(layer, machine, nest, execute=False).outcome == price(layer, machine, nest)

@@ -1,0 +1,131 @@
+"""Figures that papers and other mappers published, and the layers they were measured on."""
+
+from __future__ import annotations
+
+import pytest
+
+from formulations.pins import Pins, parse_pins
+from formulations.registry import FORMULATIONS
+from formulations.space import Space
+from hwmodels.outcome import Counts
+from hwmodels.replay import replay
+from hwmodels.transfer import lpddr4, request, ticks
+from instances.load import load_machine, load_network
+from instances.workload import Layer
+from solver.bench.peers import compulsory_bytes
+from solver.bench.tso import PUBLISHED, tile_bursts, tso
+from solver.engines import ENGINES, Limits
+from solver.progress import Silent
+
+#: Proven DRAM bytes at 64 KiB with 8-bit partial sums and one common hold depth: the plain enumeration of every integer
+#: tile that the peers were measured against. b and e are compulsory.
+TEXTBOOK = {"a": 491_008, "b": 513_024, "c": 2_547_792, "d": 7_408_128, "e": 1_506_144}
+
+
+def peer(name: str) -> Layer:
+    return load_network("peer_layers").layer(name)
+
+
+@pytest.mark.parametrize("name", TEXTBOOK)
+def test_peer_layers_at_64_kib(name: str, engine: str) -> None:
+    space = FORMULATIONS["tiling"].build(peer(name), load_machine("scratchpad_64k", {"psum_bytes": "1"}), Pins())
+    found = ENGINES[engine].run(space, ("bytes",), Limits())
+    assert found.status == "OPTIMAL"
+    assert found.measures is not None
+    assert found.measures["bytes"] == found.bound == TEXTBOOK[name]
+    assert found.nest is not None
+    walked = replay(space.layer, space.machine, found.nest, execute=False)
+    assert walked.ok
+    assert walked.outcome.measures == found.measures
+
+
+def test_compulsory_bytes() -> None:
+    # a: 56*56*64 in + the same out + 64*64*9 weights = 200,704 * 2 + 36,864
+    assert compulsory_bytes(peer("a")) == 438_272
+    # e: 112*112*96 in + 56*56*96 out + 96*9 weights = 1,204,224 + 301,056 + 864
+    assert compulsory_bytes(peer("e")) == 1_506_144 == TEXTBOOK["e"]
+    assert compulsory_bytes(peer("b")) == TEXTBOOK["b"]
+
+
+def test_tso_figure_1_within_a_microsecond() -> None:
+    rows = tso(Silent()).sections[0].rows
+    for _, bursts, time_us, published_bursts, published_us in rows:
+        assert bursts == published_bursts
+        # The paper prints whole microseconds read off a board.
+        assert isinstance(time_us, float)
+        assert isinstance(published_us, int)
+        assert abs(time_us - published_us) <= 1
+
+
+def fifth_convolution(settings: dict[str, str], pins: tuple[str, ...]) -> int:
+    """Proven time of Inception v3's fifth convolution on nmp."""
+    formulation = FORMULATIONS["slicing"]
+    layer = load_network("inception_v3").conv_layers[4]
+    space = formulation.build(layer, load_machine("nmp", settings), parse_pins(pins, formulation.decisions))
+    found = ENGINES["exhaustive"].run(space, ("time",), Limits())
+    assert found.measures is not None
+    return found.measures["time"]
+
+
+def test_tso_burst_tile_of_inception_is_optimal_with_the_constants_of_figure_1() -> None:
+    optimum = fifth_convolution({}, ())
+    assert fifth_convolution({}, PUBLISHED["TSO-burst 14x4x73"]) == optimum
+    assert fifth_convolution({}, PUBLISHED["TSO-noburst 16x11x20"]) > optimum
+
+
+def test_tso_noburst_tile_of_inception_is_optimal_when_bursts_are_free() -> None:
+    free = {"transfer.burst_ticks": "0"}
+    optimum = fifth_convolution(free, ())
+    assert fifth_convolution(free, PUBLISHED["TSO-noburst 16x11x20"]) == optimum
+    assert fifth_convolution(free, PUBLISHED["TSO-burst 14x4x73"]) > optimum
+
+
+def test_bursts_of_the_published_inception_tiles() -> None:
+    layer, machine = load_network("inception_v3").conv_layers[4], load_machine("nmp")
+    # whole rows merge: 14 channels x ceil(4*73*2/128) = 14 x 5
+    assert tile_bursts(layer, machine, {"n": 14, "r": 2, "c": 71}) == 70
+    # 20 of 73 columns do not: 16 channels x 11 rows x ceil(20*2/128) = 16 x 11
+    assert tile_bursts(layer, machine, {"n": 16, "r": 9, "c": 18}) == 176
+
+
+@pytest.mark.parametrize(
+    ("size", "latency_ps"),
+    [
+        # 25 bytes/ns; D_init 41.25 ns + 14.625 floor(B/8192) + 235 ceil(B/89856) ns
+        (25, 1_000 + 41_250 + 235_000),
+        (8_192, 327_680 + 41_250 + 14_625 + 235_000),
+        (89_857, 3_594_280 + 41_250 + 10 * 14_625 + 2 * 235_000),
+    ],
+)
+def test_lpddr4_regression(size: int, latency_ps: int) -> None:
+    price = lpddr4(tick_ps=5)
+    assert ticks(price, request(price, size)) * 5 == latency_ps
+
+
+def test_request_counts() -> None:
+    price = lpddr4()
+    assert request(price, 100_000) == Counts(calls=1, segments=1, rows=12, refreshes=2, bytes=100_000)
+
+
+def cases() -> list[tuple[str, str, tuple[str, ...]]]:
+    nets = ("squeezenet1_0", "mobilenet_v2", "resnet50", "inception_v3")
+    zynq = [("flownet_s", "zynq7020", ("sizes=divisors",)), ("flownet_s", "zynq7020", ())]
+    return [(n, "nmp", ()) for n in nets] + zynq
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("network", "machine", "pins"), cases())
+def test_every_layer_proven_equal_by_all_engines(network: str, machine: str, pins: tuple[str, ...]) -> None:
+    target = load_machine(machine)
+    formulation = FORMULATIONS[target.problem]
+    distinct = {layer.signature(): layer for layer in load_network(network).conv_layers}
+    for layer in distinct.values():
+        space: Space = formulation.build(layer, target, parse_pins(pins, formulation.decisions))
+        oracle = ENGINES["exhaustive"].run(space, ("time",), Limits())
+        assert oracle.nest is not None
+        walked = replay(layer, target, oracle.nest, execute=False)
+        assert walked.ok
+        assert walked.outcome.measures == oracle.measures
+        for engine in ("cp-sat", "milp"):
+            found = ENGINES[engine].run(space, ("time",), Limits(bounding=engine == "cp-sat"))
+            assert (found.status, found.measures, found.bound) == ("OPTIMAL", oracle.measures, oracle.bound)
