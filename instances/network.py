@@ -118,9 +118,9 @@ class Network(BaseModel):
         return tuple(self._by_name[p].shape for p in operator.inputs)
 
     @property
-    def graph(self) -> nx.DiGraph:
+    def graph(self) -> nx.DiGraph[str]:
         """The graph: nodes are operator names with attributes ``operator`` and ``shape``, edges follow the data."""
-        graph: nx.DiGraph = nx.DiGraph(name=self.name)
+        graph: nx.DiGraph[str] = nx.DiGraph(name=self.name)
         for operator in self.operators:
             graph.add_node(operator.name, operator=operator, shape=operator.shape)
             graph.add_edges_from((p, operator.name) for p in operator.inputs)

@@ -134,7 +134,7 @@ def sort_nodes(graph: onnx.GraphProto, where: str) -> None:
                 raise InputError(f"{where}: tensor {name!r} is produced by two operators")
             if name:
                 maker[name] = index
-    order = nx.DiGraph()
+    order: nx.DiGraph[int] = nx.DiGraph()
     order.add_nodes_from(range(len(graph.node)))
     order.add_edges_from((maker[x], i) for i, node in enumerate(graph.node) for x in used_tensors(node) if x in maker)
     try:
