@@ -1,0 +1,150 @@
+"""Slicing by hand: Alg. 2's slices, Eq. 2-8, the literal alphas, pins and laws."""
+
+from __future__ import annotations
+
+import pytest
+
+from formulations.pins import Pins, parse_pins
+from formulations.registry import FORMULATIONS
+from formulations.slicing import DATAFLOWS, PARTITIONS, partition_cuts
+from formulations.space import Space
+from hwmodels.price import price
+from hwmodels.schedule import Spatial
+from instances.errors import InputError
+from instances.load import load_machine
+from instances.machine import Compute, Machine, Transfer
+from instances.workload import Layer
+from solver.engines import ENGINES, Limits
+
+SLICING = FORMULATIONS["slicing"]
+#: M = 8 filters over N = 2 channels of 4x4, 1x1 kernel.
+LAYER = Layer.conv("x", channels=2, filters=8, size=(4, 4))
+
+
+def machine(**changes: object) -> Machine:
+    """2 TLEs of 2 TLTs, one byte an element, one tick a byte, buffers that hold anything small."""
+    fields: dict[str, object] = {
+        "name": "m", "problem": "slicing", "tick_ps": 1, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 1,
+        "in_buffer_bytes": 64, "w_buffer_bytes": 64, "out_buffer_bytes": 64, "tles": 2, "tlts": 2, "dram": "per_tle",
+        "transfer": Transfer(byte_ticks=1), "compute": Compute(model="tile", cycle_ticks=2, macs_per_cycle=4),
+    }  # fmt: skip
+    return Machine.model_validate(fields | changes)
+
+
+def build(layer: Layer, on: Machine, *pins: str, full: bool = False) -> Space:
+    return SLICING.build(layer, on, parse_pins(pins, SLICING.decisions), full=full)
+
+
+def best(space: Space, objective: str = "time", engine: str = "exhaustive") -> dict[str, int] | None:
+    return ENGINES[engine].run(space, (objective,), Limits()).measures
+
+
+def test_slices_of_algorithm_2() -> None:
+    nmp = load_machine("nmp")
+    layer = Layer.conv("x", channels=3, filters=100, size=(30, 30))
+    # KS: ceil(100/4) = 25 filters a TLE, ceil(25/8) = 4 a TLT; KS&OFM: 50 and 15 rows; OFM: ceil(30/4) = 8 rows
+    assert partition_cuts(layer, nmp, "KS") == (Spatial("m", 25, "tle"), Spatial("m", 4, "tlt"))
+    assert partition_cuts(layer, nmp, "KS&OFM") == (
+        Spatial("m", 50, "tle"), Spatial("r", 15, "tle"), Spatial("m", 7, "tlt"),
+    )  # fmt: skip
+    assert partition_cuts(layer, nmp, "OFM") == (Spatial("r", 8, "tle"), Spatial("m", 13, "tlt"))
+    depthwise = Layer.conv("d", channels=64, filters=64, groups=64, size=(30, 30))
+    assert partition_cuts(depthwise, nmp, "KS") == (Spatial("g", 16, "tle"), Spatial("g", 2, "tlt"))
+    assert partition_cuts(layer, machine(tles=3), "KS&OFM") is None
+
+
+def test_whole_slices_by_hand(engine: str) -> None:
+    # KS: each TLT has 2 filters. It loads IN 32, W 4 and stores OUT 32: 68; a TLE serves two one after the other: 136.
+    # Eq. 7: T_N*T_M*ceil(16/4) = 2*2*4 = 16 cycles of 2 ticks = 32. time 136 + 32 = 168; bytes 4 * 68 = 272.
+    pins = ("partition=KS", "T_R=4", "T_C=4", "T_N=2", "T_M=2")
+    assert best(build(LAYER, machine(), *pins), engine=engine) == {"time": 168, "bytes": 272, "energy": 0}
+    # OFM: a TLE has 2 rows, a TLT 4 filters: IN 16 + W 8 + OUT 32 = 56, two of them 112; 2*4*ceil(8/4)*2 = 32: 144
+    pins = ("partition=OFM", "T_R=2", "T_C=4", "T_N=2", "T_M=4")
+    assert best(build(LAYER, machine(), *pins), engine=engine) == {"time": 144, "bytes": 224, "energy": 0}
+    # the same when all clusters share the DRAM: 224 + 32
+    shared = machine(dram="shared")
+    assert best(build(LAYER, shared, *pins), engine=engine) == {"time": 256, "bytes": 224, "energy": 0}
+
+
+def test_weights_are_held_above_the_channel_loop_in_ws() -> None:
+    # WS, KS, T_N = 1, T_R = T_C = 4, T_M = 1: a TLT has 2 filters. W 1x2 twice = 4, IN 2 channels x 16
+    # for each filter = 64, OUT 32 (held over n): 100 a core; compute 2*2*1*1*ceil(16/4)*2 = 32. time = 200 + 32.
+    pins = ("partition=KS", "dataflow=WS", "T_R=4", "T_C=4", "T_N=1", "T_M=1")
+    assert best(build(LAYER, machine(), *pins)) == {"time": 232, "bytes": 400, "energy": 0}
+
+
+@pytest.mark.parametrize("partition", ["KS", "OFM"])
+@pytest.mark.parametrize("dataflow", DATAFLOWS)
+def test_literal_alphas_by_hand(partition: str, dataflow: str) -> None:
+    """Eq. 3-9 with #TLE = #TLT = 2, T_N = 1, T_R = 2, T_C = 4, T_M = 2 (IS: all filters of a core)."""
+    on = machine(reading="literal")
+    pins = [f"partition={partition}", f"dataflow={dataflow}", "T_N=1", "T_R=2", "T_C=4"]
+    tle_filters, tle_rows = (4, 4) if partition == "KS" else (8, 2)
+    t_m = -(-tle_filters // 2) if dataflow == "IS" else 2
+    if dataflow != "IS":
+        pins.append("T_M=2")
+    rows, columns, channels, filters = tle_rows // 2, 1, 2, tle_filters // t_m
+    alpha = {
+        "IS": (2 * rows * columns * channels, 2 * rows * columns * channels, 2 * 1),
+        "OS": (2 * rows * columns * channels * filters,) * 2 + (2 * 1 * (8 // t_m),),
+        "WS": (2 * rows * columns * channels * filters, 2 * filters, 2 * 1 * (8 // t_m)),
+    }[dataflow]
+    w_tile = t_m * (2 if dataflow == "WS" else 1)
+    moved = alpha[0] * 8 + alpha[1] * w_tile + alpha[2] * t_m * 8
+    # Eq. 7-8: ceil(M/T_M)*ceil(N/T_N)*ceil(R/T_R)*ceil(C/T_C) tiles of T_N*T_M*ceil(8/4) cycles of 2 ticks,
+    # over #TLTs = 2
+    mac = -(-8 // t_m) * 2 * 2 * 1 * (1 * t_m * 2) * 2 // 2
+    assert best(build(LAYER, on, *pins)) == {"time": moved + mac, "bytes": moved, "energy": 0}
+
+
+def test_is_is_contained_in_os() -> None:
+    """Leaving IS to OS loses nothing: the pinned IS optimum is never below the free one."""
+    for name in ("in", "w", "out"):
+        on = machine(**{f"{name}_buffer_bytes": 12})
+        free = best(build(LAYER, on))
+        assert free is not None
+        for dataflow in DATAFLOWS:
+            pinned = best(build(LAYER, on, f"dataflow={dataflow}"))
+            assert pinned is None or pinned["time"] >= free["time"]
+        full = ENGINES["exhaustive"].run(build(LAYER, on, full=True), ("time",), Limits(bounding=False)).measures
+        assert full == free
+
+
+def test_fixed_partitions_and_dataflows_are_never_better_on_nmp() -> None:
+    layer = Layer.conv("c", channels=80, filters=192, size=(73, 73), kernel=(3, 3))
+    free = best(build(layer, load_machine("nmp")))
+    assert free is not None
+    for pin in [*(f"partition={p}" for p in PARTITIONS), *(f"dataflow={d}" for d in DATAFLOWS)]:
+        pinned = best(build(layer, load_machine("nmp"), pin))
+        assert pinned is not None
+        assert pinned["time"] >= free["time"]
+
+
+def test_plan_that_fits_no_buffer_says_which() -> None:
+    on = machine(w_buffer_bytes=1, tlts=1)
+    space = build(LAYER, on, "dataflow=WS")
+    assert space.explain() == ("memory w: the smallest tile of x needs 2 bytes, m has 1", "pin dataflow=WS")
+
+
+def test_heuristics_are_never_below_the_optimum() -> None:
+    layer = Layer.conv("c", channels=30, filters=50, size=(20, 20), kernel=(3, 3), pad=(1, 1, 1, 1))
+    space = build(layer, load_machine("nmp"))
+    optimum = best(space)
+    assert optimum is not None
+    for engine in ("greedy", "naive", "tso-noburst"):
+        found = ENGINES[engine].run(space, ("time",), Limits())
+        assert found.measures is not None
+        assert found.measures["time"] >= optimum["time"]
+        assert found.nest is not None
+        assert price(layer, space.machine, found.nest).measures == found.measures
+
+
+def test_literal_reading_needs_whole_ticks() -> None:
+    on = machine(reading="literal", tlts=3)
+    with pytest.raises(InputError, match="multiple of tlts 3"):
+        build(LAYER, on)
+
+
+def test_one_core_is_refused() -> None:
+    with pytest.raises(InputError, match="use tiling"):
+        SLICING.build(LAYER, load_machine("scratchpad_64k"), Pins())
