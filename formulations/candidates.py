@@ -2,24 +2,20 @@
 
 Claim
     Let two sizes T < T' of one dimension have equal trip counts on every core. If no feature of T' is smaller than
-    T's, replacing T' by T
-    in any plan keeps it feasible and no measure rises. So T' may be dropped.
+    T's, replacing T' by T in any plan keeps it feasible and no measure rises. So T' may be dropped.
 Proof
     With equal trips the re-visits of all operands are the same. Every count, footprint and compute time is a sum of
-    products of
-    non-negative per-dimension quantities, each of which is one of the features below or does not decrease with the
-    size itself
-    (nominal extents, ``ceil(T_R*T_C*K*K/MACs)``); hence each is monotone in the features. Measures have non-negative
-    prices.
+    products of non-negative per-dimension quantities, each of which is one of the features below or does not decrease
+    with the size itself (nominal extents, ``ceil(T_R*T_C*K*K/MACs)``); hence each is monotone in the features.
+    Measures have non-negative prices.
 Features
     per core and operand axis: sum of extents, number of pieces, largest piece, pieces that span the axis and that do
-    not, burst windows of
-    the pieces that do not (where runs break), and for MAC arrays the sum of ``ceil(extent/lanes)``. Clipping at the
-    border makes
-    some of them smaller for a larger size (a 7x7 kernel with padding 3), so equal trips alone are not enough.
+    not, burst windows of the pieces that do not (where runs break), and for MAC arrays the sum of
+    ``ceil(extent/lanes)``. Clipping at the border makes some of them smaller for a larger size (a 7x7 kernel with
+    padding 3), so equal trips alone are not enough.
 
 What is kept: for every trip count the smallest size, and every larger size with some feature below the smallest one's.
-`tests/test_candidates.py` compares with the unreduced space.
+`tests/test_tiling.py` and `tests/test_exactness.py` compare with the unreduced space.
 """
 
 from __future__ import annotations

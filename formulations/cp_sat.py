@@ -6,14 +6,13 @@ Variables    y[s], x[q] in {0, 1}; B[k] integer; cost integer
 Objective    min cost
 Constraints  (CHOOSE)    sum_s y[s] = 1, sum_q x[q] = 1
              (FACTOR)    B[k] = sum_q b[k,q] x[q]
-             (COST)      y[s] => sum_k a[k,s] B[k] <= cost                 for every objective table (the largest
-                         counts)
+             (COST)      y[s] => sum_k a[k,s] B[k] <= cost                 for every objective table; the largest counts
              (CAPACITY)  x[q] => some y[s] that fits with q                for every q some s does not fit with
              (FIT)       y[s] => B[k] >= least b[k,q] over the q that fit with s
              (LEVEL)     y[s] => sum_k a[k,s] B[k] <= value                for every earlier objective
              (CUT)       not (y[s] and x[q])                               for plans already priced exactly
-A choice pair fits if every capacity row holds: with one-hots this pair table states capacity exactly.
-Equal factors b share one variable. Rows that cannot bind are left out.
+A choice pair fits if every capacity row holds: with one-hots this pair table states capacity exactly. Equal factors b
+share one variable. Rows that cannot bind are left out.
 """
 
 from __future__ import annotations

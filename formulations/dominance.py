@@ -1,11 +1,9 @@
 """Dominance between choices of one branch: what the solvers' models may leave out.
 
 Claim
-    A spatial choice s is superfluous for a set of tables if another choice s' has ``a[k, s'] <= a[k, s]`` in every
-    row k of
-    every objective and capacity table: with the channel factors non-negative, replacing s by s' in any plan lowers no
-    value. The same
-    holds for channel choices. Of equal choices the first is kept.
+    A spatial choice s is superfluous for a set of tables if another choice s' has ``a[k, s'] <= a[k, s]`` in every row
+    k of every objective and capacity table: with the channel factors non-negative, replacing s by s' in any plan
+    lowers no value. The same holds for channel choices. Of equal choices the first is kept.
 """
 
 from __future__ import annotations

@@ -5,20 +5,17 @@ Parameters   a[k,s], b[k,q] of every table (`hwmodels.core`), limit of every cap
 Variables    y[s], x[q] in {0, 1}; P[k,s] >= 0 (B[k] where s is chosen, else 0); cost
 Objective    min cost
 Constraints  (CHOOSE)    sum_s y[s] = 1, sum_q x[q] = 1
-             (FACTOR)    sum_s P[k,s] = sum_q b[k,q] x[q];  low[k,s] y[s] <= P[k,s] <= high[k,s] y[s],
-                         low and high the least and largest b[k,q] over the q that fit with s
-             (COST)      sum_{k,s} a[k,s] P[k,s] <= cost                   for every objective table (the largest
-                         counts)
+             (FACTOR)    sum_s P[k,s] = sum_q b[k,q] x[q];  low[k,s] y[s] <= P[k,s] <= high[k,s] y[s], low and high the
+                         least and largest b[k,q] over the q that fit with s
+             (COST)      sum_{k,s} a[k,s] P[k,s] <= cost                   for every objective table; the largest counts
              (CAPACITY)  x[q] <= sum of y[s] over the s that fit with q    for every q some s does not fit with
              (LEVEL)     sum_{k,s} a[k,s] P[k,s] <= value                  for every earlier objective
              (CUT)       y[s] + x[q] <= 1                                  for plans already priced exactly
 A choice pair fits if every capacity row holds, so with one-hots the pair table states capacity exactly, and much
-tighter in the relaxation
-than the rows themselves, where a huge tile and a tiny one average to one that fits. Choosing s makes P[k,.] the
-product y[s] * B[k]: the convex hull of the product where a big-M would be loose. The only bounds
-used are the least and largest factor of a row, so no constant is typed by hand. Equal factors share their variables;
-a factor is divided
-by its gcd, cost rows by the gcd of their coefficients.
+tighter in the relaxation than the rows themselves, where a huge tile and a tiny one average to one that fits. Choosing
+s makes P[k,.] the product y[s] * B[k]: the convex hull of the product where a big-M would be loose. The only bounds
+used are the least and largest factor of a row, so no constant is typed by hand. Equal factors share their variables; a
+factor is divided by its gcd, cost rows by the gcd of their coefficients.
 """
 
 from __future__ import annotations

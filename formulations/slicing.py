@@ -2,7 +2,7 @@
 
 Sets
     p in P = {KS, KS&OFM, OFM} partitions over the TLEs; q in Q = {IS, OS, WS} dataflows; d tiled dimensions
-Parameters
+Given
     #TLE, #TLT; MB0, MB1, MB2 bytes of a core's buffers; prices of `instances.machine`   (integers; bytes, ticks)
 Variables
     p, q; T_M, T_N, T_R, T_C (and T_G, T_B), any integer up to the core's share
@@ -14,26 +14,21 @@ Constraints
     (COST)      time >= time of every cluster; each a sum of products of a spatial and a channel factor
 Nest
     Spatial cuts over TLEs (Alg. 2): KS filters by ceil(F/#TLE); KS&OFM filters by ceil(F/(#TLE/2)) and rows by
-    ceil(R/2);
-    OFM rows by ceil(R/#TLE). Then filters over the TLTs by ceil(slice/#TLT). Then
+    ceil(R/2); OFM rows by ceil(R/#TLE). Then filters over the TLTs by ceil(slice/#TLT). Then
         IS  r c n       (all filters of the core at once)        Eq. 3
         OS  r c f n                                              Eq. 4
         WS  f | Hold(W) with all N | r c n                       Eq. 5
     The filters F are M, or the groups where these outnumber M (depthwise).
 Readings (`reading` of the machine)
     consistent  every core moves what its nest needs: true edge tiles, operands stay when no relevant loop changes
-                them, each core
-                loads its own IN; T_DRAM of the clusters side by side (`dram = per_tle`, one DMA engine a TLE) or
-                added (`shared`);
-                Eq. 7 for the nominal tile on every core
+                them, each core loads its own IN; T_DRAM of the clusters side by side (`dram = per_tle`, one DMA engine
+                a TLE) or added (`shared`); Eq. 7 for the nominal tile on every core
     literal     Eq. 3-9 as printed (`hwmodels.literal`); Eq. 3 lacks the filter trips in alpha_out, Eq. 8 divides by
-                #TLTs only,
-                T_DRAM adds up over the TLEs
+                #TLTs only, T_DRAM adds up over the TLEs
 Candidates
     `formulations.candidates`, with the trip counts of all slices; p, q enumerated. In the consistent reading IS is
-    left to OS, which
-    contains it: with T_F = all filters of the core its filter loop has one trip, which is no loop, and the nests are
-    the same.
+    left to OS, which contains it: with T_F = all filters of the core its filter loop has one trip, which is no loop,
+    and the nests are the same.
 Assumes
     operands of a core lie in its own buffers; no sharing between cores; one pass per tile.
 Optimal means

@@ -2,9 +2,7 @@
 
 Sets
     d in D = {b, g, m, n, r, c} tiled dimensions; o in O loop orders; op in {IN, W, OUT}
-
-Parameters
-----------
+Given
     E[d] extent; mem[k] bytes of memory k; prices of `instances.machine`        (integers; bytes, ticks)
 Variables
     o in O; T[d] in {1..E[d]} ("free") or the divisors of E[d] ("divisors", the paper's)
@@ -15,16 +13,13 @@ Constraints
     (CAPACITY)  sum over op in memory k of footprint[op](T) (twice if double buffered) + scratch + reserved <= mem[k]
     (COST)      objective >= price of the nest, a sum of products of a spatial and a channel factor (`hwmodels.core`)
 Nest
-    Loop(o1) .. Loop(o6) Hold(IN) Hold(W) Hold(OUT): all operands held at one common depth. An operand is re-fetched
-    by the loops
-    outside and at its innermost relevant loop; loops of one trip are no loops (DESIGN 3.3).
+    Loop(o1) .. Loop(o6) Hold(IN) Hold(W) Hold(OUT): all operands held at one common depth. An operand is re-fetched by
+    the loops outside and at its innermost relevant loop; loops of one trip are no loops (docs/nest.md).
 Candidates
     Orders: three stand for all 720. All operands depend on g, so g outermost never adds a re-fetch. IN and OUT depend
-    on b, r, c
-    alike and W on none of them, so they may stand together: placed innermost they spare W, else nothing. Of m and n,
-    the inner
-    one spares IN (m) or keeps OUT on chip (n). Hence g b r c n m ("IS", the paper's Listing 1.1), g b r c m n
-    ("OS"), g m n b r c ("WS"); every other order re-fetches, operand by operand, at least as often as one of
+    on b, r, c alike and W on none of them, so they may stand together: placed innermost they spare W, else nothing. Of
+    m and n, the inner one spares IN (m) or keeps OUT on chip (n). Hence g b r c n m ("IS", the paper's Listing 1.1), g
+    b r c m n ("OS"), g m n b r c ("WS"); every other order re-fetches, operand by operand, at least as often as one of
     these with the same tile sizes and footprints. Sizes: `formulations.candidates`.
 Assumes
     the kernel is not cut; operands are held at one common depth; no sliding-window reuse between tiles.

@@ -1,10 +1,8 @@
 """Integer bilinear tables: ``f(s, q) = sum_k a[k, s] * b[k, q]`` over spatial choices s and channel choices q.
 
 Every count of a nest whose loops cut each dimension once is such a sum (`hwmodels.core`), because a tile is a box and
-the
-sum over all tiles of a product of per-axis quantities is the product of per-axis sums. The tables are what the
-exhaustive search,
-CP-SAT and MILP all read.
+the sum over all tiles of a product of per-axis quantities is the product of per-axis sums. The tables are what the
+exhaustive search, CP-SAT and MILP all read.
 """
 
 from __future__ import annotations

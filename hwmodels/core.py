@@ -1,14 +1,13 @@
 """What one core moves, computes and stores, as bilinear tables over tile sizes.
 
-For one core (its ranges), one skeleton (loop order and hold depths) and lists of candidate tile sizes, every count is a
-sum of products of per-dimension vectors. The argument, operand by operand:
+For one core (its ranges), one skeleton (loop order and hold depths) and lists of candidate tile sizes, every count is
+a sum of products of per-dimension vectors. The argument, operand by operand:
 
-* the tiles of an operand are boxes, one per combination of pieces of the dimensions it depends on; a count of a box
-is a
-  sum of products of per-axis quantities (`_runs`), so its sum over all boxes is the same sum of products of per-axis
+* the tiles of an operand are boxes, one per combination of pieces of the dimensions it depends on; a count of a box is
+  a sum of products of per-axis quantities (`_runs`), so its sum over all boxes is the same sum of products of per-axis
   sums;
-* every box is moved once per iteration of the loops that re-fetch it (`Skeleton.revisits`), which depends only on which
-  dimensions have more than one trip, hence on a finite pattern that splits the choices (`_visits`).
+* every box is moved once per iteration of the loops that re-fetch it (`Skeleton.revisits`), which depends only on
+  which dimensions have more than one trip, hence on a finite pattern that splits the choices (`_visits`).
 
 Spatial choices are (T_b, T_r, T_c), channel choices (T_g, T_m, T_n); `Choices` lists the candidates of both.
 """

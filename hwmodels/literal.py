@@ -4,9 +4,9 @@ The equations are the papers' estimates, not what a machine executes; `reading =
 the default.
 
 TSO (`tso_burst_slicing`), for machines with clusters
-    Loads and stores alpha by Eq. 3 (IS), 4 (OS), 5 (WS) as printed: Eq. 3 has no filter trips in alpha_out; all
-    alphas but alpha_out count #TLEs; T_DRAM adds up (Eq. 9); T_MAC divides by #TLTs only (Eq. 8). Every tile counts at
-    its nominal size. IS holds all filters of a core, so T_M = ceil(TLE_W/#TLT) there; WS holds all N channels.
+    Loads and stores alpha by Eq. 3 (IS), 4 (OS), 5 (WS) as printed: Eq. 3 has no filter trips in alpha_out; all alphas
+    but alpha_out count #TLEs; T_DRAM adds up (Eq. 9); T_MAC divides by #TLTs only (Eq. 8). Every tile counts at its
+    nominal size. IS holds all filters of a core, so T_M = ceil(TLE_W/#TLT) there; WS holds all N channels.
 DMA paper (`optimal_tiling_dma`), for single-core machines
     T_in, T_out, T_wb by Eq. 2-4 and D_in, D_wb = D_out by Eq. 5-6: input tiles are sigma_s = T_R*S by sigma_t = T_C*S
     without halo, runs never merge, outputs move both ways at every innermost step; the OCM constraint of section 4.2.

@@ -1,7 +1,7 @@
 """Double-buffered time of one nest on one core, step by step.
 
 Step k is iteration k of the tile loops. While it computes, the DMA reads what step k+1 needs and writes what step k-1
-finished: ``time = L(0) + sum_k max(C(k), L(k+1), S(k-1)) + S(last)`` (DESIGN 3.2: fill, steady state, drain).
+finished: ``time = L(0) + sum_k max(C(k), L(k+1), S(k-1)) + S(last)`` (docs/machines.md: fill, steady state, drain).
 L, C and S are evaluated for all steps at once by broadcasting over the loops.
 """
 

@@ -1,8 +1,8 @@
 """Cutting a dimension in pieces, for all candidate steps at once.
 
 A step T cuts the range [lo, hi) into ``ceil((hi-lo)/T)`` pieces, the last one possibly smaller. An output piece [r0,
-r1)
-needs the input rows ``r0*S-P .. (r1-1)*S-P+(K-1)*D``, clipped to the map (DESIGN 3.1; TSO Eq. 1 without the clipping).
+r1) needs the input rows ``r0*S-P .. (r1-1)*S-P+(K-1)*D``, clipped to the map (docs/nest.md; TSO Eq. 1 without the
+clipping).
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def times(counts: Counts, factor: int) -> Counts:
 
 
 def price(counts: Counts, transfer: Transfer) -> int:
-    """Ticks of a transfer with these counts (DESIGN 3.1)."""
+    """Ticks of a transfer with these counts (docs/transfer.md)."""
     return (
         transfer.call_ticks * counts.calls
         + transfer.segment_ticks * counts.segments

@@ -50,7 +50,7 @@ class Skeleton:
         """Return the cut dimensions that re-fetch `operand` though it does not depend on them.
 
         `cut` are the dimensions with more than one trip. A loop re-fetches when it lies outside the Hold and
-        outside the innermost loop there that the operand depends on (DESIGN 3.3); loops of one trip are no loops.
+        outside the innermost loop there that the operand depends on (docs/nest.md); loops of one trip are no loops.
         """
         loops = [d for d in self.outside(operand) if d in cut]
         while loops and loops[-1] not in RELEVANT[operand]:

@@ -1,6 +1,6 @@
 """The price of moving tiles between DRAM and on-chip memory, and its four published instances.
 
-``ticks = call*calls + segment*segments + burst*bursts + row*rows + refresh*refreshes + byte*bytes`` (DESIGN 3.1)
+``ticks = call*calls + segment*segments + burst*bursts + row*rows + refresh*refreshes + byte*bytes`` (docs/transfer.md)
 
 ============  =====================================================  =================================
 model         source                                                 non-zero coefficients

@@ -223,7 +223,7 @@ class Options(_Frozen):
 
 
 class Plan(_Frozen):
-    """A plan of one or more layers; see DESIGN section 6 for the keys that are stable.
+    """A plan of one or more layers; docs/files.md says which keys are stable.
 
     Attributes
     ----------

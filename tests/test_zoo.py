@@ -132,7 +132,7 @@ def test_bert_layers() -> None:
 
 
 def test_peer_layers() -> None:
-    """FINDINGS' layers a to e, MACs worked out by hand."""
+    """The peer layers a to e, MACs worked out by hand."""
     layers = {x.name: x for x in load_network("peer_layers").layers}
     assert sorted(layers) == ["a", "b", "c", "d", "e"]
     assert layers["a"].macs == 56 * 56 * 64 * 64 * 9

@@ -1,8 +1,8 @@
 """Exhaustive search: every combination of candidates, vectorised.
 
-For one unconstrained layer this is exact and faster than any solver; CP-SAT and MILP confirm it by another route.
-Rows and columns whose
-separable lower bound exceeds the best plan so far are left out: a row s costs at least ``sum_k a[k,s] * min_q b[k,q]``.
+For one unconstrained layer this is exact and faster than any solver; CP-SAT and MILP confirm it by another route. Rows
+and columns whose separable lower bound exceeds the best plan so far are left out: a row s costs at least ``sum_k
+a[k,s] * min_q b[k,q]``.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Lexicographic branch-by-branch solving, shared by the CP-SAT and MILP engines.
 
 Stage i minimises the i-th objective with the earlier ones kept at their proven values. Within a stage the branches are
-cut in parts (`Branch.parts`) and solved one after the other, each asked only for plans below the best so far; a
-branch without one is done. Stages beyond the first run
-on the choices that separable bounds leave over. With double-buffered time the model minimises a lower bound of the
-time; plans it finds are priced
-on their exact timeline and cut off until no bound is below the best exact price.
+cut in parts (`Branch.parts`) and solved one after the other, each asked only for plans below the best so far; a branch
+without one is done. Stages beyond the first run on the choices that separable bounds leave over. With double-buffered
+time the model minimises a lower bound of the time; plans it finds are priced on their exact timeline and cut off until
+no bound is below the best exact price.
 """
 
 from __future__ import annotations
