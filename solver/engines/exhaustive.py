@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from formulations.space import Branch, Space
 from hwmodels.bilinear import Bilinear, Ints
+from hwmodels.price import price
 from solver.engines.base import EngineResult, Limits, Pick, complete, vector
 
 __all__ = ["best_pick", "lower_bounds", "run", "within"]
@@ -58,7 +60,7 @@ def best_pick(
     choices.
     """
     wanted = complete(objectives)
-    best: Pick | None = None
+    best = _serial_seed(space, wanted) if bounding else None
     for branch in _promising_first(space.branches, wanted[0]) if bounding else space.branches:
         for block in _blocks(branch, wanted[0], best, bounding):
             if deadline is not None and time.monotonic() > deadline:
@@ -66,6 +68,29 @@ def best_pick(
             part = within(block, wanted[0], best.measures[wanted[0]]) if bounding and best is not None else block
             best = _better(best, _best_of(part, wanted, best), wanted)
     return best, True
+
+
+def _serial_seed(space: Space, wanted: tuple[str, ...]) -> Pick | None:
+    """Where time is a timeline: the plan that is best without overlap, at its real price.
+
+    It is found at once, bounds the search closely, and is there when the time runs out.
+    """
+    if all(b.exact for b in space.branches):
+        return None
+    serial = space.machine.model_copy(update={"overlap": "serial"})
+    pick, _ = best_pick(space.build(serial, space.pins), wanted)
+    if pick is None:
+        return None
+    return replace(pick, measures=price(space.layer, space.machine, pick.nest).measures)
+
+
+def _floor(space: Space, measure: str) -> int | None:
+    """A bound that needs no search: the least separable lower bound of all branches."""
+    bounds = [int(lower_bounds(b.tables(measure), "s").min()) for b in space.branches if not b.empty]
+    if not bounds:
+        return None
+    machine = space.machine
+    return min(bounds) * machine.byte_fj + machine.mac_fj * space.layer.macs if measure == "energy" else min(bounds)
 
 
 def _promising_first(branches: tuple[Branch, ...], measure: str) -> list[Branch]:
@@ -144,6 +169,5 @@ def run(space: Space, objectives: tuple[str, ...], limits: Limits) -> EngineResu
     if pick is None:
         return EngineResult("INFEASIBLE" if whole else "NO_SOLUTION_FOUND", None, None, None, wall, version)
     value = pick.measures[objectives[0]]
-    return EngineResult(
-        "OPTIMAL" if whole else "FEASIBLE", pick.nest, pick.measures, value if whole else None, wall, version
-    )
+    bound = value if whole else _floor(space, objectives[0])
+    return EngineResult("OPTIMAL" if whole else "FEASIBLE", pick.nest, pick.measures, bound, wall, version)
