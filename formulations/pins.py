@@ -82,14 +82,14 @@ class Pins:
 
 
 def parse_pins(texts: Sequence[str], decisions: Mapping[str, Decision]) -> Pins:
-    """Read pins.
+    """Read pins; a demand stated twice counts once, so that `without` can take it away.
 
     Raises
     ------
     InputError
         If a text is malformed, or names an unknown decision or value.
     """
-    return Pins(tuple(_pin(text, decisions) for text in texts))
+    return Pins(tuple(dict.fromkeys(_pin(text, decisions) for text in texts)))
 
 
 def _pin(text: str, decisions: Mapping[str, Decision]) -> Pin:

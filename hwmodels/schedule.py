@@ -6,7 +6,10 @@ A layer's schedule is a `Nest`, an ordered list of items, outermost first:
   the units of a level of the machine (``"tle"`` or ``"tlt"``);
 * `Loop(dim, step)`: the dimension's current range is cut in pieces of `step`, run one after the
   other; the last piece may be smaller;
-* `Hold(operand)`: from here inwards the operand's footprint lies on chip.
+* `Hold(operand, buffers)`: from here inwards the operand's footprint lies on chip, in one buffer or in two (one in use
+  while the other is filled or emptied).
+
+A dimension may be looped several times with shrinking steps, so that operands are held at different depths.
 """
 
 from __future__ import annotations
@@ -41,9 +44,13 @@ class Loop:
 
 @dataclass(frozen=True)
 class Hold:
-    """Keep the footprint of `operand` ("IN", "W" or "OUT") on chip from here inwards."""
+    """Keep the footprint of `operand` ("IN", "W" or "OUT") on chip from here inwards.
+
+    `buffers` is 1 or 2; None leaves it to the machine (`Machine.buffers`).
+    """
 
     operand: str
+    buffers: int | None = None
 
 
 Item = Spatial | Loop | Hold
@@ -64,7 +71,7 @@ class Nest:
             elif isinstance(item, Loop):
                 rows.append({"loop": item.dim, "step": item.step})
             else:
-                rows.append({"hold": item.operand})
+                rows.append({"hold": item.operand, **({"buffers": item.buffers} if item.buffers else {})})
         return rows
 
     @classmethod
@@ -106,13 +113,16 @@ def _item(row: object, where: str) -> Item:
     if not isinstance(row, Mapping):
         raise InputError(f"{where}: expected an object, got {type(row).__name__}")
     keys = set(row)
-    if keys == {"hold"}:
+    if keys in ({"hold"}, {"hold", "buffers"}):
         if row["hold"] not in RELEVANT:
             raise InputError(f"{where}: unknown operand {row['hold']!r}, expected one of {_names(RELEVANT)}")
-        return Hold(str(row["hold"]))
+        buffers = row.get("buffers")
+        if buffers not in (None, 1, 2) or isinstance(buffers, bool | float):
+            raise InputError(f"{where}: buffers must be 1 or 2, got {buffers!r}")
+        return Hold(str(row["hold"]), buffers)
     kind = "spatial" if "spatial" in keys else "loop"
     if keys != ({"spatial", "step", "over"} if kind == "spatial" else {"loop", "step"}):
-        raise InputError(f"{where}: keys {sorted(keys)} are none of hold | loop, step | spatial, step, over")
+        raise InputError(f"{where}: keys {sorted(keys)} are none of hold, buffers | loop, step | spatial, step, over")
     dim, step = row[kind], row["step"]
     if dim not in DIMS:
         raise InputError(f"{where}: unknown dimension {dim!r}, expected one of {_names(DIMS)}")

@@ -81,10 +81,14 @@ class Machine(_Frozen):
         Kernel scratch: that many im2col rows of ``K_h*K_w*C_in`` input elements lie in the shared memory
         beside the tiles; C_in is the layer's input channels per group (`im2col_channels` = "layer") or the tile's
         ("tile").
-    buffering : {"single", "double"}
-        "double": every operand's footprint counts twice and transfers overlap with compute.
+    buffering : {"single", "double", "choose"}
+        "double": every operand's footprint counts twice and its transfers overlap with compute; "choose": the plan
+        says for each operand which of the two.
+    sliding : bool
+        Whether IN may slide: along the innermost loop outside its Hold that it depends on, only the part of its tile
+        that the previous tile did not hold is fetched (a circular buffer); docs/nest.md.
     overlap : {"auto", "serial", "double_buffered", "transfer_only"}
-        What `time` counts; "auto" is serial for single buffering and double_buffered for double.
+        What `time` counts; "auto" is serial for single buffering and double_buffered otherwise.
     tles, tlts : int
         Clusters, and cores per cluster (TSO section III); 1 and 1 for a single core.
     dram : {"shared", "per_tle"}
@@ -118,7 +122,8 @@ class Machine(_Frozen):
     reserved_bytes: int = Count
     im2col_rows: int = Count
     im2col_channels: Literal["layer", "tile"] = "layer"
-    buffering: Literal["single", "double"] = "single"
+    buffering: Literal["single", "double", "choose"] = "single"
+    sliding: bool = False
     overlap: Literal["auto", "serial", "double_buffered", "transfer_only"] = "auto"
     tles: PositiveInt = 1
     tlts: PositiveInt = 1
@@ -144,7 +149,9 @@ class Machine(_Frozen):
             if size <= self.reserved_bytes:
                 raise ValueError(f"reserved_bytes {self.reserved_bytes} leaves nothing of memory {name} ({size} bytes)")
         if self.timing == "double_buffered" and self.buffering == "single":
-            raise ValueError("overlap 'double_buffered' needs buffering 'double'")
+            raise ValueError("overlap 'double_buffered' needs buffering 'double' or 'choose'")
+        if self.sliding and (self.edge_tiles == "uniform" or self.reading == "literal"):
+            raise ValueError("sliding needs edge_tiles 'true' and reading 'consistent': the papers count whole tiles")
         if self.im2col_rows and self.ocm_bytes is None:
             raise ValueError("im2col_rows needs a shared memory (ocm_bytes)")
         return self
@@ -153,8 +160,12 @@ class Machine(_Frozen):
     def timing(self) -> Literal["serial", "double_buffered", "transfer_only"]:
         """`overlap` with "auto" resolved."""
         if self.overlap == "auto":
-            return "double_buffered" if self.buffering == "double" else "serial"
+            return "serial" if self.buffering == "single" else "double_buffered"
         return self.overlap
+
+    def buffers(self, chosen: int | None) -> int:
+        """Return how many buffers an operand takes whose Hold says `chosen`."""
+        return chosen or (2 if self.buffering == "double" else 1)
 
     @property
     def memories(self) -> dict[str, int]:

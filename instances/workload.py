@@ -28,13 +28,13 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 __all__ = ["DIMS", "REDUCTION", "RELEVANT", "Layer"]
 
 #: The dimensions that a nest may tile, in the canonical order of reports.
-DIMS: tuple[str, ...] = ("b", "g", "m", "n", "r", "c")
-#: The dimensions that are summed over (the kernel is never cut in this version).
-REDUCTION: frozenset[str] = frozenset({"n"})
+DIMS: tuple[str, ...] = ("b", "g", "m", "n", "r", "c", "i", "j")
+#: The dimensions that are summed over.
+REDUCTION: frozenset[str] = frozenset({"n", "i", "j"})
 #: The dimensions that each operand depends on.
 RELEVANT: dict[str, frozenset[str]] = {
-    "IN": frozenset({"b", "g", "n", "r", "c"}),
-    "W": frozenset({"g", "m", "n"}),
+    "IN": frozenset({"b", "g", "n", "r", "c", "i", "j"}),
+    "W": frozenset({"g", "m", "n", "i", "j"}),
     "OUT": frozenset({"b", "g", "m", "r", "c"}),
 }
 
@@ -173,8 +173,8 @@ class Layer(BaseModel):
         )  # fmt: skip
 
     def extent(self, dim: str) -> int:
-        """Return the size of loop dimension `dim` (one of `DIMS`)."""
-        value: int = getattr(self, dim)
+        """Return the size of loop dimension `dim` (one of `DIMS`; i and j are the kernel's rows and columns)."""
+        value: int = getattr(self, {"i": "kh", "j": "kw"}.get(dim, dim))
         return value
 
     @property

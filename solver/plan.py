@@ -14,7 +14,9 @@ from collections.abc import Iterable
 from importlib import metadata
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, PositiveInt, Tag
+from pydantic import (
+    BaseModel, ConfigDict, Discriminator, Field, PositiveInt, SerializerFunctionWrapHandler, Tag, model_serializer,
+)  # fmt: skip
 
 from hwmodels.schedule import Nest
 from instances.errors import InputError
@@ -33,7 +35,7 @@ FORMAT = "certile-plan/1"
 Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "NO_SOLUTION_FOUND"]
 Unit = Literal["ticks", "bytes", "fJ"]
 Measure = Literal["time", "bytes", "energy"]
-Dim = Literal["b", "g", "m", "n", "r", "c"]
+Dim = Literal["b", "g", "m", "n", "r", "c", "i", "j"]
 Natural = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Gap = Annotated[float, Field(ge=0, le=1)]
@@ -68,9 +70,14 @@ class LoopItem(_Frozen):
 
 
 class HoldItem(_Frozen):
-    """The operand's footprint lies on chip from here inwards."""
+    """The operand's footprint lies on chip from here inwards, in 1 or 2 buffers (left out: as the machine says)."""
 
     hold: Literal["IN", "W", "OUT"]
+    buffers: Literal[1, 2] | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_none(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+        return {k: v for k, v in write(self).items() if v is not None}
 
 
 def _kind(item: object) -> str | None:
