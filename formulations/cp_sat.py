@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
-from formulations.space import Branch
+from formulations.branch import Branch
 from hwmodels.bilinear import Bilinear
 
 __all__ = ["TAGS", "CpSatModel", "build_cp_sat"]

@@ -28,7 +28,7 @@ import numpy as np
 import pulp
 from numpy.typing import NDArray
 
-from formulations.space import Branch
+from formulations.branch import Branch
 from hwmodels.bilinear import Bilinear
 
 __all__ = ["TAGS", "MilpModel", "build_milp"]

@@ -76,6 +76,10 @@ class Pins:
         """All demands but one."""
         return Pins(tuple(p for p in self.pins if p != pin))
 
+    def plus(self, name: str, value: str) -> Pins:
+        """These demands and ``name = value``."""
+        return Pins(tuple(dict.fromkeys((*self.pins, Pin(name, "=", value)))))
+
     def to_json(self) -> list[str]:
         """The demands as texts."""
         return [str(p) for p in self.pins]

@@ -5,50 +5,50 @@ Sets
 Given
     #TLE, #TLT; MB0, MB1, MB2 bytes of a core's buffers; prices of `instances.machine`   (integers; bytes, ticks)
 Variables
-    p, q; T_M, T_N, T_R, T_C (and T_G, T_B), any integer up to the core's share
+    p; the nest of a core as in `formulations.tiling`: order of Holds, steps of at most two loops a dimension, slide
 Objective
     min lexicographically any order of time [ticks], bytes, energy [fJ]; ties by the remaining ones in this order
 Constraints
-    (CHOOSE)    one partition, one dataflow, one size per dimension
+    (CHOOSE)    one partition, one order of Holds, one chain of steps per dimension
     (CAPACITY)  IN <= MB0, W <= MB1, OUT <= MB2 (Eq. 2)
     (COST)      time >= time of every cluster; each a sum of products of a spatial and a channel factor
 Nest
     Spatial cuts over TLEs (Alg. 2): KS filters by ceil(F/#TLE); KS&OFM filters by ceil(F/(#TLE/2)) and rows by
-    ceil(R/2); OFM rows by ceil(R/#TLE). Then filters over the TLTs by ceil(slice/#TLT). Then
+    ceil(R/2); OFM rows by ceil(R/#TLE). Then filters over the TLTs by ceil(slice/#TLT). Inside, the nests of
+    `formulations.tiling` (which says why they stand for all). The filters F are M, or the groups where these outnumber
+    M (depthwise).
+The paper's space
+    holds=uniform, a pinned dataflow and the literal reading mean the paper's three dataflows with one loop a dimension
         IS  r c n       (all filters of the core at once)        Eq. 3
         OS  r c f n                                              Eq. 4
         WS  f | Hold(W) with all N | r c n                       Eq. 5
-    The filters F are M, or the groups where these outnumber M (depthwise).
+    In the consistent reading IS is left to OS, which contains it: with T_F = all filters of the core its filter loop
+    has one trip, which is no loop, and the nests are the same.
 Readings (`reading` of the machine)
     consistent  every core moves what its nest needs: true edge tiles, operands stay when no relevant loop changes
                 them, each core loads its own IN; T_DRAM of the clusters side by side (`dram = per_tle`, one DMA engine
                 a TLE) or added (`shared`); Eq. 7 for the nominal tile on every core
     literal     Eq. 3-9 as printed (`hwmodels.literal`); Eq. 3 lacks the filter trips in alpha_out, Eq. 8 divides by
                 #TLTs only, T_DRAM adds up over the TLEs
-Candidates
-    `formulations.candidates`, with the trip counts of all slices; p, q enumerated. In the consistent reading IS is
-    left to OS, which contains it: with T_F = all filters of the core its filter loop has one trip, which is no loop,
-    and the nests are the same.
 Assumes
     operands of a core lie in its own buffers; no sharing between cores; one pass per tile.
 Optimal means
-    no partition x dataflow x integer tile sizes of this nest family is better under the stated reading and objective.
+    of the three partitions and the nests as in `formulations.tiling` (bursts: where a dimension is cut twice, even
+    steps), or of the paper's space, none is better under the stated reading and objective.
 
 Source: `tso_burst_slicing` section IV, Alg. 1-4, Eq. 2-9.
 """
 
 from __future__ import annotations
 
-from math import prod
-
 import numpy as np
 
-from formulations.candidates import reduce_sizes
+from formulations.family import Restrictions, free_members
+from formulations.member import Member, Sizes
 from formulations.pins import Decision, Pins
-from formulations.space import Branch, Space
-from hwmodels.bilinear import Ints
+from formulations.space import Space
 from hwmodels.literal import tso_dataflow
-from hwmodels.schedule import Nest, Spatial
+from hwmodels.schedule import Hold, Nest, Spatial
 from hwmodels.skeleton import Skeleton, cores, skeleton_of
 from instances.errors import InputError
 from instances.machine import Machine
@@ -58,11 +58,16 @@ __all__ = ["DATAFLOWS", "DECISIONS", "PARTITIONS", "build", "filter_dim", "parti
 
 PARTITIONS = ("KS", "KS&OFM", "OFM")
 DATAFLOWS = ("IS", "OS", "WS")
+_OPERANDS = ("IN", "W", "OUT")
 
 DECISIONS: dict[str, Decision] = {
     "partition": Decision("how the TLEs share the layer: KS (filters), KS&OFM (both) or OFM (rows)", PARTITIONS),
-    "dataflow": Decision("which operand stays: IS (input), OS (output) or WS (weights)", DATAFLOWS),
-    **{f"T_{d.upper()}": Decision(f"tile size of dimension {d} in one core") for d in DIMS},
+    "holds": Decision("free (every operand at its own depth) or uniform (the paper's dataflows)", ("free", "uniform")),
+    "dataflow": Decision("the paper's nest in which IS (input), OS (output) or WS (weights) stay", DATAFLOWS),
+    **{f"T_{d.upper()}": Decision(f"innermost tile size of dimension {d} in one core") for d in DIMS},
+    "resident": Decision("an operand of which a core keeps all it needs on chip: IN, W or OUT", _OPERANDS),
+    "output": Decision("any, or row_major: rows of the result are cut outside its columns", ("any", "row_major")),
+    **{f"buffers_{op}": Decision(f"buffers of {op}: 1 or 2", ("1", "2")) for op in _OPERANDS},
 }
 
 
@@ -83,6 +88,7 @@ def partition_cuts(layer: Layer, machine: Machine, partition: str) -> tuple[Spat
 
 
 def _skeleton(layer: Layer, spatial: tuple[Spatial, ...], dataflow: str) -> Skeleton:
+    """The paper's nest."""
     f = filter_dim(layer)
     other = "g" if f == "m" else "m"
     filters = {"m": ("m",), "g": ("g", "m")}[f]
@@ -108,54 +114,73 @@ def build(layer: Layer, machine: Machine, pins: Pins, *, full: bool = False) -> 
     """
     if machine.tles * machine.tlts == 1:
         raise InputError(f"problem slicing shares a layer among cores, machine {machine.name} has one: use tiling")
-    branches, points = [], 0
+    limits = Restrictions.of(layer, machine, pins)
+    uniform = _uniform(machine, pins)
+    members: list[Member] = []
     for partition in PARTITIONS:
         spatial = partition_cuts(layer, machine, partition)
         if spatial is None or not pins.allows("partition", partition):
             continue
-        sizes = _sizes(layer, machine, pins, spatial, full)
-        for dataflow in DATAFLOWS:
-            if not pins.allows("dataflow", dataflow):
-                continue
-            steps = dict(sizes)
-            f = filter_dim(layer)
-            share = cores(layer, spatial)[0].extent(f)
-            points += prod(cores(layer, spatial)[0].extent(d) for d in DIMS if d != f or dataflow != "IS")
-            if dataflow == "IS":
-                steps[f] = pins.sizes(f"T_{f.upper()}", np.array([share], np.int64))
-            if not all(len(s) for s in steps.values()):
-                continue
-            if not full and dataflow == "IS" and machine.reading == "consistent" and pins.allows("dataflow", "OS"):
-                continue
-            label = {"partition": partition, "dataflow": dataflow}
-            skeleton = _skeleton(layer, spatial, dataflow)
-            branches.append(Branch.build(layer, machine, label, skeleton, steps, full=full))
+        sizes = _sizes(layer, pins, spatial)
+        if uniform:
+            members += _paper_members(layer, machine, pins, partition, spatial, limits.whole(layer, sizes), full=full)
+        elif pins.allows("holds", "free"):
+            label = {"partition": partition}
+            members += free_members(layer, machine, spatial, sizes, limits, label, full=full)
     return Space(
-        "slicing", layer, machine, pins, tuple(b for b in branches if not b.empty), points,
-        lambda m, p: build(layer, m, p, full=full), lambda nest: read(layer, nest),
+        "slicing", layer, machine, pins, tuple(members),
+        lambda m, p: build(layer, m, p, full=full), lambda nest: read(layer, nest, paper=uniform),
     )  # fmt: skip
 
 
-def _sizes(layer: Layer, machine: Machine, pins: Pins, spatial: tuple[Spatial, ...], full: bool) -> dict[str, Ints]:
-    share = cores(layer, spatial)
+def _uniform(machine: Machine, pins: Pins) -> bool:
+    """Whether the paper's dataflows are asked for."""
+    asked = machine.reading == "literal" or pins.of("dataflow") or not pins.allows("holds", "free")
+    return bool(asked and pins.allows("holds", "uniform"))
+
+
+def _sizes(layer: Layer, pins: Pins, spatial: tuple[Spatial, ...]) -> dict[str, Sizes]:
+    """The steps that the pins allow in a core's share."""
     result = {}
     for dim in DIMS:
-        sizes = np.arange(1, share[0].extent(dim) + 1, dtype=np.int64)
-        sizes = pins.sizes(f"T_{dim.upper()}", sizes)
-        if not full:
-            extents = (
-                [layer.extent(dim), *(i.step for i in spatial if i.dim == dim)] if machine.reading == "literal" else []
-            )
-            sizes = reduce_sizes(layer, machine, dim, sizes, share, extents)
-        result[dim] = sizes
+        sizes = np.arange(1, cores(layer, spatial)[0].extent(dim) + 1, dtype=np.int64)
+        result[dim] = Sizes(sizes, pins.sizes(f"T_{dim.upper()}", sizes))
     return result
 
 
-def read(layer: Layer, nest: Nest) -> dict[str, int | str]:
-    """Return partition, dataflow and the tile sizes of one core."""
+def _paper_members(
+    layer: Layer,
+    machine: Machine,
+    pins: Pins,
+    partition: str,
+    spatial: tuple[Spatial, ...],
+    sizes: dict[str, Sizes],
+    *,
+    full: bool,
+) -> list[Member]:
+    f = filter_dim(layer)
+    members = []
+    for dataflow in DATAFLOWS:
+        contained = dataflow == "IS" and machine.reading == "consistent" and pins.allows("dataflow", "OS")
+        if not pins.allows("dataflow", dataflow) or (contained and not full):
+            continue
+        label = {"partition": partition, "dataflow": dataflow}
+        own = dict(sizes)
+        if dataflow == "IS":
+            share = cores(layer, spatial)[0].extent(f)
+            own[f] = Sizes.of(sizes[f].inner[sizes[f].inner == share])
+        members.append(Member(layer, machine, label, _skeleton(layer, spatial, dataflow), own, full=full))
+    return members
+
+
+def read(layer: Layer, nest: Nest, *, paper: bool) -> dict[str, int | str]:
+    """Return the partition, the dataflow (or the order of loops and Holds) and the tile sizes of one core."""
     skeleton = skeleton_of(layer, nest)
     over_tle = {i.dim for i in skeleton.spatial if i.over == "tle"}
     partition = "OFM" if over_tle == {"r"} else "KS&OFM" if "r" in over_tle else "KS"
     tile = nest.tile(layer)
     sizes = {f"T_{d.upper()}": tile[d] for d in DIMS if layer.extent(d) > 1}
-    return {"partition": partition, "dataflow": tso_dataflow(skeleton), **sizes}
+    if paper:
+        return {"partition": partition, "dataflow": tso_dataflow(skeleton), **sizes}
+    words = [i.operand if isinstance(i, Hold) else i.dim for i in nest.items if not isinstance(i, Spatial)]
+    return {"partition": partition, "nest": " ".join(words), **sizes}

@@ -1,31 +1,52 @@
-"""F1 tiling: tile sizes and loop order of one layer on one core.
+"""F1 tiling: the nest of one layer on one core.
 
 Sets
-    d in D = {b, g, m, n, r, c} tiled dimensions; o in O loop orders; op in {IN, W, OUT}
+    op in {IN, W, OUT} operands; d in D = {b, g, m, n, r, c, i, j} dimensions, D[op] those that op depends on
 Given
     E[d] extent; mem[k] bytes of memory k; prices of `instances.machine`        (integers; bytes, ticks)
 Variables
-    o in O; T[d] in {1..E[d]} ("free") or the divisors of E[d] ("divisors", the paper's)
+    X, Y, Z: the operands in the order of their Holds, outermost first
+    T0[d] >= T1[d] in 1..E[d]: the steps of the (at most two) loops over d; slide: the loop that IN slides along
 Objective
     min lexicographically any order of time [ticks], bytes, energy [fJ]; ties by the remaining ones in this order
 Constraints
-    (CHOOSE)    one order, one size per dimension
-    (CAPACITY)  sum over op in memory k of footprint[op](T) (twice if double buffered) + scratch + reserved <= mem[k]
+    (CHOOSE)    one order of Holds, one chain of steps per dimension
+    (CAPACITY)  sum over op in memory k of footprint[op] (times its buffers) + scratch + reserved <= mem[k]
     (COST)      objective >= price of the nest, a sum of products of a spatial and a channel factor (`hwmodels.core`)
 Nest
-    Loop(o1) .. Loop(o6) Hold(IN) Hold(W) Hold(OUT): all operands held at one common depth. An operand is re-fetched by
-    the loops outside and at its innermost relevant loop; loops of one trip are no loops (docs/nest.md).
-Candidates
-    Orders: three stand for all 720. All operands depend on g, so g outermost never adds a re-fetch. IN and OUT depend
-    on b, r, c alike and W on none of them, so they may stand together: placed innermost they spare W, else nothing. Of
-    m and n, the inner one spares IN (m) or keeps OUT on chip (n). Hence g b r c n m ("IS", the paper's Listing 1.1), g
-    b r c m n ("OS"), g m n b r c ("WS"); every other order re-fetches, operand by operand, at least as often as one of
-    these with the same tile sizes and footprints. Sizes: `formulations.candidates`.
+    loops over D[X] | Hold(X) | loops over D[Y] | Hold(Y) | loops over D[Z] | Hold(Z)
+    The loop that IN slides along is the last one before Hold(IN); the other loops of a segment stand in any order.
+Why these nests stand for all
+    (1) A Hold may be moved outwards over loops that its operand does not depend on: its tile is the same, it is moved
+    no more often. (2) A loop directly outside a Hold, among the loops between two Holds, that the operand does not
+    depend on may be moved inwards over it: the operand is moved less often, the number of loops outside the other
+    Holds is the same. (3) Two loops over a dimension with no Hold between them may become one with the inner step:
+    fewer pieces, no larger tiles. (4) Loops inside all Holds may be left out: they change no transfer. What is left
+    has every Hold directly inside a loop that its operand depends on, and between two Holds only loops that the inner
+    operand depends on; if such a segment mixes loops that the outer operand depends on with others, the others move
+    inwards and the two Holds change places. A dimension that an operand does not depend on has two such segments; for
+    groups, which all operands depend on, at most two of the three are used.
+    Then every loop outside a Hold counts (`Skeleton.full`): moves = product of the trips of all loops outside that the
+    operand does not depend on, times the boxes. For other members of the family this is above the price, never below,
+    so its minimum is the optimum. Consequences: X is moved once; W wholly resident is X = W with an empty segment, row
+    streaming X = OUT with r alone.
+    Sliding moves a part of the whole tile, so in bytes it never costs more. (A slid tile of few columns may have more
+    runs than a whole row; where runs are priced the nests are those that slide along the last loop of a window.)
 Assumes
-    the kernel is not cut; operands are held at one common depth; no sliding-window reuse between tiles.
+    (1)-(4) hold for bytes, energy and transfer prices that rise with calls, segments and bytes. With a MAC array,
+    bursts or a timeline they need not, so there "optimal" is about the nests above.
 Optimal means
-    no plan with one common hold depth, any integer (or divisor) tile sizes and any loop order is better in the stated
-    objective.
+    Bytes, energy: no nest of docs/nest.md is better, whatever its loops and Holds. Time: no nest as above is better,
+    with any steps of every loop. Except: with bursts, where a dimension is cut twice, even steps (the smallest of their
+    number of pieces); with double buffering even steps; two steps for one extent above 1,024 (of r and c: beside
+    padding beyond the stride, above 256) are even steps or multiples of the array's lanes; kernels above 3 are cut at
+    one depth, in even steps, and the rows and columns beside them likewise.
+
+A pinned order, holds=uniform and the literal reading mean the textbook's nest: one loop a dimension, the kernel whole,
+all operands held inside. Orders: three stand for all 720. All operands depend on g, so g outermost never adds a
+re-fetch. IN and OUT depend on b, r, c alike and W on none of them, so they may stand together: placed innermost they
+spare W, else nothing. Of m and n, the inner one spares IN (m) or keeps OUT on chip (n). Hence g b r c n m ("IS", the
+paper's Listing 1.1), g b r c m n ("OS"), g m n b r c ("WS").
 
 Source: `optimal_tiling_dma` section 4 (Eq. 1-6, Listing 1.1); `reading = "literal"` prices by its printed equations.
 """
@@ -33,37 +54,46 @@ Source: `optimal_tiling_dma` section 4 (Eq. 1-6, Listing 1.1); `reading = "liter
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
 
 import numpy as np
 
-from formulations.candidates import divisors, reduce_sizes
+from formulations.chains import divisors
+from formulations.family import Restrictions, free_members
+from formulations.member import Member, Sizes
 from formulations.pins import Decision, Pins
-from formulations.space import Branch, Space
-from hwmodels.bilinear import Ints
-from hwmodels.schedule import Nest
-from hwmodels.skeleton import Core, Skeleton, cores, skeleton_of
+from formulations.space import Space
+from hwmodels.schedule import Hold, Nest
+from hwmodels.skeleton import Skeleton, skeleton_of
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import DIMS, Layer
 
 __all__ = ["DECISIONS", "ORDERS", "build"]
 
-#: The three orders that stand for all, outermost loop first.
+#: The three orders of the textbook's nest that stand for all, outermost loop first.
 ORDERS: dict[str, tuple[str, ...]] = {
     "IS": ("g", "b", "r", "c", "n", "m"),
     "OS": ("g", "b", "r", "c", "m", "n"),
     "WS": ("g", "m", "n", "b", "r", "c"),
 }
 
+_OPERANDS = ("IN", "W", "OUT")
 DECISIONS: dict[str, Decision] = {
-    **{f"T_{d.upper()}": Decision(f"tile size of dimension {d}") for d in DIMS},
+    **{f"T_{d.upper()}": Decision(f"innermost tile size of dimension {d}") for d in DIMS},
     "sizes": Decision("free (any integer) or divisors (of the extent, as in the DMA paper)", ("free", "divisors")),
+    "holds": Decision(
+        "free (every operand at its own depth) or uniform (all inside the loops, as in textbooks)", ("free", "uniform")
+    ),
     "order": Decision(
-        "any, paper (r c n m, Listing 1.1), IS, OS, WS, or loop letters outermost first such as mnrc",
+        "uniform holds with the loops in this order: any, paper (r c n m, Listing 1.1), IS, OS, WS, or loop letters "
+        "outermost first such as mnrc",
         ("any", "paper", *ORDERS),
         open=True,
     ),
+    "resident": Decision("an operand that stays on chip whole: IN, W or OUT", _OPERANDS),
+    "output": Decision("any, or row_major: rows of the result are cut outside its columns", ("any", "row_major")),
+    "array": Decision("any, or filled: tiles that fill the MAC array's lanes", ("any", "filled")),
+    **{f"buffers_{op}": Decision(f"buffers of {op}: 1 or 2", ("1", "2")) for op in _OPERANDS},
 }
 
 
@@ -79,47 +109,84 @@ def build(layer: Layer, machine: Machine, pins: Pins, *, full: bool = False) -> 
         raise InputError(
             f"problem tiling plans one core, machine {machine.name} has {machine.tles * machine.tlts}: use slicing"
         )
-    core = cores(layer, ())[0]
-    steps = {d: _sizes(layer, machine, pins, d, core, full) for d in DIMS}
-    branches = []
     orders = _orders(layer, machine, pins)
-    for name, order in orders.items():
-        if all(len(s) for s in steps.values()):
-            loops = tuple(d for d in order if layer.extent(d) > 1)
-            skeleton = Skeleton((), loops, dict.fromkeys(layer.operands, len(loops)))
-            branches.append(Branch.build(layer, machine, {"order": name}, skeleton, steps, full=full))
-    points = prod(layer.extent(d) for d in DIMS) * len(orders)
+    sizes = {d: _sizes(layer, machine, pins, d) for d in DIMS}
+    limits = Restrictions.of(layer, machine, pins)
+    if orders is None:
+        members = free_members(layer, machine, (), sizes, limits, full=full)
+    else:
+        members = _uniform_members(layer, machine, orders, sizes, limits, full=full)
     return Space(
-        "tiling", layer, machine, pins, tuple(b for b in branches if not b.empty), points,
-        lambda m, p: build(layer, m, p, full=full), lambda nest: read(layer, nest),
+        "tiling", layer, machine, pins, members,
+        lambda m, p: build(layer, m, p, full=full), lambda nest: read(layer, machine, nest),
     )  # fmt: skip
 
 
-def _sizes(layer: Layer, machine: Machine, pins: Pins, dim: str, core: Core, full: bool) -> Ints:
+def _sizes(layer: Layer, machine: Machine, pins: Pins, dim: str) -> Sizes:
+    """The steps that the pins allow; those of T_d are about the innermost tile."""
     extent = layer.extent(dim)
     free = pins.allows("sizes", "free")
     if not free and not pins.allows("sizes", "divisors"):
-        return np.zeros(0, np.int64)
+        return Sizes.of(np.zeros(0, np.int64))
     sizes = np.arange(1, extent + 1, dtype=np.int64) if free else divisors(extent)
-    sizes = pins.sizes(f"T_{dim.upper()}", sizes)
-    # The claim of `candidates` is about sums; a double-buffered timeline is a sum of maxima, so there nothing is
-    # dropped.
-    keep_all = full or machine.timing == "double_buffered"
-    return sizes if keep_all else reduce_sizes(layer, machine, dim, sizes, [core])
+    inner = pins.sizes(f"T_{dim.upper()}", sizes)
+    if not pins.allows("array", "any"):
+        inner = inner[inner >= _filled(layer, machine, dim)]
+    return Sizes(sizes, inner)
 
 
-def _orders(layer: Layer, machine: Machine, pins: Pins) -> Mapping[str, tuple[str, ...]]:
-    """The orders to look at, without those that coincide because a dimension has extent 1."""
-    asked = [p.value for p in pins.of("order") if p.op == "=" and p.value != "any"]
-    orders = dict(ORDERS)
-    if asked:
-        orders = {name: _order(name) for name in asked[:1] if len(set(asked)) == 1}
-    if machine.reading == "literal":
+def _filled(layer: Layer, machine: Machine, dim: str) -> int:
+    """The smallest tile that fills the lanes along `dim`, at most the layer."""
+    unit = machine.compute
+    depthwise = layer.m == layer.n == 1
+    lanes = {"g": unit.cols} if depthwise else {"m": unit.rows, "n": unit.cols}
+    return min(lanes.get(dim, 1), layer.extent(dim)) if unit.model == "array" else 1
+
+
+# ---- the textbook's nest -------------------------------------------------------------------------------------
+
+
+def _uniform_members(
+    layer: Layer,
+    machine: Machine,
+    orders: Mapping[str, tuple[str, ...]],
+    sizes: Mapping[str, Sizes],
+    limits: Restrictions,
+    *,
+    full: bool,
+) -> tuple[Member, ...]:
+    members = []
+    for name, order in orders.items():
+        loops = tuple(d for d in order if layer.extent(d) > 1)
+        for buffers in limits.buffers:
+            skeleton = Skeleton((), loops, dict.fromkeys(layer.operands, len(loops)), buffers)
+            if limits.allows_order(loops):
+                label = {"order": name, **{f"buffers_{op}": str(n) for op, n in buffers.items()}}
+                members.append(Member(layer, machine, label, skeleton, limits.whole(layer, sizes), full=full))
+    return tuple(members)
+
+
+def _orders(layer: Layer, machine: Machine, pins: Pins) -> Mapping[str, tuple[str, ...]] | None:
+    """The uniform orders to look at, without those that coincide for this layer; None if the Holds are free."""
+    asked = {p.value for p in pins.of("order") if p.op == "=" and p.value != "any"}
+    banned = [p for p in pins.of("order") if p.op == "!="]
+    if any(p.value == "any" for p in banned):
+        raise InputError("pin order!=any: every order is any; name the order that is banned")
+    literal = machine.reading == "literal"
+    uniform = literal or asked or banned or not pins.allows("holds", "free")
+    if not uniform:
+        return None
+    if not pins.allows("holds", "uniform"):
+        return {}
+    orders = {name: _order(name) for name in asked} if len(asked) < 2 else {}
+    if not asked:
+        orders = dict(ORDERS)
+    if literal:
         orders = {name: order for name, order in orders.items() if order == ORDERS["IS"]}
-    banned = {p.value for p in pins.of("order") if p.op == "!="}
+    out = {_canonical(layer, _order(p.value)) for p in banned}
     distinct: dict[tuple[str, ...], str] = {}
     for name, order in orders.items():
-        if name not in banned:
+        if _canonical(layer, order) not in out:
             distinct.setdefault(_canonical(layer, order), name)
     return {name: orders[name] for name in distinct.values()}
 
@@ -142,9 +209,12 @@ def _order(name: str) -> tuple[str, ...]:
     return (*missing, *letters)
 
 
-def read(layer: Layer, nest: Nest) -> dict[str, int | str]:
-    """Return the order of the loops that run more than once, and all tile sizes."""
+def read(layer: Layer, machine: Machine, nest: Nest) -> dict[str, int | str]:
+    """Return the order of loops and Holds, and the innermost tile sizes."""
     skeleton = skeleton_of(layer, nest)
+    words = [item.operand if isinstance(item, Hold) else item.dim for item in nest.items]
     tile = nest.tile(layer)
-    order = "".join(d for d in skeleton.order if tile[d] < layer.extent(d))
-    return {"order": order or "-", **{f"T_{d.upper()}": tile[d] for d in DIMS if layer.extent(d) > 1}}
+    decision: dict[str, int | str] = {"nest": " ".join(words)}
+    if machine.buffering == "choose":
+        decision |= {f"buffers_{op}": machine.buffers(skeleton.buffers.get(op)) for op in layer.operands}
+    return decision | {f"T_{d.upper()}": tile[d] for d in DIMS if layer.extent(d) > 1}

@@ -1,20 +1,22 @@
-"""What one core moves, computes and stores, as bilinear tables over tile sizes.
+"""What one core moves, computes and stores, as bilinear tables over the steps of its loops.
 
-For one core (its ranges), one skeleton (loop order and hold depths) and lists of candidate tile sizes, every count is
-a sum of products of per-dimension vectors. The argument, operand by operand:
+For one core (its ranges), one skeleton (loop order and hold depths) and lists of candidate chains of steps, every count
+is a sum of products of per-dimension vectors. The argument, operand by operand:
 
-* the tiles of an operand are boxes, one per combination of pieces of the dimensions it depends on; a count of a box is
-  a sum of products of per-axis quantities (`_runs`), so its sum over all boxes is the same sum of products of per-axis
-  sums;
-* every box is moved once per iteration of the loops that re-fetch it (`Skeleton.revisits`), which depends only on
-  which dimensions have more than one trip, hence on a finite pattern that splits the choices (`_visits`).
+* the tiles of an operand are boxes, one per combination of pieces of the dimensions it depends on, each cut as far as
+  the loops outside its Hold cut it; a count of a box is a sum of products of per-axis quantities (`_runs`), so its sum
+  over all boxes is the same sum of products of per-axis sums. Kernel rows cut the input rows once more, so chains of r
+  and i are chosen together, and those of c and j;
+* every box is moved once per iteration of the loops outside it down to the innermost real one that the operand depends
+  on: a product of trips, once it is known which loop that is (`Skeleton.visits`). It is the last one of either the
+  spatial or the channel loops that cut something, so the choices split in products of two masks (`_visits`).
 
-Spatial choices are (T_b, T_r, T_c), channel choices (T_g, T_m, T_n); `Choices` lists the candidates of both.
+Spatial choices are chains of steps of (b, r with i, c with j), channel choices of (g, m, n); `Choices` lists both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -22,41 +24,92 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwmodels.bilinear import Bilinear, Ints
-from hwmodels.pieces import Pieces, Window, cut, nominal, trips, windows
+from hwmodels.pieces import Pieces, Window, cut, nominal, windows
 from hwmodels.skeleton import Core, Skeleton
 from instances.machine import Machine
-from instances.workload import RELEVANT, Layer
+from instances.workload import DIMS, REDUCTION, Layer
 
-__all__ = ["KINDS", "Q_DIMS", "S_DIMS", "Choices", "CoreTables", "Term", "box_terms", "input_windows"]
+__all__ = ["AXIS", "KINDS", "Q_DIMS", "S_DIMS", "Choices", "CoreTables", "Slides", "Term", "box_terms", "input_windows"]
 
 S_DIMS = ("b", "r", "c")
 Q_DIMS = ("g", "m", "n")
+#: Kernel dimensions are chosen together with the output dimension whose input axis they share.
+AXIS = {**{d: d for d in (*S_DIMS, *Q_DIMS)}, "i": "r", "j": "c"}
 Term = tuple[Ints, Ints]
 Factors = Mapping[str, Ints]
+Mask = NDArray[np.bool_]
+#: Loops (dimension, level) along which IN may slide.
+Slides = tuple[tuple[str, int], ...]
 #: All kinds of counts that tables hold.
 KINDS = frozenset({"calls", "segments", "bursts", "bytes"})
 
 
 @dataclass(frozen=True)
 class Choices:
-    """Candidate tiles: `steps[d]` lists the sizes of dimension d; choice i of `s` uses ``steps[d][index[d][i]]``."""
+    """Candidate chains of steps, and the combinations of them that are looked at.
+
+    Attributes
+    ----------
+    steps : dict of str to ndarray (T, L)
+        Per dimension the steps of its L loops, outermost first; dimensions of one axis (r and i, c and j) share T.
+    tiles : dict of str to ndarray (T,)
+        Per dimension the size of its innermost pieces.
+    index : dict of str to ndarray (S,) or (Q,)
+        Per axis (`S_DIMS`, `Q_DIMS`) which chain every choice uses; under "slide" which of the `slides`.
+    slides : tuple of (str, int)
+        The loops (dimension, level) along which IN may slide, if that is a choice; else the skeleton's order tells.
+    log : dict of str to dict, optional
+        If given, every vector (T,) that some table multiplies is noted here, axis by axis: a chain that is nowhere
+        above another one can replace it (`formulations.space`).
+    axis : str
+        If given, every factor of the other axes counts at its least value: tables become lower bounds for every chain
+        of this axis.
+    """
 
     steps: Mapping[str, Ints]
+    tiles: Mapping[str, Ints]
     index: Mapping[str, Ints]
+    slides: Slides = ()
+    log: dict[str, dict[bytes, Ints]] | None = None
+    axis: str = ""
 
     @classmethod
-    def product(cls, steps: Mapping[str, Ints]) -> Choices:
-        """All combinations of the candidate sizes, the last dimension running fastest."""
+    def product(cls, steps: Mapping[str, Ints], tiles: Mapping[str, Ints], slides: Slides = ()) -> Choices:
+        """All combinations of the candidate chains, the last axis running fastest."""
         index: dict[str, Ints] = {}
-        for dims in (S_DIMS, Q_DIMS):
-            grids = np.meshgrid(*(np.arange(len(steps[d])) for d in dims), indexing="ij")
+        for dims in ((*S_DIMS, "slide"), Q_DIMS):
+            sizes = [max(1, len(slides)) if d == "slide" else len(tiles[d]) for d in dims]
+            grids = np.meshgrid(*(np.arange(n) for n in sizes), indexing="ij")
             index.update({d: g.ravel() for d, g in zip(dims, grids, strict=True)})
-        return cls(steps, index)
+        return cls(steps, tiles, index, slides)
+
+    @classmethod
+    def logging(cls, steps: Mapping[str, Ints], tiles: Mapping[str, Ints], slides: Slides = ()) -> Choices:
+        """No combination at all, but a log of what tables multiply."""
+        index = dict.fromkeys((*S_DIMS, "slide", *Q_DIMS), np.zeros(0, np.int64))
+        return cls(steps, tiles, index, slides, {d: {} for d in (*S_DIMS, *Q_DIMS)})
+
+    @classmethod
+    def floor(cls, steps: Mapping[str, Ints], tiles: Mapping[str, Ints], slides: Slides, axis: str) -> Choices:
+        """One choice for every chain of `axis` with every slide, with the least factors of all other axes."""
+        chains, ways = len(tiles[axis]), max(1, len(slides))
+        index = dict.fromkeys((*S_DIMS, *Q_DIMS), np.zeros(chains * ways, np.int64))
+        index["slide"] = np.tile(np.arange(ways), chains)
+        return cls(steps, tiles, {**index, axis: np.repeat(np.arange(chains), ways)}, slides, axis=axis)
+
+    def at(self, dim: str, vector: Ints) -> Ints:
+        """Lay a vector (T,) of one dimension out over the choices."""
+        axis = AXIS[dim]
+        self.note(dim, vector)
+        if self.axis and axis != self.axis:
+            vector = vector.min(keepdims=True)
+        return vector[self.index[axis]] if len(vector) > 1 else np.full(len(self.index[axis]), vector[0])
 
     def take(self, s: Ints | None = None, q: Ints | None = None) -> Choices:
         """Keep some of the combinations."""
-        keep = {**dict.fromkeys(S_DIMS, s), **dict.fromkeys(Q_DIMS, q)}
-        return Choices(self.steps, {d: i if (k := keep[d]) is None else i[k] for d, i in self.index.items()})
+        keep = {**dict.fromkeys((*S_DIMS, "slide"), s), **dict.fromkeys(Q_DIMS, q)}
+        index = {d: i if (k := keep[d]) is None else i[k] for d, i in self.index.items()}
+        return Choices(self.steps, self.tiles, index, self.slides)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -64,44 +117,55 @@ class Choices:
         return len(self.index["r"]), len(self.index["m"])
 
     def values(self, dim: str) -> Ints:
-        """The tile size of `dim` in every choice."""
-        return self.steps[dim][self.index[dim]]
+        """The innermost tile size of `dim` in every choice."""
+        return self.tiles[dim][self.index[AXIS[dim]]]
 
-    def tile(self, s: int, q: int) -> dict[str, int]:
-        """The tile sizes of spatial choice s with channel choice q."""
-        return {d: int(self.steps[d][self.index[d][s if d in S_DIMS else q]]) for d in (*S_DIMS, *Q_DIMS)}
+    def chain(self, s: int, q: int) -> dict[str, tuple[int, ...]]:
+        """The steps of every dimension's loops in spatial choice s with channel choice q."""
+        at = {d: int(i[q if d in Q_DIMS else s]) for d, i in self.index.items()}
+        return {d: tuple(int(t) for t in self.steps[d][at[AXIS[d]]]) for d in DIMS}
+
+    def slide(self, s: int) -> tuple[str, int] | None:
+        """The loop that IN slides along in spatial choice s, if that is a choice."""
+        return self.slides[int(self.index["slide"][s])] if self.slides else None
+
+    def note(self, dim: str, vector: Ints) -> None:
+        """Log a vector (T,) of one dimension that tables depend on."""
+        if self.log is not None:
+            self.log[AXIS[dim]][vector.tobytes()] = vector
 
     def spread(self, factors: Factors) -> Term:
         """Turn per-candidate vectors of some dimensions into their products per choice."""
+        joint: dict[str, Ints] = {}
+        for d, vector in factors.items():
+            if len(vector) > 1 or vector[0] != 1:
+                joint[AXIS[d]] = joint[AXIS[d]] * vector if AXIS[d] in joint else vector
         sides = []
         for dims, size in zip((S_DIMS, Q_DIMS), self.shape, strict=True):
-            parts = [
-                factors[d][self.index[d]]
-                for d in dims
-                if d in factors and (len(self.steps[d]) > 1 or factors[d][0] != 1)
-            ]
-            side = parts[0] if parts else np.ones(size, np.int64)
-            for part in parts[1:]:
-                side = side * part
-            sides.append(side)
+            side: Ints | None = None
+            for d in dims:
+                if d in joint:
+                    part = self.at(d, joint[d])
+                    side = part if side is None else side * part
+            sides.append(np.ones(size, np.int64) if side is None else side)
         return sides[0], sides[1]
 
 
 def input_windows(layer: Layer) -> dict[str, Window]:
     """The sliding windows of the two spatial dimensions."""
     return {
-        "r": Window(layer.stride_h, (layer.kh - 1) * layer.dilation_h + 1, layer.pad_top, layer.h),
-        "c": Window(layer.stride_w, (layer.kw - 1) * layer.dilation_w + 1, layer.pad_left, layer.l),
+        "r": Window(layer.stride_h, layer.dilation_h, layer.kh, layer.pad_top, layer.h),
+        "c": Window(layer.stride_w, layer.dilation_w, layer.kw, layer.pad_left, layer.l),
     }
 
 
 @dataclass(frozen=True)
 class _Axis:
-    """One axis of a stored tensor: its extent, and its pieces if a tiled dimension runs along it."""
+    """One axis of a stored tensor: its extent, the dimension along it and that dimension's pieces."""
 
     extent: int
-    dim: str = ""
-    pieces: Pieces | None = None
+    dim: str
+    pieces: Pieces
 
 
 def _runs(axes: list[_Axis], element: int, burst: int, kinds: frozenset[str]) -> dict[str, list[tuple[int, Factors]]]:
@@ -110,70 +174,61 @@ def _runs(axes: list[_Axis], element: int, burst: int, kinds: frozenset[str]) ->
     With j the innermost axis along which a box is smaller than the tensor, its runs are the product of its extents
     outside j; all axes inside j are whole, so a run is ``length_j * inner bytes`` long.
     """
-    size = prod(a.extent for a in axes if a.pieces is None)
-    number, lengths, whole = {}, {}, {}
-    for axis in axes:
-        if axis.pieces is not None:
-            number[axis.dim], lengths[axis.dim] = axis.pieces.number, axis.pieces.sum
-            whole[axis.dim] = axis.pieces.full(axis.extent)
+    number = {a.dim: a.pieces.number for a in axes}
+    lengths = {a.dim: a.pieces.sum for a in axes}
     result: dict[str, list[tuple[int, Factors]]] = {kind: [] for kind in kinds}
     if "calls" in kinds:
         result["calls"].append((1, number))
     if "bytes" in kinds:
-        result["bytes"].append((element * size, lengths))
+        result["bytes"].append((element, lengths))
     if not kinds & {"segments", "bursts"}:
         return result
+    whole = {a.dim: a.pieces.full(a.extent) for a in axes}
     if "segments" in kinds:
         result["segments"].append((1, whole))
     if "bursts" in kinds and burst:
         result["bursts"].append((-(-element * prod(a.extent for a in axes) // burst), whole))
-    outer: dict[str, Ints] = {}
-    outer_size = 1
     for j, axis in enumerate(axes):
-        if axis.pieces is None:
-            outer_size *= axis.extent
+        if axis.extent == 1:
             continue
-        inner = {a.dim: whole[a.dim] for a in axes[j + 1 :] if a.dim}
+        outer = {a.dim: lengths[a.dim] for a in axes[:j]}
+        inner = {a.dim: whole[a.dim] for a in axes[j + 1 :]}
         run = element * prod(a.extent for a in axes[j + 1 :])
-        if axis.extent > 1:
-            if "segments" in kinds:
-                result["segments"].append((outer_size, {**outer, axis.dim: axis.pieces.partial(axis.extent), **inner}))
-            if "bursts" in kinds and burst:
-                windows_of = axis.pieces.partial_windows(axis.extent, run, burst)
-                result["bursts"].append((outer_size, {**outer, axis.dim: windows_of, **inner}))
-        outer[axis.dim] = lengths[axis.dim]
+        if "segments" in kinds:
+            result["segments"].append((1, {**outer, axis.dim: axis.pieces.partial(axis.extent), **inner}))
+        if "bursts" in kinds and burst:
+            windows_of = axis.pieces.partial_windows(axis.extent, run, burst)
+            result["bursts"].append((1, {**outer, axis.dim: windows_of, **inner}))
     return result
 
 
 def _axes(layer: Layer, machine: Machine, tensor: str, pieces: Callable[[str], Pieces]) -> list[_Axis]:
     """The axes of IN, W, OUT (also partial sums) or BIAS in storage order, outermost first."""
-    extents = {d: layer.extent(d) for d in (*S_DIMS, *Q_DIMS)}
+    extents = {d: layer.extent(d) for d in DIMS}
     if tensor == "IN":
         extents.update(r=layer.h, c=layer.l)
-    kernel = [_Axis(layer.kh), _Axis(layer.kw)]
     orders = {
         "IN": "bgnrc" if machine.in_layout == "CHW" else "brcgn",
         "OUT": "bgmrc" if machine.out_layout == "CHW" else "brcgm",
-        "W": "gmn" if machine.w_layout == "OIHW" else "gm",
+        "W": "gmnij" if machine.w_layout == "OIHW" else "gmijn",
         "BIAS": "gm",
     }
-    axes = [_Axis(extents[d], d, pieces(d)) for d in orders[tensor]]
-    if tensor == "W":
-        axes += kernel if machine.w_layout == "OIHW" else [*kernel, _Axis(extents["n"], "n", pieces("n"))]
-    return axes
+    return [_Axis(extents[d], d, pieces(d)) for d in orders[tensor]]
 
 
 def box_terms(layer: Layer, machine: Machine, operand: str, tile: Factors, choices: Choices) -> dict[str, list[Term]]:
     """Counts of one nominal tile of `operand` for every choice, as rank-1 terms by kind.
 
-    `tile[d]` is the tile size of dimension d for every candidate; the input tile has its halo, at most the map.
+    `tile[d]` is the tile size of dimension d for every candidate; the input tile has its halo, at most the map. The
+    kernel is whole.
     """
     element = {"IN": machine.in_bytes, "W": machine.w_bytes, "OUT": machine.out_bytes}[operand]
     window = input_windows(layer)
 
     def pieces(dim: str) -> Pieces:
-        length = window[dim].nominal(tile[dim]) if operand == "IN" and dim in window else tile[dim]
-        return Pieces(length[:, None], np.ones((len(length), 1), np.int64))
+        length = tile[dim] if dim in tile and dim not in "ij" else np.array([layer.extent(dim)], np.int64)
+        length = window[dim].nominal(length) if operand == "IN" and dim in window else length
+        return nominal(length, np.ones_like(length))
 
     result: dict[str, list[Term]] = {}
     axes = _axes(layer, machine, operand, pieces)
@@ -183,176 +238,235 @@ def box_terms(layer: Layer, machine: Machine, operand: str, tile: Factors, choic
     return result
 
 
+@dataclass(frozen=True)
+class _Part:
+    """How an operand is fetched for the choices of a product of two masks (None: all)."""
+
+    again: tuple[tuple[str, int], ...]
+    slide: tuple[str, int] | None
+    s: Mask | None
+    q: Mask | None
+
+    def masked(self, term: Term) -> Term:
+        """The term, zero outside the masks."""
+        a, b = term
+        return (a if self.s is None else a * self.s), (b if self.q is None else b * self.q)
+
+
 class CoreTables:
     """The tables of one core under one skeleton; see the module docstring."""
 
     def __init__(self, layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, choices: Choices) -> None:
         self.layer, self.machine, self.skeleton, self.core, self.choices = layer, machine, skeleton, core, choices
         self._uniform = machine.edge_tiles == "uniform"
-        self._looped = frozenset(skeleton.order)
-        extents = {d: core.extent(d) for d in (*S_DIMS, *Q_DIMS)}
-        one = {d: np.array([extents[d]], np.int64) for d in extents}
-        self._step = {
-            d: np.minimum(choices.steps[d], extents[d])
-            if d in self._looped
-            else np.repeat(one[d], len(choices.steps[d]))
-            for d in extents
-        }
-        self.trips = {d: trips(extents[d], self._step[d]) for d in extents}
-        self._extents = extents
+        self._extents = {d: core.extent(d) for d in DIMS}
+        self._steps = choices.steps
+        slides = [("r", "i")] if layer.kh > 1 else []
+        slides += [("c", "j")] if layer.kw > 1 else []
+        self._sliding = frozenset(d for axis in slides for d in axis) if machine.sliding else frozenset()
 
-    # ---- tensors ---------------------------------------------------------------------------------------------
+    # ---- pieces ----------------------------------------------------------------------------------------------
 
-    def _pieces(self, dim: str, operand: str) -> Pieces:
-        """The pieces of `dim` at the Hold of `operand`: whole if its loop is inside the Hold."""
-        inside = dim in self._looped and dim not in self.skeleton.outside(operand)
-        if self._uniform:
-            return self._nominal_pieces(dim, operand, inside)
-        step = np.full_like(self._step[dim], self._extents[dim]) if inside else self._step[dim]
+    def _cut(self, dim: str, level: int | None = None) -> Pieces:
+        """The pieces of `dim` after its first `level` loops (all by default)."""
+        return cut(self._extents[dim], self._steps[dim][:, :level])
+
+    def _trips(self, dim: str, level: int | None = None) -> Ints:
+        return self._cut(dim, level).number
+
+    def _real(self, dim: str, level: int) -> Mask:
+        """Whether the loop over `dim` at `level` cuts something."""
+        result: Mask = self._trips(dim, level + 1) > self._trips(dim, level)
+        return result
+
+    def _share(self, dim: str) -> int:
+        """The nominal size of the core's range: the step of the spatial cut."""
+        return next((i.step for i in reversed(self.skeleton.spatial) if i.dim == dim), self.layer.extent(dim))
+
+    def _nominal(self, dim: str, level: int) -> Ints:
+        """The step that the nest states for `dim` after `level` loops."""
+        return self._steps[dim][:, level - 1] if level else np.array([self._share(dim)], np.int64)
+
+    def _pieces(self, dim: str, operand: str, slide: tuple[str, int] | None = None) -> Pieces:
+        """The pieces of `dim` at the Hold of `operand`; for IN, r and c are input rows and columns."""
+        level = self.skeleton.level(dim, operand)
         if operand == "IN" and dim in ("r", "c"):
-            return windows(*self.core.range(dim), step, input_windows(self.layer)[dim])
-        return cut(self._extents[dim], step)
+            return self._input_pieces(dim, level, slide)
+        return nominal(self._nominal(dim, level), self._trips(dim, level)) if self._uniform else self._cut(dim, level)
 
-    def _nominal_pieces(self, dim: str, operand: str, inside: bool) -> Pieces:
-        """As many full pieces as the core has, each of the step that the nest states."""
-        share = next((i.step for i in reversed(self.skeleton.spatial) if i.dim == dim), self.layer.extent(dim))
-        looped = dim in self._looped and not inside
-        step = self.choices.steps[dim] if looped else np.full_like(self._step[dim], share)
-        count = self.trips[dim] if looped else np.ones_like(self._step[dim])
-        window = input_windows(self.layer).get(dim) if operand == "IN" else None
-        return nominal(step, count, window)
+    def _input_pieces(self, dim: str, level: int, slide: tuple[str, int] | None) -> Pieces:
+        kernel, window = {"r": "i", "c": "j"}[dim], input_windows(self.layer)[dim]
+        inner = self.skeleton.level(kernel, "IN")
+        if self._uniform:
+            count = self._trips(dim, level) * self._trips(kernel, inner)
+            return nominal(window.nominal(self._nominal(dim, level), self._nominal(kernel, inner)), count)
+        # Loops beyond the one it slides along cut nothing where this visit applies: the pass is that loop's.
+        along = ""
+        if slide and slide[0] in (dim, kernel):
+            along = "outer" if slide[0] == dim else "inner"
+            level, inner = (slide[1] + 1, inner) if along == "outer" else (level, slide[1] + 1)
+        steps, taps = self._steps[dim][:, :level], self._steps[kernel][:, :inner]
+        return windows(*self.core.range(dim), steps, taps, window, along)
 
-    def _axes(self, tensor: str) -> list[_Axis]:
+    def _axes(self, tensor: str, slide: tuple[str, int] | None = None) -> list[_Axis]:
         operand = "W" if tensor == "BIAS" else tensor
-        return _axes(self.layer, self.machine, tensor, lambda dim: self._pieces(dim, operand))
+        return _axes(self.layer, self.machine, tensor, lambda dim: self._pieces(dim, operand, slide))
 
     # ---- visits ----------------------------------------------------------------------------------------------
 
-    def _visits(self, operand: str) -> list[Term]:
-        """How often each box of `operand` is visited, as rank-1 terms.
-
-        A loop over a dimension d that the operand does not depend on multiplies the visits by its trips if some loop
-        inside d, still outside the Hold, that the operand does depend on has more than one trip (`Skeleton.revisits`).
-        IN and OUT have one such d, a channel dimension; W has the spatial ones, and depends on channel dimensions only.
-        """
-        loops = self.skeleton.outside(operand)
-        relevant = RELEVANT[operand]
-        again = [d for d in loops if d not in relevant and int(self.trips[d].max(initial=1)) > 1]
-        ones = np.ones(self.choices.shape[0], np.int64), np.ones(self.choices.shape[1], np.int64)
-        inner = {d: [e for e in loops[loops.index(d) + 1 :] if e in relevant] for d in again}
-        if operand == "W":
-            return self._visits_of_weights({d: self._any_cut(inner[d], Q_DIMS) for d in again}, ones)
-        if not again:
-            return [ones]
-        (d,) = again
-        trip = self.trips[d][self.choices.index[d]]
-        spatial, channel = self._any_cut(inner[d], S_DIMS), self._any_cut(inner[d], Q_DIMS)
-        return [(spatial.astype(np.int64), trip), ((~spatial).astype(np.int64), np.where(channel, trip, 1))]
-
-    def _visits_of_weights(self, cut_inside: dict[str, NDArray[np.bool_]], ones: Term) -> list[Term]:
-        """Split the channel choices by which spatial loops re-fetch W; each part multiplies by those loops' trips."""
-        parts: list[tuple[NDArray[np.bool_], Ints]] = [(np.ones(len(ones[1]), np.bool_), ones[0])]
-        for d, inside in cut_inside.items():
-            trip = self.trips[d][self.choices.index[d]]
-            parts = [
-                p for mask, side in parts for p in ((mask & inside, side * trip), (mask & ~inside, side)) if p[0].any()
-            ]
-        return [(side, mask.astype(np.int64)) for mask, side in parts]
-
-    def _any_cut(self, dims: list[str], side: tuple[str, ...]) -> NDArray[np.bool_]:
-        """Per choice of `side`, whether any of `dims` has more than one trip."""
+    def _any_real(self, loops: tuple[tuple[str, int], ...], side: tuple[str, ...]) -> Mask:
+        """Per choice of `side`, whether any of these loops cuts something."""
         result = np.zeros(self.choices.shape[0 if side is S_DIMS else 1], np.bool_)
-        for d in dims:
-            if d in side:
-                result |= (self.trips[d] > 1)[self.choices.index[d]]
+        for dim, level in loops:
+            if AXIS[dim] in side:
+                real = self._real(dim, level).astype(np.int64)
+                self.choices.note(dim, 1 - real)
+                result |= self.choices.at(dim, real) > 0
         return result
+
+    def _visits(self, operand: str) -> Iterator[_Part]:
+        """Split the choices by how `operand` is fetched: by its slide, or by the innermost real loop it depends on."""
+        if self.skeleton.full:
+            yield from self._every_loop(operand)
+            return
+        groups = self.skeleton.visits(operand, self._sliding)
+        groups = [(loops, visit) for loops, visit in groups if any(self._real(d, k).any() for d, k in loops)]
+        plain = [not visit.slide and not self._repeats(visit.again) for _, visit in groups]
+        rest_s: Mask | None = None
+        rest_q: Mask | None = None
+        for at in range(len(groups) - 1, -1, -1):
+            if all(plain[: at + 1]):
+                break  # this group and all before it fetch every box once, as does having no loop at all
+            loops, visit = groups[at]
+            in_s, in_q = self._any_real(loops, S_DIMS), self._any_real(loops, Q_DIMS)
+            yield _Part(visit.again, visit.slide, _both(rest_s, in_s), rest_q)
+            yield _Part(visit.again, visit.slide, _both(rest_s, ~in_s), _both(rest_q, in_q))
+            rest_s, rest_q = _both(rest_s, ~in_s), _both(rest_q, ~in_q)
+        yield _Part((), None, rest_s, rest_q)
+
+    def _every_loop(self, operand: str) -> Iterator[_Part]:
+        """All loops outside the Hold count (`Skeleton.full`); IN slides along the loop that is chosen."""
+        again = self.skeleton.every(operand)
+        slides = self.choices.slides if operand == "IN" else ()
+        for number, slide in enumerate(slides):
+            real = self._real(*slide).astype(np.int64)
+            self.choices.note(slide[0], real)
+            self.choices.note(slide[0], 1 - real)
+            yield _Part(again, slide, self.choices.index["slide"] == number, None)
+        if not slides:
+            yield _Part(again, None, None, None)
+
+    def _repeats(self, again: tuple[tuple[str, int], ...]) -> bool:
+        return any(bool((self._trips(d, k) > 1).any()) for d, k in again)
 
     # ---- results ---------------------------------------------------------------------------------------------
 
     def transfers(
         self, kinds: frozenset[str] = KINDS, alike: dict[str, dict[str, list[Term]]] | None = None
     ) -> dict[str, dict[str, list[Term]]]:
-        """Counts by operand row ("IN", "W", "OUT", "PSUM") and kind, as rank-1 terms over the choices.
+        """Counts by row ("IN", "W", "OUT", "PSUM_READ", "PSUM_WRITE") and kind, as rank-1 terms over the choices.
 
         `alike` are the rows of a core with equal extents: only IN depends on where the ranges lie.
         """
         layer, machine = self.layer, self.machine
-        rows: dict[str, dict[str, list[Term]]] = {op: {k: [] for k in kinds} for op in ("IN", "W", "OUT", "PSUM")}
-        self._add(rows["IN"], self._axes("IN"), machine.in_bytes, self._visits("IN"), layer.inputs)
+        names = ("IN", "W", "OUT", "PSUM_READ", "PSUM_WRITE")
+        rows: dict[str, dict[str, list[Term]]] = {op: {k: [] for k in kinds} for op in names}
+        for part in self._visits("IN"):
+            self._add(rows["IN"], self._axes("IN", part.slide), machine.in_bytes, part, layer.inputs)
         if alike is not None:
             return {**alike, "IN": rows["IN"]}
         if "W" in layer.operands:
-            weights = self._visits("W")
-            self._add(rows["W"], self._axes("W"), machine.w_bytes, weights)
+            weights = list(self._visits("W"))
+            for part in weights:
+                self._add(rows["W"], self._axes("W"), machine.w_bytes, part)
             if layer.bias and machine.bias_bytes:
                 self._add_bias(rows["W"], weights)
         out = self._axes("OUT")
-        once = (np.ones(self.choices.shape[0], np.int64), np.ones(self.choices.shape[1], np.int64))
-        self._add(rows["OUT"], out, machine.out_bytes, [once])
-        visits = self._visits("OUT")
-        # v visits: v - 1 partial writes, and as many reads or, where the first visit reads too, v
-        moves = [(a, 2 * b - (1 if machine.psum_first_read else 2)) for a, b in visits]
-        self._add(rows["PSUM"], out, machine.psum_bytes, moves)
+        self._add(rows["OUT"], out, machine.out_bytes, _Part((), None, None, None))
+        for part in self._visits("OUT"):
+            self._add_partial_sums(rows["PSUM_WRITE"], out, part)
+        rows["PSUM_READ"] = {k: list(terms) for k, terms in rows["PSUM_WRITE"].items()}
+        if machine.psum_first_read:
+            self._add(rows["PSUM_READ"], out, machine.psum_bytes, _Part((), None, None, None))
         return rows
 
     def _add(
-        self, into: dict[str, list[Term]], axes: list[_Axis], element: int, visits: list[Term], copies: int = 1
+        self,
+        into: dict[str, list[Term]],
+        axes: list[_Axis],
+        element: int,
+        part: _Part,
+        copies: int = 1,
+        extra: Factors | None = None,
     ) -> None:
-        visits = [(x, y) for x, y in visits if x.any() and y.any()]
-        if not visits:
+        """Add the counts of all boxes, each `part`'s number of times and times the `extra` factors."""
+        if any(mask is not None and mask.size and not mask.any() for mask in (part.s, part.q)):
             return
-        plain = len(visits) == 1 and bool((visits[0][0] == 1).all() and (visits[0][1] == 1).all())
+        again = {d: self._trips(d, k) for d, k in part.again} if extra is None else extra
         for kind, products in _runs(axes, element, self.machine.transfer.burst_bytes, frozenset(into)).items():
             for constant, factors in products:
-                if not constant:
-                    continue
-                a, b = self.choices.spread(factors)
-                a = a * (constant * copies)
-                into[kind] += [(a, b)] if plain else [(a * x, b * y) for x, y in visits]
+                if constant:
+                    a, b = part.masked(self.choices.spread(_times(factors, again)))
+                    into[kind].append((a * (constant * copies), b))
 
-    def _add_bias(self, into: dict[str, list[Term]], weights: list[Term]) -> None:
+    def _add_partial_sums(self, into: dict[str, list[Term]], out: list[_Axis], part: _Part) -> None:
+        """``v - 1`` moves of every box visited v times: with v = v_s * v_q, ``v_s*(v_q - 1) + (v_s - 1)``."""
+        spatial = {d: self._trips(d, k) for d, k in part.again if AXIS[d] in S_DIMS}
+        element = self.machine.psum_bytes
+        channel = [(d, k) for d, k in part.again if AXIS[d] in Q_DIMS]
+        for d, k in channel:  # only n
+            if (self._trips(d, k) > 1).any():
+                self._add(into, out, element, part, extra={**spatial, d: self._trips(d, k) - 1})
+        for at, d in enumerate(spatial):
+            if (spatial[d] > 1).any():
+                before = dict(list(spatial.items())[:at])
+                self._add(into, out, element, part, extra={**before, d: spatial[d] - 1})
+
+    def _add_bias(self, into: dict[str, list[Term]], weights: list[_Part]) -> None:
         """Biases ride in the call of the weights: their own segments, bursts and bytes, once per weight tile."""
-        spread = self.choices.spread({"n": self._pieces("n", "W").number})[1]
+        spread = {d: self._trips(d, self.skeleton.level(d, "W")) for d in ("n", "i", "j")}
         scratch: dict[str, list[Term]] = {k: [] for k in into if k != "calls"}
-        self._add(scratch, self._axes("BIAS"), self.machine.bias_bytes, [(x, y * spread) for x, y in weights])
+        for part in weights:
+            again = {d: self._trips(d, k) for d, k in part.again}
+            self._add(scratch, self._axes("BIAS"), self.machine.bias_bytes, part, extra=_times(spread, again))
         for kind, terms in scratch.items():
             into[kind] += terms
 
     def compute_cycles(self) -> list[Term]:
         """Cycles of the whole core: Eq. 7-8 of `tso_burst_slicing` ("tile"), or the true pieces ("array")."""
         layer, unit = self.layer, self.machine.compute
-        taps = layer.kh * layer.kw
         if unit.model == "none":
             return []
         if unit.model == "tile":
-            step = {d: self._nominal_pieces(d, "OUT", False).length[:, 0] for d in self._step}
-            work = {d: self.trips[d] * (step[d] if d not in ("r", "c") else 1) for d in step}
-            a, b = self.choices.spread(work)
-            map_tile = step["r"][self.choices.index["r"]] * step["c"][self.choices.index["c"]]
-            return [(a * layer.inputs * -(-map_tile * taps // unit.macs_per_cycle), b)]
-        lanes = {d: cut(self._extents[d], self._step[d]).sum for d in S_DIMS}
+            return self._tile_cycles()
+        lanes = {d: self._cut(d).sum for d in ("b", "r", "c", "i", "j")}
         if layer.m == layer.n == 1:
-            lanes["g"] = cut(self._extents["g"], self._step["g"]).ceil_sum(unit.cols)
+            lanes["g"] = self._cut("g").ceil_sum(unit.cols)
         else:
-            lanes["g"] = cut(self._extents["g"], self._step["g"]).sum
-            lanes["m"] = cut(self._extents["m"], self._step["m"]).ceil_sum(unit.rows)
-            lanes["n"] = cut(self._extents["n"], self._step["n"]).ceil_sum(unit.cols)
+            lanes["g"] = self._cut("g").sum
+            lanes["m"] = self._cut("m").ceil_sum(unit.rows)
+            lanes["n"] = self._cut("n").ceil_sum(unit.cols)
         a, b = self.choices.spread(lanes)
-        return [(a * taps * layer.inputs, b)]
+        return [(a * layer.inputs, b)]
+
+    def _tile_cycles(self) -> list[Term]:
+        step = {d: self._nominal(d, self.skeleton.levels(d)) for d in DIMS}
+        work = {d: self._trips(d) * (step[d] if AXIS[d] == d and d not in ("r", "c") else 1) for d in DIMS}
+        a, b = self.choices.spread(work)
+        tile = np.ones(self.choices.shape[0], np.int64)
+        for d in ("r", "i", "c", "j"):
+            tile = tile * self.choices.at(d, step[d])
+        return [(a * self.layer.inputs * -(-tile // self.machine.compute.macs_per_cycle), b)]
 
     def footprints(self, alike: dict[str, list[Term]] | None = None) -> dict[str, list[Term]]:
-        """Largest bytes each operand holds (not doubled), as rank-1 terms; `alike` as in `transfers`."""
+        """Largest bytes each operand holds in one buffer, as rank-1 terms; `alike` as in `transfers`."""
         layer, machine = self.layer, self.machine
-        out = np.where(self.trips["n"] > 1, machine.psum_bytes, machine.out_bytes)
-        bytes_of = {"IN": machine.in_bytes * layer.inputs, "W": machine.w_bytes, "OUT": 1}
+        bytes_of = {"IN": machine.in_bytes * layer.inputs, "W": machine.w_bytes}
         result: dict[str, list[Term]] = {}
         for op in layer.operands if alike is None else ("IN",):
-            factors = {a.dim: a.pieces.largest for a in self._axes(op) if a.dim and a.pieces is not None}
-            if op == "OUT":
-                factors["n"] = out
+            factors = {a.dim: a.pieces.largest for a in self._axes(op)}
             a, b = self.choices.spread(factors)
-            taps = layer.kh * layer.kw if op == "W" else 1
-            result[op] = [(a * bytes_of[op] * taps, b)]
+            result[op] = self._output_bytes(a, b) if op == "OUT" else [(a * bytes_of[op], b)]
         if alike is not None:
             return {**alike, **result}
         if "W" in result and layer.bias and machine.bias_bytes:
@@ -360,22 +474,50 @@ class CoreTables:
             result["W"].append((a * machine.bias_bytes, b))
         return result
 
+    def _output_bytes(self, a: Ints, b: Ints) -> list[Term]:
+        """Bytes of OUT: partial sums while any reduction is cut, else results."""
+        machine = self.machine
+        cut_s, cut_q = (np.zeros(len(x), np.bool_) for x in (a, b))
+        for d in sorted(REDUCTION):
+            is_cut = self._trips(d) > 1
+            # Partial sums are no smaller than results, so an uncut reduction is never worse.
+            if machine.psum_bytes < machine.out_bytes:
+                self.choices.note(d, (~is_cut).astype(np.int64))
+            here = self.choices.at(d, is_cut.astype(np.int64)) > 0
+            if AXIS[d] in S_DIMS:
+                cut_s |= here
+            else:
+                cut_q |= here
+        kinds = np.where(cut_q, machine.psum_bytes, machine.out_bytes)
+        return [(a * cut_s, b * machine.psum_bytes), (a * ~cut_s, b * kinds)]
+
     def capacity(self, footprints: dict[str, list[Term]]) -> dict[str, Bilinear]:
         """Bytes taken in each memory by these footprints, scratch and reserved bytes included."""
         machine, shape = self.machine, self.choices.shape
-        copies = 2 if machine.buffering == "double" else 1
         ones = (np.ones(shape[0], np.int64), np.ones(shape[1], np.int64))
         terms: dict[str, list[Term]] = {
             name: [(ones[0] * machine.reserved_bytes, ones[1])] for name in machine.memories
         }
         for op, parts in footprints.items():
+            copies = machine.buffers(self.skeleton.buffers.get(op))
             terms[machine.memory_of(op)] += [(a * copies, b) for a, b in parts]
         if machine.im2col_rows:
-            channels = (
-                self.choices.spread({"n": self._step["n"]})[1]
-                if machine.im2col_channels == "tile"
-                else ones[1] * self.layer.n
-            )
             row = machine.im2col_rows * self.layer.kh * self.layer.kw * machine.in_bytes
+            channels = ones[1] * self.layer.n
+            if machine.im2col_channels == "tile":
+                step = self._nominal("n", self.skeleton.levels("n")) if self._uniform else self._cut("n").largest
+                channels = self.choices.spread({"n": step})[1]
             terms["ocm"].append((ones[0] * row, channels))
         return {name: Bilinear.of(parts, shape) for name, parts in terms.items()}
+
+
+def _both(one: Mask | None, two: Mask) -> Mask:
+    return two if one is None else one & two
+
+
+def _times(factors: Factors, more: Factors) -> Factors:
+    """Per-dimension products of two sets of factors."""
+    result = dict(factors)
+    for d, vector in more.items():
+        result[d] = result[d] * vector if d in result else vector
+    return result

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from hwmodels.bilinear import Ints
-from hwmodels.core import Choices, CoreTables, Term, box_terms, input_windows
+from hwmodels.core import AXIS, Choices, CoreTables, Term, box_terms, input_windows
 from hwmodels.pieces import trips
 from hwmodels.skeleton import Core, Skeleton
 from instances.errors import InputError
@@ -29,6 +29,11 @@ from instances.workload import Layer
 __all__ = ["dma_compute", "dma_footprints", "dma_rows", "tso_compute", "tso_dataflow", "tso_rows"]
 
 Rows = dict[str, dict[str, list[Term]]]
+
+
+def _tiles(choices: Choices) -> dict[str, Ints]:
+    """Tile sizes of the dimensions that the papers cut."""
+    return {d: t for d, t in choices.tiles.items() if AXIS[d] == d}
 
 
 def tso_dataflow(skeleton: Skeleton) -> str:
@@ -49,7 +54,7 @@ def tso_rows(layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, cho
     """Counts by Eq. 3-5: alpha times the counts of one nominal tile."""
     filters, dataflow = _filter_dim(skeleton), tso_dataflow(skeleton)
     slice_of = {d: _tle_slice(layer, skeleton, d) for d in ("g", "m", "r")}
-    step = choices.steps
+    step = _tiles(choices)
     inner = {d: trips(layer.extent(d), step[d]) for d in ("b", "g", "m", "n", "c")}
     rows = trips(slice_of["r"], step["r"])
     tle_filters = trips(slice_of[filters], step[filters])
@@ -100,7 +105,7 @@ def tso_compute(layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, 
             "in the literal reading (Eq. 8 divides by #TLTs); choose a smaller tick_ps"
         )
     filters = _filter_dim(skeleton)
-    step = dict(choices.steps)
+    step = _tiles(choices)
     if tso_dataflow(skeleton) == "IS":
         step[filters] = np.full_like(step[filters], core.extent(filters))
     whole = {d: trips(layer.extent(d), step[d]) * (1 if d in ("r", "c") else step[d]) for d in step}
@@ -116,12 +121,12 @@ def tso_compute(layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, 
 def _sigma(layer: Layer, choices: Choices) -> dict[str, Ints]:
     """Input tile rows and columns: T*S without halo, at most the map."""
     win = input_windows(layer)
-    return {d: np.minimum(choices.steps[d] * win[d].stride, win[d].size) for d in ("r", "c")}
+    return {d: np.minimum(choices.tiles[d] * win[d].stride, win[d].size) for d in ("r", "c")}
 
 
 def dma_rows(layer: Layer, machine: Machine, choices: Choices) -> Rows:
     """Counts by Eq. 2-6; OUT holds both directions."""
-    step, sigma = choices.steps, _sigma(layer, choices)
+    step, sigma = _tiles(choices), _sigma(layer, choices)
     count = {d: trips(layer.extent(d), step[d]) for d in step}
     calls_in = {d: count[d] for d in ("b", "g", "r", "c", "n")}
     bias = bool(layer.bias and machine.bias_bytes)
@@ -159,7 +164,7 @@ def dma_rows(layer: Layer, machine: Machine, choices: Choices) -> Rows:
 
 def dma_footprints(layer: Layer, machine: Machine, choices: Choices) -> dict[str, list[Term]]:
     """The four summands of the OCM constraint of section 4.2, in bytes."""
-    step, sigma = choices.steps, _sigma(layer, choices)
+    step, sigma = _tiles(choices), _sigma(layer, choices)
 
     def term(factors: dict[str, Ints], factor: int) -> Term:
         a, b = choices.spread(factors)

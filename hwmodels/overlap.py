@@ -1,113 +1,170 @@
-"""Double-buffered time of one nest on one core, step by step.
+"""Time of one nest on one core where transfers overlap with compute, step by step.
 
-Step k is iteration k of the tile loops. While it computes, the DMA reads what step k+1 needs and writes what step k-1
-finished: ``time = L(0) + sum_k max(C(k), L(k+1), S(k-1)) + S(last)`` (docs/machines.md: fill, steady state, drain).
-L, C and S are evaluated for all steps at once by broadcasting over the loops.
+Step k is iteration k of all loops. Operands with two buffers are loaded one step ahead (L2) and stored one step behind
+(S2) while the core computes (C); those with one buffer are loaded (L1) and stored (S1) between the steps:
+``time = L2(0) + sum_k [L1(k) + max(C(k), L2(k+1), S2(k-1)) + S1(k)] + S2(last)`` (docs/machines.md: fill, steady state,
+drain).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from math import prod
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hwmodels.bilinear import Ints
-from hwmodels.core import Q_DIMS, S_DIMS, input_windows
+from hwmodels.core import input_windows
 from hwmodels.skeleton import Core, Skeleton
 from instances.errors import InputError
 from instances.machine import Machine
-from instances.workload import RELEVANT, Layer
+from instances.workload import DIMS, REDUCTION, RELEVANT, Layer
 
 __all__ = ["MAX_STEPS", "double_buffered_ticks"]
 
-NDArrayBool = NDArray[np.bool_]
-T = TypeVar("T", np.int64, np.bool_)
-
 #: Beyond this many steps a timeline is not laid out (it would take gigabytes).
-MAX_STEPS = 30_000_000
+MAX_STEPS = 8_000_000
+Extents = dict[str, Ints]
 
 
 def double_buffered_ticks(
-    layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, tile: Mapping[str, int]
+    layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, steps: Mapping[str, tuple[int, ...]]
 ) -> int:
-    """Return the time of the nest in ticks.
+    """Return the time of the nest in ticks; `steps` are those of the loops over every dimension, outermost first.
 
     Raises
     ------
     InputError
         If the nest has more than `MAX_STEPS` steps.
     """
-    steps = _Steps(layer, machine, skeleton, core, tile)
-    if steps.count > MAX_STEPS:
-        raise InputError(f"{layer.name}: {steps.count:,} steps are too many for a timeline (at most {MAX_STEPS:,})")
-    load, store, compute = steps.loads().ravel(), steps.stores().ravel(), steps.compute().ravel()
-    busy = np.maximum(compute, np.append(load[1:], 0))
-    busy = np.maximum(busy, np.append(0, store[:-1]))
-    return int(load[0]) + int(busy.sum()) + int(store[-1])
+    return _Timeline(layer, machine, skeleton, core, steps).ticks()
 
 
-class _Steps:
-    """All steps of one core as arrays with one axis per loop."""
+class _Level:
+    """All iterations of the outermost loops: which piece of every dimension each works on.
 
-    def __init__(self, layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, tile: Mapping[str, int]) -> None:
-        self.layer, self.machine, self.skeleton = layer, machine, skeleton
-        self.order = skeleton.order
-        self.start: dict[str, Ints] = {}
-        self.stop: dict[str, Ints] = {}
-        for dim in (*S_DIMS, *Q_DIMS):
-            lo, hi = core.range(dim)
-            step = tile[dim] if dim in self.order else hi - lo
-            start = np.arange(lo, hi, step, dtype=np.int64)
-            self.start[dim], self.stop[dim] = start, np.minimum(start + step, hi)
-        self.trips = {d: len(s) for d, s in self.start.items()}
-        self.shape = tuple(self.trips[d] for d in self.order)
-        self.count = prod(self.shape)
+    Attributes
+    ----------
+    piece : dict of str to ndarray (N,)
+    parent : ndarray (N,)
+        The iteration of the loops but the last one that it belongs to.
+    children : ndarray (N,)
+        How many iterations of the next loop it has.
+    first, steps : ndarray (N,)
+        Its first step, and the number of its steps.
+    """
 
-    def _along(self, dim: str, values: NDArray[T]) -> NDArray[T]:
-        """Lay a vector over the pieces of `dim` along its loop axis."""
-        if dim not in self.order:
-            return values.reshape(())
-        shape = [1] * len(self.order)
-        shape[self.order.index(dim)] = len(values)
-        return values.reshape(shape)
+    def __init__(self, piece: dict[str, Ints], level: dict[str, int], parent: Ints) -> None:
+        self.piece, self.level, self.parent = piece, level, parent
+        self.children = self.first = self.steps = parent
 
-    def _extents(self, operand: str) -> dict[str, Ints]:
-        window = input_windows(self.layer)
-        result = {}
-        for dim in (*S_DIMS, *Q_DIMS):
-            start, stop = self.start[dim], self.stop[dim]
-            if dim in self.order and dim not in self.skeleton.outside(operand):
-                start, stop = np.full_like(start, start[0]), np.full_like(stop, stop[-1])
-            if operand == "IN" and dim in window:
-                w = window[dim]
-                start, stop = start * w.stride - w.pad, (stop - 1) * w.stride - w.pad + w.reach
-                start, stop = np.maximum(start, 0), np.minimum(stop, w.size)
-            extent = np.maximum(stop - start, 0)
-            if self.machine.edge_tiles == "uniform":
-                # The first piece is the nominal one, but its window may be clipped at the border.
-                step = (
-                    self.stop[dim][0] - self.start[dim][0]
-                    if dim in self.skeleton.outside(operand)
-                    else self.layer.extent(dim)
-                )
-                full = np.full_like(extent, step)
-                extent = window[dim].nominal(full) if operand == "IN" and dim in window else full
-            result[dim] = self._along(dim, extent)
-        return result
 
-    def _price(self, tensor: str, operand: str, element: int, call: bool = True) -> Ints:
-        """Ticks of moving the box of every step."""
-        layer, machine, price = self.layer, self.machine, self.machine.transfer
-        extent = self._extents(operand)
-        sizes: dict[str, int] = {d: layer.extent(d) for d in (*S_DIMS, *Q_DIMS)}
+class _Timeline:
+    def __init__(
+        self,
+        layer: Layer,
+        machine: Machine,
+        skeleton: Skeleton,
+        core: Core,
+        steps: Mapping[str, tuple[int, ...]],
+    ) -> None:
+        self.layer, self.machine, self.skeleton, self.steps = layer, machine, skeleton, steps
+        self.start: dict[str, list[Ints]] = {}
+        self.stop: dict[str, list[Ints]] = {}
+        self.number: dict[str, list[Ints]] = {}
+        for dim in DIMS:
+            self._cut(dim, *core.range(dim))
+        self.count = prod(len(self.start[d][-1]) for d in DIMS)
+        if self.count > MAX_STEPS:
+            raise InputError(f"{layer.name}: {self.count:,} steps are too many for a timeline (at most {MAX_STEPS:,})")
+        self.levels = self._expand()
+
+    def _cut(self, dim: str, lo: int, hi: int) -> None:
+        starts, stops = [np.array([lo])], [np.array([hi])]
+        self.number[dim] = []
+        for step in self.steps[dim]:
+            number = -(-(stops[-1] - starts[-1]) // step)
+            offset = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number)
+            begin = np.repeat(starts[-1], number) + offset * step
+            stops.append(np.minimum(begin + step, np.repeat(stops[-1], number)))
+            starts.append(begin)
+            self.number[dim].append(number)
+        self.start[dim], self.stop[dim] = starts, stops
+
+    def _expand(self) -> list[_Level]:
+        levels = [_Level({d: np.zeros(1, np.int64) for d in DIMS}, dict.fromkeys(DIMS, 0), np.zeros(1, np.int64))]
+        for dim in self.skeleton.order:
+            outer = levels[-1]
+            number = self.number[dim][outer.level[dim]]
+            first_child = np.cumsum(number) - number
+            mine = outer.piece[dim]
+            outer.children = number[mine]
+            parent = np.repeat(np.arange(len(mine)), outer.children)
+            offset = np.arange(len(parent)) - np.repeat(np.cumsum(outer.children) - outer.children, outer.children)
+            piece = {d: p[parent] for d, p in outer.piece.items() if d != dim}
+            piece[dim] = first_child[mine][parent] + offset
+            levels.append(_Level(piece, {**outer.level, dim: outer.level[dim] + 1}, parent))
+        levels[-1].steps = np.ones(self.count, np.int64)
+        for outer, inner in zip(levels[-2::-1], levels[:0:-1], strict=True):
+            outer.steps = np.bincount(inner.parent, inner.steps, len(outer.parent)).astype(np.int64)
+        for level in levels:
+            level.first = np.cumsum(level.steps) - level.steps
+        return levels
+
+    # ---- transfers -------------------------------------------------------------------------------------------
+
+    def _visits(self, operand: str) -> tuple[_Level, str]:
+        """The iterations that fetch `operand`, and the dimension along which its tile slides."""
+        depth, last = 0, ""
+        seen = dict.fromkeys(DIMS, 0)
+        for at, dim in enumerate(self.skeleton.outside(operand)):
+            seen[dim] += 1
+            real = len(self.start[dim][seen[dim]]) > len(self.start[dim][seen[dim] - 1])
+            if real and dim in RELEVANT[operand]:
+                depth, last = at + 1, dim
+        slides = self.machine.sliding and operand == "IN" and last in ("r", "c", "i", "j")
+        return self.levels[depth], last if slides else ""
+
+    def _range(self, level: _Level, dim: str) -> tuple[Ints, Ints]:
+        piece, at = level.piece[dim], level.level[dim]
+        return self.start[dim][at][piece], self.stop[dim][at][piece]
+
+    def _extents(self, level: _Level, operand: str, slide: str) -> Extents:
+        if self.machine.edge_tiles == "uniform":
+            return self._nominal_extents(level, operand)
+        ranges = {d: self._range(level, d) for d in RELEVANT[operand]}
+        extents = {d: stop - start for d, (start, stop) in ranges.items()}
         if operand == "IN":
+            for dim, kernel in (("r", "i"), ("c", "j")):
+                window = input_windows(self.layer)[dim]
+                (r0, r1), (i0, i1) = ranges[dim], ranges[kernel]
+                first = r0 * window.stride - window.pad + i0 * window.dilation
+                last = (r1 - 1) * window.stride - window.pad + (i1 - 1) * window.dilation + 1
+                first, last = np.maximum(first, 0), np.minimum(last, window.size)
+                if slide in (dim, kernel):
+                    same = np.append(False, level.parent[1:] == level.parent[:-1])
+                    first = np.where(same, np.maximum(first, np.roll(last, 1)), first)
+                extents[dim] = np.maximum(last - first, 0)
+        return extents
+
+    def _nominal_extents(self, level: _Level, operand: str) -> Extents:
+        size = {}
+        for d in RELEVANT[operand]:
+            chain = self.steps[d][: level.level[d]]
+            size[d] = np.full(len(level.parent), chain[-1] if chain else self.layer.extent(d))
+        if operand == "IN":
+            for dim, kernel in (("r", "i"), ("c", "j")):
+                size[dim] = input_windows(self.layer)[dim].nominal(size[dim], size[kernel])
+        return size
+
+    def _price(self, tensor: str, extents: Extents, element: int, call: bool = True) -> Ints:
+        """Ticks of moving a box of these extents."""
+        layer, machine, price = self.layer, self.machine, self.machine.transfer
+        sizes: dict[str, int] = {d: layer.extent(d) for d in DIMS}
+        if tensor == "IN":
             sizes.update(r=layer.h, c=layer.l)
-        sizes.update(i=layer.kh, j=layer.kw)
-        extent.update(i=np.array(layer.kh), j=np.array(layer.kw))
-        chw = {"IN": machine.in_layout, "OUT": machine.out_layout}.get(operand) == "CHW"
+        chw = {"IN": machine.in_layout, "OUT": machine.out_layout}.get(tensor) == "CHW"
         order = {
             "IN": "bgnrc" if chw else "brcgn",
             "OUT": "bgmrc" if chw else "brcgm",
@@ -116,74 +173,75 @@ class _Steps:
         }[tensor]
         run, segments, whole = np.array(element, np.int64), np.array(1, np.int64), np.array(True)
         for dim in reversed(order):
-            run = np.where(whole, run * extent[dim], run)
-            segments = np.where(whole, segments, segments * extent[dim])
-            whole = whole & (extent[dim] == sizes[dim])
+            run = np.where(whole, run * extents[dim], run)
+            segments = np.where(whole, segments, segments * extents[dim])
+            whole = whole & (extents[dim] == sizes[dim])
         ticks = price.segment_ticks * segments + price.byte_ticks * segments * run
         if price.burst_bytes:
             ticks = ticks + price.burst_ticks * segments * -(-run // price.burst_bytes)
-        moved = np.where(segments * run > 0, ticks + (price.call_ticks if call else 0), 0)
-        return np.broadcast_to(moved, self.shape).astype(np.int64)
+        return np.where(segments * run > 0, ticks + (price.call_ticks if call else 0), 0).astype(np.int64)
 
-    def _edge(self, operand: str, position: Callable[[Ints], NDArrayBool]) -> NDArrayBool:
-        """Whether all loops that leave the operand's tile in place are at their first (or last) iteration."""
-        loops = list(self.skeleton.outside(operand))
-        while loops and not (loops[-1] in RELEVANT[operand] and self.trips[loops[-1]] > 1):
-            loops.pop()
-        mask = np.ones(self.shape, np.bool_)
-        for dim in self.order[len(loops) :]:
-            mask &= self._along(dim, position(np.arange(self.trips[dim])))
-        return mask
+    def _output_visits(self, level: _Level) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which iterations are the first, and which the last, that visit their tile of OUT."""
+        first = last = np.ones(len(level.parent), np.bool_)
+        for d in sorted(REDUCTION):
+            piece = level.piece[d]
+            first = first & (piece == 0)
+            last = last & (piece == len(self.start[d][level.level[d]]) - 1)
+        return first, last
 
-    def _n_index(self) -> Ints:
-        """The visit of the OUT tile at every step: the reduction index where it re-visits, else the last."""
-        cut = frozenset(d for d, t in self.trips.items() if t > 1)
-        if "n" not in self.skeleton.revisits("OUT", cut):
-            return np.full(self.shape, self.trips["n"] - 1, np.int64)
-        return np.broadcast_to(self._along("n", np.arange(self.trips["n"])), self.shape)
-
-    def _first_visit(self) -> NDArrayBool:
-        cut = frozenset(d for d, t in self.trips.items() if t > 1)
-        return (self._n_index() == 0) if "n" in self.skeleton.revisits("OUT", cut) else np.ones(self.shape, np.bool_)
-
-    def loads(self) -> Ints:
-        """Ticks to read what each step needs and does not find on chip."""
+    def _transfers(self, operand: str) -> tuple[Ints, Ints]:
+        """Ticks that every step loads and stores of one operand."""
         layer, machine = self.layer, self.machine
-        first = lambda i: i == 0  # noqa: E731
-        ticks = np.where(self._edge("IN", first), self._price("IN", "IN", machine.in_bytes) * layer.inputs, 0)
-        if "W" in layer.operands:
-            weights = self._price("W", "W", machine.w_bytes)
+        level, slide = self._visits(operand)
+        extents = self._extents(level, operand, slide)
+        load, store = np.zeros(self.count, np.int64), np.zeros(self.count, np.int64)
+        if operand == "IN":
+            load[level.first] = self._price("IN", extents, machine.in_bytes) * layer.inputs
+        elif operand == "W":
+            load[level.first] = self._price("W", extents, machine.w_bytes)
             if layer.bias and machine.bias_bytes:
-                weights = weights + self._price("BIAS", "W", machine.bias_bytes, call=False)
-            ticks = ticks + np.where(self._edge("W", first), weights, 0)
-        again = np.ones(self.shape, np.bool_) if machine.psum_first_read else ~self._first_visit()
-        psum = np.where(self._edge("OUT", first) & again, self._price("OUT", "OUT", machine.psum_bytes), 0)
-        return ticks + psum
-
-    def stores(self) -> Ints:
-        """Ticks to write the output tile that each step finishes or gives up."""
-        machine = self.machine
-        final = self._n_index() == self.trips["n"] - 1
-        price = np.where(
-            final, self._price("OUT", "OUT", machine.out_bytes), self._price("OUT", "OUT", machine.psum_bytes)
-        )
-        last = np.where(self._edge("OUT", lambda i: i == i[-1]), price, 0)
-        return last
-
-    def compute(self) -> Ints:
-        """Ticks each step computes."""
-        layer, unit = self.layer, self.machine.compute
-        taps = layer.kh * layer.kw * layer.inputs * unit.cycle_ticks
-        size = {d: self._along(d, self.stop[d] - self.start[d]) for d in (*S_DIMS, *Q_DIMS)}
-        if unit.model == "none":
-            return np.zeros(self.shape, np.int64)
-        if unit.model == "tile":
-            full = {d: int((self.stop[d] - self.start[d])[0]) for d in size}
-            tile_map = -(-full["r"] * full["c"] * layer.kh * layer.kw // unit.macs_per_cycle)
-            work = prod(full[d] for d in "bgmn") * tile_map * layer.inputs * unit.cycle_ticks
-            return np.full(self.shape, work, np.int64)
-        if layer.m == layer.n == 1:
-            lanes = -(-size["g"] // unit.cols)
+                load[level.first] += self._price("BIAS", extents, machine.bias_bytes, call=False)
         else:
-            lanes = size["g"] * -(-size["m"] // unit.rows) * -(-size["n"] // unit.cols)
-        return np.broadcast_to(size["b"] * size["r"] * size["c"] * lanes * taps, self.shape).astype(np.int64)
+            first, last = self._output_visits(level)
+            final = self._price("OUT", extents, machine.out_bytes)
+            partial = self._price("OUT", extents, machine.psum_bytes)
+            load[level.first] = np.where(first & (not machine.psum_first_read), 0, partial)
+            store[level.first + level.steps - 1] = np.where(last, final, partial)
+        return load, store
+
+    # ---- time ------------------------------------------------------------------------------------------------
+
+    def _compute(self) -> Ints:
+        """Ticks that every step computes."""
+        layer, unit, level = self.layer, self.machine.compute, self.levels[-1]
+        if unit.model == "none":
+            return np.zeros(self.count, np.int64)
+        if unit.model == "tile":
+            size = {d: (self.steps[d] or (layer.extent(d),))[-1] for d in DIMS}
+            tile_map = -(-size["r"] * size["c"] * size["i"] * size["j"] // unit.macs_per_cycle)
+            work = prod(size[d] for d in "bgmn") * tile_map * layer.inputs * unit.cycle_ticks
+            return np.full(self.count, work, np.int64)
+        factors = {d: stop - start for d, (start, stop) in ((d, self._range(level, d)) for d in DIMS)}
+        if layer.m == layer.n == 1:
+            factors["g"] = -(-factors["g"] // unit.cols)
+        else:
+            factors["m"], factors["n"] = -(-factors["m"] // unit.rows), -(-factors["n"] // unit.cols)
+        busy = np.full(self.count, layer.inputs * unit.cycle_ticks, np.int64)
+        for factor in factors.values():
+            busy = busy * factor
+        return busy
+
+    def ticks(self) -> int:
+        """The time of all steps."""
+        moved = {kind: np.zeros(self.count, np.int64) for kind in ("L1", "L2", "S1", "S2")}
+        for operand in self.layer.operands:
+            load, store = self._transfers(operand)
+            buffers = self.machine.buffers(self.skeleton.buffers.get(operand))
+            moved[f"L{buffers}"] += load
+            moved[f"S{buffers}"] += store
+        ahead, behind = moved["L2"], moved["S2"]
+        busy = np.maximum(self._compute(), np.append(ahead[1:], 0))
+        busy = np.maximum(busy, np.append(0, behind[:-1]))
+        between = int(moved["L1"].sum()) + int(moved["S1"].sum())
+        return int(ahead[0]) + int(busy.sum()) + between + int(behind[-1])

@@ -1,8 +1,8 @@
-"""Cutting a dimension in pieces, for all candidate steps at once.
+"""Cutting a dimension in pieces, for all candidate chains of steps at once.
 
-A step T cuts the range [lo, hi) into ``ceil((hi-lo)/T)`` pieces, the last one possibly smaller. An output piece [r0,
-r1) needs the input rows ``r0*S-P .. (r1-1)*S-P+(K-1)*D``, clipped to the map (docs/nest.md; TSO Eq. 1 without the
-clipping).
+A step T cuts a range of n into ``ceil(n/T)`` pieces, the last one possibly smaller; the next step of the chain cuts
+every piece again. An output piece [r0, r1) needs, for the kernel rows [i0, i1), the input rows ``r0*S-P+i0*D ..
+(r1-1)*S-P+(i1-1)*D``, clipped to the map (docs/nest.md; TSO Eq. 1 without the clipping).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hwmodels.bilinear import Ints
 
@@ -19,23 +20,36 @@ __all__ = ["Pieces", "Window", "cut", "nominal", "trips", "windows"]
 
 @dataclass(frozen=True)
 class Window:
-    """A sliding window along one axis: stride, reach ``(K-1)*D+1``, padding before, map size."""
+    """A sliding window along one axis: stride, dilation, taps, padding before, map size."""
 
     stride: int
-    reach: int
+    dilation: int
+    taps: int
     pad: int
     size: int
 
-    def nominal(self, step: Ints) -> Ints:
-        """Input extent of a full tile of `step` outputs, at most the map."""
-        return np.minimum((step - 1) * self.stride + self.reach, self.size)
+    @property
+    def reach(self) -> int:
+        """Rows that one output needs: ``(K-1)*D + 1``."""
+        return (self.taps - 1) * self.dilation + 1
+
+    def nominal(self, step: Ints, taps: Ints | int | None = None) -> Ints:
+        """Input extent of a full tile of `step` outputs and `taps` kernel rows (all by default), at most the map."""
+        reach = self.reach if taps is None else (taps - 1) * self.dilation + 1
+        extent: Ints = np.minimum((step - 1) * self.stride + reach, self.size)
+        return extent
+
+    def clipping(self, lo: int, hi: int) -> tuple[int, int]:
+        """Rows of the window over the outputs [lo, hi) that lie before and behind the map."""
+        first, last = lo * self.stride - self.pad, (hi - 1) * self.stride - self.pad + self.reach
+        return max(0, -first), max(0, last - self.size)
 
 
 class Pieces:
-    """The pieces that each of T steps makes: `length` and `count`, both of shape (T, P).
+    """The pieces that each of T chains makes: `length` and `count`, both of shape (T, P).
 
-    Pieces of one step with the same length may be listed once with their count; unused places have count 0.
-    Sums over the pieces are kept, because many tables ask for the same ones.
+    Pieces of one chain with the same length may be listed once with their count; unused places have count 0. Sums over
+    the pieces are kept, because many tables ask for the same ones.
     """
 
     def __init__(self, length: Ints, count: Ints) -> None:
@@ -45,43 +59,71 @@ class Pieces:
 
     @cached_property
     def number(self) -> Ints:
-        """Pieces that hold anything, per step."""
+        """Pieces that hold anything, per chain."""
         total: Ints = self.count.sum(axis=1)
         return total
 
     @cached_property
     def sum(self) -> Ints:
-        """Sum of the lengths, per step."""
+        """Sum of the lengths, per chain."""
         total: Ints = (self.length * self.count).sum(axis=1)
         return total
 
     @cached_property
     def largest(self) -> Ints:
-        """Longest piece, per step."""
+        """Longest piece, per chain."""
         longest: Ints = np.where(self.count > 0, self.length, 0).max(axis=1)
         return longest
 
     def full(self, extent: int) -> Ints:
-        """Number of pieces that span all of `extent`, per step."""
+        """Number of pieces that span all of `extent`, per chain."""
         if (key := (extent,)) not in self._kept:
             self._kept[key] = np.where(self.length == extent, self.count, 0).sum(axis=1)
         return self._kept[key]
 
     def partial(self, extent: int) -> Ints:
-        """Number of pieces shorter than `extent`, per step."""
+        """Number of pieces shorter than `extent`, per chain."""
         return self.number - self.full(extent)
 
     def partial_windows(self, extent: int, inner_bytes: int, window: int) -> Ints:
-        """Sum over the pieces shorter than `extent` of ``ceil(length*inner_bytes/window)``, per step."""
+        """Sum over the pieces shorter than `extent` of ``ceil(length*inner_bytes/window)``, per chain."""
         if (key := (extent, inner_bytes, window)) not in self._kept:
             bursts = -(-self.length * inner_bytes // window)
             self._kept[key] = np.where(self.length < extent, bursts * self.count, 0).sum(axis=1)
         return self._kept[key]
 
     def ceil_sum(self, unit: int) -> Ints:
-        """Sum over the pieces of ``ceil(length/unit)``, per step."""
+        """Sum over the pieces of ``ceil(length/unit)``, per chain."""
         total: Ints = (-(-self.length // unit) * self.count).sum(axis=1)
         return total
+
+
+class _Shared(Pieces):
+    """The pieces of T chains that `row` (T,) names among fewer distinct ones."""
+
+    def __init__(self, distinct: Pieces, row: Ints) -> None:
+        self._distinct, self._row = distinct, row
+        self._kept = {}
+
+    @cached_property
+    def number(self) -> Ints:
+        return self._distinct.number[self._row]
+
+    @cached_property
+    def sum(self) -> Ints:
+        return self._distinct.sum[self._row]
+
+    @cached_property
+    def largest(self) -> Ints:
+        return self._distinct.largest[self._row]
+
+    def full(self, extent: int) -> Ints:
+        if (key := (extent,)) not in self._kept:
+            self._kept[key] = self._distinct.full(extent)[self._row]
+        return self._kept[key]
+
+    def partial_windows(self, extent: int, inner_bytes: int, window: int) -> Ints:
+        return self._distinct.partial_windows(extent, inner_bytes, window)[self._row]
 
 
 def trips(extent: int, step: Ints) -> Ints:
@@ -89,44 +131,125 @@ def trips(extent: int, step: Ints) -> Ints:
     return -(-extent // step)
 
 
-@lru_cache(maxsize=4096)
-def _cut(extent: int, steps: bytes) -> Pieces:
-    step = np.frombuffer(steps, np.int64)
-    return Pieces(
-        np.stack([np.minimum(step, extent), extent % step], axis=1),
-        np.stack([extent // step, extent % step > 0], axis=1).astype(np.int64),
-    )
-
-
-@lru_cache(maxsize=4096)
-def _nominal(steps: bytes, count: bytes, window: Window | None) -> Pieces:
-    step, number = np.frombuffer(steps, np.int64), np.frombuffer(count, np.int64)
-    return Pieces((window.nominal(step) if window else step)[:, None], number[:, None])
-
-
-def nominal(step: Ints, count: Ints, window: Window | None = None) -> Pieces:
+def nominal(step: Ints, count: Ints) -> Pieces:
     """Return `count` full pieces for every step, as the papers count (`edge_tiles = "uniform"`)."""
-    return _nominal(step.tobytes(), count.tobytes(), window)
+    return Pieces(step[:, None], count[:, None])
 
 
-def cut(extent: int, step: Ints) -> Pieces:
-    """Cut a range of `extent` with every step."""
-    return _cut(extent, step.tobytes())
+@lru_cache(maxsize=8192)
+def _cut(extent: int, chains: bytes, depth: int) -> Pieces:
+    steps = np.frombuffer(chains, np.int64).reshape(-1, depth) if depth else np.zeros((1, 0), np.int64)
+    length = np.full((len(steps), 1), extent, np.int64)
+    count = np.ones_like(length)
+    for level in range(depth):
+        step = steps[:, level, None]
+        full, rest = length // step, length % step
+        length = np.concatenate([np.broadcast_to(step, full.shape), rest], axis=1)
+        count = np.concatenate([full * count, (rest > 0) * count], axis=1)
+    return Pieces(np.where(count > 0, length, 0), count)
 
 
-@lru_cache(maxsize=4096)
-def _windows(lo: int, hi: int, steps: bytes, window: Window) -> Pieces:
-    step = np.frombuffer(steps, np.int64)
-    start = lo + np.arange(int(trips(hi - lo, step).max()), dtype=np.int64)[None, :] * step[:, None]
-    stop = np.minimum(start + step[:, None], hi)
-    first = np.maximum(start * window.stride - window.pad, 0)
-    last = np.minimum((stop - 1) * window.stride - window.pad + window.reach, window.size)
-    inside = start < hi
-    return Pieces(np.where(inside, np.maximum(last - first, 0), 0), inside.astype(np.int64))
+def cut(extent: int, steps: Ints) -> Pieces:
+    """Cut a range of `extent` with every chain of `steps`, shape (T, L); T = 1 where L = 0."""
+    return _cut(extent, np.ascontiguousarray(steps).tobytes(), steps.shape[1])
 
 
-def windows(lo: int, hi: int, step: Ints, window: Window) -> Pieces:
-    """Return the input pieces under the output range [lo, hi) for every step."""
-    if window.stride == window.reach == 1 and not window.pad and hi <= window.size:
-        return cut(hi - lo, step)
-    return _windows(lo, hi, step.tobytes(), window)
+def _starts(extent: int, steps: Ints) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which of the positions 0..extent-1 begin a piece (T, E), and which begin a piece of the level before."""
+    offset = np.broadcast_to(np.arange(extent, dtype=np.int64), (len(steps), extent))
+    begins = before = offset == 0
+    for level in range(steps.shape[1]):
+        offset = offset % steps[:, level, None]
+        begins, before = offset == 0, begins
+    return begins, before
+
+
+def _ends(begins: NDArray[np.bool_]) -> Ints:
+    """For every position the start of the next piece behind it."""
+    extent = begins.shape[1]
+    here = np.where(begins, np.arange(extent), extent)
+    following = np.concatenate([here[:, 1:], np.full((len(here), 1), extent)], axis=1)
+    ends: Ints = np.minimum.accumulate(following[:, ::-1], axis=1)[:, ::-1].astype(np.int64)
+    return ends
+
+
+def _new_part(first: Ints, last: Ints, begins: NDArray[np.bool_], before: NDArray[np.bool_], axis: int) -> Ints:
+    """Where the part of every window begins that the windows before it in its pass did not cover."""
+    covered = np.maximum.accumulate(np.where(begins, last, -(2**62)), axis=axis)
+    previous = np.roll(covered, 1, axis=axis)
+    # Ends never fall along the axis, so earlier passes cover no more than this one; a piece of `before` starts a pass.
+    return np.where(before, first, np.maximum(first, previous))
+
+
+def _windows(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide: str) -> Pieces:
+    r_begin, r_before = _starts(hi - lo, steps)
+    i_begin, i_before = _starts(window.taps, taps)
+    r0, r1 = lo + np.arange(hi - lo), lo + _ends(r_begin)
+    i0, i1 = np.arange(window.taps), _ends(i_begin)
+    # axes: chain, output position, kernel position
+    first = np.maximum((r0 * window.stride - window.pad)[None, :, None] + (i0 * window.dilation)[None, None, :], 0)
+    ends = ((r1 - 1) * window.stride - window.pad)[:, :, None] + ((i1 - 1) * window.dilation)[:, None, :] + 1
+    last = np.minimum(ends, window.size)
+    begins = r_begin[:, :, None] & i_begin[:, None, :]
+    first = np.broadcast_to(first, np.broadcast_shapes(first.shape, last.shape))
+    if slide == "outer":
+        first = _new_part(first, last, begins, np.broadcast_to(r_before[:, :, None], last.shape), 1)
+    elif slide == "inner":
+        first = _new_part(first, last, begins, np.broadcast_to(i_before[:, None, :], last.shape), 2)
+    length = np.where(begins, np.maximum(last - first, 0), 0).reshape(len(last), -1)
+    number = np.broadcast_to(begins, last.shape).reshape(len(last), -1)
+    return _compact(length, number.astype(np.int64))
+
+
+def _compact(length: Ints, count: Ints) -> Pieces:
+    """Squeeze out the places that no chain uses."""
+    chain, place = np.nonzero(count)
+    number = count.sum(axis=1)
+    column = np.arange(len(chain)) - np.repeat(np.cumsum(number) - number, number)
+    shape = len(length), max(1, int(number.max(initial=0)))
+    squeezed = np.zeros((2, *shape), np.int64)
+    squeezed[0, chain, column], squeezed[1, chain, column] = length[chain, place], 1
+    return Pieces(squeezed[0], squeezed[1])
+
+
+def _distinct(*chains: Ints) -> tuple[Ints, Ints]:
+    """The first chain of every distinct one, and for all chains which of these is theirs."""
+    code = np.zeros(max(len(c) for c in chains), np.int64)
+    for chain in chains:
+        for column in chain.T:
+            code = code * (int(column.max(initial=0)) + 1) + column
+    _, first, row = np.unique(code, return_index=True, return_inverse=True)
+    order = np.argsort(first)  # keep the order, so that chains that are all distinct stay in place
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return first[order].astype(np.int64), rank[row.ravel()].astype(np.int64)
+
+
+@lru_cache(maxsize=8192)
+def _shared(
+    lo: int, hi: int, outer: bytes, depth: int, inner: bytes, taps_depth: int, window: Window, slide: str
+) -> Pieces:
+    steps = np.frombuffer(outer, np.int64).reshape(-1, depth) if depth else np.zeros((1, 0), np.int64)
+    taps = np.frombuffer(inner, np.int64).reshape(-1, taps_depth) if taps_depth else np.zeros((1, 0), np.int64)
+    number = max(len(steps), len(taps))
+    steps, taps = (np.broadcast_to(s, (number, s.shape[1])) for s in (steps, taps))
+    first, row = _distinct(steps, taps)
+    found = _windows(lo, hi, steps[first], taps[first], window, slide)
+    return found if len(first) == number else _Shared(found, row)
+
+
+def windows(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide: str = "") -> Pieces:
+    """Return the input pieces under the output range [lo, hi), per chain of `steps` (T, L) and of `taps` (T or 1, L').
+
+    Parameters
+    ----------
+    slide : {"", "outer", "inner"}
+        Count only what the window before in the same pass did not cover, along the innermost loop over the outputs
+        ("outer") or over the kernel ("inner").
+    """
+    if window.taps == window.stride == 1 and not window.pad and hi <= window.size:
+        return cut(hi - lo, steps)
+    return _shared(
+        lo, hi, np.ascontiguousarray(steps).tobytes(), steps.shape[1],
+        np.ascontiguousarray(taps).tobytes(), taps.shape[1], window, slide,
+    )  # fmt: skip

@@ -22,11 +22,12 @@ def price(layer: Layer, machine: Machine, nest: Nest) -> Outcome:
     Raises
     ------
     InputError
-        If the nest is malformed or beyond the closed forms (a dimension looped twice).
+        If the nest is malformed, or the machine prices what closed forms do not count.
     """
     skeleton = skeleton_of(layer, nest)
-    tile = nest.tile(layer)
-    choices = Choices.product({d: np.array([t], np.int64) for d, t in tile.items()})
+    steps = {d: np.array([chain], np.int64).reshape(1, -1) for d, chain in nest.loops().items()}
+    tiles = {d: np.array([size], np.int64) for d, size in nest.tile(layer).items()}
+    choices = Choices.product(steps, tiles)
     tables = nest_tables(layer, machine, skeleton, choices, detail=True)
     by_operand = {row: Counts() for row in OPERANDS}
     for row, kinds in tables.counts.items():
@@ -35,7 +36,7 @@ def price(layer: Layer, machine: Machine, nest: Nest) -> Outcome:
     if tables.exact:
         time = max(t.at(0, 0) for t in tables.time)
     else:
-        time = double_buffered_ticks(layer, machine, skeleton, cores(layer, skeleton.spatial)[0], tile)
+        time = double_buffered_ticks(layer, machine, skeleton, cores(layer, skeleton.spatial)[0], nest.loops())
     return Outcome(
         time_ticks=time,
         bytes=moved,

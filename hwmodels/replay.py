@@ -9,7 +9,7 @@ convolution (`hwmodels.execute`). It shares no arithmetic with the closed forms:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from hwmodels.execute import Execution, execute
 from hwmodels.execute import work as execution_work
 from hwmodels.outcome import OPERANDS, Counts, Outcome
-from hwmodels.replay_counts import Axis, Boxes, Stored, boxes_of, price, relevant, stored_tensors
+from hwmodels.replay_counts import Axis, Boxes, Stored, boxes_of, price, relevant, slid, stored_tensors
 from hwmodels.replay_walk import Cuts, Traffic, cut_range, walk
 from hwmodels.schedule import LEVELS, Hold, Loop, Nest, Spatial
 from instances.errors import InputError
@@ -102,7 +102,7 @@ def replay(layer: Layer, machine: Machine, nest: Nest, *, execute: bool | None =
     _check(layer, machine, nest)
     cores = _cores(layer, nest)
     _check_length(layer, nest, cores)
-    faults = _unit_faults(machine, cores) + _cover_faults(layer, cores)
+    faults = _unit_faults(machine, cores) + _cover_faults(layer, cores) + _buffer_faults(machine, nest)
     runs: list[_Run] = []
     known: dict[object, _Run] = {}
     for core in cores:
@@ -205,6 +205,15 @@ def _cover_faults(layer: Layer, cores: Sequence[_Core]) -> list[str]:
     return faults
 
 
+def _buffer_faults(machine: Machine, nest: Nest) -> list[str]:
+    fixed = {"single": 1, "double": 2}.get(machine.buffering)
+    return [
+        f"Hold({hold.operand}) states {hold.buffers} buffers, the machine is {machine.buffering} buffered"
+        for hold in nest.items
+        if isinstance(hold, Hold) and fixed and hold.buffers not in (None, fixed)
+    ]
+
+
 def _check_length(layer: Layer, nest: Nest, cores: Sequence[_Core]) -> None:
     # smallest pieces bound the steps from above closely enough: only nested loops of one dimension overshoot
     steps = 0
@@ -226,16 +235,12 @@ def _run(layer: Layer, machine: Machine, nest: Nest, core: _Core, known: dict[ob
     """Walk one core's nest, or take the result of a core whose walk is the same number by number."""
     loops = [i for i in nest.items if isinstance(i, Loop)]
     cuts = {d: cut_range(*core.ranges[d], [i.step for i in loops if i.dim == d]) for d in DIMS}
-    levels: dict[str, dict[str, int]] = {}
-    count = dict.fromkeys(DIMS, 0)
-    order = []
-    for item in nest.items:
-        if isinstance(item, Loop):
-            order.append((item.dim, count[item.dim]))
-            count[item.dim] += 1
-        elif isinstance(item, Hold):
-            levels[item.operand] = {d: count[d] for d in relevant(item.operand)}
+    holds = _holds(nest, cuts)
+    levels = {op: hold.levels for op, hold in holds.items()}
     tensors = stored_tensors(layer, machine, cuts, levels)
+    slide = holds["IN"].slides if machine.sliding else None
+    if slide:
+        tensors["SLID"] = tuple(slid(t, cuts, *slide) for t in tensors["IN"])
     address = machine.transfer.burst_count == "address"
     burst = machine.transfer.burst_bytes if address else 0
     # the walk reads nothing but the sizes of the pieces and the extents (and burst phases) of the boxes
@@ -245,10 +250,66 @@ def _run(layer: Layer, machine: Machine, nest: Nest, core: _Core, known: dict[ob
         if machine.edge_tiles == "uniform":
             tensors = {row: tuple(_nominal(layer, nest, row, p) for p in parts) for row, parts in tensors.items()}
         known[key] = _walk_core(layer, machine, nest, Traffic(
-            cuts, order, levels, {}, _work(layer, machine, nest, cuts), machine.psum_first_read,
-            machine.timing == "double_buffered",
+            cuts, _loops(nest), levels, {op: hold.visits for op, hold in holds.items()}, _buffers(machine, nest), {},
+            _work(layer, machine, nest, cuts), machine.psum_first_read, machine.timing == "double_buffered",
         ), tensors)  # fmt: skip
     return known[key]
+
+
+@dataclass(frozen=True)
+class _Held:
+    """How many loops over each dimension stand outside a Hold, and which of them fetch the operand.
+
+    Attributes
+    ----------
+    levels : mapping
+        Loops over the relevant dimensions outside the Hold.
+    visits : mapping
+        Loops over every dimension down to the innermost one that the operand depends on and that cuts something.
+    slides : (str, int) or None
+        The dimension of that loop, if it moves the window of IN, and the level of the pieces it makes.
+    """
+
+    levels: Mapping[str, int]
+    visits: Mapping[str, int]
+    slides: tuple[str, int] | None
+
+
+def _loops(nest: Nest) -> list[tuple[str, int]]:
+    """The loops, outermost first: dimension, and how many loops over it stand outside."""
+    count = dict.fromkeys(DIMS, 0)
+    order = []
+    for item in nest.items:
+        if isinstance(item, Loop):
+            order.append((item.dim, count[item.dim]))
+            count[item.dim] += 1
+    return order
+
+
+def _holds(nest: Nest, cuts: Mapping[str, Cuts]) -> dict[str, _Held]:
+    """Find the loops that fetch every operand."""
+    found = {}
+    outside: list[str] = []
+    for item in nest.items:
+        if isinstance(item, Loop):
+            outside.append(item.dim)
+        elif isinstance(item, Hold):
+            mine = relevant(item.operand)
+            last, slides = 0, None
+            for k, dim in enumerate(outside):
+                level = outside[: k + 1].count(dim)
+                cuts_something = len(cuts[dim].start[level]) > len(cuts[dim].start[level - 1])
+                if dim in mine and cuts_something:
+                    last, slides = k + 1, (dim, level) if dim in "rcij" else None
+            fetching = outside[:last]
+            found[item.operand] = _Held(
+                {d: outside.count(d) for d in mine}, {d: fetching.count(d) for d in DIMS if d in fetching}, slides
+            )
+    return found
+
+
+def _buffers(machine: Machine, nest: Nest) -> dict[str, int]:
+    return {i.operand: machine.buffers(i.buffers) for i in nest.items if isinstance(i, Hold)}
 
 
 def _walk_core(
@@ -257,14 +318,16 @@ def _walk_core(
     cuts = traffic.cuts
     boxes: dict[str, Boxes] = {}
     for row, parts in tensors.items():
-        levels = traffic.levels["OUT" if row == "PSUM" else row]
+        operand = {"PSUM": "OUT", "SLID": "IN"}.get(row, row)
+        levels = traffic.levels[operand]
         shape = [len(cuts[d].start[k]) for d, k in levels.items()]
-        boxes[row] = boxes_of(parts, list(levels), shape, machine.transfer, layer.inputs if row == "IN" else 1)
-    prices = {row: b.prices(machine.transfer) for row, b in boxes.items()}
-    tally = walk(Traffic(
-        cuts, traffic.loops, traffic.levels, prices, traffic.work, traffic.first_read, traffic.pipelined
-    ))  # fmt: skip
-    rows = {row: boxes[row].total(tally.moves[row]) if row in boxes else Counts() for row in OPERANDS}
+        boxes[row] = boxes_of(parts, list(levels), shape, machine.transfer, layer.inputs if operand == "IN" else 1)
+    fetched = {
+        row: boxes["SLID"] if row == "IN" and "SLID" in boxes else boxes[row] for row in OPERANDS if row in boxes
+    }
+    prices = {row: b.prices(machine.transfer) for row, b in fetched.items()}
+    tally = walk(replace(traffic, prices=prices))
+    rows = {row: fetched[row].total(tally.moves[row]) if row in fetched else Counts() for row in OPERANDS}
     return _Run(
         rows=rows,
         transfer_ticks=sum(price(c, machine.transfer) for c in rows.values()),
@@ -279,21 +342,18 @@ def _walk_core(
 def _nominal(layer: Layer, nest: Nest, row: str, tensor: Stored) -> Stored:
     """The papers' uniform tile: nominal steps at the Hold, at most the tensor, at an aligned address."""
     operand = "OUT" if row == "PSUM" else row
-    hold = next(i for i, item in enumerate(nest.items) if item == Hold(operand))
+    hold = next(i for i, item in enumerate(nest.items) if isinstance(item, Hold) and item.operand == operand)
     step = {d: layer.extent(d) for d in DIMS}
     step.update({i.dim: i.step for i in nest.items[:hold] if not isinstance(i, Hold)})
     axes = []
     for axis in tensor.axes:
-        if axis.dim is None:
-            axes.append(axis)
-            continue
-        extent = step[axis.dim]
-        if operand == "IN" and axis.dim == "r":
-            extent = (extent - 1) * layer.stride_h + (layer.kh - 1) * layer.dilation_h + 1
-        if operand == "IN" and axis.dim == "c":
-            extent = (extent - 1) * layer.stride_w + (layer.kw - 1) * layer.dilation_w + 1
+        extent = step[axis.dims[0]]
+        if axis.dims == ("r", "i"):
+            extent = (extent - 1) * layer.stride_h + (step["i"] - 1) * layer.dilation_h + 1
+        if axis.dims == ("c", "j"):
+            extent = (extent - 1) * layer.stride_w + (step["j"] - 1) * layer.dilation_w + 1
         extents = np.full_like(axis.extent, min(extent, axis.size))
-        axes.append(Axis(axis.size, axis.dim, np.zeros_like(axis.start), extents))
+        axes.append(Axis(axis.size, axis.dims, np.zeros_like(axis.start), extents))
     return Stored(tuple(axes), tensor.element)
 
 
@@ -302,9 +362,11 @@ def _occupancy(
 ) -> dict[str, int]:
     """Bytes that the largest tiles take in every memory, with scratch and reserved bytes."""
     held = dict.fromkeys(machine.memories, 0)
+    unfinished = any(cuts[d].leaves > 1 for d in ("n", "i", "j"))
+    buffers = _buffers(machine, nest)
     for operand in layer.operands:
-        row = "PSUM" if operand == "OUT" and cuts["n"].leaves > 1 else operand
-        held[machine.memory_of(operand)] += boxes[row].largest * (2 if machine.buffering == "double" else 1)
+        row = "PSUM" if operand == "OUT" and unfinished else operand
+        held[machine.memory_of(operand)] += boxes[row].largest * buffers[operand]
     if machine.im2col_rows:
         channels = layer.n
         if machine.im2col_channels == "tile":
@@ -317,19 +379,18 @@ def _work(layer: Layer, machine: Machine, nest: Nest, cuts: Mapping[str, Cuts]) 
     """Compute time of a step as one factor per dimension's piece, in ticks (TSO Eq. 7; or the MAC array)."""
     unit = machine.compute
     size = {d: c.lengths for d, c in cuts.items()}
-    taps = layer.kh * layer.kw
     if unit.model == "none":
         return {"b": np.zeros(cuts["b"].leaves, np.int64)}
     if unit.model == "tile":
         tile = nest.tile(layer)
         cycles = tile["b"] * tile["g"] * tile["n"] * tile["m"]
-        cycles *= -(-(tile["r"] * tile["c"] * taps) // unit.macs_per_cycle)
+        cycles *= -(-(tile["r"] * tile["c"] * tile["i"] * tile["j"]) // unit.macs_per_cycle)
         return {"b": np.full(cuts["b"].leaves, cycles * layer.inputs * unit.cycle_ticks, np.int64)}
     if layer.m == layer.n == 1:
         size["g"] = -(-size["g"] // unit.cols)
     else:
         size["m"], size["n"] = -(-size["m"] // unit.rows), -(-size["n"] // unit.cols)
-    size["b"] = size["b"] * (taps * layer.inputs * unit.cycle_ticks)
+    size["b"] = size["b"] * (layer.inputs * unit.cycle_ticks)
     return size
 
 

@@ -18,7 +18,7 @@ from hwmodels.replay_walk import Cuts
 from instances.machine import Machine, Transfer
 from instances.workload import DIMS, RELEVANT, Layer
 
-__all__ = ["Axis", "Boxes", "Stored", "boxes_of", "price", "stored_tensors", "times"]
+__all__ = ["Axis", "Boxes", "Stored", "boxes_of", "price", "slid", "stored_tensors", "times"]
 
 Ints = npt.NDArray[np.int64]
 #: Largest range of codes that is counted in a table instead of being sorted.
@@ -27,13 +27,14 @@ _TABLE = 1 << 20
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis of a stored tensor: its size, and the start and extent of the pieces of `dim` along it.
+    """One axis of a stored tensor: its size, and the start and extent of the pieces of `dims` along it.
 
-    An axis that nothing cuts (the kernel) has no `dim` and one piece.
+    Input rows and columns have two dimensions (the output's and the kernel's), all other axes one; `start` and `extent`
+    have one axis for each.
     """
 
     size: int
-    dim: str | None
+    dims: tuple[str, ...]
     start: Ints
     extent: Ints
 
@@ -193,10 +194,9 @@ def boxes_of(
     for part in parts:
         residue = np.zeros((1,) * len(dims), np.int64)
         for axis, pitch in zip(part.axes, part.pitch, strict=True):
-            if axis.dim is None:
-                continue
             place = [1] * len(dims)
-            place[dims.index(axis.dim)] = -1
+            for d, number in zip(axis.dims, axis.start.shape, strict=True):
+                place[dims.index(d)] = number
             values, which = np.unique(axis.extent, return_inverse=True)
             if len(values) > 1:
                 codes.append(which.astype(np.int64).reshape(place))
@@ -236,9 +236,9 @@ def _box(
     """Shape, extents, element bytes and start modulo a burst of one tile of a tensor."""
     extents, start = [], 0
     for axis, pitch in zip(part.axes, part.pitch, strict=True):
-        i = 0 if axis.dim is None else int(index[axis.dim])
-        extents.append(int(axis.extent[i]))
-        start += int(axis.start[i]) * pitch
+        piece = tuple(int(index[d]) for d in axis.dims)
+        extents.append(int(axis.extent[piece]))
+        start += int(axis.start[piece]) * pitch
     return tuple(a.size for a in part.axes), tuple(extents), part.element, start % burst if burst else 0
 
 
@@ -278,22 +278,44 @@ def stored_tensors(
 
 def _axis(layer: Layer, cuts: Mapping[str, Cuts], levels: Mapping[str, int], operand: str, letter: str) -> Axis:
     """The pieces of one dimension along a tensor's axis; input rows and columns follow the sliding window."""
-    if letter in "ij":
-        taps = layer.kh if letter == "i" else layer.kw
-        return Axis(taps, None, np.zeros(1, np.int64), np.array([taps], np.int64))
-    start, stop = cuts[letter].start[levels[letter]], cuts[letter].stop[levels[letter]]
-    size = layer.extent(letter)
-    if operand == "IN" and letter == "r":
-        size = layer.h
-        first = start * layer.stride_h - layer.pad_top
-        last = (stop - 1) * layer.stride_h - layer.pad_top + (layer.kh - 1) * layer.dilation_h
-        start, stop = np.maximum(first, 0), np.minimum(last + 1, size)
-    elif operand == "IN" and letter == "c":
-        size = layer.l
-        first = start * layer.stride_w - layer.pad_left
-        last = (stop - 1) * layer.stride_w - layer.pad_left + (layer.kw - 1) * layer.dilation_w
-        start, stop = np.maximum(first, 0), np.minimum(last + 1, size)
-    return Axis(size, letter, start, np.maximum(stop - start, 0))
+
+    def pieces(dim: str) -> tuple[Ints, Ints]:
+        return cuts[dim].start[levels[dim]], cuts[dim].stop[levels[dim]]
+
+    start, stop = pieces(letter)
+    if operand != "IN" or letter not in "rc":
+        return Axis(layer.extent(letter), (letter,), start, stop - start)
+    kernel, size, stride, dilation, pad = (
+        ("i", layer.h, layer.stride_h, layer.dilation_h, layer.pad_top)
+        if letter == "r"
+        else ("j", layer.l, layer.stride_w, layer.dilation_w, layer.pad_left)
+    )
+    tap, end = pieces(kernel)
+    first = start[:, None] * stride - pad + tap[None, :] * dilation
+    last = (stop[:, None] - 1) * stride - pad + (end[None, :] - 1) * dilation
+    begin, after = np.maximum(first, 0), np.minimum(last + 1, size)
+    return Axis(size, (letter, kernel), begin, np.maximum(after - begin, 0))
+
+
+def slid(tensor: Stored, cuts: Mapping[str, Cuts], dim: str, level: int) -> Stored:
+    """What is fetched of every tile of IN when it slides along the loop over `dim` that makes its pieces at `level`.
+
+    The pieces that one piece of the level before is cut in follow each other; each fetches what lies behind the
+    farthest end of those before it.
+    """
+    axes = []
+    for axis in tensor.axes:
+        if dim in axis.dims and len(axis.dims) == 2:
+            along = axis.dims.index(dim)
+            start, extent = np.moveaxis(axis.start, along, 0).copy(), np.moveaxis(axis.extent, along, 0)
+            ends = start + extent
+            for head, number in zip(cuts[dim].first[level - 1], cuts[dim].number[level - 1], strict=True):
+                held = np.maximum.accumulate(ends[head : head + number], axis=0)
+                start[head + 1 : head + number] = np.maximum(start[head + 1 : head + number], held[:-1])
+            left = np.maximum(ends - start, 0)
+            axis = Axis(axis.size, axis.dims, np.moveaxis(start, 0, along), np.moveaxis(left, 0, along))
+        axes.append(axis)
+    return Stored(tuple(axes), tensor.element)
 
 
 def relevant(operand: str) -> tuple[str, ...]:

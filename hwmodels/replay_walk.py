@@ -3,8 +3,9 @@
 The walk visits every innermost iteration in order. It is vectorised over blocks of iterations: a block carries, for
 every looped dimension, the number of the piece that each iteration works on; everything that must survive from one
 block to the next (what is resident, which outputs have partial sums, what the pipeline is waiting for) is carried
-explicitly. Nothing is derived from trip counts: a transfer happens where a resident tile changes between two
-consecutive steps, and a result is final when all the steps that contribute to it have been seen.
+explicitly. Nothing is derived from trip counts: a transfer happens where two consecutive steps lie in different
+iterations of the loops that fetch an operand (docs/nest.md), and a result is final when all the steps that contribute
+to it have been seen.
 """
 
 from __future__ import annotations
@@ -130,29 +131,29 @@ def _blocks(
     yield ids
 
 
-def _changes(tiles: Ints, resident: int) -> Ints:
-    """Positions at which a tile other than the resident one is needed."""
-    changed = np.empty(len(tiles), bool)
-    changed[0] = tiles[0] != resident
-    np.not_equal(tiles[1:], tiles[:-1], out=changed[1:])
+def _changes(visits: Ints, last: int) -> Ints:
+    """Positions at which another visit begins than the last one."""
+    changed = np.empty(len(visits), bool)
+    changed[0] = visits[0] != last
+    np.not_equal(visits[1:], visits[:-1], out=changed[1:])
     return np.flatnonzero(changed)
 
 
 class _Input:
-    """IN or W: fetched whenever the tile that is needed is not the resident one."""
+    """IN or W: fetched whenever the loops that fetch it begin another iteration (a visit)."""
 
-    def __init__(self, places: Places, price: Ints) -> None:
-        self.places, self.price = places, price
+    def __init__(self, places: Places, visits: Places, price: Ints) -> None:
+        self.places, self.visits, self.price = places, visits, price
         self.fetches = np.zeros(places.size, np.int64)
-        self.resident = -1
+        self.visit = -1
 
-    def take(self, tiles: Ints, load: Ints | None) -> None:
-        at = _changes(tiles, self.resident)
+    def take(self, tiles: Ints, visits: Ints, load: Ints | None) -> None:
+        at = _changes(visits, self.visit)
         fetched = tiles[at]
         np.add.at(self.fetches, fetched, 1)
         if load is not None:
             load[at] += self.price[fetched]
-        self.resident = int(tiles[-1])
+        self.visit = int(visits[-1])
 
 
 class _Output:
@@ -164,11 +165,12 @@ class _Output:
     def __init__(self, places: Places, price: Ints, psum_price: Ints, due: Ints, first_read: bool) -> None:
         self.places, self.price, self.psum_price, self.due, self.first_read = places, price, psum_price, due, first_read
         self.done, self.reads, self.spills, self.finals = (np.zeros(places.size, np.int64) for _ in range(4))
-        self.resident, self.stayed = -1, 0
+        self.resident, self.visit, self.stayed = -1, -1, 0
 
-    def take(self, tiles: Ints, load: Ints | None, store: Ints | None) -> None:
+    def take(self, tiles: Ints, visits: Ints, load: Ints | None, store: Ints | None) -> None:
         """Account for one block; ``store[0]`` is the step before the block, ``store[k]`` step k - 1 of the block."""
-        at = _changes(tiles, self.resident)
+        at = _changes(visits, self.visit)
+        self.visit = int(visits[-1])
         if not len(at):
             self.stayed += len(tiles)
             return
@@ -214,14 +216,27 @@ def _sums_of_earlier(keys: Ints, lengths: Ints) -> Ints:
     return result
 
 
+class Moved:
+    """Ticks that each step of a block loads and stores, apart for operands with one buffer and with two."""
+
+    def __init__(self, size: int) -> None:
+        self.load = {number: np.zeros(size, np.int64) for number in (1, 2)}
+        self.store = {number: np.zeros(size + 1, np.int64) for number in (1, 2)}
+
+
 class _Pipeline:
-    """Double buffering: while step k computes, step k+1 is loaded and the result of step k-1 is stored."""
+    """Double buffering: while step k computes, step k+1 is loaded and the result of step k-1 is stored.
+
+    Operands with a single buffer are loaded and stored between the steps, which adds up.
+    """
 
     def __init__(self) -> None:
         self.time, self.pending, self.stored = 0, -1, 0
 
-    def take(self, load: Ints, store: Ints, compute: Ints) -> None:
+    def take(self, moved: Moved, compute: Ints) -> None:
         """Advance by one block; arrays as in `_Output.take`."""
+        load, store = moved.load[2], moved.store[2]
+        self.time += int(moved.load[1].sum()) + int(moved.store[1].sum())
         if self.pending < 0:
             self.time += int(load[0])
         else:
@@ -244,6 +259,10 @@ class Traffic:
         The loops, outermost first: dimension and level (0 for the first loop over it).
     levels : mapping
         For IN, W, OUT the relevant dimensions and how many loops over each are outside the Hold.
+    visits : mapping
+        For IN, W, OUT how many loops over each dimension are among those whose iterations fetch it.
+    buffers : mapping of str to int
+        For IN, W, OUT one or two.
     prices : mapping of str to array
         Per row (IN, W, OUT, PSUM) the price of every tile.
     work : mapping of str to array
@@ -255,6 +274,8 @@ class Traffic:
     cuts: Mapping[str, Cuts]
     loops: Sequence[tuple[str, int]]
     levels: Mapping[str, Mapping[str, int]]
+    visits: Mapping[str, Mapping[str, int]]
+    buffers: Mapping[str, int]
     prices: Mapping[str, Ints]
     work: Mapping[str, Ints]
     first_read: bool
@@ -278,7 +299,8 @@ def walk(traffic: Traffic) -> Tally:
     moving = {d: 0 for d, c in cuts.items() if c.leaves > 1}
     everything = Places(cuts, {d: len(cuts[d].start) - 1 for d in moving})
     moved_in = [op for op in ("IN", "W") if op in traffic.levels]
-    inputs = {op: _Input(Places(cuts, traffic.levels[op]), traffic.prices[op]) for op in moved_in}
+    visits = {op: Places(cuts, loops) for op, loops in traffic.visits.items()}
+    inputs = {op: _Input(Places(cuts, traffic.levels[op]), visits[op], traffic.prices[op]) for op in moved_in}
     places = Places(cuts, traffic.levels["OUT"])
     prices = traffic.prices["OUT"], traffic.prices["PSUM"]
     output = _Output(places, *prices, _due(cuts, traffic.levels["OUT"]), traffic.first_read)
@@ -289,17 +311,19 @@ def walk(traffic: Traffic) -> Tally:
     loops = [(d, k) for d, k in traffic.loops if len(cuts[d].start[k + 1]) > len(cuts[d].start[k])]
     for ids in _blocks(cuts, loops, {d: np.zeros(1, np.int64) for d in moving}):
         size = len(next(iter(ids.values()))) if ids else 1
-        load = np.zeros(size, np.int64) if traffic.pipelined else None
-        store = np.zeros(size + 1, np.int64) if traffic.pipelined else None
-        for operand in inputs.values():
-            operand.take(operand.places.tiles(ids, size), load)
-        output.take(places.tiles(ids, size), load, store)
+        moved = Moved(size) if traffic.pipelined else None
+        for op, operand in inputs.items():
+            load = moved.load[traffic.buffers[op]] if moved else None
+            operand.take(operand.places.tiles(ids, size), operand.visits.tiles(ids, size), load)
+        load = moved.load[traffic.buffers["OUT"]] if moved else None
+        store = moved.store[traffic.buffers["OUT"]] if moved else None
+        output.take(places.tiles(ids, size), visits["OUT"].tiles(ids, size), load, store)
         compute = _compute(traffic.work, ids, size)
         seen[everything.tiles(ids, size)] = True
         compute_ticks += int(compute.sum())
         steps += size
-        if load is not None and store is not None:
-            pipeline.take(load, store, compute)
+        if moved:
+            pipeline.take(moved, compute)
     last = output.close()
     time = pipeline.close(last) if traffic.pipelined else 0
     moves = {op: operand.fetches for op, operand in inputs.items()}

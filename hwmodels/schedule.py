@@ -91,6 +91,10 @@ class Nest:
         """Return the steps of all cuts of `dim`, outermost first."""
         return tuple(i.step for i in self.items if not isinstance(i, Hold) and i.dim == dim)
 
+    def loops(self) -> dict[str, tuple[int, ...]]:
+        """Return the steps of the loops over every dimension, outermost first, without the spatial cuts."""
+        return {d: tuple(i.step for i in self.items if isinstance(i, Loop) and i.dim == d) for d in DIMS}
+
     def tile(self, layer: Layer) -> dict[str, int]:
         """Return the innermost step of every dimension (its whole extent where it is not cut)."""
         return {d: (self.steps(d) or (layer.extent(d),))[-1] for d in DIMS}

@@ -1,23 +1,40 @@
-"""A nest without its tile sizes: spatial cuts, the order of the tile loops and the depth of every Hold."""
+"""A nest without its step sizes: spatial cuts, the order of the loops, and the depth and buffers of every Hold."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
 from instances.errors import InputError
 from instances.workload import DIMS, RELEVANT, Layer
 
-__all__ = ["Core", "Skeleton", "cores", "skeleton_of"]
+__all__ = ["Core", "Skeleton", "Visit", "cores", "skeleton_of"]
 
 Range = tuple[int, int]
 
 
 @dataclass(frozen=True)
+class Visit:
+    """How often an operand is fetched if the loop at `last` is its innermost real one.
+
+    Attributes
+    ----------
+    again : tuple of (str, int)
+        The dimensions that re-fetch the operand though it does not depend on them, and how many loops over each count.
+    slide : (str, int) or None
+        For IN: the dimension of that loop and its level, if the tile slides along it.
+    """
+
+    again: tuple[tuple[str, int], ...]
+    slide: tuple[str, int] | None
+
+
+@dataclass(frozen=True)
 class Skeleton:
-    """Spatial cuts, then tile loops in `order`, each dimension at most once.
+    """Spatial cuts, then loops in `order`; a dimension may occur several times, with shrinking steps.
 
     Attributes
     ----------
@@ -26,36 +43,79 @@ class Skeleton:
         The looped dimensions, outermost first.
     depth : dict of str to int
         For each operand, how many of the loops are outside its Hold.
+    buffers : dict of str to int
+        For some operands, how many buffers their Hold states.
+    full : bool
+        Whether tables count every loop outside a Hold, as if the innermost one were a real loop that the operand
+        depends on. Never less than the price, and the price itself where every Hold stands directly inside such a loop.
     """
 
     spatial: tuple[Spatial, ...]
     order: tuple[str, ...]
     depth: Mapping[str, int]
+    buffers: Mapping[str, int] = field(default_factory=dict)
+    full: bool = False
 
     def outside(self, operand: str) -> tuple[str, ...]:
         """The loops outside the Hold of `operand`, outermost first."""
         return self.order[: self.depth[operand]]
 
-    def nest(self, tile: Mapping[str, int]) -> Nest:
-        """Return the nest with these tile sizes."""
+    def level(self, dim: str, operand: str) -> int:
+        """How many loops over `dim` are outside the Hold of `operand`."""
+        return self.outside(operand).count(dim)
+
+    def levels(self, dim: str) -> int:
+        """How many loops there are over `dim`."""
+        return self.order.count(dim)
+
+    def last(self, loop: tuple[str, int]) -> Skeleton:
+        """The same skeleton with this loop (dimension, level) innermost outside the Hold of IN."""
+        dim, level = loop
+        at = [i for i, d in enumerate(self.order) if d == dim][level]
+        end = self.depth["IN"]
+        order = (*self.order[:at], *self.order[at + 1 : end], dim, *self.order[end:])
+        return replace(self, order=order)
+
+    def every(self, operand: str) -> tuple[tuple[str, int], ...]:
+        """The dimensions that `operand` does not depend on, with their numbers of loops outside its Hold."""
+        counts = Counter(d for d in self.outside(operand) if d not in RELEVANT[operand])
+        return tuple(sorted(counts.items()))
+
+    def nest(self, steps: Mapping[str, tuple[int, ...]], layer: Layer) -> Nest:
+        """Return the nest with these steps (one for every loop over a dimension), without loops that cut nothing."""
         items: list[Item] = list(self.spatial)
+        size = {d: layer.extent(d) for d in DIMS}
+        size.update({i.dim: i.step for i in self.spatial})
+        left = {d: list(s) for d, s in steps.items()}
         for position in range(len(self.order) + 1):
-            items += [Hold(op) for op, depth in self.depth.items() if depth == position]
+            items += [Hold(op, self.buffers.get(op)) for op, depth in self.depth.items() if depth == position]
             if position < len(self.order):
                 dim = self.order[position]
-                items.append(Loop(dim, tile[dim]))
+                step = left[dim].pop(0)
+                if step < size[dim]:
+                    items.append(Loop(dim, step))
+                    size[dim] = step
         return Nest(tuple(items))
 
-    def revisits(self, operand: str, cut: frozenset[str]) -> frozenset[str]:
-        """Return the cut dimensions that re-fetch `operand` though it does not depend on them.
+    def visits(self, operand: str, sliding: frozenset[str]) -> list[tuple[tuple[tuple[str, int], ...], Visit]]:
+        """Group the loops outside the Hold that the operand depends on, outermost group first.
 
-        `cut` are the dimensions with more than one trip. A loop re-fetches when it lies outside the Hold and
-        outside the innermost loop there that the operand depends on (docs/nest.md); loops of one trip are no loops.
+        If a loop of a group is the innermost *real* one (it cuts something; docs/nest.md), the group's `Visit` says
+        how the operand is fetched: by every iteration of the loops down to that one. Loops are (dimension, level).
         """
-        loops = [d for d in self.outside(operand) if d in cut]
-        while loops and loops[-1] not in RELEVANT[operand]:
-            loops.pop()
-        return frozenset(loops) - RELEVANT[operand]
+        groups: list[tuple[list[tuple[str, int]], Visit]] = []
+        seen: Counter[str] = Counter()
+        for dim in self.outside(operand):
+            if dim in RELEVANT[operand]:
+                again = tuple(sorted((d, k) for d, k in seen.items() if d not in RELEVANT[operand]))
+                slides = operand == "IN" and dim in sliding
+                visit = Visit(again, (dim, seen[dim]) if slides else None)
+                if groups and groups[-1][1] == visit:
+                    groups[-1][0].append((dim, seen[dim]))
+                else:
+                    groups.append(([(dim, seen[dim])], visit))
+            seen[dim] += 1
+        return [(tuple(loops), visit) for loops, visit in groups]
 
 
 def skeleton_of(layer: Layer, nest: Nest) -> Skeleton:
@@ -64,22 +124,23 @@ def skeleton_of(layer: Layer, nest: Nest) -> Skeleton:
     Raises
     ------
     InputError
-        If the nest loops a dimension twice, which the closed forms of this version do not price.
+        If the nest is malformed.
     """
     nest.validate_for(layer)
     spatial = tuple(i for i in nest.items if isinstance(i, Spatial))
     order: list[str] = []
     depth: dict[str, int] = {}
+    buffers: dict[str, int] = {}
     for item in nest.items:
         if isinstance(item, Hold):
             depth[item.operand] = len(order)
+            if item.buffers:
+                buffers[item.operand] = item.buffers
         elif isinstance(item, Loop):
-            if item.dim in order:
-                raise InputError(f"nest: dimension {item.dim} is looped twice; this version loops each dimension once")
             order.append(item.dim)
         elif order or depth:
             raise InputError("nest: a spatial item stands inside a loop or hold; spatial items come first")
-    return Skeleton(spatial, tuple(order), depth)
+    return Skeleton(spatial, tuple(order), depth, buffers)
 
 
 @dataclass(frozen=True, eq=False)

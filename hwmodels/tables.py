@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -11,13 +11,12 @@ import numpy as np
 
 from hwmodels import literal
 from hwmodels.bilinear import Bilinear
-from hwmodels.core import KINDS, Q_DIMS, S_DIMS, Choices, CoreTables, Term, input_windows
-from hwmodels.pieces import windows
+from hwmodels.core import KINDS, Choices, CoreTables, Term, input_windows
 from hwmodels.skeleton import Core, Skeleton, cores
 from hwmodels.transfer import COUNTS
 from instances.errors import InputError
 from instances.machine import Machine
-from instances.workload import Layer
+from instances.workload import DIMS, Layer
 
 __all__ = ["NestTables", "nest_tables"]
 
@@ -34,7 +33,7 @@ class NestTables:
     Attributes
     ----------
     time : tuple of Bilinear
-        Time in ticks is the largest of these. With double buffering that largest is only a lower
+        Time in ticks is the largest of these. With transfers that overlap that largest is only a lower
         bound and `exact` is False (`hwmodels.overlap` has the exact time of one nest).
     bytes : Bilinear
         Bytes that cross the DRAM interface.
@@ -56,9 +55,17 @@ class NestTables:
 
 
 def nest_tables(
-    layer: Layer, machine: Machine, skeleton: Skeleton, choices: Choices, *, detail: bool = False
+    layer: Layer,
+    machine: Machine,
+    skeleton: Skeleton,
+    choices: Choices,
+    *,
+    measures: Collection[str] = ("time", "bytes"),
+    detail: bool = False,
 ) -> NestTables:
-    """Build the tables of one skeleton, by the machine's reading; counts other than bytes only with `detail`.
+    """Build the tables of one skeleton, by the machine's reading.
+
+    Time and bytes are empty unless they are among the `measures`; other counts are given only with `detail`.
 
     Raises
     ------
@@ -74,39 +81,48 @@ def nest_tables(
     kinds: dict[Key, CoreTables] = {}
     clusters: dict[int, Counter[Key]] = {}
     for core, numbers in _alike(share):
-        key = tables_key(layer, core, choices)
+        key = tables_key(layer, core)
         if key not in kinds:
             kinds[key] = CoreTables(layer, machine, skeleton, core, choices)
         for tle, number in numbers:
             clusters.setdefault(tle, Counter())[key] += number
-    counted = KINDS if detail else frozenset({"bytes", *(k for k in KINDS if getattr(machine.transfer, COUNTS[k]))})
+    timed = detail or "time" in measures
+    priced = {k for k in KINDS if getattr(machine.transfer, COUNTS[k])} if timed else set()
+    counted = KINDS if detail else frozenset(priced | ({"bytes"} & set(measures)))
     rows: dict[Key, Rows] = {}
     parts = []
     alike: dict[Key, tuple[Rows, dict[str, list[Term]]]] = {}
     for key, tables in kinds.items():
-        known_rows, known_sizes = alike.get(key[2:], (None, None))
-        rows[key], sizes = tables.transfers(counted, known_rows), tables.footprints(known_sizes)
-        alike[key[2:]] = rows[key], sizes
+        known_rows, known_sizes = alike.get(key[1:], (None, None))
+        rows[key] = tables.transfers(counted, known_rows) if counted else {}
+        sizes = tables.footprints(known_sizes)
+        alike[key[1:]] = rows[key], sizes
         parts.append(tables.capacity(sizes))
     every: Counter[Key] = sum(clusters.values(), Counter())
     shape = choices.shape
-    moved = {key: _ticks(machine, r) for key, r in rows.items()}
-    cycle = machine.compute.cycle_ticks
-    busy = {key: [(a * cycle, b) for a, b in t.compute_cycles()] for key, t in kinds.items()}
     capacity = {name: _distinct([p[name] for p in parts]) for name in machine.memories}
-    if machine.timing == "double_buffered":
-        if len(share) > 1:
-            raise InputError(f"machine {machine.name}: double buffering is modelled for a single core only")
-        time = [*busy.values(), *_directions(machine, next(iter(rows.values())))]
-    else:
-        time = _serial(machine, clusters, every, moved, busy)
+    overlaps = machine.timing == "double_buffered"
+    if overlaps and len(share) > 1:
+        raise InputError(f"machine {machine.name}: double buffering is modelled for a single core only")
+    moved: dict[Key, list[Term]] = {}
+    busy: dict[Key, list[Term]] = {}
+    time: list[list[Term]] = []
+    if timed:
+        moved = {key: _ticks(machine, r) for key, r in rows.items()}
+        cycle = machine.compute.cycle_ticks
+        busy = {key: [(a * cycle, b) for a, b in t.compute_cycles()] for key, t in kinds.items()}
+        if overlaps:
+            (only,) = rows
+            time = _overlapping(machine, skeleton, rows[only], busy[only])
+        else:
+            time = _serial(machine, clusters, every, moved, busy)
     return NestTables(
-        time=_distinct([Bilinear.of(t, shape) for t in time]),
+        time=_distinct([Bilinear.of(t, shape) for t in time]) if time else (),
         bytes=Bilinear.of(
-            [(a * n, b) for k, n in every.items() for r in rows[k].values() for a, b in r["bytes"]], shape
+            [(a * n, b) for k, n in every.items() for r in rows[k].values() for a, b in r.get("bytes", [])], shape
         ),
         capacity=capacity,
-        exact=machine.timing != "double_buffered",
+        exact=not (overlaps and any(machine.buffers(skeleton.buffers.get(op)) == 2 for op in layer.operands)),
         counts=_counts(every, rows, shape) if detail else {},
         transfer=Bilinear.of([(a * n, b) for k, n in every.items() for a, b in moved[k]], shape) if detail else None,
         compute=_distinct([Bilinear.of(t, shape) for t in busy.values()]) if detail else (),
@@ -125,14 +141,10 @@ def _alike(share: tuple[Core, ...]) -> tuple[tuple[Core, tuple[tuple[int, int], 
     return tuple((core, tuple(count[place].items())) for place, core in first.items())
 
 
-def tables_key(layer: Layer, core: Core, choices: Choices) -> Key:
-    """Cores with equal keys have equal tables: equal extents, and equal input pieces under their rows and columns."""
-    window = input_windows(layer)
-    pieces = [
-        windows(*core.range(d), np.minimum(choices.steps[d], core.extent(d)), window[d]).length.tobytes()
-        for d in ("r", "c")
-    ]
-    return (*pieces, *(core.extent(d) for d in (*S_DIMS, *Q_DIMS)))
+def tables_key(layer: Layer, core: Core) -> Key:
+    """Cores with equal keys have equal tables: the same extents, and the same rows and columns beyond the map."""
+    clipped = tuple(w.clipping(*core.range(d)) for d, w in input_windows(layer).items())
+    return (clipped, *(core.extent(d) for d in DIMS))
 
 
 def _serial(
@@ -162,21 +174,29 @@ def _ticks(machine: Machine, rows: Rows) -> list[Term]:
     ]
 
 
-def _directions(machine: Machine, rows: Rows) -> tuple[list[Term], list[Term]]:
-    """Read and write ticks; partial sums are read at least as often as half their calls."""
-    reads = {op: rows[op] for op in ("IN", "W")}
-    writes = {"OUT": rows["OUT"]}
-    return _ticks(machine, reads), _ticks(machine, writes)
+def _overlapping(machine: Machine, skeleton: Skeleton, rows: Rows, busy: list[Term]) -> list[list[Term]]:
+    """Lower bounds of the time where transfers overlap: compute, reads or writes, beside what cannot overlap.
+
+    Transfers of operands with one buffer stand between the steps (docs/machines.md).
+    """
+    parts: dict[str, Rows] = {"reads": {}, "writes": {}, "alone": {}}
+    for row, kinds in rows.items():
+        operand = row if row in ("IN", "W") else "OUT"
+        direction = "writes" if row in ("OUT", "PSUM_WRITE") else "reads"
+        parts["alone" if machine.buffers(skeleton.buffers.get(operand)) == 1 else direction][row] = kinds
+    alone = _ticks(machine, parts["alone"])
+    return [[*alone, *busy], *([*alone, *_ticks(machine, parts[d])] for d in ("reads", "writes") if parts[d])]
 
 
 def _counts(every: Counter[Key], rows: dict[Key, Rows], shape: tuple[int, int]) -> dict[str, dict[str, Bilinear]]:
-    first = next(iter(rows.values()))
-    return {
-        row: {
-            k: Bilinear.of([(a * n, b) for key, n in every.items() for a, b in rows[key][row][k]], shape) for k in kinds
-        }
-        for row, kinds in first.items()
-    }
+    """Counts of all cores by row, partial sums read and written together."""
+    total: Rows = {}
+    for key, number in every.items():
+        for row, kinds in rows[key].items():
+            into = total.setdefault(row.partition("_")[0], {})
+            for kind, terms in kinds.items():
+                into.setdefault(kind, []).extend((a * number, b) for a, b in terms)
+    return {row: {kind: Bilinear.of(terms, shape) for kind, terms in kinds.items()} for row, kinds in total.items()}
 
 
 def _distinct(tables: list[Bilinear]) -> tuple[Bilinear, ...]:

@@ -8,12 +8,9 @@ carries a bound equal to its value is checked, that no better plan exists is the
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
-from formulations.pins import Decision
 from formulations.space import Space
 from hwmodels.outcome import MEASURES, Outcome
 from hwmodels.schedule import Nest
@@ -142,28 +139,26 @@ class _Checker:
         stated = layer.schedule.decision if layer.schedule else {}
         yield from _unequal(f"{where}: decision", layer.decision, stated)
         try:
-            space = self._space(layer, stated)
+            space = self._space(layer)
             read = space.decision(nest)
-            plans = [b.nest(int(s), int(q)) for b in space.branches for s, q in np.argwhere(b.feasible())]
+            contained = space.contains(nest)
         except InputError as error:
             yield f"{where}: {error}"
             return
         yield from _unequal(f"{where}: decision", stated, read)
-        if read not in [space.decision(p) for p in plans]:
+        if not contained:
             demands = f" with {', '.join(self.plan.pins)}" if self.plan.pins else ""
             yield f"{where}: the schedule is no plan of problem {self.plan.problem}{demands}"
 
-    def _space(self, layer: LayerPlan, decision: dict[str, int | str]) -> Space:
-        """Build the space of a layer with the plan's pins and, so that it is small, the given decisions."""
+    def _space(self, layer: LayerPlan) -> Space:
+        """Build the space of a layer with the plan's pins."""
         formulation = pick_problem(self.plan.problem)
-        known: Mapping[str, Decision] = formulation.decisions
-        fixed = [f"{name}={value}" for name, value in decision.items() if name in known and not known[name].open]
-        pins = pick_pins([*self.plan.pins, *fixed], formulation)
+        pins = pick_pins(list(self.plan.pins), formulation)
         return formulation.build(layer.workload, self.plan.machine_data, pins)
 
     def _infeasible(self, where: str, layer: LayerPlan) -> Iterator[str]:
         try:
-            conflicts = self._space(layer, {}).explain()
+            conflicts = self._space(layer).explain()
         except InputError as error:
             yield f"{where}: {error}"
             return

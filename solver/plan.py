@@ -15,7 +15,14 @@ from importlib import metadata
 from typing import Annotated, Literal
 
 from pydantic import (
-    BaseModel, ConfigDict, Discriminator, Field, PositiveInt, SerializerFunctionWrapHandler, Tag, model_serializer,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    PositiveInt,
+    SerializerFunctionWrapHandler,
+    Tag,
+    model_serializer,
 )  # fmt: skip
 
 from hwmodels.schedule import Nest

@@ -30,8 +30,13 @@ def machine(**changes: object) -> Machine:
 def core_tables(layer: Layer, on: Machine, order: str, depth: dict[str, int] | None = None, **tile: int) -> CoreTables:
     """The tables of one tile; `tile` by dimension, whole where not given; all held inside all loops unless `depth`."""
     skeleton = Skeleton((), tuple(order), {o: (depth or {}).get(o, len(order)) for o in layer.operands})
-    steps = {d: np.array([tile.get(d, layer.extent(d))], np.int64) for d in DIMS}
-    return CoreTables(layer, on, skeleton, cores(layer, ())[0], Choices.product(steps))
+    return CoreTables(layer, on, skeleton, cores(layer, ())[0], one_choice(layer, order, tile))
+
+
+def one_choice(layer: Layer, order: str, tile: dict[str, int]) -> Choices:
+    """One chain per dimension: one loop where it is in `order`."""
+    tiles = {d: np.array([tile.get(d, layer.extent(d))], np.int64) for d in DIMS}
+    return Choices.product({d: t.reshape(1, -1) if d in order else t[:, None][:, :0] for d, t in tiles.items()}, tiles)
 
 
 def value(terms: list[tuple[np.ndarray, np.ndarray]]) -> int:  # type: ignore[type-arg]

@@ -29,7 +29,7 @@ def machine(**changes: object) -> Machine:
 def both(layer: Layer, on: Machine, *items: Item) -> int:
     """The closed form, after checking that the replay has the same time."""
     nest = Nest(items)
-    closed = double_buffered_ticks(layer, on, skeleton_of(layer, nest), cores(layer, ())[0], nest.tile(layer))
+    closed = double_buffered_ticks(layer, on, skeleton_of(layer, nest), cores(layer, ())[0], nest.loops())
     assert replay(layer, on, nest).outcome.time_ticks == closed
     return closed
 
@@ -118,7 +118,7 @@ def test_too_many_steps_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert both(layer, machine(), *nest.items)
     monkeypatch.setattr(overlap, "MAX_STEPS", 5)
     with pytest.raises(InputError, match="6 steps are too many"):
-        double_buffered_ticks(layer, machine(), skeleton_of(layer, nest), cores(layer, ())[0], nest.tile(layer))
+        double_buffered_ticks(layer, machine(), skeleton_of(layer, nest), cores(layer, ())[0], nest.loops())
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

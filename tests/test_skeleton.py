@@ -20,56 +20,73 @@ def test_loops_outside_a_hold() -> None:
 
 
 def test_nest_and_back() -> None:
-    tile = {"b": 2, "g": 1, "m": 1, "n": 3, "r": 2, "c": 6}
-    nest = WS.nest(tile)
+    # the loop over c cuts nothing, so it is left out
+    nest = WS.nest({"m": (1,), "n": (3,), "r": (2,), "c": (6,)}, LAYER)
     assert nest == Nest(
         (
-            Spatial("m", 4, "tle"), Spatial("m", 2, "tlt"), Loop("m", 1), Hold("W"), Loop("r", 2), Loop("c", 6),
+            Spatial("m", 4, "tle"), Spatial("m", 2, "tlt"), Loop("m", 1), Hold("W"), Loop("r", 2),
             Hold("OUT"), Loop("n", 3), Hold("IN"),
         )
     )  # fmt: skip
     again = skeleton_of(LAYER, nest)
-    assert (again.spatial, again.order, dict(again.depth)) == (WS.spatial, WS.order, WS.depth)
+    assert (again.spatial, again.order, dict(again.depth)) == (WS.spatial, tuple("mrn"), {"IN": 3, "W": 1, "OUT": 2})
 
 
-@pytest.mark.parametrize(
-    ("operand", "order", "cut", "again"),
-    [
-        # r c n m: m inside all that IN depends on costs nothing; n stands outside m, so OUT is re-visited
-        ("IN", "rcnm", "rcnm", ""),
-        ("OUT", "rcnm", "rcnm", "n"),
-        ("W", "rcnm", "rcnm", "rc"),
-        # r c m n: every filter step reads IN again, OUT stays over n
-        ("IN", "rcmn", "rcmn", "m"),
-        ("OUT", "rcmn", "rcmn", ""),
-        # ... and if n is in one piece, m is the innermost loop that runs: IN stays
-        ("IN", "rcmn", "rcm", ""),
-        # m n r c: W stays; where r and c are whole, OUT stays too
-        ("W", "mnrc", "mnrc", ""),
-        ("OUT", "mnrc", "mnrc", "n"),
-        ("OUT", "mnrc", "mn", ""),
-        ("IN", "mnrc", "rc", ""),
-        ("W", "rmc", "rmc", "r"),
-        ("W", "rc", "rc", ""),
-        ("W", "brcgmn", "brcn", "brc"),
-        ("OUT", "ngbrcm", "nb", "n"),
-    ],
-)
-def test_revisits(operand: str, order: str, cut: str, again: str) -> None:
-    skeleton = Skeleton((), tuple(order), dict.fromkeys(("IN", "W", "OUT"), len(order)))
-    assert skeleton.revisits(operand, frozenset(cut)) == frozenset(again)
+def groups(skeleton: Skeleton, operand: str, sliding: str = "") -> list[tuple[str, str, str]]:
+    """Per group of loops, innermost last: the loops, what re-fetches the operand, and along what it slides."""
+
+    def words(loops: object) -> str:
+        return " ".join(f"{d}{k}" for d, k in loops)  # type: ignore[attr-defined]
+
+    found = skeleton.visits(operand, frozenset(sliding))
+    return [(words(loops), words(v.again), words([v.slide] if v.slide else [])) for loops, v in found]
 
 
-def test_loops_inside_the_hold_revisit_nothing() -> None:
-    assert WS.revisits("W", frozenset("mrcn")) == frozenset()
-    assert WS.revisits("OUT", frozenset("mrcn")) == frozenset()
-    assert WS.revisits("IN", frozenset("mrcn")) == frozenset("m")
+def at_once(order: str) -> Skeleton:
+    """All operands held inside all loops."""
+    return Skeleton((), tuple(order), dict.fromkeys(("IN", "W", "OUT"), len(order)))
 
 
-def test_a_dimension_looped_twice_is_refused() -> None:
-    holds = (Hold("IN"), Hold("W"), Hold("OUT"))
-    with pytest.raises(InputError, match="dimension r is looped twice"):
-        skeleton_of(LAYER, Nest((Loop("r", 4), Loop("r", 2), *holds)))
+def test_loops_that_fetch_again() -> None:
+    # r c n m: m inside all that IN depends on costs nothing; n stands outside m, so OUT is visited again by it
+    assert groups(at_once("rcnm"), "IN") == [("r0 c0 n0", "", "")]
+    assert groups(at_once("rcnm"), "OUT") == [("r0 c0", "", ""), ("m0", "n1", "")]
+    assert groups(at_once("rcnm"), "W") == [("n0 m0", "c1 r1", "")]
+    # r c m n: every filter step reads IN again where n is cut; else r and c are its innermost loops
+    assert groups(at_once("rcmn"), "IN") == [("r0 c0", "", ""), ("n0", "m1", "")]
+    assert groups(at_once("rmc"), "W") == [("m0", "r1", "")]
+
+
+def test_loops_inside_the_hold_fetch_nothing() -> None:
+    assert groups(WS, "W") == [("m0", "", "")]
+    assert groups(WS, "OUT") == [("m0 r0 c0", "", "")]
+    assert groups(WS, "IN") == [("r0 c0 n0", "m1", "")]
+
+
+def test_a_dimension_looped_twice_counts_at_both_levels() -> None:
+    skeleton = Skeleton((), tuple("mrmr"), {"IN": 4, "W": 3, "OUT": 4})
+    assert groups(skeleton, "IN") == [("r0", "m1", ""), ("r1", "m2", "")]
+    assert groups(skeleton, "W") == [("m0", "", ""), ("m1", "r1", "")]
+    assert skeleton.every("IN") == (("m", 2),)
+
+
+def test_only_the_input_slides_and_only_along_windows() -> None:
+    assert groups(at_once("nrc"), "IN", "rc") == [("n0", "", ""), ("r0", "", "r0"), ("c0", "", "c0")]
+    assert groups(at_once("nrc"), "OUT", "rc") == [("r0 c0", "n1", "")]
+
+
+def test_a_loop_may_be_moved_last_before_the_input() -> None:
+    skeleton = Skeleton((), tuple("rmrcn"), {"OUT": 1, "IN": 4, "W": 5})
+    assert skeleton.last(("r", 1)).order == tuple("rmcrn")
+    assert skeleton.last(("c", 0)).order == tuple("rmrcn")
+
+
+def test_steps_of_two_loops_are_read_back() -> None:
+    skeleton = Skeleton((), ("r", "c", "r"), {"IN": 2, "W": 0, "OUT": 3}, {"IN": 2})
+    nest = skeleton.nest({"r": (4, 2), "c": (3,)}, LAYER)
+    assert nest == Nest((Hold("W"), Loop("r", 4), Loop("c", 3), Hold("IN", 2), Loop("r", 2), Hold("OUT")))
+    again = skeleton_of(LAYER, nest)
+    assert (again.order, dict(again.depth), dict(again.buffers)) == (skeleton.order, skeleton.depth, {"IN": 2})
 
 
 @pytest.mark.parametrize("before", [Loop("m", 4), Hold("W")])

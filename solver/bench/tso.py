@@ -36,8 +36,9 @@ _CAS_BYTES = (0, 50, 128, 400)
 
 def tile_bursts(layer: Layer, machine: Machine, tile: dict[str, int]) -> int:
     """Bursts of one IN tile at its nominal size."""
-    steps = {d: np.array([tile.get(d, 1)], np.int64) for d in DIMS}
-    terms = box_terms(layer, machine, "IN", steps, Choices.product(steps))["bursts"]
+    sizes = {d: np.array([tile.get(d, 1)], np.int64) for d in DIMS}
+    steps = {d: size[:, None] for d, size in sizes.items()}
+    terms = box_terms(layer, machine, "IN", sizes, Choices.product(steps, sizes))["bursts"]
     return sum(int(a[0]) * int(b[0]) for a, b in terms)
 
 

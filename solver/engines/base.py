@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from formulations.space import Branch, Space
+from formulations.branch import Branch
+from formulations.space import Space
 from hwmodels.outcome import MEASURES
 from hwmodels.schedule import Nest
 
-__all__ = ["ALL", "Engine", "EngineResult", "Limits", "Pick", "Status", "complete", "vector"]
+__all__ = ["ALL", "Engine", "EngineResult", "Limits", "Pick", "Status", "complete", "stages", "vector"]
 
 Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "NO_SOLUTION_FOUND"]
 #: The problems an engine handles when it handles all.
@@ -78,6 +79,12 @@ class Pick:
 def complete(objectives: tuple[str, ...]) -> tuple[str, ...]:
     """Append the measures not named, in the fixed order that breaks ties."""
     return (*objectives, *(m for m in MEASURES if m not in objectives))
+
+
+def stages(objectives: tuple[str, ...]) -> tuple[str, ...]:
+    """The measures to settle one after the other: energy rises with bytes and nothing else."""
+    keys = ("bytes" if m == "energy" else m for m in complete(objectives))
+    return tuple(dict.fromkeys(keys))
 
 
 def vector(measures: dict[str, int], objectives: tuple[str, ...]) -> tuple[int, ...]:

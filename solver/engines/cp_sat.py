@@ -8,8 +8,9 @@ from importlib.metadata import version
 
 from ortools.sat.python import cp_model
 
+from formulations.branch import Branch
 from formulations.cp_sat import build_cp_sat
-from formulations.space import Branch, Space
+from formulations.space import Space
 from solver.engines.base import EngineResult, Limits
 from solver.engines.staged import Answer, solve_staged
 

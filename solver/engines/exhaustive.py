@@ -1,54 +1,178 @@
-"""Exhaustive search: every combination of candidates, vectorised.
+"""Exhaustive search: every combination of candidates, vectorised, one objective after the other.
 
-For one unconstrained layer this is exact and faster than any solver; CP-SAT and MILP confirm it by another route. Rows
-and columns whose separable lower bound exceeds the best plan so far are left out: a row s costs at least ``sum_k
-a[k,s] * min_q b[k,q]``.
+For one unconstrained layer this is exact and faster than any solver; CP-SAT and MILP confirm it by another route.
+Stage k minimises the k-th objective among the plans that keep the values of the earlier ones. A first pass over few
+candidates gives a good plan; the second looks at everything that separable lower bounds do not exclude: chains by the
+least factors of all other axes (`formulations.member`), rows and columns by ``sum_k a[k,s] * min_q b[k,q]``. The first
+stage ends early where the plan moves no more than any plan must (`hwmodels.limits`).
+
+Double-buffered time is a sum of maxima over steps and no table. As the first objective it is searched exactly,
+timelines in the order of their lower bounds. As a tie-break it is the best of the `TIMELINES` most promising ones, the
+same for every engine.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
+from hwmodels.limits import compulsory_bytes
 from numpy.typing import NDArray
 
-from formulations.space import Branch, Space
-from hwmodels.bilinear import Bilinear, Ints
-from hwmodels.price import price
-from solver.engines.base import EngineResult, Limits, Pick, complete, vector
+from formulations.branch import Branch, lower_bounds, within
+from formulations.member import Member
+from formulations.space import Space
+from hwmodels.bilinear import Ints
+from solver.engines.base import EngineResult, Limits, Pick, Status, stages, vector
 
-__all__ = ["best_pick", "lower_bounds", "run", "within"]
+__all__ = ["Search", "best_pick", "run"]
 
+#: Timelines that are laid out to break a tie.
+TIMELINES = 300
 _CHUNK = 4_000_000
+Values = Mapping[str, int]
 
 
-def lower_bounds(tables: tuple[Bilinear, ...], side: str) -> Ints:
-    """Separable lower bound of the largest of `tables` for every choice of `side` ("s" or "q")."""
-    if side == "s":
-        bounds = [t.b.min(axis=1, initial=2**62) @ t.a for t in tables]
-    else:
-        bounds = [t.a.min(axis=1, initial=2**62) @ t.b for t in tables]
-    largest: Ints = np.max(bounds, axis=0)
-    return largest
+@dataclass
+class Search:
+    """One lexicographic search of a space.
 
+    Attributes
+    ----------
+    best : Pick or None
+        The best plan so far.
+    kept : dict of str to int
+        The values of the objectives that are settled.
+    whole : bool
+        Whether everything was looked at.
+    looked : int
+        Combinations of candidates whose value was computed.
+    """
 
-def within(branch: Branch, measure: str, limit: int) -> Branch:
-    """Drop the choices that cannot reach `measure` <= `limit`, until nothing more drops."""
-    while not branch.empty:
-        keep_s = np.flatnonzero(lower_bounds(branch.tables(measure), "s") <= limit)
-        branch_s = branch.take(s=keep_s)
-        if branch_s.empty:
-            return branch_s
-        keep_q = np.flatnonzero(lower_bounds(branch_s.tables(measure), "q") <= limit)
-        smaller = branch_s.take(q=keep_q)
-        if not smaller.empty:
-            smaller = smaller.fitting()
-        if smaller.choices.shape == branch.choices.shape:
-            return smaller
-        branch = smaller
-    return branch
+    space: Space
+    objectives: tuple[str, ...]
+    bounding: bool = True
+    deadline: float | None = None
+    best: Pick | None = None
+    kept: dict[str, int] = field(default_factory=dict)
+    whole: bool = True
+    looked: int = 0
+
+    def run(self) -> Pick | None:
+        """Settle all objectives."""
+        for measure in stages(self.objectives):
+            self.settle(measure)
+            if self.best is None or not self.whole:
+                break
+            self.kept[measure] = self.best.measures[measure]
+        return self.best
+
+    def settle(self, measure: str) -> None:
+        """Minimise one measure with the earlier ones kept."""
+        before = self.best
+        if self.kept and any(m.timeline for m in self.space.members):
+            self.best = None  # what is looked at shall not depend on how the first plan was found
+        members = list(self.space.members)
+        if self.bounding:
+            self.first(measure)
+            members.sort(key=self._promise)
+        for member in members:
+            if self._settled(measure):
+                break
+            if self._late():
+                self.whole = False
+                break
+            self._look(member, measure)
+        if before is not None:
+            self._take(before)
+
+    def first(self, measure: str) -> Pick | None:
+        """Find a good plan among few candidates: those that settled the objectives before, at first very few."""
+        measures = (*self.kept, measure)
+        for member in sorted(self.space.members, key=self._promise):
+            if self._late():
+                break
+            few = {"listed": tuple(self.kept)} if self.kept else {"coarse": True}
+            self._search(member.branch(measures, self._limits(measure), **few), measure)
+        return self.best
+
+    def _promise(self, member: Member) -> bool:
+        return self.best is None or member.label != self.best.branch.label
+
+    def _settled(self, measure: str) -> bool:
+        if self.best is None or measure != "bytes" or self.kept or not self.bounding:
+            return False
+        least: int = compulsory_bytes(self.space.layer, self.space.machine)
+        return self.best.measures["bytes"] <= least
+
+    def _late(self) -> bool:
+        return self.deadline is not None and time.monotonic() > self.deadline
+
+    def _limits(self, measure: str) -> dict[str, int]:
+        """What a plan must keep, and below what it must be to matter."""
+        limits = dict(self.kept)
+        if self.bounding and self.best is not None:
+            limits[measure] = self.best.measures[measure] - 1
+        return limits
+
+    def _look(self, member: Member, measure: str) -> None:
+        branch = member.branch((*self.kept, measure), self._limits(measure))
+        self._search(branch, measure)
+
+    def _search(self, branch: Branch, measure: str) -> None:
+        for block in _blocks(branch, measure, bounding=self.bounding):
+            if self._late():
+                self.whole = False
+                return
+            if block is not branch and self.bounding:
+                block = within(block, self._limits(measure))
+                if block.empty:
+                    continue
+            self.looked += block.choices.shape[0] * block.choices.shape[1]
+            values = self._values(block, measure)
+            if not branch.exact and "time" in (*self.kept, measure):
+                self._by_timeline(block, measure, values)
+            else:
+                self._least(block, measure, values)
+
+    def _values(self, branch: Branch, measure: str) -> NDArray[np.float64]:
+        """The measure of every choice (S, Q), infinite where it does not fit or exceeds what is settled."""
+        values: NDArray[np.float64] = np.max([t.matrix() for t in branch.tables(measure)], axis=0).astype(np.float64)
+        values[~branch.feasible()] = np.inf
+        for earlier, value in self.kept.items():
+            if earlier == "time" and not branch.exact:
+                continue
+            for table in branch.tables(earlier):
+                values[table.matrix() > value] = np.inf
+        return values
+
+    def _least(self, branch: Branch, measure: str, values: NDArray[np.float64]) -> None:
+        at = int(values.argmin())
+        least = values.flat[at]
+        if np.isfinite(least) and (self.best is None or least < self.best.measures[measure]):
+            s, q = divmod(at, values.shape[1])
+            self._take(Pick(branch, s, q, branch.measures(s, q)))
+
+    def _by_timeline(self, branch: Branch, measure: str, values: NDArray[np.float64]) -> None:
+        """Lay out timelines in the order of the values, which are lower bounds, until none is below the best."""
+        s, q = np.nonzero(np.isfinite(values))
+        order = np.argsort(values[s, q], kind="stable")
+        for number, i in enumerate(order):
+            best = self.best.measures[measure] if self.best is not None else np.inf
+            if values[s[i], q[i]] >= best or (self.kept and number >= TIMELINES):
+                return
+            if self._late():
+                self.whole = False
+                return
+            self._take(Pick(branch, int(s[i]), int(q[i]), branch.measures(int(s[i]), int(q[i]))))
+
+    def _take(self, pick: Pick) -> None:
+        if any(pick.measures[m] > v for m, v in self.kept.items()):
+            return
+        if self.best is None or vector(pick.measures, self.objectives) < vector(self.best.measures, self.objectives):
+            self.best = pick
 
 
 def best_pick(
@@ -56,118 +180,53 @@ def best_pick(
 ) -> tuple[Pick | None, bool]:
     """Return the lexicographically best plan, and whether the whole space was looked at.
 
-    Ties beyond the full objective vector go to the first branch and the smallest sizes in the stated order of the
-    choices.
+    Ties beyond the full objective vector go to the plan found first, in the fixed order of members and candidates.
     """
-    wanted = complete(objectives)
-    best = _serial_seed(space, wanted) if bounding else None
-    for branch in _promising_first(space.branches, wanted[0]) if bounding else space.branches:
-        for block in _blocks(branch, wanted[0], best, bounding):
-            if deadline is not None and time.monotonic() > deadline:
-                return best, False
-            part = within(block, wanted[0], best.measures[wanted[0]]) if bounding and best is not None else block
-            best = _better(best, _best_of(part, wanted, best), wanted)
-    return best, True
+    search = Search(space, objectives, bounding, deadline)
+    return search.run(), search.whole
 
 
-def _serial_seed(space: Space, wanted: tuple[str, ...]) -> Pick | None:
-    """Where time is a timeline: the plan that is best without overlap, at its real price.
-
-    It is found at once, bounds the search closely, and is there when the time runs out.
-    """
-    if all(b.exact for b in space.branches):
-        return None
-    serial = space.machine.model_copy(update={"overlap": "serial"})
-    pick, _ = best_pick(space.build(serial, space.pins), wanted)
-    if pick is None:
-        return None
-    return replace(pick, measures=price(space.layer, space.machine, pick.nest).measures)
-
-
-def _floor(space: Space, measure: str) -> int | None:
-    """A bound that needs no search: the least separable lower bound of all branches."""
-    bounds = [int(lower_bounds(b.tables(measure), "s").min()) for b in space.branches if not b.empty]
+def floor(space: Space, measure: str) -> int | None:
+    """A bound that needs no search: the least separable lower bound of all members."""
+    key = "bytes" if measure == "energy" else measure
+    branches = [b for m in space.members if not (b := m.branch((key,), coarse=False)).empty]
+    bounds = [int(lower_bounds(b.tables(key), "s").min()) for b in branches]
     if not bounds:
         return None
     machine = space.machine
     return min(bounds) * machine.byte_fj + machine.mac_fj * space.layer.macs if measure == "energy" else min(bounds)
 
 
-def _promising_first(branches: tuple[Branch, ...], measure: str) -> list[Branch]:
-    """Order branches by their separable lower bound, so that good plans come early."""
-    return sorted(branches, key=lambda b: int(lower_bounds(b.tables(measure), "s").min()))
-
-
-def _blocks(branch: Branch, measure: str, best: Pick | None, bounding: bool) -> Iterator[Branch]:
-    """Cut a branch in row blocks of bounded size, without what cannot beat the best plan so far."""
-    if bounding and best is not None:
-        branch = within(branch, measure, best.measures[measure])
+def _blocks(branch: Branch, measure: str, *, bounding: bool) -> Iterator[Branch]:
+    """Cut a branch in row blocks of bounded size, the most promising rows first."""
     if branch.empty:
         return
-    promise = lower_bounds(branch.tables(measure), "s")
-    order = np.argsort(promise, kind="stable") if bounding else np.arange(branch.choices.shape[0])
-    rows = max(1, (_CHUNK // 16 if bounding else _CHUNK) // branch.choices.shape[1])
+    rows = max(1, _CHUNK // branch.choices.shape[1])
+    if branch.choices.shape[0] <= rows:
+        yield branch
+        return
+    if bounding:
+        rows = max(1, rows // 4)  # similar rows exclude many columns
+    order: Ints = np.arange(branch.choices.shape[0])
+    if bounding:
+        order = np.argsort(lower_bounds(branch.tables(measure), "s"), kind="stable")
     for i in range(0, len(order), rows):
         yield branch.take(s=np.sort(order[i : i + rows]))
-
-
-def _better(one: Pick | None, two: Pick | None, wanted: tuple[str, ...]) -> Pick | None:
-    if one is None or two is None:
-        return one or two
-    return two if vector(two.measures, wanted) < vector(one.measures, wanted) else one
-
-
-def _values(branch: Branch, measure: str, s: Ints, q: Ints) -> Ints:
-    values = [np.einsum("kp,kp->p", t.a[:, s], t.b[:, q]) for t in branch.tables(measure)]
-    largest: Ints = np.max(values, axis=0)
-    return largest
-
-
-def _best_of(branch: Branch, wanted: tuple[str, ...], best: Pick | None) -> Pick | None:
-    """The best plan of a block, or None if none fits or none beats `best` in the first objective."""
-    if branch.empty:
-        return None
-    first: NDArray[np.float64] = np.max([t.matrix() for t in branch.tables(wanted[0])], axis=0).astype(np.float64)
-    first[~branch.feasible()] = np.inf
-    low = first.min()
-    if not np.isfinite(low) or (best is not None and low > best.measures[wanted[0]]):
-        return None
-    if not branch.exact:
-        return _best_by_timeline(branch, wanted, first, best)
-    s, q = np.nonzero(first == low)
-    for measure in wanted[1:]:
-        values = _values(branch, measure, s, q)
-        keep = values == values.min()
-        s, q = s[keep], q[keep]
-    return Pick(branch, int(s[0]), int(q[0]), branch.measures(int(s[0]), int(q[0])))
-
-
-def _best_by_timeline(
-    branch: Branch, wanted: tuple[str, ...], first: NDArray[np.float64], best: Pick | None
-) -> Pick | None:
-    """Double-buffered time: lay out timelines in the order of their lower bounds until no bound is below the best."""
-    ceiling = np.inf if best is None else best.measures[wanted[0]]
-    s, q = np.nonzero(np.isfinite(first) & (first <= ceiling))
-    bounds = [_values(branch, m, s, q) for m in wanted]
-    found = best
-    for i in np.lexsort(bounds[::-1]):
-        # Energy rises with bytes, so bounds by bytes order it rightly but are not its value: compare the first two.
-        if found is not None and tuple(int(b[i]) for b in bounds[:2]) > vector(found.measures, wanted)[:2]:
-            break
-        pick = Pick(branch, int(s[i]), int(q[i]), branch.measures(int(s[i]), int(q[i])))
-        found = _better(found, pick, wanted)
-    return None if found is best else found
 
 
 def run(space: Space, objectives: tuple[str, ...], limits: Limits) -> EngineResult:
     """Look at every candidate of the space."""
     start = time.monotonic()
     deadline = None if limits.time_limit_s is None else start + limits.time_limit_s
-    pick, whole = best_pick(space, objectives, bounding=limits.bounding, deadline=deadline)
+    search = Search(space, objectives, limits.bounding, deadline)
+    pick = search.run()
     wall = time.monotonic() - start
     version = f"numpy {np.__version__}"
+    stats: dict[str, object] = {"looked_at": search.looked}
     if pick is None:
-        return EngineResult("INFEASIBLE" if whole else "NO_SOLUTION_FOUND", None, None, None, wall, version)
+        status: Status = "INFEASIBLE" if search.whole else "NO_SOLUTION_FOUND"
+        return EngineResult(status, None, None, None, wall, version, stats)
     value = pick.measures[objectives[0]]
-    bound = value if whole else _floor(space, objectives[0])
-    return EngineResult("OPTIMAL" if whole else "FEASIBLE", pick.nest, pick.measures, bound, wall, version)
+    proven = search.whole or bool(search.kept)
+    bound = value if proven else floor(space, objectives[0])
+    return EngineResult("OPTIMAL" if proven else "FEASIBLE", pick.nest, pick.measures, bound, wall, version, stats)

@@ -7,7 +7,8 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.space import Branch, Space
+from formulations.branch import Branch
+from formulations.space import Space
 from hwmodels.core import Q_DIMS, S_DIMS
 from solver.engines.base import EngineResult, Limits, Pick, complete, vector
 
@@ -15,9 +16,9 @@ __all__ = ["fullest_memory", "largest_tile", "run_greedy", "run_naive"]
 
 
 def largest_tile(space: Space, wanted: tuple[str, ...]) -> Pick | None:
-    """In every branch the tile with the most multiply-accumulates that fits; of these the best plan."""
+    """For every order of uniform Holds the largest tile (in multiply-accumulates) that fits; of these the best plan."""
     picks = []
-    for branch in space.branches:
+    for branch in space.uniform().branches:
         volume = np.multiply.outer(_volume(branch, S_DIMS), _volume(branch, Q_DIMS))
         picks.append(_first(branch, np.where(branch.feasible(), volume, -1)))
     found = [p for p in picks if p is not None]
@@ -29,7 +30,7 @@ def fullest_memory(space: Space, wanted: tuple[str, ...]) -> Pick | None:
 
     The first branch is used as it comes (no order or dataflow is compared), ties go to the smallest sizes.
     """
-    for branch in space.branches:
+    for branch in space.uniform().branches:
         taken = sum((table.matrix() for _, table, _ in branch.capacity), np.zeros(branch.choices.shape))
         pick = _first(branch, np.where(branch.feasible(), taken, -1))
         if pick is not None:

@@ -18,8 +18,9 @@ from importlib.metadata import version
 
 import pulp
 
+from formulations.branch import Branch
 from formulations.milp import MilpModel, build_milp
-from formulations.space import Branch, Space
+from formulations.space import Space
 from solver.engines.base import EngineResult, Limits
 from solver.engines.staged import Answer, BranchSolver, solve_staged
 

@@ -1,0 +1,213 @@
+"""Candidate chains: the steps that the loops over one dimension may have, outermost first.
+
+A dimension with L loops (L <= 2) takes a chain t_1 >= .. >= t_L of steps that make n_1 <= .. <= n_L pieces; a loop
+whose step cuts nothing is left out of the nest. `grid` lists all chains, the others those that an optimum needs.
+
+Claim (`undominated`)
+    A chain may be dropped for another one with the same loops cut that is nowhere above it in t_1, t_2, n_1, n_2 and,
+    on MAC arrays, in ``sum ceil(piece/lanes)``.
+Proof
+    Every factor of every table (`hwmodels.core`) is one of these, or does not fall as they grow: tiles grow with the
+    steps; visits, calls and segments with the pieces; the sum of unclipped input extents is ``E*S + n*(reach - S)``.
+    Three exceptions: (1) reach < S, where more pieces skip more rows (also below a cut kernel): `skipping`
+    keeps every number of pieces; (2) padding: pieces that begin or end in it are clipped. The first and the last piece
+    of every chain are clipped alike, and where the padding is at most the stride no others are, and a shorter step
+    makes no larger tile. Else `Edge` says which pieces may be clipped, and by how many steps a tile of the few pieces
+    without an inner one: chains with such pieces are kept unless another one is better by more than that; (3) bursts,
+    ``sum ceil(piece*inner/burst)``: there the caller takes the whole grid.
+    Chains with fewer pieces of the first loop need longer steps, so classes of n_1 are compared on their own.
+
+Claim (`cheapest`)
+    Where only bytes and capacities count, the chains (t, t) and (t, smallest) of b, g, m and n suffice.
+Proof
+    Two of the operands depend on the dimension, X held outside the second loop and Y inside; the third, Z, is moved
+    once for each piece outside its Hold. If Z is held innermost, n_2 counts and n_1 does not: (t_2, t_2) has the
+    smallest n_2 and no larger tile. If Z is held between, n_1 counts and n_2 does not: the smallest t_2 is best. If Z
+    is held outermost, nothing counts. Cut reductions change the bytes of partial sums, so the uncut chain stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.pareto import pareto
+from hwmodels.bilinear import Ints
+
+__all__ = ["Edge", "cheapest", "divisors", "even_steps", "grid", "undominated"]
+
+
+def divisors(extent: int) -> Ints:
+    """All divisors of `extent`, ascending."""
+    sizes = np.arange(1, extent + 1, dtype=np.int64)
+    result: Ints = sizes[extent % sizes == 0]
+    return result
+
+
+def even_steps(extents: tuple[int, ...], sizes: Ints) -> Ints:
+    """Of `sizes`, ascending, the smallest step for every number of pieces (on every core)."""
+    first = np.zeros(len(sizes), np.bool_)
+    first[:1] = True
+    for extent in extents:
+        pieces = -(-extent // sizes)
+        first[1:] |= pieces[1:] != pieces[:-1]
+    result: Ints = sizes[first]
+    return result
+
+
+def grid(sizes: Ints, inner: Ints, depth: int) -> Ints:
+    """All chains of `depth` steps (T, depth), the last one from `inner`, the others from `sizes`; never growing."""
+    if depth == 1:
+        return inner[:, None]
+    outer = np.repeat(sizes, len(inner))
+    last = np.tile(inner, len(sizes))
+    keep = last <= outer
+    return np.stack([outer[keep], last[keep]], axis=1)
+
+
+def cheapest(extents: tuple[int, ...], sizes: Ints, inner: Ints, depth: int) -> Ints:
+    """The chains that suffice where only bytes and capacities count (second claim above)."""
+    even = even_steps(extents, inner)
+    if depth == 1 or not len(inner):
+        return even[:, None]
+    outer = even_steps(extents, sizes[sizes > inner[0]])
+    same = np.stack([even, even], axis=1)
+    return np.concatenate([same, np.stack([outer, np.full_like(outer, inner[0])], axis=1)])
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Where padding can matter (case 2): all in steps of the dimension.
+
+    Attributes
+    ----------
+    before, after : int
+        Pieces but the first of at most `before`, and last pieces of at most `after`, may be clipped.
+    slack : int
+        How much longer the step of a clipped largest tile may be than that of an unclipped one; 0 if that cannot be.
+    """
+
+    before: int = 0
+    after: int = 0
+    slack: int = 0
+
+
+class _Grid:
+    """All pairs of steps of two loops, and the counts of their pieces."""
+
+    def __init__(self, sizes: Ints, inner: Ints) -> None:
+        self.t1, self.t2 = sizes[:, None], inner[None, :]
+        self.valid = self.t2 <= self.t1
+
+    def pieces(self, extent: int) -> tuple[Ints, Ints]:
+        """The numbers n_1 (T, 1) and n_2 (T, U) of pieces."""
+        whole, rest = extent // self.t1, extent % self.t1
+        n2: Ints = whole * -(-self.t1 // self.t2) + -(-rest // self.t2)
+        return whole + (rest > 0), n2
+
+    def lanes(self, extent: int, lanes: int) -> Ints:
+        """``sum ceil(piece/lanes)`` over the innermost pieces (T, U)."""
+        whole, rest = extent // self.t1, extent % self.t1
+        tile = -(-self.t2 // lanes)
+        used: Ints = whole * (self.t1 // self.t2 * tile + -(-(self.t1 % self.t2) // lanes))
+        used += rest // self.t2 * tile + -(-(rest % self.t2) // lanes)
+        return used
+
+    def clipped(self, extent: int, edge: Edge) -> NDArray[np.bool_]:
+        """Which chains have pieces that may be clipped though they are neither first nor last, or short last ones."""
+        last1 = np.where(extent % self.t1 > 0, extent % self.t1, self.t1)
+        last2 = np.where(last1 % self.t2 > 0, last1 % self.t2, self.t2)
+        result: NDArray[np.bool_] = (self.t2 <= edge.before) | (np.minimum(last1, last2) <= edge.after)
+        return result & self.valid
+
+
+@lru_cache(maxsize=1024)
+def _undominated(extents: tuple[int, ...], sizes: bytes, inner: bytes, lanes: int, skipping: bool, edge: Edge) -> Ints:
+    grid = _Grid(np.frombuffer(sizes, np.int64), np.frombuffer(inner, np.int64))
+    pieces = [grid.pieces(extent) for extent in extents]
+    falling = [n2 for _, n2 in pieces] + ([grid.lanes(e, lanes) for e in extents] if lanes > 1 else [])
+    kept = _improving(grid.valid, falling)
+    row, column = np.nonzero(kept)
+    t1, t2 = grid.t1[row, 0], grid.t2[0, column]
+    n1, n2 = (np.stack(n) for n in zip(*((a[row, 0], b[row, column]) for a, b in pieces), strict=True))
+    features = np.stack([t1, t2, *(f[row, column] for f in falling)])
+    chosen = _by_class(features, np.concatenate([n1, n2 if skipping else n2 > n1]))
+    chains = [np.stack([t1, t2], axis=1)[chosen]]
+    if edge != Edge():
+        forced = np.logical_or.reduce([grid.clipped(e, edge) for e in extents])
+        row, column = np.nonzero(forced)
+        chains.append(np.stack([grid.t1[row, 0], grid.t2[0, column]], axis=1))
+    if edge.slack:
+        chains += [_few_pieces(grid, n1, n2, edge.slack) for n1, n2 in pieces]
+    result: Ints = np.unique(np.concatenate(chains), axis=0)
+    return result
+
+
+def _improving(valid: NDArray[np.bool_], falling: list[Ints]) -> NDArray[np.bool_]:
+    """Along a row of equal t_1: whether t_2 is better in some count than all smaller steps."""
+    kept = valid.copy()
+    better = np.zeros_like(valid[:, 1:])
+    for count in falling:
+        least = np.minimum.accumulate(np.where(valid, count, 2**60), axis=1)
+        better |= count[:, 1:] < least[:, :-1]
+    kept[:, 1:] &= better
+    return kept
+
+
+def _by_class(features: Ints, classes: Ints) -> Ints:
+    """The undominated columns within every class of equal columns of `classes`."""
+    order = np.lexsort(classes[::-1])
+    ordered = classes[:, order]
+    edges = np.flatnonzero((ordered[:, 1:] != ordered[:, :-1]).any(axis=0)) + 1
+    return np.concatenate([part[pareto(features[:, part])] for part in np.split(order, edges)])
+
+
+def _few_pieces(grid: _Grid, n1: Ints, n2: Ints, slack: int) -> Ints:
+    """Chains of at most three pieces that none beats by `slack` (their largest tile may be a clipped one)."""
+    row, column = np.nonzero(grid.valid & (n2 <= 3))
+    t1, t2, n1, n2 = grid.t1[row, 0], grid.t2[0, column], n1[row, 0], n2[row, column]
+
+    def below(t: Ints) -> NDArray[np.bool_]:
+        result: NDArray[np.bool_] = (t[:, None] <= t[None, :] - slack) | (t[:, None] == t[None, :])
+        return result
+
+    beaten = below(t1) & below(t2) & (n1[:, None] == n1[None, :]) & (n2[:, None] <= n2[None, :])
+    np.fill_diagonal(beaten, val=False)
+    result: Ints = np.stack([t1, t2], axis=1)[~beaten.any(axis=0)]
+    return result
+
+
+def undominated(
+    extents: tuple[int, ...],
+    sizes: Ints,
+    inner: Ints,
+    depth: int,
+    *,
+    lanes: int = 0,
+    skipping: bool = False,
+    edge: Edge = Edge(),
+) -> Ints:
+    """The chains that the first claim above leaves, shape (T, depth).
+
+    Parameters
+    ----------
+    extents : tuple of int
+        Of the dimension on every core.
+    sizes, inner : ndarray of int64, ascending
+        The steps allowed to the first and to the last loop.
+    lanes : int
+        Of the MAC array along this dimension; 0 if there are none.
+    skipping : bool
+        Whether more pieces can move less (case 1).
+    edge : Edge
+        Where padding can matter (case 2).
+    """
+    if not len(inner) or not len(sizes):
+        return np.zeros((0, depth), np.int64)
+    if depth == 1:
+        whole = np.array([max(extents)], np.int64)
+        return _undominated(extents, whole.tobytes(), inner.tobytes(), lanes, skipping, edge)[:, 1:]
+    return _undominated(extents, sizes.tobytes(), inner.tobytes(), lanes, skipping, edge)

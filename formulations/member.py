@@ -1,0 +1,388 @@
+"""A member of a space: one skeleton with the steps that its loops may take, and what of it can matter for an objective.
+
+Reduction of an axis (claim)
+    Every table is a sum of products of non-negative vectors, one for each axis. A chain that is nowhere above another
+    one in all vectors of its axis can be replaced by it: no table rises. They are those that the tables multiply
+    (`Choices.log`), so nothing has to be listed by hand. Where several terms share a mask (which loop is the innermost
+    real one), the masks and their complements are among them: only chains of the same pattern replace each other.
+Bounds (claim)
+    With every factor of the other axes at its least value, a table is a lower bound for each chain of one axis; a chain
+    whose bound exceeds a capacity or a value that is already reached is left out (`_bounded`).
+    Where IN may slide and runs are priced, chains replace each other only if they cut at the loops that it may slide
+    along alike.
+Which chains are listed to begin with is argued in `formulations.chains`. Double-buffered time is a sum of maxima over
+the steps, not such a table: there every pair of even steps is listed and nothing is reduced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.branch import Branch, Limits, within
+from formulations.chains import Edge, cheapest, even_steps, grid, undominated
+from formulations.pareto import pareto
+from hwmodels.bilinear import Bilinear, Ints
+from hwmodels.core import AXIS, Q_DIMS, S_DIMS, Choices, Slides, input_windows
+from hwmodels.pieces import cut
+from hwmodels.schedule import Hold, Item, Loop, Nest
+from hwmodels.skeleton import Skeleton, cores
+from hwmodels.tables import nest_tables
+from instances.machine import Machine
+from instances.workload import DIMS, Layer
+
+__all__ = ["Member", "Sizes"]
+
+#: Products of chains above this size are bounded axis by axis before they are laid out.
+_LARGE = 2_000
+#: Bounds are taken again while the product shrinks to at most this share.
+_WORTH = 0.8
+#: Above these extents, steps of two loops over one dimension are even steps (or multiples of the array's lanes) ...
+_PAIRS = 1_024
+#: ... and kernels above this are cut at one depth, in even steps, and the rows and columns beside them likewise.
+_TAPS = 3
+Steps = Mapping[str, Ints]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The steps that the loops over one dimension may take, ascending: all but the last loop, and the last one."""
+
+    outer: Ints
+    inner: Ints
+
+    @classmethod
+    def of(cls, sizes: Ints) -> Sizes:
+        """The same steps for all loops."""
+        return cls(sizes, sizes)
+
+
+@dataclass(frozen=True)
+class Member:
+    """One skeleton with all steps that are considered.
+
+    Attributes
+    ----------
+    sizes : dict of str to Sizes
+        Of every dimension; for one without a loop the steps that its tile may have.
+    slides : tuple of (str, int)
+        The loops along which IN may slide, where that is a choice.
+    full : bool
+        Whether nothing may be left out.
+    """
+
+    layer: Layer
+    machine: Machine
+    label: Mapping[str, str]
+    skeleton: Skeleton
+    sizes: Mapping[str, Sizes]
+    slides: Slides = ()
+    full: bool = False
+
+    @property
+    def points(self) -> int:
+        """Nests that the member stands for: all chains of allowed steps, slides included."""
+        return prod(_pairs(self.sizes[d], self.skeleton.levels(d)) for d in DIMS) * max(1, len(self.slides))
+
+    @property
+    def timeline(self) -> bool:
+        """Whether time is a timeline, which nothing may be reduced for."""
+        machine, buffers = self.machine, self.skeleton.buffers
+        doubled = any(machine.buffers(buffers.get(op)) == 2 for op in self.layer.operands)
+        return machine.timing == "double_buffered" and doubled
+
+    def holds(self, nest: Nest) -> bool:
+        """Whether the nest is one of this member's, whatever chains are listed."""
+        options = [self.skeleton.last(slide) for slide in self.slides] or [self.skeleton]
+        return self._allows(nest) and any(_matches(skeleton, nest) for skeleton in options)
+
+    def _allows(self, nest: Nest) -> bool:
+        """Whether all steps are among the sizes."""
+        loops, extents = nest.loops(), {d: self._extents(d)[0] for d in DIMS}
+        inner = all((loops[d] or (extents[d],))[-1] in self.sizes[d].inner for d in DIMS)
+        return inner and all(step in self.sizes[d].outer for d in DIMS for step in loops[d][:-1])
+
+    # ---- chains ----------------------------------------------------------------------------------------------
+
+    def chains(self, measures: Sequence[str], *, coarse: bool = False) -> tuple[Steps, Steps]:
+        """Candidate chains (T, L) and their innermost sizes (T,) per dimension; those of one axis share T.
+
+        Parameters
+        ----------
+        coarse : bool
+            Only a few chains of halved extents, from which to find a first good plan.
+        """
+        found = {d: self._halved(d) if coarse else self._listed(d, measures) for d in DIMS}
+        for dim, kernel in (("r", "i"), ("c", "j")):
+            found[dim], found[kernel] = self._joined(dim, kernel, found[dim], found[kernel])
+        tiles = {}
+        for d, chain in found.items():
+            whole = np.full(len(chain), self._extents(d)[0], np.int64)
+            tiles[d] = chain[:, -1] if chain.shape[1] else whole
+        return found, tiles
+
+    def _joined(self, dim: str, kernel: str, outer: Ints, taps: Ints) -> tuple[Ints, Ints]:
+        """All pairs of the chains of r and i (or of c and j); where a large kernel is cut, even steps of r only."""
+        one, two = np.meshgrid(np.arange(len(outer)), np.arange(len(taps)), indexing="ij")
+        if self._extents(kernel)[0] > _TAPS and taps.shape[1] and not self.full:
+            extents = self._extents(dim)
+            even: NDArray[np.bool_] = np.all(np.isin(outer, even_steps(extents, self.sizes[dim].outer)), axis=1)
+            keep = np.logical_or(even[one], taps[two, -1] == self._extents(kernel)[0])
+            one, two = one[keep], two[keep]
+        return outer[one.ravel()], taps[two.ravel()]
+
+    def _extents(self, dim: str) -> tuple[int, ...]:
+        """The extents whose numbers of pieces count, the largest core's first."""
+        shares = {core.extent(dim) for core in cores(self.layer, self.skeleton.spatial)}
+        if self.machine.reading == "literal":
+            shares |= {self.layer.extent(dim)}
+        return tuple(sorted(shares, reverse=True))
+
+    def _listed(self, dim: str, measures: Sequence[str]) -> Ints:
+        depth, sizes, extents = self.skeleton.levels(dim), self.sizes[dim], self._extents(dim)
+        if not depth:
+            return np.zeros((1 if extents[0] in sizes.inner else 0, 0), np.int64)
+        if self.full:
+            return grid(sizes.outer, sizes.inner, depth)
+        timed = "time" in measures
+        if timed and self.timeline:
+            return _even_pairs(extents, sizes, depth)
+        biased = dim == "n" and self.layer.bias and self.machine.bias_bytes > 0
+        if dim in "bgmn" and not timed and not biased:
+            return cheapest(extents, sizes.outer, sizes.inner, depth)
+        if dim in "ij":
+            return self._kernel_chains(extents, sizes, depth)
+        if timed and self.machine.transfer.burst_ticks:
+            return _burst_chains(extents, sizes, depth)
+        lanes = self._lanes(dim) if timed else 0
+        if depth > 1 and extents[0] > _PAIRS:
+            sizes = Sizes(_round(extents, sizes.outer, lanes), _round(extents, sizes.inner, lanes))
+        if dim in "bgmn":
+            return undominated(extents, sizes.outer, sizes.inner, depth, lanes=lanes)
+        skipping, edge = self._border(dim)
+        return undominated(extents, sizes.outer, sizes.inner, depth, skipping=skipping, edge=edge)
+
+    def _kernel_chains(self, extents: tuple[int, ...], sizes: Sizes, depth: int) -> Ints:
+        if extents[0] <= _TAPS or depth == 1:
+            return grid(sizes.outer, sizes.inner, depth)
+        even = even_steps(extents, sizes.inner)
+        late = np.stack([np.full_like(even, sizes.outer[-1]), even], axis=1)
+        return np.unique(np.concatenate([np.stack([even, even], axis=1), late]), axis=0)
+
+    def _lanes(self, dim: str) -> int:
+        unit, layer = self.machine.compute, self.layer
+        if unit.model != "array":
+            return 0
+        if layer.m == layer.n == 1:
+            return unit.cols if dim == "g" else 0
+        return {"m": unit.rows, "n": unit.cols}.get(dim, 0)
+
+    def _border(self, dim: str) -> tuple[bool, Edge]:
+        """Whether more pieces can skip rows, and where padding can clip pieces but the first and the last."""
+        window = input_windows(self.layer)[dim]
+        taps = self.skeleton.levels({"r": "i", "c": "j"}[dim]) > 0
+        skipping = window.reach < window.stride or (taps and window.stride > 1)
+        clips = [window.clipping(*core.range(dim)) for core in cores(self.layer, self.skeleton.spatial)]
+        before, behind = (max(c) for c in zip(*clips, strict=True))
+        stride = window.stride
+        if self.machine.edge_tiles == "uniform" or self.machine.reading == "literal":
+            return skipping, Edge()
+        beyond = max(before, behind) > stride or before - behind > stride
+        slack = -(-max(before, behind) // stride) if beyond and self._extents(dim)[0] <= _PAIRS // 4 else 0
+
+        def short(clip: int) -> int:
+            return max((clip - 1) // stride, (clip - 2) // stride + 1 if taps and clip > 1 else 0, 0)
+
+        return skipping, Edge(short(before), short(behind), slack)
+
+    def _halved(self, dim: str) -> Ints:
+        """Few chains: the extent halved again and again, alike in all loops or cut by the last one only."""
+        depth, sizes, extents = self.skeleton.levels(dim), self.sizes[dim], self._extents(dim)
+        if not depth or not len(sizes.inner) or not len(sizes.outer):
+            return self._listed(dim, ())
+        wanted = [-(-extents[0] // 2**k) for k in range(extents[0].bit_length() + 1)]
+        if dim in "ij":
+            wanted = [extents[0], 1]
+        inner = np.unique([sizes.inner[max(0, int(np.searchsorted(sizes.inner, w, "right")) - 1)] for w in wanted])
+        if depth == 1:
+            return inner[:, None]
+        same = np.stack([inner, inner], axis=1)
+        late = np.stack([np.full_like(inner, sizes.outer[-1]), inner], axis=1)
+        early = np.stack([inner, np.full_like(inner, inner[0])], axis=1)
+        return np.unique(np.concatenate([same, late, early]), axis=0)
+
+    # ---- branches --------------------------------------------------------------------------------------------
+
+    def branch(
+        self,
+        measures: Sequence[str],
+        at_most: Limits | None = None,
+        *,
+        coarse: bool = False,
+        listed: Sequence[str] | None = None,
+    ) -> Branch:
+        """Price what can matter for these measures.
+
+        Parameters
+        ----------
+        measures : sequence of {"time", "bytes"}
+            Other tables are not made.
+        at_most : dict of measure to int
+            Chains and choices that cannot stay within these values are dropped.
+        coarse : bool
+            Only a few chains, from which to find a first good plan.
+        listed : sequence of str, optional
+            Only the chains that matter for these measures.
+        """
+        limits = dict(at_most or {})
+        steps, tiles = self.chains(measures if listed is None else listed, coarse=coarse)
+        reducible = not (self.full or coarse)
+        if reducible and _size(tiles) > _LARGE:
+            for measure in limits or {"": 0}:
+                steps, tiles = self._bounded({measure: limits[measure]} if measure else {}, steps, tiles)
+        if reducible and _size(tiles) and not (self.timeline and "time" in measures):
+            steps, tiles = self._reduced(measures, steps, tiles)
+            if _size(tiles) > _LARGE:
+                steps, tiles = self._bounded(limits, steps, tiles)
+        choices = Choices.product(steps, tiles, self.slides)
+        if self.full:
+            return self._priced(choices, measures)
+        for measure in limits:
+            # One table after the other: the first leaves few choices for the next.
+            if len(measures) > 1 and max(choices.shape) > _LARGE:
+                choices = within(self._priced(choices, (measure,)).fitting(), {measure: limits[measure]}).choices
+        return within(self._priced(choices, measures).fitting(), limits)
+
+    def _priced(self, choices: Choices, measures: Sequence[str]) -> Branch:
+        """The branch of some choices, without slides that are none or never pay."""
+        layer, machine = self.layer, self.machine
+        exact = not self.timeline
+        if 0 in choices.shape:
+            none = Bilinear.of([], choices.shape)
+            return Branch(layer, machine, self.label, self.skeleton, choices, (none,), none, (), exact)
+        tables = nest_tables(layer, machine, self.skeleton, choices, measures=measures)
+        room = machine.memories
+        capacity = tuple((name, table, room[name]) for name, parts in tables.capacity.items() for table in parts)
+        branch = Branch(
+            layer, machine, self.label, self.skeleton, choices, tables.time, tables.bytes, capacity, exact
+        )  # fmt: skip
+        if not self.slides:
+            return branch
+        truly = self._slides_truly(choices) if self.full or "time" in measures else np.ones(choices.shape[0], np.bool_)
+        return branch.take(s=np.flatnonzero(truly)) if self.full else branch.sliding(truly)
+
+    def _slides_truly(self, choices: Choices) -> NDArray[np.bool_]:
+        """Which spatial choices slide along a loop that cuts something, or have none along a window.
+
+        IN slides along its last loop in any case, so the others are not what their tables say. They move no less, so
+        bytes need no such care; a slid tile of few columns may have more runs than a whole row.
+        """
+        real = []
+        for dim, level in self.slides:
+            chains = self.chains_cut(choices, dim, level)
+            real.append(chains[choices.index[AXIS[dim]]])
+        stacked = np.stack(real)
+        chosen = stacked[choices.index["slide"], np.arange(choices.shape[0])]
+        result: NDArray[np.bool_] = chosen | ~stacked.any(axis=0)
+        return result
+
+    def chains_cut(self, choices: Choices, dim: str, level: int) -> NDArray[np.bool_]:
+        """Which chains (T,) cut something on every core by the loop over `dim` at `level`."""
+        result = np.ones(len(choices.steps[dim]), np.bool_)
+        for extent in self._extents(dim):
+            chain = choices.steps[dim]
+            result &= cut(extent, chain[:, : level + 1]).number > cut(extent, chain[:, :level]).number
+        return result
+
+    def _reduced(self, measures: Sequence[str], steps: Steps, tiles: Steps) -> tuple[Steps, Steps]:
+        log = Choices.logging(steps, tiles, self.slides)
+        nest_tables(self.layer, self.machine, self.skeleton, log, measures=measures)
+        keep = {}
+        for d, vectors in (log.log or {}).items():
+            varying = [v for v in vectors.values() if len(v) > 1]
+            keep[d] = pareto(np.stack(varying)) if varying else np.zeros(min(1, len(tiles[d])), np.int64)
+        return _taken(steps, tiles, keep)
+
+    def _bounded(self, limits: Limits, steps: Steps, tiles: Steps) -> tuple[Steps, Steps]:
+        """Drop chains whose lower bound exceeds a capacity or a limit, until little more drops."""
+        before = 2 * _size(tiles)
+        while 0 < _size(tiles) <= before * _WORTH:
+            before = _size(tiles)
+            keep = {}
+            for d in (*S_DIMS, *Q_DIMS):
+                if len(tiles[d]) > 1:
+                    fits = self._fits(limits, steps, tiles, d)
+                    if not fits.all():
+                        keep[d] = np.flatnonzero(fits)
+            steps, tiles = _taken(steps, tiles, keep)
+        return steps, tiles
+
+    def _fits(self, limits: Limits, steps: Steps, tiles: Steps, axis: str) -> NDArray[np.bool_]:
+        """Which chains of an axis can stay within capacities and limits with some slide, as far as bounds tell."""
+        floor = Choices.floor(steps, tiles, self.slides, axis)
+        tables = nest_tables(self.layer, self.machine, self.skeleton, floor, measures=tuple(limits))
+        rows = [(t, self.machine.memories[name]) for name, parts in tables.capacity.items() for t in parts]
+        rows += [(t, v) for m, v in limits.items() for t in (tables.time if m == "time" else (tables.bytes,))]
+        over = [(table.a * table.b).sum(axis=0) > limit for table, limit in rows]
+        fits = ~np.any(over, axis=0)
+        result: NDArray[np.bool_] = fits.reshape(len(tiles[axis]), -1).any(axis=1)
+        return result
+
+
+def _matches(skeleton: Skeleton, nest: Nest) -> bool:
+    """Whether the nest has the skeleton's loops, or fewer, and its Holds, all in the skeleton's order."""
+    left = list(nest.items)
+    given: list[Item | str] = list(skeleton.spatial)
+    for position in range(len(skeleton.order) + 1):
+        given += [Hold(op, skeleton.buffers.get(op)) for op, depth in skeleton.depth.items() if depth == position]
+        given += skeleton.order[position : position + 1]
+    for item in given:
+        loop = isinstance(item, str)
+        if left and (isinstance(left[0], Loop) and left[0].dim == item if loop else left[0] == item):
+            left.pop(0)
+        elif not loop:
+            return False
+    return not left
+
+
+def _size(tiles: Steps) -> int:
+    return prod(len(tiles[d]) for d in (*S_DIMS, *Q_DIMS))
+
+
+def _pairs(sizes: Sizes, depth: int) -> int:
+    """Number of chains of allowed steps."""
+    if depth < 2:
+        return len(sizes.inner)
+    return int((len(sizes.outer) - np.searchsorted(sizes.outer, sizes.inner)).sum())
+
+
+def _even_pairs(extents: tuple[int, ...], sizes: Sizes, depth: int) -> Ints:
+    return grid(even_steps(extents, sizes.outer), even_steps(extents, sizes.inner), depth)
+
+
+def _burst_chains(extents: tuple[int, ...], sizes: Sizes, depth: int) -> Ints:
+    """Where bursts are priced: any step of one cut, even steps of two."""
+    if depth == 1:
+        return sizes.inner[:, None]
+    same = np.stack([sizes.inner, sizes.inner], axis=1)
+    late = np.stack([np.full_like(sizes.inner, sizes.outer[-1]), sizes.inner], axis=1)
+    return np.unique(np.concatenate([same, late, _even_pairs(extents, sizes, depth)]), axis=0)
+
+
+def _round(extents: tuple[int, ...], sizes: Ints, lanes: int) -> Ints:
+    """Even steps and multiples of `lanes`."""
+    lane = sizes[sizes % lanes == 0] if lanes > 1 else sizes[:0]
+    return np.union1d(even_steps(extents, sizes), lane)
+
+
+def _taken(steps: Steps, tiles: Steps, keep: Mapping[str, Ints]) -> tuple[Steps, Steps]:
+    """Keep some chains of some axes."""
+    left_steps, left_tiles = dict(steps), dict(tiles)
+    for d, axis in AXIS.items():
+        if axis in keep:
+            left_steps[d], left_tiles[d] = steps[d][keep[axis]], tiles[d][keep[axis]]
+    return left_steps, left_tiles
