@@ -1,0 +1,132 @@
+"""Lower bounds on traffic: by hand, against every subset's inequality, and against nests that fit exactly."""
+
+from __future__ import annotations
+
+from math import isqrt
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hwmodels.limits import compulsory_bytes, lower_bound_bytes, tensor_bytes
+from hwmodels.price import price
+from hwmodels.schedule import Hold, Item, Loop, Nest
+from instances.machine import Machine
+from instances.workload import DIMS, Layer
+
+
+def machine(**changes: object) -> Machine:
+    fields: dict[str, object] = {
+        "name": "m", "tick_ps": 1, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 1, "ocm_bytes": 65536,
+        "transfer": {"byte_ticks": 1},
+    }  # fmt: skip
+    return Machine.model_validate(fields | changes)
+
+
+def conv(
+    channels: int, filters: int, size: int, kernel: int = 1, stride: int = 1, pad: int = 0, groups: int = 1
+) -> Layer:
+    return Layer.conv(
+        "x", channels=channels, filters=filters, size=(size, size), kernel=(kernel, kernel), stride=(stride, stride),
+        pad=(pad, pad, pad, pad), groups=groups,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("layer", "expected"),
+    [
+        (conv(64, 64, 56, 3, pad=1), 56 * 56 * 64 * 2 + 9 * 64 * 64),  # 438,272
+        (conv(256, 1024, 14), 14 * 14 * (256 + 1024) + 256 * 1024),  # 513,024
+        # the last window ends at row 112 of 113 padded ones: 112 rows are read
+        (conv(96, 96, 112, 3, 2, 1, groups=96), 112 * 112 * 96 + 9 * 96 + 56 * 56 * 96),  # 1,506,144
+        # a 1x1 window of stride 2 skips every other row and column of 5: 3 of each
+        (conv(2, 4, 5, 1, 2), 2 * 9 + 2 * 4 + 4 * 9),
+    ],
+)
+def test_compulsory_by_hand(layer: Layer, expected: int) -> None:
+    assert compulsory_bytes(layer, machine()) == expected
+
+
+def test_biases_inputs_and_element_sizes_count() -> None:
+    layer = Layer.conv("x", channels=2, filters=3, size=(4, 4), bias=True)
+    sizes = tensor_bytes(layer, machine(in_bytes=2, w_bytes=3, out_bytes=4, bias_bytes=5))
+    assert sizes == {"IN": 32 * 2, "W": 6 * 3 + 3 * 5, "OUT": 48 * 4}
+    add = Layer(name="a", kind="eltwise", g=2, m=1, n=1, r=3, c=3, h=3, l=3, inputs=2, weights="none")
+    assert tensor_bytes(add, machine()) == {"IN": 36, "OUT": 18}
+    assert lower_bound_bytes(add, machine(ocm_bytes=10)) == 54
+
+
+def test_matrix_product_by_hand() -> None:
+    # 300 x 300 x 300 with S = 300 bytes, rho = 1, one byte each: a phase of X = 2S does at most sqrt(300^3) = 5196
+    # products, so 27,000,000 need ceil(27e6/5196) = 5197 phases: more than 5196 * 599 = 3,112,404 bytes of loads.
+    layer = Layer.matmul("x", rows=300, inner=300, cols=300)
+    assert isqrt(300**3) == 5196
+    bound = lower_bound_bytes(layer, machine(ocm_bytes=300))
+    assert bound >= 3_112_404
+    # other phases are little better: the limit is 2 F/sqrt(S) = 3,117,691
+    assert bound <= 2 * 300**3 / 300**0.5
+
+
+def test_more_memory_never_raises_the_bound_and_enough_leaves_the_compulsory() -> None:
+    layer = conv(80, 192, 73, 3)
+    bounds = [lower_bound_bytes(layer, machine(ocm_bytes=1024 * k)) for k in (4, 8, 16, 24, 64, 128, 1024)]
+    assert bounds == sorted(bounds, reverse=True)
+    assert bounds[-1] == compulsory_bytes(layer, machine())
+    assert bounds[4] <= 2_385_072  # a plan that exists
+
+
+def test_the_memories_of_all_cores_count() -> None:
+    layer = conv(64, 64, 28, 3, pad=1)
+    buffers = {"ocm_bytes": None, "in_buffer_bytes": 512, "w_buffer_bytes": 256, "out_buffer_bytes": 256}
+    assert lower_bound_bytes(layer, machine(**buffers)) == lower_bound_bytes(layer, machine(ocm_bytes=1024))
+    assert lower_bound_bytes(layer, machine(**buffers, tles=2, tlts=2)) == lower_bound_bytes(
+        layer, machine(ocm_bytes=4096)
+    )
+    assert lower_bound_bytes(layer, machine(ocm_bytes=1124, reserved_bytes=100)) == lower_bound_bytes(
+        layer, machine(ocm_bytes=1024)
+    )
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data())
+def test_the_inequality_holds_for_any_set_of_operations(data: st.DataObject) -> None:
+    stride, dilation, taps = (data.draw(st.integers(1, n)) for n in (3, 2, 3))
+    lattice = [
+        (g, m, n, r, i) for g in range(2) for m in range(2) for n in range(2) for r in range(3) for i in range(taps)
+    ]
+    part = data.draw(st.sets(st.sampled_from(lattice), min_size=1))
+    inputs = {(g, n, r * stride + i * dilation) for g, _, n, r, i in part}
+    weights = {(g, m, n, i) for g, m, n, _, i in part}
+    outputs = {(g, m, r) for g, m, _, r, _ in part}
+    readers: dict[int, int] = {}
+    for r in range(3):
+        for i in range(taps):
+            readers[r * stride + i * dilation] = readers.get(r * stride + i * dilation, 0) + 1
+    assert len(part) ** 2 <= max(readers.values()) * len(inputs) * len(weights) * len(outputs)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_no_nest_moves_less(data: st.DataObject) -> None:
+    stride, kernel = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
+    groups = data.draw(st.sampled_from([1, 1, 2]))
+    layer = Layer.conv(
+        "x", channels=groups * data.draw(st.integers(1, 4)), filters=groups * data.draw(st.integers(1, 4)),
+        size=(data.draw(st.integers(3, 9)), data.draw(st.integers(3, 9))), kernel=(kernel, kernel),
+        stride=(stride, stride), pad=(kernel // 2,) * 4, groups=groups, bias=data.draw(st.booleans()),
+    )  # fmt: skip
+    items: list[Item] = []
+    size = {d: layer.extent(d) for d in DIMS}
+    for d in data.draw(st.permutations(list(DIMS) * 2)):
+        if data.draw(st.booleans()):
+            size[d] = data.draw(st.integers(1, size[d]))
+            items.append(Loop(d, size[d]))
+    for operand in layer.operands:
+        items.insert(data.draw(st.integers(0, len(items))), Hold(operand))
+    on = machine(
+        sliding=data.draw(st.booleans()), psum_bytes=data.draw(st.sampled_from([1, 4])), bias_bytes=4, ocm_bytes=10**6,
+        w_bytes=data.draw(st.integers(1, 2)),
+    )  # fmt: skip
+    moved = price(layer, on, Nest(tuple(items)))
+    exactly = on.model_copy(update={"ocm_bytes": moved.occupancy_bytes["ocm"]})
+    assert compulsory_bytes(layer, on) <= lower_bound_bytes(layer, exactly) <= moved.bytes
