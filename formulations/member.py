@@ -150,7 +150,7 @@ class Member:
             return grid(sizes.outer, sizes.inner, depth)
         timed = "time" in measures
         if timed and self.timeline:
-            return _even_pairs(extents, sizes, depth)
+            return _even_pairs(extents, sizes, depth) if depth > 1 else sizes.inner[:, None]
         biased = dim == "n" and self.layer.bias and self.machine.bias_bytes > 0
         if dim in "bgmn" and not timed and not biased:
             return cheapest(extents, sizes.outer, sizes.inner, depth)

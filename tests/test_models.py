@@ -8,10 +8,10 @@ import pytest
 from ortools.sat.python import cp_model
 
 from formulations import cp_sat, milp
-from formulations.dominance import pareto, undominated
+from formulations.branch import Branch, undominated
+from formulations.pareto import pareto
 from formulations.pins import Pins, parse_pins
 from formulations.registry import FORMULATIONS
-from formulations.space import Branch
 from hwmodels.bilinear import Bilinear
 from instances.errors import InputError
 from instances.machine import Compute, Machine, Transfer

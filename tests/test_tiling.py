@@ -35,6 +35,11 @@ def build(layer: Layer, on: Machine, *pins: str, full: bool = False) -> Space:
     return TILING.build(layer, on, parse_pins(pins, TILING.decisions), full=full)
 
 
+def textbook(layer: Layer, on: Machine, *pins: str, full: bool = False) -> Space:
+    """The plans that hold all operands inside all loops."""
+    return build(layer, on, "holds=uniform", *pins, full=full)
+
+
 def best(space: Space, objective: str = "bytes", engine: str = "exhaustive") -> dict[str, int] | None:
     return ENGINES[engine].run(space, (objective,), Limits()).measures
 

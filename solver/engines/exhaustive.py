@@ -18,13 +18,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from hwmodels.limits import compulsory_bytes
 from numpy.typing import NDArray
 
 from formulations.branch import Branch, lower_bounds, within
 from formulations.member import Member
 from formulations.space import Space
 from hwmodels.bilinear import Ints
+from hwmodels.limits import compulsory_bytes
 from solver.engines.base import EngineResult, Limits, Pick, Status, stages, vector
 
 __all__ = ["Search", "best_pick", "run"]
