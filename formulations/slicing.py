@@ -183,4 +183,4 @@ def read(layer: Layer, nest: Nest, *, paper: bool) -> dict[str, int | str]:
     if paper:
         return {"partition": partition, "dataflow": tso_dataflow(skeleton), **sizes}
     words = [i.operand if isinstance(i, Hold) else i.dim for i in nest.items if not isinstance(i, Spatial)]
-    return {"partition": partition, "nest": " ".join(words), **sizes}
+    return {"partition": partition, "loops": " ".join(words), **sizes}

@@ -214,7 +214,7 @@ def read(layer: Layer, machine: Machine, nest: Nest) -> dict[str, int | str]:
     skeleton = skeleton_of(layer, nest)
     words = [item.operand if isinstance(item, Hold) else item.dim for item in nest.items]
     tile = nest.tile(layer)
-    decision: dict[str, int | str] = {"nest": " ".join(words)}
+    decision: dict[str, int | str] = {"loops": " ".join(words)}
     if machine.buffering == "choose":
         decision |= {f"buffers_{op}": machine.buffers(skeleton.buffers.get(op)) for op in layer.operands}
     return decision | {f"T_{d.upper()}": tile[d] for d in DIMS if layer.extent(d) > 1}

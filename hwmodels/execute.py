@@ -1,7 +1,7 @@
 """Executing a nest on integer tensors, tile by tile, with on-chip buffers that hold only what was fetched.
 
 Plain Python loops over the nest, one core after the other. Reading what is not in a buffer, using partial sums that
-were never written, or finishing an output twice is a fault; at the end the output is compared with a direct convolution.
+were never written, or finishing an output twice is a fault; at the end the output is compared with a direct one.
 Where IN slides, its buffer is circular: rows (or columns) lie at their number modulo the buffer's length, and only new
 ones are copied in.
 """
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from hwmodels.schedule import Hold, Item, Loop
 from instances.workload import DIMS, RELEVANT, Layer
 
-__all__ = ["Execution", "direct", "execute", "work"]
+__all__ = ["Execution", "FetchPoint", "direct", "execute", "fetch_points", "work"]
 
 Tensor = npt.NDArray[np.int64]
 Ranges = dict[str, tuple[int, int]]
@@ -154,7 +154,7 @@ def _window(layer: Layer, ranges: Ranges) -> tuple[Box, Box]:
 
 
 @dataclass(frozen=True)
-class _Hold:
+class FetchPoint:
     """Where an operand is fetched: by every iteration of the first `fetching` items.
 
     `axis` is the axis of IN that slides (3 rows, 4 columns) or None; the last of these items moves it.
@@ -164,7 +164,7 @@ class _Hold:
     axis: int | None
 
 
-def _holds(items: Sequence[Item], share: Ranges, sliding: bool) -> dict[str, _Hold]:
+def fetch_points(items: Sequence[Item], share: Ranges, sliding: bool) -> dict[str, FetchPoint]:
     """For every operand the loops outside its Hold, down to the innermost that it depends on and that cuts."""
     found = {}
     pieces = {d: [share[d]] for d in DIMS}
@@ -178,7 +178,7 @@ def _holds(items: Sequence[Item], share: Ranges, sliding: bool) -> dict[str, _Ho
         elif isinstance(item, Hold):
             at, dim = next(((k, d) for k, d in reversed(cutting) if d in RELEVANT[item.operand]), (-1, ""))
             axis = {"r": 3, "i": 3, "c": 4, "j": 4}.get(dim) if sliding and item.operand == "IN" else None
-            found[item.operand] = _Hold(at + 1, axis)
+            found[item.operand] = FetchPoint(at + 1, axis)
     return found
 
 
@@ -219,7 +219,7 @@ class _Core:
 
     def run(self, items: Sequence[Item]) -> None:
         """Walk the whole nest and write the last tile."""
-        self.holds = _holds(items, self.share, self.how.sliding)
+        self.holds = fetch_points(items, self.share, self.how.sliding)
         self.longest = self._longest(items)
         for ranges, moment in _walk(items, _Moment((self.share,), {})):
             for operand in self.layer.operands:

@@ -18,7 +18,7 @@ from instances.errors import InputError
 from solver.options import pick_pins, pick_problem
 from solver.plan import LayerPlan, Plan, digest, network_digest
 from solver.solve import totals
-from solver.verify import Verdict, counts_of, gap_of, measures_of, objective_of, verify
+from solver.verify import Verdict, counts_of, gap_of, limits_of, measures_of, objective_of, verify
 
 __all__ = ["CheckReport", "check"]
 
@@ -131,6 +131,8 @@ class _Checker:
         yield from _unequal(f"{where}: measures", layer.measures, measures_of(outcome))
         expected = objective_of(measure, layer.workload, machine, outcome)
         yield from _unequal(f"{where}: objective", layer.objective, expected)
+        if layer.limits is not None:
+            yield from _unequal(f"{where}: limits", layer.limits, limits_of(layer.workload, machine))
         yield from _unequal(f"{where}: counts", layer.counts, counts_of(outcome))
         yield from _unequal(f"{where}: occupancy_bytes", layer.occupancy_bytes, dict(outcome.occupancy_bytes))
 

@@ -199,6 +199,18 @@ def check(
 
 
 @app.command()
+def show(
+    plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan file: plan.json")],
+    layer: Annotated[str | None, typer.Option("--layer", metavar="NAME", help="Only this layer")] = None,
+) -> int:
+    """Print the nests of a plan as pseudo-code: loops, transfers, and buffers with their addresses."""
+    from solver.show import show as show_plan
+
+    tools.emit(show_plan(Plan.load(plan), layer).rstrip("\n"))
+    return 0
+
+
+@app.command()
 def explain(
     network: NetworkArg,
     machine: MachineOpt,

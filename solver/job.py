@@ -18,7 +18,7 @@ from instances.machine import Machine
 from instances.workload import Layer
 from solver.plan import LayerPlan, Schedule, Stat, Status
 from solver.progress import Interrupts
-from solver.verify import PlanMismatch, counts_of, gap_of, measures_of, objective_of, verify
+from solver.verify import PlanMismatch, counts_of, gap_of, limits_of, measures_of, objective_of, verify
 
 if TYPE_CHECKING:
     from formulations.pins import Pins
@@ -137,6 +137,7 @@ def _verified(job: Job, space: Space, result: EngineResult, wall_s: float) -> La
         job.layer, result.status, **common,
         objective=objective_of(job.objectives[0], job.layer, job.machine, outcome),
         bound=bound, gap=gap_of(value, bound), schedule=Schedule.of(result.nest, decision), decision=decision,
+        limits=limits_of(job.layer, job.machine),
         measures=measures_of(outcome), counts=counts_of(outcome), occupancy_bytes=outcome.occupancy_bytes,
         replay=verdict.replay,
     )  # fmt: skip

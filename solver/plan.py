@@ -33,8 +33,8 @@ from instances.workload import Layer
 
 __all__ = [
     "FORMAT", "Counted", "HoldItem", "LayerCounts", "LayerPlan", "LayerReplay", "LoopItem", "Measures", "Objective",
-    "Options", "Plan", "PlanReplay", "Schedule", "SpatialItem", "Status", "digest", "network_digest", "plan_schema",
-    "version",
+    "Options", "Plan", "PlanReplay", "Schedule", "SpatialItem", "Status", "TrafficLimits", "digest", "network_digest",
+    "plan_schema", "version",
 ]  # fmt: skip
 
 #: The first field of every plan file; a reader refuses other versions.
@@ -193,6 +193,21 @@ class PlanReplay(_Frozen):
     note: str
 
 
+class TrafficLimits(_Frozen):
+    """Bytes that no plan of the layer can do without (`hwmodels.limits`).
+
+    Attributes
+    ----------
+    compulsory_bytes : int
+        Every needed input, weight and output once.
+    lower_bound_bytes : int
+        The same or the I/O lower bound for the machine's memory, whichever is larger.
+    """
+
+    compulsory_bytes: Natural
+    lower_bound_bytes: Natural
+
+
 class LayerPlan(_Frozen):
     """The plan of one layer. Fields are None where there is nothing to say, never 0 or infinity.
 
@@ -204,6 +219,8 @@ class LayerPlan(_Frozen):
         For an infeasible layer: a minimal set of demands that cannot be met together.
     size : dict of str to int
         Of the search space.
+    limits : TrafficLimits or None
+        None in the literal reading, whose counts are a paper's estimates.
     stats : dict
         Engine statistics.
     """
@@ -225,6 +242,7 @@ class LayerPlan(_Frozen):
     size: dict[str, int]
     stats: dict[str, Stat]
     same_as: str | None
+    limits: TrafficLimits | None = None
 
 
 class Options(_Frozen):

@@ -76,20 +76,26 @@ def plan_table(plan: Plan, others: Mapping[str, Plan] | None = None) -> Table:
     table = _table()
     table.add_column("layer", overflow="fold", ratio=2 if len(plan.layers[0].layer) > 40 else None)
     table.add_column("decision", overflow="fold")
-    for head in ("time (us)", "bytes", "energy (uJ)", f"bound ({_unit(plan)})", "gap", *others, "wall (s)"):
+    for head in ("time (us)", "bytes", "/limit", "energy (uJ)", f"bound ({_unit(plan)})", "gap", *others, "wall (s)"):
         table.add_column(head, justify="right", no_wrap=True)
     for row in plan.layers:
         ratios = [ratio(_layer_value(other, row.layer), _value(row)) for other in others.values()]
         first = [_plain(row.layer), _plain(_decided(row))]
         wall = "same" if row.same_as else f"{row.wall_s:.2f}"
-        table.add_row(*first, *_measures(plan, row.measures), _bound(plan, row.bound), _gap(row.gap), *ratios, wall)
+        measures = _measures(plan, row.measures, _limit([row]))
+        table.add_row(*first, *measures, _bound(plan, row.bound), _gap(row.gap), *ratios, wall)
     table.add_section()
     ratios = [ratio(_value(other), _value(plan)) for other in others.values()]
     first = ["total", f"{len(plan.layers)} layers, {sum(p.same_as is None for p in plan.layers)} distinct"]
-    table.add_row(
-        *first, *_measures(plan, plan.measures), _bound(plan, plan.bound), _gap(plan.gap), *ratios, f"{plan.wall_s:.2f}"
-    )
+    measures = _measures(plan, plan.measures, _limit(plan.layers))
+    table.add_row(*first, *measures, _bound(plan, plan.bound), _gap(plan.gap), *ratios, f"{plan.wall_s:.2f}")
     return table
+
+
+def _limit(rows: Sequence[LayerPlan]) -> int | None:
+    """The bytes that no plan of these layers can do without."""
+    limits = [row.limits for row in rows]
+    return sum(limit.lower_bound_bytes for limit in limits if limit) if all(limits) else None
 
 
 def _unit(plan: Plan) -> str:
@@ -102,10 +108,12 @@ def _shown(plan: Plan, measure: str, value: int) -> str:
     return f"{value / 1e9:,.1f}" if measure == "energy" else f"{value:,}"
 
 
-def _measures(plan: Plan, found: Measures | None) -> list[str]:
+def _measures(plan: Plan, found: Measures | None, limit: int | None) -> list[str]:
+    """Time, bytes, bytes over what no plan can do without, energy."""
     if found is None:
-        return [_ABSENT] * 3
-    return [_shown(plan, name, value) for name, value in found.model_dump().items()]
+        return [_ABSENT] * 4
+    time, moved, energy = (_shown(plan, name, value) for name, value in found.model_dump().items())
+    return [time, moved, ratio(found.bytes, limit), energy]
 
 
 def _bound(plan: Plan, bound: int | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hwmodels.limits import compulsory_bytes, lower_bound_bytes
 from hwmodels.outcome import MEASURES, OPERANDS, Counts, Outcome
 from hwmodels.price import price
 from hwmodels.replay import replay
@@ -11,9 +12,12 @@ from hwmodels.schedule import Nest
 from hwmodels.transfer import ticks
 from instances.machine import Machine
 from instances.workload import Layer
-from solver.plan import Counted, LayerCounts, LayerReplay, Measures, Objective
+from solver.plan import Counted, LayerCounts, LayerReplay, Measures, Objective, TrafficLimits
 
-__all__ = ["LITERAL_NOTE", "PlanMismatch", "Verdict", "counts_of", "gap_of", "measures_of", "objective_of", "verify"]
+__all__ = [
+    "LITERAL_NOTE", "PlanMismatch", "Verdict", "counts_of", "gap_of", "limits_of", "measures_of", "objective_of",
+    "verify",
+]  # fmt: skip
 
 LITERAL_NOTE = (
     "priced by the paper's literal equations; replay executes the nest physically, its figures stand beside the price"
@@ -84,6 +88,15 @@ def counts_of(outcome: Outcome) -> LayerCounts:
     """Return the counts as plan data."""
     rows = {o: Counted(**outcome.by_operand.get(o, Counts()).to_json()) for o in OPERANDS}
     return LayerCounts.model_validate({**outcome.total.to_json(), "by_operand": rows})
+
+
+def limits_of(layer: Layer, machine: Machine) -> TrafficLimits | None:
+    """Return what no plan of the layer can do without; None where a paper's printed equations are the price."""
+    if machine.reading == "literal":
+        return None
+    return TrafficLimits(
+        compulsory_bytes=compulsory_bytes(layer, machine), lower_bound_bytes=lower_bound_bytes(layer, machine)
+    )
 
 
 def objective_of(measure: str, layer: Layer, machine: Machine, outcome: Outcome) -> Objective:
