@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from formulations.pareto import pareto
 from hwmodels.bilinear import Bilinear, Ints
-from hwmodels.core import S_DIMS, Choices
+from hwmodels.choices import S_DIMS, Choices
 from hwmodels.price import price
 from hwmodels.schedule import Nest
 from hwmodels.skeleton import Skeleton

@@ -10,7 +10,7 @@ import numpy as np
 
 from formulations.member import Member, Sizes
 from formulations.pins import Pins
-from hwmodels.core import Slides
+from hwmodels.choices import Slides
 from hwmodels.schedule import Spatial
 from hwmodels.skeleton import Skeleton, cores
 from instances.errors import InputError

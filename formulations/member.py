@@ -27,7 +27,8 @@ from formulations.branch import Branch, Limits, within
 from formulations.chains import Edge, cheapest, even_steps, grid, undominated
 from formulations.pareto import pareto
 from hwmodels.bilinear import Bilinear, Ints
-from hwmodels.core import AXIS, Q_DIMS, S_DIMS, Choices, Slides, input_windows
+from hwmodels.boxes import input_windows
+from hwmodels.choices import AXIS, Q_DIMS, S_DIMS, Choices, Slides
 from hwmodels.pieces import cut
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from hwmodels.skeleton import Skeleton, cores

@@ -4,7 +4,7 @@ For one core (its ranges), one skeleton (loop order and hold depths) and lists o
 is a sum of products of per-dimension vectors. The argument, operand by operand:
 
 * the tiles of an operand are boxes, one per combination of pieces of the dimensions it depends on, each cut as far as
-  the loops outside its Hold cut it; a count of a box is a sum of products of per-axis quantities (`_runs`), so its sum
+  the loops outside its Hold cut it; a count of a box is a sum of products of per-axis quantities (`hwmodels.boxes`), so its sum
   over all boxes is the same sum of products of per-axis sums. Kernel rows cut the input rows once more, so chains of r
   and i are chosen together, and those of c and j;
 * every box is moved once per iteration of the loops outside it down to the innermost real one that the operand depends
@@ -16,226 +16,23 @@ Spatial choices are chains of steps of (b, r with i, c with j), channel choices 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hwmodels.bilinear import Bilinear, Ints
-from hwmodels.pieces import Pieces, Window, cut, nominal, windows
+from hwmodels.boxes import KINDS, Axis, axes_of, input_windows, runs_of
+from hwmodels.choices import AXIS, Q_DIMS, S_DIMS, Choices, Factors, Term
+from hwmodels.pieces import Pieces, cut, nominal, windows
 from hwmodels.skeleton import Core, Skeleton
 from instances.machine import Machine
 from instances.workload import DIMS, REDUCTION, Layer
 
-__all__ = ["AXIS", "KINDS", "Q_DIMS", "S_DIMS", "Choices", "CoreTables", "Slides", "Term", "box_terms", "input_windows"]
+__all__ = ["CoreTables"]
 
-S_DIMS = ("b", "r", "c")
-Q_DIMS = ("g", "m", "n")
-#: Kernel dimensions are chosen together with the output dimension whose input axis they share.
-AXIS = {**{d: d for d in (*S_DIMS, *Q_DIMS)}, "i": "r", "j": "c"}
-Term = tuple[Ints, Ints]
-Factors = Mapping[str, Ints]
 Mask = NDArray[np.bool_]
-#: Loops (dimension, level) along which IN may slide.
-Slides = tuple[tuple[str, int], ...]
-#: All kinds of counts that tables hold.
-KINDS = frozenset({"calls", "segments", "bursts", "bytes"})
-
-
-@dataclass(frozen=True)
-class Choices:
-    """Candidate chains of steps, and the combinations of them that are looked at.
-
-    Attributes
-    ----------
-    steps : dict of str to ndarray (T, L)
-        Per dimension the steps of its L loops, outermost first; dimensions of one axis (r and i, c and j) share T.
-    tiles : dict of str to ndarray (T,)
-        Per dimension the size of its innermost pieces.
-    index : dict of str to ndarray (S,) or (Q,)
-        Per axis (`S_DIMS`, `Q_DIMS`) which chain every choice uses; under "slide" which of the `slides`.
-    slides : tuple of (str, int)
-        The loops (dimension, level) along which IN may slide, if that is a choice; else the skeleton's order tells.
-    log : dict of str to dict, optional
-        If given, every vector (T,) that some table multiplies is noted here, axis by axis: a chain that is nowhere
-        above another one can replace it (`formulations.space`).
-    axis : str
-        If given, every factor of the other axes counts at its least value: tables become lower bounds for every chain
-        of this axis.
-    """
-
-    steps: Mapping[str, Ints]
-    tiles: Mapping[str, Ints]
-    index: Mapping[str, Ints]
-    slides: Slides = ()
-    log: dict[str, dict[bytes, Ints]] | None = None
-    axis: str = ""
-
-    @classmethod
-    def product(cls, steps: Mapping[str, Ints], tiles: Mapping[str, Ints], slides: Slides = ()) -> Choices:
-        """All combinations of the candidate chains, the last axis running fastest."""
-        index: dict[str, Ints] = {}
-        for dims in ((*S_DIMS, "slide"), Q_DIMS):
-            sizes = [max(1, len(slides)) if d == "slide" else len(tiles[d]) for d in dims]
-            grids = np.meshgrid(*(np.arange(n) for n in sizes), indexing="ij")
-            index.update({d: g.ravel() for d, g in zip(dims, grids, strict=True)})
-        return cls(steps, tiles, index, slides)
-
-    @classmethod
-    def logging(cls, steps: Mapping[str, Ints], tiles: Mapping[str, Ints], slides: Slides = ()) -> Choices:
-        """No combination at all, but a log of what tables multiply."""
-        index = dict.fromkeys((*S_DIMS, "slide", *Q_DIMS), np.zeros(0, np.int64))
-        return cls(steps, tiles, index, slides, {d: {} for d in (*S_DIMS, *Q_DIMS)})
-
-    @classmethod
-    def floor(cls, steps: Mapping[str, Ints], tiles: Mapping[str, Ints], slides: Slides, axis: str) -> Choices:
-        """One choice for every chain of `axis` with every slide, with the least factors of all other axes."""
-        chains, ways = len(tiles[axis]), max(1, len(slides))
-        index = dict.fromkeys((*S_DIMS, *Q_DIMS), np.zeros(chains * ways, np.int64))
-        index["slide"] = np.tile(np.arange(ways), chains)
-        return cls(steps, tiles, {**index, axis: np.repeat(np.arange(chains), ways)}, slides, axis=axis)
-
-    def at(self, dim: str, vector: Ints) -> Ints:
-        """Lay a vector (T,) of one dimension out over the choices."""
-        axis = AXIS[dim]
-        self.note(dim, vector)
-        if self.axis and axis != self.axis:
-            vector = vector.min(keepdims=True)
-        return vector[self.index[axis]] if len(vector) > 1 else np.full(len(self.index[axis]), vector[0])
-
-    def take(self, s: Ints | None = None, q: Ints | None = None) -> Choices:
-        """Keep some of the combinations."""
-        keep = {**dict.fromkeys((*S_DIMS, "slide"), s), **dict.fromkeys(Q_DIMS, q)}
-        index = {d: i if (k := keep[d]) is None else i[k] for d, i in self.index.items()}
-        return Choices(self.steps, self.tiles, index, self.slides)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of spatial and of channel choices."""
-        return len(self.index["r"]), len(self.index["m"])
-
-    def values(self, dim: str) -> Ints:
-        """The innermost tile size of `dim` in every choice."""
-        return self.tiles[dim][self.index[AXIS[dim]]]
-
-    def chain(self, s: int, q: int) -> dict[str, tuple[int, ...]]:
-        """The steps of every dimension's loops in spatial choice s with channel choice q."""
-        at = {d: int(i[q if d in Q_DIMS else s]) for d, i in self.index.items()}
-        return {d: tuple(int(t) for t in self.steps[d][at[AXIS[d]]]) for d in DIMS}
-
-    def slide(self, s: int) -> tuple[str, int] | None:
-        """The loop that IN slides along in spatial choice s, if that is a choice."""
-        return self.slides[int(self.index["slide"][s])] if self.slides else None
-
-    def note(self, dim: str, vector: Ints) -> None:
-        """Log a vector (T,) of one dimension that tables depend on."""
-        if self.log is not None:
-            self.log[AXIS[dim]][vector.tobytes()] = vector
-
-    def spread(self, factors: Factors) -> Term:
-        """Turn per-candidate vectors of some dimensions into their products per choice."""
-        joint: dict[str, Ints] = {}
-        for d, vector in factors.items():
-            if len(vector) > 1 or vector[0] != 1:
-                joint[AXIS[d]] = joint[AXIS[d]] * vector if AXIS[d] in joint else vector
-        sides = []
-        for dims, size in zip((S_DIMS, Q_DIMS), self.shape, strict=True):
-            side: Ints | None = None
-            for d in dims:
-                if d in joint:
-                    part = self.at(d, joint[d])
-                    side = part if side is None else side * part
-            sides.append(np.ones(size, np.int64) if side is None else side)
-        return sides[0], sides[1]
-
-
-def input_windows(layer: Layer) -> dict[str, Window]:
-    """The sliding windows of the two spatial dimensions."""
-    return {
-        "r": Window(layer.stride_h, layer.dilation_h, layer.kh, layer.pad_top, layer.h),
-        "c": Window(layer.stride_w, layer.dilation_w, layer.kw, layer.pad_left, layer.l),
-    }
-
-
-@dataclass(frozen=True)
-class _Axis:
-    """One axis of a stored tensor: its extent, the dimension along it and that dimension's pieces."""
-
-    extent: int
-    dim: str
-    pieces: Pieces
-
-
-def _runs(axes: list[_Axis], element: int, burst: int, kinds: frozenset[str]) -> dict[str, list[tuple[int, Factors]]]:
-    """Sum calls, segments, bursts and bytes over all boxes, as a constant times per-dimension vectors.
-
-    With j the innermost axis along which a box is smaller than the tensor, its runs are the product of its extents
-    outside j; all axes inside j are whole, so a run is ``length_j * inner bytes`` long.
-    """
-    number = {a.dim: a.pieces.number for a in axes}
-    lengths = {a.dim: a.pieces.sum for a in axes}
-    result: dict[str, list[tuple[int, Factors]]] = {kind: [] for kind in kinds}
-    if "calls" in kinds:
-        result["calls"].append((1, number))
-    if "bytes" in kinds:
-        result["bytes"].append((element, lengths))
-    if not kinds & {"segments", "bursts"}:
-        return result
-    whole = {a.dim: a.pieces.full(a.extent) for a in axes}
-    if "segments" in kinds:
-        result["segments"].append((1, whole))
-    if "bursts" in kinds and burst:
-        result["bursts"].append((-(-element * prod(a.extent for a in axes) // burst), whole))
-    for j, axis in enumerate(axes):
-        if axis.extent == 1:
-            continue
-        outer = {a.dim: lengths[a.dim] for a in axes[:j]}
-        inner = {a.dim: whole[a.dim] for a in axes[j + 1 :]}
-        run = element * prod(a.extent for a in axes[j + 1 :])
-        if "segments" in kinds:
-            result["segments"].append((1, {**outer, axis.dim: axis.pieces.partial(axis.extent), **inner}))
-        if "bursts" in kinds and burst:
-            windows_of = axis.pieces.partial_windows(axis.extent, run, burst)
-            result["bursts"].append((1, {**outer, axis.dim: windows_of, **inner}))
-    return result
-
-
-def _axes(layer: Layer, machine: Machine, tensor: str, pieces: Callable[[str], Pieces]) -> list[_Axis]:
-    """The axes of IN, W, OUT (also partial sums) or BIAS in storage order, outermost first."""
-    extents = {d: layer.extent(d) for d in DIMS}
-    if tensor == "IN":
-        extents.update(r=layer.h, c=layer.l)
-    orders = {
-        "IN": "bgnrc" if machine.in_layout == "CHW" else "brcgn",
-        "OUT": "bgmrc" if machine.out_layout == "CHW" else "brcgm",
-        "W": "gmnij" if machine.w_layout == "OIHW" else "gmijn",
-        "BIAS": "gm",
-    }
-    return [_Axis(extents[d], d, pieces(d)) for d in orders[tensor]]
-
-
-def box_terms(layer: Layer, machine: Machine, operand: str, tile: Factors, choices: Choices) -> dict[str, list[Term]]:
-    """Counts of one nominal tile of `operand` for every choice, as rank-1 terms by kind.
-
-    `tile[d]` is the tile size of dimension d for every candidate; the input tile has its halo, at most the map. The
-    kernel is whole.
-    """
-    element = {"IN": machine.in_bytes, "W": machine.w_bytes, "OUT": machine.out_bytes}[operand]
-    window = input_windows(layer)
-
-    def pieces(dim: str) -> Pieces:
-        length = tile[dim] if dim in tile and dim not in "ij" else np.array([layer.extent(dim)], np.int64)
-        length = window[dim].nominal(length) if operand == "IN" and dim in window else length
-        return nominal(length, np.ones_like(length))
-
-    result: dict[str, list[Term]] = {}
-    axes = _axes(layer, machine, operand, pieces)
-    for kind, products in _runs(axes, element, machine.transfer.burst_bytes, KINDS).items():
-        spread = [(constant, choices.spread(factors)) for constant, factors in products]
-        result[kind] = [(a * constant, b) for constant, (a, b) in spread]
-    return result
 
 
 @dataclass(frozen=True)
@@ -308,9 +105,9 @@ class CoreTables:
         steps, taps = self._steps[dim][:, :level], self._steps[kernel][:, :inner]
         return windows(*self.core.range(dim), steps, taps, window, along)
 
-    def _axes(self, tensor: str, slide: tuple[str, int] | None = None) -> list[_Axis]:
+    def _axes(self, tensor: str, slide: tuple[str, int] | None = None) -> list[Axis]:
         operand = "W" if tensor == "BIAS" else tensor
-        return _axes(self.layer, self.machine, tensor, lambda dim: self._pieces(dim, operand, slide))
+        return axes_of(self.layer, self.machine, tensor, lambda dim: self._pieces(dim, operand, slide))
 
     # ---- visits ----------------------------------------------------------------------------------------------
 
@@ -393,7 +190,7 @@ class CoreTables:
     def _add(
         self,
         into: dict[str, list[Term]],
-        axes: list[_Axis],
+        axes: list[Axis],
         element: int,
         part: _Part,
         copies: int = 1,
@@ -403,13 +200,13 @@ class CoreTables:
         if any(mask is not None and mask.size and not mask.any() for mask in (part.s, part.q)):
             return
         again = {d: self._trips(d, k) for d, k in part.again} if extra is None else extra
-        for kind, products in _runs(axes, element, self.machine.transfer.burst_bytes, frozenset(into)).items():
+        for kind, products in runs_of(axes, element, self.machine.transfer.burst_bytes, frozenset(into)).items():
             for constant, factors in products:
                 if constant:
                     a, b = part.masked(self.choices.spread(_times(factors, again)))
                     into[kind].append((a * (constant * copies), b))
 
-    def _add_partial_sums(self, into: dict[str, list[Term]], out: list[_Axis], part: _Part) -> None:
+    def _add_partial_sums(self, into: dict[str, list[Term]], out: list[Axis], part: _Part) -> None:
         """``v - 1`` moves of every box visited v times: with v = v_s * v_q, ``v_s*(v_q - 1) + (v_s - 1)``."""
         spatial = {d: self._trips(d, k) for d, k in part.again if AXIS[d] in S_DIMS}
         element = self.machine.psum_bytes

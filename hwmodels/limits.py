@@ -1,95 +1,235 @@
-"""What no plan can do without: lower bounds on the bytes that cross the DRAM interface, whatever the nest.
+"""Lower bounds on the DRAM bytes that any plan of one layer moves, whatever its nest.
 
-Compulsory traffic
-    Every input element that some window covers, every weight (and bias) and every output moves at least once.
+**Compulsory.** Every input element that some output needs is loaded, every weight and bias is loaded, every output is
+stored, each at least once. Rows that a stride skips and padding are left out.
 
-I/O lower bound for convolution and matrix products
-    Sets        E the multiply-accumulates (b, g, m, n, r, c, i, j) whose input lies inside the map, F = |E|; the inputs
-                (b, g, n, y, x), weights (g, m, n, i, j) and outputs (b, g, m, r, c) that a part of E uses: I, W, O
-    Given       S bytes of on-chip memory; a, w, o bytes of an input, a weight, an output (o the smaller one of partial
-                sum and result); rho the most pairs (r, i) that read one input row, times the most pairs (c, j) that
-                read one column
-    Inequality  |E'|^2 <= rho |I| |W| |O| for every part E' of E. Proof: within one group E' has the coordinates pixel
-                (b, r, c), filter m and tap (n, i, j), so by Loomis-Whitney |E'|^2 is at most the product of its
-                projections to (pixel, tap), (tap, filter) and (pixel, filter). The last two are W and O, and at most
-                rho pairs (pixel, tap) read the same input. Over the groups, sum_g sqrt(x_g y_g z_g) <= sqrt(sum x_g)
-                sqrt(sum y_g) sqrt(sum z_g).
-    Phases      Count as loads also the first touch of every output (o bytes each), and cut the run in phases of at
-                most X bytes of loads, every one but the last of more than X - e, e the largest element. What a phase
-                uses was there when it began (S bytes) or is loaded in it: a|I| + w|W| + o|O| <= S + X, so by the
-                inequality and the means it does at most ``sqrt(rho ((S + X)/3)^3 / (a w o))`` of the F operations
-                (every one is done once). Hence p >= F over that phases, more than (p - 1)(X - e) bytes of loads, of
-                which o|OUT| were first touches; results are stored besides. X = 2S is best for large F: about
-                ``2 F sqrt(a w o/(rho S))``.
-    Sources     phases: Hong and Kung 1981, Irony, Toledo and Tiskin 2004; X = 2S and the constant 2: Smith, Lowery,
-                Langou and van de Geijn 2019 (arXiv 1702.02017); convolution: Demmel and Dinh 2018 (arXiv 1802.06905),
-                Chen, Huang, Wang, Chen and Wei 2020 (HPCA, arXiv 1911.05662).
-    Several cores count as one with all their memories, which can do whatever they do.
+**Phases.** A plan runs every multiply-accumulate (MAC) once; those whose input lies in the padding are left out. Z is
+the number of the others, S the fast memory of all cores in bytes. For a set F of MACs let I, W, O be the numbers of
+input, weight and output elements that F touches.
 
-Both count what an ideal plan could leave out: rows that a stride skips, and multiplications with padding.
+1. ``|F|^2 <= R*I*W*O``, where R is the most (output position, kernel position) pairs that use one input position.
+   Proof. In one group g a MAC is (m, n, p, k) with output position p = (b, r, c) and kernel position k = (i, j). O sees
+   (m, p), W sees (m, n, k), and the number I' of distinct (n, p, k) is at most R*I. Every coordinate occurs in two of
+   the three, so ``|F_g|^2 <= I'*W*O`` (Loomis-Whitney in Shearer's form, a Hölder-Brascamp-Lieb inequality). Over the
+   groups ``sum sqrt(R I_g W_g O_g) <= sqrt(R W) * sum sqrt(I_g O_g) <= sqrt(R W I O)`` by Cauchy-Schwarz.
+2. ``|F| <= most_t * t`` for t in I, W, O: the most MACs that share one element of that operand.
+3. Charge the first load of an input element u_I, of a weight u_W, every later load its bytes, the first MAC of an
+   output u_O (instead of the store of its result), and writing or reading a partial sum psum. If u_I <= in, u_W <= w
+   and u_O <= psum bytes, and all charges sum to C, then with N the elements moved at least once
+
+       bytes moved >= C + (in - u_I)*N_I + (w - u_W)*N_W + (out - u_O)*N_O.
+
+   The last coefficient may be negative: every output is begun once and stored once, so N_O is exact.
+4. Cut the plan where C passes S+X, S+2X, ... What a phase touches was on chip when it began or is charged in it. On
+   chip an input takes `in` bytes, a weight `w`, an output with MACs both behind and before it `psum`: at least their
+   charges (a nest that does not cut the reduction has no such outputs). So ``u_I*I + u_W*W + u_O*O <= S + X``, plus
+   e - g where a charge straddles a cut (charges are at most e; they, S and X are multiples of g). The first phase may
+   be charged S+X because nothing is on chip yet. Let f be the most MACs under 1, 2 and this budget, k = ceil(Z/f) - 1.
+   After k phases at least Z - k*f MACs are left, so C >= S + k*X + g and C >= S + k*X + (the least budget for those
+   MACs) - S - (e - g). For k = 0, C >= the least budget for Z. Every X and all charges give a bound; the best that a
+   search finds counts.
+
+Least budget: minimise a sum of three numbers whose product and whose parts are bounded below. Free parts are equal; a
+lower bound above that level is attained, and the others remain. All of this is in integers, rounded to the safe side.
+
+With u = 1 byte everywhere and X = 2S this is ``2*Z/sqrt(R*S) - S``; with u = 0 it is the compulsory traffic; a smaller
+u_O says that outputs of short reductions need not stay on chip, a larger one that partial sums are wide.
+
+Assumed: classical arithmetic, nothing computed twice, no output summed on two cores, nothing on chip at the start, and
+`reading` "consistent". The first read of `psum_first_read` comes on top. Layers without weights: compulsory traffic.
+
+Sources: Hong & Kung 1981 (phases); Irony, Toledo & Tiskin 2004 (Loomis-Whitney for matrix products); Smith, Lowery,
+Langou & van de Geijn 2019 (``2*Z/sqrt(S) - 2*S``); Demmel & Dinh 2018 and Chen et al. 2020 (convolution, R). The
+charges of item 3 and the caps of item 2 are additions proven here.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from fractions import Fraction
-from math import isqrt
+from bisect import bisect_left
+from dataclasses import dataclass
+from math import gcd
 
-from hwmodels.core import input_windows
+import numpy as np
+
+from hwmodels.boxes import input_windows
 from hwmodels.pieces import Window
 from instances.machine import Machine
 from instances.workload import Layer
 
-__all__ = ["compulsory_bytes", "lower_bound_bytes", "tensor_bytes"]
+__all__ = ["compulsory_bytes", "fast_bytes", "lower_bound_bytes", "tensor_bytes"]
 
-#: Lengths of a phase that are tried, in eighths of the memory.
-_EIGHTHS = range(1, 65)
+#: Charges are multiples of 1/_UNIT byte.
+_UNIT = 1024
+#: The search multiplies one number by powers of these ratios, up to _REACH of them up and down.
+_RATIOS = (2 ** (1 / 2), 2 ** (1 / 8), 2 ** (1 / 32))
+_REACH = 8
 
 
-def _pairs(window: Window, outputs: int) -> Counter[int]:
-    """For every input row inside the map how many (output, tap) pairs read it."""
-    rows = (
-        r * window.stride - window.pad + i * window.dilation for r in range(outputs) for i in range(window.taps)
-    )  # fmt: skip
-    return Counter(y for y in rows if 0 <= y < window.size)
+@dataclass(frozen=True)
+class _Axis:
+    """The pairs (output, tap) along one axis whose input lies inside the map, counted exactly.
+
+    Attributes
+    ----------
+    inputs, pairs : int
+        Input positions that some pair uses; pairs.
+    per_input, per_tap, per_output : int
+        The most pairs that share an input position, a tap, an output.
+    """
+
+    inputs: int
+    pairs: int
+    per_input: int
+    per_tap: int
+    per_output: int
+
+    @classmethod
+    def of(cls, window: Window, outputs: int) -> _Axis:
+        starts = np.arange(outputs, dtype=np.int64)[:, None] * window.stride - window.pad
+        place = starts + np.arange(window.taps, dtype=np.int64) * window.dilation
+        inside = (place >= 0) & (place < window.size)
+        uses = np.bincount(place[inside], minlength=1)
+        return cls(
+            inputs=int(np.count_nonzero(uses)),
+            pairs=int(inside.sum()),
+            per_input=int(uses.max()),
+            per_tap=int(inside.sum(axis=0).max()),
+            per_output=int(inside.sum(axis=1).max()),
+        )
+
+
+@dataclass(frozen=True)
+class _Work:
+    """The MACs of a layer; triples are in the order IN, W, OUT.
+
+    Attributes
+    ----------
+    macs, repeats : int
+        Z and R of the module docstring.
+    elements : (int, int, int)
+        Elements that are moved at least once.
+    most : (int, int, int)
+        The most MACs that share one element.
+    """
+
+    macs: int
+    repeats: int
+    elements: tuple[int, int, int]
+    most: tuple[int, int, int]
+
+    @classmethod
+    def of(cls, layer: Layer) -> _Work:
+        window = input_windows(layer)
+        y, x = _Axis.of(window["r"], layer.r), _Axis.of(window["c"], layer.c)
+        images, repeats = layer.b * layer.g, y.per_input * x.per_input
+        inputs = layer.inputs * images * layer.n * y.inputs * x.inputs
+        weights = layer.g * layer.m * layer.n * layer.kh * layer.kw if "W" in layer.operands else 0
+        return cls(
+            macs=images * layer.m * layer.n * y.pairs * x.pairs,
+            repeats=repeats,
+            elements=(inputs, weights, images * layer.m * layer.r * layer.c),
+            most=(layer.m * repeats, layer.b * y.per_tap * x.per_tap, layer.n * y.per_output * x.per_output),
+        )
 
 
 def tensor_bytes(layer: Layer, machine: Machine) -> dict[str, int]:
-    """Bytes of the input that windows cover, of the weights with biases, and of the output: keys IN, W, OUT."""
-    windows = input_windows(layer)
-    rows, cols = len(_pairs(windows["r"], layer.r)), len(_pairs(windows["c"], layer.c))
-    found = {"IN": layer.b * layer.g * layer.n * rows * cols * layer.inputs * machine.in_bytes}
-    if "W" in layer.operands:
-        found["W"] = layer.g * layer.m * layer.n * layer.kh * layer.kw * machine.w_bytes
-        found["W"] += layer.g * layer.m * machine.bias_bytes if layer.bias else 0
-    found["OUT"] = layer.b * layer.g * layer.m * layer.r * layer.c * machine.out_bytes
-    return found
+    """Compulsory bytes by row: IN, W (with the biases; only where there are weights) and OUT."""
+    inputs, weights, outputs = _Work.of(layer).elements
+    rows = {
+        "IN": inputs * machine.in_bytes,
+        "W": weights * machine.w_bytes + _bias_bytes(layer, machine),
+        "OUT": outputs * machine.out_bytes,
+    }
+    return {operand: rows[operand] for operand in layer.operands}
 
 
 def compulsory_bytes(layer: Layer, machine: Machine) -> int:
-    """Bytes that every plan moves: each needed input, weight and output once."""
+    """Bytes that every plan moves even with unlimited fast memory: each needed element once."""
     return sum(tensor_bytes(layer, machine).values())
 
 
+def fast_bytes(machine: Machine) -> int:
+    """S: all on-chip memories of all cores, without what is reserved."""
+    return machine.tles * machine.tlts * sum(size - machine.reserved_bytes for size in machine.memories.values())
+
+
 def lower_bound_bytes(layer: Layer, machine: Machine) -> int:
-    """The larger of the compulsory traffic and the I/O lower bound above."""
-    least = compulsory_bytes(layer, machine)
-    if "W" not in layer.operands:
-        return least
-    windows = input_windows(layer)
-    rows, cols = _pairs(windows["r"], layer.r), _pairs(windows["c"], layer.c)
-    operations = layer.b * layer.g * layer.m * layer.n * sum(rows.values()) * sum(cols.values())
-    shared = max(rows.values()) * max(cols.values())
-    cores = machine.tles * machine.tlts
-    memory = cores * sum(size - machine.reserved_bytes for size in machine.memories.values())
-    output = min(machine.psum_bytes, machine.out_bytes)
-    sizes = machine.in_bytes * machine.w_bytes * output
-    largest = max(machine.in_bytes, machine.w_bytes, machine.psum_bytes, machine.out_bytes)
-    results = layer.b * layer.g * layer.m * layer.r * layer.c
-    for eighths in _EIGHTHS:
-        phase = memory * eighths // 8
-        most = isqrt(int(Fraction(shared * (memory + phase) ** 3, 27 * sizes)))
-        phases = -(-operations // max(1, most))
-        loads = (phases - 1) * max(0, phase - largest)
-        least = max(least, loads + results * (machine.out_bytes - output))
-    return least
+    """Bytes that every plan moves with the machine's fast memory: the best phase bound, at least `compulsory_bytes`."""
+    compulsory = compulsory_bytes(layer, machine)
+    work = _Work.of(layer)
+    if "W" not in layer.operands or not work.macs:
+        return compulsory
+    return max(compulsory, _best(work, machine) + _bias_bytes(layer, machine))
+
+
+def _bias_bytes(layer: Layer, machine: Machine) -> int:
+    return layer.g * layer.m * machine.bias_bytes if layer.bias and "W" in layer.operands else 0
+
+
+# ---- phases; budgets and charges in 1/_UNIT bytes --------------------------------------------------------------------
+
+
+def _fits(work: _Work, charges: tuple[int, ...], macs: int, budget: int) -> bool:
+    """Whether inequalities 1 and 2 let so many MACs touch elements of at most `budget` charges."""
+    lows = [charge * -(-macs // most) for charge, most in zip(charges, work.most, strict=True)]
+    product = -(-charges[0] * charges[1] * charges[2] * macs * macs // work.repeats)
+    attained, free = 1, 3
+    for low in sorted(lows, reverse=True):
+        if low**free * attained <= product:
+            break
+        attained, free, budget = attained * low, free - 1, budget - low
+    return budget >= 0 and free**free * product <= budget**free * attained
+
+
+def _most_macs(work: _Work, charges: tuple[int, ...], budget: int) -> int:
+    """No more MACs than these (at most all) fit the budget."""
+    return bisect_left(range(1, work.macs + 1), True, key=lambda macs: not _fits(work, charges, macs, budget))
+
+
+def _least_budget(work: _Work, charges: tuple[int, ...], macs: int) -> int:
+    """No smaller budget than this fits so many MACs."""
+    return bisect_left(range(2**62), True, key=lambda budget: _fits(work, charges, macs, budget))
+
+
+def _phases(work: _Work, machine: Machine, charges: tuple[int, ...], budget: int) -> int:
+    """The bound in bytes for these charges and phases with (at most) this budget, S + X + e - g."""
+    fast = _UNIT * fast_bytes(machine)
+    loads = [_UNIT * size for size in (machine.in_bytes, machine.w_bytes, machine.psum_bytes)]
+    grain = gcd(fast, *loads, *charges)
+    slack = max(loads) - grain
+    length = (budget - fast - slack) // grain * grain
+    most = _most_macs(work, charges, budget)
+    if not most or length <= 0:
+        return 0
+    phases, before = divmod(work.macs - 1, most)
+    charged = _least_budget(work, charges, before + 1)
+    if phases:
+        charged = fast + phases * length + max(grain, charged - fast - slack)
+    sizes = (machine.in_bytes, machine.w_bytes, machine.out_bytes)
+    rest = sum((_UNIT * size - u) * n for size, u, n in zip(sizes, charges, work.elements, strict=True))
+    return -(-(charged + rest) // _UNIT)
+
+
+def _best(work: _Work, machine: Machine) -> int:
+    """Search from two starts: a begun output is charged the bytes of a stored one, or of a partial sum."""
+    most = [_UNIT * size for size in (machine.in_bytes, machine.w_bytes, machine.psum_bytes)]
+    own = [*most[:2], min(most[2], _UNIT * machine.out_bytes)]
+    starts = (most,) if own == most else (own, most)
+    return max(_climb(work, machine, start, most) for start in starts)
+
+
+def _climb(work: _Work, machine: Machine, charges: list[int], most: list[int]) -> int:
+    """Change one charge or the budget at a time until none improves, in ever finer steps."""
+    point = [*charges, 3 * _UNIT * fast_bytes(machine)]
+    best = _phases(work, machine, tuple(charges), point[3])
+    for ratio in _RATIOS:
+        improved = True
+        while improved:
+            improved = False
+            for axis in (3, 2, 1, 0):
+                steps = {max(1, int(point[axis] * ratio**j)) for j in range(-_REACH, _REACH + 1)}
+                for step in sorted(steps if axis == 3 else {min(step, most[axis]) for step in steps}):
+                    trial = [*point[:axis], step, *point[axis + 1 :]]
+                    if (value := _phases(work, machine, tuple(trial[:3]), trial[3])) > best:
+                        best, point, improved = value, trial, True
+    return best

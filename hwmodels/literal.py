@@ -19,7 +19,9 @@ from __future__ import annotations
 import numpy as np
 
 from hwmodels.bilinear import Ints
-from hwmodels.core import AXIS, Choices, CoreTables, Term, box_terms, input_windows
+from hwmodels.boxes import box_terms, input_windows
+from hwmodels.choices import AXIS, Choices, Term
+from hwmodels.core import CoreTables
 from hwmodels.pieces import trips
 from hwmodels.skeleton import Core, Skeleton
 from instances.errors import InputError

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwmodels.bilinear import Ints
-from hwmodels.core import input_windows
+from hwmodels.boxes import input_windows
 from hwmodels.skeleton import Core, Skeleton
 from instances.errors import InputError
 from instances.machine import Machine

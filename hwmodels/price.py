@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hwmodels.core import Choices
+from hwmodels.choices import Choices
 from hwmodels.outcome import OPERANDS, Counts, Outcome
 from hwmodels.overlap import double_buffered_ticks
 from hwmodels.schedule import Nest

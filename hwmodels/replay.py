@@ -17,6 +17,7 @@ import numpy.typing as npt
 from hwmodels.execute import Execution, execute
 from hwmodels.execute import work as execution_work
 from hwmodels.outcome import OPERANDS, Counts, Outcome
+from hwmodels.replay_cores import ReplayCore, cover_faults, replay_cores, unit_faults
 from hwmodels.replay_counts import Axis, Boxes, Stored, boxes_of, price, relevant, slid, stored_tensors
 from hwmodels.replay_walk import Cuts, Traffic, cut_range, walk
 from hwmodels.schedule import LEVELS, Hold, Loop, Nest, Spatial
@@ -31,8 +32,8 @@ Ints = npt.NDArray[np.int64]
 EXECUTE_WORK = 2_000_000
 #: ... if their nest has at most this many steps.
 EXECUTE_STEPS = 20_000
-#: Nests with more innermost iterations (or cores) are refused: at worst 80 bytes and 0.25 us a step.
-MAX_STEPS, MAX_CORES = 64_000_000, 65_536
+#: Nests with more innermost iterations are refused: at worst 80 bytes and 0.25 us a step.
+MAX_STEPS = 64_000_000
 
 
 @dataclass(frozen=True)
@@ -60,15 +61,6 @@ class Replay:
     def ok(self) -> bool:
         """No faults."""
         return not self.faults
-
-
-@dataclass(frozen=True)
-class _Core:
-    """One core's number in its cluster and its half-open range of every dimension."""
-
-    tle: int
-    tlt: int
-    ranges: Mapping[str, tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -100,9 +92,9 @@ def replay(layer: Layer, machine: Machine, nest: Nest, *, execute: bool | None =
         leave undefined (uniform edge tiles with address-exact bursts; double buffering over several cores).
     """
     _check(layer, machine, nest)
-    cores = _cores(layer, nest)
+    cores = replay_cores(layer, nest)
     _check_length(layer, nest, cores)
-    faults = _unit_faults(machine, cores) + _cover_faults(layer, cores) + _buffer_faults(machine, nest)
+    faults = unit_faults(machine, cores) + cover_faults(layer, cores) + _buffer_faults(machine, nest)
     runs: list[_Run] = []
     known: dict[object, _Run] = {}
     for core in cores:
@@ -153,58 +145,6 @@ def _check(layer: Layer, machine: Machine, nest: Nest) -> None:
         )
 
 
-def _cores(layer: Layer, nest: Nest) -> list[_Core]:
-    """Give every unit its piece; units of a level are numbered in the order of the pieces."""
-    cores = [_Core(0, 0, {d: (0, layer.extent(d)) for d in DIMS})]
-    for item in nest.items:
-        if not isinstance(item, Spatial):
-            continue
-        split = []
-        for core in cores:
-            lo, hi = core.ranges[item.dim]
-            pieces = [(a, min(a + item.step, hi)) for a in range(lo, hi, item.step)]
-            if len(cores) * len(pieces) > MAX_CORES:
-                raise InputError(f"nest: more than {MAX_CORES:,} cores; use larger steps in the spatial cuts")
-            most = -(-layer.extent(item.dim) // item.step)
-            for i, piece in enumerate(pieces):
-                tle = core.tle * most + i if item.over == "tle" else core.tle
-                tlt = core.tlt * most + i if item.over == "tlt" else core.tlt
-                split.append(_Core(tle, tlt, {**core.ranges, item.dim: piece}))
-        cores = split
-    return cores
-
-
-def _unit_faults(machine: Machine, cores: Sequence[_Core]) -> list[str]:
-    clusters: dict[int, int] = {}
-    for core in cores:
-        clusters[core.tle] = clusters.get(core.tle, 0) + 1
-    faults = []
-    if len(clusters) > machine.tles:
-        faults.append(f"level tle: {len(clusters)} units of {machine.tles}")
-    if max(clusters.values()) > machine.tlts:
-        faults.append(f"level tlt: {max(clusters.values())} units of {machine.tlts}")
-    return faults
-
-
-def _cover_faults(layer: Layer, cores: Sequence[_Core]) -> list[str]:
-    """Paint every core's share of the output and look for elements painted twice or never.
-
-    A cut of the reduction over units paints the same outputs several times: the units' sums would never meet.
-    """
-    dims = ("b", "g", "m", "r", "c")
-    marks = {d: sorted({0, layer.extent(d)} | {e for core in cores for e in core.ranges[d]}) for d in dims}
-    at = {d: {v: i for i, v in enumerate(marks[d])} for d in dims}
-    painted = np.zeros([len(marks[d]) - 1 for d in dims], np.int64)
-    for core in cores:
-        painted[tuple(slice(at[d][core.ranges[d][0]], at[d][core.ranges[d][1]]) for d in dims)] += 1
-    faults = []
-    if (painted == 0).any():
-        faults.append("output: some elements belong to no core")
-    if (painted > 1).any():
-        faults.append("output: some elements are produced by several cores")
-    return faults
-
-
 def _buffer_faults(machine: Machine, nest: Nest) -> list[str]:
     fixed = {"single": 1, "double": 2}.get(machine.buffering)
     return [
@@ -214,7 +154,7 @@ def _buffer_faults(machine: Machine, nest: Nest) -> list[str]:
     ]
 
 
-def _check_length(layer: Layer, nest: Nest, cores: Sequence[_Core]) -> None:
+def _check_length(layer: Layer, nest: Nest, cores: Sequence[ReplayCore]) -> None:
     # smallest pieces bound the steps from above closely enough: only nested loops of one dimension overshoot
     steps = 0
     for core in cores:
@@ -231,7 +171,7 @@ def _check_length(layer: Layer, nest: Nest, cores: Sequence[_Core]) -> None:
 # ---- one core ----------------------------------------------------------------------------------------------------
 
 
-def _run(layer: Layer, machine: Machine, nest: Nest, core: _Core, known: dict[object, _Run]) -> _Run:
+def _run(layer: Layer, machine: Machine, nest: Nest, core: ReplayCore, known: dict[object, _Run]) -> _Run:
     """Walk one core's nest, or take the result of a core whose walk is the same number by number."""
     loops = [i for i in nest.items if isinstance(i, Loop)]
     cuts = {d: cut_range(*core.ranges[d], [i.step for i in loops if i.dim == d]) for d in DIMS}
@@ -397,7 +337,7 @@ def _work(layer: Layer, machine: Machine, nest: Nest, cuts: Mapping[str, Cuts]) 
 # ---- the whole machine -------------------------------------------------------------------------------------------
 
 
-def _outcome(layer: Layer, machine: Machine, cores: Sequence[_Core], runs: Sequence[_Run]) -> Outcome:
+def _outcome(layer: Layer, machine: Machine, cores: Sequence[ReplayCore], runs: Sequence[_Run]) -> Outcome:
     rows = {row: sum((r.rows[row] for r in runs), Counts()) for row in OPERANDS}
     moving: dict[int, int] = {}
     computing: dict[int, int] = {}
@@ -425,7 +365,7 @@ def _outcome(layer: Layer, machine: Machine, cores: Sequence[_Core], runs: Seque
     )
 
 
-def _execute(layer: Layer, machine: Machine, nest: Nest, cores: Sequence[_Core]) -> Execution:
+def _execute(layer: Layer, machine: Machine, nest: Nest, cores: Sequence[ReplayCore]) -> Execution:
     inner = tuple(i for i in nest.items if not isinstance(i, Spatial))
     shares = [dict(core.ranges) for core in cores]
     return execute(layer, inner, shares, machine.psum_first_read, machine.sliding)

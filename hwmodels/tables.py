@@ -11,7 +11,9 @@ import numpy as np
 
 from hwmodels import literal
 from hwmodels.bilinear import Bilinear
-from hwmodels.core import KINDS, Choices, CoreTables, Term, input_windows
+from hwmodels.boxes import KINDS, input_windows
+from hwmodels.choices import Choices, Term
+from hwmodels.core import CoreTables
 from hwmodels.skeleton import Core, Skeleton, cores
 from hwmodels.transfer import COUNTS
 from instances.errors import InputError

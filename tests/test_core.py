@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from hwmodels.bilinear import Bilinear
-from hwmodels.core import KINDS, Choices, CoreTables, box_terms, input_windows
+from hwmodels.boxes import KINDS, box_terms, input_windows
+from hwmodels.choices import Choices
+from hwmodels.core import CoreTables
 from hwmodels.pieces import Window
 from hwmodels.schedule import Spatial
 from hwmodels.skeleton import Skeleton, cores

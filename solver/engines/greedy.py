@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from formulations.branch import Branch
 from formulations.space import Space
-from hwmodels.core import Q_DIMS, S_DIMS
+from hwmodels.choices import Q_DIMS, S_DIMS
 from solver.engines.base import EngineResult, Limits, Pick, complete, vector
 
 __all__ = ["fullest_memory", "largest_tile", "run_greedy", "run_naive"]

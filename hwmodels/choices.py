@@ -1,0 +1,129 @@
+"""Candidate chains of steps and the combinations of them that tables are made for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from hwmodels.bilinear import Ints
+from instances.workload import DIMS
+
+__all__ = ["AXIS", "Q_DIMS", "S_DIMS", "Choices", "Factors", "Slides", "Term"]
+
+S_DIMS = ("b", "r", "c")
+Q_DIMS = ("g", "m", "n")
+#: Kernel dimensions are chosen together with the output dimension whose input axis they share.
+AXIS = {**{d: d for d in (*S_DIMS, *Q_DIMS)}, "i": "r", "j": "c"}
+Term = tuple[Ints, Ints]
+Factors = Mapping[str, Ints]
+#: Loops (dimension, level) along which IN may slide.
+Slides = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Candidate chains of steps, and the combinations of them that are looked at.
+
+    Attributes
+    ----------
+    steps : dict of str to ndarray (T, L)
+        Per dimension the steps of its L loops, outermost first; dimensions of one axis (r and i, c and j) share T.
+    tiles : dict of str to ndarray (T,)
+        Per dimension the size of its innermost pieces.
+    index : dict of str to ndarray (S,) or (Q,)
+        Per axis (`S_DIMS`, `Q_DIMS`) which chain every choice uses; under "slide" which of the `slides`.
+    slides : tuple of (str, int)
+        The loops (dimension, level) along which IN may slide, if that is a choice; else the skeleton's order tells.
+    log : dict of str to dict, optional
+        If given, every vector (T,) that some table multiplies is noted here, axis by axis: a chain that is nowhere
+        above another one can replace it (`formulations.space`).
+    axis : str
+        If given, every factor of the other axes counts at its least value: tables become lower bounds for every chain
+        of this axis.
+    """
+
+    steps: Mapping[str, Ints]
+    tiles: Mapping[str, Ints]
+    index: Mapping[str, Ints]
+    slides: Slides = ()
+    log: dict[str, dict[bytes, Ints]] | None = None
+    axis: str = ""
+
+    @classmethod
+    def product(cls, steps: Mapping[str, Ints], tiles: Mapping[str, Ints], slides: Slides = ()) -> Choices:
+        """All combinations of the candidate chains, the last axis running fastest."""
+        index: dict[str, Ints] = {}
+        for dims in ((*S_DIMS, "slide"), Q_DIMS):
+            sizes = [max(1, len(slides)) if d == "slide" else len(tiles[d]) for d in dims]
+            grids = np.meshgrid(*(np.arange(n) for n in sizes), indexing="ij")
+            index.update({d: g.ravel() for d, g in zip(dims, grids, strict=True)})
+        return cls(steps, tiles, index, slides)
+
+    @classmethod
+    def logging(cls, steps: Mapping[str, Ints], tiles: Mapping[str, Ints], slides: Slides = ()) -> Choices:
+        """No combination at all, but a log of what tables multiply."""
+        index = dict.fromkeys((*S_DIMS, "slide", *Q_DIMS), np.zeros(0, np.int64))
+        return cls(steps, tiles, index, slides, {d: {} for d in (*S_DIMS, *Q_DIMS)})
+
+    @classmethod
+    def floor(cls, steps: Mapping[str, Ints], tiles: Mapping[str, Ints], slides: Slides, axis: str) -> Choices:
+        """One choice for every chain of `axis` with every slide, with the least factors of all other axes."""
+        chains, ways = len(tiles[axis]), max(1, len(slides))
+        index = dict.fromkeys((*S_DIMS, *Q_DIMS), np.zeros(chains * ways, np.int64))
+        index["slide"] = np.tile(np.arange(ways), chains)
+        return cls(steps, tiles, {**index, axis: np.repeat(np.arange(chains), ways)}, slides, axis=axis)
+
+    def at(self, dim: str, vector: Ints) -> Ints:
+        """Lay a vector (T,) of one dimension out over the choices."""
+        axis = AXIS[dim]
+        self.note(dim, vector)
+        if self.axis and axis != self.axis:
+            vector = vector.min(keepdims=True)
+        return vector[self.index[axis]] if len(vector) > 1 else np.full(len(self.index[axis]), vector[0])
+
+    def take(self, s: Ints | None = None, q: Ints | None = None) -> Choices:
+        """Keep some of the combinations."""
+        keep = {**dict.fromkeys((*S_DIMS, "slide"), s), **dict.fromkeys(Q_DIMS, q)}
+        index = {d: i if (k := keep[d]) is None else i[k] for d, i in self.index.items()}
+        return Choices(self.steps, self.tiles, index, self.slides)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of spatial and of channel choices."""
+        return len(self.index["r"]), len(self.index["m"])
+
+    def values(self, dim: str) -> Ints:
+        """The innermost tile size of `dim` in every choice."""
+        return self.tiles[dim][self.index[AXIS[dim]]]
+
+    def chain(self, s: int, q: int) -> dict[str, tuple[int, ...]]:
+        """The steps of every dimension's loops in spatial choice s with channel choice q."""
+        at = {d: int(i[q if d in Q_DIMS else s]) for d, i in self.index.items()}
+        return {d: tuple(int(t) for t in self.steps[d][at[AXIS[d]]]) for d in DIMS}
+
+    def slide(self, s: int) -> tuple[str, int] | None:
+        """The loop that IN slides along in spatial choice s, if that is a choice."""
+        return self.slides[int(self.index["slide"][s])] if self.slides else None
+
+    def note(self, dim: str, vector: Ints) -> None:
+        """Log a vector (T,) of one dimension that tables depend on."""
+        if self.log is not None:
+            self.log[AXIS[dim]][vector.tobytes()] = vector
+
+    def spread(self, factors: Factors) -> Term:
+        """Turn per-candidate vectors of some dimensions into their products per choice."""
+        joint: dict[str, Ints] = {}
+        for d, vector in factors.items():
+            if len(vector) > 1 or vector[0] != 1:
+                joint[AXIS[d]] = joint[AXIS[d]] * vector if AXIS[d] in joint else vector
+        sides = []
+        for dims, size in zip((S_DIMS, Q_DIMS), self.shape, strict=True):
+            side: Ints | None = None
+            for d in dims:
+                if d in joint:
+                    part = self.at(d, joint[d])
+                    side = part if side is None else side * part
+            sides.append(np.ones(size, np.int64) if side is None else side)
+        return sides[0], sides[1]
