@@ -128,7 +128,7 @@ class Branch:
         """The nest of one choice."""
         slide = self.choices.slide(s)
         skeleton = self.skeleton.last(slide) if slide else self.skeleton
-        return skeleton.nest(self.choices.chain(s, q), self.layer)
+        return skeleton.nest(self.choices.chain(s, q), self.layer, every=self.machine.reading == "literal")
 
     def measures(self, s: int, q: int) -> dict[str, int]:
         """Exact time, bytes and energy of one choice; never above the tables (docs/tiling.md)."""

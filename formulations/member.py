@@ -103,8 +103,8 @@ class Member:
 
     def _allows(self, nest: Nest) -> bool:
         """Whether all steps are among the sizes."""
-        loops, extents = nest.loops(), {d: self._extents(d)[0] for d in DIMS}
-        inner = all((loops[d] or (extents[d],))[-1] in self.sizes[d].inner for d in DIMS)
+        loops = nest.loops()
+        inner = all((loops[d] or (self._share(d),))[-1] in self.sizes[d].inner for d in DIMS)
         return inner and all(step in self.sizes[d].outer for d in DIMS for step in loops[d][:-1])
 
     # ---- chains ----------------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ class Member:
             found[dim], found[kernel] = self._joined(dim, kernel, found[dim], found[kernel])
         tiles = {}
         for d, chain in found.items():
-            whole = np.full(len(chain), self._extents(d)[0], np.int64)
+            whole = np.full(len(chain), self._share(d), np.int64)
             tiles[d] = chain[:, -1] if chain.shape[1] else whole
         return found, tiles
 
@@ -136,6 +136,10 @@ class Member:
             one, two = one[keep], two[keep]
         return outer[one.ravel()], taps[two.ravel()]
 
+    def _share(self, dim: str) -> int:
+        """The extent on the largest core."""
+        return max(core.extent(dim) for core in cores(self.layer, self.skeleton.spatial))
+
     def _extents(self, dim: str) -> tuple[int, ...]:
         """The extents whose numbers of pieces count, the largest core's first."""
         shares = {core.extent(dim) for core in cores(self.layer, self.skeleton.spatial)}
@@ -146,7 +150,7 @@ class Member:
     def _listed(self, dim: str, measures: Sequence[str]) -> Ints:
         depth, sizes, extents = self.skeleton.levels(dim), self.sizes[dim], self._extents(dim)
         if not depth:
-            return np.zeros((1 if extents[0] in sizes.inner else 0, 0), np.int64)
+            return np.zeros((1 if self._share(dim) in sizes.inner else 0, 0), np.int64)
         if self.full:
             return grid(sizes.outer, sizes.inner, depth)
         timed = "time" in measures
@@ -202,12 +206,13 @@ class Member:
 
     def _halved(self, dim: str) -> Ints:
         """Few chains: the extent halved again and again, alike in all loops or cut by the last one only."""
-        depth, sizes, extents = self.skeleton.levels(dim), self.sizes[dim], self._extents(dim)
+        depth, sizes = self.skeleton.levels(dim), self.sizes[dim]
         if not depth or not len(sizes.inner) or not len(sizes.outer):
             return self._listed(dim, ())
-        wanted = [-(-extents[0] // 2**k) for k in range(extents[0].bit_length() + 1)]
+        share = self._share(dim)
+        wanted = [-(-share // 2**k) for k in range(share.bit_length() + 1)]
         if dim in "ij":
-            wanted = [extents[0], 1]
+            wanted = [share, 1]
         inner = np.unique([sizes.inner[max(0, int(np.searchsorted(sizes.inner, w, "right")) - 1)] for w in wanted])
         if depth == 1:
             return inner[:, None]

@@ -4,9 +4,9 @@ For one core (its ranges), one skeleton (loop order and hold depths) and lists o
 is a sum of products of per-dimension vectors. The argument, operand by operand:
 
 * the tiles of an operand are boxes, one per combination of pieces of the dimensions it depends on, each cut as far as
-  the loops outside its Hold cut it; a count of a box is a sum of products of per-axis quantities (`hwmodels.boxes`), so its sum
-  over all boxes is the same sum of products of per-axis sums. Kernel rows cut the input rows once more, so chains of r
-  and i are chosen together, and those of c and j;
+  the loops outside its Hold cut it; a count of a box is a sum of products of per-axis quantities (`hwmodels.boxes`),
+  so its sum over all boxes is the same sum of products of per-axis sums. Kernel rows cut the input rows once more, so
+  chains of r and i are chosen together, and those of c and j;
 * every box is moved once per iteration of the loops outside it down to the innermost real one that the operand depends
   on: a product of trips, once it is known which loop that is (`Skeleton.visits`). It is the last one of either the
   spatial or the channel loops that cut something, so the choices split in products of two masks (`_visits`).

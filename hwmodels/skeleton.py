@@ -81,8 +81,11 @@ class Skeleton:
         counts = Counter(d for d in self.outside(operand) if d not in RELEVANT[operand])
         return tuple(sorted(counts.items()))
 
-    def nest(self, steps: Mapping[str, tuple[int, ...]], layer: Layer) -> Nest:
-        """Return the nest with these steps (one for every loop over a dimension), without loops that cut nothing."""
+    def nest(self, steps: Mapping[str, tuple[int, ...]], layer: Layer, *, every: bool = False) -> Nest:
+        """Return the nest with these steps, one for every loop over a dimension.
+
+        Loops that cut nothing are left out unless `every` one is wanted: the papers' equations tell dataflows by them.
+        """
         items: list[Item] = list(self.spatial)
         size = {d: layer.extent(d) for d in DIMS}
         size.update({i.dim: i.step for i in self.spatial})
@@ -92,7 +95,7 @@ class Skeleton:
             if position < len(self.order):
                 dim = self.order[position]
                 step = left[dim].pop(0)
-                if step < size[dim]:
+                if every or step < size[dim]:
                     items.append(Loop(dim, step))
                     size[dim] = step
         return Nest(tuple(items))

@@ -41,6 +41,13 @@ def one_choice(layer: Layer, order: str, tile: dict[str, int]) -> Choices:
     return Choices.product({d: t.reshape(1, -1) if d in order else t[:, None][:, :0] for d, t in tiles.items()}, tiles)
 
 
+def chosen(tiles: dict[str, np.ndarray]) -> Choices:  # type: ignore[type-arg]
+    """All combinations of these tile sizes, each by one loop; the kernel is whole."""
+    whole = {d: np.ones(len(tiles[a]), np.int64) for d, a in (("i", "r"), ("j", "c"))}
+    steps = {**{d: t[:, None] for d, t in tiles.items()}, **{d: t[:, None][:, :0] for d, t in whole.items()}}
+    return Choices.product(steps, {**tiles, **whole})
+
+
 def value(terms: list[tuple[np.ndarray, np.ndarray]]) -> int:  # type: ignore[type-arg]
     return Bilinear.of(terms, (1, 1)).at(0, 0)
 
@@ -49,7 +56,9 @@ def moved(layer: Layer, on: Machine, order: str, depth: dict[str, int] | None = 
     """Per operand "calls segments bursts bytes"."""
     rows = core_tables(layer, on, order, depth, **tile).transfers()
     kinds = ("calls", "segments", "bursts", "bytes")
-    return {op: " ".join(str(value(row[k])) for k in kinds) for op, row in rows.items()}
+    found = {op: [value(row[k]) for k in kinds] for op, row in rows.items()}
+    found["PSUM"] = [a + b for a, b in zip(found.pop("PSUM_READ"), found.pop("PSUM_WRITE"), strict=True)]
+    return {op: " ".join(map(str, counts)) for op, counts in found.items()}
 
 
 def sizes(layer: Layer, on: Machine, order: str, depth: dict[str, int] | None = None, **tile: int) -> dict[str, int]:
@@ -261,19 +270,19 @@ def test_no_compute_model_takes_no_time() -> None:
 def test_choices_run_over_the_last_dimension_fastest() -> None:
     one = np.array([1], np.int64)
     two, three = np.array([1, 2]), np.array([1, 2, 3])
-    choices = Choices.product({"b": one, "r": two, "c": three, "g": one, "m": three, "n": two})
+    choices = chosen({"b": one, "r": two, "c": three, "g": one, "m": three, "n": two})
     assert choices.shape == (6, 6)
     assert choices.values("c").tolist() == [1, 2, 3, 1, 2, 3]
     assert choices.values("n").tolist() == [1, 2, 1, 2, 1, 2]
-    assert choices.tile(4, 3) == {"b": 1, "r": 2, "c": 2, "g": 1, "m": 2, "n": 2}
+    assert choices.chain(4, 3) == {"b": (1,), "r": (2,), "c": (2,), "g": (1,), "m": (2,), "n": (2,), "i": (), "j": ()}
     kept = choices.take(s=np.array([5]), q=np.array([0, 5]))
     assert kept.shape == (1, 2)
-    assert kept.tile(0, 1) == {"b": 1, "r": 2, "c": 3, "g": 1, "m": 3, "n": 2}
+    assert kept.chain(0, 1) == {"b": (1,), "r": (2,), "c": (3,), "g": (1,), "m": (3,), "n": (2,), "i": (), "j": ()}
 
 
 def test_spread_multiplies_per_choice() -> None:
     one, two = np.array([1], np.int64), np.array([1, 2])
-    choices = Choices.product({"b": one, "r": two, "c": two, "g": one, "m": two, "n": one})
+    choices = chosen({"b": one, "r": two, "c": two, "g": one, "m": two, "n": one})
     s, q = choices.spread({"r": np.array([3, 5]), "c": np.array([7, 11]), "m": np.array([2, 4]), "n": np.array([6])})
     assert s.tolist() == [21, 33, 35, 55]
     assert q.tolist() == [12, 24]
@@ -283,22 +292,22 @@ def test_windows_of_a_layer() -> None:
     layer = Layer.conv(
         "x", channels=1, filters=1, size=(9, 8), kernel=(3, 2), stride=(2, 1), dilation=(2, 3), pad=(1, 2, 1, 2)
     )
-    assert input_windows(layer) == {"r": Window(2, 5, 1, 9), "c": Window(1, 4, 2, 8)}
+    assert input_windows(layer) == {"r": Window(2, 2, 3, 1, 9), "c": Window(1, 3, 2, 2, 8)}
 
 
 def test_counts_of_one_nominal_box() -> None:
     # T_R = 2, T_C = 4 of a 3x3 kernel: 4 rows (at most the map of 4) of all 4 columns, 1 of 2 channels: one run of 16 B
     tile = {d: np.array([v], np.int64) for d, v in {"b": 1, "g": 1, "m": 3, "n": 1, "r": 2, "c": 4}.items()}
-    terms = box_terms(LAYER, machine(), "IN", tile, Choices.product(tile))
+    terms = box_terms(LAYER, machine(), "IN", tile, chosen(tile))
     assert {k: value(t) for k, t in terms.items()} == {"calls": 1, "segments": 1, "bursts": 4, "bytes": 16}
-    terms = box_terms(LAYER, machine(), "OUT", tile, Choices.product(tile))
+    terms = box_terms(LAYER, machine(), "OUT", tile, chosen(tile))
     assert {k: value(t) for k, t in terms.items()} == {"calls": 1, "segments": 3, "bursts": 6, "bytes": 24}
 
 
 def test_only_the_asked_kinds_are_counted_and_only_the_input_of_a_like_core_is_new() -> None:
     split = Skeleton((Spatial("r", 2, "tle"),), ("n",), {"IN": 1, "W": 1, "OUT": 1})
     first, second = cores(LAYER, split.spatial)
-    choices = Choices.product({d: np.array([min(2, LAYER.extent(d))], np.int64) for d in DIMS})
+    choices = one_choice(LAYER, "n", {"n": 2})
     one = CoreTables(LAYER, machine(), split, first, choices).transfers(frozenset({"bytes"}))
     two = CoreTables(LAYER, machine(), split, second, choices)
     assert set(one["IN"]) == {"bytes"}

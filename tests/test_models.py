@@ -151,7 +151,7 @@ def test_full_objective_vectors_are_equal(name: str, objectives: tuple[str, ...]
 
 @pytest.mark.parametrize("name", ["cp-sat", "milp", "milp-cbc", "exhaustive"])
 def test_infeasible_is_proven(name: str) -> None:
-    space = FORMULATIONS["tiling"].build(LAYER, machine(ocm_bytes=5), Pins())
+    space = FORMULATIONS["tiling"].build(LAYER, machine(ocm_bytes=3), Pins())
     found = ENGINES[name].run(space, ("time",), Limits())
     assert (found.status, found.nest, found.measures, found.bound) == ("INFEASIBLE", None, None, None)
 

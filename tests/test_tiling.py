@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import permutations
 
 import pytest
@@ -57,17 +58,17 @@ def test_one_byte_less_and_the_map_is_cut(engine: str) -> None:
 def test_weights_stationary_wins_when_a_filter_fits_and_pixels_are_many(engine: str) -> None:
     # 5 bytes: IN 2 + W 2 + OUT 1 (one pixel, T_N = 2, T_M = 1). WS loads W once (4) and IN twice (64), OUT once (32):
     # 100. OS (r c m) reads IN once (32) and W for each of 16 pixels (64), OUT 32: 128.
-    space = build(TINY, machine(5))
+    space = textbook(TINY, machine(5))
     assert best(space, engine=engine) == {"time": 100, "bytes": 100, "energy": 264}
-    assert best(build(TINY, machine(5), "order=OS"), engine=engine) == {"time": 128, "bytes": 128, "energy": 320}
+    assert best(textbook(TINY, machine(5), "order=OS"), engine=engine) == {"time": 128, "bytes": 128, "energy": 320}
 
 
 def test_smallest_tile_by_hand(engine: str) -> None:
     # 3 bytes: one element of each. Three orders: WS (m n r c): IN 64, W 4, OUT written and read back once more,
     # 32 * 3 = 96: 164. OS (r c m n): IN 64, W 64, OUT 32: 160. IS (r c n m): IN 32, W 64, OUT 96: 192. OS wins.
-    assert best(build(TINY, machine(3)), engine=engine) == {"time": 160, "bytes": 160, "energy": 384}
+    assert best(textbook(TINY, machine(3)), engine=engine) == {"time": 160, "bytes": 160, "energy": 384}
     for order, moved in {"WS": 164, "IS": 192, "OS": 160}.items():
-        found = best(build(TINY, machine(3), f"order={order}"), engine=engine)
+        found = best(textbook(TINY, machine(3), f"order={order}"), engine=engine)
         assert found is not None
         assert found["bytes"] == moved
 
@@ -76,8 +77,8 @@ def test_input_stationary_wins_when_the_input_is_wide(engine: str) -> None:
     # 1 pixel, N = 8, M = 8. 17 bytes hold T_N = 8, T_M = 1 (IN 8 + W 8 + OUT 1): everything once, 8 + 64 + 8 = 80.
     # 3 bytes hold one element of each: OS (m n) moves IN 64, W 64, OUT 8: 136; IS (n m) IN 8, W 64, OUT 8 * 15: 192.
     layer = Layer.matmul("fc", rows=1, inner=8, cols=8)
-    assert best(build(layer, machine(17)), engine=engine) == {"time": 80, "bytes": 80, "energy": 2 * 80 + 64}
-    assert best(build(layer, machine(3)), engine=engine) == {"time": 136, "bytes": 136, "energy": 2 * 136 + 64}
+    assert best(textbook(layer, machine(17)), engine=engine) == {"time": 80, "bytes": 80, "energy": 2 * 80 + 64}
+    assert best(textbook(layer, machine(3)), engine=engine) == {"time": 136, "bytes": 136, "energy": 2 * 136 + 64}
 
 
 @pytest.mark.parametrize(
@@ -127,9 +128,9 @@ def test_reduced_space_loses_nothing(layer: Layer, layout: tuple[str, str], buff
             compute=Compute(model="array", cycle_ticks=1, rows=2, cols=2),
         )  # fmt: skip
         for objective in ("time", "bytes"):
-            reduced = best(build(layer, on), objective)
-            full = ENGINES["exhaustive"].run(build(layer, on, full=True), (objective,), Limits(bounding=False)).measures
-            assert reduced == full
+            reduced = best(textbook(layer, on), objective)
+            whole = textbook(layer, on, full=True)
+            assert reduced == ENGINES["exhaustive"].run(whole, (objective,), Limits(bounding=False)).measures
 
 
 def test_more_memory_never_costs_more() -> None:
@@ -152,6 +153,118 @@ def test_reserved_bytes_and_im2col_scratch_count() -> None:
     # the tile's own channels instead of the layer's: 16 rows of one channel
     tile = machine(3 + 16 + 3, im2col_channels="tile", **on)
     assert not build(TINY, tile, "T_N=1", "T_M=1", "T_R=1", "T_C=1").infeasible
+
+
+# ---- free hold depths ------------------------------------------------------------------------------------------------
+
+
+def test_every_operand_at_its_own_depth(engine: str) -> None:
+    # 12 bytes beside TINY. Uniform: a tile of r x c pixels takes r*c*(T_N + T_M) + T_N*T_M. Free: W (4) stays on chip
+    # whole, IN (2) and OUT (1) pass pixel by pixel and filter by filter: 7 bytes suffice to move everything once.
+    assert best(build(TINY, machine(7)), engine=engine) == {"time": 68, "bytes": 68, "energy": 200}
+    assert best(textbook(TINY, machine(7)), engine=engine) != {"time": 68, "bytes": 68, "energy": 200}
+    found = ENGINES[engine].run(build(TINY, machine(7)), ("bytes",), Limits()).nest
+    assert found is not None
+    assert next(item for item in found.items if isinstance(item, Hold)).operand == "W"
+
+
+def test_rows_slide_through_a_ring(engine: str) -> None:
+    # 6 rows of 2 pixels, 3x1 kernel, one channel and filter: IN 12, W 3, OUT 4 x 2 = 8 bytes. Row by row: 3 rows of IN
+    # (6), W 3 and a row of OUT (2) are on chip. Sliding moves every row of IN once: 23 bytes in all. Not sliding, the
+    # rows between are moved again: 4 tiles of 3 rows of 2 = 24 + 3 + 8 = 35; 11 bytes fit no larger tile.
+    layer = Layer.conv("x", channels=1, filters=1, size=(6, 2), kernel=(3, 1))
+    sliding = build(layer, machine(11, sliding=True), "T_R=1", "T_C=2", "T_I=3")
+    whole = build(layer, machine(11), "T_R=1", "T_C=2", "T_I=3")
+    assert best(sliding, engine=engine) == {"time": 23, "bytes": 23, "energy": 46 + 24}
+    assert best(whole, engine=engine) == {"time": 35, "bytes": 35, "energy": 70 + 24}
+
+
+def test_the_kernel_may_be_cut(engine: str) -> None:
+    # one pixel, 3x1 kernel, two channels: IN 6, W 6, OUT 1. Tap by tap and channel by channel 1 + 1 + 1 bytes suffice.
+    layer = Layer.conv("x", channels=2, filters=1, size=(3, 1), kernel=(3, 1))
+    assert best(build(layer, machine(3)), engine=engine) == {"time": 13, "bytes": 13, "energy": 26 + 6}
+    assert build(layer, machine(3), "T_I>=2").infeasible
+
+
+@pytest.mark.parametrize("engine", ["exhaustive", "cp-sat", "milp"])
+@pytest.mark.parametrize(
+    ("pin", "met"),
+    [
+        ("resident=W", lambda nest: _outside(nest, "W") == ""),
+        ("resident=OUT", lambda nest: _outside(nest, "OUT") == ""),
+        ("T_C%2", lambda nest: nest.tile(WIDE)["c"] % 2 == 0),
+        ("T_M>=3", lambda nest: nest.tile(WIDE)["m"] >= 3),
+        ("output=row_major", lambda nest: _raster(_outside(nest, "OUT"))),
+        ("array=filled", lambda nest: nest.tile(WIDE)["m"] >= 2 and nest.tile(WIDE)["n"] == 3),
+        ("order=WS", lambda nest: _raster(_outside(nest, "OUT"))),
+        ("holds=uniform", lambda nest: len({_outside(nest, op) for op in ("IN", "W", "OUT")}) == 1),
+    ],
+)
+def test_pins_are_met_by_every_engine(pin: str, met: Callable[[Nest], bool], engine: str) -> None:
+    size = 600 if "resident" in pin else 120
+    on = machine(size, psum_bytes=2, sliding=True, compute=Compute(model="array", rows=2, cols=4))
+    free, space = best(build(WIDE, on)), build(WIDE, on, pin)
+    found = ENGINES[engine].run(space, ("bytes",), Limits())
+    assert found.nest is not None
+    assert met(found.nest)
+    assert space.contains(found.nest)
+    assert found.measures == best(space)
+    assert free is not None
+    assert found.measures is not None
+    assert found.measures["bytes"] >= free["bytes"]
+
+
+#: 6x6 map, 3 channels, 6 filters, 3x3 kernel.
+WIDE = Layer.conv("wide", channels=3, filters=6, size=(6, 6), kernel=(3, 3), pad=(1, 1, 1, 1))
+
+
+def _outside(nest: Nest, operand: str) -> str:
+    """The loops outside a Hold."""
+    loops = ""
+    for item in nest.items:
+        if isinstance(item, Hold) and item.operand == operand:
+            return loops
+        loops += item.dim if isinstance(item, Loop) else ""
+    raise AssertionError(operand)
+
+
+def _raster(loops: str) -> bool:
+    places = [loops.index(d) for d in "brc" if d in loops]
+    return places == sorted(places) and loops.rfind("r") <= max(loops.find("c"), loops.rfind("r") * ("c" not in loops))
+
+
+def test_buffers_are_chosen_or_pinned() -> None:
+    # 4 pixels in a row as in `test_double_buffering_by_hand`: with a choice of buffers the plan is no slower, with all
+    # of them pinned it is the same.
+    layer = Layer.conv("line", channels=1, filters=1, size=(1, 4))
+    unit = Compute(model="array", cycle_ticks=2)
+    double = best(build(layer, machine(100, buffering="double", compute=unit)), "time")
+    choose = machine(100, buffering="choose", compute=unit)
+    assert double is not None
+    assert best(build(layer, choose), "time")["time"] <= double["time"]  # type: ignore[index]
+    both = ("buffers_IN=2", "buffers_W=2", "buffers_OUT=2")
+    assert best(build(layer, choose, *both), "time") == double
+    # the double-buffered line needs 2 * (1 + 1 + 1) bytes at least; with single buffers 3 suffice
+    assert build(layer, machine(5, buffering="double")).infeasible
+    assert not build(layer, machine(5, buffering="choose")).infeasible
+    assert build(layer, machine(5, buffering="choose"), *both).infeasible
+    assert build(layer, machine(100), "buffers_IN=2").explain() == ("pin buffers_IN=2",)
+
+
+def test_only_equality_of_resident_is_understood() -> None:
+    with pytest.raises(InputError, match="only resident=IN, resident=W and resident=OUT apply"):
+        build(TINY, machine(100), "resident!=W")
+
+
+def test_every_listed_nest_is_in_its_space_and_no_other() -> None:
+    space = build(WIDE, machine(200, sliding=True))
+    found = ENGINES["exhaustive"].run(space, ("bytes",), Limits()).nest
+    assert found is not None
+    assert space.contains(found)
+    # OUT stands inside a loop that it does not depend on
+    swapped = Nest((Loop("n", 1), Hold("OUT"), Hold("IN"), Hold("W")))
+    assert not space.contains(swapped)
+    assert not build(WIDE, machine(200, sliding=True), "T_M=5").contains(found)
 
 
 def test_conflicting_pins_are_named_and_each_is_needed() -> None:
@@ -203,7 +316,7 @@ def test_double_buffering_by_hand() -> None:
     nest = Nest((Loop("c", 2), Hold("IN"), Hold("W"), Hold("OUT")))
     assert price(layer, on, nest).time_ticks == 13
     # one step: 5 + 8 + 4 = 17; four steps: 2 + 4 * 2 + 1 = 11, the best; the footprints count twice
-    found = ENGINES["exhaustive"].run(build(layer, on), ("time",), Limits())
+    found = ENGINES["exhaustive"].run(textbook(layer, on), ("time",), Limits())
     assert found.measures is not None
     assert found.measures["time"] == 11
 
@@ -215,5 +328,5 @@ def test_literal_dma_paper_by_hand() -> None:
     on = machine(
         100, reading="literal", overlap="transfer_only", transfer=Transfer(call_ticks=10, segment_ticks=2, byte_ticks=1)
     )
-    space = build(TINY, on, "T_R=2", "T_C=4", "T_N=1", "T_M=1")
+    space = textbook(TINY, on, "T_R=2", "T_C=4", "T_N=1", "T_M=1")
     assert best(space, "time") == {"time": 544, "bytes": 4 * 8 + 8 * 16 + 8 * 1, "energy": 2 * 168 + 64}

@@ -113,7 +113,7 @@ def _fifth_convolution() -> list[Section]:
 
 def _best(layer: Layer, machine: Machine, pins: tuple[str, ...]) -> tuple[int, dict[str, int | str]]:
     formulation = FORMULATIONS["slicing"]
-    space = formulation.build(layer, machine, parse_pins(pins, formulation.decisions))
+    space = formulation.build(layer, machine, parse_pins(["holds=uniform", *pins], formulation.decisions))
     pick, _ = best_pick(space, ("time",))
     if pick is None:
         raise RuntimeError(f"{layer.name}: no plan with pins {pins}")
