@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from formulations.pareto import pareto
 from hwmodels.bilinear import Bilinear, Ints
 from hwmodels.choices import S_DIMS, Choices
+from hwmodels.outcome import Outcome
 from hwmodels.price import price
 from hwmodels.schedule import Nest
 from hwmodels.skeleton import Skeleton
@@ -114,7 +115,12 @@ class Branch:
         return 0 in self.choices.shape
 
     def tables(self, measure: str) -> tuple[Bilinear, ...]:
-        """The functions whose largest value is `measure` (energy as bytes: it rises with them and nothing else)."""
+        """The functions whose largest value is `measure`.
+
+        Energy is as bytes: it rises with them and nothing else. "ocm" is the bytes taken on chip.
+        """
+        if measure == "ocm":
+            return tuple(table for _, table, _ in self.capacity)
         return self.time if measure == "time" else (self.bytes,)
 
     def feasible(self) -> NDArray[np.bool_]:
@@ -132,7 +138,11 @@ class Branch:
 
     def measures(self, s: int, q: int) -> dict[str, int]:
         """Exact time, bytes and energy of one choice; never above the tables (docs/tiling.md)."""
-        return price(self.layer, self.machine, self.nest(s, q)).measures
+        return self.outcome(s, q).measures
+
+    def outcome(self, s: int, q: int) -> Outcome:
+        """The exact price of one choice."""
+        return price(self.layer, self.machine, self.nest(s, q))
 
 
 def lower_bounds(tables: Sequence[Bilinear], side: str) -> Ints:

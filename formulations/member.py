@@ -40,6 +40,8 @@ __all__ = ["Member", "Sizes"]
 
 #: Products of chains above this size are bounded axis by axis before they are laid out.
 _LARGE = 2_000
+#: More than any memory has.
+LARGEST = 2**62
 #: Bounds are taken again while the product shrinks to at most this share.
 _WORTH = 0.8
 #: Above these extents, steps of two loops over one dimension are even steps (or multiples of the array's lanes) ...
@@ -235,7 +237,7 @@ class Member:
 
         Parameters
         ----------
-        measures : sequence of {"time", "bytes"}
+        measures : sequence of {"time", "bytes", "ocm"}
             Other tables are not made.
         at_most : dict of measure to int
             Chains and choices that cannot stay within these values are dropped.
@@ -331,8 +333,10 @@ class Member:
         """Which chains of an axis can stay within capacities and limits with some slide, as far as bounds tell."""
         floor = Choices.floor(steps, tiles, self.slides, axis)
         tables = nest_tables(self.layer, self.machine, self.skeleton, floor, measures=tuple(limits))
-        rows = [(t, self.machine.memories[name]) for name, parts in tables.capacity.items() for t in parts]
-        rows += [(t, v) for m, v in limits.items() for t in (tables.time if m == "time" else (tables.bytes,))]
+        most = limits.get("ocm", LARGEST)
+        rows = [(t, min(self.machine.memories[name], most)) for name, parts in tables.capacity.items() for t in parts]
+        rows += [(t, limits["time"]) for t in tables.time if "time" in limits]
+        rows += [(tables.bytes, limits["bytes"])] if "bytes" in limits else []
         over = [(table.a * table.b).sum(axis=0) > limit for table, limit in rows]
         fits = ~np.any(over, axis=0)
         result: NDArray[np.bool_] = fits.reshape(len(tiles[axis]), -1).any(axis=1)

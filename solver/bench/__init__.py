@@ -7,6 +7,7 @@ from collections.abc import Callable
 from solver.bench.demo import demo
 from solver.bench.engines import engines
 from solver.bench.heuristics import heuristics
+from solver.bench.nests import nests
 from solver.bench.peers import peers
 from solver.bench.report import Report
 from solver.bench.speed import speed
@@ -20,7 +21,8 @@ SUITES: dict[str, tuple[str, Callable[[Progress], Report]]] = {
     "demo": ("ResNet-50 from an ONNX file on nmp and scratchpad_64k, written to out/ and checked", demo),
     "engines": ("every layer of five networks: cp-sat, milp and exhaustive must prove the same integers", engines),
     "heuristics": ("what optimality is worth: greedy, naive and TSO-noburst over the optimum, by network", heuristics),
-    "peers": ("five layers that other mappers were measured on: proven bytes by all engines", peers),
+    "nests": ("free hold depths: bytes against time, whole networks, nmp, growth with layer and memory", nests),
+    "peers": ("five layers that other mappers were measured on: proven bytes, textbook tiles, heuristics", peers),
     "speed": ("ratios in one run: reduced against full search, solvers with and without bounding", speed),
     "tso": ("figures of the TSO paper: Fig. 1 and the fifth convolution of Inception v3", tso),
 }

@@ -153,7 +153,12 @@ class Search:
         least = values.flat[at]
         if np.isfinite(least) and (self.best is None or least < self.best.measures[measure]):
             s, q = divmod(at, values.shape[1])
-            self._take(Pick(branch, s, q, branch.measures(s, q)))
+            self._take(self._pick(branch, s, q))
+
+    def _pick(self, branch: Branch, s: int, q: int) -> Pick:
+        outcome = branch.outcome(s, q)
+        on_chip = {"ocm": max(outcome.occupancy_bytes.values())} if "ocm" in (*self.kept, *self.objectives) else {}
+        return Pick(branch, s, q, {**outcome.measures, **on_chip})
 
     def _by_timeline(self, branch: Branch, measure: str, values: NDArray[np.float64]) -> None:
         """Lay out timelines in the order of the values, which are lower bounds, until none is below the best."""
@@ -166,7 +171,7 @@ class Search:
             if self._late():
                 self.whole = False
                 return
-            self._take(Pick(branch, int(s[i]), int(q[i]), branch.measures(int(s[i]), int(q[i]))))
+            self._take(self._pick(branch, int(s[i]), int(q[i])))
 
     def _take(self, pick: Pick) -> None:
         if any(pick.measures[m] > v for m, v in self.kept.items()):
