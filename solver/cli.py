@@ -211,6 +211,44 @@ def show(
 
 
 @app.command()
+def pareto(
+    network: NetworkArg,
+    machine: MachineOpt,
+    layer: LayerOpt = None,
+    axes: Annotated[
+        str, typer.Option("--axes", metavar="A,B", help="Two or all of bytes, time, ocm (bytes on chip): bytes,ocm")
+    ] = "bytes,time",
+    problem: ProblemOpt = None,
+    pin: PinOpt = None,
+    set_: SetOpt = None,
+    time_limit: LimitOpt = None,
+    all_kinds: AllKindsOpt = False,
+    batch: BatchOpt = None,
+    symbol: SymbolOpt = None,
+    out: OutOpt = None,
+    as_json: JsonOpt = False,
+) -> int:
+    """Print the exact Pareto front of each layer: the plans that no other beats along all axes."""
+    if out is not None:
+        options.check_writable(out)
+    request = prepare(
+        _load(network, batch, symbol), machine, problem=problem, pins=pin or (), settings=set_, layers=layer,
+        all_kinds=all_kinds,
+    )  # fmt: skip
+    from solver.front import fronts, fronts_json, fronts_table
+
+    found = fronts(request, [a.strip() for a in axes.split(",")], time_limit_s=time_limit)
+    text = json.dumps(fronts_json(request, found), indent=1)
+    if out is not None:
+        tools.write(out, text + "\n")
+    if as_json:
+        tools.emit(text)
+    else:
+        tools.emit_tables(fronts_table(request, found), *([f"written to {out}"] if out else []))
+    return 0 if all(front.points for front in found.values()) else EXIT_CODES["INFEASIBLE"]
+
+
+@app.command()
 def explain(
     network: NetworkArg,
     machine: MachineOpt,

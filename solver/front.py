@@ -9,15 +9,27 @@ the front is found at the first memory size that no point of the front for it ex
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from formulations.space import Space
+from hwmodels.limits import lower_bound_bytes
 from hwmodels.schedule import Nest
 from instances.errors import InputError, choices
 from solver.engines.exhaustive import Search
+from solver.report import ratio, rows_table, shorten
+from solver.verify import PlanMismatch, verify
 
-__all__ = ["AXES", "Front", "Point", "front"]
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from solver.options import Request
+
+__all__ = ["AXES", "FORMAT", "Front", "Point", "front", "fronts", "fronts_json", "fronts_table"]
+
+#: The first field of a file of fronts.
+FORMAT = "certile-front/1"
 
 #: What a front may be about, with units.
 AXES: dict[str, str] = {"bytes": "bytes", "time": "ticks", "ocm": "bytes on chip"}
@@ -25,10 +37,11 @@ AXES: dict[str, str] = {"bytes": "bytes", "time": "ticks", "ocm": "bytes on chip
 
 @dataclass(frozen=True)
 class Point:
-    """One plan of a front: its values along the axes, all its measures and its nest."""
+    """One plan of a front: its values along the axes, all its measures, its bytes on chip and its nest."""
 
     values: tuple[int, ...]
     measures: dict[str, int]
+    ocm: int
     nest: Nest
 
 
@@ -88,7 +101,9 @@ def _two(
         pick = search.run()
         if pick is None or not search.whole:
             return found, search.whole
-        found.append(Point(tuple(pick.measures[a] for a in axes), pick.measures, pick.nest))
+        outcome = pick.branch.outcome(pick.s, pick.q)
+        values = tuple(pick.measures[a] for a in axes)
+        found.append(Point(values, outcome.measures, max(outcome.occupancy_bytes.values()), pick.nest))
         limits[order[1]] = pick.measures[order[1]] - 1
 
 
@@ -100,3 +115,68 @@ def _undominated(points: list[Point]) -> list[Point]:
         )
 
     return list({p.values: p for p in points if not beaten(p)}.values())
+
+
+# ---- whole requests ------------------------------------------------------------------------------------------
+
+
+def fronts(request: Request, axes: Sequence[str], *, time_limit_s: float | None = None) -> dict[str, Front]:
+    """Return the front of every layer of a request, each point replayed; equal layers are searched once.
+
+    Raises
+    ------
+    InputError
+        As `front`.
+    PlanMismatch
+        If the price and the replay of a point do not agree.
+    """
+    found: dict[str, Front] = {}
+    known: dict[object, Front] = {}
+    end = None if time_limit_s is None else time.monotonic() + time_limit_s
+    for layer in request.layers:
+        if layer.signature() not in known:
+            space = request.formulation.build(layer, request.machine, request.pins)
+            left = None if end is None else max(0.0, end - time.monotonic())
+            known[layer.signature()] = front(space, axes, time_limit_s=left)
+            for point in known[layer.signature()].points:
+                verdict = verify(layer, request.machine, point.nest)
+                if verdict.faults:
+                    raise PlanMismatch(f"layer {layer.name}: {'; '.join(verdict.faults)}")
+        found[layer.name] = known[layer.signature()]
+    return found
+
+
+def _decision(request: Request, name: str, point: Point) -> dict[str, int | str]:
+    layer = next(x for x in request.layers if x.name == name)
+    return request.formulation.build(layer, request.machine, request.pins).decision(point.nest)
+
+
+def fronts_json(request: Request, found: Mapping[str, Front]) -> dict[str, object]:
+    """Return fronts as a JSON object: per layer the axes, whether the front is complete, and its points."""
+    layers = []
+    for name, one in found.items():
+        points = [
+            {**dict(zip(one.axes, p.values, strict=True)), "measures": p.measures, "nest": p.nest.to_json(),
+             **_decision(request, name, p)}
+            for p in one.points
+        ]  # fmt: skip
+        layers.append({"layer": name, "axes": list(one.axes), "complete": one.complete, "points": points})
+    return {"format": FORMAT, "machine": request.machine.name, "pins": request.pins.to_json(), "layers": layers}
+
+
+def fronts_table(request: Request, found: Mapping[str, Front]) -> Table:
+    """Return fronts as a table, one row a point."""
+    machine = request.machine
+    rows: list[list[str]] = []
+    for name, one in found.items():
+        limit = lower_bound_bytes(next(x for x in request.layers if x.name == name), machine)
+        if not one.points:
+            rows.append([name, *["-"] * 4, "time ran out" if not one.complete else "INFEASIBLE"])
+        for k, point in enumerate(one.points):
+            label = "" if k else name + ("" if one.complete else " (incomplete)")
+            rows.append([
+                label, f"{point.measures['bytes']:,}", ratio(point.measures["bytes"], limit),
+                f"{point.measures['time'] * machine.tick_ps / 1e6:,.1f}", f"{point.ocm:,}",
+                shorten(_decision(request, name, point)),
+            ])  # fmt: skip
+    return rows_table(["layer", "bytes", "/limit", "time (us)", "on chip", "plan"], rows)

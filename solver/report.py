@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
 
-__all__ = ["console", "names_table", "plan_table", "ratio", "render", "shorten", "status_line"]
+__all__ = ["console", "names_table", "plan_table", "ratio", "render", "rows_table", "shorten", "status_line"]
 
 _ABSENT = "-"
 #: Columns of a table that goes to a file or a pipe.
@@ -47,6 +47,17 @@ def names_table(rows: Mapping[str, str], head: tuple[str, str]) -> Table:
     table.add_column(head[1], overflow="fold")
     for name, about in rows.items():
         table.add_row(_plain(name), _plain(about))
+    return table
+
+
+def rows_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Return a table of texts; the first and the last column are words, the others numbers."""
+    table = _table()
+    for k, head in enumerate(heads):
+        words = k in (0, len(heads) - 1)
+        table.add_column(head, justify="left" if words else "right", overflow="fold", no_wrap=not words)
+    for row in rows:
+        table.add_row(*map(_plain, row))
     return table
 
 

@@ -92,7 +92,7 @@ def test_all_kinds(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_infeasible_is_exit_code_3_and_is_written(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
-    assert main([*LENET, "-l", "c1", "--set", "ocm_bytes=16", "-o", str(path)]) == 3
+    assert main([*LENET, "-l", "c1", "--set", "ocm_bytes=5", "-o", str(path)]) == 3
     out = capsys.readouterr().out
     assert "INFEASIBLE: memory ocm" in out
     assert "1 of 1 layers without a schedule: c1" in out
@@ -148,7 +148,7 @@ def test_a_reader_may_leave_early() -> None:
 
 def test_closed_stdout_keeps_the_exit_code(tmp_path: Path) -> None:
     """``certile solve .. | true``: the plan is written, the code is that of the plan."""
-    args = " ".join(("solve", "lenet5", "-m", "scratchpad_64k", "-j", "1", "-l", "c1", "--set", "ocm_bytes=16"))
+    args = " ".join(("solve", "lenet5", "-m", "scratchpad_64k", "-j", "1", "-l", "c1", "--set", "ocm_bytes=5"))
     done = subprocess.run(
         ["bash", "-c", f"{sys.executable} -m solver {args} -o {tmp_path}/p.json | true; echo ${{PIPESTATUS[0]}}"],
         capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -209,12 +209,12 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "c1: feasible; " in out
     assert "--pin T_M: " in out
-    assert main([*args, "--set", "ocm_bytes=16"]) == 3
+    assert main([*args, "--set", "ocm_bytes=5"]) == 3
     assert "c1: infeasible: memory ocm" in capsys.readouterr().out
     assert main([*args, "--json"]) == 0
     row = json.loads(capsys.readouterr().out)[0]
     assert (row["layer"], row["feasible"], row["conflicts"]) == ("c1", True, [])
-    assert row["size"]["points"] >= row["size"]["candidates"] > 0
+    assert row["size"]["points"] >= row["size"]["skeletons"] > 0
 
 
 @pytest.mark.parametrize(

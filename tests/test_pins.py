@@ -18,8 +18,10 @@ DECISIONS = {
     "kind": Decision("a choice", ("alpha", "Beta")),
     "way": Decision("an open choice", ("any",), open=True),
 }
-#: Every dimension has an extent above 1: batch 2, 2 groups of 3 -> 3 channels, 4x4.
-LAYER = Layer.conv("x", channels=6, filters=6, groups=2, batch=2, size=(4, 4))
+#: Every dimension has an extent above 1: batch 2, 2 groups of 3 -> 3 channels, 4x4, kernel 2x2.
+LAYER = Layer.conv(
+    "x", channels=6, filters=6, groups=2, batch=2, size=(4, 4), kernel=(2, 2), pad=(0, 0, 1, 1)
+)  # fmt: skip
 OPERATORS = {
     "=2": lambda v: v == 2, "!=2": lambda v: v != 2, "<=2": lambda v: v <= 2, ">=2": lambda v: v >= 2,
     "%2": lambda v: v % 2 == 0,
@@ -132,7 +134,8 @@ def test_every_choice_can_be_asked_for_or_left_out(problem: str, name: str, valu
     formulation = FORMULATIONS[problem]
 
     def left(*pins: str) -> set[str]:
-        space = formulation.build(LAYER, machine(problem), parse_pins(pins, formulation.decisions), full=True)
+        pinned = parse_pins(("holds=uniform", *pins), formulation.decisions)
+        space = formulation.build(LAYER, machine(problem), pinned, full=True)
         return {b.label[name] for b in space.branches}
 
     assert left() == values

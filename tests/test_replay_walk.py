@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -20,18 +21,29 @@ from instances.workload import DIMS, RELEVANT, Layer
 Ranges = dict[str, tuple[int, int]]
 
 
-def steps_of(
-    items: tuple[Item, ...], ranges: Ranges, holds: dict[str, Ranges]
-) -> Iterator[tuple[Ranges, dict[str, Ranges]]]:
+def steps_of(items: tuple[Item, ...], passed: tuple[Ranges, ...]) -> Iterator[tuple[Ranges, ...]]:
+    """For every step the ranges before all items, and after each of them."""
     if not items:
-        yield ranges, holds
+        yield passed
     elif isinstance(items[0], Hold):
-        yield from steps_of(items[1:], ranges, {**holds, items[0].operand: ranges})
+        yield from steps_of(items[1:], (*passed, passed[-1]))
     else:
-        lo, hi = ranges[items[0].dim]
+        lo, hi = passed[-1][items[0].dim]
         while lo < hi:
-            yield from steps_of(items[1:], {**ranges, items[0].dim: (lo, min(lo + items[0].step, hi))}, holds)
+            piece = {**passed[-1], items[0].dim: (lo, min(lo + items[0].step, hi))}
+            yield from steps_of(items[1:], (*passed, piece))
             lo += items[0].step
+
+
+def fetching(items: tuple[Item, ...], steps: list[tuple[Ranges, ...]], operand: str) -> int:
+    """How many items outside the Hold fetch the operand: down to the last that cuts a dimension it depends on."""
+    hold = next(k for k, item in enumerate(items) if isinstance(item, Hold) and item.operand == operand)
+    last = 0
+    for k, item in enumerate(items[:hold]):
+        if isinstance(item, Loop) and item.dim in RELEVANT[operand]:
+            before, after = ({passed[at][item.dim] for passed in steps} for at in (k, k + 1))
+            last = k + 1 if len(after) > len(before) else last
+    return last
 
 
 def address(index: dict[str, int], order: str, size: dict[str, int]) -> int:
@@ -82,8 +94,8 @@ class Naive:
         for item in spatial:
             grown = []
             for name, ranges in cores:
-                for i, (piece, _) in enumerate(steps_of((Loop(item.dim, item.step),), ranges, {})):
-                    grown.append((name + ((i,) if item.over == "tle" else ()), piece))
+                for i, passed in enumerate(steps_of((Loop(item.dim, item.step),), (ranges,))):
+                    grown.append((name + ((i,) if item.over == "tle" else ()), passed[-1]))
             cores = grown
         names = sorted({name for name, _ in cores})
         for name, ranges in cores:
@@ -98,15 +110,11 @@ class Naive:
         axes = {d: range(*ranges[d]) for d in dims}
         size = {d: layer.extent(d) for d in dims}
         if operand == "IN":
-            ys = [r * layer.stride_h + i * layer.dilation_h - layer.pad_top for r in axes["r"] for i in range(layer.kh)]
-            xs = [
-                c * layer.stride_w + j * layer.dilation_w - layer.pad_left for c in axes["c"] for j in range(layer.kw)
-            ]
+            ys = [r * layer.stride_h + i * layer.dilation_h - layer.pad_top for r in axes["r"] for i in axes["i"]]
+            xs = [c * layer.stride_w + j * layer.dilation_w - layer.pad_left for c in axes["c"] for j in axes["j"]]
             size["r"], size["c"] = layer.h, layer.l
             axes["r"], axes["c"] = range(min(ys), max(ys) + 1), range(min(xs), max(xs) + 1)
-        if operand == "W":
-            axes["i"], axes["j"] = range(layer.kh), range(layer.kw)
-            size["i"], size["j"] = layer.kh, layer.kw
+            del axes["i"], axes["j"]
         if self.on.edge_tiles == "uniform":
             axes = {d: range(min(len(a), size[d])) for d, a in axes.items()}
         return {d: range(max(a.start, 0), min(a.stop, size[d])) for d, a in axes.items()}, size
@@ -115,14 +123,14 @@ class Naive:
         """Ranges of the first, full tile: the innermost step outside the Hold."""
         ranges = {d: (0, self.layer.extent(d)) for d in DIMS}
         for item in self.nest.items:
-            if item == Hold(operand):
+            if isinstance(item, Hold) and item.operand == operand:
                 return ranges
             if not isinstance(item, Hold):
                 ranges[item.dim] = (0, item.step)
         raise AssertionError
 
-    def call(self, row: str, ranges: Ranges) -> Counts:
-        """One transfer of the box of `row`."""
+    def call(self, row: str, ranges: Ranges, behind: tuple[str, int] | None = None) -> Counts:
+        """One transfer of the box of `row`; of IN only the rows or columns from `behind` on, if given."""
         on = self.on
         operand = "OUT" if row == "PSUM" else row
         if on.edge_tiles == "uniform":
@@ -134,6 +142,10 @@ class Naive:
         }[operand]
         element = {"IN": on.in_bytes, "W": on.w_bytes, "OUT": on.out_bytes, "PSUM": on.psum_bytes}[row]
         axes, size = self.axes(operand, ranges)
+        if behind is not None:
+            axes[behind[0]] = range(max(axes[behind[0]].start, behind[1]), axes[behind[0]].stop)
+        if not all(axes.values()):
+            return Counts()
         total = count_runs([address(x, order, size) for x in elements(axes)], element, on.transfer)
         if row == "W" and self.layer.bias and on.bias_bytes:
             biases = elements({d: axes[d] for d in "gm"})
@@ -142,11 +154,11 @@ class Naive:
         refreshes = -(-total.bytes // on.transfer.refresh_bytes) if on.transfer.refresh_bytes else 0
         return total + Counts(calls=1, rows=pages, refreshes=refreshes)
 
-    def move(self, row: str, ranges: Ranges, tle: int) -> int:
-        counts, t = self.call(row, ranges), self.on.transfer
+    def move(self, row: str, ranges: Ranges, tle: int, behind: tuple[str, int] | None = None) -> int:
+        counts, t = self.call(row, ranges, behind), self.on.transfer
         ticks = (
-            t.call_ticks + t.segment_ticks * counts.segments + t.burst_ticks * counts.bursts + t.row_ticks * counts.rows
-            + t.refresh_ticks * counts.refreshes + t.byte_ticks * counts.bytes
+            t.call_ticks * counts.calls + t.segment_ticks * counts.segments + t.burst_ticks * counts.bursts
+            + t.row_ticks * counts.rows + t.refresh_ticks * counts.refreshes + t.byte_ticks * counts.bytes
         )  # fmt: skip
         for _ in range(self.layer.inputs if row == "IN" else 1):
             self.rows[row] += counts
@@ -161,9 +173,9 @@ class Naive:
         if unit.model == "tile":
             size = self.nest.tile(layer)
             work = size["b"] * size["g"] * size["n"] * size["m"]
-            work *= -(-size["r"] * size["c"] * layer.kh * layer.kw // unit.macs_per_cycle)
+            work *= -(-size["r"] * size["c"] * size["i"] * size["j"] // unit.macs_per_cycle)
         elif unit.model == "array":
-            work = size["b"] * size["r"] * size["c"] * layer.kh * layer.kw
+            work = size["b"] * size["r"] * size["c"] * size["i"] * size["j"]
             if layer.m == layer.n == 1:
                 work *= len({g // unit.cols for g in range(size["g"])})
             else:
@@ -175,55 +187,74 @@ class Naive:
 
     def core(self, tle: int, share: Ranges, items: tuple[Item, ...]) -> None:
         layer = self.layer
-        steps = list(steps_of(items, share, {}))
+        steps = list(steps_of(items, (share,)))
         self.steps += len(steps)
-        load, store, work = [[0] * (len(steps) + 1) for _ in range(3)]
-        on_chip: dict[str, tuple[object, Ranges]] = {}
-        summed: dict[tuple[int, ...], set[int]] = {}
+        holds = {item.operand: k for k, item in enumerate(items) if isinstance(item, Hold)}
+        last_loop = {op: fetching(items, steps, op) for op in holds}
+        buffers = {item.operand: self.on.buffers(item.buffers) for item in items if isinstance(item, Hold)}
+        load = {n: [0] * (len(steps) + 1) for n in (1, 2)}
+        store = {n: [0] * (len(steps) + 1) for n in (1, 2)}
+        work = [0] * len(steps)
+        on_chip: dict[str, tuple[Ranges, Ranges]] = {}
+        before: Ranges = {}
+        covered = 0
+        summed: dict[tuple[int, ...], set[tuple[int, ...]]] = {}
         in_dram: set[object] = set()
         largest: dict[str, int] = {}
-        n_pieces = {ranges["n"] for ranges, _ in steps}
+        sums = {tuple(passed[-1][d] for d in "nij") for passed in steps}
+        every = set(itertools.product(*(range(*share[d]) for d in "nij")))
 
         def leave(step: int) -> None:
-            key, ranges = on_chip.pop("OUT")
+            _, ranges = on_chip.pop("OUT")
             box = elements({d: range(*ranges[d]) for d in ("b", "g", "m", "r", "c")})
-            done = all(summed[tuple(x.values())] == set(range(*share["n"])) for x in box)
-            store[step] += self.move("OUT" if done else "PSUM", ranges, tle)
-            in_dram.add(key)
+            done = all(summed[tuple(x.values())] == every for x in box)
+            store[buffers["OUT"]][step] += self.move("OUT" if done else "PSUM", ranges, tle)
+            in_dram.add(tuple(ranges[d] for d in "bgmrc"))
 
-        for k, (ranges, holds) in enumerate(steps):
+        for k, passed in enumerate(steps):
             for operand in layer.operands:
-                key = tuple(holds[operand][d] for d in DIMS if d in RELEVANT[operand])
-                if operand in on_chip and on_chip[operand][0] == key:
+                visit, ranges = passed[last_loop[operand]], passed[holds[operand]]
+                if operand in on_chip and on_chip[operand][0] == visit:
                     continue
-                if operand != "OUT":
-                    load[k] += self.move(operand, holds[operand], tle)
-                else:
+                if operand == "OUT":
                     if "OUT" in on_chip:
                         leave(k - 1)
-                    if key in in_dram or self.on.psum_first_read:
-                        load[k] += self.move("PSUM", holds[operand], tle)
-                on_chip[operand] = key, holds[operand]
-                row = "PSUM" if operand == "OUT" and len(n_pieces) > 1 else operand
-                size = self.call(row, holds[operand]).bytes * (layer.inputs if operand == "IN" else 1)
-                largest[operand] = max(largest.get(operand, 0), size)
+                    if tuple(ranges[d] for d in "bgmrc") in in_dram or self.on.psum_first_read:
+                        load[buffers["OUT"]][k] += self.move("PSUM", ranges, tle)
+                else:
+                    behind = None
+                    if operand == "IN" and self.on.sliding and last_loop["IN"]:
+                        loop = items[last_loop["IN"] - 1]
+                        axis = {"r": "r", "i": "r", "c": "c", "j": "c"}.get(loop.dim)  # type: ignore[union-attr]
+                        if axis is not None:
+                            outer, box = passed[last_loop["IN"] - 1], self.axes("IN", ranges)[0][axis]
+                            if "IN" in on_chip and outer == before:
+                                behind = axis, covered
+                            covered = max(covered, box.stop) if behind else box.stop
+                            before = outer
+                    load[buffers[operand]][k] += self.move(operand, ranges, tle, behind)
+                on_chip[operand] = visit, ranges
+                row = "PSUM" if operand == "OUT" and len(sums) > 1 else operand
+                size = self.call(row, ranges).bytes * (layer.inputs if operand == "IN" else 1)
+                largest[operand] = max(largest.get(operand, 0), size * buffers[operand])
+            ranges = passed[-1]
             for x in elements({d: range(*ranges[d]) for d in ("b", "g", "m", "r", "c")}):
-                for n in range(*ranges["n"]):
-                    assert n not in summed.setdefault(tuple(x.values()), set())
-                    summed[tuple(x.values())].add(n)
+                for tap in itertools.product(*(range(*ranges[d]) for d in "nij")):
+                    assert tap not in summed.setdefault(tuple(x.values()), set())
+                    summed[tuple(x.values())].add(tap)
             work[k] = self.compute(ranges)
         leave(len(steps) - 1)
         self.computes[tle] = max(self.computes.get(tle, 0), sum(work))
         last = len(steps) - 1
-        self.pipeline += load[0] + store[last]
-        self.pipeline += sum(max(work[k], load[k + 1], store[k - 1] if k else 0) for k in range(len(steps)))
-        self.hold(largest, n_pieces)
+        self.pipeline += load[2][0] + store[2][last] + sum(load[1]) + sum(store[1])
+        self.pipeline += sum(max(work[k], load[2][k + 1], store[2][k - 1] if k else 0) for k in range(len(steps)))
+        self.hold(largest, {passed[-1]["n"] for passed in steps})
 
     def hold(self, largest: dict[str, int], n_pieces: set[tuple[int, int]]) -> None:
         on, layer = self.on, self.layer
         used = dict.fromkeys(on.memories, on.reserved_bytes)
         for operand, size in largest.items():
-            used[on.memory_of(operand)] += size * (2 if on.buffering == "double" else 1)
+            used[on.memory_of(operand)] += size
         if on.im2col_rows:
             channels = layer.n
             if on.im2col_channels == "tile":
@@ -284,7 +315,7 @@ def layers(draw: st.DrawFn) -> Layer:
 
 
 @st.composite
-def nests(draw: st.DrawFn, layer: Layer, spatial: bool) -> Nest:
+def nests(draw: st.DrawFn, layer: Layer, spatial: bool, choose: bool = False) -> Nest:
     size = {d: layer.extent(d) for d in DIMS}
 
     def cut(dims: tuple[str, ...]) -> tuple[str, int]:
@@ -299,7 +330,8 @@ def nests(draw: st.DrawFn, layer: Layer, spatial: bool) -> Nest:
     loops: list[Item] = [Loop(*cut(DIMS)) for _ in range(draw(st.integers(0, 6)))]
     at = {op: draw(st.integers(0, len(loops))) for op in layer.operands}
     for position in range(len(loops) + 1):
-        items += [Hold(op) for op in draw(st.permutations(layer.operands)) if at[op] == position]
+        here = [op for op in draw(st.permutations(layer.operands)) if at[op] == position]
+        items += [Hold(op, draw(st.sampled_from([None, 1, 2])) if choose else None) for op in here]
         items += loops[position : position + 1]
     return Nest(tuple(items))
 
@@ -317,8 +349,10 @@ def machines(draw: st.DrawFn) -> Machine:
     fields |= {
         "in_layout": draw(st.sampled_from(["CHW", "HWC"])), "out_layout": draw(st.sampled_from(["CHW", "HWC"])),
         "w_layout": draw(st.sampled_from(["OIHW", "OHWI"])), "edge_tiles": edges,
+        "sliding": edges == "true" and draw(st.booleans()),
         "psum_first_read": draw(st.booleans()), "reserved_bytes": draw(st.integers(0, 9)),
-        "buffering": draw(st.sampled_from(["single", "double"])), "dram": draw(st.sampled_from(["shared", "per_tle"])),
+        "buffering": draw(st.sampled_from(["single", "double", "choose"])),
+        "dram": draw(st.sampled_from(["shared", "per_tle"])),
         "compute": {
             "model": draw(st.sampled_from(["none", "tile", "array"])), "cycle_ticks": draw(price),
             "macs_per_cycle": draw(small), "rows": draw(small), "cols": draw(small),
@@ -338,7 +372,7 @@ def machines(draw: st.DrawFn) -> Machine:
 @given(st.data())
 def test_replay_equals_the_element_by_element_walker(data: st.DataObject) -> None:
     layer, on = data.draw(layers()), data.draw(machines())
-    nest = data.draw(nests(layer, on.tles > 1))
+    nest = data.draw(nests(layer, on.tles > 1, on.buffering == "choose"))
     assume(np.prod([-(-layer.extent(d) // nest.tile(layer)[d]) for d in DIMS]) <= 300)
     naive, result = Naive(layer, on, nest), replay(layer, on, nest, execute=True)
     assert result.outcome.by_operand == naive.rows
@@ -376,7 +410,7 @@ def test_a_tile_that_stays_over_several_blocks(block: int, monkeypatch: pytest.M
 @given(st.data(), st.integers(1, 40))
 def test_blocks_do_not_matter(data: st.DataObject, block: int) -> None:
     layer, on = data.draw(layers()), data.draw(machines())
-    nest = data.draw(nests(layer, on.tles > 1))
+    nest = data.draw(nests(layer, on.tles > 1, on.buffering == "choose"))
     whole = replay(layer, on, nest, execute=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(replay_walk, "BLOCK_STEPS", block)

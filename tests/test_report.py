@@ -28,10 +28,10 @@ def _changed(plan: Plan, **update: object) -> Plan:
 
 
 def test_the_figures_of_a_layer(plan: Plan) -> None:
-    # 118 ticks of 1000 ps are 0.118 us; 6864 fJ are 0.000007 uJ
+    # 108 ticks of 1000 ps are 0.108 us; 6864 fJ are 0.000007 uJ
     row = render(plan_table(plan)).splitlines()[2].split()
     assert row[0] == "tiny"
-    assert row[-6:-1] == ["0.1", "68", "0.0", "0.1", "0"]
+    assert row[-7:-1] == ["0.1", "68", "1.000", "0.0", "0.1", "0"]
 
 
 @pytest.mark.parametrize(

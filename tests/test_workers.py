@@ -42,7 +42,7 @@ def test_jobs_and_answers_survive_the_pipe(fakes: ModuleType) -> None:
     kind, found = answer(job, None, Interrupts())
     assert kind == "done"
     assert isinstance(found, Answer)
-    assert found.plan.bound == 118
+    assert found.plan.bound == 108
     assert pickle.loads(pickle.dumps(found)) == found  # noqa: S301 - our own bytes
 
 
