@@ -11,10 +11,10 @@ Proof
     steps; visits, calls and segments with the pieces; the sum of unclipped input extents is ``E*S + n*(reach - S)``.
     Three exceptions: (1) reach < S, where more pieces skip more rows (also below a cut kernel): `skipping`
     keeps every number of pieces; (2) padding: pieces that begin or end in it are clipped. The first and the last piece
-    of every chain are clipped alike, and where the padding is at most the stride no others are, and a shorter step
-    makes no larger tile. Else `Edge` says which pieces may be clipped, and by how many steps a tile of the few pieces
-    without an inner one: chains with such pieces are kept unless another one is better by more than that; (3) bursts,
-    ``sum ceil(piece*inner/burst)``: there the caller takes the whole grid.
+    of every chain are clipped alike, and where the padding is at most the stride no others are: `Edge` says which
+    pieces may be clipped more, and chains with such pieces are kept. The largest tile of two or three pieces may be a
+    clipped one; if the padding before exceeds that behind or the stride, such chains are compared by their true largest
+    tiles (with four pieces some t_2 lies inside); (3) bursts, ``sum ceil(piece*inner/burst)``: there the caller lists.
     Chains with fewer pieces of the first loop need longer steps, so classes of n_1 are compared on their own.
 
 Claim (`cheapest`)
@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from formulations.pareto import pareto
 from hwmodels.bilinear import Ints
+from hwmodels.pieces import Window, windows
 
 __all__ = ["Edge", "cheapest", "divisors", "even_steps", "grid", "undominated"]
 
@@ -86,13 +87,20 @@ class Edge:
     ----------
     before, after : int
         Pieces but the first of at most `before`, and last pieces of at most `after`, may be clipped.
-    slack : int
-        How much longer the step of a clipped largest tile may be than that of an unclipped one; 0 if that cannot be.
+    windows : tuple of Window
+        If the largest of few tiles may be clipped: of the kernel and of the parts that it may be cut in.
+    ranges : tuple of (int, int)
+        The cores' ranges of the dimension, for these.
+    lopsided : bool
+        Whether the padding before exceeds that behind by more than the stride: then two tiles count as few, however
+        they are cut again.
     """
 
     before: int = 0
     after: int = 0
-    slack: int = 0
+    windows: tuple[Window, ...] = ()
+    ranges: tuple[tuple[int, int], ...] = ()
+    lopsided: bool = False
 
 
 class _Grid:
@@ -128,31 +136,35 @@ class _Grid:
 def _undominated(extents: tuple[int, ...], sizes: bytes, inner: bytes, lanes: int, skipping: bool, edge: Edge) -> Ints:
     grid = _Grid(np.frombuffer(sizes, np.int64), np.frombuffer(inner, np.int64))
     pieces = [grid.pieces(extent) for extent in extents]
-    falling = [n2 for _, n2 in pieces] + ([grid.lanes(e, lanes) for e in extents] if lanes > 1 else [])
-    kept = _improving(grid.valid, falling)
+    used = [grid.lanes(e, lanes) for e in extents] if lanes > 1 else []
+    kept = _improving(grid.valid, np.sum([n2 for _, n2 in pieces], axis=0), used)
     row, column = np.nonzero(kept)
     t1, t2 = grid.t1[row, 0], grid.t2[0, column]
     n1, n2 = (np.stack(n) for n in zip(*((a[row, 0], b[row, column]) for a, b in pieces), strict=True))
-    features = np.stack([t1, t2, *(f[row, column] for f in falling)])
+    features = np.stack([t1, t2, *n2, *(u[row, column] for u in used)])
     chosen = _by_class(features, np.concatenate([n1, n2 if skipping else n2 > n1]))
     chains = [np.stack([t1, t2], axis=1)[chosen]]
     if edge != Edge():
         forced = np.logical_or.reduce([grid.clipped(e, edge) for e in extents])
         row, column = np.nonzero(forced)
         chains.append(np.stack([grid.t1[row, 0], grid.t2[0, column]], axis=1))
-    if edge.slack:
-        chains += [_few_pieces(grid, n1, n2, edge.slack) for n1, n2 in pieces]
+    if edge.windows:
+        chains.append(_few_pieces(grid, pieces, edge))
     result: Ints = np.unique(np.concatenate(chains), axis=0)
     return result
 
 
-def _improving(valid: NDArray[np.bool_], falling: list[Ints]) -> NDArray[np.bool_]:
-    """Along a row of equal t_1: whether t_2 is better in some count than all smaller steps."""
+def _improving(valid: NDArray[np.bool_], number: Ints, used: list[Ints]) -> NDArray[np.bool_]:
+    """Along a row of equal t_1: whether t_2 makes fewer pieces, or as many with less rounding, than all smaller steps.
+
+    Pieces never rise with t_2, so the smaller steps that make no more pieces make as many: one comparison of
+    (pieces, rounding) with the least so far suffices.
+    """
     kept = valid.copy()
     better = np.zeros_like(valid[:, 1:])
-    for count in falling:
-        least = np.minimum.accumulate(np.where(valid, count, 2**60), axis=1)
-        better |= count[:, 1:] < least[:, :-1]
+    for rounding in used or [np.zeros_like(number)]:
+        both = np.where(valid, number * (int(rounding.max(initial=0)) + 1) + rounding, 2**60)
+        better |= both[:, 1:] < np.minimum.accumulate(both, axis=1)[:, :-1]
     kept[:, 1:] &= better
     return kept
 
@@ -165,19 +177,20 @@ def _by_class(features: Ints, classes: Ints) -> Ints:
     return np.concatenate([part[pareto(features[:, part])] for part in np.split(order, edges)])
 
 
-def _few_pieces(grid: _Grid, n1: Ints, n2: Ints, slack: int) -> Ints:
-    """Chains of at most three pieces that none beats by `slack` (their largest tile may be a clipped one)."""
-    row, column = np.nonzero(grid.valid & (n2 <= 3))
-    t1, t2, n1, n2 = grid.t1[row, 0], grid.t2[0, column], n1[row, 0], n2[row, column]
-
-    def below(t: Ints) -> NDArray[np.bool_]:
-        result: NDArray[np.bool_] = (t[:, None] <= t[None, :] - slack) | (t[:, None] == t[None, :])
-        return result
-
-    beaten = below(t1) & below(t2) & (n1[:, None] == n1[None, :]) & (n2[:, None] <= n2[None, :])
-    np.fill_diagonal(beaten, val=False)
-    result: Ints = np.stack([t1, t2], axis=1)[~beaten.any(axis=0)]
-    return result
+def _few_pieces(grid: _Grid, pieces: list[tuple[Ints, Ints]], edge: Edge) -> Ints:
+    """Chains of few pieces on some core, undominated in steps, pieces and true largest tiles."""
+    few = np.logical_or.reduce([(n2 <= 3) | ((n1 <= 2) & edge.lopsided) for n1, n2 in pieces])
+    row, column = np.nonzero(grid.valid & few)
+    chains = np.stack([grid.t1[row, 0], grid.t2[0, column]], axis=1)
+    n1, n2 = (np.stack(n) for n in zip(*((a[row, 0], b[row, column]) for a, b in pieces), strict=True))
+    whole = np.zeros((1, 0), np.int64)
+    tiles = [
+        windows(lo, hi, np.minimum(chains[:, :level], hi - lo), whole, window).largest
+        for window in edge.windows
+        for lo, hi in edge.ranges
+        for level in (1, 2)
+    ]
+    return chains[_by_class(np.stack([*chains.T, *n2, *tiles]), np.concatenate([n1, n2 > n1]))]
 
 
 def undominated(

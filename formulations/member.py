@@ -29,7 +29,7 @@ from formulations.pareto import pareto
 from hwmodels.bilinear import Bilinear, Ints
 from hwmodels.boxes import input_windows
 from hwmodels.choices import AXIS, Q_DIMS, S_DIMS, Choices, Slides
-from hwmodels.pieces import cut
+from hwmodels.pieces import Window, cut
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from hwmodels.skeleton import Skeleton, cores
 from hwmodels.tables import nest_tables
@@ -46,6 +46,8 @@ LARGEST = 2**62
 _WORTH = 0.8
 #: Above these extents, steps of two loops over one dimension are even steps (or multiples of the array's lanes) ...
 _PAIRS = 1_024
+#: Up to this extent chains of few pieces are compared by their tiles as padding clips them.
+_CLIPPED = 256
 #: ... and kernels above this are cut at one depth, in even steps, and the rows and columns beside them likewise.
 _TAPS = 3
 Steps = Mapping[str, Ints]
@@ -170,7 +172,7 @@ class Member:
             sizes = Sizes(_round(extents, sizes.outer, lanes), _round(extents, sizes.inner, lanes))
         if dim in "bgmn":
             return undominated(extents, sizes.outer, sizes.inner, depth, lanes=lanes)
-        skipping, edge = self._border(dim)
+        skipping, edge = self._border(dim, timed=timed)
         return undominated(extents, sizes.outer, sizes.inner, depth, skipping=skipping, edge=edge)
 
     def _kernel_chains(self, extents: tuple[int, ...], sizes: Sizes, depth: int) -> Ints:
@@ -188,23 +190,30 @@ class Member:
             return unit.cols if dim == "g" else 0
         return {"m": unit.rows, "n": unit.cols}.get(dim, 0)
 
-    def _border(self, dim: str) -> tuple[bool, Edge]:
-        """Whether more pieces can skip rows, and where padding can clip pieces but the first and the last."""
+    def _border(self, dim: str, *, timed: bool) -> tuple[bool, Edge]:
+        """Whether more pieces can skip rows, and where padding can clip pieces but the first and the last.
+
+        Where IN slides, a last piece that the padding swallows needs no call.
+        """
         window = input_windows(self.layer)[dim]
         taps = self.skeleton.levels({"r": "i", "c": "j"}[dim]) > 0
         skipping = window.reach < window.stride or (taps and window.stride > 1)
-        clips = [window.clipping(*core.range(dim)) for core in cores(self.layer, self.skeleton.spatial)]
-        before, behind = (max(c) for c in zip(*clips, strict=True))
+        ranges = tuple(dict.fromkeys(core.range(dim) for core in cores(self.layer, self.skeleton.spatial)))
+        before, behind = (max(c) for c in zip(*(window.clipping(*r) for r in ranges), strict=True))
         stride = window.stride
         if self.machine.edge_tiles == "uniform" or self.machine.reading == "literal":
             return skipping, Edge()
-        beyond = max(before, behind) > stride or before - behind > stride
-        slack = -(-max(before, behind) // stride) if beyond and self._extents(dim)[0] <= _PAIRS // 4 else 0
+        parts: tuple[Window, ...] = ()
+        if (before > behind or max(before, behind) > stride) and self._share(dim) <= _CLIPPED:
+            most = window.taps if taps and window.taps <= _TAPS else 0
+            parts = (window, *(window.part(i, j) for i in range(most) for j in range(i + 1, most + 1)))
 
         def short(clip: int) -> int:
             return max((clip - 1) // stride, (clip - 2) // stride + 1 if taps and clip > 1 else 0, 0)
 
-        return skipping, Edge(short(before), short(behind), slack)
+        swallowed = behind // stride if timed and self.slides else 0
+        after = max(short(behind), swallowed)
+        return skipping, Edge(short(before), after, parts, ranges, before - behind > stride)
 
     def _halved(self, dim: str) -> Ints:
         """Few chains: the extent halved again and again, alike in all loops or cut by the last one only."""

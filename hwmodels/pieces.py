@@ -39,6 +39,10 @@ class Window:
         extent: Ints = np.minimum((step - 1) * self.stride + reach, self.size)
         return extent
 
+    def part(self, first: int, end: int) -> Window:
+        """The window of the taps [first, end)."""
+        return Window(self.stride, self.dilation, end - first, self.pad - first * self.dilation, self.size)
+
     def clipping(self, lo: int, hi: int) -> tuple[int, int]:
         """Rows of the window over the outputs [lo, hi) that lie before and behind the map."""
         first, last = lo * self.stride - self.pad, (hi - 1) * self.stride - self.pad + self.reach
