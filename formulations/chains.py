@@ -38,7 +38,32 @@ from formulations.pareto import pareto
 from hwmodels.bilinear import Ints
 from hwmodels.pieces import Window, windows
 
-__all__ = ["Edge", "cheapest", "divisors", "even_steps", "grid", "undominated"]
+__all__ = [
+    "Edge",
+    "Sizes",
+    "burst_chains",
+    "cheapest",
+    "divisors",
+    "even_pairs",
+    "even_steps",
+    "grid",
+    "pairs",
+    "rounded",
+    "undominated",
+]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The steps that the loops over one dimension may take, ascending: all but the last loop, and the last one."""
+
+    outer: Ints
+    inner: Ints
+
+    @classmethod
+    def of(cls, sizes: Ints) -> Sizes:
+        """The same steps for all loops."""
+        return cls(sizes, sizes)
 
 
 def divisors(extent: int) -> Ints:
@@ -77,6 +102,33 @@ def cheapest(extents: tuple[int, ...], sizes: Ints, inner: Ints, depth: int) -> 
     outer = even_steps(extents, sizes[sizes > inner[0]])
     same = np.stack([even, even], axis=1)
     return np.concatenate([same, np.stack([outer, np.full_like(outer, inner[0])], axis=1)])
+
+
+def pairs(sizes: Sizes, depth: int) -> int:
+    """Number of chains of allowed steps."""
+    if depth < 2:
+        return len(sizes.inner)
+    return int((len(sizes.outer) - np.searchsorted(sizes.outer, sizes.inner)).sum())
+
+
+def even_pairs(extents: tuple[int, ...], sizes: Sizes, depth: int) -> Ints:
+    """Chains of even steps only."""
+    return grid(even_steps(extents, sizes.outer), even_steps(extents, sizes.inner), depth)
+
+
+def burst_chains(extents: tuple[int, ...], sizes: Sizes, depth: int) -> Ints:
+    """Where bursts are priced: any step of one cut, even steps of two."""
+    if depth == 1:
+        return sizes.inner[:, None]
+    same = np.stack([sizes.inner, sizes.inner], axis=1)
+    late = np.stack([np.full_like(sizes.inner, sizes.outer[-1]), sizes.inner], axis=1)
+    return np.unique(np.concatenate([same, late, even_pairs(extents, sizes, depth)]), axis=0)
+
+
+def rounded(extents: tuple[int, ...], sizes: Ints, lanes: int) -> Ints:
+    """Even steps and multiples of `lanes`."""
+    lane = sizes[sizes % lanes == 0] if lanes > 1 else sizes[:0]
+    return np.union1d(even_steps(extents, sizes), lane)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from itertools import combinations, permutations, product
 
 import numpy as np
 
-from formulations.member import Member, Sizes
+from formulations.chains import Sizes
+from formulations.member import Member
 from formulations.pins import Pins
 from hwmodels.choices import Slides
 from hwmodels.schedule import Spatial

@@ -24,7 +24,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.branch import Branch, Limits, within
-from formulations.chains import Edge, cheapest, even_steps, grid, undominated
+from formulations.chains import (
+    Edge,
+    Sizes,
+    burst_chains,
+    cheapest,
+    even_pairs,
+    even_steps,
+    grid,
+    pairs,
+    rounded,
+    undominated,
+)
 from formulations.pareto import pareto
 from hwmodels.bilinear import Bilinear, Ints
 from hwmodels.boxes import input_windows
@@ -36,7 +47,7 @@ from hwmodels.tables import nest_tables
 from instances.machine import Machine
 from instances.workload import DIMS, Layer
 
-__all__ = ["Member", "Sizes"]
+__all__ = ["Member"]
 
 #: Products of chains above this size are bounded axis by axis before they are laid out.
 _LARGE = 2_000
@@ -51,19 +62,6 @@ _CLIPPED = 256
 #: ... and kernels above this are cut at one depth, in even steps, and the rows and columns beside them likewise.
 _TAPS = 3
 Steps = Mapping[str, Ints]
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """The steps that the loops over one dimension may take, ascending: all but the last loop, and the last one."""
-
-    outer: Ints
-    inner: Ints
-
-    @classmethod
-    def of(cls, sizes: Ints) -> Sizes:
-        """The same steps for all loops."""
-        return cls(sizes, sizes)
 
 
 @dataclass(frozen=True)
@@ -91,7 +89,7 @@ class Member:
     @property
     def points(self) -> int:
         """Nests that the member stands for: all chains of allowed steps, slides included."""
-        return prod(_pairs(self.sizes[d], self.skeleton.levels(d)) for d in DIMS) * max(1, len(self.slides))
+        return prod(pairs(self.sizes[d], self.skeleton.levels(d)) for d in DIMS) * max(1, len(self.slides))
 
     @property
     def timeline(self) -> bool:
@@ -159,17 +157,17 @@ class Member:
             return grid(sizes.outer, sizes.inner, depth)
         timed = "time" in measures
         if timed and self.timeline:
-            return _even_pairs(extents, sizes, depth) if depth > 1 else sizes.inner[:, None]
+            return even_pairs(extents, sizes, depth) if depth > 1 else sizes.inner[:, None]
         biased = dim == "n" and self.layer.bias and self.machine.bias_bytes > 0
         if dim in "bgmn" and not timed and not biased:
             return cheapest(extents, sizes.outer, sizes.inner, depth)
         if dim in "ij":
             return self._kernel_chains(extents, sizes, depth)
         if timed and self.machine.transfer.burst_ticks:
-            return _burst_chains(extents, sizes, depth)
+            return burst_chains(extents, sizes, depth)
         lanes = self._lanes(dim) if timed else 0
         if depth > 1 and extents[0] > _PAIRS:
-            sizes = Sizes(_round(extents, sizes.outer, lanes), _round(extents, sizes.inner, lanes))
+            sizes = Sizes(rounded(extents, sizes.outer, lanes), rounded(extents, sizes.inner, lanes))
         if dim in "bgmn":
             return undominated(extents, sizes.outer, sizes.inner, depth, lanes=lanes)
         skipping, edge = self._border(dim, timed=timed)
@@ -370,32 +368,6 @@ def _matches(skeleton: Skeleton, nest: Nest) -> bool:
 
 def _size(tiles: Steps) -> int:
     return prod(len(tiles[d]) for d in (*S_DIMS, *Q_DIMS))
-
-
-def _pairs(sizes: Sizes, depth: int) -> int:
-    """Number of chains of allowed steps."""
-    if depth < 2:
-        return len(sizes.inner)
-    return int((len(sizes.outer) - np.searchsorted(sizes.outer, sizes.inner)).sum())
-
-
-def _even_pairs(extents: tuple[int, ...], sizes: Sizes, depth: int) -> Ints:
-    return grid(even_steps(extents, sizes.outer), even_steps(extents, sizes.inner), depth)
-
-
-def _burst_chains(extents: tuple[int, ...], sizes: Sizes, depth: int) -> Ints:
-    """Where bursts are priced: any step of one cut, even steps of two."""
-    if depth == 1:
-        return sizes.inner[:, None]
-    same = np.stack([sizes.inner, sizes.inner], axis=1)
-    late = np.stack([np.full_like(sizes.inner, sizes.outer[-1]), sizes.inner], axis=1)
-    return np.unique(np.concatenate([same, late, _even_pairs(extents, sizes, depth)]), axis=0)
-
-
-def _round(extents: tuple[int, ...], sizes: Ints, lanes: int) -> Ints:
-    """Even steps and multiples of `lanes`."""
-    lane = sizes[sizes % lanes == 0] if lanes > 1 else sizes[:0]
-    return np.union1d(even_steps(extents, sizes), lane)
 
 
 def _taken(steps: Steps, tiles: Steps, keep: Mapping[str, Ints]) -> tuple[Steps, Steps]:

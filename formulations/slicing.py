@@ -43,8 +43,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from formulations.chains import Sizes
 from formulations.family import Restrictions, free_members
-from formulations.member import Member, Sizes
+from formulations.member import Member
 from formulations.pins import Decision, Pins
 from formulations.space import Space
 from hwmodels.literal import tso_dataflow

@@ -57,9 +57,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from formulations.chains import divisors
+from formulations.chains import Sizes, divisors
 from formulations.family import Restrictions, free_members
-from formulations.member import Member, Sizes
+from formulations.member import Member
 from formulations.pins import Decision, Pins
 from formulations.space import Space
 from hwmodels.schedule import Hold, Nest

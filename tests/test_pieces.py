@@ -126,9 +126,7 @@ def brute(lo: int, hi: int, steps: tuple[int, ...], taps: tuple[int, ...], windo
     def pieces(start: int, stop: int, chain: tuple[int, ...]) -> list[tuple[tuple[int, ...], int, int]]:
         found = [((), start, stop)]
         for step in chain:
-            found = [
-                ((*path, k), a, min(a + step, y)) for path, x, y in found for k, a in enumerate(range(x, y, step))
-            ]
+            found = [((*path, k), a, min(a + step, y)) for path, x, y in found for k, a in enumerate(range(x, y, step))]
         return found
 
     outer, inner = pieces(lo, hi, steps), pieces(0, window.taps, taps)
