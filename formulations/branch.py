@@ -79,14 +79,15 @@ class Branch:
             time, self.bytes.take(s, q), rows, self.exact,
         )  # fmt: skip
 
-    def sliding(self, allowed: NDArray[np.bool_]) -> Branch:
-        """Keep the allowed slides, and of equal chains only those that no other slide is never above."""
+    def sliding(self) -> Branch:
+        """Drop slides that another slide of the same chains is never above."""
         index = self.choices.index
         changes = np.any([np.diff(index[d], prepend=-1) != 0 for d in S_DIMS], axis=0)
         chains = np.cumsum(changes) - 1  # the slides of equal chains stand side by side
         place = np.full((int(chains.max()) + 1, len(self.choices.slides)), -1)
-        place[chains[allowed], index["slide"][allowed]] = np.flatnonzero(allowed)
-        rows = np.concatenate([t.a for t in (*self.time, self.bytes)])
+        place[chains, index["slide"]] = np.arange(len(chains))
+        tables = (*self.time, self.bytes, *(t for _, t, _ in self.capacity))
+        rows = np.concatenate([t.a for t in tables])
         for one, two in permutations(range(place.shape[1]), 2):
             both = np.flatnonzero((place[:, one] >= 0) & (place[:, two] >= 0))
             beaten = (rows[:, place[both, two]] <= rows[:, place[both, one]]).all(axis=0)

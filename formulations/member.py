@@ -5,11 +5,9 @@ Reduction of an axis (claim)
     one in all vectors of its axis can be replaced by it: no table rises. They are those that the tables multiply
     (`Choices.log`), so nothing has to be listed by hand. Where several terms share a mask (which loop is the innermost
     real one), the masks and their complements are among them: only chains of the same pattern replace each other.
-Bounds (claim)
-    With every factor of the other axes at its least value, a table is a lower bound for each chain of one axis; a chain
-    whose bound exceeds a capacity or a value that is already reached is left out (`_bounded`).
     Where IN may slide and runs are priced, chains replace each other only if they cut at the loops that it may slide
     along alike.
+Chains and boxes of chains that bounds exclude are left out (`formulations.bounding`).
 Which chains are listed to begin with is argued in `formulations.chains`. Double-buffered time is a sum of maxima over
 the steps, not such a table: there every pair of even steps is listed and nothing is reduced.
 """
@@ -23,6 +21,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.bounding import Bounds, Box, size
 from formulations.branch import Branch, Limits, within
 from formulations.chains import (
     Edge,
@@ -39,7 +38,7 @@ from formulations.chains import (
 from formulations.pareto import pareto
 from hwmodels.bilinear import Bilinear, Ints
 from hwmodels.boxes import input_windows
-from hwmodels.choices import AXIS, Q_DIMS, S_DIMS, Choices, Slides
+from hwmodels.choices import AXIS, Choices, Slides
 from hwmodels.pieces import Window, cut
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from hwmodels.skeleton import Skeleton, cores
@@ -51,10 +50,6 @@ __all__ = ["Member"]
 
 #: Products of chains above this size are bounded axis by axis before they are laid out.
 _LARGE = 2_000
-#: More than any memory has.
-LARGEST = 2**62
-#: Bounds are taken again while the product shrinks to at most this share.
-_WORTH = 0.8
 #: Above these extents, steps of two loops over one dimension are even steps (or multiples of the array's lanes) ...
 _PAIRS = 1_024
 #: Up to this extent chains of few pieces are compared by their tiles as padding clips them.
@@ -253,27 +248,27 @@ class Member:
         listed : sequence of str, optional
             Only the chains that matter for these measures.
         """
-        limits = dict(at_most or {})
+        limits = dict(sorted((at_most or {}).items()))  # bytes before time, which takes longer to price
         steps, tiles = self.chains(measures if listed is None else listed, coarse=coarse)
-        reducible = not (self.full or coarse)
-        if reducible and _size(tiles) > _LARGE:
-            for measure in limits or {"": 0}:
-                steps, tiles = self._bounded({measure: limits[measure]} if measure else {}, steps, tiles)
-        if reducible and _size(tiles) and not (self.timeline and "time" in measures):
-            steps, tiles = self._reduced(measures, steps, tiles)
-            if _size(tiles) > _LARGE:
-                steps, tiles = self._bounded(limits, steps, tiles)
-        choices = Choices.product(steps, tiles, self.slides)
+        bounds = Bounds(self.layer, self.machine, self.skeleton, steps, tiles, self.slides)
+        boxes: list[Box] = [bounds.whole()]
+        if not (self.full or coarse):
+            bounds = self._shrunk(bounds, measures, limits)
+            boxes = [*bounds.leaves(bounds.whole(), limits)]
+        choices = bounds.choices(boxes)
+        if self.slides and (self.full or "time" in measures):
+            choices = choices.take(s=np.flatnonzero(self._slides_truly(choices)))
         if self.full:
             return self._priced(choices, measures)
-        for measure in limits:
-            # One table after the other: the first leaves few choices for the next.
-            if len(measures) > 1 and max(choices.shape) > _LARGE:
-                choices = within(self._priced(choices, (measure,)).fitting(), {measure: limits[measure]}).choices
-        return within(self._priced(choices, measures).fitting(), limits)
+        # One table after the other: the first leaves few choices for the next.
+        for most in ({}, *({m: limits[m]} for m in limits if len(measures) > 1)):
+            if max(choices.shape) > _LARGE:
+                choices = within(self._priced(choices, tuple(most)).fitting(), most).choices
+        branch = within(self._priced(choices, measures).fitting(), limits)
+        return branch.sliding() if self.slides and not branch.empty else branch
 
     def _priced(self, choices: Choices, measures: Sequence[str]) -> Branch:
-        """The branch of some choices, without slides that are none or never pay."""
+        """The branch of some choices."""
         layer, machine = self.layer, self.machine
         exact = not self.timeline
         if 0 in choices.shape:
@@ -282,13 +277,9 @@ class Member:
         tables = nest_tables(layer, machine, self.skeleton, choices, measures=measures)
         room = machine.memories
         capacity = tuple((name, table, room[name]) for name, parts in tables.capacity.items() for table in parts)
-        branch = Branch(
+        return Branch(
             layer, machine, self.label, self.skeleton, choices, tables.time, tables.bytes, capacity, exact
         )  # fmt: skip
-        if not self.slides:
-            return branch
-        truly = self._slides_truly(choices) if self.full or "time" in measures else np.ones(choices.shape[0], np.bool_)
-        return branch.take(s=np.flatnonzero(truly)) if self.full else branch.sliding(truly)
 
     def _slides_truly(self, choices: Choices) -> NDArray[np.bool_]:
         """Which spatial choices slide along a loop that cuts something, or have none along a window.
@@ -313,41 +304,27 @@ class Member:
             result &= cut(extent, chain[:, : level + 1]).number > cut(extent, chain[:, :level]).number
         return result
 
-    def _reduced(self, measures: Sequence[str], steps: Steps, tiles: Steps) -> tuple[Steps, Steps]:
-        log = Choices.logging(steps, tiles, self.slides)
+    def _shrunk(self, bounds: Bounds, measures: Sequence[str], limits: Limits) -> Bounds:
+        """Without the chains that bounds exclude, and those that others can replace."""
+        for measure in limits or {"": 0}:
+            if size(bounds.whole()) > _LARGE:
+                most = {measure: limits[measure]} if measure else {}
+                bounds = bounds.within(bounds.bounded(bounds.whole(), most))
+        if size(bounds.whole()) and not (self.timeline and "time" in measures):
+            bounds = bounds.within(self._reduced(bounds, measures))
+            if size(bounds.whole()) > _LARGE:
+                bounds = bounds.within(bounds.bounded(bounds.whole(), limits))
+        return bounds
+
+    def _reduced(self, bounds: Bounds, measures: Sequence[str]) -> Box:
+        """The chains that no others of their axis can replace."""
+        log = Choices.logging(bounds.steps, bounds.tiles, self.slides)
         nest_tables(self.layer, self.machine, self.skeleton, log, measures=measures)
-        keep = {}
+        keep = bounds.whole()
         for d, vectors in (log.log or {}).items():
             varying = [v for v in vectors.values() if len(v) > 1]
-            keep[d] = pareto(np.stack(varying)) if varying else np.zeros(min(1, len(tiles[d])), np.int64)
-        return _taken(steps, tiles, keep)
-
-    def _bounded(self, limits: Limits, steps: Steps, tiles: Steps) -> tuple[Steps, Steps]:
-        """Drop chains whose lower bound exceeds a capacity or a limit, until little more drops."""
-        before = 2 * _size(tiles)
-        while 0 < _size(tiles) <= before * _WORTH:
-            before = _size(tiles)
-            keep = {}
-            for d in (*S_DIMS, *Q_DIMS):
-                if len(tiles[d]) > 1:
-                    fits = self._fits(limits, steps, tiles, d)
-                    if not fits.all():
-                        keep[d] = np.flatnonzero(fits)
-            steps, tiles = _taken(steps, tiles, keep)
-        return steps, tiles
-
-    def _fits(self, limits: Limits, steps: Steps, tiles: Steps, axis: str) -> NDArray[np.bool_]:
-        """Which chains of an axis can stay within capacities and limits with some slide, as far as bounds tell."""
-        floor = Choices.floor(steps, tiles, self.slides, axis)
-        tables = nest_tables(self.layer, self.machine, self.skeleton, floor, measures=tuple(limits))
-        most = limits.get("ocm", LARGEST)
-        rows = [(t, min(self.machine.memories[name], most)) for name, parts in tables.capacity.items() for t in parts]
-        rows += [(t, limits["time"]) for t in tables.time if "time" in limits]
-        rows += [(tables.bytes, limits["bytes"])] if "bytes" in limits else []
-        over = [(table.a * table.b).sum(axis=0) > limit for table, limit in rows]
-        fits = ~np.any(over, axis=0)
-        result: NDArray[np.bool_] = fits.reshape(len(tiles[axis]), -1).any(axis=1)
-        return result
+            keep[d] = pareto(np.stack(varying)) if varying else keep[d][:1]
+        return keep
 
 
 def _matches(skeleton: Skeleton, nest: Nest) -> bool:
@@ -364,16 +341,3 @@ def _matches(skeleton: Skeleton, nest: Nest) -> bool:
         elif not loop:
             return False
     return not left
-
-
-def _size(tiles: Steps) -> int:
-    return prod(len(tiles[d]) for d in (*S_DIMS, *Q_DIMS))
-
-
-def _taken(steps: Steps, tiles: Steps, keep: Mapping[str, Ints]) -> tuple[Steps, Steps]:
-    """Keep some chains of some axes."""
-    left_steps, left_tiles = dict(steps), dict(tiles)
-    for d, axis in AXIS.items():
-        if axis in keep:
-            left_steps[d], left_tiles[d] = steps[d][keep[axis]], tiles[d][keep[axis]]
-    return left_steps, left_tiles

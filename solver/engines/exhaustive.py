@@ -90,6 +90,8 @@ class Search:
 
     def first(self, measure: str) -> Pick | None:
         """Find a good plan among few candidates: those that settled the objectives before, at first very few."""
+        if self.kept and (measure != "time" or "time" in self.kept):
+            return self.best  # they are the same
         measures = (*self.kept, measure)
         for member in sorted(self.space.members, key=self._promise):
             if self._late():

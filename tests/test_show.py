@@ -1,0 +1,170 @@
+"""The pseudo-code of a nest and the places of its buffers: what a person writes a machine's code from."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hwmodels.price import price
+from hwmodels.schedule import Hold, Loop, Nest, Spatial
+from instances.errors import InputError
+from instances.machine import Compute, Machine, Transfer
+from instances.workload import Layer
+from solver import Plan, solve
+from solver.buffers import buffers
+from solver.cli import main
+from solver.show import pseudo_code, show
+from tests.test_exactness import any_nest, layers, machines
+
+LAYER = Layer.conv("x", channels=4, filters=6, size=(8, 8), kernel=(3, 3), pad=(1, 1, 1, 1))
+FIELDS: dict[str, object] = {
+    "name": "m", "tick_ps": 1, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 4, "ocm_bytes": 4096,
+    "sliding": True, "transfer": Transfer(byte_ticks=1),
+}  # fmt: skip
+MACHINE = Machine.model_validate(FIELDS)
+CHOOSING = Machine.model_validate(
+    {**FIELDS, "buffering": "choose", "reserved_bytes": 16,
+     "compute": Compute(model="array", cycle_ticks=1, rows=2, cols=2)}
+)  # fmt: skip
+
+
+def without_notes(text: str) -> list[str]:
+    """The statements, without what stands behind #."""
+    return [line.split("  # ")[0] for line in text.splitlines()]
+
+
+def test_a_sliding_nest_in_words() -> None:
+    """Two pieces of m, three of r: rows 0-3, 2-6, 5-7 of IN, so that 2 of 5 rows stay at every step.
+
+    6 fetches of IN: 8 rows of 8 columns of 4 channels each time m moves, 2 * 256 bytes. The bytes of OUT: 6*8*8.
+    """
+    nest = Nest((Loop("m", 4), Hold("W"), Loop("r", 3), Hold("IN"), Hold("OUT")))
+    text = pseudo_code(LAYER, MACHINE, nest)
+    box = "m m0 to min(m0 + 4, 6), r r0 to min(r0 + 3, 8), c 0 to 8"
+    rows = "rows max(0, r0 - 1) to min(min(r0 + 3, 8) + 1, 8)"
+    assert without_notes(text) == [
+        "for m0 in range(0, 6, 4):",
+        "  load W[m m0 to min(m0 + 4, 6), n 0 to 4, i 0 to 3, j 0 to 3]",
+        "  for r0 in range(0, 8, 3):",
+        f"    slide IN[n 0 to 4, {rows}, columns 0 to 8]: load the rows behind those on chip, all of them at the "
+        "first piece",
+        f"    OUT[{box}] = 0",
+        "    OUT += W * IN",
+        f"    store OUT[{box}]",
+    ]
+    assert "6 calls, 24 runs, 512 bytes in all, at most 160 a call" in text
+    assert "2 pieces, last 2" in text
+    assert [(b.name, b.address, b.size, b.circular) for b in buffers(LAYER, MACHINE, nest)] == [
+        ("W", 0, 144, ""), ("IN", 144, 160, "rows"), ("OUT", 304, 96, ""),
+    ]  # fmt: skip
+
+
+def test_partial_sums_and_two_buffers_in_words() -> None:
+    """n in two pieces outside OUT: the first visit clears, the second loads; the last stores results."""
+    nest = Nest((Hold("IN", 1), Loop("n", 2), Hold("W", 2), Loop("c", 5), Hold("OUT", 2)))
+    text = pseudo_code(LAYER, CHOOSING, nest)
+    box = "m 0 to 6, r 0 to 8, c c0 to min(c0 + 5, 8)"
+    assert without_notes(text) == [
+        "load IN[n 0 to 4, rows 0 to 8, columns 0 to 8]",
+        "for n0 in range(0, 4, 2):",
+        "  load W[m 0 to 6, n n0 to n0 + 2, i 0 to 3, j 0 to 3]",
+        "  for c0 in range(0, 8, 5):",
+        f"    if n0 == 0: OUT[{box}] = 0",
+        f"    else: load partial sums OUT[{box}]",
+        "    OUT += W * IN",
+        f"    if n0 + 2 == 4: store OUT[{box}]",
+        f"    else: store partial sums OUT[{box}]",
+    ]
+    assert [line.rsplit("; ", 1)[-1] for line in text.splitlines() if "; " in line] == [
+        "one step ahead", "one step ahead", "one step behind",
+    ]  # fmt: skip
+    assert [(b.name, b.address, b.size) for b in buffers(LAYER, CHOOSING, nest)] == [
+        ("reserved", 0, 16), ("IN", 16, 256), ("W", 272, 108), ("W'", 380, 108), ("OUT", 488, 960), ("OUT'", 1448, 960),
+    ]  # fmt: skip
+
+
+def test_every_input_of_an_elementwise_layer_has_its_buffer() -> None:
+    layer = Layer(name="x", kind="eltwise", g=3, m=1, n=1, r=2, c=2, h=2, l=2, inputs=2, weights="none")
+    nest = Nest((Loop("g", 1), Hold("IN"), Hold("OUT")))
+    assert [str(b).split()[2] for b in buffers(layer, MACHINE, nest)] == ["IN1", "IN2", "OUT"]
+    assert without_notes(pseudo_code(layer, MACHINE, nest))[3] == "  OUT += IN"
+
+
+def test_cores_are_parallel_loops() -> None:
+    machine = Machine.model_validate(
+        {**FIELDS, "ocm_bytes": None, "in_buffer_bytes": 512, "w_buffer_bytes": 512, "out_buffer_bytes": 512, "tles": 2,
+         "tlts": 2, "sliding": False, "problem": "slicing"}
+    )  # fmt: skip
+    nest = Nest((Spatial("r", 4, "tle"), Spatial("m", 3, "tlt"), Hold("W"), Hold("IN"), Hold("OUT")))
+    lines = without_notes(pseudo_code(LAYER, machine, nest))
+    assert lines[:2] == ["parallel for r0 in range(0, 8, 4):", "  parallel for m0 in range(0, 6, 3):"]
+    assert lines[2].startswith("    load W[m m0 to")
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(layers(), machines(cores=False), st.data())
+def test_buffers_are_the_occupancy_and_do_not_overlap(layer: Layer, machine: Machine, data: st.DataObject) -> None:
+    """The addresses add up to what capacity counts; every transfer of the price stands in the text."""
+    nest = any_nest(data.draw, layer, machine)
+    outcome = price(layer, machine, nest)
+    placed = buffers(layer, machine, nest)
+    end = 0
+    for one in placed:
+        assert one.address == end
+        end += one.size
+    if machine.edge_tiles == "true":
+        assert end == outcome.occupancy_bytes["ocm"]
+    else:
+        assert end <= outcome.occupancy_bytes["ocm"]
+    text = pseudo_code(layer, machine, nest)
+    moved = [int(b.replace(",", "")) for b in re.findall(r"runs, ([\d,]+) bytes in all", text)]
+    if "; all" not in text:
+        assert sum(moved) == outcome.bytes
+    assert text.count("for ") == len(nest.items) - len(layer.operands)
+
+
+# ---- plans -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("show") / "plan.json"
+    solve(LAYER, MACHINE, objective="bytes").save(path)
+    return path
+
+
+def test_show_prints_a_layer_of_a_plan(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(file), "--layer", "x"]) == 0
+    text = capsys.readouterr().out
+    head = text.splitlines()
+    assert head[0] == "x: conv 8x8x4 -> 8x8x6, kernel 3x3, padding 1 above, 1 left, on m"
+    assert head[1] == "bytes 856 bytes (OPTIMAL, bound 856)"  # 256 + 216 + 384, everything once
+    assert head[2] == "856 bytes move; no plan moves fewer than 856"
+    plan = Plan.load(file)
+    taken = sum(b.size for b in buffers(LAYER, MACHINE, plan.layers[0].schedule.to_nest()))  # type: ignore[union-attr]
+    assert head[4] == f"memory ocm, 4,096 bytes of a core, {4096 - taken:,} free:"
+    assert text.count("store OUT[") == 1
+    assert main(["show", str(file)]) == 0
+    assert capsys.readouterr().out == text
+
+
+def test_a_layer_that_is_not_in_the_plan(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(file), "--layer", "y"]) == 2
+    assert "y" in (error := capsys.readouterr().err)
+    assert "x" in error
+    assert len(error.splitlines()) == 1
+
+
+def test_a_layer_without_a_plan_says_why() -> None:
+    plan = solve(LAYER, MACHINE.model_copy(update={"ocm_bytes": 2}))
+    lines = show(plan).splitlines()
+    assert lines[1].startswith("INFEASIBLE, there is no schedule: ")
+
+
+def test_a_malformed_nest_is_refused() -> None:
+    with pytest.raises(InputError, match="OUT"):
+        pseudo_code(LAYER, MACHINE, Nest((Hold("IN"), Hold("W"))))
