@@ -6,6 +6,8 @@ every layer kind, layout, reuse pattern and machine option that tile plans know;
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -24,6 +26,8 @@ from solver.engines import ENGINES, Limits
 SOLVERS = ("cp-sat", "milp")
 #: Larger spaces are not searched unreduced.
 MOST_POINTS = 200_000
+#: Cases of the slow property; 2,000 take a quarter of an hour.
+MANY = int(os.environ.get("CERTILE_EXAMPLES", "300"))
 
 
 @st.composite
@@ -177,7 +181,7 @@ def test_every_route_agrees_with_free_holds(case: tuple[Layer, Machine, str, tup
 
 
 @pytest.mark.slow
-@settings(max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=MANY, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.one_of(free_cases(), free_cases(), free_cases(), cases()))
 def test_every_route_to_the_optimum_agrees_on_many(case: tuple[Layer, Machine, str, tuple[str, ...]]) -> None:
     agree(case)
