@@ -80,19 +80,17 @@ class Bounds:
         while 0 < size(box) <= before * _WORTH:
             before = size(box)
             kept = dict(box)
-            for axis in AXES:
-                if len(box[axis]) > 1:
-                    fits = self._fits(box, axis, limits)
-                    kept[axis] = box[axis][fits.any(axis=1)]
-                    kept["slide"] = np.intersect1d(kept["slide"], box["slide"][fits.any(axis=0)])
+            for axis, fits in zip(AXES, self._fits(box, limits), strict=True):
+                kept[axis] = box[axis][fits.any(axis=1)]
+                kept["slide"] = np.intersect1d(kept["slide"], box["slide"][fits.any(axis=0)])
             box = kept if len(kept["slide"]) else {**kept, AXES[0]: box[AXES[0]][:0]}
         return box
 
-    def _fits(self, box: Box, axis: str, limits: Limits) -> NDArray[np.bool_]:
-        """Which chains (T,) of an axis may stay within capacities and limits, with which slide."""
+    def _fits(self, box: Box, limits: Limits) -> list[NDArray[np.bool_]]:
+        """Per axis which chains (T, slides) may stay within capacities and limits, with which slide."""
         machine = self.machine
         slides = tuple(self.slides[k] for k in box["slide"]) if self.slides else ()
-        floor = Choices.floor(*self.taken(box), slides, axis)
+        floor = Choices.floor(*self.taken(box), slides)
         tables = nest_tables(self.layer, machine, self.skeleton, floor, measures=tuple(limits))
         most = limits.get("ocm", LARGEST)
         rows = [(t, min(machine.memories[name], most)) for name, parts in tables.capacity.items() for t in parts]
@@ -100,7 +98,8 @@ class Bounds:
         rows += [(tables.bytes, limits["bytes"])] if "bytes" in limits else []
         over = [(table.a * table.b).sum(axis=0) > limit for table, limit in rows]
         fits: NDArray[np.bool_] = ~np.any(over, axis=0)
-        return fits.reshape(len(box[axis]), -1)
+        each = np.cumsum([len(box[axis]) for axis in AXES])[:-1]
+        return np.split(fits.reshape(-1, max(1, len(slides))), each)
 
     def leaves(self, box: Box, limits: Limits) -> Iterator[Box]:
         """Cut a box until its parts are small, or bounds exclude little more."""

@@ -27,10 +27,11 @@ def pareto(features: Ints) -> Ints:
 
 @lru_cache(maxsize=2048)
 def _pareto(rows: int, data: bytes) -> Ints:
-    features = np.unique(np.frombuffer(data, np.int64).reshape(rows, -1), axis=0)
-    features = features[(features != features[:, :1]).any(axis=1)]
-    if not len(features):
+    given = np.frombuffer(data, np.int64).reshape(rows, -1)
+    distinct = {row.tobytes(): row for row in given if (row != row[0]).any()}
+    if not distinct:
         return np.zeros(1, np.int64)
+    features = np.stack(list(distinct.values()))
     scale = np.maximum(features.max(axis=1, keepdims=True), 1)
     order = np.argsort((features / scale).sum(axis=0), kind="stable")
     ranks = _ranks(features)

@@ -39,9 +39,8 @@ class Choices:
     log : dict of str to dict, optional
         If given, every vector (T,) that some table multiplies is noted here, axis by axis: a chain that is nowhere
         above another one can replace it (`formulations.space`).
-    axis : str
-        If given, every factor of the other axes counts at its least value: tables become lower bounds for every chain
-        of this axis.
+    bound : bool
+        Whether an index of -1 stands for the least value of every factor: tables are then lower bounds.
     """
 
     steps: Mapping[str, Ints]
@@ -49,7 +48,7 @@ class Choices:
     index: Mapping[str, Ints]
     slides: Slides = ()
     log: dict[str, dict[bytes, Ints]] | None = None
-    axis: str = ""
+    bound: bool = False
 
     @classmethod
     def product(cls, steps: Mapping[str, Ints], tiles: Mapping[str, Ints], slides: Slides = ()) -> Choices:
@@ -68,20 +67,24 @@ class Choices:
         return cls(steps, tiles, index, slides, {d: {} for d in (*S_DIMS, *Q_DIMS)})
 
     @classmethod
-    def floor(cls, steps: Mapping[str, Ints], tiles: Mapping[str, Ints], slides: Slides, axis: str) -> Choices:
-        """One choice for every chain of `axis` with every slide, with the least factors of all other axes."""
-        chains, ways = len(tiles[axis]), max(1, len(slides))
-        index = dict.fromkeys((*S_DIMS, *Q_DIMS), np.zeros(chains * ways, np.int64))
-        index["slide"] = np.tile(np.arange(ways), chains)
-        return cls(steps, tiles, {**index, axis: np.repeat(np.arange(chains), ways)}, slides, axis=axis)
+    def floor(cls, steps: Mapping[str, Ints], tiles: Mapping[str, Ints], slides: Slides) -> Choices:
+        """One choice for every chain of every axis with every slide, with the least factors of all other axes."""
+        axes, ways = (*S_DIMS, *Q_DIMS), max(1, len(slides))
+        counts = [len(tiles[d]) * ways for d in axes]
+        ends = np.cumsum(counts)
+        index = {d: np.full(int(ends[-1]), -1) for d in axes}
+        for d, end, count in zip(axes, ends, counts, strict=True):
+            index[d][end - count : end] = np.repeat(np.arange(count // ways), ways)
+        index["slide"] = np.tile(np.arange(ways), int(ends[-1]) // ways)
+        return cls(steps, tiles, index, slides, bound=True)
 
     def at(self, dim: str, vector: Ints) -> Ints:
         """Lay a vector (T,) of one dimension out over the choices."""
-        axis = AXIS[dim]
         self.note(dim, vector)
-        if self.axis and axis != self.axis:
-            vector = vector.min(keepdims=True)
-        return vector[self.index[axis]] if len(vector) > 1 else np.full(len(self.index[axis]), vector[0])
+        index = self.index[AXIS[dim]]
+        if len(vector) == 1:
+            return np.full(len(index), vector[0])
+        return (np.append(vector, vector.min()) if self.bound else vector)[index]
 
     def take(self, s: Ints | None = None, q: Ints | None = None) -> Choices:
         """Keep some of the combinations."""

@@ -274,7 +274,7 @@ class CoreTables:
     def _output_bytes(self, a: Ints, b: Ints) -> list[Term]:
         """Bytes of OUT: partial sums while any reduction is cut, else results."""
         machine = self.machine
-        if self.choices.axis and machine.psum_bytes < machine.out_bytes:
+        if self.choices.bound and machine.psum_bytes < machine.out_bytes:
             return [(a, b * machine.psum_bytes)]  # a bound: any of the other axes may be cut
         cut_s, cut_q = (np.zeros(len(x), np.bool_) for x in (a, b))
         for d in sorted(REDUCTION):

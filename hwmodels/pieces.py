@@ -15,6 +15,10 @@ from numpy.typing import NDArray
 
 from hwmodels.bilinear import Ints
 
+#: Chains of steps below this, in at most this many columns, have a number of their own (`_codes`).
+_CODED, _COLUMNS = 2**15, 4
+#: Places (chains x outputs x taps) that windows are counted for at a time.
+_BLOCK = 50_000
 __all__ = ["Pieces", "Window", "cut", "nominal", "trips", "windows"]
 
 
@@ -110,6 +114,14 @@ class _Shared(Pieces):
         self._kept = {}
 
     @cached_property
+    def length(self) -> Ints:  # type: ignore[override]
+        return self._distinct.length[self._row]
+
+    @cached_property
+    def count(self) -> Ints:  # type: ignore[override]
+        return self._distinct.count[self._row]
+
+    @cached_property
     def number(self) -> Ints:
         return self._distinct.number[self._row]
 
@@ -186,6 +198,21 @@ def _new_part(first: Ints, last: Ints, begins: NDArray[np.bool_], before: NDArra
 
 
 def _windows(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide: str) -> Pieces:
+    # In blocks of chains that stay in the processor's cache.
+    rows = max(1, _BLOCK // ((hi - lo) * window.taps))
+    blocks = [
+        _window_lengths(lo, hi, steps[i : i + rows], taps[i : i + rows], window, slide)
+        for i in range(0, max(1, len(steps)), rows)
+    ]
+    width = max(length.shape[1] for length, _ in blocks)
+    length, count = (
+        np.concatenate([np.pad(a, ((0, 0), (0, width - a.shape[1]))) for a in x]) for x in zip(*blocks, strict=True)
+    )
+    return Pieces(length, count)
+
+
+def _window_lengths(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide: str) -> tuple[Ints, Ints]:
+    """The distinct lengths of each chain's windows, and how often they come."""
     r_begin, r_before = _starts(hi - lo, steps)
     i_begin, i_before = _starts(window.taps, taps)
     r0, r1 = lo + np.arange(hi - lo), lo + _ends(r_begin)
@@ -201,32 +228,51 @@ def _windows(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide: s
     elif slide == "inner":
         first = _new_part(first, last, begins, np.broadcast_to(i_before[:, None, :], last.shape), 2)
     length = np.where(begins, np.maximum(last - first, 0), 0).reshape(len(last), -1)
-    number = np.broadcast_to(begins, last.shape).reshape(len(last), -1)
-    return _compact(length, number.astype(np.int64))
+    longest = int(length.max(initial=0)) + 1
+    code = length + np.arange(len(length))[:, None] * longest
+    times = np.bincount(code.ravel(), minlength=len(length) * longest).reshape(len(length), longest)
+    times[:, 0] = 0
+    return _compact(times)
 
 
-def _compact(length: Ints, count: Ints) -> Pieces:
-    """Squeeze out the places that no chain uses."""
-    chain, place = np.nonzero(count)
-    number = count.sum(axis=1)
+def _compact(times: Ints) -> tuple[Ints, Ints]:
+    """From how often (T, N) each length 0..N-1 comes, the lengths that do and their numbers."""
+    chain, length = np.nonzero(times)
+    number = (times > 0).sum(axis=1)
     column = np.arange(len(chain)) - np.repeat(np.cumsum(number) - number, number)
-    shape = len(length), max(1, int(number.max(initial=0)))
-    squeezed = np.zeros((2, *shape), np.int64)
-    squeezed[0, chain, column], squeezed[1, chain, column] = length[chain, place], 1
-    return Pieces(squeezed[0], squeezed[1])
+    squeezed = np.zeros((2, len(times), max(1, int(number.max(initial=0)))), np.int64)
+    squeezed[0, chain, column], squeezed[1, chain, column] = length, times[chain, length]
+    return squeezed[0], squeezed[1]
 
 
-def _distinct(*chains: Ints) -> tuple[Ints, Ints]:
-    """The first chain of every distinct one, and for all chains which of these is theirs."""
+def _codes(*chains: Ints) -> Ints:
+    """One number for each row of some chains side by side; equal for equal rows, whatever the other rows are."""
+    columns = [column for chain in chains for column in chain.T]
+    if any(int(column.max(initial=0)) >= _CODED for column in columns) or len(columns) > _COLUMNS:
+        codes: Ints = np.unique(np.stack(columns), axis=1, return_inverse=True)[1].ravel().astype(np.int64)
+        return -1 - codes  # of this call only
     code = np.zeros(max(len(c) for c in chains), np.int64)
-    for chain in chains:
-        for column in chain.T:
-            code = code * (int(column.max(initial=0)) + 1) + column
-    _, first, row = np.unique(code, return_index=True, return_inverse=True)
-    order = np.argsort(first)  # keep the order, so that chains that are all distinct stay in place
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return first[order].astype(np.int64), rank[row.ravel()].astype(np.int64)
+    for column in columns:
+        code = code * _CODED + column
+    return code
+
+
+class _Known:
+    """The windows of chains with these codes, ascending, to be found again for some of them."""
+
+    def __init__(self, code: Ints, pieces: Pieces) -> None:
+        self.code, self.pieces = code, pieces
+
+    def place(self, code: Ints) -> Ints | None:
+        """The rows of these chains, if all are known."""
+        row: Ints = np.minimum(np.searchsorted(self.code, code), len(self.code) - 1)
+        return row if (self.code[row] == code).all() else None
+
+
+@lru_cache(maxsize=1024)
+def _known(lo: int, hi: int, depth: int, taps_depth: int, window: Window, slide: str) -> list[_Known]:
+    """The largest set of chains so far, if any."""
+    return []
 
 
 @lru_cache(maxsize=8192)
@@ -237,9 +283,17 @@ def _shared(
     taps = np.frombuffer(inner, np.int64).reshape(-1, taps_depth) if taps_depth else np.zeros((1, 0), np.int64)
     number = max(len(steps), len(taps))
     steps, taps = (np.broadcast_to(s, (number, s.shape[1])) for s in (steps, taps))
-    first, row = _distinct(steps, taps)
+    if not number:
+        return _windows(lo, hi, steps, taps, window, slide)
+    code = _codes(steps, taps)
+    largest = _known(lo, hi, depth, taps_depth, window, slide)
+    if largest and (row := largest[0].place(code)) is not None:
+        return _Shared(largest[0].pieces, row)
+    ordered, first, row = np.unique(code, return_index=True, return_inverse=True)
     found = _windows(lo, hi, steps[first], taps[first], window, slide)
-    return found if len(first) == number else _Shared(found, row)
+    if not largest or len(ordered) > len(largest[0].code):
+        largest[:] = [_Known(ordered, found)]
+    return _Shared(found, row.ravel())
 
 
 def windows(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide: str = "") -> Pieces:
