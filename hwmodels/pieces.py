@@ -245,12 +245,11 @@ def _compact(times: Ints) -> tuple[Ints, Ints]:
     return squeezed[0], squeezed[1]
 
 
-def _codes(*chains: Ints) -> Ints:
-    """One number for each row of some chains side by side; equal for equal rows, whatever the other rows are."""
+def _codes(*chains: Ints) -> Ints | None:
+    """One number for each row of some chains side by side, the same in every call; None if one has no place for it."""
     columns = [column for chain in chains for column in chain.T]
     if any(int(column.max(initial=0)) >= _CODED for column in columns) or len(columns) > _COLUMNS:
-        codes: Ints = np.unique(np.stack(columns), axis=1, return_inverse=True)[1].ravel().astype(np.int64)
-        return -1 - codes  # of this call only
+        return None
     code = np.zeros(max(len(c) for c in chains), np.int64)
     for column in columns:
         code = code * _CODED + column
@@ -283,9 +282,9 @@ def _shared(
     taps = np.frombuffer(inner, np.int64).reshape(-1, taps_depth) if taps_depth else np.zeros((1, 0), np.int64)
     number = max(len(steps), len(taps))
     steps, taps = (np.broadcast_to(s, (number, s.shape[1])) for s in (steps, taps))
-    if not number:
+    code = _codes(steps, taps) if number else None
+    if code is None:
         return _windows(lo, hi, steps, taps, window, slide)
-    code = _codes(steps, taps)
     largest = _known(lo, hi, depth, taps_depth, window, slide)
     if largest and (row := largest[0].place(code)) is not None:
         return _Shared(largest[0].pieces, row)

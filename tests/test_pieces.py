@@ -172,3 +172,19 @@ def test_chains_that_make_the_same_pieces_share_them() -> None:
     assert found.largest.tolist() == [6, 5, 6]
     assert (found.full(9).tolist(), found.partial(9).tolist()) == ([0, 0, 0], [3, 3, 3])
     assert found.partial_windows(9, 1, 4).tolist() == [2 + 2 + 1, 1 + 2 + 1, 2 + 2 + 1]
+
+
+def test_windows_do_not_depend_on_what_was_asked_before() -> None:
+    """More steps than have a code, and large ones: no answer is taken for that to another question."""
+    window = Window(stride=3, dilation=1, taps=2, pad=0, size=28)
+    for chain in ([9, 9, 9, 9], [9, 4, 4, 1], [5, 5, 2, 2], [1, 1, 1, 1]):
+        found = windows(0, 9, np.array([chain], np.int64), np.array([[2]], np.int64), window)
+        last = chain[-1]
+        # Pieces of `last` outputs need 3*last - 1 rows; the chains here cut 9 in these pieces.
+        cut = {9: [9], 1: [1] * 9, 2: [2, 2, 2, 2, 1]}[last] if chain[0] != 5 else [2, 2, 1, 2, 2]
+        assert one(found) == sorted((3 * n - 1 for n in cut), reverse=True)
+    wide = Window(stride=1, dilation=1, taps=3, pad=1, size=40_000)
+    for step in (40_000, 39_999, 1 << 15):
+        rest = 40_000 - step
+        found = windows(0, 40_000, np.array([[step]], np.int64), WHOLE, wide)
+        assert one(found) == ([step + 1, rest + 1] if rest else [40_000])
