@@ -204,10 +204,10 @@ def _timeless(plan: Plan) -> str:
 
 def test_time_is_shared_out_and_what_is_left_over_is_handed_on(fakes: ModuleType) -> None:
     network = _network("a", "b", "c", sizes=(2, 3, 4))
-    plan = solve(network, MACHINE, engine="uses_its_time", time_limit_s=0.6)
+    plan = solve(network, MACHINE, engine="uses_its_time", time_limit_s=1.5)
     given = [p.stats["given_s"] for p in plan.layers]
-    # a third of 0.6 s each, whoever comes first; building the space is deducted
-    assert all(isinstance(g, float) and g <= 0.201 for g in given)
+    # a third of 1.5 s each, whoever comes first; building the space is deducted
+    assert all(isinstance(g, float) and g <= 0.501 for g in given)
     assert plan.status == "FEASIBLE"
     assert plan.bound == 0
     assert plan.gap == 1.0
