@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
-__all__ = ["Compute", "Machine", "Transfer"]
+__all__ = ["Banks", "Compute", "Machine", "Transfer"]
 
 Count = Field(default=0, ge=0)
 Layout = Literal["CHW", "HWC"]
@@ -63,6 +63,28 @@ class Compute(_Frozen):
     macs_per_cycle: PositiveInt = 1
     rows: PositiveInt = 1
     cols: PositiveInt = 1
+
+
+class Banks(_Frozen):
+    """On-chip memory in banks that hold whole columns of feature maps, and the units of a MAC array that reads them.
+
+    Attributes
+    ----------
+    count, bank_bytes : int
+        The banks for feature maps.
+    weight_bytes : int
+        All banks for weights; weights that fit are loaded once.
+    filters, lanes : int
+        N_f channels are written, N_pe channels are read at a time.
+
+    Source: `heterogeneous_mapping_and_banks` 4.4.1.1, Table 4.1.
+    """
+
+    count: PositiveInt
+    bank_bytes: PositiveInt
+    weight_bytes: PositiveInt
+    filters: PositiveInt
+    lanes: PositiveInt
 
 
 class Machine(_Frozen):

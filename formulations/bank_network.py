@@ -1,0 +1,343 @@
+"""F6 banks, between stages: which tiles stay on chip from stage to stage, and in which order branches run.
+
+Sets
+    stages s of a network; maps m; states (D, R): the stages D are done, R holds for some maps with readers to come how
+    many tiles k are on chip, and at which end of the map
+Given
+    readers of every map; for a stage in one direction, with some banks, tiles at the start, tiles that stay and a goal,
+    the program with the fewest bytes (`formulations.banks`)
+Variables
+    an order of the stages, the operand of a sum that is read from the banks, and after every stage the tiles that stay:
+    of its result (first or last ones), and of the map that it read (first ones)
+Objective
+    min bytes = columns loaded, weights, biases, streamed operands that are not on chip, columns written
+Constraints
+    (ORDER)    a stage follows those that make its operands; a branch that is begun is finished: if stages that read the
+               last result can run, one of them is next
+    (BANKS)    tiles on chip of all maps, and what the program takes, <= B
+    (WRITE)    a column is written when it leaves the chip and still has readers, or is a result of the network; one
+               that is loaded again though it was on chip is written too
+    (CONCAT)   the parts of a concatenation are written in place; which of its tiles stay is decided with the first part
+Optimal means
+    Dynamic programming over the states: no other choice of the variables moves fewer bytes. Tiles are read in order,
+    those on chip first; a branch is not left before it ends; a waiting operand stays whole or goes at once.
+
+Source: `heterogeneous_mapping_and_banks` 4.1.3 (Fig. 4.5), 4.2.1, 4.2.4; beyond it: residual operands may wait on chip,
+orders and tiles are decided exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+from formulations.banks import Prices, Program, Task, best
+from hwmodels.bank_steps import Goal, Pass
+from hwmodels.feature_maps import Stage, Stages
+from instances.errors import InputError
+from instances.machine import Banks
+
+__all__ = ["BankPlan", "Resident", "State", "Step", "Volume", "Walk", "optimum"]
+
+
+class Resident(NamedTuple):
+    """Tiles of a map on chip: its first columns (end 0) or its last ones (end 1), from there on.
+
+    DRAM does not have the first `unwritten` of these tiles.
+    """
+
+    map: str
+    tiles: int
+    end: int
+    unwritten: int
+
+
+class State(NamedTuple):
+    """The stages that are done, as a set of bits, the last one, and what is on chip."""
+
+    done: int = 0
+    last: int = -1
+    residents: tuple[Resident, ...] = ()
+
+    def of(self, name: str) -> Resident | None:
+        """What is on chip of a map."""
+        return next((r for r in self.residents if r.map == name), None)
+
+
+@dataclass(frozen=True)
+class Volume:
+    """Bytes between DRAM and chip by what they are."""
+
+    load: int = 0
+    weight: int = 0
+    streamed: int = 0
+    bias: int = 0
+    write: int = 0
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.load + self.weight + self.streamed + self.bias + self.write
+
+    def __add__(self, other: Volume) -> Volume:
+        return Volume(
+            self.load + other.load, self.weight + other.weight, self.streamed + other.streamed, self.bias + other.bias,
+            self.write + other.write,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Step:
+    """One stage as planned.
+
+    Attributes
+    ----------
+    source : str
+        The map that is read from the banks.
+    direction : int
+        1 if its columns are read from the last one on.
+    task, program
+        What the stage finds and leaves, and its control steps.
+    after : State
+        What is on chip when it is done.
+    volume : Volume
+        Columns that have to be written because this stage loads them again, or drops them, count here.
+    """
+
+    stage: Stage
+    source: str
+    direction: int
+    task: Task
+    program: Program
+    after: State
+    volume: Volume
+
+
+@dataclass(frozen=True)
+class BankPlan:
+    """A plan for all stages, in the order that they run."""
+
+    steps: tuple[Step, ...]
+
+    @property
+    def volume(self) -> Volume:
+        """What all stages move."""
+        return sum((step.volume for step in self.steps), Volume())
+
+
+class Walk:
+    """The states of a network and the steps between them."""
+
+    def __init__(self, found: Stages, banks: Banks) -> None:
+        self.found, self.banks = found, banks
+        self.stages = found.stages
+        self.makers: dict[str, list[int]] = {name: [] for name in found.maps}
+        self.readers: dict[str, list[int]] = {name: [] for name in found.maps}
+        for at, stage in enumerate(self.stages):
+            self.makers[stage.target].append(at)
+            for name in dict.fromkeys((stage.source, *stage.streamed)):
+                self.readers[name].append(at)
+
+    @cached_property
+    def tile(self) -> dict[str, int]:
+        """Columns of a tile of every map."""
+        return {name: found.tile(self.banks) for name, found in self.found.maps.items()}
+
+    def tiles(self, name: str) -> int:
+        """Tiles of a map."""
+        return -(-self.found.maps[name].columns // self.tile[name])
+
+    @property
+    def all(self) -> int:
+        """The set of all stages."""
+        return (1 << len(self.stages)) - 1
+
+    # ---- order -----------------------------------------------------------------------------------------------
+
+    def next(self, state: State) -> list[int]:
+        """The stages that may run next."""
+        ready = [at for at in range(len(self.stages)) if not state.done >> at & 1 and self._ready(state.done, at)]
+        if state.last >= 0:
+            target = self.stages[state.last].target
+            onward = [at for at in ready if target in (self.stages[at].source, *self.stages[at].streamed)]
+            return onward or ready
+        return ready
+
+    def _ready(self, done: int, at: int) -> bool:
+        stage = self.stages[at]
+        return all(done >> m & 1 for name in (stage.source, *stage.streamed) for m in self.makers[name])
+
+    def between(self, heads: tuple[int, ...]) -> frozenset[int]:
+        """The stages of the paths that begin with `heads`, up to where they all meet."""
+        reached = [self._after(at) for at in heads]
+        return frozenset.union(*reached) - frozenset.intersection(*reached)
+
+    def _after(self, at: int) -> frozenset[int]:
+        """A stage and all that depend on it."""
+        found = {at}
+        for later in range(at + 1, len(self.stages)):
+            if any(m in found for name in self.sources(later) for m in self.makers[name]):
+                found.add(later)
+        return frozenset(found)
+
+    def waits(self, name: str, done: int) -> bool:
+        """Whether a map has readers to come."""
+        return any(not done >> at & 1 for at in self.readers[name])
+
+    # ---- what a stage may find and leave ----------------------------------------------------------------------
+
+    def sources(self, at: int) -> tuple[str, ...]:
+        """The operands that may be read from the banks."""
+        stage = self.stages[at]
+        return (stage.source, *stage.streamed)
+
+    def passed(self, at: int, source: str, direction: int) -> Pass:
+        """The stage in one direction."""
+        stage, read, made = self.stages[at], self.found.maps[source], self.found.maps[self.stages[at].target]
+        if stage.kind == "patches":
+            return Pass(read.columns, self.tile[source], made.columns, patches=made.rows)
+        before = stage.after if direction else stage.before
+        return Pass(read.columns, self.tile[source], made.columns, stage.reach, stage.stride, before)
+
+    def prices(self, state: State, at: int, source: str) -> Prices:
+        """What a program is charged; reloads cost a write only if the columns are not in DRAM, or get there anyway."""
+        stage, found = self.stages[at], state.of(source)
+        anew = stage.kind in ("conv", "patches") and stage.weight_bytes > self.banks.weight_bytes
+        there = found is None or found.unwritten < found.tiles or self.waits(source, state.done | 1 << at)
+        reload = 0 if there else self.written(source)
+        return Prices(self.found.maps[source].column_bytes, stage.weight_bytes if anew else 0, reload)
+
+    def written(self, name: str) -> int:
+        """Bytes of a column of a map on its way out."""
+        return sum(self.stages[m].written for m in self.makers[name])
+
+    def tasks(self, state: State, at: int) -> Iterator[tuple[str, int, Task]]:
+        """Operand, direction and task of a stage, for all that may stay."""
+        for source in self.sources(at):
+            yield from self.tasks_from(state, at, source)
+
+    def tasks_from(self, state: State, at: int, source: str) -> Iterator[tuple[str, int, Task]]:
+        """The tasks that read a given operand from the banks."""
+        target, after = self.stages[at].target, state.done | 1 << at
+        found, begun = state.of(source), state.of(target)
+        free = self.banks.count - sum(r.tiles for r in state.residents if r.map != source)
+        on_chip = found.tiles if found else 0
+        retains = range(min(self.tiles(source), free) + 1) if self.waits(source, after) else range(1)
+        for direction in (found.end,) if found else (0, 1):
+            stage = self.passed(at, source, direction)
+            for goal in self._goals(target, after, begun, first=self.first(state, target)):
+                for retain in retains:
+                    yield source, direction, Task(stage, free, on_chip, goal, retain)
+
+    def first(self, state: State, target: str) -> bool:
+        """Whether no part of a map is made yet."""
+        return not any(state.done >> m & 1 for m in self.makers[target])
+
+    def _goals(self, target: str, after: int, begun: Resident | None, *, first: bool) -> Iterator[Goal]:
+        columns, tile = self.found.maps[target].columns, self.tile[target]
+        yield Goal(columns, tile, 0, mirrored=False)
+        if first and self.waits(target, after):
+            for keep in range(1, min(self.tiles(target), self.banks.count) + 1):
+                yield Goal(columns, tile, keep, mirrored=False)
+                yield Goal(columns, tile, keep, mirrored=True)
+
+    # ---- steps -------------------------------------------------------------------------------------------------
+
+    def step(self, state: State, at: int, source: str, direction: int, task: Task, program: Program) -> Step:
+        """The step of a stage with a program."""
+        stage, prices = self.stages[at], self.prices(state, at, source)
+        done = state.done | 1 << at
+        begun = state.of(stage.target)
+        kept = self.columns(begun) if begun else task.goal.kept
+        left = [r for r in state.residents if r.map != source and (r.map == stage.target or self.waits(r.map, done))]
+        if task.goal.keep:
+            unwritten = 0 if self._result(stage.target) else task.goal.keep
+            left.append(Resident(stage.target, task.goal.keep, direction ^ task.goal.mirrored, unwritten))
+        if task.retain:
+            found = state.of(source)
+            left.append(Resident(source, task.retain, direction, min(task.retain, found.unwritten) if found else 0))
+        streamed = [n for n in (stage.source, *stage.streamed) if n != source]
+        written = (task.goal.columns if self._result(stage.target) else task.goal.columns - kept) * stage.written
+        volume = Volume(
+            load=program.loaded * prices.column,
+            weight=prices.step * program.steps if prices.step else stage.weight_bytes,
+            streamed=sum(self._outside(state, n) * self.found.maps[n].column_bytes for n in streamed),
+            bias=stage.bias_bytes,
+            write=written + program.reloaded * prices.reload + self._dropped(state, source, task, done),
+        )
+        after = State(done, at, tuple(sorted(left)))
+        return Step(stage, source, direction, task, program, after, volume)
+
+    def _result(self, name: str) -> bool:
+        """Whether a map is a result of the network."""
+        return not self.readers[name]
+
+    def columns(self, resident: Resident) -> int:
+        """Columns on chip."""
+        return min(self.found.maps[resident.map].columns, resident.tiles * self.tile[resident.map])
+
+    def _outside(self, state: State, name: str) -> int:
+        """Columns of a map that are not on chip."""
+        resident = state.of(name)
+        return self.found.maps[name].columns - (self.columns(resident) if resident else 0)
+
+    def _dropped(self, state: State, source: str, task: Task, done: int) -> int:
+        """Bytes of the columns of the source that leave the chip, are not in DRAM, and will be read by others."""
+        found = state.of(source)
+        if found is None or not self.waits(source, done):
+            return 0
+        only_here = self.columns(found._replace(tiles=found.unwritten))
+        stay = min(task.stage.columns, task.retain * task.stage.tile)
+        return max(0, only_here - stay) * self.written(source)
+
+    def steps(self, state: State) -> Iterator[Step]:
+        """All steps from a state, each with its best program."""
+        for at in self.next(state):
+            for source, direction, task in self.tasks(state, at):
+                program = _best(task, self.prices(state, at, source))
+                if program is not None:
+                    yield self.step(state, at, source, direction, task, program)
+
+
+@lru_cache(maxsize=200_000)
+def _best(task: Task, prices: Prices) -> Program | None:
+    return best(task, prices)
+
+
+def optimum(found: Stages, banks: Banks) -> BankPlan:
+    """Return the plan with the fewest bytes.
+
+    Raises
+    ------
+    InputError
+        If a stage has no program in these banks.
+    """
+    walk = Walk(found, banks)
+    reached: dict[State, tuple[int, State, Step | None]] = {State(): (0, State(), None)}
+    layer = [State()]
+    for _ in found.stages:
+        following: list[State] = []
+        for state in layer:
+            for step in walk.steps(state):
+                known = reached[state][0] + step.volume.total
+                if step.after not in reached:
+                    following.append(step.after)
+                elif known >= reached[step.after][0]:
+                    continue
+                reached[step.after] = known, state, step
+        if not following:
+            names = sorted({found.stages[at].name for state in layer for at in walk.next(state)})
+            raise InputError(f"stage {names[0]}: no program fits in {banks.count} banks of {banks.bank_bytes} bytes")
+        layer = following
+    return _traced(reached, min(layer, key=lambda state: reached[state][0]))
+
+
+def _traced(reached: dict[State, tuple[int, State, Step | None]], state: State) -> BankPlan:
+    """Follow the cheapest way to a state back."""
+    steps: list[Step] = []
+    while (found := reached[state])[2] is not None:
+        steps.append(found[2])
+        state = found[1]
+    return BankPlan(tuple(reversed(steps)))

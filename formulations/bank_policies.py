@@ -1,0 +1,239 @@
+"""Published policies for banks: stage by stage, path by path (`heterogeneous_mapping_and_banks` 4.2, 4.4.1.2).
+
+MIN
+    Of every result the number of tiles stays that has the least weights and twice the spilled bytes (4.2.2, Algorithm
+    4), the last ones (DRAM-first storing, 4.2.1). Of maps that wait for other paths only what `Paths` says stays.
+Double buffer
+    Half of the banks for tiles that are read, half for results, one tile a step (4.4.1.2).
+Paths (4.2.4)
+    Where several paths read a map: their order, how many of the map's tiles stay during each path but the last, and how
+    many tiles of a concatenation stay (its banks are set aside from the first path on). `greedy` tries every order, and
+    for each chooses the tiles path after path, as if later paths kept none; `best` tries all numbers of tiles; a number
+    fixes them, at most the map's tiles. Concatenated tiles are the number with the fewest bytes under `greedy`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import permutations, product
+from typing import Literal
+
+from formulations.bank_network import BankPlan, State, Step, Walk
+from formulations.banks import Program, Task, policy
+from hwmodels.bank_steps import Goal
+from hwmodels.feature_maps import LANEWISE, Stages
+from instances.errors import InputError
+from instances.machine import Banks
+
+__all__ = ["Reuse", "double_buffer", "minimise"]
+
+#: How many tiles of a shared map stay during each path.
+Reuse = Literal["greedy", "best"] | int
+Choose = Callable[[list[tuple[str, int, Task]], int], tuple[str, int, Task, Program] | None]
+
+
+@dataclass
+class _Run:
+    """One pass over the network by a policy.
+
+    Attributes
+    ----------
+    joined : dict of str to int
+        For the concatenations of the fork that is planned, how many of their tiles stay.
+    """
+
+    walk: Walk
+    choose: Choose
+    reuse: Reuse
+    joined: dict[str, int] = field(default_factory=dict)
+
+    def run(self) -> BankPlan:
+        """Plan all stages."""
+        state, steps = State(), list[Step]()
+        while state.done != self.walk.all:
+            more = self._onward(state, inside=False)
+            if not more:
+                name = self.walk.stages[self.walk.next(state)[0]].name
+                raise InputError(f"stage {name}: the policy gets stuck in {self.walk.banks.count} banks")
+            steps += more
+            state = more[-1].after
+        return BankPlan(tuple(steps))
+
+    def _onward(self, state: State, *, inside: bool) -> list[Step] | None:
+        """The next stage, or all paths of a fork; None if the policy gets stuck."""
+        ready = self.walk.next(state)
+        shared = self.walk.stages[ready[0]].source
+        heads = tuple(at for at in ready if self.walk.stages[at].source == shared)
+        if len(heads) > 1:
+            return self._fork(state, heads, inside=inside)
+        step = self._step(state, ready[0], 0, inside=inside)
+        return None if step is None else [step]
+
+    # ---- one stage ---------------------------------------------------------------------------------------------
+
+    def _step(self, state: State, at: int, stay: int, *, inside: bool) -> Step | None:
+        """One stage, `stay` tiles of its map kept for other paths."""
+        walk, stage = self.walk, self.walk.stages[at]
+        last = walk.stages[state.last].target if state.last >= 0 else ""
+        source = last if last in stage.streamed else stage.source
+        retained = (
+            min(stay, walk.tiles(source), walk.banks.count - 1) if walk.waits(source, state.done | 1 << at) else 0
+        )
+        aside = 0 if stage.target in self.joined or not inside else self._set_aside(state)
+        keeps = self._keeps(state, at)
+        tasks = [
+            (name, direction, replace(task, banks=task.banks - aside))
+            for name, direction, task in walk.tasks_from(state, at, source)
+            if task.retain == retained and task.goal.keep in keeps and _dram_first(task.goal)
+        ]
+        found = self.choose(tasks, at)
+        return None if found is None else walk.step(state, at, *found)
+
+    def _keeps(self, state: State, at: int) -> Collection[int]:
+        """How many tiles of a result may stay: those of a part of a concatenation are given."""
+        walk, target = self.walk, self.walk.stages[at].target
+        if target in self.joined:
+            return (min(self.joined[target], walk.tiles(target)),) if walk.first(state, target) else (0,)
+        after = State(state.done | 1 << at, at)
+        onward = any(target in walk.sources(n) for n in walk.next(after))
+        return range(walk.banks.count + 1 if onward else 1)
+
+    def _set_aside(self, state: State) -> int:
+        """Banks that wait for the first part of a concatenation."""
+        return max((n for name, n in self.joined.items() if self.walk.first(state, name)), default=0)
+
+    # ---- forks -------------------------------------------------------------------------------------------------
+
+    def _fork(self, state: State, heads: tuple[int, ...], *, inside: bool) -> list[Step] | None:
+        """All paths, in the best order, with the best number of concatenated tiles."""
+        region = self.walk.between(heads)
+        targets = {self.walk.stages[at].target for at in region}
+        whole = [n for n in sorted(targets) if len(self.walk.makers[n]) > 1 and n not in self.joined]
+        if not whole:
+            return self._orders(state, heads, region, self.reuse, inside=inside)
+
+        def joined(number: int, reuse: Reuse) -> list[Step] | None:
+            self.joined |= dict.fromkeys(whole, number)
+            steps = self._orders(state, heads, region, reuse, inside=inside)
+            for name in whole:
+                del self.joined[name]
+            return steps
+
+        best = min(range(self.walk.banks.count), key=lambda number: self._weight(joined(number, "greedy")))
+        return joined(best, self.reuse)
+
+    def _orders(
+        self, state: State, heads: tuple[int, ...], region: frozenset[int], reuse: Reuse, *, inside: bool
+    ) -> list[Step] | None:
+        """The best of all orders."""
+        shared = self.walk.stages[heads[0]].source
+        if isinstance(reuse, int) and reuse > self.walk.tiles(shared) and not inside:
+            return None
+        found = (
+            self._all(state, order, stay, region)
+            for order in permutations(heads)
+            for stay in self._stays(state, order, region, reuse)
+        )
+        return min(found, key=self._weight, default=None)
+
+    def _stays(
+        self, state: State, order: tuple[int, ...], region: frozenset[int], reuse: Reuse
+    ) -> Iterator[tuple[int, ...]]:
+        """The numbers of tiles to try during each path but the last."""
+        most, last = range(self.walk.banks.count), len(order) - 1
+        if isinstance(reuse, int):
+            yield (reuse,) * last
+        elif reuse == "best":
+            yield from product(most, repeat=last)
+        else:
+            chosen: tuple[int, ...] = ()
+            while len(chosen) < last:
+                later = (0,) * (last - len(chosen) - 1)
+                tried = {n: self._weight(self._all(state, order, (*chosen, n, *later), region)) for n in most}
+                chosen = (*chosen, min(tried, key=lambda n: tried[n]))
+            yield chosen
+
+    def _all(
+        self, state: State, order: tuple[int, ...], stay: tuple[int, ...], region: frozenset[int]
+    ) -> list[Step] | None:
+        """All paths of a fork, one after the other."""
+        steps: list[Step] = []
+        for head, tiles in zip(order, (*stay, 0), strict=True):
+            first = self._step(state, head, tiles, inside=True)
+            more = None if first is None else [first]
+            while more:
+                steps += more
+                state = more[-1].after
+                if not any(at in region and at not in order for at in self.walk.next(state)):
+                    break
+                more = self._onward(state, inside=True)
+            if not more:
+                return None
+        return steps
+
+    def _weight(self, steps: list[Step] | None) -> int:
+        """Bytes, and those that the next stage will load of the last result."""
+        if not steps:
+            return 2**62
+        name, state = steps[-1].stage.target, steps[-1].after
+        there = state.of(name)
+        columns = self.walk.found.maps[name].columns - (self.walk.columns(there) if there else 0)
+        return sum(s.volume.total for s in steps) + columns * self.walk.found.maps[name].column_bytes
+
+
+def _dram_first(goal: Goal) -> bool:
+    """Whether what does not stay goes to DRAM first (4.2.1)."""
+    return not goal.keep or goal.mirrored == (goal.keep < goal.tiles)
+
+
+def minimise(found: Stages, banks: Banks, *, reuse: Reuse = "greedy") -> BankPlan:
+    """Return the plan of the policy MIN.
+
+    Raises
+    ------
+    InputError
+        If the policy gets stuck: some stage finds too few banks.
+    """
+    walk = Walk(found, banks)
+
+    def choose(tasks: list[tuple[str, int, Task]], at: int) -> tuple[str, int, Task, Program] | None:
+        stage, least, chosen = walk.stages[at], 0, None
+        for source, direction, task in tasks:
+            program = _policy(task)
+            if program is None:
+                continue
+            anew = walk.prices(State(), at, source).step
+            weights = anew * program.steps or stage.weight_bytes
+            cost = (weights if stage.kind not in LANEWISE else 0) + 2 * task.goal.spilled * stage.written
+            if chosen is None or cost < least:
+                least, chosen = cost, (source, direction, task, program)
+        return chosen
+
+    return _Run(walk, choose, reuse).run()
+
+
+def double_buffer(found: Stages, banks: Banks) -> BankPlan:
+    """Return the plan with half of the banks for tiles that are read, half for results, one tile a step.
+
+    Raises
+    ------
+    InputError
+        If the policy gets stuck: some stage finds too few banks.
+    """
+    walk, half = Walk(found, banks), banks.count // 2
+
+    def choose(tasks: list[tuple[str, int, Task]], at: int) -> tuple[str, int, Task, Program] | None:
+        for source, direction, task in sorted(tasks, key=lambda t: -t[2].goal.keep):
+            program = _policy(task, most=1, inputs=half) if task.goal.keep <= half else None
+            if program is not None:
+                return source, direction, task, program
+        return None
+
+    return _Run(walk, choose, 0).run()
+
+
+@lru_cache(maxsize=100_000)
+def _policy(task: Task, most: int | None = None, inputs: int | None = None) -> Program | None:
+    return policy(task, most=most, inputs=inputs)

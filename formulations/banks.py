@@ -1,0 +1,244 @@
+"""F6 banks, inside one stage: the control program with the fewest bytes.
+
+Sets
+    states s = (first, loaded, made) of `hwmodels.bank_steps`; actions load, process 1, process 2, ...
+Given
+    B banks; tiles on chip at the start; the goal (tiles of the result that stay); how many of the first tiles stay for
+    other stages; bytes of a column that is loaded, of the weights of a process step (0 if they are loaded once), of a
+    column that has to be written for its reload
+Variables
+    a path of actions from the first state to one with all columns processed
+Objective
+    min bytes = loaded columns + weights of every process step + reloaded columns that were only on chip
+Constraints
+    (LOAD)     tiles on chip + 1 + tiles that stay + banks of the result <= B
+    (PROCESS)  tiles on chip, those processed included, + tiles that stay + banks of the result after the step <= B
+Optimal means
+    Shortest path over all sequences of these actions (Dijkstra); ties go to fewer process steps. Tiles are processed in
+    order, those on chip first.
+
+The policies of the paper are paths of the same graph: `policy` loads whenever a tile fits and leaves room for the
+result of the next tile, else processes all tiles that it may (Appendix A.2, Algorithm 4).
+
+Source: `heterogeneous_mapping_and_banks` 4.1.3, 4.2.2, Appendix A.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+
+from hwmodels.bank_steps import Goal, Pass, State
+
+__all__ = ["Action", "Prices", "Program", "Task", "best", "policy"]
+
+
+@dataclass(frozen=True)
+class Action:
+    """``load`` or ``process`` a number of tiles."""
+
+    name: str
+    tiles: int
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Bytes that a program is charged.
+
+    Attributes
+    ----------
+    column, step : int
+        Of a column that is loaded, of a process step (its weights, if they are loaded anew).
+    reload : int
+        Of a column that is reloaded though it was on chip: its producer has to write it too.
+    """
+
+    column: int
+    step: int = 0
+    reload: int = 0
+
+
+@dataclass(frozen=True)
+class Program:
+    """A control program and what it moves.
+
+    Attributes
+    ----------
+    loaded : int
+        Columns loaded, reloads included.
+    reloaded : int
+        Columns loaded though they were on chip at the start.
+    steps : int
+        Process steps.
+    """
+
+    actions: tuple[Action, ...]
+    loaded: int
+    reloaded: int
+    steps: int
+
+    def bytes(self, prices: Prices) -> int:
+        """What the program moves, the result and weights that are loaded once aside."""
+        return self.loaded * prices.column + self.steps * prices.step + self.reloaded * prices.reload
+
+
+@dataclass(frozen=True)
+class Task:
+    """One stage in one direction, and what it finds and leaves.
+
+    Attributes
+    ----------
+    banks : int
+        Those that no other map takes.
+    on_chip : int
+        First tiles of the map that are there at the start.
+    goal : Goal
+        What stays of the result.
+    retain : int
+        First tiles of the map that stay for other stages.
+    """
+
+    stage: Pass
+    banks: int
+    on_chip: int
+    goal: Goal
+    retain: int = 0
+
+    def begin(self) -> State | None:
+        """The first state, if it fits."""
+        state = self.stage.start(self.on_chip)
+        return state if self.taken(state) <= self.banks else None
+
+    def taken(self, state: State) -> int:
+        """Banks in use."""
+        return self.stage.tiles(state) + self._stay(state) + self.goal.banks(state.made)
+
+    def _stay(self, state: State) -> int:
+        return min(self.retain, -(-state.first // self.stage.tile))
+
+    def load(self, state: State) -> State | None:
+        """Load one tile, if there is one and a bank for it."""
+        if state.loaded == self.stage.columns or self.taken(state) + 1 > self.banks:
+            return None
+        return self.stage.load(state)
+
+    def process(self, state: State, tiles: int) -> State | None:
+        """Process the first tiles, if their results fit beside them and no tile that stays is cut by a reload."""
+        after = self.stage.process(state, tiles)
+        if after is None:
+            return None
+        end = min(state.loaded, state.first + tiles * self.stage.tile)
+        if after.first < end <= self.retain * self.stage.tile:
+            return None
+        during = self.stage.tiles(state) + self._stay(state) + self.goal.banks(after.made)
+        return after if during <= self.banks else None
+
+
+def best(task: Task, prices: Prices) -> Program | None:
+    """Return the program with the fewest bytes, or None if there is none in these banks."""
+    begin = task.begin()
+    if begin is None:
+        return None
+    order = count()
+    heap: list[tuple[int, int, int, State]] = [(0, 0, next(order), begin)]
+    reached: dict[State, tuple[int, int]] = {begin: (0, 0)}
+    came: dict[State, tuple[State, Action]] = {}
+    while heap:
+        cost, steps, _, state = heapq.heappop(heap)
+        if state.first == task.stage.columns:
+            return _program(begin, state, came)
+        if (cost, steps) > reached[state]:
+            continue
+        for action, after in _actions(task, state):
+            known = cost + _bytes(prices, begin, state, action, after), steps + (action.name == "process")
+            if after not in reached or known < reached[after]:
+                reached[after] = known
+                came[after] = state, action
+                heapq.heappush(heap, (*known, next(order), after))
+    return None
+
+
+def _actions(task: Task, state: State) -> Iterator[tuple[Action, State]]:
+    """All actions from a state, with the states they lead to."""
+    loaded = task.load(state)
+    if loaded is not None:
+        yield Action("load", 1), loaded
+    for tiles in range(1, task.stage.tiles(state) + 1):
+        after = task.process(state, tiles)
+        if after is not None:
+            yield Action("process", tiles), after
+
+
+def _bytes(prices: Prices, begin: State, state: State, action: Action, after: State) -> int:
+    if action.name == "process":
+        return prices.step
+    reloaded = max(0, begin.loaded - state.loaded)
+    return (after.loaded - state.loaded) * prices.column + reloaded * prices.reload
+
+
+def _program(begin: State, end: State, came: dict[State, tuple[State, Action]]) -> Program:
+    """Follow a path back, and join loads that follow each other."""
+    path = [end]
+    actions: list[Action] = []
+    while path[-1] != begin:
+        state, action = came[path[-1]]
+        path.append(state)
+        actions.append(action)
+    return _told(path[::-1], actions[::-1])
+
+
+def _told(path: list[State], actions: list[Action]) -> Program:
+    loaded = reloaded = 0
+    joined: list[Action] = []
+    for action, state, after in zip(actions, path[:-1], path[1:], strict=True):
+        if action.name == "load":
+            loaded += after.loaded - state.loaded
+            reloaded += max(0, path[0].loaded - state.loaded)
+            if joined and joined[-1].name == "load":
+                joined[-1] = Action("load", joined[-1].tiles + action.tiles)
+                continue
+        joined.append(action)
+    return Program(tuple(joined), loaded, reloaded, sum(a.name == "process" for a in joined))
+
+
+def policy(task: Task, *, most: int | None = None, inputs: int | None = None) -> Program | None:
+    """Return the program of the paper's MOM manager for this goal, or None if it gets stuck.
+
+    Parameters
+    ----------
+    most : int, optional
+        Tiles of one process step; all that may be by default (MIN).
+    inputs : int, optional
+        Banks for tiles that are read; all that are free by default.
+    """
+    begin = task.begin()
+    if begin is None:
+        return None
+    path, actions = [begin], []
+    while path[-1].first < task.stage.columns:
+        state = path[-1]
+        room = task.stage.tiles(state) < inputs if inputs else True
+        action, after = (_load(task, state) if room else None) or _process(task, state, most) or (None, None)
+        if action is None or after is None:
+            return None
+        path.append(after)
+        actions.append(action)
+    return _told(path, actions)
+
+
+def _load(task: Task, state: State) -> tuple[Action, State] | None:
+    """One tile, if the result of the next process step still finds a bank."""
+    after = task.load(state)
+    return (Action("load", 1), after) if after is not None and task.process(after, 1) is not None else None
+
+
+def _process(task: Task, state: State, most: int | None) -> tuple[Action, State] | None:
+    """As many tiles as may be."""
+    on_chip = task.stage.tiles(state)
+    for tiles in range(min(on_chip, most or on_chip), 0, -1):
+        after = task.process(state, tiles)
+        if after is not None:
+            return Action("process", tiles), after
+    return None

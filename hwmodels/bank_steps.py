@@ -1,0 +1,125 @@
+"""Control steps of one stage: tiles of its map are loaded into banks and processed from them, in order.
+
+A stage goes through the columns of its map once, from the end where tiles are already on chip (`Pass`). What is on chip
+is always one run of columns [first, loaded), in tiles of P columns, one a bank; `made` columns of the result are done.
+
+Load
+    One more tile, into a free bank.
+Process k
+    The first k tiles are consumed and their banks are free afterwards. A window that begins in them and ends in the
+    next tile is done with them, if that tile is on chip or on its way; if none is, the next load begins where the next
+    window does (the columns that both need are loaded again).
+Results
+    Of the target's tiles `keep` stay on chip: the last ones (mirrored: the next stage begins with what was made last,
+    the first columns go to DRAM first) or the first ones. A bank is taken when the first column of its tile is made; it
+    must be free while the tiles are processed.
+
+Source: `heterogeneous_mapping_and_banks` 4.1.3 (Fig. 4.4), 4.2.1 (DFS and DLS), Appendix A.1-A.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+__all__ = ["Goal", "Pass", "State"]
+
+
+class State(NamedTuple):
+    """Columns [first, loaded) are on chip, `made` columns of the result are done."""
+
+    first: int
+    loaded: int
+    made: int
+
+
+@dataclass(frozen=True)
+class Goal:
+    """Which tiles of the result stay on chip: `keep` of them, the last ones if `mirrored`, else the first ones."""
+
+    columns: int
+    tile: int
+    keep: int
+    mirrored: bool
+
+    @property
+    def tiles(self) -> int:
+        """Tiles of the whole result."""
+        return -(-self.columns // self.tile)
+
+    @property
+    def kept(self) -> int:
+        """Columns that stay on chip."""
+        return min(self.columns, self.keep * self.tile)
+
+    @property
+    def spilled(self) -> int:
+        """Columns that go to DRAM only."""
+        return self.columns - self.kept
+
+    def banks(self, made: int) -> int:
+        """Banks taken once `made` columns are done."""
+        if not self.mirrored:
+            return min(self.keep, -(-made // self.tile))
+        return max(0, self.keep - (self.columns - made) // self.tile) if made > self.spilled else 0
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One stage in one direction.
+
+    Attributes
+    ----------
+    columns, tile : int
+        Of the map that is read.
+    results : int
+        Columns of the result.
+    reach, stride, before : int
+        A window over the columns ``x*stride - before .. + reach`` gives the column x of the result.
+    patches : int
+        Columns of the map that each column of the result takes, if they are patches (a pixel each, no windows); else 0.
+    """
+
+    columns: int
+    tile: int
+    results: int
+    reach: int = 0
+    stride: int = 1
+    before: int = 0
+    patches: int = 0
+
+    def start(self, on_chip: int) -> State:
+        """The state with the first `on_chip` tiles on chip."""
+        return State(0, min(self.columns, on_chip * self.tile), 0)
+
+    def tiles(self, state: State) -> int:
+        """Tiles on chip."""
+        return -(-(state.loaded - state.first) // self.tile)
+
+    def load(self, state: State) -> State:
+        """Load the next tile."""
+        return state._replace(loaded=min(self.columns, state.loaded + self.tile))
+
+    def process(self, state: State, tiles: int) -> State | None:
+        """Process the first tiles on chip; None where windows would be lost with them."""
+        end = min(state.loaded, state.first + tiles * self.tile)
+        made = self._made(end, state.loaded)
+        if end == self.columns:
+            return State(end, end, self.results)
+        if state.loaded > end:
+            return State(end, state.loaded, made) if made == self._begun(end) else None
+        restart = end if self.patches else max(0, min(end, made * self.stride - self.before))
+        return State(restart, restart, made) if restart > state.first or made > state.made else None
+
+    def _begun(self, end: int) -> int:
+        """Columns of the result whose windows begin before `end`."""
+        if self.patches:
+            return min(self.results, -(-end // self.patches))
+        return max(0, min(self.results, (end - 1 + self.before) // self.stride + 1))
+
+    def _made(self, end: int, loaded: int) -> int:
+        """Columns of the result that are done with the columns before `end`, when those before `loaded` are there."""
+        if loaded == self.columns or self.patches:
+            return self._begun(end)
+        ended = (loaded - 1 + self.before - self.reach) // self.stride + 1
+        return max(0, min(self._begun(end), ended))

@@ -1,0 +1,361 @@
+"""A network as stages that read and write feature maps column by column, for machines with memory banks.
+
+Maps
+    A map is stored column by column (W, H, C with the channels innermost). A bank holds whole columns: a tile is
+    ``P = floor(bank / (H * C_stored))`` columns, the last one fewer. Convolutions write multiples of N_f channels,
+    operators that work channel by channel (depthwise, pooling, sums) read and write multiples of N_pe; a map that one
+    of them reads or writes is stored in multiples of N_pe.
+Weights
+    ``ceil(C_out, N_f) * k_w * ceil(k_h * C_stored, N_pe)`` bytes (multiples of N_f and N_pe); depthwise
+    ``k_h * k_w * ceil(C, N_pe)``. A convolution of at most `PIXELS` channels of the network's input is a product over
+    patches: a column of its map is a patch of ``ceil(k_h * k_w * C_in, N_pe)`` bytes.
+Cycles
+    Of a pixel of the result: a convolution ``k_w' * ceil(k_h' * C_in / N_pe) * ceil(C_out / N_f)``, depthwise and
+    pooling ``k_w' * k_h' * ceil(C / N_pe)``, a sum ``ceil(C / N_pe)``, with k' the taps inside the map.
+
+Source: `heterogeneous_mapping_and_banks` 4.1.2 (Algorithm 2), 4.1.3, 4.4.1.1 (units of access N_f and N_pe).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Literal
+
+from instances.errors import InputError
+from instances.machine import Banks
+from instances.network import Network
+from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
+
+__all__ = ["FeatureMap", "Kind", "Stage", "Stages", "stages"]
+
+#: Inputs of at most so many channels are convolved as patches.
+PIXELS = 3
+#: Kinds of stages that work channel by channel.
+LANEWISE = ("depthwise", "pool", "whole", "sum")
+Kind = Literal["conv", "patches", "depthwise", "pool", "whole", "sum"]
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """One feature map: columns of `rows` pixels of `stored` bytes, of which `channels` hold something."""
+
+    name: str
+    columns: int
+    rows: int
+    channels: int
+    stored: int
+
+    @property
+    def column_bytes(self) -> int:
+        """Bytes of one column on chip and on its way in."""
+        return self.rows * self.stored
+
+    def tile(self, banks: Banks) -> int:
+        """Columns of a tile.
+
+        Raises
+        ------
+        InputError
+            If a bank does not hold one column.
+        """
+        if self.column_bytes > banks.bank_bytes:
+            raise InputError(
+                f"map {self.name}: a column of {self.rows} x {self.stored} bytes does not fit in a bank of "
+                f"{banks.bank_bytes} bytes"
+            )
+        return min(self.columns, banks.bank_bytes // self.column_bytes)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of the network: it reads a map from the banks and writes another one.
+
+    Attributes
+    ----------
+    source, target : str
+        Maps by name.
+    streamed : tuple of str
+        Further operands of a sum, which come from DRAM as the result is made.
+    offset : int
+        Where the result's channels begin in the target (a part of a concatenation).
+    taps, stride, dilation, before, after : int
+        The window along the columns, and its padding at either end.
+    weight_bytes, bias_bytes : int
+        As they are loaded.
+    written : int
+        Bytes of a column of the result on its way out.
+    cycles : int
+        Of computing the whole result.
+    """
+
+    name: str
+    kind: Kind
+    source: str
+    target: str
+    streamed: tuple[str, ...] = ()
+    offset: int = 0
+    taps: int = 1
+    stride: int = 1
+    dilation: int = 1
+    before: int = 0
+    after: int = 0
+    weight_bytes: int = 0
+    bias_bytes: int = 0
+    written: int = 0
+    cycles: int = 0
+
+    @property
+    def reach(self) -> int:
+        """Columns beyond the first that one column of the result needs."""
+        return (self.taps - 1) * self.dilation
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The stages of a network in its order, and the maps between them.
+
+    Attributes
+    ----------
+    users : dict of str to tuple of str
+        For every map the stages that read it, streamed operands included.
+    """
+
+    network: str
+    stages: tuple[Stage, ...]
+    maps: dict[str, FeatureMap]
+    users: dict[str, tuple[str, ...]]
+
+
+@dataclass
+class _Draft:
+    """A stage before it is known how its maps are stored."""
+
+    operator: Operator
+    kind: Kind
+    inputs: tuple[str, ...]
+    kernel: tuple[int, int] = (1, 1)
+    stride: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+    pad: tuple[int, int] = (0, 0)
+    groups: int = 1
+    target: str = ""
+    offset: int = 0
+
+
+@dataclass
+class _Reader:
+    """Goes through the operators once."""
+
+    network: Network
+    banks: Banks
+    #: The map that holds an operator's result, under the operator's name.
+    held: dict[str, str] = field(default_factory=dict)
+    #: (columns, rows, channels)
+    shapes: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    drafts: list[_Draft] = field(default_factory=list)
+    patches: dict[str, int] = field(default_factory=dict)
+
+    def read(self) -> Stages:
+        """Make all stages."""
+        for operator in self.network.operators:
+            self._operator(operator)
+        self._join()
+        wide = self._wide()
+        maps = {name: self._map(name, name in wide) for name in self._live()}
+        made = tuple(self._stage(draft, maps) for draft in self.drafts)
+        users: dict[str, list[str]] = {name: [] for name in maps}
+        for stage in made:
+            for name in (stage.source, *stage.streamed):
+                users[name].append(stage.name)
+        return Stages(self.network.name, made, maps, {name: tuple(found) for name, found in users.items()})
+
+    # ---- operators -------------------------------------------------------------------------------------------
+
+    def _operator(self, operator: Operator) -> None:
+        if isinstance(operator, Input):
+            self._place(operator)
+        elif isinstance(operator, Reshape) and len(operator.shape) == 4:
+            raise InputError(f"network {self.network.name}: reshape {operator.name!r} moves columns; no bank program")
+        elif isinstance(operator, Reshape) or (isinstance(operator, Eltwise) and len(operator.inputs) == 1):
+            self.held[operator.name] = self.held[operator.inputs[0]]  # goes on where it is
+        elif isinstance(operator, Concat):
+            self._place(operator)
+        else:
+            self.drafts.append(self._draft(operator))
+            self._place(operator)
+
+    def _place(self, operator: Operator) -> None:
+        self.held[operator.name] = operator.name
+        self.shapes[operator.name] = self._shape(operator)
+
+    def _shape(self, operator: Operator) -> tuple[int, int, int]:
+        shape = operator.shape
+        if len(shape) not in (2, 4) or shape[0] != 1:
+            raise InputError(
+                f"network {self.network.name}: operator {operator.name!r} has shape {shape}; feature maps in banks are "
+                "(1, channels, rows, columns), or (1, features)"
+            )
+        return (shape[3], shape[2], shape[1]) if len(shape) == 4 else (1, 1, shape[1])
+
+    def _draft(self, operator: Operator) -> _Draft:
+        inputs = tuple(self.held[name] for name in operator.inputs)
+        columns, rows, channels = self.shapes[inputs[0]] if inputs else (0, 0, 0)
+        if isinstance(operator, Conv):
+            window = operator.kernel, operator.stride, operator.dilation, operator.pad[:2]
+            groups = operator.groups
+            if groups == channels == operator.filters and groups > 1:
+                return _Draft(operator, "depthwise", inputs, *window, groups)
+            first = isinstance(self.network.operator(inputs[0]), Input)
+            return _Draft(operator, "patches" if first and channels <= PIXELS else "conv", inputs, *window, groups)
+        if isinstance(operator, MatMul) and len(inputs) == 1:
+            return _Draft(operator, "conv", inputs, kernel=(rows, columns))  # all of the map at once
+        if isinstance(operator, Pool):
+            if operator.kernel is None:
+                return _Draft(operator, "whole", inputs, kernel=(rows, columns))
+            return _Draft(
+                operator, "pool", inputs, operator.kernel, operator.stride, operator.dilation, operator.pad[:2]
+            )
+        if isinstance(operator, Eltwise):
+            if any(self.shapes[name] != self.shapes[inputs[0]] for name in inputs):
+                raise InputError(f"network {self.network.name}: {operator.name!r} joins maps of different shapes")
+            return _Draft(operator, "sum", inputs)
+        raise InputError(f"network {self.network.name}: operator {operator.name!r} ({operator.op}) has no bank program")
+
+    def _join(self) -> None:
+        """Let what is concatenated be written where the whole lies."""
+        made = {draft.operator.name: draft for draft in self.drafts}
+        for draft in self.drafts:
+            draft.target = draft.operator.name
+        joins = {o.name: tuple(self.held[n] for n in o.inputs) for o in self.network.operators if isinstance(o, Concat)}
+        read = Counter(name for draft in self.drafts for name in draft.inputs)
+        read.update(name for parts in joins.values() for name in parts)
+        inner = {name for parts in joins.values() for name in parts if name in joins and read[name] == 1}
+        for whole in joins:
+            offset = 0
+            for part in _flat(whole, joins, inner) if whole not in inner else ():
+                if part not in made or made[part].target != part or made[part].kind == "whole":
+                    raise InputError(
+                        f"network {self.network.name}: concat {whole!r} joins {part!r}, which is an input, a global "
+                        "pool, or a concatenation that others read too; banks hold one copy of a map"
+                    )
+                made[part].target, made[part].offset = whole, offset
+                offset += self.shapes[part][2]
+
+    # ---- maps --------------------------------------------------------------------------------------------------
+
+    def _live(self) -> list[str]:
+        """The maps that are written or come from outside."""
+        written = {draft.target for draft in self.drafts}
+        return [name for name in self.shapes if name in written or isinstance(self.network.operator(name), Input)]
+
+    def _wide(self) -> set[str]:
+        """The maps that an operator reads or writes channel by channel."""
+        named = {draft.operator.name: draft.target for draft in self.drafts}
+        found = set()
+        for draft in self.drafts:
+            if draft.kind in LANEWISE:
+                found |= {named.get(name, name) for name in draft.inputs} | {draft.target}
+        return found
+
+    def _map(self, name: str, wide: bool) -> FeatureMap:
+        columns, rows, channels = self.shapes[name]
+        for draft in self.drafts:
+            if draft.kind == "patches" and draft.inputs[0] == name:
+                outputs = self.shapes[draft.operator.name]
+                patch = _up(prod(draft.kernel) * channels, self.banks.lanes)
+                return FeatureMap(name, outputs[0] * outputs[1], 1, patch, patch)
+        return FeatureMap(
+            name, columns, rows, channels, _up(channels, self.banks.lanes if wide else self.banks.filters)
+        )
+
+    # ---- stages ------------------------------------------------------------------------------------------------
+
+    def _stage(self, draft: _Draft, maps: dict[str, FeatureMap]) -> Stage:
+        banks, kind = self.banks, draft.kind
+        columns, _, channels = self.shapes[draft.inputs[0]]
+        out_columns, out_rows, filters = self.shapes[draft.operator.name]
+        lanes, narrow = _up(filters, banks.lanes), _up(filters, banks.filters)
+        inputs = tuple(self._named(name) for name in draft.inputs)
+        stage = Stage(
+            draft.operator.name, kind, inputs[0], draft.target, inputs[1:] if kind == "sum" else (), draft.offset,
+            written=out_rows * (lanes if kind in LANEWISE and draft.target == draft.operator.name else narrow),
+            cycles=self._cycles(draft),
+        )  # fmt: skip
+        if kind == "patches":
+            return replace(stage, weight_bytes=narrow * maps[inputs[0]].stored)
+        if kind == "sum":
+            return stage
+        high, wide = draft.kernel
+        reach = (wide - 1) * draft.dilation[1]
+        after = (out_columns - 1) * draft.stride[1] + reach + 1 - draft.pad[1] - columns
+        stage = replace(
+            stage, taps=wide, stride=draft.stride[1], dilation=draft.dilation[1], before=draft.pad[1],
+            after=max(0, after),
+        )  # fmt: skip
+        if kind == "conv":
+            stored = maps[inputs[0]].stored if draft.groups == 1 else channels // draft.groups
+            depth = _up(high * stored, banks.lanes)
+            return replace(stage, weight_bytes=narrow * wide * depth, bias_bytes=narrow)
+        if kind == "depthwise":
+            return replace(stage, weight_bytes=high * wide * lanes, bias_bytes=lanes)
+        return stage
+
+    def _named(self, name: str) -> str:
+        """The map that a result is in: its own or the concatenation's."""
+        return next((d.target for d in self.drafts if d.operator.name == name), name)
+
+    def _cycles(self, draft: _Draft) -> int:
+        banks = self.banks
+        columns, rows, channels = self.shapes[draft.inputs[0]]
+        out_columns, out_rows, filters = self.shapes[draft.operator.name]
+        groups_of_filters, words = _ceil(filters, banks.filters), _ceil(channels, banks.lanes)
+        if draft.kind == "patches":
+            return out_columns * out_rows * _ceil(prod(draft.kernel) * channels, banks.lanes) * groups_of_filters
+        if draft.kind == "sum":
+            return out_columns * out_rows * words * (len(draft.inputs) - 1)
+        wide = _inside(columns, out_columns, draft.kernel[1], draft.stride[1], draft.dilation[1], draft.pad[1])
+        high = _inside(rows, out_rows, draft.kernel[0], draft.stride[0], draft.dilation[0], draft.pad[0])
+        if draft.kind == "conv":
+            depth = channels // draft.groups
+            return sum(wide) * sum(_ceil(taps * depth, banks.lanes) for taps in high) * groups_of_filters
+        return sum(wide) * sum(high) * words
+
+
+def _flat(whole: str, joins: Mapping[str, tuple[str, ...]], inner: Collection[str]) -> Iterator[str]:
+    """The parts of a concatenation, with those of concatenations that only it reads."""
+    for part in joins[whole]:
+        if part in inner:
+            yield from _flat(part, joins, inner)
+        else:
+            yield part
+
+
+def _up(number: int, unit: int) -> int:
+    """The next multiple of `unit`."""
+    return _ceil(number, unit) * unit
+
+
+def _ceil(number: int, unit: int) -> int:
+    return -(-number // unit)
+
+
+def _inside(size: int, outputs: int, taps: int, stride: int, dilation: int, pad: int) -> Iterable[int]:
+    """For every output how many taps lie inside the map."""
+    return [sum(0 <= o * stride - pad + t * dilation < size for t in range(taps)) for o in range(outputs)]
+
+
+def stages(network: Network, banks: Banks) -> Stages:
+    """Return the stages of a network on a machine with memory banks.
+
+    Element-wise operators of one input are part of the stage before; what is concatenated is written in place.
+
+    Raises
+    ------
+    InputError
+        If the batch is not 1, or an operator has no such program (products of two inputs, opaque operators,
+        concatenations of inputs or of concatenations).
+    """
+    return _Reader(network, banks).read()

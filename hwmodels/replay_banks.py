@@ -1,0 +1,284 @@
+"""Replay of a bank program: every bank and every column followed, from stage to stage.
+
+Nothing of the price's arithmetic is used. Banks hold columns of maps; DRAM holds, part by part of a map, the columns
+that were written. A load brings the next columns that are not on chip; a process step makes every column of the result
+whose window begins in the tiles that it consumes and is on chip; banks that results need must be free before the
+consumed ones are. A column that leaves the chip and still has readers is written, and so is one that is loaded again
+though DRAM does not have it. Patches make one pixel each: a column of the result is made from its first one on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from hwmodels.feature_maps import Stage, Stages
+from instances.machine import Banks
+
+__all__ = ["Moved", "StageRun", "replay_banks"]
+
+
+@dataclass(frozen=True)
+class StageRun:
+    """What a plan says of one stage.
+
+    Attributes
+    ----------
+    source : str
+        The operand that is read from the banks.
+    backwards : bool
+        Whether its columns are read from the last one on.
+    keep : int
+        Tiles of the result that stay: the last ones made if `last`, else the first ones.
+    retain : int
+        Tiles of the source that stay, the first ones read.
+    actions : tuple of (str, int)
+        ``("load", tiles)`` and ``("process", tiles)``.
+    """
+
+    stage: Stage
+    source: str
+    backwards: bool
+    keep: int
+    last: bool
+    retain: int
+    actions: tuple[tuple[str, int], ...]
+
+
+@dataclass
+class Moved:
+    """Bytes that went over the bus, and what was wrong with the program."""
+
+    load: int = 0
+    weight: int = 0
+    streamed: int = 0
+    bias: int = 0
+    write: int = 0
+    faults: list[str] = field(default_factory=list)
+
+    @property
+    def total(self) -> int:
+        """All bytes."""
+        return self.load + self.weight + self.streamed + self.bias + self.write
+
+
+@dataclass
+class _Bank:
+    """Columns of a map in one bank, in the order that its next reader takes them."""
+
+    map: str
+    columns: list[int]
+
+
+@dataclass
+class _Machine:
+    found: Stages
+    size: Banks
+    moved: Moved = field(default_factory=Moved)
+    banks: list[_Bank] = field(default_factory=list)
+    done: set[str] = field(default_factory=set)
+    #: For every part (stage) the columns that DRAM has.
+    dram: dict[str, set[int]] = field(default_factory=dict)
+
+    def fault(self, text: str) -> None:
+        self.moved.faults.append(text)
+
+    # ---- maps ------------------------------------------------------------------------------------------------
+
+    def parts(self, name: str) -> list[Stage]:
+        """The stages that write a map."""
+        return [s for s in self.found.stages if s.target == name]
+
+    def awaited(self, name: str) -> bool:
+        """Whether stages that have not begun read a map."""
+        return any(s.name not in self.done for s in self.found.stages if name in (s.source, *s.streamed))
+
+    def on_chip(self, name: str) -> list[_Bank]:
+        return [bank for bank in self.banks if bank.map == name]
+
+    def write(self, name: str, columns: Iterable[int]) -> None:
+        """Write what DRAM does not have of some columns."""
+        for part in self.parts(name):
+            missing = set(columns) - self.dram.setdefault(part.name, set())
+            self.moved.write += len(missing) * part.written
+            self.dram[part.name] |= missing
+
+    def fetch(self, name: str, columns: Sequence[int]) -> None:
+        """See that DRAM has some columns: those that it lacks must have been made, and are written for this."""
+        for part in self.parts(name):
+            if part.name not in self.done:
+                self.fault(f"{name} is read before {part.name} has run")
+        self.write(name, columns)
+
+    # ---- one stage -------------------------------------------------------------------------------------------
+
+    def run(self, run: StageRun) -> None:
+        stage, target, source = run.stage, self.found.maps[run.stage.target], self.found.maps[run.source]
+        if stage.name in self.done:
+            self.fault(f"{stage.name} runs twice")
+        self.done.add(stage.name)
+        order = list(range(source.columns))[:: -1 if run.backwards else 1]
+        results = list(range(target.columns))[:: -1 if run.backwards else 1]
+        reader = _Reader(self, run, order, results, self._needed(stage, target.rows, source.columns))
+        steps = 0
+        for name, tiles in run.actions:
+            for _ in range(tiles if name == "load" else 1):
+                if name == "load":
+                    reader.load()
+                else:
+                    reader.process(tiles)
+                    steps += 1
+        reader.end()
+        anew = stage.kind in ("conv", "patches") and stage.weight_bytes > self.size.weight_bytes
+        self.moved.weight += stage.weight_bytes * (steps if anew else 1)
+        self.moved.bias += stage.bias_bytes
+        for name in {stage.source, *stage.streamed} - {run.source}:
+            there = {c for bank in self.on_chip(name) for c in bank.columns}
+            rest = [c for c in range(self.found.maps[name].columns) if c not in there]
+            self.fetch(name, rest)
+            self.moved.streamed += len(rest) * self.found.maps[name].rows * self.found.maps[name].stored
+        for bank in list(self.banks):
+            if bank.map != stage.target and not self.awaited(bank.map):
+                self.banks.remove(bank)
+
+    def _needed(self, stage: Stage, rows: int, columns: int) -> list[range]:
+        """For every column of the result the columns that it is made of."""
+        results = self.found.maps[stage.target].columns
+        if stage.kind == "patches":
+            return [range(x * rows, (x + 1) * rows) for x in range(results)]
+        if stage.kind == "whole":
+            return [range(columns)] * results
+        first = [x * stage.stride - stage.before for x in range(results)]
+        return [range(max(0, f), min(columns, f + (stage.taps - 1) * stage.dilation + 1)) for f in first]
+
+
+class _Reader:
+    """The tiles of a stage on their way through the banks."""
+
+    def __init__(
+        self, machine: _Machine, run: StageRun, order: list[int], results: list[int], needed: list[range]
+    ) -> None:
+        self.machine, self.run, self.order, self.results = machine, run, order, results
+        self.needed = [[c for c in order if c in need] for need in needed]
+        self.place = {column: at for at, column in enumerate(order)}
+        found = machine.found.maps
+        self.tile = min(len(order), machine.size.bank_bytes // (found[run.source].rows * found[run.source].stored))
+        self.tiles = self._target_tiles(found[run.stage.target].rows * found[run.stage.target].stored)
+        self.waiting = sorted(machine.on_chip(run.source), key=lambda bank: min(self.place[c] for c in bank.columns))
+        for bank in self.waiting:
+            bank.columns.sort(key=lambda c: self.place[c])
+        self.made = 0
+        self.upto = sum(len(bank.columns) for bank in self.waiting)
+        self.staying = 0
+        self.begun: dict[int, _Bank] = {}
+        if run.stage.target != run.source and (there := machine.on_chip(run.stage.target)):
+            self.tiles = [set(bank.columns) for bank in there]
+            self.begun = dict(enumerate(there))
+
+    def _target_tiles(self, column_bytes: int) -> list[set[int]]:
+        """The tiles of the result that stay."""
+        run, size = self.run, self.machine.size.bank_bytes // column_bytes
+        made = self.results[::-1] if run.last else self.results
+        return [set(made[i * size : (i + 1) * size]) for i in range(run.keep)]
+
+    def _take(self, bank: _Bank) -> None:
+        if len(self.machine.banks) >= self.machine.size.count:
+            self.machine.fault(f"{self.run.stage.name}: no bank is free for {bank.map}")
+        self.machine.banks.append(bank)
+
+    def load(self) -> None:
+        """Bring the next tile."""
+        if self.waiting:
+            begin = self.place[self.waiting[-1].columns[-1]] + 1
+        elif self.made < len(self.results) and self.run.stage.kind != "patches":
+            begin = min(self.upto, *(self.place[c] for c in self.needed[self.results[self.made]]))
+        else:
+            begin = self.upto
+        columns = self.order[begin : begin + self.tile]
+        self.upto = begin + len(columns)
+        if not columns:
+            self.machine.fault(f"{self.run.stage.name}: nothing is left to load")
+            return
+        held = {c for bank in self.machine.on_chip(self.run.source) for c in bank.columns}
+        if held & set(columns):
+            self.machine.fault(f"{self.run.stage.name}: columns {sorted(held & set(columns))} are on chip already")
+        self.machine.fetch(self.run.source, columns)
+        source = self.machine.found.maps[self.run.source]
+        self.machine.moved.load += len(columns) * source.rows * source.stored
+        self.waiting.append(_Bank(self.run.source, columns))
+        self._take(self.waiting[-1])
+
+    def process(self, tiles: int) -> None:
+        """Consume the first tiles."""
+        run = self.run
+        consumed, self.waiting = self.waiting[:tiles], self.waiting[tiles:]
+        if len(consumed) < tiles:
+            self.machine.fault(f"{self.run.stage.name}: processes {tiles} tiles, {len(consumed)} are on chip")
+        there = {c for bank in (*consumed, *self.waiting) for c in bank.columns}
+        mine = {c for bank in consumed for c in bank.columns}
+        end = max((self.place[c] for c in mine), default=-1)
+        while self.made < len(self.results):
+            needed = self.needed[self.results[self.made]]
+            if run.stage.kind == "patches":
+                needed = needed[:1]
+            if not set(needed) <= there or (needed and self.place[needed[0]] > end):
+                break
+            self._store(self.results[self.made])
+            self.made += 1
+        if self.waiting and self.made < len(self.results) and run.stage.kind != "patches":
+            lost = set(self.needed[self.results[self.made]]) & mine
+            if lost:
+                self.machine.fault(f"{self.run.stage.name}: columns {sorted(lost)} are dropped before their last use")
+        for bank in consumed:
+            if self.staying < self.run.retain:
+                self.staying += 1
+            else:
+                self.machine.banks.remove(bank)
+                if self.machine.awaited(bank.map):
+                    self.machine.write(bank.map, bank.columns)
+
+    def _store(self, column: int) -> None:
+        """Put a column of the result where it belongs."""
+        stage, machine = self.run.stage, self.machine
+        at = next((i for i, tile in enumerate(self.tiles) if column in tile), None)
+        lasting = not any(stage.target in (s.source, *s.streamed) for s in machine.found.stages)
+        if at is not None and at not in self.begun:
+            self.begun[at] = _Bank(stage.target, [])
+            self._take(self.begun[at])
+        if at is not None and column not in self.begun[at].columns:
+            self.begun[at].columns.append(column)
+        if at is None or lasting:
+            machine.moved.write += stage.written
+            machine.dram.setdefault(stage.name, set()).add(column)
+
+    def end(self) -> None:
+        """All of the result is made, all of the source consumed, and its tiles that stay are as many as were asked."""
+        name = self.run.stage.name
+        if self.made < len(self.results):
+            self.machine.fault(f"{name}: only {self.made} of {len(self.results)} columns are made")
+        if self.waiting:
+            self.machine.fault(f"{name}: {len(self.waiting)} tiles are never processed")
+        if self.staying < self.run.retain:
+            self.machine.fault(f"{name}: only {self.staying} of {self.run.retain} tiles stay")
+
+
+def replay_banks(found: Stages, banks: Banks, runs: Sequence[StageRun]) -> Moved:
+    """Follow a program through all stages and count what it moves.
+
+    Returns
+    -------
+    Moved
+        With a fault for everything that the banks or DRAM do not allow.
+    """
+    machine = _Machine(found, banks)
+    for run in runs:
+        machine.run(run)
+    missing = [s.name for s in found.stages if s.name not in machine.done]
+    if missing:
+        machine.fault(f"stages that never run: {', '.join(missing)}")
+    for name in found.maps:
+        if not found.users[name]:
+            for part in found.stages:
+                if part.target == name and len(machine.dram.get(part.name, ())) < found.maps[name].columns:
+                    machine.fault(f"result {name} is not all in DRAM")
+    return machine.moved
