@@ -30,13 +30,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 from formulations.banks import Prices, Program, Task, best
 from hwmodels.bank_steps import Goal, Pass
-from hwmodels.feature_maps import Stage, Stages
 from instances.errors import InputError
+from instances.feature_maps import Stage, Stages
 from instances.machine import Banks
 
 __all__ = ["BankPlan", "Resident", "State", "Step", "Volume", "Walk", "optimum"]
@@ -134,40 +134,36 @@ class Walk:
         self.found, self.banks = found, banks
         self.stages = found.stages
         self.makers: dict[str, list[int]] = {name: [] for name in found.maps}
-        self.readers: dict[str, list[int]] = {name: [] for name in found.maps}
+        readers = dict.fromkeys(found.maps, 0)
         for at, stage in enumerate(self.stages):
             self.makers[stage.target].append(at)
-            for name in dict.fromkeys((stage.source, *stage.streamed)):
-                self.readers[name].append(at)
-
-    @cached_property
-    def tile(self) -> dict[str, int]:
-        """Columns of a tile of every map."""
-        return {name: found.tile(self.banks) for name, found in self.found.maps.items()}
+            for name in self.sources(at):
+                readers[name] |= 1 << at
+        #: The stages that read a map, as a set of bits; columns of its tiles; bytes of a column on its way out.
+        self.readers = readers
+        self.tile = {name: one.tile(banks) for name, one in found.maps.items()}
+        self.written = {name: sum(self.stages[m].written for m in made) for name, made in self.makers.items()}
+        self.all = (1 << len(self.stages)) - 1
+        self._next: dict[tuple[int, int], list[int]] = {}
+        self._options: dict[object, list[tuple[Task, Program]]] = {}
 
     def tiles(self, name: str) -> int:
         """Tiles of a map."""
         return -(-self.found.maps[name].columns // self.tile[name])
 
-    @property
-    def all(self) -> int:
-        """The set of all stages."""
-        return (1 << len(self.stages)) - 1
-
     # ---- order -----------------------------------------------------------------------------------------------
 
     def next(self, state: State) -> list[int]:
         """The stages that may run next."""
-        ready = [at for at in range(len(self.stages)) if not state.done >> at & 1 and self._ready(state.done, at)]
-        if state.last >= 0:
-            target = self.stages[state.last].target
-            onward = [at for at in ready if target in (self.stages[at].source, *self.stages[at].streamed)]
-            return onward or ready
-        return ready
+        key = state.done, state.last
+        if key not in self._next:
+            ready = [at for at in range(len(self.stages)) if not state.done >> at & 1 and self._ready(state.done, at)]
+            last = self.stages[state.last].target if state.last >= 0 else ""
+            self._next[key] = [at for at in ready if last in self.sources(at)] or ready
+        return self._next[key]
 
     def _ready(self, done: int, at: int) -> bool:
-        stage = self.stages[at]
-        return all(done >> m & 1 for name in (stage.source, *stage.streamed) for m in self.makers[name])
+        return all(done >> m & 1 for name in self.sources(at) for m in self.makers[name])
 
     def between(self, heads: tuple[int, ...]) -> frozenset[int]:
         """The stages of the paths that begin with `heads`, up to where they all meet."""
@@ -184,7 +180,7 @@ class Walk:
 
     def waits(self, name: str, done: int) -> bool:
         """Whether a map has readers to come."""
-        return any(not done >> at & 1 for at in self.readers[name])
+        return bool(self.readers[name] & ~done)
 
     # ---- what a stage may find and leave ----------------------------------------------------------------------
 
@@ -206,36 +202,31 @@ class Walk:
         stage, found = self.stages[at], state.of(source)
         anew = stage.kind in ("conv", "patches") and stage.weight_bytes > self.banks.weight_bytes
         there = found is None or found.unwritten < found.tiles or self.waits(source, state.done | 1 << at)
-        reload = 0 if there else self.written(source)
+        reload = 0 if there else self.written[source]
         return Prices(self.found.maps[source].column_bytes, stage.weight_bytes if anew else 0, reload)
-
-    def written(self, name: str) -> int:
-        """Bytes of a column of a map on its way out."""
-        return sum(self.stages[m].written for m in self.makers[name])
-
-    def tasks(self, state: State, at: int) -> Iterator[tuple[str, int, Task]]:
-        """Operand, direction and task of a stage, for all that may stay."""
-        for source in self.sources(at):
-            yield from self.tasks_from(state, at, source)
 
     def tasks_from(self, state: State, at: int, source: str) -> Iterator[tuple[str, int, Task]]:
         """The tasks that read a given operand from the banks."""
         target, after = self.stages[at].target, state.done | 1 << at
-        found, begun = state.of(source), state.of(target)
-        free = self.banks.count - sum(r.tiles for r in state.residents if r.map != source)
+        found = state.of(source)
+        free = self._free(state, source)
         on_chip = found.tiles if found else 0
         retains = range(min(self.tiles(source), free) + 1) if self.waits(source, after) else range(1)
         for direction in (found.end,) if found else (0, 1):
             stage = self.passed(at, source, direction)
-            for goal in self._goals(target, after, begun, first=self.first(state, target)):
+            for goal in self._goals(target, after, first=self.first(state, target)):
                 for retain in retains:
                     yield source, direction, Task(stage, free, on_chip, goal, retain)
+
+    def _free(self, state: State, source: str) -> int:
+        """Banks that no map but the source takes."""
+        return self.banks.count - sum(r.tiles for r in state.residents if r.map != source)
 
     def first(self, state: State, target: str) -> bool:
         """Whether no part of a map is made yet."""
         return not any(state.done >> m & 1 for m in self.makers[target])
 
-    def _goals(self, target: str, after: int, begun: Resident | None, *, first: bool) -> Iterator[Goal]:
+    def _goals(self, target: str, after: int, *, first: bool) -> Iterator[Goal]:
         columns, tile = self.found.maps[target].columns, self.tile[target]
         yield Goal(columns, tile, 0, mirrored=False)
         if first and self.waits(target, after):
@@ -290,15 +281,31 @@ class Walk:
             return 0
         only_here = self.columns(found._replace(tiles=found.unwritten))
         stay = min(task.stage.columns, task.retain * task.stage.tile)
-        return max(0, only_here - stay) * self.written(source)
+        return max(0, only_here - stay) * self.written[source]
 
     def steps(self, state: State) -> Iterator[Step]:
         """All steps from a state, each with its best program."""
         for at in self.next(state):
-            for source, direction, task in self.tasks(state, at):
-                program = _best(task, self.prices(state, at, source))
-                if program is not None:
-                    yield self.step(state, at, source, direction, task, program)
+            for source in self.sources(at):
+                prices, found = self.prices(state, at, source), state.of(source)
+                for direction in (found.end,) if found else (0, 1):
+                    for task, program in self._programs(state, at, source, direction, prices):
+                        yield self.step(state, at, source, direction, task, program)
+
+    def _programs(
+        self, state: State, at: int, source: str, direction: int, prices: Prices
+    ) -> list[tuple[Task, Program]]:
+        """What may stay, with the best programs; the same for all states that leave a stage the same banks."""
+        found, target, after = state.of(source), self.stages[at].target, state.done | 1 << at
+        key = (
+            at, source, direction, prices, found.tiles if found else 0, self._free(state, source),
+            self.waits(source, after), self.waits(target, after) and self.first(state, target),
+        )  # fmt: skip
+        if key not in self._options:
+            tasks = (task for _, way, task in self.tasks_from(state, at, source) if way == direction)
+            made = ((task, _best(task, prices)) for task in tasks)
+            self._options[key] = [(task, program) for task, program in made if program is not None]
+        return self._options[key]
 
 
 @lru_cache(maxsize=200_000)

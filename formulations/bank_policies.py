@@ -23,8 +23,8 @@ from typing import Literal
 from formulations.bank_network import BankPlan, State, Step, Walk
 from formulations.banks import Program, Task, policy
 from hwmodels.bank_steps import Goal
-from hwmodels.feature_maps import LANEWISE, Stages
 from instances.errors import InputError
+from instances.feature_maps import LANEWISE, Stages
 from instances.machine import Banks
 
 __all__ = ["Reuse", "double_buffer", "minimise"]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from hwmodels.feature_maps import Stage, Stages
+from instances.feature_maps import Stage, Stages
 from instances.machine import Banks
 
 __all__ = ["Moved", "StageRun", "replay_banks"]

@@ -84,7 +84,7 @@ class Stage:
     taps, stride, dilation, before, after : int
         The window along the columns, and its padding at either end.
     weight_bytes, bias_bytes : int
-        As they are loaded.
+        As they are loaded; a folded batch normalisation has a bias, patches come with theirs.
     written : int
         Bytes of a column of the result on its way out.
     cycles : int
@@ -295,12 +295,14 @@ class _Reader:
             stage, taps=wide, stride=draft.stride[1], dilation=draft.dilation[1], before=draft.pad[1],
             after=max(0, after),
         )  # fmt: skip
+        biased = isinstance(draft.operator, Conv | MatMul) and draft.operator.bias
+        biased |= isinstance(draft.operator, Conv) and draft.operator.batch_norm
         if kind == "conv":
             stored = maps[inputs[0]].stored if draft.groups == 1 else channels // draft.groups
             depth = _up(high * stored, banks.lanes)
-            return replace(stage, weight_bytes=narrow * wide * depth, bias_bytes=narrow)
+            return replace(stage, weight_bytes=narrow * wide * depth, bias_bytes=narrow * biased)
         if kind == "depthwise":
-            return replace(stage, weight_bytes=high * wide * lanes, bias_bytes=lanes)
+            return replace(stage, weight_bytes=high * wide * lanes, bias_bytes=lanes * biased)
         return stage
 
     def _named(self, name: str) -> str:

@@ -1,0 +1,431 @@
+"""Feature maps in banks: stages, control programs, residency and policies, against the paper and a published compiler.
+
+The figures of tests/data/midap.json were measured with the public MIDAP simulator; Table 4.2 and the worked examples
+are of `heterogeneous_mapping_and_banks`, chapter 4.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from formulations.bank_network import BankPlan, optimum
+from formulations.bank_policies import Reuse, double_buffer, minimise
+from formulations.banks import Action, Prices, Task, best, policy
+from hwmodels.bank_steps import Goal, Pass
+from hwmodels.replay_banks import StageRun, replay_banks
+from instances.errors import InputError
+from instances.feature_maps import Stages, stages
+from instances.load import load_network
+from instances.machine import Banks
+from instances.network import Network
+from instances.operators import Concat, Conv, Eltwise, Input, Operator, Pool
+
+MEASURED = json.loads((Path(__file__).parent / "data" / "midap.json").read_text())
+
+
+def midap(count: int = 4) -> Banks:
+    """512 KiB for maps, 32 x 9 KiB for weights, 16 trees of 64 (Table 4.1)."""
+    return Banks(count=count, bank_bytes=512 * 1024 // count, weight_bytes=32 * 9216, filters=16, lanes=64)
+
+
+def network(name: str, count: int = 4) -> Stages:
+    return stages(load_network(name), midap(count))
+
+
+def runs(plan: BankPlan) -> list[StageRun]:
+    """What a plan says, for the replay."""
+    return [
+        StageRun(
+            s.stage, s.source, bool(s.direction), s.task.goal.keep, s.task.goal.mirrored, s.task.retain,
+            tuple((a.name, a.tiles) for a in s.program.actions),
+        )
+        for s in plan.steps
+    ]  # fmt: skip
+
+
+def agrees(found: Stages, banks: Banks, plan: BankPlan) -> None:
+    """The replay finds no fault and counts the same bytes, kind by kind."""
+    moved, volume = replay_banks(found, banks, runs(plan)), plan.volume
+    assert moved.faults == []
+    assert (moved.load, moved.weight, moved.streamed, moved.bias, moved.write) == (
+        volume.load, volume.weight, volume.streamed, volume.bias, volume.write,
+    )  # fmt: skip
+
+
+# ---- one stage: the paper's examples ------------------------------------------------------------------------------
+
+
+def tiles(number: int, results: int | None = None, per: int = 4) -> Pass:
+    """A pointwise stage with maps of whole tiles of `per` columns."""
+    return Pass(number * per, per, number * per if results is None else results * per)
+
+
+def kept(number: int, keep: int, *, first: bool = False, per: int = 4) -> Goal:
+    return Goal(number * per, per, keep, mirrored=not first and keep < number)
+
+
+LOAD, PROCESS = "load", "process"
+
+
+def code(text: str) -> tuple[Action, ...]:
+    """``"L1 P2"`` as actions."""
+    return tuple(Action(LOAD if word[0] == "L" else PROCESS, int(word[1:])) for word in text.split())
+
+
+def test_figure_4_6_dram_first_storing_loads_before_it_is_needed() -> None:
+    """Four input and output tiles, four banks, three tiles on chip; both keep three results.
+
+    DFS writes the first result to DRAM, so the last tile is loaded at once; DLS keeps the first results and finds a
+    free bank for the load only when all three tiles are processed.
+    """
+    dfs = policy(Task(tiles(4), 4, 3, kept(4, 3)), most=1)
+    dls = policy(Task(tiles(4), 4, 3, kept(4, 3, first=True)), most=1)
+    assert dfs is not None
+    assert dls is not None
+    assert dfs.actions == code("L1 P1 P1 P1 P1")
+    assert dls.actions == code("P1 P1 P1 L1 P1")
+
+
+@pytest.mark.parametrize(("keep", "steps", "fewest"), [(3, 4, 3), (2, 2, 2)])
+def test_figure_4_7_fewer_kept_tiles_share_the_weights(keep: int, steps: int, fewest: int) -> None:
+    """Keeping three results takes MIN four steps, keeping two takes two (weights of 256 KiB are loaded with each).
+
+    Three need three steps only: P1 to DRAM, P2 into the two banks that are free, then the last tile.
+    """
+    task = Task(tiles(4), 4, 3, kept(4, keep))
+    published, program = policy(task), best(task, Prices(1, 1))
+    assert published is not None
+    assert program is not None
+    assert (published.steps, published.loaded) == (steps, 4)
+    assert (program.steps, program.loaded) == (fewest, 4)
+
+
+def test_figure_4_7_two_banks_win_unless_the_weights_stay() -> None:
+    """Three banks save a tile of 128 KiB twice (stored and loaded), two save the weights of 256 KiB twice."""
+    cost = {}
+    for keep in (3, 2):
+        program = policy(Task(tiles(4, per=1), 4, 3, kept(4, keep, per=1)))
+        assert program is not None
+        cost[keep] = {w: program.bytes(Prices(128, w)) + 2 * 128 * (4 - keep) for w in (0, 256)}
+    assert cost[2][256] < cost[3][256]
+    assert cost[3][0] < cost[2][0]
+
+
+def test_figure_4_8_leaves_a_bank_for_the_second_result() -> None:
+    """Processing a tile makes three quarters of a result: the second tile begins the second one.
+
+    The second tile and the first result are on chip, two banks are free. With both remaining tiles loaded there is no
+    bank for the second result (choice (i) of the figure); with one, there is.
+    """
+    task = Task(Pass(columns=16, tile=4, results=16), 4, 2, Goal(columns=16, tile=6, keep=3, mirrored=False))
+    begin = task.begin()
+    assert begin is not None
+    first = task.process(begin, 1)
+    assert first is not None
+    assert task.taken(first) == 2
+    one = task.load(first)
+    assert one is not None
+    assert task.process(one, 1) is not None
+    both = task.load(one)
+    assert both is not None
+    assert task.process(both, 1) is None
+    program = policy(task)
+    assert program is not None
+    assert program.loaded == 8  # the third and the fourth tile, once each
+
+
+def test_figure_4_9_control_code() -> None:
+    """[(L, 1), (P, 1), (P, 1), (P, 1), (P, 1)]"""
+    program = policy(Task(tiles(4), 4, 3, kept(4, 3)))
+    assert program is not None
+    assert program.actions == code("L1 P1 P1 P1 P1")
+
+
+def test_figure_4_10_min_keeps_three_results_of_six_tiles() -> None:
+    """Two input tiles make one output tile; MIN: (P,2) (L,1) (P,2) (L,1) (P,1) (L,1) (P,1) with three results kept."""
+    stage = Pass(24, 4, 12, reach=1, stride=2)
+    program = policy(Task(stage, 4, 3, Goal(12, 4, 3, mirrored=False)))
+    assert program is not None
+    assert program.actions == code("P2 L1 P2 L1 P1 L1 P1")
+    hide = policy(Task(stage, 4, 3, Goal(12, 4, 2, mirrored=True)))
+    assert hide is not None
+    assert hide.actions[0] == Action(LOAD, 1)  # a bank more for prefetching
+
+
+def test_a_halo_is_loaded_again_only_if_the_next_tile_is_not_there() -> None:
+    """3 taps: tiles of 4 columns; with the next tile on chip nothing moves twice, without it two columns do."""
+    stage = Pass(8, 4, 6, reach=2)
+    together = best(Task(stage, 2, 0, Goal(6, 6, 0, mirrored=False)), Prices(1))
+    assert together is not None
+    assert together.loaded == 8
+    alone = policy(Task(stage, 1, 0, Goal(6, 6, 0, mirrored=False)))
+    assert alone is not None
+    # [0,4) makes 2 results, the next one begins at 2: [2,6), [4,8)
+    assert (alone.loaded, alone.steps) == (12, 3)
+
+
+def brute(found: Stages, banks: Banks, at: int, before: list[StageRun], keep: int, last: bool, most: int) -> int | None:
+    """The fewest bytes of stage `at` over all sequences of up to `most` actions, by the replay alone."""
+    stage = found.stages[at]
+    done = replay_banks(found, banks, before)
+    least = None
+    names = [(LOAD, 1), *((PROCESS, n) for n in range(1, banks.count + 1))]
+    for length in range(1, most + 1):
+        for actions in product(names, repeat=length):
+            run = StageRun(stage, stage.source, backwards=False, keep=keep, last=last, retain=0, actions=actions)
+            moved = replay_banks(found, banks, [*before, run])
+            wrong = [f for f in moved.faults if not f.startswith(("stages that never", "result "))]
+            if not wrong:
+                least = min(moved.total - done.total, least or moved.total)
+    return least
+
+
+@pytest.mark.parametrize("taps", [1, 2, 3])
+@pytest.mark.parametrize("count", [2, 3])
+def test_the_best_program_is_brute_force_by_the_replay(taps: int, count: int) -> None:
+    """Two stages, four columns in tiles of one or two: every sequence of actions is followed bank by bank."""
+    pad = (taps - 1) // 2
+    operators: list[Operator] = [
+        Input(name="in", shape=(1, 1, 1, 4)),
+        Conv(name="a", inputs=("in",), shape=(1, 1, 1, 4), filters=1, kernel=(1, 1)),
+        Conv(
+            name="b", inputs=("a",), shape=(1, 1, 1, 4 + 2 * pad - taps + 1), filters=1, kernel=(1, taps),
+            pad=(0, pad, 0, pad),
+        ),
+        Conv(name="c", inputs=("b",), shape=(1, 1, 1, 4 + 2 * pad - taps + 1), filters=1, kernel=(1, 1)),
+    ]  # fmt: skip
+    banks = Banks(count=count, bank_bytes=2, weight_bytes=1, filters=1, lanes=1)
+    found = stages(Network(name="n", operators=tuple(operators)), banks)
+    head = StageRun(
+        found.stages[0], "in", backwards=False, keep=1, last=False, retain=0, actions=((LOAD, 1), (PROCESS, 1)) * 2
+    )
+    one, two = found.maps["a"], found.maps["b"]
+    stage = found.stages[1]
+    for keep, last in ((0, False), (1, False), (1, True), (2, False)):
+        if keep > -(-two.columns // two.tile(banks)):
+            continue
+        passed = Pass(one.columns, one.tile(banks), two.columns, stage.reach, stage.stride, stage.before)
+        goal = Goal(two.columns, two.tile(banks), keep, mirrored=last)
+        anew = stage.weight_bytes > banks.weight_bytes
+        prices = Prices(one.column_bytes, stage.weight_bytes if anew else 0, found.stages[0].written)
+        program = best(Task(passed, count, 1, goal), prices)
+        expected = brute(found, banks, 1, [head], keep, last, 5)
+        if program is None or len(program.actions) > 5:
+            assert expected is None
+        else:
+            once = 0 if anew else stage.weight_bytes
+            assert expected == program.bytes(prices) + once + goal.spilled * stage.written
+
+
+# ---- a published compiler ------------------------------------------------------------------------------------------
+
+
+def test_stages_are_those_of_the_published_compiler() -> None:
+    found, banks = network("mobilenet_v2"), midap()
+    for stage, row in zip(found.stages, MEASURED["mobilenet_v2_min_4"], strict=True):
+        source, target = found.maps[stage.source], found.maps[stage.target]
+        assert [source.columns, source.rows, source.stored] == row[1]
+        assert [target.columns, target.rows, target.stored] == row[2]
+        assert (stage.weight_bytes, source.tile(banks)) == (row[3], row[4])
+
+
+def test_programs_are_those_of_the_published_compiler() -> None:
+    """All control steps of MIN on MobileNetV2; the simulator folds the global pool in the stage before."""
+    found, banks = network("mobilenet_v2"), midap()
+    plan = minimise(found, banks)
+    for step, row in zip(plan.steps, MEASURED["mobilenet_v2_min_4"], strict=True):
+        if step.stage.name in ("conv_last", "avgpool", "fc"):
+            continue
+        name, _, _, _, _, on_chip, keep, actions = row
+        cumulated = []
+        at = {LOAD: on_chip, PROCESS: 0}
+        for action in step.program.actions:
+            at[action.name] += action.tiles
+            cumulated.append(["L" if action.name == LOAD else "P", at[action.name]])
+        assert (step.task.on_chip, step.task.goal.keep, cumulated) == (on_chip, keep, actions), name
+
+
+@pytest.mark.parametrize(
+    ("name", "key"), [(n, k) for n, found in MEASURED["networks"].items() for k in found if k != "compute_cycles"]
+)
+def test_bytes_are_those_of_the_published_compiler(name: str, key: str) -> None:
+    count = int(key[-2])
+    found, banks = network(name, count), midap(count)
+    plan = (minimise if key.startswith("MIN") else double_buffer)(found, banks)
+    volume, measured = plan.volume, MEASURED["networks"][name][key]
+    assert (volume.load, volume.weight, volume.streamed, volume.bias, volume.write) == tuple(
+        measured[k] for k in ("load", "weight", "resid", "bias", "write")
+    )
+    agrees(found, banks, plan)
+
+
+@pytest.mark.parametrize("name", list(MEASURED["networks"]))
+def test_cycles_are_those_of_the_simulator(name: str) -> None:
+    """Within 0.1 %: the simulator adds a few cycles a stage and folds the global pool."""
+    cycles = sum(stage.cycles for stage in network(name).stages)
+    assert cycles == pytest.approx(MEASURED["networks"][name]["compute_cycles"], rel=1e-3)
+
+
+# ---- Table 4.2 -----------------------------------------------------------------------------------------------------
+
+BLOCKS = {"A": "Mixed_5d", "B": "Mixed_6a", "D": "Mixed_7a"}
+#: KiB as printed; None where the paper leaves the cell empty.
+TABLE: dict[str, dict[Reuse, int | None]] = {
+    "A": {"greedy": 1696, 0: 2760, 1: 2291, 2: 1822, 3: 1870, "best": 1696},
+    "B": {"greedy": 1924, 0: 2971, 1: 2622, 2: 2273, 3: 1924, "best": 1924},
+    "D": {"greedy": 1807, 0: 2458, 1: 2075, 2: 1807, 3: None, "best": 1807},
+}
+
+
+def block(letter: str) -> Network:
+    """An image, a 1x1 convolution, one block of Inception v3, a 1x1 convolution to 64 channels."""
+    whole = load_network("inception_v3")
+    inside = [o for o in whole.operators if o.name.startswith(BLOCKS[letter] + "/")]
+    names = {o.name for o in inside}
+    (outside,) = {i for o in inside for i in o.inputs if i not in names}
+    shape = whole.operator(outside).shape
+    operators: list[Operator] = [
+        Input(name="image", shape=(1, 3, *shape[2:])),
+        Conv(name="first", inputs=("image",), shape=shape, filters=shape[1], kernel=(1, 1)),
+    ]
+    for o in inside:
+        operators.append(o.model_copy(update={"inputs": tuple("first" if i == outside else i for i in o.inputs)}))
+    last = inside[-1]
+    final = Conv(name="last", inputs=(last.name,), shape=(1, 64, *last.shape[2:]), filters=64, kernel=(1, 1))
+    return Network(name=letter, operators=(*operators, final))
+
+
+@pytest.mark.parametrize("letter", list(BLOCKS))
+def test_table_4_2_within_one_kib_and_the_optimum_below(letter: str) -> None:
+    found, banks = stages(block(letter), midap()), midap()
+    best_plan = optimum(found, banks)
+    agrees(found, banks, best_plan)
+    for reuse, printed in TABLE[letter].items():
+        if printed is None:
+            with pytest.raises(InputError, match="stuck"):
+                minimise(found, banks, reuse=reuse)
+            continue
+        plan = minimise(found, banks, reuse=reuse)
+        agrees(found, banks, plan)
+        assert abs(plan.volume.total / 1024 - printed) <= 1
+        assert best_plan.volume.total <= plan.volume.total
+
+
+# ---- whole networks ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["mobilenet_v2", "squeezenet1_1", "resnet50", "lenet5", "vgg16"])
+def test_the_optimum_is_replayed_and_below_every_policy(name: str) -> None:
+    found, banks = network(name), midap()
+    plan = optimum(found, banks)
+    agrees(found, banks, plan)
+    for heuristic in (minimise, double_buffer):
+        other = heuristic(found, banks)
+        agrees(found, banks, other)
+        assert plan.volume.total <= other.volume.total
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> Network:
+    """A few stages on small maps: chains, residual sums, forks that are concatenated, windows and strides."""
+    columns = draw(st.integers(3, 9))
+    operators: list[Operator] = [Input(name="in", shape=(1, 4, 2, columns))]
+    last: Operator = operators[0]
+
+    def add(operator: Operator) -> Operator:
+        operators.append(operator)
+        return operator
+
+    def conv(name: str, source: Operator, *, keep_size: bool) -> Operator:
+        taps = draw(st.sampled_from([1, 1, 2, 3]))
+        pad = (taps - 1) // 2, taps - 1 - (taps - 1) // 2
+        stride = 1 if keep_size else draw(st.integers(1, 2))
+        filters = draw(st.integers(1, 3)) * 2
+        width = (source.shape[3] - 1) // stride + 1
+        return add(
+            Conv(
+                name=name, inputs=(source.name,), shape=(1, filters, 2, width), filters=filters, kernel=(1, taps),
+                stride=(1, stride), pad=(0, pad[0], 0, pad[1]), bias=draw(st.booleans()),
+            )
+        )  # fmt: skip
+
+    for k in range(draw(st.integers(1, 3))):
+        shape = draw(st.sampled_from(["conv", "conv", "pool", "sum", "fork"]))
+        if shape == "conv":
+            last = conv(f"c{k}", last, keep_size=False)
+        elif shape == "pool":
+            last = add(
+                Pool(name=f"p{k}", inputs=(last.name,), shape=last.shape, fn="max", kernel=(1, 3), pad=(0, 1, 0, 1))
+            )
+        elif shape == "sum":
+            one, two = conv(f"s{k}a", last, keep_size=True), conv(f"s{k}b", last, keep_size=True)
+            filters = one.shape[1]
+            two = operators[-1] = Conv.model_validate(
+                {**two.model_dump(), "filters": filters, "shape": (1, filters, *two.shape[2:])}
+            )
+            last = add(Eltwise(name=f"s{k}", inputs=(one.name, two.name), shape=one.shape, fn="add"))
+        else:
+            parts = [conv(f"f{k}{i}", last, keep_size=True) for i in range(draw(st.integers(2, 3)))]
+            whole = (1, sum(p.shape[1] for p in parts), *parts[0].shape[2:])
+            joined = add(Concat(name=f"f{k}", inputs=tuple(p.name for p in parts), shape=whole, axis=1))
+            last = conv(f"f{k}z", joined, keep_size=False)
+    return Network(name="n", operators=tuple(operators))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(networks(), st.integers(1, 5), st.sampled_from([24, 40, 64]), st.sampled_from([1, 64, 1000]))
+def test_every_plan_is_what_the_replay_finds(found: Network, count: int, size: int, weights: int) -> None:
+    banks = Banks(count=count, bank_bytes=size, weight_bytes=weights, filters=2, lanes=4)
+    made = stages(found, banks)
+    totals = {}
+    for name, plan in (("optimum", optimum), ("min", minimise), ("double", double_buffer)):
+        try:
+            one = plan(made, banks)
+        except InputError:
+            continue
+        agrees(made, banks, one)
+        totals[name] = one.volume.total
+    assert all(totals["optimum"] <= total for total in totals.values()) if totals else True
+
+
+# ---- what cannot be ------------------------------------------------------------------------------------------------
+
+
+def test_a_column_that_fits_in_no_bank() -> None:
+    banks = Banks(count=4, bank_bytes=64, weight_bytes=64, filters=16, lanes=64)
+    with pytest.raises(InputError, match=r"map conv1_1: a column .* does not fit in a bank of 64 bytes"):
+        optimum(stages(load_network("vgg16"), banks), banks)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("bert_base_encoder", "feature maps in banks"), ("espcn", "moves columns"), ("densenet121", "one copy of a map")],
+)
+def test_networks_without_a_bank_program(name: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        network(name)
+
+
+def test_one_batch_at_a_time() -> None:
+    with pytest.raises(InputError, match="feature maps in banks"):
+        stages(load_network("lenet5").with_batch(2), midap())
+
+
+def test_the_replay_sees_what_is_wrong() -> None:
+    found, banks = network("lenet5"), midap()
+    good = runs(optimum(found, banks))
+    assert any("never run" in f for f in replay_banks(found, banks, good[:-1]).faults)
+    assert any("runs twice" in f for f in replay_banks(found, banks, [*good, good[-1]]).faults)
+    first = good[0]
+    without = StageRun(
+        first.stage, first.source, first.backwards, first.keep, first.last, first.retain, first.actions[:-1]
+    )
+    assert replay_banks(found, banks, [without, *good[1:]]).faults
+    fewer = Banks(count=1, bank_bytes=banks.bank_bytes, weight_bytes=banks.weight_bytes, filters=16, lanes=64)
+    assert any("no bank is free" in f for f in replay_banks(found, fewer, good).faults)
