@@ -39,7 +39,7 @@ from instances.errors import InputError
 from instances.feature_maps import Stage, Stages
 from instances.machine import Banks
 
-__all__ = ["BankPlan", "Resident", "State", "Step", "Volume", "Walk", "optimum"]
+__all__ = ["BankPlan", "Resident", "State", "Step", "Visit", "Volume", "Walk", "optimum"]
 
 
 class Resident(NamedTuple):
@@ -66,8 +66,7 @@ class State(NamedTuple):
         return next((r for r in self.residents if r.map == name), None)
 
 
-@dataclass(frozen=True)
-class Volume:
+class Volume(NamedTuple):
     """Bytes between DRAM and chip by what they are."""
 
     load: int = 0
@@ -80,12 +79,6 @@ class Volume:
     def total(self) -> int:
         """All of them."""
         return self.load + self.weight + self.streamed + self.bias + self.write
-
-    def __add__(self, other: Volume) -> Volume:
-        return Volume(
-            self.load + other.load, self.weight + other.weight, self.streamed + other.streamed, self.bias + other.bias,
-            self.write + other.write,
-        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -124,7 +117,7 @@ class BankPlan:
     @property
     def volume(self) -> Volume:
         """What all stages move."""
-        return sum((step.volume for step in self.steps), Volume())
+        return Volume(*map(sum, zip(*(step.volume for step in self.steps), strict=True)))
 
 
 class Walk:
@@ -238,30 +231,12 @@ class Walk:
 
     def step(self, state: State, at: int, source: str, direction: int, task: Task, program: Program) -> Step:
         """The step of a stage with a program."""
-        stage, prices = self.stages[at], self.prices(state, at, source)
-        done = state.done | 1 << at
-        begun = state.of(stage.target)
-        kept = self.columns(begun) if begun else task.goal.kept
-        left = [r for r in state.residents if r.map != source and (r.map == stage.target or self.waits(r.map, done))]
-        if task.goal.keep:
-            unwritten = 0 if self._result(stage.target) else task.goal.keep
-            left.append(Resident(stage.target, task.goal.keep, direction ^ task.goal.mirrored, unwritten))
-        if task.retain:
-            found = state.of(source)
-            left.append(Resident(source, task.retain, direction, min(task.retain, found.unwritten) if found else 0))
-        streamed = [n for n in (stage.source, *stage.streamed) if n != source]
-        written = (task.goal.columns if self._result(stage.target) else task.goal.columns - kept) * stage.written
-        volume = Volume(
-            load=program.loaded * prices.column,
-            weight=prices.step * program.steps if prices.step else stage.weight_bytes,
-            streamed=sum(self._outside(state, n) * self.found.maps[n].column_bytes for n in streamed),
-            bias=stage.bias_bytes,
-            write=written + program.reloaded * prices.reload + self._dropped(state, source, task, done),
+        visit = Visit(self, state, at, source)
+        return Step(
+            self.stages[at], source, direction, task, program, visit.after(direction, task), visit.volume(task, program)
         )
-        after = State(done, at, tuple(sorted(left)))
-        return Step(stage, source, direction, task, program, after, volume)
 
-    def _result(self, name: str) -> bool:
+    def result(self, name: str) -> bool:
         """Whether a map is a result of the network."""
         return not self.readers[name]
 
@@ -269,28 +244,19 @@ class Walk:
         """Columns on chip."""
         return min(self.found.maps[resident.map].columns, resident.tiles * self.tile[resident.map])
 
-    def _outside(self, state: State, name: str) -> int:
+    def outside(self, state: State, name: str) -> int:
         """Columns of a map that are not on chip."""
         resident = state.of(name)
         return self.found.maps[name].columns - (self.columns(resident) if resident else 0)
 
-    def _dropped(self, state: State, source: str, task: Task, done: int) -> int:
-        """Bytes of the columns of the source that leave the chip, are not in DRAM, and will be read by others."""
-        found = state.of(source)
-        if found is None or not self.waits(source, done):
-            return 0
-        only_here = self.columns(found._replace(tiles=found.unwritten))
-        stay = min(task.stage.columns, task.retain * task.stage.tile)
-        return max(0, only_here - stay) * self.written[source]
-
-    def steps(self, state: State) -> Iterator[Step]:
-        """All steps from a state, each with its best program."""
+    def visits(self, state: State) -> Iterator[tuple[Visit, int, Task, Program]]:
+        """All stages that may be next, with operand, direction, what may stay, and the best programs."""
         for at in self.next(state):
             for source in self.sources(at):
-                prices, found = self.prices(state, at, source), state.of(source)
+                visit, found = Visit(self, state, at, source), state.of(source)
                 for direction in (found.end,) if found else (0, 1):
-                    for task, program in self._programs(state, at, source, direction, prices):
-                        yield self.step(state, at, source, direction, task, program)
+                    for task, program in self._programs(state, at, source, direction, visit.prices):
+                        yield visit, direction, task, program
 
     def _programs(
         self, state: State, at: int, source: str, direction: int, prices: Prices
@@ -308,9 +274,61 @@ class Walk:
         return self._options[key]
 
 
+class Visit:
+    """A stage in a state, with an operand to read from the banks: what all its programs share."""
+
+    def __init__(self, walk: Walk, state: State, at: int, source: str) -> None:
+        self.state, self.at, self.source = state, at, source
+        self.stage, self.prices, self.done = walk.stages[at], walk.prices(state, at, source), state.done | 1 << at
+        target, found = self.stage.target, state.of(source)
+        begun = state.of(target)
+        self._begun = walk.columns(begun) if begun else None
+        self._result = walk.result(target)
+        self._left = [
+            r for r in state.residents if r.map != source and (r.map == target or walk.waits(r.map, self.done))
+        ]
+        self._unwritten = found.unwritten if found else 0
+        self._streamed = sum(
+            walk.outside(state, name) * walk.found.maps[name].column_bytes
+            for name in walk.sources(at) if name != source
+        )  # fmt: skip
+        #: Columns of the source that only the chip has and others will read, and bytes to write one.
+        self._only_here, self._written = 0, walk.written[source]
+        if found is not None and walk.waits(source, self.done):
+            self._only_here = walk.columns(found._replace(tiles=found.unwritten))
+
+    def volume(self, task: Task, program: Program) -> Volume:
+        """What the stage moves."""
+        stage, prices, goal = self.stage, self.prices, task.goal
+        kept = goal.kept if self._begun is None else self._begun
+        columns = goal.columns if self._result else goal.columns - kept
+        dropped = max(0, self._only_here - task.retain * task.stage.tile) * self._written
+        return Volume(
+            program.loaded * prices.column,
+            prices.step * program.steps if prices.step else stage.weight_bytes,
+            self._streamed,
+            stage.bias_bytes,
+            columns * stage.written + program.reloaded * prices.reload + dropped,
+        )
+
+    def after(self, direction: int, task: Task) -> State:
+        """What is on chip afterwards."""
+        left, goal = list(self._left), task.goal
+        if goal.keep:
+            unwritten = 0 if self._result else goal.keep
+            left.append(Resident(self.stage.target, goal.keep, direction ^ goal.mirrored, unwritten))
+        if task.retain:
+            left.append(Resident(self.source, task.retain, direction, min(task.retain, self._unwritten)))
+        left.sort()
+        return State(self.done, self.at, tuple(left))
+
+
 @lru_cache(maxsize=200_000)
 def _best(task: Task, prices: Prices) -> Program | None:
     return best(task, prices)
+
+
+_Way = tuple[Visit, int, Task, Program]
 
 
 def optimum(found: Stages, banks: Banks) -> BankPlan:
@@ -322,29 +340,32 @@ def optimum(found: Stages, banks: Banks) -> BankPlan:
         If a stage has no program in these banks.
     """
     walk = Walk(found, banks)
-    reached: dict[State, tuple[int, State, Step | None]] = {State(): (0, State(), None)}
+    reached: dict[State, tuple[int, _Way | None]] = {State(): (0, None)}
     layer = [State()]
     for _ in found.stages:
         following: list[State] = []
         for state in layer:
-            for step in walk.steps(state):
-                known = reached[state][0] + step.volume.total
-                if step.after not in reached:
-                    following.append(step.after)
-                elif known >= reached[step.after][0]:
+            cost = reached[state][0]
+            for visit, direction, task, program in walk.visits(state):
+                after = visit.after(direction, task)
+                known = cost + visit.volume(task, program).total
+                if after not in reached:
+                    following.append(after)
+                elif known >= reached[after][0]:
                     continue
-                reached[step.after] = known, state, step
+                reached[after] = known, (visit, direction, task, program)
         if not following:
             names = sorted({found.stages[at].name for state in layer for at in walk.next(state)})
             raise InputError(f"stage {names[0]}: no program fits in {banks.count} banks of {banks.bank_bytes} bytes")
         layer = following
-    return _traced(reached, min(layer, key=lambda state: reached[state][0]))
+    return _traced(walk, reached, min(layer, key=lambda state: reached[state][0]))
 
 
-def _traced(reached: dict[State, tuple[int, State, Step | None]], state: State) -> BankPlan:
+def _traced(walk: Walk, reached: dict[State, tuple[int, _Way | None]], state: State) -> BankPlan:
     """Follow the cheapest way to a state back."""
     steps: list[Step] = []
-    while (found := reached[state])[2] is not None:
-        steps.append(found[2])
-        state = found[1]
+    while (way := reached[state][1]) is not None:
+        visit, direction, task, program = way
+        state = visit.state
+        steps.append(walk.step(state, visit.at, visit.source, direction, task, program))
     return BankPlan(tuple(reversed(steps)))

@@ -173,9 +173,14 @@ def _actions(task: Task, state: State) -> Iterator[tuple[Action, State]]:
 
 def _bytes(prices: Prices, begin: State, state: State, action: Action, after: State) -> int:
     if action.name == "process":
-        return prices.step
-    reloaded = max(0, begin.loaded - state.loaded)
-    return (after.loaded - state.loaded) * prices.column + reloaded * prices.reload
+        return prices.step + _reloaded(begin, state, after) * prices.reload
+    return (after.loaded - state.loaded) * prices.column
+
+
+def _reloaded(begin: State, state: State, after: State) -> int:
+    """Columns of the start that a process step makes the next load bring again: at most once, when they are used up."""
+    empty = state.loaded == begin.loaded and after.first == after.loaded
+    return max(0, begin.loaded - after.first) if empty else 0
 
 
 def _program(begin: State, end: State, came: dict[State, tuple[State, Action]]) -> Program:
@@ -195,10 +200,11 @@ def _told(path: list[State], actions: list[Action]) -> Program:
     for action, state, after in zip(actions, path[:-1], path[1:], strict=True):
         if action.name == "load":
             loaded += after.loaded - state.loaded
-            reloaded += max(0, path[0].loaded - state.loaded)
             if joined and joined[-1].name == "load":
                 joined[-1] = Action("load", joined[-1].tiles + action.tiles)
                 continue
+        else:
+            reloaded += _reloaded(path[0], state, after)
         joined.append(action)
     return Program(tuple(joined), loaded, reloaded, sum(a.name == "process" for a in joined))
 
