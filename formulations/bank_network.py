@@ -123,8 +123,8 @@ class BankPlan:
 class Walk:
     """The states of a network and the steps between them."""
 
-    def __init__(self, found: Stages, banks: Banks) -> None:
-        self.found, self.banks = found, banks
+    def __init__(self, found: Stages, banks: Banks, *, waiting: bool = True) -> None:
+        self.found, self.banks, self.waiting = found, banks, waiting
         self.stages = found.stages
         self.makers: dict[str, list[int]] = {name: [] for name in found.maps}
         readers = dict.fromkeys(found.maps, 0)
@@ -171,6 +171,15 @@ class Walk:
                 found.add(later)
         return frozenset(found)
 
+    def stays(self, name: str, done: int, last: int) -> bool:
+        """Whether tiles of a map may stay: for any reader, or only for those that read it from the banks."""
+        if self.waiting:
+            return self.waits(name, done)
+        if name != self.stages[last].target or len(self.makers[name]) > 1:
+            ahead = (s for at, s in enumerate(self.stages) if not done >> at & 1)
+            return any(s.source == name and s.kind != "sum" for s in ahead)
+        return any(name in self.sources(at) for at in self.next(State(done, last)))
+
     def waits(self, name: str, done: int) -> bool:
         """Whether a map has readers to come."""
         return bool(self.readers[name] & ~done)
@@ -204,10 +213,10 @@ class Walk:
         found = state.of(source)
         free = self._free(state, source)
         on_chip = found.tiles if found else 0
-        retains = range(min(self.tiles(source), free) + 1) if self.waits(source, after) else range(1)
+        retains = range(min(self.tiles(source), free) + 1) if self.stays(source, after, at) else range(1)
         for direction in (found.end,) if found else (0, 1):
             stage = self.passed(at, source, direction)
-            for goal in self._goals(target, after, first=self.first(state, target)):
+            for goal in self._goals(target, keeps=self._keeps(state, at)):
                 for retain in retains:
                     yield source, direction, Task(stage, free, on_chip, goal, retain)
 
@@ -219,10 +228,15 @@ class Walk:
         """Whether no part of a map is made yet."""
         return not any(state.done >> m & 1 for m in self.makers[target])
 
-    def _goals(self, target: str, after: int, *, first: bool) -> Iterator[Goal]:
+    def _keeps(self, state: State, at: int) -> bool:
+        """Whether tiles of a result may stay and it is not decided yet."""
+        target = self.stages[at].target
+        return self.first(state, target) and self.stays(target, state.done | 1 << at, at)
+
+    def _goals(self, target: str, *, keeps: bool) -> Iterator[Goal]:
         columns, tile = self.found.maps[target].columns, self.tile[target]
         yield Goal(columns, tile, 0, mirrored=False)
-        if first and self.waits(target, after):
+        if keeps:
             for keep in range(1, min(self.tiles(target), self.banks.count) + 1):
                 yield Goal(columns, tile, keep, mirrored=False)
                 yield Goal(columns, tile, keep, mirrored=True)
@@ -249,10 +263,15 @@ class Walk:
         resident = state.of(name)
         return self.found.maps[name].columns - (self.columns(resident) if resident else 0)
 
+    def _operands(self, state: State, at: int) -> list[str]:
+        """The operands to read from the banks: one that is on chip, where the others may not be."""
+        there = [name for name in self.sources(at) if state.of(name)]
+        return there if there and not self.waiting else list(self.sources(at))
+
     def visits(self, state: State) -> Iterator[tuple[Visit, int, Task, Program]]:
         """All stages that may be next, with operand, direction, what may stay, and the best programs."""
         for at in self.next(state):
-            for source in self.sources(at):
+            for source in self._operands(state, at):
                 visit, found = Visit(self, state, at, source), state.of(source)
                 for direction in (found.end,) if found else (0, 1):
                     for task, program in self._programs(state, at, source, direction, visit.prices):
@@ -262,10 +281,10 @@ class Walk:
         self, state: State, at: int, source: str, direction: int, prices: Prices
     ) -> list[tuple[Task, Program]]:
         """What may stay, with the best programs; the same for all states that leave a stage the same banks."""
-        found, target, after = state.of(source), self.stages[at].target, state.done | 1 << at
+        found, after = state.of(source), state.done | 1 << at
         key = (
             at, source, direction, prices, found.tiles if found else 0, self._free(state, source),
-            self.waits(source, after), self.waits(target, after) and self.first(state, target),
+            self.stays(source, after, at), self._keeps(state, at),
         )  # fmt: skip
         if key not in self._options:
             tasks = (task for _, way, task in self.tasks_from(state, at, source) if way == direction)
@@ -331,15 +350,21 @@ def _best(task: Task, prices: Prices) -> Program | None:
 _Way = tuple[Visit, int, Task, Program]
 
 
-def optimum(found: Stages, banks: Banks) -> BankPlan:
+def optimum(found: Stages, banks: Banks, *, waiting: bool = True) -> BankPlan:
     """Return the plan with the fewest bytes.
+
+    Parameters
+    ----------
+    waiting : bool
+        Whether results may wait on chip for a stage that does not read them from the banks, as second operands of sums
+        do; the published compiler streams those from DRAM.
 
     Raises
     ------
     InputError
         If a stage has no program in these banks.
     """
-    walk = Walk(found, banks)
+    walk = Walk(found, banks, waiting=waiting)
     reached: dict[State, tuple[int, _Way | None]] = {State(): (0, None)}
     layer = [State()]
     for _ in found.stages:

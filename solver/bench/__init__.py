@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from solver.bench.banks import banks, table42
 from solver.bench.demo import demo
 from solver.bench.engines import engines
 from solver.bench.heuristics import heuristics
@@ -18,11 +19,13 @@ __all__ = ["SUITES", "Report"]
 
 #: Suite name -> (what it shows, how to run it).
 SUITES: dict[str, tuple[str, Callable[[Progress], Report]]] = {
+    "banks": ("feature maps in memory banks: double buffer, MIN and the proven optimum, five networks", banks),
     "demo": ("ResNet-50 from an ONNX file on nmp and scratchpad_64k, written to out/ and checked", demo),
     "engines": ("every layer of five networks: cp-sat, milp and exhaustive must prove the same integers", engines),
     "heuristics": ("what optimality is worth: greedy, naive and TSO-noburst over the optimum, by network", heuristics),
     "nests": ("free hold depths: bytes against time, whole networks, nmp, growth with layer and memory", nests),
     "peers": ("five layers that other mappers were measured on: proven bytes, textbook tiles, heuristics", peers),
     "speed": ("ratios in one run: reduced against full search, solvers with and without bounding", speed),
+    "table42": ("Table 4.2 of the bank management thesis: five Inception blocks, policies and optimum", table42),
     "tso": ("figures of the TSO paper: Fig. 1 and the fifth convolution of Inception v3", tso),
 }

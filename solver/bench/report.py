@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -32,10 +32,11 @@ class Section:
 
 @dataclass
 class Report:
-    """The sections of one suite, in order."""
+    """The sections of one suite, in order, and figures under names of their own in JSON."""
 
     suite: str
     sections: list[Section] = field(default_factory=list)
+    figures: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def table(self) -> RenderableType:
@@ -50,7 +51,7 @@ class Report:
 
     def to_json(self) -> dict[str, object]:
         """Return the report as a JSON object."""
-        return {"suite": self.suite, "sections": [s.to_json() for s in self.sections]}
+        return {"suite": self.suite, **self.figures, "sections": [s.to_json() for s in self.sections]}
 
 
 def _table(section: Section) -> RenderableType:
