@@ -32,7 +32,7 @@ from itertools import count
 
 from hwmodels.bank_steps import Goal, Pass, State
 
-__all__ = ["Action", "Prices", "Program", "Task", "best", "policy"]
+__all__ = ["Action", "Prices", "Program", "Task", "actions", "best", "policy", "reloaded", "told"]
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def best(task: Task, prices: Prices) -> Program | None:
             return _program(begin, state, came)
         if (cost, steps) > reached[state]:
             continue
-        for action, after in _actions(task, state):
+        for action, after in actions(task, state):
             known = cost + _bytes(prices, begin, state, action, after), steps + (action.name == "process")
             if after not in reached or known < reached[after]:
                 reached[after] = known
@@ -160,7 +160,7 @@ def best(task: Task, prices: Prices) -> Program | None:
     return None
 
 
-def _actions(task: Task, state: State) -> Iterator[tuple[Action, State]]:
+def actions(task: Task, state: State) -> Iterator[tuple[Action, State]]:
     """All actions from a state, with the states they lead to."""
     loaded = task.load(state)
     if loaded is not None:
@@ -173,11 +173,11 @@ def _actions(task: Task, state: State) -> Iterator[tuple[Action, State]]:
 
 def _bytes(prices: Prices, begin: State, state: State, action: Action, after: State) -> int:
     if action.name == "process":
-        return prices.step + _reloaded(begin, state, after) * prices.reload
+        return prices.step + reloaded(begin, state, after) * prices.reload
     return (after.loaded - state.loaded) * prices.column
 
 
-def _reloaded(begin: State, state: State, after: State) -> int:
+def reloaded(begin: State, state: State, after: State) -> int:
     """Columns of the start that a process step makes the next load bring again: at most once, when they are used up."""
     empty = state.loaded == begin.loaded and after.first == after.loaded
     return max(0, begin.loaded - after.first) if empty else 0
@@ -186,27 +186,28 @@ def _reloaded(begin: State, state: State, after: State) -> int:
 def _program(begin: State, end: State, came: dict[State, tuple[State, Action]]) -> Program:
     """Follow a path back, and join loads that follow each other."""
     path = [end]
-    actions: list[Action] = []
+    done: list[Action] = []
     while path[-1] != begin:
         state, action = came[path[-1]]
         path.append(state)
-        actions.append(action)
-    return _told(path[::-1], actions[::-1])
+        done.append(action)
+    return told(path[::-1], done[::-1])
 
 
-def _told(path: list[State], actions: list[Action]) -> Program:
-    loaded = reloaded = 0
+def told(path: list[State], done: list[Action]) -> Program:
+    """Return the program of a path: loads that follow each other are one action."""
+    loaded = again = 0
     joined: list[Action] = []
-    for action, state, after in zip(actions, path[:-1], path[1:], strict=True):
+    for action, state, after in zip(done, path[:-1], path[1:], strict=True):
         if action.name == "load":
             loaded += after.loaded - state.loaded
             if joined and joined[-1].name == "load":
                 joined[-1] = Action("load", joined[-1].tiles + action.tiles)
                 continue
         else:
-            reloaded += _reloaded(path[0], state, after)
+            again += reloaded(path[0], state, after)
         joined.append(action)
-    return Program(tuple(joined), loaded, reloaded, sum(a.name == "process" for a in joined))
+    return Program(tuple(joined), loaded, again, sum(a.name == "process" for a in joined))
 
 
 def policy(task: Task, *, most: int | None = None, inputs: int | None = None) -> Program | None:
@@ -222,7 +223,7 @@ def policy(task: Task, *, most: int | None = None, inputs: int | None = None) ->
     begin = task.begin()
     if begin is None:
         return None
-    path, actions = [begin], []
+    path, done = [begin], []
     while path[-1].first < task.stage.columns:
         state = path[-1]
         room = task.stage.tiles(state) < inputs if inputs else True
@@ -230,8 +231,8 @@ def policy(task: Task, *, most: int | None = None, inputs: int | None = None) ->
         if action is None or after is None:
             return None
         path.append(after)
-        actions.append(action)
-    return _told(path, actions)
+        done.append(action)
+    return told(path, done)
 
 
 def _load(task: Task, state: State) -> tuple[Action, State] | None:

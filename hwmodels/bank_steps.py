@@ -107,11 +107,17 @@ class Pass:
         if end == self.columns:
             return State(end, end, self.results)
         if state.loaded > end:
-            return State(end, state.loaded, made) if made == self._begun(end) else None
+            return State(end, state.loaded, made) if made == self.begun(end) else None
         restart = end if self.patches else max(0, min(end, made * self.stride - self.before))
         return State(restart, restart, made) if restart > state.first or made > state.made else None
 
-    def _begun(self, end: int) -> int:
+    def complete(self, end: int) -> int:
+        """Columns of the result that need nothing beyond the columns before `end`."""
+        if self.patches or end == self.columns:
+            return self.begun(end) if end < self.columns else self.results
+        return max(0, min(self.results, (end - 1 + self.before - self.reach) // self.stride + 1))
+
+    def begun(self, end: int) -> int:
         """Columns of the result whose windows begin before `end`."""
         if self.patches:
             return min(self.results, -(-end // self.patches))
@@ -120,6 +126,5 @@ class Pass:
     def _made(self, end: int, loaded: int) -> int:
         """Columns of the result that are done with the columns before `end`, when those before `loaded` are there."""
         if loaded == self.columns or self.patches:
-            return self._begun(end)
-        ended = (loaded - 1 + self.before - self.reach) // self.stride + 1
-        return max(0, min(self._begun(end), ended))
+            return self.begun(end)
+        return min(self.begun(end), self.complete(loaded))

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from hwmodels.replay_bank_time import Column, Unit
 from instances.feature_maps import Stage, Stages
 from instances.machine import Banks
 
@@ -55,6 +56,8 @@ class Moved:
     bias: int = 0
     write: int = 0
     faults: list[str] = field(default_factory=list)
+    units: list[Unit] = field(default_factory=list)
+    loads: list[int] = field(default_factory=list)
 
     @property
     def total(self) -> int:
@@ -64,10 +67,11 @@ class Moved:
 
 @dataclass
 class _Bank:
-    """Columns of a map in one bank, in the order that its next reader takes them."""
+    """Columns of a map in one bank, in the order that its next reader takes them, and the load that brought them."""
 
     map: str
     columns: list[int]
+    load: int | None = None
 
 
 @dataclass
@@ -120,6 +124,7 @@ class _Machine:
         order = list(range(source.columns))[:: -1 if run.backwards else 1]
         results = list(range(target.columns))[:: -1 if run.backwards else 1]
         reader = _Reader(self, run, order, results, self._needed(stage, target.rows, source.columns))
+        reader.streams = self._streams(run)
         steps = 0
         for name, tiles in run.actions:
             for _ in range(tiles if name == "load" else 1):
@@ -132,14 +137,21 @@ class _Machine:
         anew = stage.kind in ("conv", "patches") and stage.weight_bytes > self.size.weight_bytes
         self.moved.weight += stage.weight_bytes * (steps if anew else 1)
         self.moved.bias += stage.bias_bytes
-        for name in {stage.source, *stage.streamed} - {run.source}:
-            there = {c for bank in self.on_chip(name) for c in bank.columns}
-            rest = [c for c in range(self.found.maps[name].columns) if c not in there]
-            self.fetch(name, rest)
-            self.moved.streamed += len(rest) * self.found.maps[name].rows * self.found.maps[name].stored
+        self.moved.streamed += sum(reader.streams.values())
         for bank in list(self.banks):
             if bank.map != stage.target and not self.awaited(bank.map):
                 self.banks.remove(bank)
+
+    def _streams(self, run: StageRun) -> dict[int, int]:
+        """Bytes of the operands that are not in the banks, by column."""
+        found: dict[int, int] = {}
+        for name in {run.stage.source, *run.stage.streamed} - {run.source}:
+            there = {c for bank in self.on_chip(name) for c in bank.columns}
+            rest = [c for c in range(self.found.maps[name].columns) if c not in there]
+            self.fetch(name, rest)
+            for column in rest:
+                found[column] = found.get(column, 0) + self.found.maps[name].rows * self.found.maps[name].stored
+        return found
 
     def _needed(self, stage: Stage, rows: int, columns: int) -> list[range]:
         """For every column of the result the columns that it is made of."""
@@ -170,6 +182,11 @@ class _Reader:
         self.made = 0
         self.upto = sum(len(bank.columns) for bank in self.waiting)
         self.staying = 0
+        self.streams: dict[int, int] = {}
+        #: Where in the script of the last unit banks become free; loads ahead of the first step; units before it.
+        self.freed: list[int] = []
+        self.ahead: list[int] = []
+        self.steps = 0
         self.begun: dict[int, _Bank] = {}
         if run.stage.target != run.source and (there := machine.on_chip(run.stage.target)):
             self.tiles = [set(bank.columns) for bank in there]
@@ -204,9 +221,52 @@ class _Reader:
             self.machine.fault(f"{self.run.stage.name}: columns {sorted(held & set(columns))} are on chip already")
         self.machine.fetch(self.run.source, columns)
         source = self.machine.found.maps[self.run.source]
-        self.machine.moved.load += len(columns) * source.rows * source.stored
-        self.waiting.append(_Bank(self.run.source, columns))
+        size = len(columns) * source.rows * source.stored
+        self.machine.moved.load += size
+        self._ask(size)
+        self.waiting.append(_Bank(self.run.source, columns, len(self.machine.moved.loads) - 1))
         self._take(self.waiting[-1])
+
+    def _ask(self, size: int) -> None:
+        """Note when a load is asked for: as the stage begins, or as the step before it frees a bank."""
+        moved = self.machine.moved
+        moved.loads.append(size)
+        if not self.steps:
+            self.ahead.append(len(moved.loads) - 1)
+            return
+        script = moved.units[-1].script
+        script.insert(self.freed.pop(0) if self.freed else len(script), len(moved.loads) - 1)
+        self.freed = [at + 1 for at in self.freed]
+
+    def _work(self, made: list[tuple[int, int | None, int]], ends: list[int], freed: list[int]) -> None:
+        """Note the units of a step: for every column the result, the load that it waits for, and its work.
+
+        `ends`: for every tile consumed how many of the columns are made when its last one is; `freed`: the tiles
+        whose banks become free.
+        """
+        stage, anew = self.run.stage, self.run.stage.weight_bytes > self.machine.size.weight_bytes
+        columns = [Column(cycles, needs) for _, needs, cycles in made]
+        share = -(-stage.weight_bytes // stage.groups) if not self.steps or (anew and stage.groups > 1) else 0
+        if stage.kind == "sum":
+            units = [Unit(stage.name, self.streams.get(result, 0), result != self.results[-1]) for result, _, _ in made]
+            for unit, column in zip(units, columns, strict=True):
+                unit.script.append(column)
+        else:
+            more = [True] * (stage.groups - 1) + [False]
+            units = [Unit(stage.name, share, another, script=list(columns)) for another in more]
+        if self.ahead and units:
+            units[0].opening, self.ahead = self.ahead, []
+        self.machine.moved.units += units
+        self.freed = [ends[tile] for tile in freed] if stage.kind != "sum" else []
+        self.steps += 1
+
+    def _taps(self, result: int) -> int:
+        """Columns of the window that lie inside the map."""
+        stage = self.run.stage
+        if stage.kind in ("patches", "sum"):
+            return 1
+        first = result * stage.stride - stage.before
+        return sum(0 <= first + t * stage.dilation < len(self.order) for t in range(stage.taps))
 
     def process(self, tiles: int) -> None:
         """Consume the first tiles."""
@@ -217,6 +277,9 @@ class _Reader:
         there = {c for bank in (*consumed, *self.waiting) for c in bank.columns}
         mine = {c for bank in consumed for c in bank.columns}
         end = max((self.place[c] for c in mine), default=-1)
+        where = {c: bank for bank in (*consumed, *self.waiting) for c in bank.columns}
+        made: list[tuple[int, int | None, int]] = []
+        ends = [0] * len(consumed)
         while self.made < len(self.results):
             needed = self.needed[self.results[self.made]]
             if run.stage.kind == "patches":
@@ -224,11 +287,19 @@ class _Reader:
             if not set(needed) <= there or (needed and self.place[needed[0]] > end):
                 break
             self._store(self.results[self.made])
+            loads = [where[c].load for c in needed]
+            latest = max((load for load in loads if load is not None), default=None)
+            made.append((self.results[self.made], latest, run.stage.tap_cycles * self._taps(self.results[self.made])))
             self.made += 1
+            for at, bank in enumerate(consumed):
+                if needed and self.place[needed[0]] <= self.place[bank.columns[-1]]:
+                    ends[at:] = [len(made)] * (len(ends) - at)
         if self.waiting and self.made < len(self.results) and run.stage.kind != "patches":
             lost = set(self.needed[self.results[self.made]]) & mine
             if lost:
                 self.machine.fault(f"{self.run.stage.name}: columns {sorted(lost)} are dropped before their last use")
+        freed = list(range(max(0, min(tiles, self.run.retain - self.staying)), len(consumed)))
+        self._work(made, ends, freed)
         for bank in consumed:
             if self.staying < self.run.retain:
                 self.staying += 1

@@ -87,6 +87,10 @@ class Stage:
         As they are loaded; a folded batch normalisation has a bias, patches come with theirs.
     written : int
         Bytes of a column of the result on its way out.
+    groups : int
+        Of filters: a process step goes through its columns once for each, with the weights of that group.
+    tap_cycles : int
+        Of a column of the result, for one group and one column of the window that lies inside the map.
     cycles : int
         Of computing the whole result.
     """
@@ -105,6 +109,8 @@ class Stage:
     weight_bytes: int = 0
     bias_bytes: int = 0
     written: int = 0
+    groups: int = 1
+    tap_cycles: int = 0
     cycles: int = 0
 
     @property
@@ -282,7 +288,7 @@ class _Reader:
         stage = Stage(
             draft.operator.name, kind, inputs[0], draft.target, inputs[1:] if kind == "sum" else (), draft.offset,
             written=out_rows * (lanes if kind in LANEWISE and draft.target == draft.operator.name else narrow),
-            cycles=self._cycles(draft),
+            groups=narrow // banks.filters if kind in ("conv", "patches") else 1, **self._cycles(draft),
         )  # fmt: skip
         if kind == "patches":
             return replace(stage, weight_bytes=narrow * maps[inputs[0]].stored)
@@ -293,7 +299,7 @@ class _Reader:
         after = (out_columns - 1) * draft.stride[1] + reach + 1 - draft.pad[1] - columns
         stage = replace(
             stage, taps=wide, stride=draft.stride[1], dilation=draft.dilation[1], before=draft.pad[1],
-            after=max(0, after),
+            after=after,
         )  # fmt: skip
         biased = isinstance(draft.operator, Conv | MatMul) and draft.operator.bias
         biased |= isinstance(draft.operator, Conv) and draft.operator.batch_norm
@@ -309,21 +315,23 @@ class _Reader:
         """The map that a result is in: its own or the concatenation's."""
         return next((d.target for d in self.drafts if d.operator.name == name), name)
 
-    def _cycles(self, draft: _Draft) -> int:
-        banks = self.banks
+    def _cycles(self, draft: _Draft) -> dict[str, int]:
+        """Of a column for each group and tap, and of the whole result."""
+        lanes = self.banks.lanes
         columns, rows, channels = self.shapes[draft.inputs[0]]
         out_columns, out_rows, filters = self.shapes[draft.operator.name]
-        groups_of_filters, words = _ceil(filters, banks.filters), _ceil(channels, banks.lanes)
+        groups = _ceil(filters, self.banks.filters) if draft.kind in ("conv", "patches") else 1
+        words, wide = _ceil(channels, lanes), out_columns
         if draft.kind == "patches":
-            return out_columns * out_rows * _ceil(prod(draft.kernel) * channels, banks.lanes) * groups_of_filters
-        if draft.kind == "sum":
-            return out_columns * out_rows * words * (len(draft.inputs) - 1)
-        wide = _inside(columns, out_columns, draft.kernel[1], draft.stride[1], draft.dilation[1], draft.pad[1])
-        high = _inside(rows, out_rows, draft.kernel[0], draft.stride[0], draft.dilation[0], draft.pad[0])
-        if draft.kind == "conv":
+            column = out_rows * _ceil(prod(draft.kernel) * channels, lanes)
+        elif draft.kind == "sum":
+            column = out_rows * words * (len(draft.inputs) - 1)
+        else:
+            wide = sum(_inside(columns, out_columns, draft.kernel[1], draft.stride[1], draft.dilation[1], draft.pad[1]))
+            high = _inside(rows, out_rows, draft.kernel[0], draft.stride[0], draft.dilation[0], draft.pad[0])
             depth = channels // draft.groups
-            return sum(wide) * sum(_ceil(taps * depth, banks.lanes) for taps in high) * groups_of_filters
-        return sum(wide) * sum(high) * words
+            column = sum(_ceil(n * depth, lanes) for n in high) if draft.kind == "conv" else sum(high) * words
+        return {"tap_cycles": column, "cycles": groups * column * wide}
 
 
 def _flat(whole: str, joins: Mapping[str, tuple[str, ...]], inner: Collection[str]) -> Iterator[str]:

@@ -1,0 +1,125 @@
+"""Replay of a bank program in time: one processing element and one DRAM bus, event by event.
+
+The element goes through units of work, one after the other: a unit is one group of filters over the columns of one
+process step (a sum: one column). Before a unit it waits for the unit's weights (a sum: its streamed column), before a
+column for the tiles that the column needs. DRAM requests are served in the order in which they are made. When a unit
+begins, the weights of the next group (a sum: the next column) are asked for, then the loads that open the stage, then,
+in the last group of a step, the weights of the step or stage that follows. Later loads are asked for when a bank
+becomes free in the last group. A request that is made at t is on the bus from
+``max(t + latency, end of the request before)``. Writes take no time.
+
+Source: `heterogeneous_mapping_and_banks` 4.1.2.1 (Eq. 4.1, 4.2), 4.2.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from instances.machine import Transfer
+
+__all__ = ["Column", "Spent", "Unit", "clocked"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the result: cycles, and the last load that brings what it needs."""
+
+    cycles: int
+    needs: int | None
+
+
+@dataclass
+class Unit:
+    """One group of filters over one process step.
+
+    Attributes
+    ----------
+    stage : str
+    weights : int
+        Bytes that have to come for it.
+    more : bool
+        Whether another group of the step (a sum: another column) comes after it.
+    opening : list of int
+        Loads that are asked for when it begins.
+    script : list
+        Columns, and loads (their numbers) that are asked for between them.
+    """
+
+    stage: str
+    weights: int
+    more: bool = False
+    opening: list[int] = field(default_factory=list)
+    script: list[Column | int] = field(default_factory=list)
+
+
+@dataclass
+class Spent:
+    """Ticks of a stage: until it ends, and waiting among them for tiles and for weights."""
+
+    ticks: int = 0
+    waits_for_maps: int = 0
+    waits_for_weights: int = 0
+
+
+class _Bus:
+    """DRAM, one request after the other."""
+
+    def __init__(self, dram: Transfer) -> None:
+        self.dram, self.end = dram, 0
+
+    def ask(self, now: int, size: int) -> int:
+        """Return when a request is served."""
+        if not size:
+            return now
+        dram = self.dram
+        latency = dram.call_ticks
+        if dram.row_bytes:
+            latency += dram.row_ticks * (size // dram.row_bytes)
+        if dram.refresh_bytes:
+            latency += dram.refresh_ticks * -(-size // dram.refresh_bytes)
+        self.end = max(now + latency, self.end) + dram.byte_ticks * size
+        return self.end
+
+
+def clocked(
+    units: Sequence[Unit], loads: Sequence[int], dram: Transfer, cycle: int, fixed_cycles: int = 0
+) -> dict[str, Spent]:
+    """Follow the units in time.
+
+    Parameters
+    ----------
+    loads : sequence of int
+        Bytes of every load.
+    cycle : int
+        Ticks of a cycle.
+    fixed_cycles : int
+        Of every stage beside its columns.
+    """
+    bus, now = _Bus(dram), 0
+    spent: dict[str, Spent] = {}
+    there = bus.ask(0, units[0].weights) if units else 0
+    arrived: dict[int, int] = {}
+    for unit, after in zip(units, [*units[1:], None], strict=True):
+        begin, mine, needed = now, spent.setdefault(unit.stage, Spent()), there
+        if after is not None and unit.more:
+            there = bus.ask(now, after.weights)
+        for load in unit.opening:
+            arrived[load] = bus.ask(now, loads[load])
+        if after is not None and not unit.more:
+            there = bus.ask(now, after.weights)
+        if needed > now:
+            mine.waits_for_weights += needed - now
+            now = needed
+        for item in unit.script:
+            if isinstance(item, int):
+                arrived[item] = bus.ask(now, loads[item])
+                continue
+            if item.needs is not None and arrived[item.needs] > now:
+                mine.waits_for_maps += arrived[item.needs] - now
+                now = arrived[item.needs]
+            now += item.cycles * cycle
+        if after is None or after.stage != unit.stage:
+            now += fixed_cycles * cycle
+        mine.ticks += now - begin
+    return spent
