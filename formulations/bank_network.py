@@ -263,7 +263,7 @@ class Walk:
         resident = state.of(name)
         return self.found.maps[name].columns - (self.columns(resident) if resident else 0)
 
-    def _operands(self, state: State, at: int) -> list[str]:
+    def operands(self, state: State, at: int) -> list[str]:
         """The operands to read from the banks: one that is on chip, where the others may not be."""
         there = [name for name in self.sources(at) if state.of(name)]
         return there if there and not self.waiting else list(self.sources(at))
@@ -271,13 +271,13 @@ class Walk:
     def visits(self, state: State) -> Iterator[tuple[Visit, int, Task, Program]]:
         """All stages that may be next, with operand, direction, what may stay, and the best programs."""
         for at in self.next(state):
-            for source in self._operands(state, at):
+            for source in self.operands(state, at):
                 visit, found = Visit(self, state, at, source), state.of(source)
                 for direction in (found.end,) if found else (0, 1):
-                    for task, program in self._programs(state, at, source, direction, visit.prices):
+                    for task, program in self.programs(state, at, source, direction, visit.prices):
                         yield visit, direction, task, program
 
-    def _programs(
+    def programs(
         self, state: State, at: int, source: str, direction: int, prices: Prices
     ) -> list[tuple[Task, Program]]:
         """What may stay, with the best programs; the same for all states that leave a stage the same banks."""

@@ -32,7 +32,7 @@ from itertools import count
 
 from hwmodels.bank_steps import Goal, Pass, State
 
-__all__ = ["Action", "Prices", "Program", "Task", "actions", "best", "policy", "reloaded", "told"]
+__all__ = ["Action", "Prices", "Program", "Task", "actions", "best", "policy", "reloaded", "told", "told_apart"]
 
 
 @dataclass(frozen=True)
@@ -208,6 +208,12 @@ def told(path: list[State], done: list[Action]) -> Program:
             again += reloaded(path[0], state, after)
         joined.append(action)
     return Program(tuple(joined), loaded, again, sum(a.name == "process" for a in joined))
+
+
+def told_apart(program: Program) -> Iterator[Action]:
+    """The actions of a program with a load for every tile."""
+    for action in program.actions:
+        yield from [Action("load", 1)] * action.tiles if action.name == "load" else [action]
 
 
 def policy(task: Task, *, most: int | None = None, inputs: int | None = None) -> Program | None:

@@ -13,37 +13,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from hwmodels.replay_bank_time import Column, Unit
+from hwmodels.schedule import StageRun
 from instances.feature_maps import Stage, Stages
 from instances.machine import Banks
 
-__all__ = ["Moved", "StageRun", "replay_banks"]
-
-
-@dataclass(frozen=True)
-class StageRun:
-    """What a plan says of one stage.
-
-    Attributes
-    ----------
-    source : str
-        The operand that is read from the banks.
-    backwards : bool
-        Whether its columns are read from the last one on.
-    keep : int
-        Tiles of the result that stay: the last ones made if `last`, else the first ones.
-    retain : int
-        Tiles of the source that stay, the first ones read.
-    actions : tuple of (str, int)
-        ``("load", tiles)`` and ``("process", tiles)``.
-    """
-
-    stage: Stage
-    source: str
-    backwards: bool
-    keep: int
-    last: bool
-    retain: int
-    actions: tuple[tuple[str, int], ...]
+__all__ = ["Moved", "replay_banks"]
 
 
 @dataclass
@@ -72,6 +46,7 @@ class _Bank:
     map: str
     columns: list[int]
     load: int | None = None
+    number: int | None = None
 
 
 @dataclass
@@ -180,6 +155,7 @@ class _Reader:
         for bank in self.waiting:
             bank.columns.sort(key=lambda c: self.place[c])
         self.made = 0
+        self.read = self._found() if run.tiles else 0
         self.upto = sum(len(bank.columns) for bank in self.waiting)
         self.staying = 0
         self.streams: dict[int, int] = {}
@@ -192,6 +168,14 @@ class _Reader:
             self.tiles = [set(bank.columns) for bank in there]
             self.begun = dict(enumerate(there))
 
+    def _found(self) -> int:
+        """Compare the tiles that are on chip with the plan; returns how many there are."""
+        said = [(t.bank, t.first, t.end) for t in self.run.tiles if not t.loaded]
+        there = [(b.number, min(b.columns), max(b.columns) + 1) for b in self.waiting]
+        if said != there:
+            self.machine.fault(f"{self.run.stage.name}: banks hold {there}, the plan says {said}")
+        return len(there)
+
     def _target_tiles(self, column_bytes: int) -> list[set[int]]:
         """The tiles of the result that stay."""
         run, size = self.run, self.machine.size.bank_bytes // column_bytes
@@ -199,6 +183,10 @@ class _Reader:
         return [set(made[i * size : (i + 1) * size]) for i in range(run.keep)]
 
     def _take(self, bank: _Bank) -> None:
+        if bank.number is not None and any(other.number == bank.number for other in self.machine.banks):
+            self.machine.fault(f"{self.run.stage.name}: bank {bank.number} is taken twice, for {bank.map} as well")
+        if bank.number is not None and not 0 <= bank.number < self.machine.size.count:
+            self.machine.fault(f"{self.run.stage.name}: there is no bank {bank.number}")
         if len(self.machine.banks) >= self.machine.size.count:
             self.machine.fault(f"{self.run.stage.name}: no bank is free for {bank.map}")
         self.machine.banks.append(bank)
@@ -224,8 +212,23 @@ class _Reader:
         size = len(columns) * source.rows * source.stored
         self.machine.moved.load += size
         self._ask(size)
-        self.waiting.append(_Bank(self.run.source, columns, len(self.machine.moved.loads) - 1))
+        bank = _Bank(self.run.source, columns, len(self.machine.moved.loads) - 1, self._number(columns))
+        self.waiting.append(bank)
         self._take(self.waiting[-1])
+
+    def _number(self, columns: list[int]) -> int | None:
+        """The bank that the plan gives to the next tile."""
+        if not self.run.tiles:
+            return None
+        at, self.read = self.read, self.read + 1
+        if at >= len(self.run.tiles):
+            self.machine.fault(f"{self.run.stage.name}: the plan has no bank for tile {at}")
+            return None
+        tile = self.run.tiles[at]
+        if (tile.first, tile.end, tile.loaded) != (min(columns), max(columns) + 1, True):
+            where = f"columns {min(columns)} to {max(columns) + 1}, loaded"
+            self.machine.fault(f"{self.run.stage.name}: tile {at} is {where}, the plan says {tile}")
+        return tile.bank
 
     def _ask(self, size: int) -> None:
         """Note when a load is asked for: as the stage begins, or as the step before it frees a bank."""
@@ -314,7 +317,8 @@ class _Reader:
         at = next((i for i, tile in enumerate(self.tiles) if column in tile), None)
         lasting = not any(stage.target in (s.source, *s.streamed) for s in machine.found.stages)
         if at is not None and at not in self.begun:
-            self.begun[at] = _Bank(stage.target, [])
+            number = self.run.results[at].bank if at < len(self.run.results) else None
+            self.begun[at] = _Bank(stage.target, [], None, number)
             self._take(self.begun[at])
         if at is not None and column not in self.begun[at].columns:
             self.begun[at].columns.append(column)
@@ -331,6 +335,12 @@ class _Reader:
             self.machine.fault(f"{name}: {len(self.waiting)} tiles are never processed")
         if self.staying < self.run.retain:
             self.machine.fault(f"{name}: only {self.staying} of {self.run.retain} tiles stay")
+        if self.run.tiles and self.read < len(self.run.tiles):
+            self.machine.fault(f"{name}: {len(self.run.tiles)} tiles are stated, {self.read} are read")
+        said = sorted((t.bank, t.first, t.end) for t in self.run.results)
+        made = sorted((b.number or 0, min(b.columns), max(b.columns) + 1) for b in self.begun.values())
+        if self.run.tiles and said != made:
+            self.machine.fault(f"{name}: banks hold {made} of the result, the plan says {said}")
 
 
 def replay_banks(found: Stages, banks: Banks, runs: Sequence[StageRun]) -> Moved:

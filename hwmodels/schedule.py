@@ -10,6 +10,8 @@ A layer's schedule is a `Nest`, an ordered list of items, outermost first:
   while the other is filled or emptied).
 
 A dimension may be looped several times with shrinking steps, so that operands are held at different depths.
+
+A network's schedule on a machine with memory banks is a list of `StageRun`, one for each stage in the order they run.
 """
 
 from __future__ import annotations
@@ -18,9 +20,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from instances.errors import InputError
+from instances.feature_maps import Stage
 from instances.workload import DIMS, RELEVANT, Layer
 
-__all__ = ["Hold", "Item", "Loop", "Nest", "Spatial"]
+__all__ = ["Hold", "Item", "Loop", "Nest", "Spatial", "StageRun", "Tile"]
 
 LEVELS = ("tle", "tlt")
 
@@ -141,3 +144,44 @@ def _item(row: object, where: str) -> Item:
 
 def _names(items: Iterable[str]) -> str:
     return ", ".join(items)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Columns [first, end) of a map in a bank; `loaded` if DRAM brings them."""
+
+    bank: int
+    first: int
+    end: int
+    loaded: bool = False
+
+
+@dataclass(frozen=True)
+class StageRun:
+    """What a plan says of one stage.
+
+    Attributes
+    ----------
+    source : str
+        The operand that is read from the banks.
+    backwards : bool
+        Whether its columns are read from the last one on.
+    keep : int
+        Tiles of the result that stay: the last ones made if `last`, else the first ones.
+    retain : int
+        Tiles of the source that stay, the first ones read.
+    actions : tuple of (str, int)
+        ``("load", tiles)`` and ``("process", tiles)``.
+    tiles, results : tuple of Tile
+        The tiles that are read, in order, and those of the result that stay; empty if banks have no numbers.
+    """
+
+    stage: Stage
+    source: str
+    backwards: bool
+    keep: int
+    last: bool
+    retain: int
+    actions: tuple[tuple[str, int], ...]
+    tiles: tuple[Tile, ...] = ()
+    results: tuple[Tile, ...] = ()

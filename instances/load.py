@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from instances.errors import InputError
 from instances.jsonfile import BUNDLED_NAME, Json, as_object, parse_json, read_bytes, shown, validate, write_atomically
-from instances.machine import Compute, Machine, Transfer
+from instances.machine import Banks, Compute, Machine, Transfer
 from instances.network import Network
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
 
 #: The first field of every network file; a reader refuses other versions.
 NETWORK_FORMAT = "certile-network/1"
-Nested: dict[str, type[BaseModel]] = {"transfer": Transfer, "compute": Compute}
+Nested: dict[str, type[BaseModel]] = {"transfer": Transfer, "compute": Compute, "banks": Banks}
 
 
 # --- networks ----------------------------------------------------------------------------------------------------

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveInt,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 __all__ = ["Banks", "Compute", "Machine", "Transfer"]
 
@@ -70,21 +78,35 @@ class Banks(_Frozen):
 
     Attributes
     ----------
-    count, bank_bytes : int
-        The banks for feature maps.
+    count, map_bytes : int
+        The banks for feature maps, and what they hold together.
     weight_bytes : int
         All banks for weights; weights that fit are loaded once.
     filters, lanes : int
         N_f channels are written, N_pe channels are read at a time.
+    stage_cycles : int
+        Of every stage beside its columns.
 
     Source: `heterogeneous_mapping_and_banks` 4.4.1.1, Table 4.1.
     """
 
     count: PositiveInt
-    bank_bytes: PositiveInt
+    map_bytes: PositiveInt
     weight_bytes: PositiveInt
     filters: PositiveInt
     lanes: PositiveInt
+    stage_cycles: int = Count
+
+    @model_validator(mode="after")
+    def _equal(self) -> Banks:
+        if self.map_bytes < self.count:
+            raise ValueError(f"map_bytes {self.map_bytes} is not a byte for each of {self.count} banks")
+        return self
+
+    @property
+    def bank_bytes(self) -> int:
+        """Bytes of one bank for feature maps."""
+        return self.map_bytes // self.count
 
 
 class Machine(_Frozen):
@@ -92,11 +114,11 @@ class Machine(_Frozen):
 
     Attributes
     ----------
-    problem : {"tiling", "slicing"}
+    problem : {"tiling", "slicing", "banks"}
         The formulation the machine is meant for (the default of ``certile solve``).
     ocm_bytes : int or None
         One shared on-chip memory; or, instead, three buffers `in_buffer_bytes`, `w_buffer_bytes`,
-        `out_buffer_bytes` (per core).
+        `out_buffer_bytes` (per core); or, instead, `banks`.
     reserved_bytes : int
         Taken from the shared memory (or from every buffer) before any tile.
     im2col_rows : int
@@ -127,7 +149,7 @@ class Machine(_Frozen):
 
     name: str = Field(min_length=1)
     description: str = ""
-    problem: Literal["tiling", "slicing"] = "tiling"
+    problem: Literal["tiling", "slicing", "banks"] = "tiling"
     tick_ps: PositiveInt
     in_bytes: PositiveInt
     w_bytes: PositiveInt
@@ -141,6 +163,7 @@ class Machine(_Frozen):
     in_buffer_bytes: PositiveInt | None = None
     w_buffer_bytes: PositiveInt | None = None
     out_buffer_bytes: PositiveInt | None = None
+    banks: Banks | None = None
     reserved_bytes: int = Count
     im2col_rows: int = Count
     im2col_channels: Literal["layer", "tile"] = "layer"
@@ -163,7 +186,11 @@ class Machine(_Frozen):
     def _memories(self) -> Machine:
         buffers = [self.in_buffer_bytes, self.w_buffer_bytes, self.out_buffer_bytes]
         given = [b is not None for b in buffers]
-        if self.ocm_bytes is None and not all(given):
+        if self.banks is not None and (self.ocm_bytes is not None or any(given)):
+            raise ValueError("give either banks or other on-chip memories, not both")
+        if (self.problem == "banks") != (self.banks is not None):
+            raise ValueError("problem 'banks' needs banks, and banks need problem 'banks'")
+        if self.banks is None and self.ocm_bytes is None and not all(given):
             raise ValueError("give ocm_bytes, or all of in_buffer_bytes, w_buffer_bytes and out_buffer_bytes")
         if self.ocm_bytes is not None and any(given):
             raise ValueError("give either ocm_bytes or the three buffer sizes, not both")
@@ -178,6 +205,10 @@ class Machine(_Frozen):
             raise ValueError("im2col_rows needs a shared memory (ocm_bytes)")
         return self
 
+    @model_serializer(mode="wrap")
+    def _without_banks(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+        return {name: value for name, value in write(self).items() if name != "banks" or value is not None}
+
     @property
     def timing(self) -> Literal["serial", "double_buffered", "transfer_only"]:
         """`overlap` with "auto" resolved."""
@@ -191,7 +222,9 @@ class Machine(_Frozen):
 
     @property
     def memories(self) -> dict[str, int]:
-        """Bytes of each on-chip memory: ``{"ocm": ..}`` or ``{"in": .., "w": .., "out": ..}``."""
+        """Bytes of each on-chip memory: ``{"ocm": ..}``, ``{"in": .., "w": .., "out": ..}`` or ``{"banks": ..}``."""
+        if self.banks is not None:
+            return {"banks": self.banks.map_bytes}
         if self.ocm_bytes is not None:
             return {"ocm": self.ocm_bytes}
         return {"in": self.in_buffer_bytes or 0, "w": self.w_buffer_bytes or 0, "out": self.out_buffer_bytes or 0}

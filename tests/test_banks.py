@@ -19,7 +19,8 @@ from formulations.bank_network import BankPlan, optimum
 from formulations.bank_policies import Reuse, double_buffer, minimise
 from formulations.banks import Action, Prices, Task, best, policy
 from hwmodels.bank_steps import Goal, Pass
-from hwmodels.replay_banks import StageRun, replay_banks
+from hwmodels.replay_banks import replay_banks
+from hwmodels.schedule import StageRun
 from instances.errors import InputError
 from instances.feature_maps import Stages, stages
 from instances.load import load_network
@@ -198,7 +199,7 @@ def test_the_best_program_is_brute_force_by_the_replay(taps: int, count: int) ->
         ),
         Conv(name="c", inputs=("b",), shape=(1, 1, 1, 4 + 2 * pad - taps + 1), filters=1, kernel=(1, 1)),
     ]  # fmt: skip
-    banks = Banks(count=count, bank_bytes=2, weight_bytes=1, filters=1, lanes=1)
+    banks = Banks(count=count, map_bytes=2 * count, weight_bytes=1, filters=1, lanes=1)
     found = stages(Network(name="n", operators=tuple(operators)), banks)
     head = StageRun(
         found.stages[0], "in", backwards=False, keep=1, last=False, retain=0, actions=((LOAD, 1), (PROCESS, 1)) * 2
@@ -369,7 +370,7 @@ def networks(draw: st.DrawFn) -> Network:
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(), st.integers(1, 5), st.sampled_from([24, 40, 64]), st.sampled_from([1, 64, 1000]))
 def test_every_plan_is_what_the_replay_finds(found: Network, count: int, size: int, weights: int) -> None:
-    banks = Banks(count=count, bank_bytes=size, weight_bytes=weights, filters=2, lanes=4)
+    banks = Banks(count=count, map_bytes=count * size, weight_bytes=weights, filters=2, lanes=4)
     made = stages(found, banks)
     totals = {}
     plans = {
@@ -405,7 +406,7 @@ def test_the_suites_of_banks() -> None:
 
 
 def test_a_column_that_fits_in_no_bank() -> None:
-    banks = Banks(count=4, bank_bytes=64, weight_bytes=64, filters=16, lanes=64)
+    banks = Banks(count=4, map_bytes=256, weight_bytes=64, filters=16, lanes=64)
     with pytest.raises(InputError, match=r"map conv1_1: a column .* does not fit in a bank of 64 bytes"):
         optimum(stages(load_network("vgg16"), banks), banks)
 
@@ -434,5 +435,5 @@ def test_the_replay_sees_what_is_wrong() -> None:
         first.stage, first.source, first.backwards, first.keep, first.last, first.retain, first.actions[:-1]
     )
     assert replay_banks(found, banks, [without, *good[1:]]).faults
-    fewer = Banks(count=1, bank_bytes=banks.bank_bytes, weight_bytes=banks.weight_bytes, filters=16, lanes=64)
+    fewer = Banks(count=1, map_bytes=banks.bank_bytes, weight_bytes=banks.weight_bytes, filters=16, lanes=64)
     assert any("no bank is free" in f for f in replay_banks(found, fewer, good).faults)

@@ -8,7 +8,8 @@ from functools import partial
 
 from formulations.bank_network import BankPlan, optimum
 from formulations.bank_policies import Reuse, double_buffer, minimise
-from hwmodels.replay_banks import StageRun, replay_banks
+from hwmodels.replay_banks import replay_banks
+from hwmodels.schedule import StageRun
 from instances.errors import InputError
 from instances.feature_maps import Stages, stages
 from instances.load import load_network
@@ -29,7 +30,7 @@ _NETWORKS = ("inception_v3", "mobilenet_v2", "resnet50", "resnet152", "wide_resn
 
 def midap(count: int = 4) -> Banks:
     """MIDAP with 512 KiB for maps in `count` banks, 32 x 9 KiB for weights, N_f 16, N_pe 64 (4.4.1.1, Table 4.1)."""
-    return Banks(count=count, bank_bytes=512 * 1024 // count, weight_bytes=32 * 9 * 1024, filters=16, lanes=64)
+    return Banks(count=count, map_bytes=512 * 1024, weight_bytes=32 * 9 * 1024, filters=16, lanes=64)
 
 
 def block(letter: str) -> Network:

@@ -1,0 +1,115 @@
+"""F6 banks as a graph: all states of a network, the ways between them, and what no way to the end undercuts.
+
+Sets
+    states of `formulations.bank_network`, numbered so that every way leads to a higher number; arcs: pairs of states
+    that a stage joins
+Given
+    for every arc the undominated costs of the programs on it: bytes, and ticks if nothing is waited for at the start
+    (0 if only bytes count)
+Variables
+    for every state the least ``p*bytes + q*ticks`` to the end
+Optimal means
+    Shortest paths in an acyclic graph. Bytes are exact; ticks are a lower bound, because the wait for the first weights
+    of a stage and the weights of the next one on the bus only add to them.
+
+Source: shortest paths over the states of `formulations.bank_network`; the bounds are ours.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from formulations.bank_network import State, Walk
+from formulations.bank_times import Times
+
+__all__ = ["NEVER", "Graph", "OutOfTime", "Point", "lowest"]
+
+#: More than any cost.
+NEVER = 2**200
+
+
+class OutOfTime(Exception):
+    """The time limit has passed."""
+
+
+class Point(NamedTuple):
+    """What a plan or a part of it costs."""
+
+    bytes: int
+    ticks: int
+
+
+def lowest(points: Iterable[Point]) -> list[Point]:
+    """Those that no other beats, by bytes."""
+    found: list[Point] = []
+    for point in sorted(points):
+        if not found or point.ticks < found[-1].ticks:
+            found.append(point)
+    return found
+
+
+class Graph:
+    """All states and arcs.
+
+    Parameters
+    ----------
+    times : Times, optional
+        What stages take; without it ticks are 0.
+    until : float, optional
+        When to give up, on `time.monotonic`.
+
+    Raises
+    ------
+    OutOfTime
+    """
+
+    def __init__(self, walk: Walk, times: Times | None = None, until: float | None = None) -> None:
+        self.walk, self.times, self.until = walk, times, until
+        self.arcs: list[list[tuple[int, tuple[Point, ...]]]] = []
+        self.number: dict[State, int] = {State(): 0}
+        self._explore()
+        self.bytes, self.ticks = self.least(1, 0), self.least(0, 1)
+        self.sums: dict[tuple[int, int], list[int]] = {}
+
+    def add(self, p: int, q: int) -> None:
+        """Bound ``p*bytes + q*ticks`` too."""
+        self.sums[p, q] = self.least(p, q)
+
+    def least(self, p: int, q: int) -> list[int]:
+        """The least ``p*bytes + q*ticks`` from every state to the end; `NEVER` where there is no way."""
+        found = [NEVER] * len(self.number)
+        for state, at in reversed(self.number.items()):
+            if state.done == self.walk.all:
+                found[at] = 0
+                continue
+            for onward, points in self.arcs[at]:
+                if found[onward] != NEVER:
+                    cost = found[onward] + min(p * point.bytes + q * point.ticks for point in points)
+                    found[at] = min(found[at], cost)
+        return found
+
+    def _explore(self) -> None:
+        same: dict[tuple[Point, ...], tuple[Point, ...]] = {}
+        layer = [State()]
+        while layer:
+            following: list[State] = []
+            for state in layer:
+                if self.until is not None and time.monotonic() > self.until:
+                    raise OutOfTime
+                ways: dict[int, list[Point]] = {}
+                for visit, direction, task, program in self.walk.visits(state):
+                    after = visit.after(direction, task)
+                    if after not in self.number:
+                        self.number[after] = len(self.number)
+                        following.append(after)
+                    points = ways.setdefault(self.number[after], [])
+                    if self.times is None:
+                        points.append(Point(visit.volume(task, program).total, 0))
+                        continue
+                    for one in self.times.programs(visit, direction, task, following=0, wait=0):
+                        points.append(Point(visit.volume(task, one.program).total, one.ticks))
+                arcs = [(onward, tuple(lowest(points))) for onward, points in ways.items()]
+                self.arcs.append([(onward, same.setdefault(points, points)) for onward, points in arcs])
+            layer = following

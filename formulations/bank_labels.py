@@ -1,0 +1,294 @@
+"""F6 banks, inside one stage: what programs cost in time, action by action.
+
+The clock of a program: requests to DRAM, units of work and what they wait for, as `formulations.bank_time` states them.
+A label holds all times that the rest of a program depends on, so that the search may follow many programs at once, a
+policy one.
+
+Source: `heterogeneous_mapping_and_banks` 4.1.2.1 (Eq. 4.1, 4.2), 4.2.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from formulations.banks import Action, Prices, Program, Task, reloaded, told, told_apart
+from hwmodels.bank_clock import Clock
+from hwmodels.bank_steps import State
+
+__all__ = ["Label", "Labels", "Timed", "Timing", "along", "undominated"]
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What a stage takes, in one direction.
+
+    Attributes
+    ----------
+    ticks : tuple of int
+        Until each column of the result is done, for one group of filters: ``ticks[x]`` for the first x columns.
+    groups : int
+        Of filters.
+    share : int
+        Bytes of the weights of one group.
+    anew : bool
+        Whether they come with every process step.
+    streams : tuple of int
+        Of a sum: bytes that are streamed for every column; else empty.
+    following : int
+        Bytes of the first weights (a sum: the first streamed column) of the stage that follows.
+    late : bool
+        Whether loads wait for the end of the step before them (a coarser estimate).
+    """
+
+    clock: Clock
+    ticks: tuple[int, ...]
+    groups: int = 1
+    share: int = 0
+    anew: bool = False
+    streams: tuple[int, ...] = ()
+    following: int = 0
+    late: bool = False
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A program with its bytes, ticks until it ends, and ticks then until the next stage's first weights are there."""
+
+    program: Program
+    bytes: int
+    ticks: int
+    wait: int
+
+
+@dataclass(frozen=True)
+class Label:
+    """A path to a state.
+
+    Attributes
+    ----------
+    now, bus, weights : int
+        Ticks when the last step ended, when the bus is free, when the weights of the next unit are there.
+    ready : tuple of int
+        When each tile on chip is there.
+    freed : tuple of int
+        When banks became free in the last step, those that no load has taken yet.
+    """
+
+    bytes: int
+    now: int
+    bus: int
+    weights: int
+    ready: tuple[int, ...]
+    freed: tuple[int, ...]
+    made: tuple[Label, State, Action] | None = None
+
+    def costs(self) -> tuple[int, ...]:
+        """Everything that may only be better if it is less."""
+        return (self.bytes, self.now, self.bus, self.weights, *self.ready)
+
+    def dominates(self, other: Label) -> bool:
+        """Whether nothing is greater."""
+        mine, yours = self.costs(), other.costs()
+        if any(a > b for a, b in zip(mine, yours, strict=True)):
+            return False
+        most = max(len(self.freed), len(other.freed))
+        return all(self.release(i) <= other.release(i) for i in range(most))
+
+    def release(self, at: int) -> int:
+        """When the bank is free that a load takes."""
+        return self.freed[at] if at < len(self.freed) else self.now
+
+
+class Labels:
+    """Labels of one stage."""
+
+    def __init__(self, task: Task, prices: Prices, timing: Timing, wait: int) -> None:
+        self.task, self.prices, self.timing, self.wait = task, prices, timing, wait
+        self.clock, self.stage = timing.clock, task.stage
+        self.unit_bytes = timing.streams[0] if timing.streams else timing.share
+        self.following = self.clock.served(0, 0, timing.following)
+        self.several = len(timing.streams) > 1 if timing.streams else timing.groups > 1
+
+    # ---- actions ---------------------------------------------------------------------------------------------
+
+    def begin(self, state: State) -> Label:
+        """The stage begins; the weights of its first unit are there after `wait` ticks."""
+        bus = self.wait
+        if self.several:  # the weights of the second unit go ahead of the loads
+            bus = self.clock.served(0, bus, self._weights(1, first=True))
+        return Label(0, 0, bus, self.wait, (0,) * self.stage.tiles(state), ())
+
+    def follow(self, label: Label, begun: State, state: State, action: Action, after: State) -> Label:
+        """The label after an action."""
+        if action.name == "process":
+            return self.process(label, begun, state, action, after)
+        columns = after.loaded - state.loaded
+        bus = self.clock.served(label.release(0), label.bus, columns * self.prices.column)
+        ready = (*label.ready, bus)
+        spent = label.bytes + columns * self.prices.column
+        return Label(spent, label.now, bus, label.weights, ready, label.freed[1:], (label, state, action))
+
+    def process(self, label: Label, begun: State, state: State, action: Action, after: State) -> Label:
+        """The label after a process step."""
+        tiles = action.tiles
+        run = _Step(self, label, state, tiles, after)
+        run.go()
+        spent = label.bytes + self.prices.step + reloaded(begun, state, after) * self.prices.reload
+        ready = tuple(max(time, run.now) for time in label.ready[tiles:]) if after.loaded == state.loaded else ()
+        freed = [] if self.timing.late else run.freed
+        while freed and freed[-1] == run.now:
+            freed.pop()
+        earliest = freed[0] if freed else run.now
+        bus = max(run.bus, earliest + self.clock.dram.call_ticks)  # no request is on the bus before that
+        made = label, state, action
+        return Label(spent, run.now, bus, max(run.weights, run.now), ready, tuple(freed), made)
+
+    def _weights(self, unit: int, *, first: bool) -> int:
+        """Bytes that come for a group of a step (a sum: a column of the result)."""
+        timing = self.timing
+        if timing.streams:
+            return timing.streams[unit]
+        return timing.share if first or timing.anew else 0
+
+    def along(self, begun: State, program: Program) -> Timed:
+        """The costs of a program."""
+        label, state = self.begin(begun), begun
+        for action in told_apart(program):
+            after = self.task.load(state) if action.name == "load" else self.task.process(state, action.tiles)
+            assert after is not None
+            label, state = self.follow(label, begun, state, action, after), after
+        return self.timed([label])[0]
+
+    def timed(self, ends: Sequence[Label]) -> list[Timed]:
+        """What the programs of some labels cost, all columns done: those that no other beats."""
+        fixed, made = self.clock.fixed, []
+        for end in ends:
+            wait = max(0, end.weights - end.now - fixed) if self.timing.following else 0
+            made.append(Timed(self._program(end), end.bytes, end.now + fixed, wait))
+        return undominated(made)
+
+    def _program(self, end: Label) -> Program:
+        path, done = [State(self.stage.columns, self.stage.columns, self.stage.results)], []
+        made = end.made
+        while made is not None:
+            label, state, action = made
+            path.append(state)
+            done.append(action)
+            made = label.made
+        return told(path[::-1], done[::-1])
+
+
+def undominated(found: Sequence[Timed]) -> list[Timed]:
+    """Those that no other beats in bytes, ticks and wait; one of those that are equal."""
+    best: list[Timed] = []
+    for one in sorted(found, key=lambda t: (t.bytes, t.ticks, t.ticks + t.wait, t.program.steps)):
+        if not any(o.ticks <= one.ticks and o.ticks + o.wait <= one.ticks + one.wait for o in best):
+            best.append(one)
+    return best
+
+
+class _Step:
+    """One process step on its way."""
+
+    def __init__(self, search: Labels, label: Label, state: State, tiles: int, after: State) -> None:
+        self.search, self.label, self.state, self.after, self.tiles = search, label, state, after, tiles
+        self.now, self.bus, self.weights = label.now, label.bus, label.weights
+        self.ticks, self.freed = search.timing.ticks, list[int]()
+        self.first = state.first == 0 and state.made == 0
+        self.last = after.first == search.stage.columns
+
+    def go(self) -> None:
+        """Run all units of the step."""
+        timing = self.search.timing
+        if timing.streams:
+            self._columns()
+            return
+        groups = timing.groups
+        if groups == 1:
+            self._unit(0, self._next())
+            self._work(self._free_at())
+            return
+        share = timing.share if self.first or timing.anew else 0
+        self._unit(0, None if self.first else share)  # the first step's second group is asked for ahead of the loads
+        self._work(())
+        self.weights = self.second
+        work = self.ticks[self.after.made] - self.ticks[self.state.made]
+        for _ in range(groups - 2):
+            self._unit(1, share)
+            self.now += work
+            self.weights = self.second
+        self._unit(1, self._next())
+        begin = self.ticks[self.state.made]
+        self.freed = [self.now + max(0, self.ticks[at] - begin) for at in self._free_at()]
+        self.now += work
+        self.weights = self.second
+
+    def _unit(self, number: int, ask: int | None) -> None:
+        """A unit begins: it asks for the weights of the next one, and waits for its own."""
+        clock = self.search.clock
+        if ask is None:
+            self.second = clock.served(0, self.search.wait, self.search.timing.share)
+        elif ask:
+            self.second = self.bus = clock.served(self.now, self.bus, ask)
+        else:
+            self.second = self.now
+        self.now = max(self.now, self.weights)
+
+    def _next(self) -> int:
+        """Bytes of the weights of the next step or stage."""
+        timing = self.search.timing
+        return timing.following if self.last else timing.share * timing.anew
+
+    def _segments(self) -> Iterator[tuple[int, int]]:
+        """When tiles are there, and how many columns can be done with them."""
+        stage, state = self.search.stage, self.state
+        for number, there in enumerate(self.label.ready):
+            end = min(state.loaded, state.first + (number + 1) * stage.tile)
+            yield there, min(self.after.made, stage.complete(end))
+
+    def _work(self, free: Sequence[int]) -> None:
+        """The columns of the first group: they wait for tiles."""
+        done, freed = self.state.made, list(free)
+        while freed and freed[0] <= done:
+            self.freed.append(self.now)
+            freed.pop(0)
+        for there, upto in self._segments():
+            if upto <= done:
+                continue
+            self.now = max(self.now, there)
+            while freed and freed[0] <= upto:
+                self.freed.append(self.now + self.ticks[freed.pop(0)] - self.ticks[done])
+            self.now += self.ticks[upto] - self.ticks[done]
+            done = upto
+        self.weights = self.second
+
+    def _free_at(self) -> list[int]:
+        """How many columns are done when each tile's bank is free."""
+        task, stage, state = self.search.task, self.search.stage, self.state
+        stayed = min(task.retain, -(-state.first // stage.tile))
+        ends = [min(state.loaded, state.first + (n + 1) * stage.tile) for n in range(self.tiles)]
+        return [min(self.after.made, stage.begun(end)) for end in ends[max(0, task.retain - stayed) :]]
+
+    def _columns(self) -> None:
+        """The units of a sum: a column each, with its streamed bytes."""
+        streams, clock = self.search.timing.streams, self.search.clock
+        arrivals = list(self._segments())
+        for column in range(self.state.made, self.after.made):
+            ask = (*streams, self.search.timing.following)[column + 1]
+            if column == 0 and column + 1 < len(streams):
+                second = clock.served(0, self.search.wait, ask)
+            elif ask:
+                second = self.bus = clock.served(self.now, self.bus, ask)
+            else:
+                second = self.now
+            self.now = max(self.now, self.weights, next(there for there, upto in arrivals if upto > column))
+            self.now += self.ticks[column + 1] - self.ticks[column]
+            self.weights = second
+
+
+def along(task: Task, prices: Prices, timing: Timing, program: Program, wait: int = 0) -> Timed:
+    """Return what a program costs."""
+    search, begun = Labels(task, prices, timing, wait), task.begin()
+    assert begun is not None
+    return search.along(begun, program)

@@ -1,0 +1,107 @@
+"""What the stages of a network take, in every state that they may find (`formulations.bank_time` for one stage)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import accumulate
+
+from formulations.bank_labels import Timed, Timing, along
+from formulations.bank_network import BankPlan, State, Visit, Walk
+from formulations.bank_time import timed
+from formulations.banks import Task
+from hwmodels.bank_clock import Clock
+
+__all__ = ["Times"]
+
+
+class Times:
+    """What the stages of a network take, in every state that they may find."""
+
+    def __init__(self, walk: Walk, clock: Clock) -> None:
+        self.walk, self.clock = walk, clock
+        self._ticks: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._same: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self._timed: dict[object, list[Timed]] = {}
+
+    def ticks(self, at: int, direction: int) -> tuple[int, ...]:
+        """Ticks until each column of the result is done, for one group of filters."""
+        key = at, direction
+        if key not in self._ticks:
+            stage, maps = self.walk.stages[at], self.walk.found.maps
+            source, results = maps[stage.source].columns, range(maps[stage.target].columns)
+            taps = [1] * len(results)
+            if stage.kind not in ("patches", "sum"):
+                firsts = [x * stage.stride - stage.before for x in results]
+                taps = [sum(0 <= f + t * stage.dilation < source for t in range(stage.taps)) for f in firsts]
+            if direction:
+                taps.reverse()
+            column = stage.tap_cycles * self.clock.cycle
+            ticks = tuple(accumulate((column * n for n in taps), initial=0))
+            self._ticks[key] = self._same.setdefault(ticks, ticks)
+        return self._ticks[key]
+
+    def streams(self, state: State, at: int, source: str, direction: int) -> tuple[int, ...]:
+        """Bytes that are streamed for each column of a sum, in the order of the pass."""
+        walk, stage = self.walk, self.walk.stages[at]
+        if stage.kind != "sum":
+            return ()
+        columns = walk.found.maps[source].columns
+        found = [0] * columns
+        for name in walk.sources(at):
+            if name == source:
+                continue
+            resident = state.of(name)
+            there = walk.columns(resident) if resident else 0
+            outside = range(there, columns) if resident is None or not resident.end else range(columns - there)
+            for column in outside:
+                found[column] += walk.found.maps[name].column_bytes
+        return tuple(reversed(found)) if direction else tuple(found)
+
+    def first(self, state: State, at: int, source: str, direction: int) -> int:
+        """Bytes of the first weights of a stage, or of its first streamed column."""
+        stage = self.walk.stages[at]
+        if stage.kind == "sum":
+            return self.streams(state, at, source, direction)[0]
+        return -(-stage.weight_bytes // stage.groups)
+
+    def timing(self, state: State, at: int, source: str, direction: int, following: int) -> Timing:
+        """What a stage takes."""
+        stage = self.walk.stages[at]
+        anew = bool(self.walk.prices(state, at, source).step)
+        share = 0 if stage.kind == "sum" else -(-stage.weight_bytes // stage.groups)
+        streams = self.streams(state, at, source, direction)
+        return Timing(self.clock, self.ticks(at, direction), stage.groups, share, anew, streams, following)
+
+    def starts(self, state: State) -> dict[int, list[tuple[int, str, int]]]:
+        """The stages that may come next, with operand and direction, by the bytes of their first weights."""
+        found: dict[int, list[tuple[int, str, int]]] = {}
+        for at in self.walk.next(state):
+            for source in self.walk.operands(state, at):
+                resident = state.of(source)
+                for direction in (resident.end,) if resident else (0, 1):
+                    found.setdefault(self.first(state, at, source, direction), []).append((at, source, direction))
+        return found
+
+    def programs(self, visit: Visit, direction: int, task: Task, *, following: int, wait: int) -> list[Timed]:
+        """All programs that no other beats, if the first weights come after `wait` ticks."""
+        timing = self.timing(visit.state, visit.at, visit.source, direction, following)
+        key = task, visit.prices, id(timing.ticks), replace(timing, ticks=()), wait  # equal stages share their answers
+        if key not in self._timed:
+            self._timed[key] = timed(task, visit.prices, timing, wait)
+        return self._timed[key]
+
+    def of(self, plan: BankPlan) -> int:
+        """Ticks of a plan."""
+        state, total, wait = State(), 0, 0
+        for step, after in zip(plan.steps, [*plan.steps[1:], None], strict=True):
+            at = self.walk.stages.index(step.stage)
+            if not state.done:
+                wait = self.clock.served(0, 0, self.first(state, at, step.source, step.direction))
+            following = 0
+            if after is not None:
+                onward = self.walk.stages.index(after.stage)
+                following = self.first(step.after, onward, after.source, after.direction)
+            timing = self.timing(state, at, step.source, step.direction, following)
+            one = along(step.task, self.walk.prices(state, at, step.source), timing, step.program, wait)
+            state, total, wait = step.after, total + one.ticks, one.wait
+        return total
