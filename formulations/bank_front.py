@@ -241,7 +241,7 @@ def decide(
         Whether results may wait on chip for a stage that does not read them from the banks
         (`formulations.bank_network.optimum`).
     time_limit_s : float, optional
-        Then the plans found so far are returned, and `proven` is False.
+        Then the plans found so far are returned, and `proven` is False; so with Ctrl-C.
 
     Raises
     ------
@@ -253,7 +253,7 @@ def decide(
     times = Times(walk, clock)
     try:
         search = _Search(walk, times, aim, until)
-    except OutOfTime:
+    except (OutOfTime, KeyboardInterrupt):
         return Found((), 0, 0, proven=False, labels=0, states=0)
     if search.graph.bytes[0] == NEVER:
         raise InputError(f"network {found.network}: no plan fits in {banks.count} banks of {banks.bank_bytes} bytes")
@@ -266,7 +266,7 @@ def decide(
         if aim == "front":
             search.bound_sums()
         search.learn(search.run())
-    except OutOfTime:
+    except (OutOfTime, KeyboardInterrupt):
         proven = False
     return _found(search, proven=proven)
 

@@ -18,10 +18,11 @@ Source: shortest paths over the states of `formulations.bank_network`; the bound
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
-from formulations.bank_network import State, Walk
+from formulations.bank_network import BankPlan, State, Walk
 from formulations.bank_times import Times
 
 __all__ = ["NEVER", "Graph", "OutOfTime", "Point", "lowest"]
@@ -89,6 +90,16 @@ class Graph:
                     cost = found[onward] + min(p * point.bytes + q * point.ticks for point in points)
                     found[at] = min(found[at], cost)
         return found
+
+    def follow(self, path: Sequence[int]) -> BankPlan:
+        """The plan with the fewest bytes along some states."""
+        states = list(self.number)
+        steps = []
+        for at, onward in pairwise(path):
+            ways = [way for way in self.walk.visits(states[at]) if way[0].after(way[1], way[2]) == states[onward]]
+            visit, direction, task, program = min(ways, key=lambda way: way[0].volume(way[2], way[3]).total)
+            steps.append(self.walk.step(states[at], visit.at, visit.source, direction, task, program))
+        return BankPlan(tuple(steps))
 
     def _explore(self) -> None:
         same: dict[tuple[Point, ...], tuple[Point, ...]] = {}

@@ -35,7 +35,7 @@ from instances.errors import InputError
 from instances.feature_maps import LANEWISE, Stages
 from instances.machine import Banks
 
-__all__ = ["Reuse", "double_buffer", "hide", "hiding", "minimise"]
+__all__ = ["Reuse", "double_buffer", "hide", "hiding", "minimise", "no_reuse"]
 
 #: How many tiles of a shared map stay during each path.
 Reuse = Literal["greedy", "best"] | int
@@ -50,11 +50,14 @@ class _Run:
     ----------
     joined : dict of str to int
         For the concatenations of the fork that is planned, how many of their tiles stay.
+    dram_first : bool
+        Whether what does not stay of a result goes to DRAM first (4.2.1).
     """
 
     walk: Walk
     choose: Choose
     reuse: Reuse
+    dram_first: bool = True
     joined: dict[str, int] = field(default_factory=dict)
 
     def run(self) -> BankPlan:
@@ -94,7 +97,7 @@ class _Run:
         tasks = [
             (name, direction, replace(task, banks=task.banks - aside))
             for name, direction, task in walk.tasks_from(state, at, source)
-            if task.retain == retained and task.goal.keep in keeps and _dram_first(task.goal)
+            if task.retain == retained and task.goal.keep in keeps and self._storing(task.goal)
         ]
         found = self.choose(state, tasks, at)
         return None if found is None else walk.step(state, at, *found)
@@ -107,6 +110,10 @@ class _Run:
         after = State(state.done | 1 << at, at)
         onward = any(target in walk.sources(n) for n in walk.next(after))
         return range(walk.banks.count + 1 if onward else 1)
+
+    def _storing(self, goal: Goal) -> bool:
+        """Whether the right tiles stay: the last ones made, or the first ones."""
+        return not goal.keep or goal.mirrored == (self.dram_first and goal.keep < goal.tiles)
 
     def _set_aside(self, state: State) -> int:
         """Banks that wait for the first part of a concatenation."""
@@ -191,13 +198,13 @@ class _Run:
         return sum(s.volume.total for s in steps) + columns * self.walk.found.maps[name].column_bytes
 
 
-def _dram_first(goal: Goal) -> bool:
-    """Whether what does not stay goes to DRAM first (4.2.1)."""
-    return not goal.keep or goal.mirrored == (goal.keep < goal.tiles)
-
-
-def minimise(found: Stages, banks: Banks, *, reuse: Reuse = "greedy") -> BankPlan:
+def minimise(found: Stages, banks: Banks, *, reuse: Reuse = "greedy", dram_first: bool = True) -> BankPlan:
     """Return the plan of the policy MIN.
+
+    Parameters
+    ----------
+    dram_first : bool
+        False for DRAM-last storing: of every result the first tiles stay (4.2.1, Fig. 4.6).
 
     Raises
     ------
@@ -219,7 +226,7 @@ def minimise(found: Stages, banks: Banks, *, reuse: Reuse = "greedy") -> BankPla
                 least, chosen = cost, (source, direction, task, program)
         return chosen
 
-    return _Run(walk, choose, reuse).run()
+    return _Run(walk, choose, reuse, dram_first).run()
 
 
 def double_buffer(found: Stages, banks: Banks) -> BankPlan:
@@ -240,6 +247,30 @@ def double_buffer(found: Stages, banks: Banks) -> BankPlan:
         return None
 
     return _Run(walk, choose, 0).run()
+
+
+def no_reuse(found: Stages, banks: Banks) -> BankPlan:
+    """Return the plan that keeps nothing between stages: all banks for tiles that are read, one tile a step (4.4.1.2).
+
+    Raises
+    ------
+    InputError
+        If the policy gets stuck: some stage finds too few banks.
+    """
+
+    def choose(state: State, tasks: list[tuple[str, int, Task]], at: int) -> tuple[str, int, Task, Program] | None:
+        for source, direction, task in tasks:
+            program = None if task.goal.keep else _policy(task, most=None if _whole(task) else 1)
+            if program is not None:
+                return source, direction, task, program
+        return None
+
+    return _Run(Walk(found, banks), choose, 0).run()
+
+
+def _whole(task: Task) -> bool:
+    """Whether a stage needs all of its map at once."""
+    return task.stage.reach + 1 >= task.stage.columns
 
 
 def hide(found: Stages, banks: Banks, clock: Clock, *, reuse: Reuse = "greedy") -> BankPlan:

@@ -233,9 +233,10 @@ def policy(task: Task, *, most: int | None = None, inputs: int | None = None) ->
     while path[-1].first < task.stage.columns:
         state = path[-1]
         room = task.stage.tiles(state) < inputs if inputs else True
-        action, after = (_load(task, state) if room else None) or _process(task, state, most) or (None, None)
-        if action is None or after is None:
+        step = (_load(task, state) if room else None) or _process(task, state, most) or _forced(task, state)
+        if step is None:
             return None
+        action, after = step
         path.append(after)
         done.append(action)
     return told(path, done)
@@ -245,6 +246,12 @@ def _load(task: Task, state: State) -> tuple[Action, State] | None:
     """One tile, if the result of the next process step still finds a bank."""
     after = task.load(state)
     return (Action("load", 1), after) if after is not None and task.process(after, 1) is not None else None
+
+
+def _forced(task: Task, state: State) -> tuple[Action, State] | None:
+    """One tile because nothing can be processed without it (a window over the whole map)."""
+    after = task.load(state)
+    return None if after is None else (Action("load", 1), after)
 
 
 def _process(task: Task, state: State, most: int | None) -> tuple[Action, State] | None:

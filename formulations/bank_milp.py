@@ -1,0 +1,51 @@
+"""MILP model of F6 banks, bytes: state arcs (PuLP).
+
+Sets         states v of `formulations.bank_graph`; arcs a = (v, w) that a stage joins
+Parameters   bytes[a], the fewest that a program on the arc moves                                (integers)
+Variables    x[a] in {0, 1}: whether the plan goes through the arc
+Objective    min sum_a bytes[a] x[a]
+Constraints  (FLOW)  sum of x over the arcs into v = sum over those out of v, for every v but the first and last ones;
+                     the arcs out of the first state sum to 1
+The matrix is a network's, so the relaxation has integral corners: HiGHS proves at the root what dynamic programming
+finds by recursion.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+import pulp
+
+from formulations.bank_graph import Graph
+
+__all__ = ["chosen_path", "state_arcs"]
+
+Arcs = list[tuple[int, int, pulp.LpVariable]]
+
+
+def state_arcs(graph: Graph) -> tuple[pulp.LpProblem, Arcs, int]:
+    """Return the model, its arcs with their variables, and the bytes of a unit of the objective."""
+    costs = {(at, onward): points[0].bytes for at, arcs in enumerate(graph.arcs) for onward, points in arcs}
+    unit = gcd(*costs.values()) or 1
+    arcs = [(at, onward, pulp.LpVariable(f"x{number}", cat="Binary")) for number, (at, onward) in enumerate(costs)]
+    problem = pulp.LpProblem("state_arcs", pulp.LpMinimize)
+    problem.setObjective(pulp.LpAffineExpression([(x, costs[at, onward] // unit) for at, onward, x in arcs]))
+    flows: list[list[tuple[pulp.LpVariable, int]]] = [[] for _ in graph.arcs]
+    for at, onward, x in arcs:
+        flows[at].append((x, 1))
+        flows[onward].append((x, -1))
+    for state, number in graph.number.items():
+        if state.done != graph.walk.all:
+            right = 1 if number == 0 else 0
+            expression = pulp.LpAffineExpression(flows[number])
+            problem.addConstraint(pulp.LpConstraint(expression, pulp.LpConstraintEQ, rhs=right))
+    return problem, arcs, unit
+
+
+def chosen_path(arcs: Arcs) -> list[int]:
+    """Return the states that a solution goes through."""
+    onward = {at: to for at, to, x in arcs if (x.value() or 0.0) > 0.5}
+    path = [0]
+    while path[-1] in onward:
+        path.append(onward[path[-1]])
+    return path
