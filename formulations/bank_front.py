@@ -256,7 +256,8 @@ def decide(
     except (OutOfTime, KeyboardInterrupt):
         return Found((), 0, 0, proven=False, labels=0, states=0)
     if search.graph.bytes[0] == NEVER:
-        raise InputError(f"network {found.network}: no plan fits in {banks.count} banks of {banks.bank_bytes} bytes")
+        stage, size = search.graph.stuck(), f"{banks.count} banks of {banks.bank_bytes} bytes"
+        raise InputError(f"network {found.network}: stage {stage} has no program in {size}")
     proven = True
     try:
         for width in _WIDTHS if aim != "bytes" else ():

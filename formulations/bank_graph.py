@@ -91,6 +91,11 @@ class Graph:
                     found[at] = min(found[at], cost)
         return found
 
+    def stuck(self) -> str:
+        """The stage that no way gets past, if there is no way to the end."""
+        furthest = max((s for s in self.number if s.done != self.walk.all), key=lambda s: s.done.bit_count())
+        return self.walk.stages[self.walk.next(furthest)[0]].name
+
     def follow(self, path: Sequence[int]) -> BankPlan:
         """The plan with the fewest bytes along some states."""
         states = list(self.number)

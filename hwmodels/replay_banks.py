@@ -12,31 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from hwmodels.replay_bank_moved import Moved
 from hwmodels.replay_bank_time import Column, Unit
 from hwmodels.schedule import StageRun
 from instances.feature_maps import Stage, Stages
 from instances.machine import Banks
 
 __all__ = ["Moved", "replay_banks"]
-
-
-@dataclass
-class Moved:
-    """Bytes that went over the bus, and what was wrong with the program."""
-
-    load: int = 0
-    weight: int = 0
-    streamed: int = 0
-    bias: int = 0
-    write: int = 0
-    faults: list[str] = field(default_factory=list)
-    units: list[Unit] = field(default_factory=list)
-    loads: list[int] = field(default_factory=list)
-
-    @property
-    def total(self) -> int:
-        """All bytes."""
-        return self.load + self.weight + self.streamed + self.bias + self.write
 
 
 @dataclass
@@ -88,6 +70,16 @@ class _Machine:
             if part.name not in self.done:
                 self.fault(f"{name} is read before {part.name} has run")
         self.write(name, columns)
+
+    def note(self, stage: str, action: str, letters: dict[int, str]) -> None:
+        """Write down what the banks hold, those with numbers."""
+        held = {
+            bank.number: (letters.get(id(bank), "I"), bank.map, min(bank.columns, default=0))
+            for bank in self.banks
+            if bank.number is not None
+        }
+        if held:
+            self.moved.history.append((stage, action, held))
 
     # ---- one stage -------------------------------------------------------------------------------------------
 
@@ -214,7 +206,8 @@ class _Reader:
         self._ask(size)
         bank = _Bank(self.run.source, columns, len(self.machine.moved.loads) - 1, self._number(columns))
         self.waiting.append(bank)
-        self._take(self.waiting[-1])
+        self._take(bank)
+        self.machine.note(self.run.stage.name, "load", {id(bank): "L"})
 
     def _number(self, columns: list[int]) -> int | None:
         """The bank that the plan gives to the next tile."""
@@ -301,6 +294,8 @@ class _Reader:
             lost = set(self.needed[self.results[self.made]]) & mine
             if lost:
                 self.machine.fault(f"{self.run.stage.name}: columns {sorted(lost)} are dropped before their last use")
+        letters = {id(bank): "O" for bank in self.begun.values()} | {id(bank): "P" for bank in consumed}
+        self.machine.note(run.stage.name, f"process {tiles}", letters)
         freed = list(range(max(0, min(tiles, self.run.retain - self.staying)), len(consumed)))
         self._work(made, ends, freed)
         for bank in consumed:
@@ -353,7 +348,10 @@ def replay_banks(found: Stages, banks: Banks, runs: Sequence[StageRun]) -> Moved
     """
     machine = _Machine(found, banks)
     for run in runs:
+        before = machine.moved.parts
         machine.run(run)
+        more = [new - old for new, old in zip(machine.moved.parts, before, strict=True)]
+        machine.moved.stages[run.stage.name] = more[0], more[1], more[2], more[3], more[4]
     missing = [s.name for s in found.stages if s.name not in machine.done]
     if missing:
         machine.fault(f"stages that never run: {', '.join(missing)}")

@@ -5,9 +5,14 @@ from __future__ import annotations
 # Not lazy: `solver.solve` and `solver.check` are submodules too, and importing one of those later would put the
 # module in the place of the function. Slow imports (the solvers, typer, rich) are inside functions instead.
 from instances.errors import InputError
+from solver.bank_plan import BankPlan
+from solver.bank_solve import front_network, solve_network
 from solver.check import CheckReport, check
 from solver.plan import LayerPlan, Plan
 from solver.solve import solve
 from solver.verify import PlanMismatch
 
-__all__ = ["CheckReport", "InputError", "LayerPlan", "Plan", "PlanMismatch", "check", "solve"]
+__all__ = [
+    "BankPlan", "CheckReport", "InputError", "LayerPlan", "Plan", "PlanMismatch", "check", "front_network", "solve",
+    "solve_network",
+]  # fmt: skip

@@ -15,6 +15,9 @@ from formulations.space import Space
 from hwmodels.outcome import MEASURES, Outcome
 from hwmodels.schedule import Nest
 from instances.errors import InputError
+from solver.bank_check import problems_of
+from solver.bank_plan import BankPlan
+from solver.files import load_plan
 from solver.options import pick_pins, pick_problem
 from solver.plan import LayerPlan, Plan, digest, network_digest
 from solver.solve import totals
@@ -37,16 +40,19 @@ class CheckReport:
         return {"ok": self.ok, "problems": list(self.problems), "layers": self.layers, "executed": self.executed}
 
 
-def check(plan: Plan | str | os.PathLike[str]) -> CheckReport:
-    """Re-verify a plan, or a plan file.
+def check(plan: Plan | BankPlan | str | os.PathLike[str]) -> CheckReport:
+    """Re-verify a plan of layers or in banks, or a plan file.
 
     Raises
     ------
     InputError
         If the file is missing or does not follow the plan schema (a plan that merely lies is reported instead).
     """
-    if not isinstance(plan, Plan):
-        plan = Plan.load(plan)
+    if not isinstance(plan, Plan | BankPlan):
+        plan = load_plan(plan)
+    if isinstance(plan, BankPlan):
+        found = tuple(problems_of(plan))
+        return CheckReport(not found, found, len(plan.layers), 0)
     checker = _Checker(plan)
     problems = tuple(dict.fromkeys([*checker.head(), *checker.layers(), *checker.sums()]))
     return CheckReport(not problems, problems, len(checker.verdicts), checker.executed)

@@ -14,7 +14,7 @@ import typer
 from instances.errors import InputError
 from instances.load import load_network
 from instances.network import Network
-from solver import options, tools
+from solver import bank_cli, options, tools
 from solver.check import check as check_plan
 from solver.plan import Plan, Status, version
 from solver.progress import progress_bar
@@ -54,16 +54,20 @@ LayerOpt = Annotated[
     list[str] | None, typer.Option("--layer", "-l", metavar="NAME", help="Only this layer (repeatable): -l conv1")
 ]
 ProblemOpt = Annotated[
-    str | None, typer.Option("--problem", metavar="P", help="tiling or slicing; default: the machine's own")
+    str | None, typer.Option("--problem", metavar="P", help="tiling, slicing or banks; default: the machine's own")
 ]
 EngineOpt = Annotated[
-    str, typer.Option("--engine", "-e", metavar="E", help="See certile list engines; auto is exhaustive: -e cp-sat")
+    str,
+    typer.Option(
+        "--engine", "-e", metavar="E", help="See certile list engines; auto is the fastest exact one: -e cp-sat"
+    ),
 ]
 ObjectiveOpt = Annotated[
     str, typer.Option("--objective", metavar="O", help="time, bytes, energy, or several in order: bytes,time")
 ]
 PinOpt = Annotated[
-    list[str] | None, typer.Option("--pin", metavar="K=V", help="Fix or bound a decision: T_C<=73, T_M%16, dataflow=OS")
+    list[str] | None,
+    typer.Option("--pin", metavar="K=V", help="Fix or bound a decision: T_C<=73, T_M%16, dataflow=OS, residuals=dram"),
 ]
 SetOpt = Annotated[
     list[str] | None, typer.Option("--set", metavar="F=V", help="Override a machine field: ocm_bytes=98304")
@@ -128,13 +132,22 @@ def solve(
     out: OutOpt = None,
     as_json: JsonOpt = False,
 ) -> int:
-    """Plan every conv and matmul layer of a network, or the layers named.
+    """Plan every conv and matmul layer of a network, or the layers named; on a machine with banks the whole network.
 
     Ctrl-C and the time limit return the best plan so far. Exit code 0 solved, 3 infeasible, 4 no solution in time.
     """
     if out is not None:
         options.check_writable(out)
     graph = _load(network, batch, symbol)
+    if bank_cli.in_banks(machine, problem, set_):
+        waiting = bank_cli.residuals(pin, layer=layer, full=full, no_bounding=no_bounding, all_kinds=all_kinds)
+        _warn(graph.warnings)
+        return EXIT_CODES[
+            bank_cli.solve_banks(
+                graph, machine, engine=engine, objective=objective, settings=set_, waiting=waiting,
+                time_limit_s=time_limit, compare=compare, out=out, as_json=as_json,
+            )
+        ]  # fmt: skip
 
     def run(name: str) -> Plan:
         return solve_plan(
@@ -191,10 +204,8 @@ def check(
         for line in report.problems:
             tools.emit(f"mismatch: {tools.printable(line)}")
         verdict = "ok" if report.ok else f"FAILED, {len(report.problems)} mismatches"
-        tools.emit(
-            f"{tools.printable(plan)}: {verdict}; {report.layers} schedules re-priced and replayed, "
-            f"{report.executed} of them executed on integers"
-        )
+        executed = f", {report.executed} of them executed on integers" if report.executed else ""
+        tools.emit(f"{tools.printable(plan)}: {verdict}; {report.layers} schedules re-priced and replayed{executed}")
     return 0 if report.ok else _CHECK_FAILED
 
 
@@ -203,10 +214,18 @@ def show(
     plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan file: plan.json")],
     layer: Annotated[str | None, typer.Option("--layer", metavar="NAME", help="Only this layer")] = None,
 ) -> int:
-    """Print the nests of a plan as pseudo-code: loops, transfers, and buffers with their addresses."""
-    from solver.show import show as show_plan
+    """Print the nests of a plan as pseudo-code with buffers and addresses, or its memory banks step by step."""
+    from solver.files import load_plan
 
-    tools.emit(show_plan(Plan.load(plan), layer).rstrip("\n"))
+    loaded = load_plan(plan)
+    if isinstance(loaded, Plan):
+        from solver.show import show as show_plan
+
+        tools.emit(show_plan(loaded, layer).rstrip("\n"))
+    else:
+        from solver.bank_show import show_banks
+
+        tools.emit(show_banks(loaded, layer).rstrip("\n"))
     return 0
 
 
@@ -228,12 +247,20 @@ def pareto(
     out: OutOpt = None,
     as_json: JsonOpt = False,
 ) -> int:
-    """Print the exact Pareto front of each layer: the plans that no other beats along all axes."""
+    """Print the exact Pareto front of each layer, with banks of the network: plans that no other beats in all axes."""
     if out is not None:
         options.check_writable(out)
+    graph = _load(network, batch, symbol)
+    if bank_cli.in_banks(machine, problem, set_):
+        if axes != "bytes,time":
+            raise InputError(f"axes {axes!r}: problem banks has the front bytes,time")
+        waiting = bank_cli.residuals(pin, layer=layer, all_kinds=all_kinds)
+        bank_cli.print_front(
+            graph, machine, settings=set_, waiting=waiting, time_limit_s=time_limit, out=out, as_json=as_json
+        )
+        return 0
     request = prepare(
-        _load(network, batch, symbol), machine, problem=problem, pins=pin or (), settings=set_, layers=layer,
-        all_kinds=all_kinds,
+        graph, machine, problem=problem, pins=pin or (), settings=set_, layers=layer, all_kinds=all_kinds,
     )  # fmt: skip
     from solver.front import fronts, fronts_json, fronts_table
 

@@ -96,12 +96,18 @@ def _names(kind: str) -> dict[str, str]:
     if kind == "problems":
         from formulations.registry import FORMULATIONS
 
-        return {f.name: f.summary for f in FORMULATIONS.values()}
+        banks = {"banks": "F6: which tiles of feature maps stay in which memory bank, over a whole network"}
+        return {f.name: f.summary for f in FORMULATIONS.values()} | banks
     if kind == "engines":
+        from solver.bank_engines import BANK_ENGINES
         from solver.engines import ENGINES
 
         proofs = {True: "proves", False: "heuristic"}
-        return {e.name: f"{e.summary} ({proofs[e.proves]}; {', '.join(sorted(e.problems))})" for e in ENGINES.values()}
+        found = {e.name: f"{e.summary} ({proofs[e.proves]}; {', '.join(sorted(e.problems))})" for e in ENGINES.values()}
+        for bank in BANK_ENGINES.values():
+            about = f"{bank.summary} ({proofs[bank.proves]}; banks)"
+            found[bank.name] = f"{found[bank.name]}; {about}" if bank.name in found else about
+        return found
     if kind == "suites":
         return {name: about for name, (about, _) in suites().items()}
     raise options.unknown("kind", kind, _KINDS)

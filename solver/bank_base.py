@@ -1,0 +1,59 @@
+"""What every engine for the problem ``banks`` takes and returns."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from formulations.bank_front import decide
+from formulations.bank_graph import Graph
+from formulations.bank_network import BankPlan, Walk
+from hwmodels.bank_clock import Clock
+from instances.feature_maps import Stages
+from instances.machine import Banks
+from solver.plan import Stat, Status
+
+__all__ = ["Asked", "Decided", "graph_of", "tied"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What an engine is asked: `objective` is "bytes" or "time"."""
+
+    found: Stages
+    banks: Banks
+    clock: Clock
+    objective: str
+    waiting: bool
+    time_limit_s: float | None
+
+
+@dataclass(frozen=True)
+class Decided:
+    """An engine's answer; `bound` is in the unit of the objective."""
+
+    plan: BankPlan | None
+    bound: int | None
+    status: Status
+    versions: str = ""
+    stats: dict[str, Stat] = field(default_factory=dict)
+
+
+def graph_of(asked: Asked) -> tuple[Graph, float | None]:
+    """Return the graph of states, and the seconds left.
+
+    Raises
+    ------
+    OutOfTime
+        If the time limit passes first.
+    """
+    until = None if asked.time_limit_s is None else time.monotonic() + asked.time_limit_s
+    graph = Graph(Walk(asked.found, asked.banks, waiting=asked.waiting), until=until)
+    return graph, None if until is None else max(0.01, until - time.monotonic())
+
+
+def tied(asked: Asked, plan: BankPlan) -> BankPlan:
+    """Return the fastest of the plans that move as many bytes as `plan`, which a solver has proven to be the fewest."""
+    said = decide(asked.found, asked.banks, asked.clock, "bytes", waiting=asked.waiting)
+    same = [one for one, _ in said.plans if one.volume.total == plan.volume.total]
+    return same[0] if same else plan

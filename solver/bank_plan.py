@@ -1,0 +1,202 @@
+"""Plans of whole networks on machines with memory banks: the bank program, with all that is needed to verify it.
+
+Figures of a stage are what the replay counts. A tile's columns are those of its map, whatever the direction.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+
+from hwmodels.schedule import StageRun, Tile
+from instances.errors import InputError
+from instances.feature_maps import Stage
+from instances.jsonfile import as_object, parse_json, read_bytes, shown, validate, write_atomically
+from instances.machine import Machine
+from instances.network import Network
+from solver.plan import Gap, Measure, Measures, Natural, Objective, Seconds, Stat, Status
+
+__all__ = ["BANKS_FORMAT", "BankAction", "BankOptions", "BankPlan", "BankReplay", "BankTile", "StagePlan", "Volume"]
+
+#: The first field of every such file; a reader refuses other versions.
+BANKS_FORMAT = "certile-banks/1"
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class BankTile(_Frozen):
+    """Columns [first, end) of a map in a bank; `loaded` if DRAM brings them."""
+
+    bank: Natural
+    first: Natural
+    end: PositiveInt
+    loaded: bool = False
+
+    def to_tile(self) -> Tile:
+        """For the replay."""
+        return Tile(self.bank, self.first, self.end, self.loaded)
+
+
+class BankAction(_Frozen):
+    """``load`` the next tiles, or ``process`` the first ones on chip."""
+
+    do: Literal["load", "process"]
+    tiles: PositiveInt
+
+
+class Volume(_Frozen):
+    """Bytes between DRAM and chip by what they are; `streamed` are second operands of sums."""
+
+    load: Natural
+    weight: Natural
+    streamed: Natural
+    bias: Natural
+    write: Natural
+    total: Natural
+
+
+class StagePlan(_Frozen):
+    """One stage and its control program.
+
+    Attributes
+    ----------
+    layer : str
+        The operator's name.
+    source, target : str
+        The map that is read from the banks, and the map that is written.
+    streamed : tuple of str
+        Further operands: read from where they are, on chip or column by column from DRAM.
+    backwards : bool
+        Whether columns are read (and made) from the last one on.
+    initial : int
+        Tiles of the source on chip when the stage begins: the first of `tiles`.
+    tiles : tuple of BankTile
+        All tiles that are read, in order, with their banks.
+    results : tuple of BankTile
+        Tiles of the target that are on chip afterwards, in the order in which they are read next.
+    mirrored : bool
+        Whether the tiles that stay are the last ones made, so that the next stage begins there.
+    keep, retain : int
+        Tiles of the result that this stage decides to keep; first tiles of the source that stay for other stages.
+    weights : {"none", "once", "each_step"}
+        How often they are loaded.
+    ticks : int
+        Until the stage ends, from the end of the one before.
+    wait_maps_ticks, wait_weights_ticks : int
+        What of it is spent waiting: the delay of the processing elements.
+    """
+
+    layer: str
+    kind: str
+    source: str
+    target: str
+    streamed: tuple[str, ...]
+    backwards: bool
+    initial: Natural
+    tiles: tuple[BankTile, ...]
+    actions: tuple[BankAction, ...]
+    results: tuple[BankTile, ...]
+    mirrored: bool
+    keep: Natural
+    retain: Natural
+    weights: Literal["none", "once", "each_step"]
+    volume: Volume
+    ticks: Natural
+    wait_maps_ticks: Natural
+    wait_weights_ticks: Natural
+
+    def to_run(self, stage: Stage) -> StageRun:
+        """For the replay."""
+        return StageRun(
+            stage, self.source, self.backwards, self.keep, self.mirrored, self.retain,
+            tuple((a.do, a.tiles) for a in self.actions), tuple(t.to_tile() for t in self.tiles),
+            tuple(t.to_tile() for t in self.results),
+        )  # fmt: skip
+
+
+class BankReplay(_Frozen):
+    """What the walk through all banks found: `ok` is None when there is no plan."""
+
+    ok: bool | None
+    faults: tuple[str, ...]
+
+
+class BankOptions(_Frozen):
+    """What else was asked for."""
+
+    waiting: bool
+    time_limit_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
+    settings: tuple[str, ...]
+
+
+class BankPlan(_Frozen):
+    """A plan of a network in memory banks.
+
+    Attributes
+    ----------
+    measures : Measures or None
+        Ticks until the last stage ends, bytes, energy.
+    pe_delay_ticks : int or None
+        What of the time the processing elements wait for DRAM.
+    compulsory_bytes : int
+        Every weight, bias, input and result once: what no plan can do without.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", json_schema_extra={"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    )
+
+    format: Literal["certile-banks/1"]
+    certile: str
+    problem: Literal["banks"]
+    network: str
+    machine: str
+    engine: str
+    engine_version: str
+    objectives: Annotated[tuple[Measure, ...], Field(min_length=1)]
+    unit: Literal["ticks", "bytes", "fJ"]
+    options: BankOptions
+    status: Status
+    objective: Objective | None
+    bound: Natural | None
+    gap: Gap | None
+    measures: Measures | None
+    pe_delay_ticks: Natural | None
+    compulsory_bytes: Natural
+    wall_s: Seconds
+    replay: BankReplay
+    conflicts: tuple[str, ...] = ()
+    stats: dict[str, Stat]
+    layers: tuple[StagePlan, ...]
+    network_digest: str
+    machine_digest: str
+    network_data: Network
+    machine_data: Machine
+
+    def to_json(self) -> str:
+        """Return the plan file's text."""
+        return json.dumps(self.model_dump(mode="json"), indent=1) + "\n"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the plan atomically; raises InputError if it cannot be written."""
+        write_atomically(path, self.to_json())
+
+    @classmethod
+    def from_json(cls, data: bytes | str, where: str = "plan") -> BankPlan:
+        """Read what `to_json` wrote; raises InputError that names every fault of the schema."""
+        parsed = parse_json(data, where)
+        found = as_object(parsed, where).get("format")
+        if found != BANKS_FORMAT:
+            said = "is missing" if found is None else f"is {shown(found)}"
+            raise InputError(f"{where}: field format {said}, this version reads {BANKS_FORMAT!r}")
+        return validate(cls, parsed, where)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> BankPlan:
+        """Read a plan file; raises InputError if it is missing or not a plan."""
+        return cls.from_json(read_bytes(path, what="plan"), f"plan {os.fspath(path)}")

@@ -1,0 +1,127 @@
+"""A bank plan for people: a table of the stages, and the map of banks by time as in Fig. 4.9 and 4.10 of its source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from instances.errors import InputError
+from solver.bank_plan import BankPlan, StagePlan
+from solver.bank_solve import figures, setting_of
+
+if TYPE_CHECKING:
+    from hwmodels.replay_bank_moved import Held
+
+__all__ = ["bank_lines", "bank_rows", "bank_status", "show_banks"]
+
+_HEADS = ("stage", "moves (bytes)", "load", "weight", "streamed", "write", "time (us)", "waits (us)", "program")
+_LEGEND = "I input there, L being loaded, P processed, O output, R waits for another stage, . free"
+
+
+def bank_status(plan: BankPlan) -> str:
+    """Return one line that says what is known: status, value, bound, gap, what is left to win, and replay."""
+    parts = [f"{plan.network} on {plan.machine} (banks, {plan.engine}): {plan.status}"]
+    if plan.objective is None or plan.measures is None or plan.pe_delay_ticks is None:
+        return "; ".join([*parts, *plan.conflicts])
+    gap = "no gap" if plan.gap is None else f"gap {100 * plan.gap:.3g} %"
+    bound = "no bound" if plan.bound is None else f"bound {plan.bound:,}"
+    parts.append(f"{plan.objectives[0]} {plan.objective.value:,} {plan.objective.unit}, {bound}, {gap}")
+    once = plan.measures.bytes / plan.compulsory_bytes
+    parts.append(f"{plan.measures.bytes:,} bytes move, {once:.3f} times what must ({plan.compulsory_bytes:,})")
+    share = plan.pe_delay_ticks / plan.measures.time
+    parts.append(
+        f"{_us(plan, plan.measures.time)} us, {_us(plan, plan.pe_delay_ticks)} us of them waiting ({share:.1%})"
+    )
+    parts.append("replay agrees" if plan.replay.ok else "replay does not agree")
+    return "; ".join(parts)
+
+
+def bank_rows(plan: BankPlan) -> tuple[Sequence[str], list[list[str]]]:
+    """Return heads and rows of the table of stages."""
+    rows = [
+        [
+            row.layer, f"{row.volume.total:,}", f"{row.volume.load:,}", f"{row.volume.weight:,}",
+            f"{row.volume.streamed:,}", f"{row.volume.write:,}", _us(plan, row.ticks),
+            _us(plan, row.wait_maps_ticks + row.wait_weights_ticks), _code(row),
+        ]
+        for row in plan.layers
+    ]  # fmt: skip
+    return _HEADS, rows
+
+
+def _us(plan: BankPlan, ticks: int) -> str:
+    return f"{ticks * plan.machine_data.tick_ps / 1e6:,.1f}"
+
+
+def _code(row: StagePlan) -> str:
+    """The control code as the source writes it, and what stays."""
+    code = " ".join(f"{action.do[0].upper()}{action.tiles}" for action in row.actions)
+    stays = f", {len(row.results)} stay" + (" mirrored" if row.mirrored else "") if row.results else ""
+    return f"{row.initial} there: {code}{stays}"
+
+
+def show_banks(plan: BankPlan, layer: str | None = None) -> str:
+    """Return the map of banks by time of one stage, or of all.
+
+    Raises
+    ------
+    InputError
+        If the plan has no such stage, or the machine no banks.
+    """
+    names = [row.layer for row in plan.layers]
+    if layer is not None and layer not in names:
+        raise InputError(f"plan of {plan.network} has no layer {layer!r}; it has {', '.join(names)}")
+    lines = [bank_status(plan), _LEGEND, ""]
+    lines += [line for row, block in bank_lines(plan).items() if layer in (None, row) for line in block]
+    return "\n".join(lines)
+
+
+def bank_lines(plan: BankPlan) -> dict[str, list[str]]:
+    """Return the lines of every stage."""
+    found, banks, _ = setting_of(plan.network_data, plan.machine_data)
+    stages = {stage.name: stage for stage in found.stages}
+    seen = figures(found, plan.machine_data, [row.to_run(stages[row.layer]) for row in plan.layers])
+    blocks: dict[str, list[str]] = {}
+    for row in plan.layers:
+        steps = [(action, held) for name, action, held in seen.moved.history if name == row.layer]
+        source, target = found.maps[row.source], found.maps[row.target]
+        sizes = {row.source: source.tile(banks), row.target: target.tile(banks)}
+        way = "last column first" if row.backwards else "first column first"
+        head = (
+            f"{row.layer}: {row.kind}, {row.source} ({source.columns} columns of {source.column_bytes:,} bytes, "
+            f"{sizes[row.source]} a bank, {way}) -> {row.target} ({target.columns} columns, {sizes[row.target]} a bank)"
+        )
+        cells = [[action, *(_cell(held.get(k), row) for k in range(banks.count))] for action, held in steps]
+        lines = [head, _line(["", *(f"bank {k}" for k in range(banks.count))])]
+        lines += [_line(row_cells) for row_cells in cells]
+        waits = row.wait_maps_ticks + row.wait_weights_ticks
+        lines.append(f"  {row.volume.total:,} bytes, {_us(plan, row.ticks)} us, {_us(plan, waits)} us of them waiting")
+        blocks[row.layer] = [*lines, ""]
+    return blocks
+
+
+def _cell(held: Held | None, row: StagePlan) -> str:
+    """What a bank holds: a letter and the first column."""
+    if held is None:
+        return "."
+    letter, name, first = held
+    if letter == "I" and name == row.target:
+        letter = "O"
+    elif letter == "I" and name != row.source:
+        letter = "R"
+    return f"{letter}{first}"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "  " + f"{cells[0]:<10}" + "".join(f"{cell:>8}" for cell in cells[1:])
+
+
+def ratios(plan: BankPlan, others: Mapping[str, BankPlan]) -> str:
+    """Return one line that compares other engines."""
+    parts = []
+    for name, other in others.items():
+        if other.objective is None or plan.objective is None:
+            parts.append(f"{name} has no plan")
+        else:
+            parts.append(f"{name} {other.objective.value / plan.objective.value:.3f}")
+    return f"{plan.objectives[0]} of others over {plan.engine}: {', '.join(parts)}"

@@ -1,0 +1,309 @@
+"""`solve_network`: plan a whole network on a machine with memory banks, and verify the plan."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from formulations.bank_front import decide
+from formulations.bank_network import BankPlan as Decisions
+from formulations.bank_network import Walk
+from formulations.bank_numbers import numbered
+from formulations.bank_times import Times
+from hwmodels.bank_clock import Clock
+from hwmodels.outcome import MEASURES
+from hwmodels.replay_bank_moved import Moved
+from hwmodels.replay_bank_time import Spent, clocked
+from hwmodels.replay_banks import replay_banks
+from hwmodels.schedule import StageRun
+from instances.errors import InputError
+from instances.feature_maps import Stages, stages
+from instances.machine import Banks, Machine
+from instances.network import Network
+from instances.workload import Layer
+from solver.bank_base import Asked, Decided
+from solver.bank_engines import BANK_ENGINES, BankEngine
+from solver.bank_plan import (
+    BANKS_FORMAT,
+    BankAction,
+    BankOptions,
+    BankPlan,
+    BankReplay,
+    BankTile,
+    StagePlan,
+    Volume,
+)
+from solver.options import (
+    AUTO,
+    as_texts,
+    check_time_limit,
+    parse_objectives,
+    pick_machine,
+    pick_target,
+    unknown,
+)
+from solver.plan import Measures, Objective, Status, digest, version
+from solver.verify import PlanMismatch, gap_of
+
+__all__ = ["Figures", "compulsory", "figures", "front_network", "pick_bank_engine", "setting_of", "solve_network"]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What the replay of a bank program finds."""
+
+    moved: Moved
+    spent: dict[str, Spent]
+
+    @property
+    def ticks(self) -> int:
+        """Until the last stage ends."""
+        return sum(one.ticks for one in self.spent.values())
+
+    @property
+    def delay(self) -> int:
+        """What of it the processing elements wait."""
+        return sum(one.waits_for_maps + one.waits_for_weights for one in self.spent.values())
+
+
+def setting_of(network: Network, machine: Machine) -> tuple[Stages, Banks, Clock]:
+    """Return the stages of a network on a machine, its banks and its clock.
+
+    Raises
+    ------
+    InputError
+        If the machine has no banks, or the network has no bank program.
+    """
+    if machine.banks is None:
+        raise InputError(f"machine {machine.name} has no banks: problem banks needs one that has, such as midap")
+    cycle = machine.compute.cycle_ticks
+    clock = Clock(machine.transfer, cycle, machine.banks.stage_cycles * cycle)
+    return stages(network, machine.banks), machine.banks, clock
+
+
+def figures(found: Stages, machine: Machine, runs: Sequence[StageRun]) -> Figures:
+    """Replay a bank program, bank by bank and in time."""
+    assert machine.banks is not None
+    moved = replay_banks(found, machine.banks, runs)
+    spent = {} if moved.faults else clocked(
+        moved.units, moved.loads, machine.transfer, machine.compute.cycle_ticks, machine.banks.stage_cycles
+    )  # fmt: skip
+    return Figures(moved, spent)
+
+
+def compulsory(found: Stages) -> int:
+    """Bytes of every weight, bias, input and result once."""
+    made = {stage.target for stage in found.stages}
+    weights = sum(stage.weight_bytes + stage.bias_bytes for stage in found.stages)
+    inputs = sum(m.columns * m.column_bytes for name, m in found.maps.items() if name not in made)
+    results = sum(s.written * found.maps[s.target].columns for s in found.stages if not found.users[s.target])
+    return weights + inputs + results
+
+
+def pick_bank_engine(name: str, objective: str) -> BankEngine:
+    """Return an engine for banks; raises InputError with the known ones."""
+    name = "dynamic" if name == AUTO else name
+    if name not in BANK_ENGINES:
+        raise unknown("engine for banks", name, [AUTO, *BANK_ENGINES])
+    engine = BANK_ENGINES[name]
+    if objective not in engine.objectives:
+        raise InputError(f"engine {name} minimises bytes only: use dynamic for objective {objective}")
+    return engine
+
+
+def solve_network(
+    target: Network | str | os.PathLike[str],
+    machine: Machine | str | os.PathLike[str],
+    *,
+    engine: str = AUTO,
+    objective: str | Sequence[str] = "time",
+    settings: str | Iterable[str] | Mapping[str, str | int] | None = None,
+    waiting: bool = True,
+    time_limit_s: float | None = None,
+) -> BankPlan:
+    """Plan a network on a machine with memory banks: which tiles stay in which bank, and every control step.
+
+    The plan has been replayed bank by bank and in time; bytes and ticks must agree with the formulation's.
+
+    Parameters
+    ----------
+    target : Network, str or path
+    machine : Machine, str or path
+        One with banks, such as ``midap``.
+    engine : str
+        ``auto`` (dynamic programming), or a name from ``certile list engines``.
+    objective : str or sequence of str
+        ``time``, ``bytes`` or ``energy`` first; ties are broken by bytes, or by time.
+    settings : texts or mapping
+        Machine fields to override: ``["banks.count=8"]``.
+    waiting : bool
+        Whether results may wait on chip for a sum (the published compiler streams them from DRAM).
+    time_limit_s : float, optional
+        Then the best plan so far is returned with its bound.
+
+    Raises
+    ------
+    InputError
+        For bad input, and if no plan fits in the banks.
+    PlanMismatch
+        If engine, formulation and replay disagree: a defect of certile.
+    """
+    start = time.monotonic()
+    objectives, limit = parse_objectives(objective), check_time_limit(time_limit_s)
+    set_fields = as_texts("settings", settings)
+    real, network = pick_machine(machine, set_fields), _network(target)
+    aim = "time" if objectives[0] == "time" else "bytes"
+    chosen = pick_bank_engine(engine, aim)
+    found, banks, clock = setting_of(network, real)
+    options = BankOptions(waiting=waiting, time_limit_s=limit, settings=set_fields)
+    said = chosen.run(Asked(found, banks, clock, aim, waiting, limit))
+    return _plan(network, real, chosen, objectives, options, said, (found, banks, clock), time.monotonic() - start)
+
+
+def front_network(
+    target: Network | str | os.PathLike[str],
+    machine: Machine | str | os.PathLike[str],
+    *,
+    settings: str | Iterable[str] | Mapping[str, str | int] | None = None,
+    waiting: bool = True,
+    time_limit_s: float | None = None,
+) -> tuple[BankPlan, ...]:
+    """Return the exact front of bytes and time of a network, by bytes: all plans that no other beats in both.
+
+    Parameters, errors and checks as in `solve_network`. A plan's status is OPTIMAL if the whole front is proven.
+    """
+    start = time.monotonic()
+    limit, set_fields = check_time_limit(time_limit_s), as_texts("settings", settings)
+    real, network = pick_machine(machine, set_fields), _network(target)
+    setting = setting_of(network, real)
+    said = decide(*setting, "front", waiting=waiting, time_limit_s=limit)
+    options = BankOptions(waiting=waiting, time_limit_s=limit, settings=set_fields)
+    plans = []
+    for plan, _ in said.plans:
+        status: Status = "OPTIMAL" if said.proven else "FEASIBLE"
+        bound = plan.volume.total if said.proven else said.bytes_bound
+        decided = Decided(plan, bound, status, stats={"labels": said.labels, "states": said.states})
+        wall_s = time.monotonic() - start
+        engine = BANK_ENGINES["dynamic"]
+        plans.append(_plan(network, real, engine, ("bytes", "time"), options, decided, setting, wall_s))
+    return tuple(plans)
+
+
+def _network(target: Network | str | os.PathLike[str]) -> Network:
+    network = pick_target(target)
+    if isinstance(network, Layer):
+        raise InputError(f"target {network.name}: problem banks plans whole networks, this is one layer")
+    return network
+
+
+def _plan(
+    network: Network, machine: Machine, engine: BankEngine, objectives: tuple[str, ...], options: BankOptions,
+    said: Decided, setting: tuple[Stages, Banks, Clock], wall_s: float,
+) -> BankPlan:  # fmt: skip
+    found = setting[0]
+    fields: dict[str, object] = {
+        "format": BANKS_FORMAT, "certile": version(), "problem": "banks", "network": network.name,
+        "machine": machine.name, "engine": engine.name, "engine_version": said.versions, "objectives": objectives,
+        "unit": MEASURES[objectives[0]], "options": options, "status": said.status, "objective": None,
+        "bound": None, "gap": None, "measures": None, "pe_delay_ticks": None, "compulsory_bytes": compulsory(found),
+        "wall_s": wall_s, "replay": BankReplay(ok=None, faults=()), "stats": said.stats, "layers": (),
+        "network_digest": digest(network.model_dump(mode="json")),
+        "machine_digest": digest(machine.model_dump(mode="json")), "network_data": network, "machine_data": machine,
+    }  # fmt: skip
+    if said.plan is None:
+        note = said.stats.get("note")
+        return BankPlan.model_validate({**fields, "conflicts": (str(note),) if note else ()})
+    runs = numbered(said.plan, {name: one.columns for name, one in found.maps.items()}, setting[1])
+    seen = figures(found, machine, runs)
+    _refuse(engine, said.plan, seen, setting, options)
+    measures = measures_of(network, machine, seen)
+    value = getattr(measures, objectives[0])
+    bound = _bound(network, machine, objectives[0], said, setting)
+    fields |= {
+        "measures": measures, "pe_delay_ticks": seen.delay, "replay": BankReplay(ok=True, faults=()),
+        "objective": objective_of(objectives[0], network, machine, seen),
+        "bound": bound, "gap": gap_of(value, bound), "layers": stage_plans(found, machine, runs, seen),
+    }  # fmt: skip
+    if said.status == "OPTIMAL" and bound != value:
+        raise PlanMismatch(f"network {network.name}, engine {engine.name}: OPTIMAL at {value} with bound {bound}")
+    return BankPlan.model_validate(fields)
+
+
+def _refuse(
+    engine: BankEngine, plan: Decisions, seen: Figures, setting: tuple[Stages, Banks, Clock], options: BankOptions
+) -> None:
+    """Raise PlanMismatch unless formulation and replay say the same."""
+    found, banks, clock = setting
+    faults = list(seen.moved.faults)
+    volume = plan.volume
+    for name, one, two in zip(volume._fields, volume, seen.moved.parts, strict=True):
+        if one != two:
+            faults.append(f"{name} [bytes]: priced {one}, replayed {two}")
+    if not faults:
+        ticks = Times(Walk(found, banks, waiting=options.waiting), clock).of(plan)
+        if ticks != seen.ticks:
+            faults.append(f"time [ticks]: priced {ticks}, replayed {seen.ticks}")
+    if faults:
+        raise PlanMismatch(f"network {found.network}, engine {engine.name}: {'; '.join(faults[:5])}")
+
+
+def _bound(
+    network: Network, machine: Machine, objective: str, said: Decided, setting: tuple[Stages, Banks, Clock]
+) -> int:
+    """The engine's bound in the unit of the objective; for a policy what no plan can do without."""
+    found, _, clock = setting
+    if objective == "time":
+        return said.bound or sum(stage.cycles for stage in found.stages) * clock.cycle + clock.fixed * len(found.stages)
+    fewest = said.bound or compulsory(found)
+    return machine.byte_fj * fewest + machine.mac_fj * network.macs if objective == "energy" else fewest
+
+
+def measures_of(network: Network, machine: Machine, seen: Figures) -> Measures:
+    """Return ticks, bytes and energy."""
+    energy = machine.byte_fj * seen.moved.total + machine.mac_fj * network.macs
+    return Measures(time=seen.ticks, bytes=seen.moved.total, energy=energy)
+
+
+def objective_of(measure: str, network: Network, machine: Machine, seen: Figures) -> Objective:
+    """Return the objective with the terms that sum to it."""
+    kinds = ("load", "weight", "streamed", "bias", "write")
+    if measure == "time":
+        waits = {
+            "wait_maps": sum(one.waits_for_maps for one in seen.spent.values()),
+            "wait_weights": sum(one.waits_for_weights for one in seen.spent.values()),
+        }
+        terms = {"compute": seen.ticks - sum(waits.values()), **waits}
+    else:
+        price = machine.byte_fj if measure == "energy" else 1
+        terms = {kind: price * part for kind, part in zip(kinds, seen.moved.parts, strict=True)}
+        if measure == "energy":
+            terms["MAC"] = machine.mac_fj * network.macs
+    return Objective.model_validate({"value": sum(terms.values()), "unit": MEASURES[measure], "terms": terms})
+
+
+def stage_plans(found: Stages, machine: Machine, runs: Sequence[StageRun], seen: Figures) -> tuple[StagePlan, ...]:
+    """Return every stage with its program and its figures."""
+    assert machine.banks is not None
+    plans = []
+    for run in runs:
+        stage, spent, parts = run.stage, seen.spent[run.stage.name], seen.moved.stages[run.stage.name]
+        anew = stage.kind in ("conv", "patches") and stage.weight_bytes > machine.banks.weight_bytes
+        others = [name for name in (stage.source, *stage.streamed) if name != run.source]
+        plans.append(
+            StagePlan(
+                layer=stage.name, kind=stage.kind, source=run.source, target=stage.target, streamed=tuple(others),
+                backwards=run.backwards, initial=sum(not tile.loaded for tile in run.tiles),
+                tiles=tuple(BankTile(bank=t.bank, first=t.first, end=t.end, loaded=t.loaded) for t in run.tiles),
+                actions=tuple(BankAction.model_validate({"do": do, "tiles": tiles}) for do, tiles in run.actions),
+                results=tuple(BankTile(bank=t.bank, first=t.first, end=t.end) for t in run.results),
+                mirrored=run.last, keep=run.keep, retain=run.retain,
+                weights="none" if not stage.weight_bytes else "each_step" if anew else "once",
+                volume=Volume(
+                    load=parts[0], weight=parts[1], streamed=parts[2], bias=parts[3], write=parts[4], total=sum(parts)
+                ),
+                ticks=spent.ticks, wait_maps_ticks=spent.waits_for_maps, wait_weights_ticks=spent.waits_for_weights,
+            )
+        )  # fmt: skip
+    return tuple(plans)
