@@ -220,7 +220,7 @@ class _Step:
             self.weights = self.second
         self._unit(1, self._next())
         begin = self.ticks[self.state.made]
-        self.freed = [self.now + max(0, self.ticks[at] - begin) for at in self._free_at()]
+        self.freed = [self.now + max(0, self.ticks[at] - begin) for _, at in self._free_at()]
         self.now += work
         self.weights = self.second
 
@@ -247,28 +247,27 @@ class _Step:
             end = min(state.loaded, state.first + (number + 1) * stage.tile)
             yield there, min(self.after.made, stage.complete(end))
 
-    def _work(self, free: Sequence[int]) -> None:
+    def _work(self, free: Sequence[tuple[int, int]]) -> None:
         """The columns of the first group: they wait for tiles."""
         done, freed = self.state.made, list(free)
-        while freed and freed[0] <= done:
-            self.freed.append(self.now)
-            freed.pop(0)
-        for there, upto in self._segments():
-            if upto <= done:
+        for number, (there, upto) in enumerate(self._segments()):
+            if number >= self.tiles and upto <= done:
                 continue
             self.now = max(self.now, there)
-            while freed and freed[0] <= upto:
-                self.freed.append(self.now + self.ticks[freed.pop(0)] - self.ticks[done])
+            upto = max(done, upto)
+            while freed and freed[0][0] <= number and freed[0][1] <= upto:
+                self.freed.append(self.now + self.ticks[max(done, freed.pop(0)[1])] - self.ticks[done])
             self.now += self.ticks[upto] - self.ticks[done]
             done = upto
         self.weights = self.second
 
-    def _free_at(self) -> list[int]:
-        """How many columns are done when each tile's bank is free."""
+    def _free_at(self) -> list[tuple[int, int]]:
+        """The tiles whose banks become free, and how many columns are done then."""
         task, stage, state = self.search.task, self.search.stage, self.state
         stayed = min(task.retain, -(-state.first // stage.tile))
         ends = [min(state.loaded, state.first + (n + 1) * stage.tile) for n in range(self.tiles)]
-        return [min(self.after.made, stage.begun(end)) for end in ends[max(0, task.retain - stayed) :]]
+        found = [(number, min(self.after.made, stage.begun(end))) for number, end in enumerate(ends)]
+        return found[max(0, task.retain - stayed) :]
 
     def _columns(self) -> None:
         """The units of a sum: a column each, with its streamed bytes."""

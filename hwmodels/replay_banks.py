@@ -234,26 +234,36 @@ class _Reader:
         script.insert(self.freed.pop(0) if self.freed else len(script), len(moved.loads) - 1)
         self.freed = [at + 1 for at in self.freed]
 
-    def _work(self, made: list[tuple[int, int | None, int]], ends: list[int], freed: list[int]) -> None:
+    def _work(
+        self, made: list[tuple[int, int | None, int]], ends: list[int], consumed: list[_Bank], staying: int
+    ) -> None:
         """Note the units of a step: for every column the result, the load that it waits for, and its work.
 
-        `ends`: for every tile consumed how many of the columns are made when its last one is; `freed`: the tiles
-        whose banks become free.
+        `ends`: for every tile consumed how many of the columns are made when its last one is. A tile is consumed once
+        it is there, though no column may begin in it. The banks of the first `staying` tiles do not become free.
         """
-        stage, anew = self.run.stage, self.run.stage.weight_bytes > self.machine.size.weight_bytes
-        columns = [Column(cycles, needs) for _, needs, cycles in made]
-        share = -(-stage.weight_bytes // stage.groups) if not self.steps or (anew and stage.groups > 1) else 0
+        stage = self.run.stage
+        anew = stage.kind in ("conv", "patches") and stage.weight_bytes > self.machine.size.weight_bytes
+        columns, freed = [Column(cycles, needs) for _, needs, cycles in made], list[int]()
+        share = -(-stage.weight_bytes // stage.groups) if anew or not self.steps else 0
         if stage.kind == "sum":
             units = [Unit(stage.name, self.streams.get(result, 0), result != self.results[-1]) for result, _, _ in made]
             for unit, column in zip(units, columns, strict=True):
                 unit.script.append(column)
         else:
             more = [True] * (stage.groups - 1) + [False]
-            units = [Unit(stage.name, share, another, script=list(columns)) for another in more]
+            script: list[Column | int] = []
+            for at in range(len(columns) + 1):
+                for tile, bank in enumerate(consumed):
+                    if ends[tile] == at:
+                        script.append(Column(0, bank.load))
+                        freed += [len(script)] * (tile >= staying)
+                script += columns[at : at + 1]
+            units = [Unit(stage.name, share, another, script=list(script)) for another in more]
         if self.ahead and units:
             units[0].opening, self.ahead = self.ahead, []
         self.machine.moved.units += units
-        self.freed = [ends[tile] for tile in freed] if stage.kind != "sum" else []
+        self.freed = freed
         self.steps += 1
 
     def _taps(self, result: int) -> int:
@@ -296,8 +306,7 @@ class _Reader:
                 self.machine.fault(f"{self.run.stage.name}: columns {sorted(lost)} are dropped before their last use")
         letters = {id(bank): "O" for bank in self.begun.values()} | {id(bank): "P" for bank in consumed}
         self.machine.note(run.stage.name, f"process {tiles}", letters)
-        freed = list(range(max(0, min(tiles, self.run.retain - self.staying)), len(consumed)))
-        self._work(made, ends, freed)
+        self._work(made, ends, consumed, run.retain - self.staying)
         for bank in consumed:
             if self.staying < self.run.retain:
                 self.staying += 1

@@ -7,8 +7,10 @@ come earlier, and every declared shape is what the inputs give.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from difflib import get_close_matches
 from functools import cached_property
+from math import prod
 
 import networkx as nx
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -194,25 +196,53 @@ class Network(BaseModel):
         old = olds.pop()
         if old == batch:
             return self
+
+        def scaled(operator: Operator, _: Shape) -> Shape:
+            lead = operator.shape[0] * batch
+            if lead % old:
+                raise ValueError(f"operator {operator.name!r}: its leading dimension is not the batch")
+            return (lead // old, *operator.shape[1:])
+
+        return self._reshaped(scaled, f"batch {batch}")
+
+    def with_size(self, rows: int, columns: int) -> Network:
+        """Return the network for inputs of another size; features that are made of whole maps grow with them.
+
+        Raises
+        ------
+        InputError
+            If a size is not positive, an input has no rows and columns, or an operator cannot follow.
+        """
+        if rows < 1 or columns < 1:
+            raise InputError(f"size {rows}x{columns}: positive numbers are needed")
+
+        def scaled(operator: Operator, given: Shape) -> Shape:
+            if isinstance(operator, Input) and len(operator.shape) == 4:
+                return (*operator.shape[:2], rows, columns)
+            if isinstance(operator, Reshape) and len(operator.shape) == 2 and operator.shape[0] == given[0]:
+                return (given[0], prod(given[1:]))
+            raise ValueError(f"operator {operator.name!r} has shape {operator.shape}, which has no other size")
+
+        return self._reshaped(scaled, f"inputs of {rows}x{columns}")
+
+    def _reshaped(self, scaled: Callable[[Operator, Shape], Shape], what: str) -> Network:
+        """The network with new shapes: `scaled` says those that cannot be inferred, given the shape of what is read."""
         shapes: dict[str, Shape] = {}
         made: list[Operator] = []
         try:
             for operator in self.operators:
+                given = [shapes[p] for p in operator.inputs]
                 if isinstance(operator, Input | Reshape | Opaque):
-                    lead = operator.shape[0] * batch
-                    if lead % old:
-                        raise ValueError(f"operator {operator.name!r}: its leading dimension is not the batch")
-                    operator = operator.model_copy(update={"shape": (lead // old, *operator.shape[1:])})
+                    shape = scaled(operator, given[0] if given else ())
                 else:
-                    shape = operator.infer([shapes[p] for p in operator.inputs])
-                    operator = operator.model_copy(update={"shape": shape})
-                shapes[operator.name] = operator.shape
-                made.append(operator)
+                    shape = operator.infer(given)
+                shapes[operator.name] = shape
+                made.append(operator.model_copy(update={"shape": shape}))
             return Network(name=self.name, description=self.description, operators=tuple(made))
         except ValidationError as error:
-            raise InputError(f"network {self.name} cannot have batch {batch}: {_plain(error)}") from error
+            raise InputError(f"network {self.name} cannot have {what}: {_plain(error)}") from error
         except ValueError as error:
-            raise InputError(f"network {self.name} cannot have batch {batch}: {error}") from error
+            raise InputError(f"network {self.name} cannot have {what}: {error}") from error
 
 
 def _plain(error: ValidationError) -> str:

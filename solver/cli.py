@@ -80,6 +80,9 @@ FullOpt = Annotated[bool, typer.Option("--full", help="Search the unreduced spac
 NoBoundingOpt = Annotated[bool, typer.Option("--no-bounding", help="Unaided engines: remove nothing by bounds first")]
 AllKindsOpt = Annotated[bool, typer.Option("--all-kinds", help="Also pool and element-wise layers")]
 BatchOpt = Annotated[int | None, typer.Option("--batch", metavar="N", help="Batch size of the network: --batch 4")]
+SizeOpt = Annotated[
+    str | None, typer.Option("--size", metavar="HxW", help="Rows and columns of the network's input: --size 512x512")
+]
 SymbolOpt = Annotated[
     list[str] | None, typer.Option("--symbol", metavar="NAME=N", help="Size of a symbolic ONNX dimension: sequence=128")
 ]
@@ -127,6 +130,7 @@ def solve(
     no_bounding: NoBoundingOpt = False,
     all_kinds: AllKindsOpt = False,
     batch: BatchOpt = None,
+    size: SizeOpt = None,
     symbol: SymbolOpt = None,
     compare: CompareOpt = "",
     out: OutOpt = None,
@@ -138,7 +142,7 @@ def solve(
     """
     if out is not None:
         options.check_writable(out)
-    graph = _load(network, batch, symbol)
+    graph = _load(network, batch, size, symbol)
     if bank_cli.in_banks(machine, problem, set_):
         waiting = bank_cli.residuals(pin, layer=layer, full=full, no_bounding=no_bounding, all_kinds=all_kinds)
         _warn(graph.warnings)
@@ -171,8 +175,9 @@ def solve(
     return EXIT_CODES[plan.status]
 
 
-def _load(network: str, batch: int | None, symbol: list[str] | None) -> Network:
-    return load_network(network, batch=batch, symbols=options.parse_symbols(symbol or ()) or None)
+def _load(network: str, batch: int | None, size: str | None, symbol: list[str] | None) -> Network:
+    loaded = load_network(network, batch=batch, symbols=options.parse_symbols(symbol or ()) or None)
+    return loaded if size is None else loaded.with_size(*options.parse_size(size))
 
 
 def _rivals(compare: str, machine: str, problem: str | None, settings: list[str] | None) -> list[str]:
@@ -243,6 +248,7 @@ def pareto(
     time_limit: LimitOpt = None,
     all_kinds: AllKindsOpt = False,
     batch: BatchOpt = None,
+    size: SizeOpt = None,
     symbol: SymbolOpt = None,
     out: OutOpt = None,
     as_json: JsonOpt = False,
@@ -250,7 +256,7 @@ def pareto(
     """Print the exact Pareto front of each layer, with banks of the network: plans that no other beats in all axes."""
     if out is not None:
         options.check_writable(out)
-    graph = _load(network, batch, symbol)
+    graph = _load(network, batch, size, symbol)
     if bank_cli.in_banks(machine, problem, set_):
         if axes != "bytes,time":
             raise InputError(f"axes {axes!r}: problem banks has the front bytes,time")
@@ -286,12 +292,13 @@ def explain(
     full: FullOpt = False,
     all_kinds: AllKindsOpt = False,
     batch: BatchOpt = None,
+    size: SizeOpt = None,
     symbol: SymbolOpt = None,
     as_json: JsonOpt = False,
 ) -> int:
     """Say how large a layer's search space is or, if nothing fits, which demands conflict (exit code 3)."""
     request = prepare(
-        _load(network, batch, symbol), machine, problem=problem, pins=pin or (), settings=set_, layers=layer,
+        _load(network, batch, size, symbol), machine, problem=problem, pins=pin or (), settings=set_, layers=layer,
         all_kinds=all_kinds, full=full,
     )  # fmt: skip
     found: dict[str, Space] = {

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AUTO", "Request", "as_texts", "check_jobs", "check_time_limit", "check_writable", "parse_objectives",
-    "parse_symbols", "pick_engine", "pick_layers", "pick_machine", "pick_pins", "pick_problem", "pick_target",
-    "unknown",
+    "parse_size", "parse_symbols", "pick_engine", "pick_layers", "pick_machine", "pick_pins", "pick_problem",
+    "pick_target", "unknown",
 ]  # fmt: skip
 
 #: The engine that is asked for by default: `exhaustive` is exact and the fastest for single layers.
@@ -120,6 +120,14 @@ def check_jobs(jobs: int) -> int:
         return jobs
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def parse_size(text: str) -> tuple[int, int]:
+    """Read ``HxW``, or ``H`` for a square; raises InputError for others."""
+    parts = text.strip().lower().split("x")
+    if len(parts) > 2 or not all(p.isascii() and p.isdigit() and 1 <= int(p[:6]) < 10**5 for p in parts):
+        raise InputError(f"size {text!r}: write rows and columns, for example 512x512")
+    return int(parts[0]), int(parts[-1])
 
 
 def parse_symbols(texts: Sequence[str]) -> dict[str, int]:
