@@ -14,8 +14,8 @@ Constraints
     (LOAD)     tiles on chip + 1 + tiles that stay + banks of the result <= B
     (PROCESS)  tiles on chip, those processed included, + tiles that stay + banks of the result after the step <= B
 Optimal means
-    Shortest path over all sequences of these actions (Dijkstra); ties go to fewer process steps. Tiles are processed in
-    order, those on chip first.
+    Shortest path over all sequences of these actions (Dijkstra, unless the policy below loads every column once and
+    weights are not loaded anew). Tiles are processed in order, those on chip first.
 
 The policies of the paper are paths of the same graph: `policy` loads whenever a tile fits and leaves room for the
 result of the next tile, else processes all tiles that it may (Appendix A.2, Algorithm 4).
@@ -141,23 +141,36 @@ def best(task: Task, prices: Prices) -> Program | None:
     begin = task.begin()
     if begin is None:
         return None
+    greedy = None if prices.step else policy(task)
+    if greedy is not None and greedy.loaded == task.stage.columns - begin.loaded:
+        return greedy  # what is not on chip, once
     order = count()
     heap: list[tuple[int, int, int, State]] = [(0, 0, next(order), begin)]
-    reached: dict[State, tuple[int, int]] = {begin: (0, 0)}
+    reached: dict[State, int] = {begin: 0}
     came: dict[State, tuple[State, Action]] = {}
+    done: set[State] = set()
     while heap:
-        cost, steps, _, state = heapq.heappop(heap)
+        _, _, _, state = heapq.heappop(heap)
         if state.first == task.stage.columns:
             return _program(begin, state, came)
-        if (cost, steps) > reached[state]:
-            continue
+        cost = reached.pop(state, None)
+        if cost is None:
+            continue  # it was here before, for less
+        done.add(state)
         for action, after in actions(task, state):
-            known = cost + _bytes(prices, begin, state, action, after), steps + (action.name == "process")
-            if after not in reached or known < reached[after]:
+            known = cost + _bytes(prices, begin, state, action, after)
+            if after not in done and known < reached.get(after, known + 1):
                 reached[after] = known
                 came[after] = state, action
-                heapq.heappush(heap, (*known, next(order), after))
+                heapq.heappush(heap, (known + _rest(task, prices, after), -after.first, next(order), after))
     return None
+
+
+def _rest(task: Task, prices: Prices, state: State) -> int:
+    """Bytes that nothing onward undercuts: what is not loaded yet, and steps of as many tiles as there are banks."""
+    tiles = -(-(task.stage.columns - state.first) // task.stage.tile)
+    steps = -(-tiles // task.banks) if prices.step else 0
+    return (task.stage.columns - state.loaded) * prices.column + steps * prices.step
 
 
 def actions(task: Task, state: State) -> Iterator[tuple[Action, State]]:
