@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from formulations.bank_front import Aim, decide
-from formulations.bank_network import BankPlan
+from formulations.bank_network import BankPlan, Walk
 from formulations.bank_policies import double_buffer, hide, minimise, no_reuse
+from formulations.bank_times import Times
 from instances.errors import InputError
 from solver.bank_base import Asked, Decided
 from solver.plan import Stat
@@ -42,19 +43,44 @@ def _dynamic(asked: Asked) -> Decided:
         return Decided(None, None, "INFEASIBLE", stats={"note": str(error)})
     bound = said.ticks_bound if aim == "time" else said.bytes_bound
     stats: dict[str, Stat] = {"labels": said.labels, "states": said.states}
-    if not said.plans:
+    plans = [plan for plan, _ in said.plans]
+    if said.proven:
+        return Decided(plans[0], bound, "OPTIMAL", stats=stats)
+    plans += [plan for plan in (policy(asked) for policy in _POLICIES.values()) if plan is not None]
+    if not plans:
         return Decided(None, bound or None, "NO_SOLUTION_FOUND", stats=stats)
-    return Decided(said.plans[0][0], bound, "OPTIMAL" if said.proven else "FEASIBLE", stats=stats)
+    times = Times(Walk(asked.found, asked.banks, waiting=asked.waiting), asked.clock)
+    best = min(plans, key=times.of if aim == "time" else lambda plan: plan.volume.total)
+    return Decided(best, bound or None, "FEASIBLE", stats=stats)
 
 
-def _policy(plan: Callable[[Asked], BankPlan]) -> Callable[[Asked], Decided]:
-    def run(asked: Asked) -> Decided:
+def _or_none(plan: Callable[[Asked], BankPlan]) -> Callable[[Asked], BankPlan | None]:
+    def run(asked: Asked) -> BankPlan | None:
         try:
-            return Decided(plan(asked), None, "FEASIBLE")
-        except InputError as error:
-            return Decided(None, None, "NO_SOLUTION_FOUND", stats={"note": str(error)})
+            return plan(asked)
+        except InputError:
+            return None
 
     return run
+
+
+_POLICIES: dict[str, Callable[[Asked], BankPlan | None]] = {
+    "min": _or_none(lambda asked: minimise(asked.found, asked.banks)),
+    "dls": _or_none(lambda asked: minimise(asked.found, asked.banks, dram_first=False)),
+    "hide": _or_none(lambda asked: hide(asked.found, asked.banks, asked.clock)),
+    "double-buffer": _or_none(lambda asked: double_buffer(asked.found, asked.banks)),
+    "no-reuse": _or_none(lambda asked: no_reuse(asked.found, asked.banks)),
+}
+
+
+def _policy(name: str, summary: str) -> BankEngine:
+    def run(asked: Asked) -> Decided:
+        plan = _POLICIES[name](asked)
+        if plan is None:
+            return Decided(None, None, "NO_SOLUTION_FOUND", stats={"note": f"policy {name} gets stuck in these banks"})
+        return Decided(plan, None, "FEASIBLE")
+
+    return BankEngine(name, summary, proves=False, run=run)
 
 
 def _milp(asked: Asked) -> Decided:
@@ -75,15 +101,10 @@ BANK_ENGINES: dict[str, BankEngine] = {
         BankEngine("dynamic", "dynamic programming over what is on chip: exact in bytes and in time", True, _dynamic),
         BankEngine("milp", "state arcs with HiGHS: exact in bytes", True, _milp, ("bytes",)),
         BankEngine("cp-sat", "state arcs with CP-SAT: exact in bytes", True, _cp_sat, ("bytes",)),
-        BankEngine("min", "MIN: fewest bytes stage by stage, greedy multi-path, DRAM-first storing", False,
-                   _policy(lambda asked: minimise(asked.found, asked.banks))),
-        BankEngine("dls", "MIN with DRAM-last storing", False,
-                   _policy(lambda asked: minimise(asked.found, asked.banks, dram_first=False))),
-        BankEngine("hide", "HIDE: least delay stage by stage", False,
-                   _policy(lambda asked: hide(asked.found, asked.banks, asked.clock))),
-        BankEngine("double-buffer", "half of the banks for tiles read, half for results, one tile a step", False,
-                   _policy(lambda asked: double_buffer(asked.found, asked.banks))),
-        BankEngine("no-reuse", "nothing stays between stages, all banks for tiles read", False,
-                   _policy(lambda asked: no_reuse(asked.found, asked.banks))),
+        _policy("min", "MIN: fewest bytes stage by stage, greedy multi-path, DRAM-first storing"),
+        _policy("dls", "MIN with DRAM-last storing"),
+        _policy("hide", "HIDE: least delay stage by stage"),
+        _policy("double-buffer", "naive reuse: half of the banks for tiles read, half for results, one tile a step"),
+        _policy("no-reuse", "nothing stays between stages, all banks for tiles read"),
     )
 }  # fmt: skip

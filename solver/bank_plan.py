@@ -19,7 +19,17 @@ from instances.machine import Machine
 from instances.network import Network
 from solver.plan import Gap, Measure, Measures, Natural, Objective, Seconds, Stat, Status
 
-__all__ = ["BANKS_FORMAT", "BankAction", "BankOptions", "BankPlan", "BankReplay", "BankTile", "StagePlan", "Volume"]
+__all__ = [
+    "BANKS_FORMAT",
+    "BankAction",
+    "BankOptions",
+    "BankPlan",
+    "BankReplay",
+    "BankTile",
+    "StagePlan",
+    "Volume",
+    "bank_schema",
+]
 
 #: The first field of every such file; a reader refuses other versions.
 BANKS_FORMAT = "certile-banks/1"
@@ -200,3 +210,8 @@ class BankPlan(_Frozen):
     def load(cls, path: str | os.PathLike[str]) -> BankPlan:
         """Read a plan file; raises InputError if it is missing or not a plan."""
         return cls.from_json(read_bytes(path, what="plan"), f"plan {os.fspath(path)}")
+
+
+def bank_schema() -> str:
+    """Return the text of ``banks.schema.json``, the JSON Schema shipped beside this file."""
+    return json.dumps(BankPlan.model_json_schema(), indent=1) + "\n"

@@ -181,9 +181,18 @@ def doctor() -> int:
     return 0
 
 
-def schema() -> int:
+def schema(
+    kind: Annotated[
+        str, typer.Argument(metavar="KIND", help="layers or banks: plans of layers, or in banks")
+    ] = "layers",
+) -> int:
     """Print the JSON Schema of plan files."""
-    emit(plan_schema().rstrip())
+    from solver.bank_plan import bank_schema
+
+    schemas = {"layers": plan_schema, "banks": bank_schema}
+    if kind not in schemas:
+        raise options.unknown("schema", kind, schemas)
+    emit(schemas[kind]().rstrip())
     return 0
 
 

@@ -27,7 +27,7 @@ from instances.load import load_network
 from instances.machine import Banks
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, Operator, Pool
-from solver.bench.banks import block, midap, table42, volumes
+from solver.bench.banks import block, both, midap, table42
 from solver.progress import Silent
 
 MEASURED = json.loads((Path(__file__).parent / "data" / "midap.json").read_text())
@@ -398,9 +398,13 @@ def test_the_suites_of_banks() -> None:
     }  # fmt: skip
     for cells in blocks.values():
         assert cells["optimum"] <= min(cells.values())
-    for name in ("mobilenet_v2", "wide_resnet50_2"):
-        _, _, once, double, least, optimal, *_, streamed, _ = volumes(name, midap())
-        assert once < optimal <= streamed <= least < double
+    moved, waits = both("mobilenet_v2", 4)
+    _, _, none, double, least, hidden, fewest, fastest, once, streamed, _ = moved
+    assert once < fewest <= streamed <= least < double < none
+    assert least < hidden
+    assert fewest < fastest
+    assert waits[7] == min(waits[2:8])
+    assert waits[8] == 0
 
 
 # ---- what cannot be ------------------------------------------------------------------------------------------------

@@ -222,8 +222,25 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("networks", list_networks),
         ("machines", list_machines),
-        ("problems", lambda: ["tiling", "slicing"]),
-        ("engines", lambda: ["exhaustive", "cp-sat", "milp", "milp-cbc", "greedy", "naive", "tso-noburst"]),
+        ("problems", lambda: ["tiling", "slicing", "banks"]),
+        (
+            "engines",
+            lambda: [
+                "exhaustive",
+                "cp-sat",
+                "milp",
+                "milp-cbc",
+                "greedy",
+                "naive",
+                "tso-noburst",
+                "dynamic",
+                "min",
+                "dls",
+                "hide",
+                "double-buffer",
+                "no-reuse",
+            ],
+        ),
     ],
 )
 def test_list(kind: str, expected: Callable[[], Sequence[str]], capsys: pytest.CaptureFixture[str]) -> None:

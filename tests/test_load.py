@@ -98,7 +98,7 @@ BAD_MACHINES = {
     "transfer_a_number": "transfer: Input should be an object (got 7)",
     "transfer_missing": "field transfer is missing",
     "two_of_three_buffers": "give ocm_bytes, or all of",
-    "unknown_field": "unknown field ocm_kb: did you mean ocm_bytes? known fields: bias_bytes",
+    "unknown_field": "unknown field ocm_kb: did you mean ocm_bytes? known fields: banks",
     "unknown_layout": "in_layout: Input should be 'CHW' or 'HWC' (got 'NCHW')",
     "unknown_nested_field": "unknown field transfer.byte_tick: did you mean byte_ticks?",
     "unknown_transfer_model": "transfer.model: Input should be 'volume', 'burst'",
@@ -219,7 +219,10 @@ def test_symbols_are_for_onnx_only() -> None:
 def test_bundled_networks_and_machines_load_and_are_described() -> None:
     assert {"resnet50", "inception_v3", "flownet_s", "peer_layers"} <= set(list_networks())
     names = set(list_machines())
-    assert names == {"nmp", "zynq7020", "scratchpad_24k", "scratchpad_64k", "scratchpad_128k", "scratchpad_512k"}
+    assert names == {
+        "nmp", "zynq7020", "scratchpad_24k", "scratchpad_64k", "scratchpad_128k", "scratchpad_512k", "midap",
+        "midap_1600", "midap_2400",
+    }  # fmt: skip
     for name, description in list_machines().items():
         assert load_machine(name).name == name
         assert description

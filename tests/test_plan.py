@@ -15,6 +15,7 @@ from instances.errors import InputError
 from instances.machine import Machine, Transfer
 from instances.workload import Layer
 from solver import Plan, solve
+from solver.bank_plan import bank_schema
 from solver.plan import FORMAT, Objective, Schedule, digest, network_digest, plan_schema, version
 
 #: 2 channels of 4x4 to 2 channels: IN 32 bytes, W 4, OUT 32; together 68, so 64 bytes on chip need two tiles.
@@ -56,6 +57,8 @@ def test_round_trip_through_a_file(plan: Plan, tmp_path: Path) -> None:
 def test_schema_is_shipped_and_current() -> None:
     shipped = (resources.files("solver") / "plan.schema.json").read_text()
     assert shipped == plan_schema(), "run: certile schema > solver/plan.schema.json"
+    shipped = (resources.files("solver") / "banks.schema.json").read_text()
+    assert shipped == bank_schema(), "run: certile schema banks > solver/banks.schema.json"
 
 
 def test_plans_follow_the_schema(plan: Plan) -> None:

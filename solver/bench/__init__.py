@@ -19,7 +19,7 @@ __all__ = ["SUITES", "Report"]
 
 #: Suite name -> (what it shows, how to run it).
 SUITES: dict[str, tuple[str, Callable[[Progress], Report]]] = {
-    "banks": ("feature maps in memory banks: double buffer, MIN and the proven optimum, five networks", banks),
+    "banks": ("feature maps in memory banks: bytes and delay of policies and proven optima, five networks", banks),
     "demo": ("ResNet-50 from an ONNX file on nmp and scratchpad_64k, written to out/ and checked", demo),
     "engines": ("every layer of five networks: cp-sat, milp and exhaustive must prove the same integers", engines),
     "heuristics": ("what optimality is worth: greedy, naive and TSO-noburst over the optimum, by network", heuristics),
