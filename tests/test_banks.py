@@ -27,7 +27,7 @@ from instances.load import load_network
 from instances.machine import Banks
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, Operator, Pool
-from solver.bench.banks import block, both, midap, table42
+from solver.bench.banks import block, both, grown, midap, table42
 from solver.progress import Silent
 
 MEASURED = json.loads((Path(__file__).parent / "data" / "midap.json").read_text())
@@ -405,6 +405,7 @@ def test_the_suites_of_banks() -> None:
     assert fewest < fastest
     assert waits[7] == min(waits[2:8])
     assert waits[8] == 0
+    assert [grown(20, 4)[:2], grown(5, 12)[:2]] == [[20, 4], [5, 12]]
 
 
 # ---- what cannot be ------------------------------------------------------------------------------------------------

@@ -238,6 +238,8 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
                 "dls",
                 "hide",
                 "double-buffer",
+                "naive-reuse",
+                "greedy-multipath",
                 "no-reuse",
             ],
         ),

@@ -11,7 +11,7 @@ from formulations.bank_policies import Reuse, minimise
 from hwmodels.replay_banks import replay_banks
 from instances.errors import InputError
 from instances.feature_maps import Stages, stages
-from instances.load import load_network
+from instances.load import load_machine, load_network
 from instances.machine import Banks
 from instances.network import Network
 from instances.operators import Conv, Input, Operator
@@ -28,6 +28,8 @@ BLOCKS = {"A": "Mixed_5d", "B": "Mixed_6a", "C": "Mixed_6e", "D": "Mixed_7a", "E
 _ROWS: dict[str, Reuse] = {"greedy": "greedy", "0": 0, "1": 1, "2": 2, "3": 3, "best": "best"}
 _ENGINES = ("no-reuse", "double-buffer", "min", "hide")
 _LIMIT_S = 60.0
+#: Layers and banks.
+_GROWTH = (*((layers, 4) for layers in (10, 50, 100, 200, 500)), *((10, count) for count in (8, 16, 32, 48, 96)))
 _NETWORKS = ("inception_v3", "mobilenet_v2", "resnet50", "resnet152", "wide_resnet50_2")
 
 
@@ -87,7 +89,7 @@ def table42(progress: Progress) -> Report:
 
 def banks(progress: Progress) -> Report:
     """Bytes and delay of whole networks: policies, the proven optima, and what waiting residuals save."""
-    progress.begin(2 * len(_NETWORKS), "banks")
+    progress.begin(2 * len(_NETWORKS) + len(_GROWTH), "banks")
     heads = ["network", "banks", *_ENGINES, "bytes optimum", "time optimum", "gap", "s"]
     moved = Section("DRAM bytes, 512 KiB for maps", [*heads[:-3], "once", "residuals from DRAM", "s"])
     waits = Section("Delay of the processing elements (us)", heads)
@@ -97,6 +99,10 @@ def banks(progress: Progress) -> Report:
             moved.rows.append(one)
             waits.rows.append(two)
             progress.advance(f"{name} {count}")
+    growth = Section("Growth: a chain of convolutions, bytes", ["layers", "banks", "arcs", "dynamic s", "milp s"])
+    for layers, count in _GROWTH:
+        growth.rows.append(grown(layers, count))
+        progress.advance(f"{layers} layers {count} banks")
     progress.end()
     moved.notes += [
         "once: every weight, bias, input and result once; every plan is replayed bank by bank; the optimum is proven.",
@@ -105,7 +111,29 @@ def banks(progress: Progress) -> Report:
     waits.notes.append(
         f"time optimum: proven where the gap (of the whole time) is 0, else the best after {_LIMIT_S} s."
     )
-    return Report("banks", [moved, waits])
+    return Report("banks", [moved, waits, growth])
+
+
+def chain(layers: int, columns: int = 208) -> Network:
+    """Convolutions of 16 x 16 channels on 16 rows, 3x3 and 1x1 in turn."""
+    operators: list[Operator] = [Input(name="in", shape=(1, 16, 16, columns))]
+    for number in range(layers):
+        taps = 3 if number % 2 else 1
+        shape, pad = operators[0].shape, (taps // 2,) * 4
+        name, before = f"c{number}", operators[-1].name
+        operators.append(Conv(name=name, inputs=(before,), shape=shape, filters=16, kernel=(taps, taps), pad=pad))
+    return Network(name=f"chain{layers}", operators=tuple(operators))
+
+
+def grown(layers: int, count: int) -> list[Cell]:
+    """A row of the section growth: banks of 1 KiB hold four columns each."""
+    network, plans = chain(layers), []
+    machine = load_machine("midap", {"banks.count": str(count), "banks.map_bytes": str(count * 1024)})
+    for engine in ("dynamic", "milp"):
+        plans.append(solve_network(network, machine, engine=engine, objective="bytes"))
+    if plans[0].measures != plans[1].measures:
+        raise RuntimeError(f"{network.name}: {plans[0].measures} and {plans[1].measures}")
+    return [layers, count, plans[1].stats["arcs"], *(plan.wall_s for plan in plans)]
 
 
 def both(name: str, count: int) -> tuple[list[Cell], list[Cell]]:
