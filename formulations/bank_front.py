@@ -44,7 +44,7 @@ __all__ = ["Aim", "Found", "decide"]
 #: What is asked for: lexicographic minima, or the front.
 Aim = Literal["bytes", "time", "front"]
 #: Labels of a stage that are followed at first, for each bound.
-_WIDTHS = (2, 10, 10, 10)
+_WIDTHS = {"bytes": (), "time": (10,), "front": (10, 10, 10)}
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ def decide(
         raise InputError(f"network {found.network}: stage {stage} has no program in {size}")
     proven = True
     try:
-        for width in _WIDTHS if aim != "bytes" else ():
+        for width in _WIDTHS[aim]:
             if aim == "front":
                 search.bound_sums()
             search.learn(search.run(width))

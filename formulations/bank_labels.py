@@ -214,10 +214,7 @@ class _Step:
         self._work(())
         self.weights = self.second
         work = self.ticks[self.after.made] - self.ticks[self.state.made]
-        for _ in range(groups - 2):
-            self._unit(1, share)
-            self.now += work
-            self.weights = self.second
+        self._groups(groups - 2, share, work)
         self._unit(1, self._next())
         begin = self.ticks[self.state.made]
         self.freed = [self.now + max(0, self.ticks[at] - begin) for _, at in self._free_at()]
@@ -234,6 +231,17 @@ class _Step:
         else:
             self.second = self.now
         self.now = max(self.now, self.weights)
+
+    def _groups(self, count: int, share: int, work: int) -> None:
+        """The groups between the first and the last one, as `_unit` would run them."""
+        now, bus, weights = self.now, self.bus, self.weights
+        latency, transfer = self.search.clock.latency(share), self.search.clock.dram.byte_ticks * share
+        for _ in range(count if share else 0):
+            bus = max(now + latency, bus) + transfer
+            now, weights = max(now, weights) + work, bus
+        if not share and count:
+            now = max(now, weights) + work * count
+        self.now, self.bus, self.weights = now, bus, weights
 
     def _next(self) -> int:
         """Bytes of the weights of the next step or stage."""

@@ -68,7 +68,7 @@ class _Search(Labels):
             return []
         first = best(self.task, self.prices)
         tried = [first, *(policy(self.task, most=most) for most in range(1, self.task.banks + 1))]
-        self.known = undominated([self.along(begun, program) for program in tried if program is not None])
+        self.known = undominated([self.along(begun, one) for one in dict.fromkeys(tried) if one is not None])
         if len(self.known) == 1:
             only, alone = self.known[0], self.least(begun)
             if only.ticks == alone.ticks and only.wait == alone.wait:
@@ -95,13 +95,13 @@ class _Search(Labels):
         return undominated([*self.known, *self.timed(ends)])
 
 
-def _order(state: State) -> tuple[int, int, int]:
+def _order(state: State) -> tuple[int, int, int, bool]:
     """No action leads to an earlier one."""
-    return state.first, state.made, state.loaded
+    return state.first, state.made, state.loaded, state.again
 
 
-def _state(order: tuple[int, int, int]) -> State:
-    return State(order[0], order[2], order[1])
+def _state(order: tuple[int, int, int, bool]) -> State:
+    return State(order[0], order[2], order[1], order[3])
 
 
 def timed(task: Task, prices: Prices, timing: Timing, wait: int = 0) -> list[Timed]:

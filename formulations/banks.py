@@ -132,6 +132,8 @@ class Task:
         end = min(state.loaded, state.first + tiles * self.stage.tile)
         if after.first < end <= self.retain * self.stage.tile:
             return None
+        if after.again and after.first >= min(self.stage.columns, self.on_chip * self.stage.tile):
+            after = after._replace(again=False)  # nothing of the start is needed any more
         during = self.stage.tiles(state) + self._stay(state) + self.goal.banks(after.made)
         return after if during <= self.banks else None
 
@@ -191,9 +193,8 @@ def _bytes(prices: Prices, begin: State, state: State, action: Action, after: St
 
 
 def reloaded(begin: State, state: State, after: State) -> int:
-    """Columns of the start that a process step makes the next load bring again: at most once, when they are used up."""
-    empty = state.loaded == begin.loaded and after.first == after.loaded
-    return max(0, begin.loaded - after.first) if empty else 0
+    """Columns of the start that a process step makes the next loads bring again: once, DRAM has them then."""
+    return max(0, begin.loaded - after.first) if after.again and not state.again else 0
 
 
 def _program(begin: State, end: State, came: dict[State, tuple[State, Action]]) -> Program:

@@ -26,11 +26,15 @@ __all__ = ["Goal", "Pass", "State"]
 
 
 class State(NamedTuple):
-    """Columns [first, loaded) are on chip, `made` columns of the result are done."""
+    """Columns [first, loaded) are on chip, `made` columns of the result are done.
+
+    `again`: some of the columns that were on chip at the start are loaded again.
+    """
 
     first: int
     loaded: int
     made: int
+    again: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,9 +111,9 @@ class Pass:
         if end == self.columns:
             return State(end, end, self.results)
         if state.loaded > end:
-            return State(end, state.loaded, made) if made == self.begun(end) else None
+            return State(end, state.loaded, made, state.again) if made == self.begun(end) else None
         restart = end if self.patches else max(0, min(end, made * self.stride - self.before))
-        return State(restart, restart, made) if restart > state.first or made > state.made else None
+        return State(restart, restart, made, True) if restart > state.first or made > state.made else None
 
     def complete(self, end: int) -> int:
         """Columns of the result that need nothing beyond the columns before `end`."""

@@ -169,6 +169,18 @@ def test_a_halo_is_loaded_again_only_if_the_next_tile_is_not_there() -> None:
     assert (alone.loaded, alone.steps) == (12, 3)
 
 
+def test_columns_of_the_start_may_be_loaded_again_after_others() -> None:
+    """One column a tile, 3 taps, 3 banks, two columns there that DRAM does not have: the second one comes again.
+
+    With the third column loaded all three are processed; the window that is next begins with the second column.
+    """
+    stage = Pass(8, 1, 8, reach=2, before=1)
+    program = policy(Task(stage, 3, 2, Goal(8, 1, 0, mirrored=False)))
+    assert program is not None
+    assert program.actions[:3] == code("L1 P3 L3")
+    assert program.reloaded == 1
+
+
 def brute(found: Stages, banks: Banks, at: int, before: list[StageRun], keep: int, last: bool, most: int) -> int | None:
     """The fewest bytes of stage `at` over all sequences of up to `most` actions, by the replay alone."""
     stage = found.stages[at]
