@@ -206,22 +206,22 @@ class _Step:
             return
         groups = timing.groups
         if groups == 1:
-            self._unit(0, self._next())
+            self._unit(self._next())
             self._work(self._free_at())
             return
         share = timing.share if self.first or timing.anew else 0
-        self._unit(0, None if self.first else share)  # the first step's second group is asked for ahead of the loads
+        self._unit(None if self.first else share)  # the first step's second group is asked for ahead of the loads
         self._work(())
         self.weights = self.second
         work = self.ticks[self.after.made] - self.ticks[self.state.made]
         self._groups(groups - 2, share, work)
-        self._unit(1, self._next())
+        self._unit(self._next())
         begin = self.ticks[self.state.made]
         self.freed = [self.now + max(0, self.ticks[at] - begin) for _, at in self._free_at()]
         self.now += work
         self.weights = self.second
 
-    def _unit(self, number: int, ask: int | None) -> None:
+    def _unit(self, ask: int | None) -> None:
         """A unit begins: it asks for the weights of the next one, and waits for its own."""
         clock = self.search.clock
         if ask is None:
