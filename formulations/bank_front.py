@@ -43,7 +43,8 @@ __all__ = ["Aim", "Found", "decide"]
 
 #: What is asked for: lexicographic minima, or the front.
 Aim = Literal["bytes", "time", "front"]
-#: Labels of a stage that are followed at first, for each bound.
+#: Labels of a stage that are followed at first, for each bound; before the expensive bounds if time is short.
+_HURRIED = (3, 30)
 _WIDTHS = {"bytes": (), "time": (10,), "front": (10, 10, 10)}
 
 
@@ -98,7 +99,7 @@ class _Search:
 
     def __init__(self, walk: Walk, times: Times, aim: Aim, until: float | None) -> None:
         self.walk, self.times, self.aim, self.until = walk, times, aim, until
-        self.graph = Graph(walk, None if aim == "bytes" else times, until)
+        self.graph = Graph(walk, times, until, timed=aim != "bytes" and until is None)
         self.known: dict[Point, _Label] = {}
         self.corners = [(NEVER, NEVER)]
         self.labels = 0
@@ -260,6 +261,10 @@ def decide(
         raise InputError(f"network {found.network}: stage {stage} has no program in {size}")
     proven = True
     try:
+        if aim != "bytes" and until is not None:  # plans first, the expensive bounds then
+            for width in _HURRIED:
+                search.learn(search.run(width))
+            search.graph = Graph(walk, times, until)
         for width in _WIDTHS[aim]:
             if aim == "front":
                 search.bound_sums()

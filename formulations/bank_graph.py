@@ -58,6 +58,8 @@ class Graph:
     ----------
     times : Times, optional
         What stages take; without it ticks are 0.
+    timed : bool
+        False for cheap bounds on ticks: what the stages to come compute.
     until : float, optional
         When to give up, on `time.monotonic`.
 
@@ -66,12 +68,18 @@ class Graph:
     OutOfTime
     """
 
-    def __init__(self, walk: Walk, times: Times | None = None, until: float | None = None) -> None:
-        self.walk, self.times, self.until = walk, times, until
+    def __init__(
+        self, walk: Walk, times: Times | None = None, until: float | None = None, *, timed: bool = True
+    ) -> None:
+        self.walk, self.times, self.until = walk, times if timed else None, until
         self.arcs: list[list[tuple[int, tuple[Point, ...]]]] = []
         self.number: dict[State, int] = {State(): 0}
         self._explore()
         self.bytes, self.ticks = self.least(1, 0), self.least(0, 1)
+        if times is not None and not timed:
+            clock = times.clock
+            alone = [stage.cycles * clock.cycle + clock.fixed for stage in walk.stages]
+            self.ticks = [sum(t for at, t in enumerate(alone) if not s.done >> at & 1) for s in self.number]
         self.sums: dict[tuple[int, int], list[int]] = {}
 
     def add(self, p: int, q: int) -> None:
