@@ -22,13 +22,9 @@ class ArcModel:
     model: cp_model.CpModel
     arcs: list[tuple[int, int, cp_model.IntVar]]
 
-    def path(self, solver: cp_model.CpSolver) -> list[int]:
-        """The states that a solution goes through."""
-        onward = {at: to for at, to, x in self.arcs if solver.boolean_value(x)}
-        path = [0]
-        while path[-1] in onward:
-            path.append(onward[path[-1]])
-        return path
+    def chosen(self, solver: cp_model.CpSolver) -> dict[int, int]:
+        """The arcs of a solution."""
+        return {at: onward for at, onward, x in self.arcs if solver.boolean_value(x)}
 
 
 def build_arcs(graph: Graph) -> ArcModel:

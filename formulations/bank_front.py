@@ -262,16 +262,13 @@ def decide(
     proven = True
     try:
         if aim != "bytes" and until is not None:  # plans first, the expensive bounds then
-            for width in _HURRIED:
-                search.learn(search.run(width))
+            for few in _HURRIED:
+                search.learn(search.run(few))
             search.graph = Graph(walk, times, until)
-        for width in _WIDTHS[aim]:
+        for width in (*_WIDTHS[aim], None):
             if aim == "front":
                 search.bound_sums()
             search.learn(search.run(width))
-        if aim == "front":
-            search.bound_sums()
-        search.learn(search.run())
     except (OutOfTime, KeyboardInterrupt):
         proven = False
     return _found(search, proven=proven)

@@ -18,8 +18,7 @@ Source: shortest paths over the states of `formulations.bank_network`; the bound
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from formulations.bank_network import BankPlan, State, Walk
@@ -104,14 +103,16 @@ class Graph:
         furthest = max((s for s in self.number if s.done != self.walk.all), key=lambda s: s.done.bit_count())
         return self.walk.stages[self.walk.next(furthest)[0]].name
 
-    def follow(self, path: Sequence[int]) -> BankPlan:
-        """The plan with the fewest bytes along some states."""
-        states = list(self.number)
+    def follow(self, chosen: Mapping[int, int]) -> BankPlan:
+        """The plan with the fewest bytes along some arcs from the first state on."""
+        states, at = list(self.number), 0
         steps = []
-        for at, onward in pairwise(path):
+        while at in chosen:
+            onward = chosen[at]
             ways = [way for way in self.walk.visits(states[at]) if way[0].after(way[1], way[2]) == states[onward]]
             visit, direction, task, program = min(ways, key=lambda way: way[0].volume(way[2], way[3]).total)
             steps.append(self.walk.step(states[at], visit.at, visit.source, direction, task, program))
+            at = onward
         return BankPlan(tuple(steps))
 
     def _explore(self) -> None:

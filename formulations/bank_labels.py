@@ -106,18 +106,17 @@ class Labels:
     def __init__(self, task: Task, prices: Prices, timing: Timing, wait: int) -> None:
         self.task, self.prices, self.timing, self.wait = task, prices, timing, wait
         self.clock, self.stage = timing.clock, task.stage
-        self.unit_bytes = timing.streams[0] if timing.streams else timing.share
         self.following = self.clock.served(0, 0, timing.following)
         self.several = len(timing.streams) > 1 if timing.streams else timing.groups > 1
+        #: When the weights of the second unit are there: they are asked for ahead of the loads that open the stage.
+        second = (timing.streams[1] if timing.streams else timing.share) if self.several else 0
+        self.second = self.clock.served(0, wait, second)
 
     # ---- actions ---------------------------------------------------------------------------------------------
 
     def begin(self, state: State) -> Label:
         """The stage begins; the weights of its first unit are there after `wait` ticks."""
-        bus = self.wait
-        if self.several:  # the weights of the second unit go ahead of the loads
-            bus = self.clock.served(0, bus, self._weights(1, first=True))
-        return Label(0, 0, bus, self.wait, (0,) * self.stage.tiles(state), ())
+        return Label(0, 0, max(self.wait, self.second), self.wait, (0,) * self.stage.tiles(state), ())
 
     def follow(self, label: Label, begun: State, state: State, action: Action, after: State) -> Label:
         """The label after an action."""
@@ -143,13 +142,6 @@ class Labels:
         bus = max(run.bus, earliest + self.clock.dram.call_ticks)  # no request is on the bus before that
         made = label, state, action
         return Label(spent, run.now, bus, max(run.weights, run.now), ready, tuple(freed), made)
-
-    def _weights(self, unit: int, *, first: bool) -> int:
-        """Bytes that come for a group of a step (a sum: a column of the result)."""
-        timing = self.timing
-        if timing.streams:
-            return timing.streams[unit]
-        return timing.share if first or timing.anew else 0
 
     def along(self, begun: State, program: Program) -> Timed:
         """The costs of a program."""
@@ -194,6 +186,7 @@ class _Step:
     def __init__(self, search: Labels, label: Label, state: State, tiles: int, after: State) -> None:
         self.search, self.label, self.state, self.after, self.tiles = search, label, state, after, tiles
         self.now, self.bus, self.weights = label.now, label.bus, label.weights
+        self.second = search.second
         self.ticks, self.freed = search.timing.ticks, list[int]()
         self.first = state.first == 0 and state.made == 0
         self.last = after.first == search.stage.columns
@@ -212,7 +205,6 @@ class _Step:
         share = timing.share if self.first or timing.anew else 0
         self._unit(None if self.first else share)  # the first step's second group is asked for ahead of the loads
         self._work(())
-        self.weights = self.second
         work = self.ticks[self.after.made] - self.ticks[self.state.made]
         self._groups(groups - 2, share, work)
         self._unit(self._next())
@@ -225,7 +217,7 @@ class _Step:
         """A unit begins: it asks for the weights of the next one, and waits for its own."""
         clock = self.search.clock
         if ask is None:
-            self.second = clock.served(0, self.search.wait, self.search.timing.share)
+            self.second = self.search.second
         elif ask:
             self.second = self.bus = clock.served(self.now, self.bus, ask)
         else:
@@ -279,19 +271,13 @@ class _Step:
 
     def _columns(self) -> None:
         """The units of a sum: a column each, with its streamed bytes."""
-        streams, clock = self.search.timing.streams, self.search.clock
+        asks = (*self.search.timing.streams, self.search.timing.following)
         arrivals = list(self._segments())
         for column in range(self.state.made, self.after.made):
-            ask = (*streams, self.search.timing.following)[column + 1]
-            if column == 0 and column + 1 < len(streams):
-                second = clock.served(0, self.search.wait, ask)
-            elif ask:
-                second = self.bus = clock.served(self.now, self.bus, ask)
-            else:
-                second = self.now
-            self.now = max(self.now, self.weights, next(there for there, upto in arrivals if upto > column))
+            self._unit(None if column == 0 and self.search.several else asks[column + 1])
+            self.now = max(self.now, next(there for there, upto in arrivals if upto > column))
             self.now += self.ticks[column + 1] - self.ticks[column]
-            self.weights = second
+            self.weights = self.second
 
 
 def along(task: Task, prices: Prices, timing: Timing, program: Program, wait: int = 0) -> Timed:

@@ -18,7 +18,7 @@ import pulp
 
 from formulations.bank_graph import Graph
 
-__all__ = ["chosen_path", "state_arcs"]
+__all__ = ["chosen", "state_arcs"]
 
 Arcs = list[tuple[int, int, pulp.LpVariable]]
 
@@ -42,10 +42,6 @@ def state_arcs(graph: Graph) -> tuple[pulp.LpProblem, Arcs, int]:
     return problem, arcs, unit
 
 
-def chosen_path(arcs: Arcs) -> list[int]:
-    """Return the states that a solution goes through."""
-    onward = {at: to for at, to, x in arcs if (x.value() or 0.0) > 0.5}
-    path = [0]
-    while path[-1] in onward:
-        path.append(onward[path[-1]])
-    return path
+def chosen(arcs: Arcs) -> dict[int, int]:
+    """Return the arcs of a solution."""
+    return {at: onward for at, onward, x in arcs if (x.value() or 0.0) > 0.5}

@@ -19,8 +19,8 @@ __all__ = ["numbered"]
 
 
 class _Numbers:
-    def __init__(self, plan: BankPlan, columns: dict[str, int], banks: Banks) -> None:
-        self.columns, self.free = columns, list(range(banks.count))
+    def __init__(self, plan: BankPlan, banks: Banks) -> None:
+        self.free = list(range(banks.count))
         #: The tiles on chip of every map, in the order in which they are read.
         self.held: dict[str, list[Tile]] = {}
         self.runs = [self._stage(step) for step in plan.steps]
@@ -84,12 +84,6 @@ class _Numbers:
         return Tile(bank, begin, end, loaded)
 
 
-def numbered(plan: BankPlan, columns: dict[str, int], banks: Banks) -> list[StageRun]:
-    """Return the stages of a plan with the bank of every tile.
-
-    Parameters
-    ----------
-    columns : dict of str to int
-        Of every map.
-    """
-    return _Numbers(plan, columns, banks).runs
+def numbered(plan: BankPlan, banks: Banks) -> list[StageRun]:
+    """Return the stages of a plan with the bank of every tile."""
+    return _Numbers(plan, banks).runs

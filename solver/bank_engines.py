@@ -69,15 +69,13 @@ _POLICIES: dict[str, Callable[[Asked], BankPlan | None]] = {
     "dls": _or_none(lambda asked: minimise(asked.found, asked.banks, dram_first=False)),
     "hide": _or_none(lambda asked: hide(asked.found, asked.banks, asked.clock)),
     "double-buffer": _or_none(lambda asked: double_buffer(asked.found, asked.banks)),
-    "naive-reuse": _or_none(lambda asked: double_buffer(asked.found, asked.banks)),
-    "greedy-multipath": _or_none(lambda asked: minimise(asked.found, asked.banks)),
     "no-reuse": _or_none(lambda asked: no_reuse(asked.found, asked.banks)),
 }
 
 
-def _policy(name: str, summary: str) -> BankEngine:
+def _policy(name: str, summary: str, same_as: str = "") -> BankEngine:
     def run(asked: Asked) -> Decided:
-        plan = _POLICIES[name](asked)
+        plan = _POLICIES[same_as or name](asked)
         if plan is None:
             return Decided(None, None, "NO_SOLUTION_FOUND", stats={"note": f"policy {name} gets stuck in these banks"})
         return Decided(plan, None, "FEASIBLE")
@@ -107,8 +105,8 @@ BANK_ENGINES: dict[str, BankEngine] = {
         _policy("dls", "MIN with DRAM-last storing"),
         _policy("hide", "HIDE: least delay stage by stage"),
         _policy("double-buffer", "naive reuse: half of the banks for tiles read, half for results, one tile a step"),
-        _policy("naive-reuse", "another name of double-buffer, as the source calls it"),
-        _policy("greedy-multipath", "another name of min: shared tiles are chosen path after path"),
+        _policy("naive-reuse", "another name of double-buffer, as the source calls it", "double-buffer"),
+        _policy("greedy-multipath", "another name of min: shared tiles are chosen path after path", "min"),
         _policy("no-reuse", "nothing stays between stages, all banks for tiles read"),
     )
 }  # fmt: skip

@@ -5,19 +5,15 @@ Figures of a stage are what the replay counts. A tile's columns are those of its
 
 from __future__ import annotations
 
-import json
-import os
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
 from hwmodels.schedule import StageRun, Tile
-from instances.errors import InputError
 from instances.feature_maps import Stage
-from instances.jsonfile import as_object, parse_json, read_bytes, shown, validate, write_atomically
 from instances.machine import Machine
 from instances.network import Network
-from solver.plan import Gap, Measure, Measures, Natural, Objective, Seconds, Stat, Status
+from solver.plan import Gap, Measure, Measures, Natural, Objective, PlanFile, Seconds, Stat, Status
 
 __all__ = [
     "BANKS_FORMAT",
@@ -144,7 +140,7 @@ class BankOptions(_Frozen):
     settings: tuple[str, ...]
 
 
-class BankPlan(_Frozen):
+class BankPlan(PlanFile):
     """A plan of a network in memory banks.
 
     Attributes
@@ -157,9 +153,7 @@ class BankPlan(_Frozen):
         Every weight, bias, input and result once: what no plan can do without.
     """
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", json_schema_extra={"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    )
+    FORMAT = BANKS_FORMAT
 
     format: Literal["certile-banks/1"]
     certile: str
@@ -188,30 +182,7 @@ class BankPlan(_Frozen):
     network_data: Network
     machine_data: Machine
 
-    def to_json(self) -> str:
-        """Return the plan file's text."""
-        return json.dumps(self.model_dump(mode="json"), indent=1) + "\n"
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the plan atomically; raises InputError if it cannot be written."""
-        write_atomically(path, self.to_json())
-
-    @classmethod
-    def from_json(cls, data: bytes | str, where: str = "plan") -> BankPlan:
-        """Read what `to_json` wrote; raises InputError that names every fault of the schema."""
-        parsed = parse_json(data, where)
-        found = as_object(parsed, where).get("format")
-        if found != BANKS_FORMAT:
-            said = "is missing" if found is None else f"is {shown(found)}"
-            raise InputError(f"{where}: field format {said}, this version reads {BANKS_FORMAT!r}")
-        return validate(cls, parsed, where)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> BankPlan:
-        """Read a plan file; raises InputError if it is missing or not a plan."""
-        return cls.from_json(read_bytes(path, what="plan"), f"plan {os.fspath(path)}")
-
 
 def bank_schema() -> str:
     """Return the text of ``banks.schema.json``, the JSON Schema shipped beside this file."""
-    return json.dumps(BankPlan.model_json_schema(), indent=1) + "\n"
+    return BankPlan.schema_text()

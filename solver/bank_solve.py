@@ -215,7 +215,7 @@ def _plan(
     if said.plan is None:
         note = said.stats.get("note")
         return BankPlan.model_validate({**fields, "conflicts": (str(note),) if note else ()})
-    runs = numbered(said.plan, {name: one.columns for name, one in found.maps.items()}, setting[1])
+    runs = numbered(said.plan, setting[1])
     seen = figures(found, machine, runs)
     _refuse(engine, said.plan, seen, setting, options)
     measures = measures_of(network, machine, seen)

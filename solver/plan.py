@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Iterable
 from importlib import metadata
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -33,8 +33,8 @@ from instances.workload import Layer
 
 __all__ = [
     "FORMAT", "Counted", "HoldItem", "LayerCounts", "LayerPlan", "LayerReplay", "LoopItem", "Measures", "Objective",
-    "Options", "Plan", "PlanReplay", "Schedule", "SpatialItem", "Status", "TrafficLimits", "digest", "network_digest",
-    "plan_schema", "version",
+    "Options", "Plan", "PlanFile", "PlanReplay", "Schedule", "SpatialItem", "Status", "TrafficLimits", "digest",
+    "network_digest", "plan_schema", "version",
 ]  # fmt: skip
 
 #: The first field of every plan file; a reader refuses other versions.
@@ -254,7 +254,44 @@ class Options(_Frozen):
     settings: tuple[str, ...]
 
 
-class Plan(_Frozen):
+class PlanFile(_Frozen):
+    """What is written as a plan file: JSON whose first field is the format, with a schema shipped beside this file."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", json_schema_extra={"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    )
+    FORMAT: ClassVar[str]
+
+    def to_json(self) -> str:
+        """Return the plan file's text."""
+        return json.dumps(self.model_dump(mode="json"), indent=1) + "\n"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the plan atomically; raises InputError if it cannot be written."""
+        write_atomically(path, self.to_json())
+
+    @classmethod
+    def from_json(cls, data: bytes | str, where: str = "plan") -> Self:
+        """Read what `to_json` wrote; raises InputError that names every fault of the schema."""
+        parsed = parse_json(data, where)
+        found = as_object(parsed, where).get("format")
+        if found != cls.FORMAT:
+            said = "is missing" if found is None else f"is {shown(found)}"
+            raise InputError(f"{where}: field format {said}, this version reads {cls.FORMAT!r}")
+        return validate(cls, parsed, where)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a plan file; raises InputError if it is missing or not a plan."""
+        return cls.from_json(read_bytes(path, what="plan"), f"plan {os.fspath(path)}")
+
+    @classmethod
+    def schema_text(cls) -> str:
+        """Return the JSON Schema as text."""
+        return json.dumps(cls.model_json_schema(), indent=1) + "\n"
+
+
+class Plan(PlanFile):
     """A plan of one or more layers; docs/files.md says which keys are stable.
 
     Attributes
@@ -271,9 +308,7 @@ class Plan(_Frozen):
         Sums over all layers; None unless every layer has a schedule.
     """
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", json_schema_extra={"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    )
+    FORMAT = FORMAT
 
     format: Literal["certile-plan/1"]
     certile: str
@@ -306,33 +341,10 @@ class Plan(_Frozen):
         known = ", ".join(p.layer for p in self.layers)
         raise InputError(f"plan of {self.network} has no layer {name!r}; it has {known}")
 
-    def to_json(self) -> str:
-        """Return the plan file's text."""
-        return json.dumps(self.model_dump(mode="json"), indent=1) + "\n"
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the plan atomically; raises InputError if it cannot be written."""
-        write_atomically(path, self.to_json())
-
-    @classmethod
-    def from_json(cls, data: bytes | str, where: str = "plan") -> Plan:
-        """Read what `to_json` wrote; raises InputError that names every fault of the schema."""
-        parsed = parse_json(data, where)
-        found = as_object(parsed, where).get("format")
-        if found != FORMAT:
-            said = "is missing" if found is None else f"is {shown(found)}"
-            raise InputError(f"{where}: field format {said}, this version reads {FORMAT!r}")
-        return validate(cls, parsed, where)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Plan:
-        """Read a plan file; raises InputError if it is missing or not a plan."""
-        return cls.from_json(read_bytes(path, what="plan"), f"plan {os.fspath(path)}")
-
 
 def plan_schema() -> str:
     """Return the text of ``plan.schema.json``, the JSON Schema shipped beside this file."""
-    return json.dumps(Plan.model_json_schema(), indent=1) + "\n"
+    return Plan.schema_text()
 
 
 def digest(data: object) -> str:

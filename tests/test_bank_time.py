@@ -41,7 +41,7 @@ CLOCK = Clock(DRAM, cycle=4, fixed=8)
 
 def same_time(found: Stages, banks: Banks, plan: BankPlan, clock: Clock) -> int:
     """The replay's ticks, which are the formulation's; the banks have numbers and none is used twice."""
-    programs = numbered(plan, {name: one.columns for name, one in found.maps.items()}, banks)
+    programs = numbered(plan, banks)
     moved = replay_banks(found, banks, programs)
     assert moved.faults == []
     spent = clocked(moved.units, moved.loads, clock.dram, clock.cycle, clock.fixed // clock.cycle)
@@ -77,6 +77,15 @@ def test_weights_come_group_by_group_by_hand() -> None:
     timing = Timing(CLOCK, (0, 10), groups=3, share=8)
     program = Program((Action("process", 1),), 0, 0, 1)
     assert along(task, Prices(4), timing, program, wait=20) == Timed(program, 0, 64, 0)
+
+
+def test_a_streamed_column_keeps_the_bus_though_the_next_one_is_on_chip() -> None:
+    """A sum of two columns: the first one's streamed bytes are there, and the bus is free, after 60 ticks; the second
+    one's are on chip. A tile of 4 bytes is loaded behind them: 64. The columns take a tick each: 61, 65; 8 more: 73.
+    """
+    task = Task(Pass(2, 1, 2), 3, 1, Goal(2, 1, 0, mirrored=False))
+    program = Program((Action("load", 1), Action("process", 2)), 1, 0, 1)
+    assert along(task, Prices(4), Timing(CLOCK, (0, 1, 2), streams=(8, 0)), program, wait=60).ticks == 73
 
 
 def test_hide_leaves_a_bank_for_prefetching() -> None:
@@ -275,7 +284,7 @@ def test_delay_is_that_of_the_simulator(name: str, key: str) -> None:
     machine = load_machine("midap", {"banks.count": str(count)})
     found, banks, clock = setting_of(load_network(name), machine)
     plan = {"MIN": minimise, "DB(": double_buffer, "HID": lambda f, b: hide(f, b, clock)}[key[:3]](found, banks)
-    seen = figures(found, machine, numbered(plan, {n: m.columns for n, m in found.maps.items()}, banks))
+    seen = figures(found, machine, numbered(plan, banks))
     assert seen.delay / clock.cycle == pytest.approx(DELAYS[name, key], rel=0.15)
 
 

@@ -62,7 +62,7 @@ def _total(plan: Callable[[], BankPlan], found: Stages, size: Banks) -> int | No
         made = plan()
     except InputError:
         return None
-    moved = replay_banks(found, size, numbered(made, {name: one.columns for name, one in found.maps.items()}, size))
+    moved = replay_banks(found, size, numbered(made, size))
     if moved.faults or moved.total != made.volume.total:
         raise RuntimeError(f"{found.network}: the replay says {moved.total} bytes, {moved.faults[:1]}")
     return moved.total

@@ -36,7 +36,7 @@ def run(asked: Asked) -> Decided:
         return Decided(None, None, "INFEASIBLE", versions, stats)
     if status not in ("OPTIMAL", "FEASIBLE"):
         return Decided(None, max(0, bound), "NO_SOLUTION_FOUND", versions, stats)
-    plan = graph.follow(built.path(solver))
+    plan = graph.follow(built.chosen(solver))
     if status == "FEASIBLE":
         return Decided(plan, bound, "FEASIBLE", versions, stats)
     return Decided(tied(asked, plan), plan.volume.total, "OPTIMAL", versions, stats)

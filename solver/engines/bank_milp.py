@@ -11,7 +11,7 @@ from importlib.metadata import version
 import pulp
 
 from formulations.bank_graph import OutOfTime
-from formulations.bank_milp import chosen_path, state_arcs
+from formulations.bank_milp import chosen, state_arcs
 from solver.bank_base import Asked, Decided, graph_of, tied
 from solver.plan import Stat
 
@@ -32,7 +32,7 @@ def run(asked: Asked) -> Decided:
         return Decided(None, None, "INFEASIBLE", versions, stats)
     if problem.sol_status not in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
         return Decided(None, None, "NO_SOLUTION_FOUND", versions, stats)
-    plan = graph.follow(chosen_path(arcs))
+    plan = graph.follow(chosen(arcs))
     reported = float(pulp.value(problem.objective)) * unit
     if problem.sol_status != pulp.LpSolutionOptimal or abs(plan.volume.total - reported) > unit / 2:
         return Decided(plan, None, "FEASIBLE", versions, stats)
