@@ -19,10 +19,11 @@ __all__ = ["KINDS", "Axis", "axes_of", "box_terms", "input_windows", "runs_of"]
 KINDS = frozenset({"calls", "segments", "bursts", "bytes"})
 
 
-def input_windows(layer: Layer) -> dict[str, Window]:
-    """The sliding windows of the two spatial dimensions."""
+def input_windows(layer: Layer, resident: int | None = None) -> dict[str, Window]:
+    """The sliding windows of the two spatial dimensions over an input of so many resident rows (the fewest of all)."""
+    first = min(layer.residents) if resident is None else resident
     return {
-        "r": Window(layer.stride_h, layer.dilation_h, layer.kh, layer.pad_top, layer.h),
+        "r": Window(layer.stride_h, layer.dilation_h, layer.kh, layer.pad_top, layer.h, first),
         "c": Window(layer.stride_w, layer.dilation_w, layer.kw, layer.pad_left, layer.l),
     }
 

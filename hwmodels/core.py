@@ -16,6 +16,7 @@ Spatial choices are chains of steps of (b, r with i, c with j), channel choices 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 from hwmodels.bilinear import Bilinear, Ints
 from hwmodels.boxes import KINDS, Axis, axes_of, input_windows, runs_of
 from hwmodels.choices import AXIS, Q_DIMS, S_DIMS, Choices, Factors, Term
-from hwmodels.pieces import Pieces, cut, nominal, windows
+from hwmodels.pieces import Pieces, Window, cut, nominal, windows
 from hwmodels.skeleton import Core, Skeleton
 from instances.machine import Machine
 from instances.workload import DIMS, REDUCTION, Layer
@@ -84,15 +85,20 @@ class CoreTables:
         """The step that the nest states for `dim` after `level` loops."""
         return self._steps[dim][:, level - 1] if level else np.array([self._share(dim)], np.int64)
 
-    def _pieces(self, dim: str, operand: str, slide: tuple[str, int] | None = None) -> Pieces:
-        """The pieces of `dim` at the Hold of `operand`; for IN, r and c are input rows and columns."""
+    def _pieces(
+        self, dim: str, operand: str, slide: tuple[str, int] | None = None, resident: int | None = None
+    ) -> Pieces:
+        """The pieces of `dim` at the Hold of `operand`, without resident rows; r and c of IN are the input's."""
         level = self.skeleton.level(dim, operand)
         if operand == "IN" and dim in ("r", "c"):
-            return self._input_pieces(dim, level, slide)
+            return self._input_pieces(dim, level, slide, resident)
+        if operand == "OUT" and dim == "r" and resident:
+            written = Window(1, 1, 1, 0, self.layer.r, resident)
+            return windows(*self.core.range(dim), self._steps[dim][:, :level], np.zeros((1, 0), np.int64), written)
         return nominal(self._nominal(dim, level), self._trips(dim, level)) if self._uniform else self._cut(dim, level)
 
-    def _input_pieces(self, dim: str, level: int, slide: tuple[str, int] | None) -> Pieces:
-        kernel, window = {"r": "i", "c": "j"}[dim], input_windows(self.layer)[dim]
+    def _input_pieces(self, dim: str, level: int, slide: tuple[str, int] | None, resident: int | None) -> Pieces:
+        kernel, window = {"r": "i", "c": "j"}[dim], input_windows(self.layer, resident)[dim]
         inner = self.skeleton.level(kernel, "IN")
         if self._uniform:
             count = self._trips(dim, level) * self._trips(kernel, inner)
@@ -105,9 +111,9 @@ class CoreTables:
         steps, taps = self._steps[dim][:, :level], self._steps[kernel][:, :inner]
         return windows(*self.core.range(dim), steps, taps, window, along)
 
-    def _axes(self, tensor: str, slide: tuple[str, int] | None = None) -> list[Axis]:
+    def _axes(self, tensor: str, slide: tuple[str, int] | None = None, resident: int | None = None) -> list[Axis]:
         operand = "W" if tensor == "BIAS" else tensor
-        return axes_of(self.layer, self.machine, tensor, lambda dim: self._pieces(dim, operand, slide))
+        return axes_of(self.layer, self.machine, tensor, lambda dim: self._pieces(dim, operand, slide, resident))
 
     # ---- visits ----------------------------------------------------------------------------------------------
 
@@ -169,7 +175,8 @@ class CoreTables:
         names = ("IN", "W", "OUT", "PSUM_READ", "PSUM_WRITE")
         rows: dict[str, dict[str, list[Term]]] = {op: {k: [] for k in kinds} for op in names}
         for part in self._visits("IN"):
-            self._add(rows["IN"], self._axes("IN", part.slide), machine.in_bytes, part, layer.inputs)
+            for resident, copies in Counter(layer.residents).items():
+                self._add(rows["IN"], self._axes("IN", part.slide, resident), machine.in_bytes, part, copies)
         if alike is not None:
             return {**alike, "IN": rows["IN"]}
         if "W" in layer.operands:
@@ -179,7 +186,8 @@ class CoreTables:
             if layer.bias and machine.bias_bytes:
                 self._add_bias(rows["W"], weights)
         out = self._axes("OUT")
-        self._add(rows["OUT"], out, machine.out_bytes, _Part((), None, None, None))
+        written = self._axes("OUT", resident=layer.resident_out)
+        self._add(rows["OUT"], written, machine.out_bytes, _Part((), None, None, None))
         for part in self._visits("OUT"):
             self._add_partial_sums(rows["PSUM_WRITE"], out, part)
         rows["PSUM_READ"] = {k: list(terms) for k, terms in rows["PSUM_WRITE"].items()}
@@ -258,18 +266,24 @@ class CoreTables:
     def footprints(self, alike: dict[str, list[Term]] | None = None) -> dict[str, list[Term]]:
         """Largest bytes each operand holds in one buffer, as rank-1 terms; `alike` as in `transfers`."""
         layer, machine = self.layer, self.machine
-        bytes_of = {"IN": machine.in_bytes * layer.inputs, "W": machine.w_bytes}
-        result: dict[str, list[Term]] = {}
-        for op in layer.operands if alike is None else ("IN",):
-            factors = {a.dim: a.pieces.largest for a in self._axes(op)}
-            a, b = self.choices.spread(factors)
-            result[op] = self._output_bytes(a, b) if op == "OUT" else [(a * bytes_of[op], b)]
+        result: dict[str, list[Term]] = {"IN": []}
+        for resident, copies in Counter(layer.residents).items():
+            a, b = self._largest("IN", resident)
+            result["IN"].append((a * machine.in_bytes * copies, b))
         if alike is not None:
             return {**alike, **result}
+        result["OUT"] = self._output_bytes(*self._largest("OUT"))
+        if "W" in layer.operands:
+            a, b = self._largest("W")
+            result["W"] = [(a * machine.w_bytes, b)]
         if "W" in result and layer.bias and machine.bias_bytes:
             a, b = self.choices.spread({d: self._pieces(d, "W").largest for d in ("g", "m")})
             result["W"].append((a * machine.bias_bytes, b))
         return result
+
+    def _largest(self, operand: str, resident: int | None = None) -> Term:
+        """Elements of the largest tile of an operand."""
+        return self.choices.spread({a.dim: a.pieces.largest for a in self._axes(operand, None, resident)})
 
     def _output_bytes(self, a: Ints, b: Ints) -> list[Term]:
         """Bytes of OUT: partial sums while any reduction is cut, else results."""

@@ -153,6 +153,11 @@ def _window(layer: Layer, ranges: Ranges) -> tuple[Box, Box]:
     return (rows, cols), (clipped(*rows, layer.h), clipped(*cols, layer.l))
 
 
+def _from(rows: tuple[int, int], first: int) -> tuple[int, int]:
+    """The rows that are not resident: none before `first`."""
+    return max(rows[0], first), max(rows[1], first)
+
+
 @dataclass(frozen=True)
 class FetchPoint:
     """Where an operand is fetched: by every iteration of the first `fetching` items.
@@ -214,7 +219,7 @@ class _Core:
         self.taken = np.zeros_like(dram.out)
         self.visit: dict[str, Ranges] = {}
         self.previous: Ranges = {}
-        self.covered = 0
+        self.covered = [0] * layer.inputs
         self.held: dict[str, tuple[_Buffer, ...]] = {}
 
     def run(self, items: Sequence[Item]) -> None:
@@ -260,22 +265,27 @@ class _Core:
     def _fetch_input(self, ranges: Ranges, axis: int | None, *, slide: bool) -> None:
         """Copy the tile of IN in, or, in the course of a pass, what lies behind the part that is there."""
         _, (rows, cols) = _window(self.layer, ranges)
-        box: Box = (*(ranges[d] for d in "bgn"), rows, cols)
-        if slide and axis is not None:
-            lo, hi = box[axis]
-            self.covered, lo = max(self.covered, hi), max(lo, self.covered)
-            box = tuple((lo, max(lo, hi)) if k == axis else side for k, side in enumerate(box))
-        elif axis is not None:
-            self.covered = box[axis][1]
-        if slide:
-            if all(lo < hi for lo, hi in box):
-                for ring, tensor in zip(self.held["IN"], self.data.inputs, strict=True):
-                    assert isinstance(ring, _Ring)
+        held: list[_Buffer] = []
+        for at, (tensor, resident) in enumerate(zip(self.data.inputs, self.layer.residents, strict=True)):
+            box: Box = (*(ranges[d] for d in "bgn"), _from(rows, resident), cols)
+            if slide and axis is not None:
+                lo, hi = box[axis]
+                self.covered[at], lo = max(self.covered[at], hi), max(lo, self.covered[at])
+                box = tuple((lo, max(lo, hi)) if k == axis else side for k, side in enumerate(box))
+            elif axis is not None:
+                self.covered[at] = box[axis][1]
+            moves = all(lo < hi for lo, hi in box)
+            self.dram.calls["IN"] += moves
+            if slide:
+                ring = self.held["IN"][at]
+                assert isinstance(ring, _Ring)
+                if moves:
                     ring.put(box, _at(tensor, box))
-        else:
-            copies = [(box, _at(t, box).copy()) for t in self.data.inputs]
-            self.held["IN"] = tuple(_Buffer(*c) if axis is None else _Ring(*c, axis, self.longest) for c in copies)
-        self.dram.calls["IN"] += len(self.data.inputs) if all(lo < hi for lo, hi in box) else 0
+                held.append(ring)
+            else:
+                copy = box, _at(tensor, box).copy()
+                held.append(_Buffer(*copy) if axis is None else _Ring(*copy, axis, self.longest))
+        self.held["IN"] = tuple(held)
 
     def _open(self, box: Box) -> _Buffer:
         """Start a tile of OUT at zero, or read its partial sums back."""
@@ -296,7 +306,7 @@ class _Core:
         if (_at(self.taken, box) == self.layer.n * self.layer.kh * self.layer.kw).all():
             _at(self.dram.out, box)[...] = buffer.content
             _at(self.dram.written, box)[...] += 1
-            self.dram.calls["OUT"] += 1
+            self.dram.calls["OUT"] += box[3][1] > self.layer.resident_out
         else:
             _at(self.dram.psum, box)[...] = buffer.content
             _at(self.dram.psum_valid, box)[...] = 1
@@ -315,11 +325,13 @@ class _Core:
             if all(ranges[d][0] == self.share[d][0] for d in "nij"):
                 out += biases.view((g, m))[None, :, :, None, None]
         (ys, xs), (rows, cols) = _window(layer, ranges)
-        for buffer in self.held["IN"]:
+        for buffer, tensor, resident in zip(self.held["IN"], self.data.inputs, layer.residents, strict=True):
             patch = np.zeros([hi - lo for lo, hi in (b, g, n, ys, xs)], np.int64)
-            if rows[0] < rows[1] and cols[0] < cols[1]:
-                inside = buffer.view((b, g, n, rows, cols))
-                patch[:, :, :, rows[0] - ys[0] : rows[1] - ys[0], cols[0] - xs[0] : cols[1] - xs[0]] = inside
+            there, moved = (rows[0], min(rows[1], resident)), _from(rows, resident)
+            for part, reading in ((there, lambda box, whole=tensor: _at(whole, box)), (moved, buffer.view)):
+                if part[0] < part[1] and cols[0] < cols[1]:
+                    inside = reading((b, g, n, part, cols))
+                    patch[:, :, :, part[0] - ys[0] : part[1] - ys[0], cols[0] - xs[0] : cols[1] - xs[0]] = inside
             for i in range(taps_h[1] - taps_h[0]):
                 for j in range(taps_w[1] - taps_w[0]):
                     y, x = i * layer.dilation_h, j * layer.dilation_w

@@ -36,7 +36,8 @@ With u = 1 byte everywhere and X = 2S this is ``2*Z/sqrt(R*S) - S``; with u = 0 
 u_O says that outputs of short reductions need not stay on chip, a larger one that partial sums are wide.
 
 Assumed: classical arithmetic, nothing computed twice, no output summed on two cores, nothing on chip at the start, and
-`reading` "consistent". The first read of `psum_first_read` comes on top. Layers without weights: compulsory traffic.
+`reading` "consistent". The first read of `psum_first_read` comes on top. Layers without weights or with resident rows
+(which are not moved at all): compulsory traffic.
 
 Sources: Hong & Kung 1981 (phases); Irony, Toledo & Tiskin 2004 (Loomis-Whitney for matrix products); Smith, Lowery,
 Langou & van de Geijn 2019 (``2*Z/sqrt(S) - 2*S``); Demmel & Dinh 2018 and Chen et al. 2020 (convolution, R). The
@@ -87,7 +88,7 @@ class _Axis:
     def of(cls, window: Window, outputs: int) -> _Axis:
         starts = np.arange(outputs, dtype=np.int64)[:, None] * window.stride - window.pad
         place = starts + np.arange(window.taps, dtype=np.int64) * window.dilation
-        inside = (place >= 0) & (place < window.size)
+        inside = (place >= window.first) & (place < window.size)
         uses = np.bincount(place[inside], minlength=1)
         return cls(
             inputs=int(np.count_nonzero(uses)),
@@ -122,12 +123,13 @@ class _Work:
         window = input_windows(layer)
         y, x = _Axis.of(window["r"], layer.r), _Axis.of(window["c"], layer.c)
         images, repeats = layer.b * layer.g, y.per_input * x.per_input
-        inputs = layer.inputs * images * layer.n * y.inputs * x.inputs
+        rows = sum(_Axis.of(input_windows(layer, resident)["r"], layer.r).inputs for resident in layer.residents)
+        inputs = images * layer.n * rows * x.inputs
         weights = layer.g * layer.m * layer.n * layer.kh * layer.kw if "W" in layer.operands else 0
         return cls(
             macs=images * layer.m * layer.n * y.pairs * x.pairs,
             repeats=repeats,
-            elements=(inputs, weights, images * layer.m * layer.r * layer.c),
+            elements=(inputs, weights, images * layer.m * (layer.r - layer.resident_out) * layer.c),
             most=(layer.m * repeats, layer.b * y.per_tap * x.per_tap, layer.n * y.per_output * x.per_output),
         )
 
@@ -157,7 +159,7 @@ def lower_bound_bytes(layer: Layer, machine: Machine) -> int:
     """Bytes that every plan moves with the machine's fast memory: the best phase bound, at least `compulsory_bytes`."""
     compulsory = compulsory_bytes(layer, machine)
     work = _Work.of(layer)
-    if "W" not in layer.operands or not work.macs:
+    if "W" not in layer.operands or not work.macs or any(layer.residents) or layer.resident_out:
         return compulsory
     return max(compulsory, _best(work, machine) + _bias_bytes(layer, machine))
 

@@ -130,22 +130,25 @@ class _Timeline:
         piece, at = level.piece[dim], level.level[dim]
         return self.start[dim][at][piece], self.stop[dim][at][piece]
 
-    def _extents(self, level: _Level, operand: str, slide: str) -> Extents:
+    def _extents(self, level: _Level, operand: str, slide: str, resident: int) -> Extents:
         if self.machine.edge_tiles == "uniform":
             return self._nominal_extents(level, operand)
         ranges = {d: self._range(level, d) for d in RELEVANT[operand]}
         extents = {d: stop - start for d, (start, stop) in ranges.items()}
         if operand == "IN":
             for dim, kernel in (("r", "i"), ("c", "j")):
-                window = input_windows(self.layer)[dim]
+                window = input_windows(self.layer, resident)[dim]
                 (r0, r1), (i0, i1) = ranges[dim], ranges[kernel]
                 first = r0 * window.stride - window.pad + i0 * window.dilation
                 last = (r1 - 1) * window.stride - window.pad + (i1 - 1) * window.dilation + 1
-                first, last = np.maximum(first, 0), np.minimum(last, window.size)
+                first, last = np.maximum(first, window.first), np.minimum(last, window.size)
                 if slide in (dim, kernel):
                     same = np.append(False, level.parent[1:] == level.parent[:-1])
                     first = np.where(same, np.maximum(first, np.roll(last, 1)), first)
                 extents[dim] = np.maximum(last - first, 0)
+        elif resident:
+            start, stop = ranges["r"]
+            extents["r"] = np.maximum(stop - np.maximum(start, resident), 0)
         return extents
 
     def _nominal_extents(self, level: _Level, operand: str) -> Extents:
@@ -194,17 +197,20 @@ class _Timeline:
         """Ticks that every step loads and stores of one operand."""
         layer, machine = self.layer, self.machine
         level, slide = self._visits(operand)
-        extents = self._extents(level, operand, slide)
+        extents = self._extents(level, operand, slide, 0)
         load, store = np.zeros(self.count, np.int64), np.zeros(self.count, np.int64)
         if operand == "IN":
-            load[level.first] = self._price("IN", extents, machine.in_bytes) * layer.inputs
+            for resident in layer.residents:
+                extents = self._extents(level, operand, slide, resident)
+                load[level.first] += self._price("IN", extents, machine.in_bytes)
         elif operand == "W":
             load[level.first] = self._price("W", extents, machine.w_bytes)
             if layer.bias and machine.bias_bytes:
                 load[level.first] += self._price("BIAS", extents, machine.bias_bytes, call=False)
         else:
             first, last = self._output_visits(level)
-            final = self._price("OUT", extents, machine.out_bytes)
+            written = self._extents(level, operand, slide, layer.resident_out)
+            final = self._price("OUT", written, machine.out_bytes)
             partial = self._price("OUT", extents, machine.psum_bytes)
             load[level.first] = np.where(first & (not machine.psum_first_read), 0, partial)
             store[level.first + level.steps - 1] = np.where(last, final, partial)

@@ -7,7 +7,7 @@ every piece again. An output piece [r0, r1) needs, for the kernel rows [i0, i1),
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -24,13 +24,14 @@ __all__ = ["Pieces", "Window", "cut", "nominal", "trips", "windows"]
 
 @dataclass(frozen=True)
 class Window:
-    """A sliding window along one axis: stride, dilation, taps, padding before, map size."""
+    """A sliding window along one axis: stride, dilation, taps, padding before, map size, first place to fetch."""
 
     stride: int
     dilation: int
     taps: int
     pad: int
     size: int
+    first: int = 0
 
     @property
     def reach(self) -> int:
@@ -45,12 +46,12 @@ class Window:
 
     def part(self, first: int, end: int) -> Window:
         """The window of the taps [first, end)."""
-        return Window(self.stride, self.dilation, end - first, self.pad - first * self.dilation, self.size)
+        return replace(self, taps=end - first, pad=self.pad - first * self.dilation)
 
     def clipping(self, lo: int, hi: int) -> tuple[int, int]:
-        """Rows of the window over the outputs [lo, hi) that lie before and behind the map."""
+        """Rows of the window over the outputs [lo, hi) that lie before and behind what is fetched."""
         first, last = lo * self.stride - self.pad, (hi - 1) * self.stride - self.pad + self.reach
-        return max(0, -first), max(0, last - self.size)
+        return max(0, self.first - first), max(0, last - self.size)
 
 
 class Pieces:
@@ -218,7 +219,9 @@ def _window_lengths(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, s
     r0, r1 = lo + np.arange(hi - lo), lo + _ends(r_begin)
     i0, i1 = np.arange(window.taps), _ends(i_begin)
     # axes: chain, output position, kernel position
-    first = np.maximum((r0 * window.stride - window.pad)[None, :, None] + (i0 * window.dilation)[None, None, :], 0)
+    first = np.maximum(
+        (r0 * window.stride - window.pad)[None, :, None] + (i0 * window.dilation)[None, None, :], window.first
+    )
     ends = ((r1 - 1) * window.stride - window.pad)[:, :, None] + ((i1 - 1) * window.dilation)[:, None, :] + 1
     last = np.minimum(ends, window.size)
     begins = r_begin[:, :, None] & i_begin[:, None, :]
@@ -304,7 +307,7 @@ def windows(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide: st
         Count only what the window before in the same pass did not cover, along the innermost loop over the outputs
         ("outer") or over the kernel ("inner").
     """
-    if window.taps == window.stride == 1 and not window.pad and hi <= window.size:
+    if window.taps == window.stride == 1 and not window.pad and not window.first and hi <= window.size:
         return cut(hi - lo, steps)
     return _shared(
         lo, hi, np.ascontiguousarray(steps).tobytes(), steps.shape[1],

@@ -261,7 +261,7 @@ def _walk_core(
         operand = {"PSUM": "OUT", "SLID": "IN"}.get(row, row)
         levels = traffic.levels[operand]
         shape = [len(cuts[d].start[k]) for d, k in levels.items()]
-        boxes[row] = boxes_of(parts, list(levels), shape, machine.transfer, layer.inputs if operand == "IN" else 1)
+        boxes[row] = boxes_of(parts, list(levels), shape, machine.transfer, apart=operand == "IN")
     fetched = {
         row: boxes["SLID"] if row == "IN" and "SLID" in boxes else boxes[row] for row in OPERANDS if row in boxes
     }
@@ -305,8 +305,10 @@ def _occupancy(
     unfinished = any(cuts[d].leaves > 1 for d in ("n", "i", "j"))
     buffers = _buffers(machine, nest)
     for operand in layer.operands:
-        row = "PSUM" if operand == "OUT" and unfinished else operand
-        held[machine.memory_of(operand)] += boxes[row].largest * buffers[operand]
+        tile = boxes["PSUM" if operand == "OUT" else operand].largest  # results are made apart from where they stay
+        if operand == "OUT" and not unfinished:
+            tile = tile // machine.psum_bytes * machine.out_bytes
+        held[machine.memory_of(operand)] += tile * buffers[operand]
     if machine.im2col_rows:
         channels = layer.n
         if machine.im2col_channels == "tile":

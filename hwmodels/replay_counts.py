@@ -67,21 +67,17 @@ class Stored:
 
 @dataclass(frozen=True)
 class Boxes:
-    """The tiles of an operand: which kind each is, and what moving a tile of each kind costs."""
+    """The tiles of an operand: which kind each is, what moving one of each kind costs, and bytes of the largest one."""
 
     kind: Ints
     counts: tuple[Counts, ...]
+    largest: int
 
     def total(self, moves: Ints) -> Counts:
         """Everything moved when tile i is moved ``moves[i]`` times."""
         often = np.zeros(len(self.counts), np.int64)
         np.add.at(often, self.kind, moves)
         return sum((times(c, int(k)) for c, k in zip(self.counts, often, strict=True)), Counts())
-
-    @property
-    def largest(self) -> int:
-        """Bytes of the largest tile."""
-        return max(c.bytes for c in self.counts)
 
     def prices(self, transfer: Transfer) -> Ints:
         """Ticks for moving each tile once."""
@@ -176,18 +172,18 @@ def _call(parts: Sequence[tuple[tuple[int, ...], tuple[int, ...], int, int]], tr
 
 
 def boxes_of(
-    parts: Sequence[Stored], dims: Sequence[str], shape: Sequence[int], transfer: Transfer, copies: int = 1
+    parts: Sequence[Stored], dims: Sequence[str], shape: Sequence[int], transfer: Transfer, *, apart: bool = False
 ) -> Boxes:
     """Count every tile of an operand, once per kind of tile.
 
     Parameters
     ----------
     parts : sequence of Stored
-        The tensors that one call moves together (weights and biases).
+        The tensors that one call moves together (weights and biases), or that are moved by one call each.
     dims, shape : sequences
         The operand's dimensions and the number of pieces of each; tiles are numbered row-major.
-    copies : int
-        Tensors of the same shape, moved by one call each.
+    apart : bool
+        Whether every part has its own call.
     """
     codes: list[Ints] = []
     radices: list[int] = []
@@ -211,10 +207,14 @@ def boxes_of(
     grid = np.broadcast_to(code, tuple(shape)).ravel()
     kind, example = _kinds(grid, int(np.prod(radices, dtype=np.float64)))
     counts = []
+    largest = [0] * len(parts)
     for tile in example:
         index = dict(zip(dims, np.unravel_index(int(tile), tuple(shape)), strict=True))
-        counts.append(times(_call([_box(p, index, transfer.burst_bytes) for p in parts], transfer), copies))
-    return Boxes(kind, tuple(counts))
+        calls = [_call([_box(p, index, transfer.burst_bytes)], transfer) for p in parts]
+        largest = [max(most, call.bytes) for most, call in zip(largest, calls, strict=True)]
+        together = [_call([_box(p, index, transfer.burst_bytes) for p in parts], transfer)]
+        counts.append(sum(calls if apart else together, Counts()))
+    return Boxes(kind, tuple(counts), sum(largest))
 
 
 def _kinds(grid: Ints, bound: int) -> tuple[Ints, Ints]:
@@ -253,7 +253,7 @@ def stored_tensors(
     Returns
     -------
     dict
-        For the rows IN, W, OUT and PSUM, the tensors that one call moves.
+        For the rows IN, W, OUT and PSUM the tensors: those of W are moved by one call, those of IN by one each.
     """
     orders = {
         "IN": "bgnrc" if machine.in_layout == "CHW" else "brcgn",
@@ -261,12 +261,12 @@ def stored_tensors(
         "OUT": "bgmrc" if machine.out_layout == "CHW" else "brcgm",
     }
 
-    def lay(order: str, operand: str, element: int) -> Stored:
-        return Stored(tuple(_axis(layer, cuts, levels[operand], operand, d) for d in order), element)
+    def lay(order: str, operand: str, element: int, resident: int = 0) -> Stored:
+        return Stored(tuple(_axis(layer, cuts, levels[operand], operand, d, resident) for d in order), element)
 
     found: dict[str, tuple[Stored, ...]] = {
-        "IN": (lay(orders["IN"], "IN", machine.in_bytes),),
-        "OUT": (lay(orders["OUT"], "OUT", machine.out_bytes),),
+        "IN": tuple(lay(orders["IN"], "IN", machine.in_bytes, rows) for rows in layer.residents),
+        "OUT": (lay(orders["OUT"], "OUT", machine.out_bytes, layer.resident_out),),
         "PSUM": (lay(orders["OUT"], "OUT", machine.psum_bytes),),
     }
     if "W" in layer.operands:
@@ -276,15 +276,21 @@ def stored_tensors(
     return found
 
 
-def _axis(layer: Layer, cuts: Mapping[str, Cuts], levels: Mapping[str, int], operand: str, letter: str) -> Axis:
-    """The pieces of one dimension along a tensor's axis; input rows and columns follow the sliding window."""
+def _axis(
+    layer: Layer, cuts: Mapping[str, Cuts], levels: Mapping[str, int], operand: str, letter: str, resident: int
+) -> Axis:
+    """The pieces of one dimension along a tensor's axis; input rows and columns follow the sliding window.
+
+    The first `resident` rows are on chip: no piece has them.
+    """
 
     def pieces(dim: str) -> tuple[Ints, Ints]:
         return cuts[dim].start[levels[dim]], cuts[dim].stop[levels[dim]]
 
     start, stop = pieces(letter)
     if operand != "IN" or letter not in "rc":
-        return Axis(layer.extent(letter), (letter,), start, stop - start)
+        begin = np.maximum(start, resident if letter == "r" else 0)
+        return Axis(layer.extent(letter), (letter,), begin, np.maximum(stop - begin, 0))
     kernel, size, stride, dilation, pad = (
         ("i", layer.h, layer.stride_h, layer.dilation_h, layer.pad_top)
         if letter == "r"
@@ -293,7 +299,7 @@ def _axis(layer: Layer, cuts: Mapping[str, Cuts], levels: Mapping[str, int], ope
     tap, end = pieces(kernel)
     first = start[:, None] * stride - pad + tap[None, :] * dilation
     last = (stop[:, None] - 1) * stride - pad + (end[None, :] - 1) * dilation
-    begin, after = np.maximum(first, 0), np.minimum(last + 1, size)
+    begin, after = np.maximum(first, resident if letter == "r" else 0), np.minimum(last + 1, size)
     return Axis(size, (letter, kernel), begin, np.maximum(after - begin, 0))
 
 

@@ -75,7 +75,7 @@ def nest_tables(
         If the machine prices or counts what no bilinear table can hold, or the skeleton needs more
         clusters or cores than the machine has.
     """
-    _refuse(machine)
+    _refuse(layer, machine)
     share = cores(layer, skeleton.spatial)
     _check_units(machine, share)
     if machine.reading == "literal":
@@ -249,8 +249,14 @@ def _literal(layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, cho
     )
 
 
-def _refuse(machine: Machine) -> None:
+def _refuse(layer: Layer, machine: Machine) -> None:
     price = machine.transfer
+    whole = machine.edge_tiles == "uniform" or machine.reading == "literal" or machine.tles * machine.tlts > 1
+    if whole and (any(layer.residents) or layer.resident_out):
+        raise InputError(
+            f"layer {layer.name}: resident rows need one core, edge_tiles 'true' and reading 'consistent'; "
+            f"machine {machine.name} has other settings"
+        )
     if price.row_bytes or price.refresh_bytes:
         raise InputError(
             f"machine {machine.name}: DRAM rows and refreshes are prices of whole requests (LPDDR4 regression), "

@@ -23,7 +23,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveInt,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 __all__ = ["DIMS", "REDUCTION", "RELEVANT", "Layer"]
 
@@ -60,6 +68,10 @@ class Layer(BaseModel):
         What the W operand is. Constants count as parameters, activations do not.
     bias : bool
         Whether ``g * m`` biases are added.
+    resident_in : tuple of int
+        Of every input, how many of its first rows lie on chip already: they are read where they are. Empty: none.
+    resident_out : int
+        How many of the first rows of the result stay on chip: they are never written to DRAM.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -85,6 +97,22 @@ class Layer(BaseModel):
     inputs: Size = 1
     weights: Literal["constant", "activation", "none"] = "constant"
     bias: bool = False
+    resident_in: tuple[int, ...] = ()
+    resident_out: int = NonNegative
+
+    @model_serializer(mode="wrap")
+    def _without_residents(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+        return {name: value for name, value in write(self).items() if not name.startswith("resident") or value}
+
+    @model_validator(mode="after")
+    def _residents_exist(self) -> Layer:
+        if self.resident_in and len(self.resident_in) != self.inputs:
+            raise ValueError(f"resident_in {self.resident_in} must name the rows of each of {self.inputs} inputs")
+        if any(not 0 <= rows <= self.h for rows in self.resident_in) or self.resident_out > self.r:
+            raise ValueError(
+                f"resident rows {self.resident_in}, {self.resident_out}: inputs have {self.h} rows, the result {self.r}"
+            )
+        return self
 
     @model_validator(mode="after")
     def _windows_touch_the_map(self) -> Layer:
@@ -181,6 +209,11 @@ class Layer(BaseModel):
     def operands(self) -> tuple[str, ...]:
         """The operands that move: IN, W (when there is one), OUT."""
         return ("IN", "OUT") if self.weights == "none" else ("IN", "W", "OUT")
+
+    @property
+    def residents(self) -> tuple[int, ...]:
+        """`resident_in`, written out."""
+        return self.resident_in or (0,) * self.inputs
 
     @property
     def macs(self) -> int:
