@@ -119,6 +119,8 @@ class Machine(_Frozen):
     ocm_bytes : int or None
         One shared on-chip memory; or, instead, three buffers `in_buffer_bytes`, `w_buffer_bytes`,
         `out_buffer_bytes` (per core); or, instead, `banks`.
+    ocm_banks : int
+        The equal banks that the shared memory is divided in, where maps may stay on chip (problem joint); 0: not known.
     reserved_bytes : int
         Taken from the shared memory (or from every buffer) before any tile.
     im2col_rows : int
@@ -164,6 +166,7 @@ class Machine(_Frozen):
     w_buffer_bytes: PositiveInt | None = None
     out_buffer_bytes: PositiveInt | None = None
     banks: Banks | None = None
+    ocm_banks: int = Count
     reserved_bytes: int = Count
     im2col_rows: int = Count
     im2col_channels: Literal["layer", "tile"] = "layer"
@@ -201,13 +204,20 @@ class Machine(_Frozen):
             raise ValueError("overlap 'double_buffered' needs buffering 'double' or 'choose'")
         if self.sliding and (self.edge_tiles == "uniform" or self.reading == "literal"):
             raise ValueError("sliding needs edge_tiles 'true' and reading 'consistent': the papers count whole tiles")
+        if self.ocm_banks and (self.ocm_bytes is None or self.ocm_banks > self.ocm_bytes):
+            raise ValueError(f"ocm_banks {self.ocm_banks} needs a shared memory (ocm_bytes) of a byte or more for each")
         if self.im2col_rows and self.ocm_bytes is None:
             raise ValueError("im2col_rows needs a shared memory (ocm_bytes)")
         return self
 
     @model_serializer(mode="wrap")
     def _without_banks(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
-        return {name: value for name, value in write(self).items() if name != "banks" or value is not None}
+        return {name: value for name, value in write(self).items() if name not in ("banks", "ocm_banks") or value}
+
+    @property
+    def bank_bytes(self) -> int:
+        """Bytes of one of `ocm_banks`."""
+        return (self.ocm_bytes or 0) // self.ocm_banks if self.ocm_banks else 0
 
     @property
     def timing(self) -> Literal["serial", "double_buffered", "transfer_only"]:

@@ -1,0 +1,276 @@
+"""F10 joint: tile plans of all layers and the rows of every feature map that stay on chip between them.
+
+Sets
+    t in 0..T-1: the layers (steps) in the network's order; s: the stores that may stay (`instances.stores`)
+    U[s]: the steps that read s, ascending; born[s]: the first step that writes it
+    V[s]: levels of s, each a number of banks and the rows that they hold; level 0 is none
+    O[t, v]: plans of layer t whose first input has level v, undominated in (banks, bytes)
+Given
+    B banks; once[t, x, v]: bytes of the rows of input x beyond level v, read once; extra[t, v, o]: what plan o moves
+    beyond that and beyond `fixed[t]`, and banks[t, v, o] what its tiles take; write[s, v]: bytes of the rows of s
+    beyond level v                                                                        (integers; bytes, banks)
+Variables
+    level[s, u] for u in U[s]: what of s is on chip from its birth, or the use before u, until u has read it
+    plan[t] in O[t, v]
+Objective
+    min sum_t (fixed[t] + sum_x once[t, x, level] + extra[t, level, plan[t]]) + sum_s write[s, level[s, last use]]
+Constraints
+    (SHRINK)    level[s, u] >= level[s, u'] for uses u before u': what has left the chip is read from DRAM
+    (CAPACITY)  sum over s on chip during t of banks of its level + banks[t, v, plan[t]] <= B for every t
+Why these rows
+    Rows that leave before the last use are read from DRAM by then, so they are written once, when they are made: the
+    last level says which. Which rows stay does not matter for their number; the first ones stay.
+Assumes
+    One layer runs after the other, in the network's order; results are made in a tile of their own and then laid where
+    they stay; a store's banks are its own from its birth on (a concatenation's from its first part's).
+
+`least` solves it by dynamic programming over the levels of all stores on chip, one array axis for each: exact, and
+reasonable for up to four stores at a time. Source: none; docs/joint.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from instances.errors import InputError
+
+__all__ = ["NEVER", "Choice", "Joint", "Residence", "Step", "TooLarge", "least"]
+
+Ints = npt.NDArray[np.int64]
+#: More bytes than anything moves.
+NEVER = 2**60
+#: Combinations of levels above this are not laid out (8 bytes each, a few at a time).
+MOST_STATES = 40_000_000
+
+
+class TooLarge(InputError):
+    """Too many stores are on chip at a time for dynamic programming."""
+
+
+@dataclass(frozen=True)
+class Residence:
+    """A store that may stay on chip.
+
+    Attributes
+    ----------
+    store : int
+        Its number in the network.
+    born : int
+    uses : tuple of int
+    banks, rows, write : tuple of int
+        Of every level.
+    """
+
+    store: int
+    born: int
+    uses: tuple[int, ...]
+    banks: tuple[int, ...]
+    rows: tuple[int, ...]
+    write: tuple[int, ...]
+
+    def use(self, step: int) -> int:
+        """Which use decides what is on chip during a step."""
+        return next(k for k, use in enumerate(self.uses) if step <= use)
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A layer.
+
+    Attributes
+    ----------
+    fixed : int
+        Bytes that every plan moves besides inputs and results: weights once.
+    inputs : tuple of int
+        The residence of every input, -1 for one that lies in DRAM.
+    once : tuple of tuple of int
+        Per input and level the bytes of reading what is not on chip once.
+    extra : ndarray (levels, B + 1)
+        Per level of the first input and number of banks for tiles the least bytes beyond that; `NEVER`: no plan.
+    """
+
+    fixed: int
+    inputs: tuple[int, ...]
+    once: tuple[tuple[int, ...], ...]
+    extra: Ints
+
+    def plans(self, level: int) -> tuple[tuple[int, int], ...]:
+        """The undominated (banks, extra bytes), fewest banks first."""
+        row = self.extra[level]
+        first = np.flatnonzero(np.append(True, row[1:] < row[:-1]) & (row < NEVER))
+        return tuple((int(banks), int(row[banks])) for banks in first)
+
+
+    def classes(self) -> dict[tuple[tuple[int, int], ...], tuple[int, ...]]:
+        """The levels of the first input by their plans; levels without any plan have the empty tuple."""
+        found: dict[tuple[tuple[int, int], ...], tuple[int, ...]] = {}
+        for level in range(len(self.extra)):
+            found[self.plans(level)] = (*found.get(self.plans(level), ()), level)
+        return found
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A decision: for every residence the level at each of its uses, and the bytes of all layers together."""
+
+    levels: tuple[tuple[int, ...], ...]
+    bytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """One instance.
+
+    Attributes
+    ----------
+    banks : int
+    steps : tuple of Step
+    residences : tuple of Residence
+    constant : int
+        Bytes of writing all that never stays.
+    """
+
+    banks: int
+    steps: tuple[Step, ...]
+    residences: tuple[Residence, ...]
+    constant: int
+
+    @cached_property
+    def live(self) -> tuple[tuple[int, ...], ...]:
+        """The residences that may be on chip during every step, by number."""
+        lasting = [(k, r.born, r.uses[-1]) for k, r in enumerate(self.residences)]
+        return tuple(tuple(k for k, born, last in lasting if born <= t <= last) for t in range(len(self.steps)))
+
+    def level(self, choice: Choice, residence: int, step: int) -> int:
+        """The level of a residence during a step."""
+        return choice.levels[residence][self.residences[residence].use(step)]
+
+    def free(self, choice: Choice, step: int) -> int:
+        """Banks that are left for tiles during a step."""
+        taken = (self.residences[k].banks[self.level(choice, k, step)] for k in self.live[step])
+        return self.banks - sum(taken)
+
+    def first_level(self, choice: Choice, step: int) -> int:
+        """The level of a step's first input (0 if it lies in DRAM)."""
+        first = self.steps[step].inputs[0]
+        return 0 if first < 0 else self.level(choice, first, step)
+
+    def price(self, levels: Sequence[Sequence[int]]) -> Choice:
+        """Price levels with the best plans that fit; `NEVER` bytes if none do."""
+        choice = Choice(tuple(tuple(row) for row in levels), 0)
+        total = self.constant
+        for t, step in enumerate(self.steps):
+            free = self.free(choice, t)
+            total += step.fixed + (int(step.extra[self.first_level(choice, t), free]) if free >= 0 else NEVER)
+            for once, k in zip(step.once, step.inputs, strict=True):
+                total += once[self.level(choice, k, t) if k >= 0 else 0]
+        total += sum(r.write[row[-1]] for r, row in zip(self.residences, choice.levels, strict=True))
+        return Choice(choice.levels, min(total, NEVER))
+
+
+# ---- dynamic programming ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """The states of a step: one axis for each live residence; only those that a plan exists for are kept."""
+
+    live: tuple[int, ...]
+    shape: tuple[int, ...]
+    place: Ints
+    value: Ints
+
+    @classmethod
+    def of(cls, live: tuple[int, ...], values: Ints) -> _Layout:
+        place = np.flatnonzero(values < NEVER)
+        return cls(live, values.shape, place, values.ravel()[place])
+
+    def dense(self) -> Ints:
+        """All states."""
+        values = np.full(prod(self.shape), NEVER, np.int64)
+        values[self.place] = self.value
+        return values.reshape(self.shape)
+
+
+def _along(vector: Sequence[int], axis: int, axes: int) -> Ints:
+    """A vector along one of several axes."""
+    return np.asarray(vector, np.int64).reshape([-1 if a == axis else 1 for a in range(axes)])
+
+
+def _cost(joint: Joint, t: int, shape: tuple[int, ...]) -> Ints:
+    """What step t moves, for every combination of levels."""
+    live, step = joint.live[t], joint.steps[t]
+    free = np.full(shape, joint.banks, np.int64)
+    for axis, k in enumerate(live):
+        free -= _along(joint.residences[k].banks, axis, len(shape))
+    rows, first = step.extra, step.inputs[0]
+    level = _along(range(len(rows)), live.index(first), len(shape)) if first >= 0 else np.zeros(1, np.int64)
+    cost: Ints = np.where(free >= 0, rows[level, np.maximum(free, 0)], NEVER) + step.fixed
+    for once, k in zip(step.once, step.inputs, strict=True):
+        cost += _along(once, live.index(k), len(shape)) if k >= 0 else once[0]
+    return np.minimum(cost, NEVER)
+
+
+def least(joint: Joint) -> Choice | None:
+    """Return the choice that moves the fewest bytes, or None if nothing fits.
+
+    Raises
+    ------
+    TooLarge
+        If more than `MOST_STATES` combinations of levels are on chip at a time.
+    """
+    layouts: list[_Layout] = []
+    values, live = np.array(joint.constant, np.int64), ()
+    for t, now in enumerate(joint.live):
+        shape = tuple(len(joint.residences[k].banks) for k in now)
+        if prod(shape) > MOST_STATES:
+            raise TooLarge(
+                f"{len(now)} maps may be on chip during layer {t + 1}, {prod(shape):,} combinations of their rows: "
+                f"more than dynamic programming takes ({MOST_STATES:,}); use engine milp or cp-sat"
+            )
+        order = [live.index(k) for k in now if k in live]
+        values = np.expand_dims(values.transpose(order), tuple(a for a, k in enumerate(now) if k not in live))
+        values = np.minimum(values + _cost(joint, t, shape), NEVER)
+        layouts.append(_Layout.of(now, values))
+        values, live = _onward(joint, t, now, values)
+    return _back(joint, layouts) if int(values) < NEVER else None
+
+
+def _onward(joint: Joint, t: int, live: tuple[int, ...], values: Ints) -> tuple[Ints, tuple[int, ...]]:
+    """Let levels fall after step t, and stores go that it read last."""
+    for axis in range(len(live) - 1, -1, -1):
+        residence = joint.residences[live[axis]]
+        if t == residence.uses[-1]:
+            values = (values + _along(residence.write, axis, values.ndim)).min(axis=axis)
+            live = live[:axis] + live[axis + 1 :]
+        elif t in residence.uses:
+            values = np.flip(np.minimum.accumulate(np.flip(values, axis), axis=axis), axis)
+    return np.minimum(values, NEVER), live
+
+
+def _back(joint: Joint, layouts: Sequence[_Layout]) -> Choice:
+    """Follow the least values back from the last step."""
+    found: list[list[int]] = [[0] * len(r.uses) for r in joint.residences]
+    after: dict[int, int] = {}
+    for t in range(len(layouts) - 1, -1, -1):
+        layout = layouts[t]
+        values, index = layout.dense(), []
+        for axis, k in enumerate(layout.live):
+            residence = joint.residences[k]
+            if t == residence.uses[-1]:
+                values = values + _along(residence.write, axis, values.ndim)
+                index.append(slice(None))
+            else:
+                index.append(slice(after[k], None if t in residence.uses else after[k] + 1))
+        part = values[tuple(index)]
+        place = np.unravel_index(int(part.argmin()), part.shape)
+        after = {k: int(at) + (cut.start or 0) for k, at, cut in zip(layout.live, place, index, strict=True)}
+        for k, level in after.items():
+            found[k][joint.residences[k].use(t)] = level
+    return joint.price(found)

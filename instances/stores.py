@@ -1,0 +1,192 @@
+"""A network as layers that read and write stores: the feature maps that may stay on chip between layers.
+
+Stores
+    A layer writes one part of one store. Element-wise operators of one input and reshapes leave a map where it is; what
+    is concatenated shares a store, every part in its own channels (or, joined along another axis, in its own place).
+    A store has `rows` rows, the rows of its maps; every row has ``sum of the parts' row bytes``.
+Rows
+    The first rows of a store may stay on chip. A reader or writer that sees the store with other rows (a flattened map,
+    a product of tokens) needs all of it there or nothing: such a store stays whole or not at all.
+DRAM
+    What comes from outside, what an operator without a plan of its own reads or writes, the right operand of a product
+    of two inputs and operands that are broadcast lie in DRAM: their stores never stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from instances.errors import InputError
+from instances.network import Network
+from instances.operators import Concat, Eltwise, Input, MatMul, Opaque, Operator, Reshape
+from instances.workload import Layer
+
+__all__ = ["Store", "Stores", "stores"]
+
+
+@dataclass(frozen=True)
+class Store:
+    """One place for feature maps.
+
+    Attributes
+    ----------
+    name : str
+        The operator whose result it is, or the concatenation of the results.
+    rows : int
+        Of every map in it.
+    parts : tuple of (int, int)
+        The layers that write it (numbers), each with the elements of one row of its part.
+    readers : tuple of int
+        The layers that read it, ascending, each once.
+    whole : bool
+        Whether it stays whole or not at all.
+    dram : bool
+        Whether it must lie in DRAM.
+    """
+
+    name: str
+    rows: int
+    parts: tuple[tuple[int, int], ...]
+    readers: tuple[int, ...]
+    whole: bool
+    dram: bool
+
+    @property
+    def row_elements(self) -> int:
+        """Elements of a row of all parts."""
+        return sum(elements for _, elements in self.parts)
+
+
+@dataclass(frozen=True)
+class Stores:
+    """The layers of a network in its order, and the stores between them.
+
+    Attributes
+    ----------
+    reads : tuple of tuple of int
+        For every layer the store of each input (as many as `Layer.inputs`).
+    writes : tuple of int
+        For every layer its store.
+    """
+
+    network: str
+    layers: tuple[Layer, ...]
+    stores: tuple[Store, ...]
+    reads: tuple[tuple[int, ...], ...]
+    writes: tuple[int, ...]
+
+
+class _Groups:
+    """Operators whose results share a store (disjoint sets)."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.parent = {name: name for name in names}
+
+    def find(self, name: str) -> str:
+        while self.parent[name] != name:
+            name = self.parent[name]
+        return name
+
+    def join(self, one: str, two: str) -> None:
+        """Put both in one set, named after `two`'s."""
+        self.parent[self.find(one)] = self.find(two)
+
+
+def stores(network: Network) -> Stores:
+    """Return the layers of a network and the stores between them.
+
+    Raises
+    ------
+    InputError
+        If the network has no layer.
+    """
+    found = _Reader(network).read()
+    if not found.layers:
+        raise InputError(f"network {network.name} has no layers to plan")
+    return found
+
+
+class _Reader:
+    """Goes through the operators once."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.groups = _Groups([o.name for o in network.operators])
+        self.layers: list[Layer] = []
+        self.made: list[str] = []
+        self.read_names: list[tuple[str, ...]] = []
+        self.dram: set[str] = set()
+        self.whole: set[str] = set()
+        self.rows: dict[str, int] = {}
+
+    def read(self) -> Stores:
+        """Make layers and stores."""
+        for operator in self.network.operators:
+            self._operator(operator)
+        self._rows()
+        roots = list(dict.fromkeys(self.groups.find(name) for name in self.made))
+        outside = [r for names in self.read_names for n in names if (r := self.groups.find(n)) not in roots]
+        number = {root: at for at, root in enumerate([*roots, *dict.fromkeys(outside)])}
+        reads = tuple(tuple(number[self.groups.find(n)] for n in names) for names in self.read_names)
+        writes = tuple(number[self.groups.find(name)] for name in self.made)
+        return Stores(
+            self.network.name, tuple(self.layers), tuple(self._store(root, at, reads, writes) for root, at in
+            number.items()), reads, writes,
+        )  # fmt: skip
+
+    def _operator(self, operator: Operator) -> None:
+        layer = operator.layer(self.network.input_shapes(operator))
+        if isinstance(operator, Input):
+            self.dram.add(operator.name)
+        elif isinstance(operator, Opaque):
+            self.dram |= {operator.name, *operator.inputs}
+        elif isinstance(operator, Reshape) or (isinstance(operator, Eltwise) and layer is None):
+            self.groups.join(operator.name, operator.inputs[0])
+        elif isinstance(operator, Concat):
+            self._concat(operator)
+        elif layer is not None:
+            names = self._inputs(operator, layer)
+            self.dram |= set(operator.inputs) - set(names)
+            self.layers.append(layer)
+            self.made.append(operator.name)
+            self.read_names.append(names)
+
+    def _concat(self, operator: Concat) -> None:
+        for name in operator.inputs:
+            self.groups.join(name, operator.name)
+        if len(operator.shape) != 4 or operator.axis != 1:
+            self.whole.add(operator.name)
+
+    def _inputs(self, operator: Operator, layer: Layer) -> tuple[str, ...]:
+        """The operators whose results the layer reads as IN."""
+        if isinstance(operator, MatMul):
+            return operator.inputs[:1]
+        if isinstance(operator, Eltwise):
+            elements = layer.g * layer.b * layer.r * layer.c
+            return tuple(n for n in operator.inputs if self._elements(n) == elements)[: layer.inputs]
+        return operator.inputs
+
+    def _elements(self, name: str) -> int:
+        size = 1
+        for extent in self.network.operator(name).shape:
+            size *= extent
+        return size
+
+    def _rows(self) -> None:
+        """The rows of every store, and which stores are seen with other rows."""
+        for layer, name, names in zip(self.layers, self.made, self.read_names, strict=True):
+            for root, rows in [(self.groups.find(name), layer.r), *((self.groups.find(n), layer.h) for n in names)]:
+                if self.rows.setdefault(root, rows) != rows:
+                    self.whole.add(root)
+
+    def _store(self, root: str, at: int, reads: Sequence[Sequence[int]], writes: Sequence[int]) -> Store:
+        members = {name for name in self.groups.parent if self.groups.find(name) == root}
+        parts = [(k, layer) for k, (layer, store) in enumerate(zip(self.layers, writes, strict=True)) if store == at]
+        whole = bool(self.whole & members)
+        rows = 1 if whole else self.rows[root]
+        return Store(
+            root, rows,
+            tuple((k, layer.b * layer.g * layer.m * layer.r * layer.c // rows) for k, layer in parts),
+            tuple(k for k, given in enumerate(reads) if at in given), whole, bool(self.dram & members),
+        )  # fmt: skip
