@@ -106,7 +106,6 @@ class Step:
         first = np.flatnonzero(np.append(True, row[1:] < row[:-1]) & (row < NEVER))
         return tuple((int(banks), int(row[banks])) for banks in first)
 
-
     def classes(self) -> dict[tuple[tuple[int, int], ...], tuple[int, ...]]:
         """The levels of the first input by their plans; levels without any plan have the empty tuple."""
         found: dict[tuple[tuple[int, int], ...], tuple[int, ...]] = {}
@@ -226,7 +225,7 @@ def least(joint: Joint) -> Choice | None:
         If more than `MOST_STATES` combinations of levels are on chip at a time.
     """
     layouts: list[_Layout] = []
-    values, live = np.array(joint.constant, np.int64), ()
+    values, live = np.array(joint.constant, np.int64), tuple[int, ...]()
     for t, now in enumerate(joint.live):
         shape = tuple(len(joint.residences[k].banks) for k in now)
         if prod(shape) > MOST_STATES:

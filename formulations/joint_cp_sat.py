@@ -66,9 +66,7 @@ def cp_sat(joint: Joint, hint: Choice | None = None) -> CpSat:
     return CpSat(model, levels)
 
 
-def _hint(
-    model: cp_model.CpModel, levels: Sequence[Sequence[Sequence[cp_model.IntVar]]], hint: Choice
-) -> None:
+def _hint(model: cp_model.CpModel, levels: Sequence[Sequence[Sequence[cp_model.IntVar]]], hint: Choice) -> None:
     for uses, chosen in zip(levels, hint.levels, strict=True):
         for xs, level in zip(uses, chosen, strict=True):
             for v, x in enumerate(xs):

@@ -1,11 +1,11 @@
 """MILP model of F10 joint (PuLP): one-hot levels, and plans for the levels that share them.
 
-Sets         residences s with levels V[s] and uses U[s]; layers t; classes C[t] of levels whose plans are the same list P[c]
+Sets         residences s with levels V[s] and uses U[s]; layers t; classes C[t] of levels with the same plans P[c]
 Parameters   banks[v], write[v], once[v]; for a plan p its banks[p] and extra[p]; B                         (integers)
 Variables    x[s, u, v] in {0, 1}: level v until use u;  y[t, c, p] in {0, 1}: a level of class c, with plan p
 Objective    min sum once[v] x[s, u, v] + sum extra[p] y[t, c, p] + sum write[v] x[s, last u, v] + constant
 Constraints  (ONE)       sum_v x[s, u, v] = 1
-             (PLAN)      sum_p y[t, c, p] = sum of x over the levels of c of the first input   (= 1 without such an input)
+             (PLAN)      sum_p y[t, c, p] = sum of x over the levels of c of the first input   (= 1 if it never stays)
              (SHRINK)    sum_{v >= k} x[s, u', v] <= sum_{v >= k} x[s, u, v] for u' after u and every level k
              (CAPACITY)  sum banks[v] x[s, u, v] + sum banks[p] y[t, c, p] <= B for every t
 A class of one plan needs no y. Extra bytes stand beside the levels that they belong to, so the relaxation is the convex

@@ -11,7 +11,8 @@ A layer's schedule is a `Nest`, an ordered list of items, outermost first:
 
 A dimension may be looped several times with shrinking steps, so that operands are held at different depths.
 
-A network's schedule on a machine with memory banks is a list of `StageRun`, one for each stage in the order they run.
+A network's schedule on a machine with memory banks is a list of `StageRun`, one for each stage in the order they run;
+on a machine with a shared memory a list of `LayerRun`, a nest for every layer with what lies on chip beside its tiles.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from instances.errors import InputError
 from instances.feature_maps import Stage
 from instances.workload import DIMS, RELEVANT, Layer
 
-__all__ = ["Hold", "Item", "Loop", "Nest", "Spatial", "StageRun", "Tile"]
+__all__ = ["Hold", "Item", "LayerRun", "Loop", "Nest", "Spatial", "StageRun", "Tile"]
 
 LEVELS = ("tle", "tlt")
 
@@ -185,3 +186,23 @@ class StageRun:
     actions: tuple[tuple[str, int], ...]
     tiles: tuple[Tile, ...] = ()
     results: tuple[Tile, ...] = ()
+
+
+@dataclass(frozen=True)
+class LayerRun:
+    """What a plan says of one layer of a network in a shared memory.
+
+    Attributes
+    ----------
+    residents : dict of int to (int, tuple of int)
+        The stores on chip while it runs, by number: their first rows, and the banks that hold them.
+    unwritten : int
+        How many first rows of its result never go to DRAM (of the store's rows).
+    banks : tuple of int
+        The banks for its tiles.
+    """
+
+    nest: Nest
+    residents: Mapping[int, tuple[int, tuple[int, ...]]]
+    unwritten: int
+    banks: tuple[int, ...]

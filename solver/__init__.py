@@ -8,11 +8,13 @@ from instances.errors import InputError
 from solver.bank_plan import BankPlan
 from solver.bank_solve import front_network, solve_network
 from solver.check import CheckReport, check
+from solver.joint_plan import JointPlan
+from solver.joint_solve import solve_joint
 from solver.plan import LayerPlan, Plan
 from solver.solve import solve
 from solver.verify import PlanMismatch
 
 __all__ = [
-    "BankPlan", "CheckReport", "InputError", "LayerPlan", "Plan", "PlanMismatch", "check", "front_network", "solve",
-    "solve_network",
+    "BankPlan", "CheckReport", "InputError", "JointPlan", "LayerPlan", "Plan", "PlanMismatch", "check", "front_network",
+    "solve", "solve_joint", "solve_network",
 ]  # fmt: skip

@@ -11,9 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
 from hwmodels.schedule import StageRun, Tile
 from instances.feature_maps import Stage
-from instances.machine import Machine
-from instances.network import Network
-from solver.plan import Gap, Measure, Measures, Natural, Objective, PlanFile, Seconds, Stat, Status
+from solver.network_plan import NetworkPlan
+from solver.plan import Natural
 
 __all__ = [
     "BANKS_FORMAT",
@@ -140,7 +139,7 @@ class BankOptions(_Frozen):
     settings: tuple[str, ...]
 
 
-class BankPlan(PlanFile):
+class BankPlan(NetworkPlan):
     """A plan of a network in memory banks.
 
     Attributes
@@ -149,38 +148,16 @@ class BankPlan(PlanFile):
         Ticks until the last stage ends, bytes, energy.
     pe_delay_ticks : int or None
         What of the time the processing elements wait for DRAM.
-    compulsory_bytes : int
-        Every weight, bias, input and result once: what no plan can do without.
     """
 
     FORMAT = BANKS_FORMAT
 
     format: Literal["certile-banks/1"]
-    certile: str
     problem: Literal["banks"]
-    network: str
-    machine: str
-    engine: str
-    engine_version: str
-    objectives: Annotated[tuple[Measure, ...], Field(min_length=1)]
-    unit: Literal["ticks", "bytes", "fJ"]
     options: BankOptions
-    status: Status
-    objective: Objective | None
-    bound: Natural | None
-    gap: Gap | None
-    measures: Measures | None
     pe_delay_ticks: Natural | None
-    compulsory_bytes: Natural
-    wall_s: Seconds
     replay: BankReplay
-    conflicts: tuple[str, ...] = ()
-    stats: dict[str, Stat]
     layers: tuple[StagePlan, ...]
-    network_digest: str
-    machine_digest: str
-    network_data: Network
-    machine_data: Machine
 
 
 def bank_schema() -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from instances.errors import InputError
@@ -114,14 +114,3 @@ def _cell(held: Held | None, row: StagePlan) -> str:
 
 def _line(cells: Sequence[str]) -> str:
     return "  " + f"{cells[0]:<10}" + "".join(f"{cell:>8}" for cell in cells[1:])
-
-
-def ratios(plan: BankPlan, others: Mapping[str, BankPlan]) -> str:
-    """Return one line that compares other engines."""
-    parts = []
-    for name, other in others.items():
-        if other.objective is None or plan.objective is None:
-            parts.append(f"{name} has no plan")
-        else:
-            parts.append(f"{name} {other.objective.value / plan.objective.value:.3f}")
-    return f"{plan.objectives[0]} of others over {plan.engine}: {', '.join(parts)}"

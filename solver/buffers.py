@@ -110,7 +110,7 @@ class NestOnCore:
             if operand == "IN" and d in KERNEL:
                 window = input_windows(self.layer)[d]
                 tap, end = self.lengths(KERNEL[d], level[KERNEL[d]])
-                first = np.maximum(start[:, None] * window.stride - window.pad + tap * window.dilation, 0)
+                first = np.maximum(start[:, None] * window.stride - window.pad + tap * window.dilation, window.first)
                 last = (stop[:, None] - 1) * window.stride - window.pad + (end - 1) * window.dilation + 1
                 found[d] = int(np.maximum(np.minimum(last, window.size) - first, 0).max())
             else:

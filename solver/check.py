@@ -17,11 +17,13 @@ from hwmodels.schedule import Nest
 from instances.errors import InputError
 from solver.bank_check import problems_of
 from solver.bank_plan import BankPlan
-from solver.files import load_plan
+from solver.files import AnyPlan, load_plan
+from solver.joint_check import problems_of_joint
+from solver.joint_plan import JointPlan
 from solver.options import pick_pins, pick_problem
 from solver.plan import LayerPlan, Plan, digest, network_digest
 from solver.solve import totals
-from solver.verify import Verdict, counts_of, gap_of, limits_of, measures_of, objective_of, verify
+from solver.verify import Verdict, counts_of, gap_of, limits_of, measures_of, objective_of, unequal, verify
 
 __all__ = ["CheckReport", "check"]
 
@@ -40,27 +42,25 @@ class CheckReport:
         return {"ok": self.ok, "problems": list(self.problems), "layers": self.layers, "executed": self.executed}
 
 
-def check(plan: Plan | BankPlan | str | os.PathLike[str]) -> CheckReport:
-    """Re-verify a plan of layers or in banks, or a plan file.
+def check(plan: AnyPlan | str | os.PathLike[str]) -> CheckReport:
+    """Re-verify a plan of layers, in banks or in a shared memory, or a plan file.
 
     Raises
     ------
     InputError
         If the file is missing or does not follow the plan schema (a plan that merely lies is reported instead).
     """
-    if not isinstance(plan, Plan | BankPlan):
+    if not isinstance(plan, Plan | BankPlan | JointPlan):
         plan = load_plan(plan)
     if isinstance(plan, BankPlan):
         found = tuple(problems_of(plan))
         return CheckReport(not found, found, len(plan.layers), 0)
+    if isinstance(plan, JointPlan):
+        found = tuple(problems_of_joint(plan))
+        return CheckReport(not found, found, len(plan.layers), plan.replay.executed)
     checker = _Checker(plan)
     problems = tuple(dict.fromkeys([*checker.head(), *checker.layers(), *checker.sums()]))
     return CheckReport(not problems, problems, len(checker.verdicts), checker.executed)
-
-
-def _unequal(where: str, stated: object, derived: object) -> Iterator[str]:
-    if stated != derived:
-        yield f"{where}: the plan says {stated}, it is {derived}"
 
 
 class _Checker:
@@ -78,10 +78,10 @@ class _Checker:
     def head(self) -> Iterator[str]:
         """Digests, names, units and pins."""
         plan = self.plan
-        yield from _unequal("network_digest", plan.network_digest, network_digest(p.workload for p in plan.layers))
-        yield from _unequal("machine_digest", plan.machine_digest, digest(plan.machine_data.model_dump(mode="json")))
-        yield from _unequal("machine", plan.machine, plan.machine_data.name)
-        yield from _unequal("unit", plan.unit, MEASURES[plan.objectives[0]])
+        yield from unequal("network_digest", plan.network_digest, network_digest(p.workload for p in plan.layers))
+        yield from unequal("machine_digest", plan.machine_digest, digest(plan.machine_data.model_dump(mode="json")))
+        yield from unequal("machine", plan.machine, plan.machine_data.name)
+        yield from unequal("unit", plan.unit, MEASURES[plan.objectives[0]])
         if len(set(plan.objectives)) < len(plan.objectives):
             yield f"objectives: {', '.join(plan.objectives)} name one twice"
         names = [p.layer for p in plan.layers]
@@ -92,7 +92,7 @@ class _Checker:
         """Every layer by itself."""
         for i, layer in enumerate(self.plan.layers):
             where = f"layers[{i}] {layer.layer}"
-            yield from _unequal(f"{where}: workload.name", layer.workload.name, layer.layer)
+            yield from unequal(f"{where}: workload.name", layer.workload.name, layer.layer)
             yield from self._status(where, layer)
             if layer.schedule is not None:
                 yield from self._schedule(where, layer, layer.schedule.to_nest())
@@ -107,7 +107,7 @@ class _Checker:
         if bool(layer.conflicts) != (layer.status == "INFEASIBLE"):
             yield f"{where}: status {layer.status} with {len(layer.conflicts)} conflicts"
         value = layer.objective.value if layer.objective else None
-        yield from _unequal(f"{where}: gap", layer.gap, gap_of(value, layer.bound))
+        yield from unequal(f"{where}: gap", layer.gap, gap_of(value, layer.bound))
         if layer.bound is not None and value is not None and layer.bound > value:
             yield f"{where}: bound {layer.bound} is above the value {value}"
         if layer.status == "OPTIMAL" and layer.bound != value:
@@ -127,25 +127,25 @@ class _Checker:
         for fault in verdict.faults:
             yield f"{where}: {fault}"
         yield from self._figures(where, layer, verdict.outcome)
-        yield from _unequal(f"{where}: replay", _verdict_of(layer), (verdict.replay.ok, verdict.replay.compared))
+        yield from unequal(f"{where}: replay", _verdict_of(layer), (verdict.replay.ok, verdict.replay.compared))
         if layer.replay is not None:
-            yield from _unequal(f"{where}: replay.measures", layer.replay.measures, verdict.replay.measures)
+            yield from unequal(f"{where}: replay.measures", layer.replay.measures, verdict.replay.measures)
         yield from self._decision(where, layer, nest)
 
     def _figures(self, where: str, layer: LayerPlan, outcome: Outcome) -> Iterator[str]:
         machine, measure = self.plan.machine_data, self.plan.objectives[0]
-        yield from _unequal(f"{where}: measures", layer.measures, measures_of(outcome))
+        yield from unequal(f"{where}: measures", layer.measures, measures_of(outcome))
         expected = objective_of(measure, layer.workload, machine, outcome)
-        yield from _unequal(f"{where}: objective", layer.objective, expected)
+        yield from unequal(f"{where}: objective", layer.objective, expected)
         if layer.limits is not None:
-            yield from _unequal(f"{where}: limits", layer.limits, limits_of(layer.workload, machine))
-        yield from _unequal(f"{where}: counts", layer.counts, counts_of(outcome))
-        yield from _unequal(f"{where}: occupancy_bytes", layer.occupancy_bytes, dict(outcome.occupancy_bytes))
+            yield from unequal(f"{where}: limits", layer.limits, limits_of(layer.workload, machine))
+        yield from unequal(f"{where}: counts", layer.counts, counts_of(outcome))
+        yield from unequal(f"{where}: occupancy_bytes", layer.occupancy_bytes, dict(outcome.occupancy_bytes))
 
     def _decision(self, where: str, layer: LayerPlan, nest: Nest) -> Iterator[str]:
         """Compare the stated decisions with those of the nest, and see that the problem and the pins allow them."""
         stated = layer.schedule.decision if layer.schedule else {}
-        yield from _unequal(f"{where}: decision", layer.decision, stated)
+        yield from unequal(f"{where}: decision", layer.decision, stated)
         try:
             space = self._space(layer)
             read = space.decision(nest)
@@ -153,7 +153,7 @@ class _Checker:
         except InputError as error:
             yield f"{where}: {error}"
             return
-        yield from _unequal(f"{where}: decision", stated, read)
+        yield from unequal(f"{where}: decision", stated, read)
         if not contained:
             demands = f" with {', '.join(self.plan.pins)}" if self.plan.pins else ""
             yield f"{where}: the schedule is no plan of problem {self.plan.problem}{demands}"
@@ -173,14 +173,14 @@ class _Checker:
         if not conflicts:
             yield f"{where}: status INFEASIBLE, but there is a plan that fits"
         else:
-            yield from _unequal(f"{where}: conflicts", layer.conflicts, conflicts)
+            yield from unequal(f"{where}: conflicts", layer.conflicts, conflicts)
 
     def sums(self) -> Iterator[str]:
         """Totals over the layers."""
         plan = self.plan
         total = totals(plan.layers, literal=plan.machine_data.reading == "literal")
         for field in ("status", "objective", "bound", "gap", "measures", "replay"):
-            yield from _unequal(field, getattr(plan, field), getattr(total, field))
+            yield from unequal(field, getattr(plan, field), getattr(total, field))
 
 
 def _verdict_of(layer: LayerPlan) -> tuple[bool, bool] | None:

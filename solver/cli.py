@@ -14,8 +14,9 @@ import typer
 from instances.errors import InputError
 from instances.load import load_network
 from instances.network import Network
-from solver import bank_cli, options, tools
+from solver import network_cli, options, tools
 from solver.check import check as check_plan
+from solver.joint_plan import JointPlan
 from solver.plan import Plan, Status, version
 from solver.progress import progress_bar
 from solver.solve import prepare
@@ -54,7 +55,8 @@ LayerOpt = Annotated[
     list[str] | None, typer.Option("--layer", "-l", metavar="NAME", help="Only this layer (repeatable): -l conv1")
 ]
 ProblemOpt = Annotated[
-    str | None, typer.Option("--problem", metavar="P", help="tiling, slicing or banks; default: the machine's own")
+    str | None,
+    typer.Option("--problem", metavar="P", help="tiling, slicing, banks or joint; default: the machine's own"),
 ]
 EngineOpt = Annotated[
     str,
@@ -63,7 +65,10 @@ EngineOpt = Annotated[
     ),
 ]
 ObjectiveOpt = Annotated[
-    str, typer.Option("--objective", metavar="O", help="time, bytes, energy, or several in order: bytes,time")
+    str | None,
+    typer.Option(
+        "--objective", metavar="O", help="time (bytes for problem joint), bytes, energy, or several: bytes,time"
+    ),
 ]
 PinOpt = Annotated[
     list[str] | None,
@@ -121,7 +126,7 @@ def solve(
     layer: LayerOpt = None,
     problem: ProblemOpt = None,
     engine: EngineOpt = options.AUTO,
-    objective: ObjectiveOpt = "time",
+    objective: ObjectiveOpt = None,
     pin: PinOpt = None,
     set_: SetOpt = None,
     time_limit: LimitOpt = None,
@@ -136,26 +141,22 @@ def solve(
     out: OutOpt = None,
     as_json: JsonOpt = False,
 ) -> int:
-    """Plan every conv and matmul layer of a network, or the layers named; on a machine with banks the whole network.
+    """Plan every conv and matmul layer of a network, or the layers named; problems banks and joint: the whole network.
 
     Ctrl-C and the time limit return the best plan so far. Exit code 0 solved, 3 infeasible, 4 no solution in time.
     """
     if out is not None:
         options.check_writable(out)
     graph = _load(network, batch, size, symbol)
-    if bank_cli.in_banks(machine, problem, set_):
-        waiting = bank_cli.residuals(pin, layer=layer, full=full, no_bounding=no_bounding, all_kinds=all_kinds)
+    if (asked := network_cli.whole(machine, problem, set_)) is not None:
+        network_cli.refuse(asked, layer=layer, full=full, no_bounding=no_bounding, all_kinds=all_kinds)
         _warn(graph.warnings)
-        return EXIT_CODES[
-            bank_cli.solve_banks(
-                graph, machine, engine=engine, objective=objective, settings=set_, waiting=waiting,
-                time_limit_s=time_limit, compare=compare, out=out, as_json=as_json,
-            )
-        ]  # fmt: skip
+        wanted = network_cli.Wanted(graph, machine, engine, objective, pin or (), set_ or (), time_limit)
+        return EXIT_CODES[network_cli.solve_whole(asked, wanted, compare=compare, out=out, as_json=as_json)]
 
     def run(name: str) -> Plan:
         return solve_plan(
-            graph, machine, problem=problem, engine=name, objective=objective, pins=pin or (), settings=set_,
+            graph, machine, problem=problem, engine=name, objective=objective or "time", pins=pin or (), settings=set_,
             time_limit_s=time_limit, jobs=jobs, layers=layer, all_kinds=all_kinds, full=full, bounding=not no_bounding,
             progress=progress_bar(),
         )  # fmt: skip
@@ -219,7 +220,7 @@ def show(
     plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan file: plan.json")],
     layer: Annotated[str | None, typer.Option("--layer", metavar="NAME", help="Only this layer")] = None,
 ) -> int:
-    """Print the nests of a plan as pseudo-code with buffers and addresses, or its memory banks step by step."""
+    """Print the nests of a plan as pseudo-code with buffers and addresses, or its memory banks."""
     from solver.files import load_plan
 
     loaded = load_plan(plan)
@@ -227,6 +228,10 @@ def show(
         from solver.show import show as show_plan
 
         tools.emit(show_plan(loaded, layer).rstrip("\n"))
+    elif isinstance(loaded, JointPlan):
+        from solver.joint_show import show_joint
+
+        tools.emit(show_joint(loaded, layer).rstrip("\n"))
     else:
         from solver.bank_show import show_banks
 
@@ -257,13 +262,16 @@ def pareto(
     if out is not None:
         options.check_writable(out)
     graph = _load(network, batch, size, symbol)
-    if bank_cli.in_banks(machine, problem, set_):
+    if (asked := network_cli.whole(machine, problem, set_)) is not None:
+        network_cli.refuse(asked, layer=layer, all_kinds=all_kinds)
+        if asked == "joint":
+            raise InputError("problem joint has no front: it decides bytes; fronts of tiling are layer by layer")
         if axes != "bytes,time":
             raise InputError(f"axes {axes!r}: problem banks has the front bytes,time")
-        waiting = bank_cli.residuals(pin, layer=layer, all_kinds=all_kinds)
-        bank_cli.print_front(
-            graph, machine, settings=set_, waiting=waiting, time_limit_s=time_limit, out=out, as_json=as_json
-        )
+        network_cli.print_front(
+            graph, machine, settings=set_, waiting=network_cli.residuals(pin or ()), time_limit_s=time_limit, out=out,
+            as_json=as_json,
+        )  # fmt: skip
         return 0
     request = prepare(
         graph, machine, problem=problem, pins=pin or (), settings=set_, layers=layer, all_kinds=all_kinds,

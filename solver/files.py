@@ -1,4 +1,4 @@
-"""Read a plan file of either format."""
+"""Read a plan file of any format."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ import os
 
 from instances.jsonfile import as_object, parse_json, read_bytes
 from solver.bank_plan import BANKS_FORMAT, BankPlan
+from solver.joint_plan import JOINT_FORMAT, JointPlan
 from solver.plan import Plan
 
-__all__ = ["load_plan"]
+__all__ = ["AnyPlan", "load_plan"]
+
+AnyPlan = Plan | BankPlan | JointPlan
 
 
-def load_plan(path: str | os.PathLike[str]) -> Plan | BankPlan:
-    """Read a plan of layers or a plan in banks; raises InputError if the file is missing or neither."""
+def load_plan(path: str | os.PathLike[str]) -> AnyPlan:
+    """Read a plan of layers, in banks or in a shared memory; raises InputError if the file is missing or none of them."""
     data, where = read_bytes(path, what="plan"), f"plan {os.fspath(path)}"
-    if as_object(parse_json(data, where), where).get("format") == BANKS_FORMAT:
+    found = as_object(parse_json(data, where), where).get("format")
+    if found == BANKS_FORMAT:
         return BankPlan.from_json(data, where)
+    if found == JOINT_FORMAT:
+        return JointPlan.from_json(data, where)
     return Plan.from_json(data, where)

@@ -13,11 +13,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from formulations import tiling
-from formulations.joint import NEVER, Choice, Ints, Joint, Residence, Step
+from formulations.joint import NEVER, Choice, Joint, Residence, Step
 from formulations.pins import Pins
 from hwmodels.limits import tensor_bytes
 from hwmodels.price import price
@@ -49,13 +50,16 @@ class Plans:
         self.which = np.full(shape, -1, np.int64)
         self.wanted: set[int] = set()
         self.searches = 0
+        self._once: dict[int, int] = {}
 
     def once(self, rows: int) -> int:
         """Bytes of one input beyond its first rows, read once."""
-        single = self.layer.model_copy(update={"inputs": 1, "resident_in": (rows,)})
-        return tensor_bytes(single, self.machine)["IN"]
+        if rows not in self._once:
+            single = self.layer.model_copy(update={"inputs": 1, "resident_in": (rows,)})
+            self._once[rows] = tensor_bytes(single, self.machine)["IN"]
+        return self._once[rows]
 
-    @property
+    @cached_property
     def fixed(self) -> int:
         """Bytes of the weights once."""
         return tensor_bytes(self.layer, self.machine).get("W", 0)
@@ -134,7 +138,7 @@ class Tables:
                 f"machine {machine.name}: in_bytes {machine.in_bytes} and out_bytes {machine.out_bytes} differ; "
                 "a map that stays on chip is read as it was written"
             )
-        self.found, self.machine = found, machine
+        self.found, self.machine, self.pins = found, machine, pins
         self.residences = tuple(self._residences())
         self.number = {r.store: k for k, r in enumerate(self.residences)}
         known: dict[object, Plans] = {}
@@ -195,6 +199,23 @@ class Tables:
         """Rows of the first input on chip, and banks for tiles."""
         rows = self.rows_of(step, self.inputs[step][0])[joint.first_level(choice, step)]
         return rows, joint.free(choice, step)
+
+    def alone(self, *, on_chip: bool) -> list[_Place]:
+        """Every layer with all banks to itself, its input in DRAM or as far on chip as it may be."""
+        places = []
+        for t, plans in enumerate(self.plans):
+            rows = self.rows_of(t, self.inputs[t][0])[-1 if on_chip else 0]
+            places.append(_Place(plans, rows, self.machine.ocm_banks))
+        return places
+
+    def floor(self) -> int:
+        """Bytes that no choice undercuts: everything that cannot stay, once, and what must be written."""
+        joint = self.joint(lower=True)
+        total = joint.constant
+        for step in joint.steps:
+            least = int(step.extra.min())
+            total += step.fixed + (least if least < NEVER else 0) + sum(min(once) for once in step.once)
+        return total + sum(min(r.write) for r in joint.residences)
 
     @property
     def searches(self) -> int:

@@ -16,7 +16,7 @@ from instances.workload import DIMS, REDUCTION, Layer
 from solver.buffers import KERNEL, NestOnCore, buffers
 from solver.plan import LayerPlan, Plan
 
-__all__ = ["pseudo_code", "show"]
+__all__ = ["pseudo_code", "show", "workload_text"]
 
 _INDENT = "  "
 
@@ -129,11 +129,11 @@ class _Code:
         if (piece.lo, taps.lo) == ("0", "0") and (piece.hi, taps.hi) == (
             str(self.layer.extent(dim)), str(window.taps)
         ):  # fmt: skip
-            return "0", str(window.size)
+            return str(window.first), str(window.size)
         first = _affine((piece.lo, window.stride), (taps.lo, window.dilation), -window.pad)
         ends = (piece.hi, window.stride), (taps.hi, window.dilation)
         last = _affine(*ends, 1 - window.stride - window.dilation - window.pad)
-        lo = f"max(0, {first})" if window.pad else first
+        lo = f"max({window.first}, {first})" if window.pad or window.first else first
         beyond = window.clipping(0, self.layer.extent(dim))[1] > 0
         return lo, f"min({last}, {window.size})" if beyond else last
 
@@ -221,7 +221,7 @@ def show(plan: Plan, layer: str | None = None) -> str:
 
 
 def _layer_text(plan: Plan, row: LayerPlan) -> str:
-    lines = [f"{row.layer}: {_workload(row.workload)}, on {plan.machine}"]
+    lines = [f"{row.layer}: {workload_text(row.workload)}, on {plan.machine}"]
     if row.schedule is None or row.objective is None or row.measures is None:
         why = f": {'; '.join(row.conflicts)}" if row.conflicts else ""
         return "\n".join([*lines, f"{row.status}, there is no schedule{why}", ""])
@@ -247,7 +247,7 @@ def _layer_text(plan: Plan, row: LayerPlan) -> str:
     return "\n".join(lines)
 
 
-def _workload(layer: Layer) -> str:
+def workload_text(layer: Layer) -> str:
     """A layer in words."""
     if layer.kind == "matmul":
         return f"matmul {layer.r}x{layer.n} by {layer.n}x{layer.m}" + (f", {layer.b * layer.g} times" * (layer.g > 1))

@@ -96,17 +96,22 @@ def _names(kind: str) -> dict[str, str]:
     if kind == "problems":
         from formulations.registry import FORMULATIONS
 
-        banks = {"banks": "F6: which tiles of feature maps stay in which memory bank, over a whole network"}
-        return {f.name: f.summary for f in FORMULATIONS.values()} | banks
+        networks = {
+            "banks": "F6: which tiles of feature maps stay in which memory bank, over a whole network",
+            "joint": "F10: tile plans of all layers and what stays in a shared memory between them",
+        }
+        return {f.name: f.summary for f in FORMULATIONS.values()} | networks
     if kind == "engines":
         from solver.bank_engines import BANK_ENGINES
         from solver.engines import ENGINES
+        from solver.joint_engines import JOINT_ENGINES
 
         proofs = {True: "proves", False: "heuristic"}
         found = {e.name: f"{e.summary} ({proofs[e.proves]}; {', '.join(sorted(e.problems))})" for e in ENGINES.values()}
-        for bank in BANK_ENGINES.values():
-            about = f"{bank.summary} ({proofs[bank.proves]}; banks)"
-            found[bank.name] = f"{found[bank.name]}; {about}" if bank.name in found else about
+        networks = [("banks", e) for e in BANK_ENGINES.values()] + [("joint", e) for e in JOINT_ENGINES.values()]
+        for problem, engine in networks:
+            about = f"{engine.summary} ({proofs[engine.proves]}; {problem})"
+            found[engine.name] = f"{found[engine.name]}; {about}" if engine.name in found else about
         return found
     if kind == "suites":
         return {name: about for name, (about, _) in suites().items()}
@@ -183,13 +188,14 @@ def doctor() -> int:
 
 def schema(
     kind: Annotated[
-        str, typer.Argument(metavar="KIND", help="layers or banks: plans of layers, or in banks")
+        str, typer.Argument(metavar="KIND", help="layers, banks or joint: plans of layers, in banks, or joint ones")
     ] = "layers",
 ) -> int:
     """Print the JSON Schema of plan files."""
     from solver.bank_plan import bank_schema
+    from solver.joint_plan import joint_schema
 
-    schemas = {"layers": plan_schema, "banks": bank_schema}
+    schemas = {"layers": plan_schema, "banks": bank_schema, "joint": joint_schema}
     if kind not in schemas:
         raise options.unknown("schema", kind, schemas)
     emit(schemas[kind]().rstrip())

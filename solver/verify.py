@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hwmodels.limits import compulsory_bytes, lower_bound_bytes
@@ -16,7 +17,7 @@ from solver.plan import Counted, LayerCounts, LayerReplay, Measures, Objective, 
 
 __all__ = [
     "LITERAL_NOTE", "PlanMismatch", "Verdict", "counts_of", "gap_of", "limits_of", "measures_of", "objective_of",
-    "verify",
+    "unequal", "verify",
 ]  # fmt: skip
 
 LITERAL_NOTE = (
@@ -125,3 +126,9 @@ def gap_of(value: int | None, bound: int | None) -> float | None:
     if value is None or bound is None:
         return None
     return 0.0 if value == bound or value == 0 else (value - bound) / value
+
+
+def unequal(where: str, stated: object, derived: object) -> Iterator[str]:
+    """Yield one line if what a plan states is not what follows from its decisions."""
+    if stated != derived:
+        yield f"{where}: the plan says {stated}, it is {derived}"

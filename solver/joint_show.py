@@ -1,0 +1,118 @@
+"""A plan in a shared memory for people: a table of the layers, the banks by layer, and a layer's nest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from instances.errors import InputError
+from instances.stores import stores
+from solver.joint_check import runs_in
+from solver.joint_plan import JointLayer, JointPlan
+from solver.joint_solve import seen
+from solver.show import pseudo_code, workload_text
+
+__all__ = ["joint_rows", "joint_status", "show_joint"]
+
+_HEADS = ("layer", "moves (bytes)", "IN", "W", "OUT", "PSUM", "time (us)", "on chip (rows)", "banks for tiles", "tile")
+#: Letters of a row of banks: maps by turns, then tiles, then free.
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def joint_status(plan: JointPlan) -> str:
+    """Return one line that says what is known: status, value, bound, gap, what is left to win, and replay."""
+    parts = [f"{plan.network} on {plan.machine} (joint, {plan.engine}): {plan.status}"]
+    if plan.objective is None or plan.measures is None:
+        return "; ".join([*parts, *plan.conflicts])
+    gap = "no gap" if plan.gap is None else f"gap {100 * plan.gap:.3g} %"
+    bound = "no bound" if plan.bound is None else f"bound {plan.bound:,}"
+    parts.append(f"{plan.objectives[0]} {plan.objective.value:,} {plan.objective.unit}, {bound}, {gap}")
+    once = plan.measures.bytes / plan.compulsory_bytes
+    parts.append(f"{plan.measures.bytes:,} bytes move, {once:.3f} times what must ({plan.compulsory_bytes:,})")
+    parts.append(f"{_us(plan, plan.measures.time)} us one layer after the other")
+    parts.append("replay agrees" if plan.replay.ok else "replay does not agree")
+    return "; ".join(parts)
+
+
+def joint_rows(plan: JointPlan) -> tuple[Sequence[str], list[list[str]]]:
+    """Return heads and rows of the table of layers."""
+    rows = []
+    for row in plan.layers:
+        moved = [f"{row.counts.by_operand[op].bytes:,}" for op in ("IN", "W", "OUT", "PSUM")]
+        held = ", ".join(f"{one.map} {one.rows}" for one in row.on_chip)
+        sizes = " ".join(f"{k[2:]} {v}" for k, v in row.schedule.decision.items() if k.startswith("T_"))
+        rows.append(
+            [row.layer, f"{row.counts.bytes:,}", *moved, _us(plan, row.measures.time), held, str(len(row.banks)), sizes]
+        )
+    return _HEADS, rows
+
+
+def _us(plan: JointPlan, ticks: int) -> str:
+    return f"{ticks * plan.machine_data.tick_ps / 1e6:,.1f}"
+
+
+def show_joint(plan: JointPlan, layer: str | None = None) -> str:
+    """Return the banks layer by layer, or one layer with its nest.
+
+    Raises
+    ------
+    InputError
+        If the plan has no such layer.
+    """
+    names = [row.layer for row in plan.layers]
+    if layer is not None and layer not in names:
+        raise InputError(f"plan of {plan.network} has no layer {layer!r}; it has {', '.join(names)}")
+    if layer is not None:
+        return "\n".join(_layer(plan, names.index(layer)))
+    return "\n".join([joint_status(plan), "", *_banks(plan)])
+
+
+def _banks(plan: JointPlan) -> list[str]:
+    """One line a layer: a letter for every bank, and what the letters stand for."""
+    width = max((len(row.layer) for row in plan.layers), default=0)
+    letters: dict[str, str] = {}
+    lines = ["a letter is a map that is on chip, # a tile, . a free bank", ""]
+    for row in plan.layers:
+        for one in row.on_chip:
+            letters.setdefault(one.map, _LETTERS[len(letters) % len(_LETTERS)])
+        said = ", ".join(f"{letters[one.map]} {one.map} ({one.rows} rows)" for one in row.on_chip)
+        lines.append(f"{row.layer:<{width}}  {_line(row, letters, plan.machine_data.ocm_banks)}  {said}".rstrip())
+    return lines
+
+
+def _line(row: JointLayer, letters: dict[str, str], number: int) -> str:
+    owner = {bank: letters[one.map] for one in row.on_chip for bank in one.banks} | dict.fromkeys(row.banks, "#")
+    return "".join(owner.get(bank, ".") for bank in range(number))
+
+
+def _layer(plan: JointPlan, at: int) -> Iterable[str]:
+    found, row, machine = stores(plan.network_data), plan.layers[at], plan.machine_data
+    runs = runs_in(plan, found)
+    if isinstance(runs, str):
+        raise InputError(f"plan of {plan.network}: {runs}")
+    layer = seen(found, at, runs[at])
+    yield f"{row.layer}: {workload_text(layer)}, on {plan.machine}"
+    yield f"{row.counts.bytes:,} bytes move, {_us(plan, row.measures.time)} us"
+    for one in row.on_chip:
+        part = " and ".join(
+            [f"input {k + 1}" for k, name in enumerate(row.reads) if name == one.map]
+            + ["the result"] * (row.writes == one.map)
+        )
+        yield f"{one.rows} rows of {one.map} ({part or 'for other layers'}) lie in banks {_ranges(one.banks)}"
+    if row.unwritten:
+        yield f"the first {row.unwritten} rows of the result are never written to DRAM"
+    yield f"tiles take {row.occupancy_bytes:,} bytes in banks {_ranges(row.banks)}"
+    if len(set(layer.residents)) > 1:
+        yield f"rows on chip differ by input ({', '.join(map(str, layer.residents))}): loads name those of the one with fewest"
+    yield ""
+    yield pseudo_code(layer, machine, runs[at].nest)
+
+
+def _ranges(banks: Sequence[int]) -> str:
+    """Numbers as ranges: 0-3, 7."""
+    parts: list[list[int]] = []
+    for bank in sorted(banks):
+        if parts and bank == parts[-1][-1] + 1:
+            parts[-1].append(bank)
+        else:
+            parts.append([bank])
+    return ", ".join(f"{p[0]}-{p[-1]}" if len(p) > 1 else str(p[0]) for p in parts)

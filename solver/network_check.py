@@ -1,0 +1,35 @@
+"""What is checked alike in all plans of whole networks: names, digests, units, status, bound and gap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hwmodels.outcome import MEASURES
+from solver.network_plan import NetworkPlan
+from solver.plan import digest
+from solver.verify import gap_of, unequal
+
+__all__ = ["head_of", "status_of"]
+
+
+def head_of(plan: NetworkPlan) -> Iterator[str]:
+    """Names, digests and unit."""
+    yield from unequal("network", plan.network, plan.network_data.name)
+    yield from unequal("machine", plan.machine, plan.machine_data.name)
+    yield from unequal("network_digest", plan.network_digest, digest(plan.network_data.model_dump(mode="json")))
+    yield from unequal("machine_digest", plan.machine_digest, digest(plan.machine_data.model_dump(mode="json")))
+    yield from unequal("unit", plan.unit, MEASURES[plan.objectives[0]])
+
+
+def status_of(plan: NetworkPlan) -> Iterator[str]:
+    """Status, objective, bound and gap against each other."""
+    value, solved = plan.objective.value if plan.objective else None, plan.status in ("OPTIMAL", "FEASIBLE")
+    yield from unequal("gap", plan.gap, gap_of(value, plan.bound))
+    if (value is not None) != plan.decided:
+        yield "objective: a plan has one if and only if it has layers"
+    if solved != plan.decided:
+        yield f"status {plan.status}: a plan is OPTIMAL or FEASIBLE if and only if it has layers"
+    if plan.status == "OPTIMAL" and plan.bound != value:
+        yield f"status OPTIMAL with bound {plan.bound} and value {value}"
+    if plan.bound is not None and value is not None and plan.bound > value:
+        yield f"bound {plan.bound} is above the value {value}"
