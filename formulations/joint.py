@@ -209,7 +209,9 @@ def _cost(joint: Joint, t: int, shape: tuple[int, ...]) -> Ints:
     for axis, k in enumerate(live):
         free -= _along(joint.residences[k].banks, axis, len(shape))
     rows, first = step.extra, step.inputs[0]
-    level = _along(range(len(rows)), live.index(first), len(shape)) if first >= 0 else np.zeros(1, np.int64)
+    level = (
+        _along(range(len(rows)), live.index(first), len(shape)) if first >= 0 else np.zeros([1] * len(shape), np.int64)
+    )
     cost: Ints = np.where(free >= 0, rows[level, np.maximum(free, 0)], NEVER) + step.fixed
     for once, k in zip(step.once, step.inputs, strict=True):
         cost += _along(once, live.index(k), len(shape)) if k >= 0 else once[0]

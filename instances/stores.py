@@ -9,7 +9,8 @@ Rows
     a product of tokens) needs all of it there or nothing: such a store stays whole or not at all.
 DRAM
     What comes from outside, what an operator without a plan of its own reads or writes, the right operand of a product
-    of two inputs and operands that are broadcast lie in DRAM: their stores never stay.
+    of two inputs, operands that are broadcast, and stores of which a part is made after all have read them lie in DRAM:
+    they never stay.
 """
 
 from __future__ import annotations
@@ -183,10 +184,12 @@ class _Reader:
     def _store(self, root: str, at: int, reads: Sequence[Sequence[int]], writes: Sequence[int]) -> Store:
         members = {name for name in self.groups.parent if self.groups.find(name) == root}
         parts = [(k, layer) for k, (layer, store) in enumerate(zip(self.layers, writes, strict=True)) if store == at]
+        readers = tuple(k for k, given in enumerate(reads) if at in given)
+        late = bool(readers) and any(k > readers[-1] for k, _ in parts)
         whole = bool(self.whole & members)
         rows = 1 if whole else self.rows[root]
         return Store(
             root, rows,
             tuple((k, layer.b * layer.g * layer.m * layer.r * layer.c // rows) for k, layer in parts),
-            tuple(k for k, given in enumerate(reads) if at in given), whole, bool(self.dram & members),
+            readers, whole, late or bool(self.dram & members),
         )  # fmt: skip

@@ -15,7 +15,7 @@ AnyPlan = Plan | BankPlan | JointPlan
 
 
 def load_plan(path: str | os.PathLike[str]) -> AnyPlan:
-    """Read a plan of layers, in banks or in a shared memory; raises InputError if the file is missing or none of them."""
+    """Read a plan of layers, in banks or joint; raises InputError if the file is missing or none of them."""
     data, where = read_bytes(path, what="plan"), f"plan {os.fspath(path)}"
     found = as_object(parse_json(data, where), where).get("format")
     if found == BANKS_FORMAT:

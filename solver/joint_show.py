@@ -102,7 +102,8 @@ def _layer(plan: JointPlan, at: int) -> Iterable[str]:
         yield f"the first {row.unwritten} rows of the result are never written to DRAM"
     yield f"tiles take {row.occupancy_bytes:,} bytes in banks {_ranges(row.banks)}"
     if len(set(layer.residents)) > 1:
-        yield f"rows on chip differ by input ({', '.join(map(str, layer.residents))}): loads name those of the one with fewest"
+        rows = ", ".join(map(str, layer.residents))
+        yield f"inputs have {rows} rows on chip; loads name the rows of the one with the fewest"
     yield ""
     yield pseudo_code(layer, machine, runs[at].nest)
 

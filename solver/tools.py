@@ -108,10 +108,11 @@ def _names(kind: str) -> dict[str, str]:
 
         proofs = {True: "proves", False: "heuristic"}
         found = {e.name: f"{e.summary} ({proofs[e.proves]}; {', '.join(sorted(e.problems))})" for e in ENGINES.values()}
-        networks = [("banks", e) for e in BANK_ENGINES.values()] + [("joint", e) for e in JOINT_ENGINES.values()]
-        for problem, engine in networks:
-            about = f"{engine.summary} ({proofs[engine.proves]}; {problem})"
-            found[engine.name] = f"{found[engine.name]}; {about}" if engine.name in found else about
+        whole = [("banks", e.name, e.summary, e.proves) for e in BANK_ENGINES.values()]
+        whole += [("joint", e.name, e.summary, e.proves) for e in JOINT_ENGINES.values()]
+        for problem, name, summary, proves in whole:
+            about = f"{summary} ({proofs[proves]}; {problem})"
+            found[name] = f"{found[name]}; {about}" if name in found else about
         return found
     if kind == "suites":
         return {name: about for name, (about, _) in suites().items()}
