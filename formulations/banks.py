@@ -107,9 +107,10 @@ class Task:
     retain: int = 0
 
     def begin(self) -> State | None:
-        """The first state, if it fits."""
-        state = self.stage.start(self.on_chip)
-        return state if self.taken(state) <= self.banks else None
+        """The first state, if it fits and the last step may: a tile to process beside all that stays."""
+        state, tiles = self.stage.start(self.on_chip), -(-self.stage.columns // self.stage.tile)
+        last = min(self.retain + 1, tiles) + self.goal.keep
+        return state if max(last, self.taken(state)) <= self.banks else None
 
     def taken(self, state: State) -> int:
         """Banks in use."""

@@ -99,12 +99,16 @@ class _Refining:
 def _exact(name: str, summary: str, master: Master) -> JointEngine:
     def run(tables: Tables, time_limit_s: float | None) -> Decided:
         until = None if time_limit_s is None else time.monotonic() + time_limit_s
+        first = _Refining(tables, until)
         if master is not _dynamic:
-            with suppress(TooLarge):  # the quickest way to the searches that matter; its solution is not looked at
-                _Refining(tables, until).run(_dynamic)
+            with suppress(TooLarge):  # the quickest way to the searches that matter
+                first.run(_dynamic)
         refining = _Refining(tables, until)
         refining.take(_in_order(tables, until))
-        return refining.decided(refining.run(master))
+        said = refining.decided(refining.run(master))
+        if said.status == "OPTIMAL" and first.best and said.choice and first.best.bytes == said.choice.bytes:
+            return replace(said, choice=first.best)  # of equal optima the same one from all engines
+        return said
 
     return JointEngine(name, summary, True, run)
 

@@ -35,6 +35,10 @@ class Wanted:
     settings: Sequence[str]
     time_limit_s: float | None
 
+    def aims(self, usual: str) -> str:
+        """The objectives, or the usual one of the problem."""
+        return usual if self.objective is None else self.objective
+
 
 def whole(machine: str, problem: str | None, settings: Sequence[str] | None) -> str | None:
     """Return the problem that is asked for if it plans whole networks."""
@@ -62,14 +66,14 @@ def residuals(pins: Sequence[str]) -> bool:
 
 def _banks(wanted: Wanted, engine: str) -> BankPlan:
     return solve_network(
-        wanted.network, wanted.machine, engine=engine, objective=wanted.objective or "time",
+        wanted.network, wanted.machine, engine=engine, objective=wanted.aims("time"),
         settings=wanted.settings, waiting=residuals(wanted.pins), time_limit_s=wanted.time_limit_s,
     )  # fmt: skip
 
 
 def _joint(wanted: Wanted, engine: str) -> JointPlan:
     return solve_joint(
-        wanted.network, wanted.machine, engine=engine, objective=wanted.objective or "bytes", pins=wanted.pins,
+        wanted.network, wanted.machine, engine=engine, objective=wanted.aims("bytes"), pins=wanted.pins,
         settings=wanted.settings, time_limit_s=wanted.time_limit_s,
     )  # fmt: skip
 
@@ -81,7 +85,7 @@ def solve_whole(problem: str, wanted: Wanted, *, compare: str, out: str | None, 
         if problem == "joint":
             pick_joint_engine(name)
         else:
-            aim = options.parse_objectives(wanted.objective or "time")[0]
+            aim = options.parse_objectives(wanted.aims("time"))[0]
             pick_bank_engine(name, "time" if aim == "time" else "bytes")
     if problem == "joint":
         joint = _joint(wanted, wanted.engine)

@@ -222,7 +222,7 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("networks", list_networks),
         ("machines", list_machines),
-        ("problems", lambda: ["tiling", "slicing", "banks"]),
+        ("problems", lambda: ["tiling", "slicing", "banks", "joint"]),
         (
             "engines",
             lambda: [
@@ -234,6 +234,7 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
                 "naive",
                 "tso-noburst",
                 "dynamic",
+                "sequence",
                 "min",
                 "dls",
                 "hide",

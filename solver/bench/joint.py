@@ -1,0 +1,120 @@
+"""Suite ``joint``: tile plans and what stays on chip, decided together for whole networks (F10)."""
+
+from __future__ import annotations
+
+import time
+
+from formulations.joint import least
+from formulations.joint_milp import milp
+from formulations.pins import Pins
+from instances.load import load_machine, load_network
+from instances.machine import Machine
+from instances.network import Network
+from instances.stores import stores
+from solver.bench.banks import chain
+from solver.bench.report import Cell, Report, Section
+from solver.joint_engines import JOINT_ENGINES
+from solver.joint_plan import JointPlan
+from solver.joint_solve import solve_joint
+from solver.joint_tables import Tables
+from solver.progress import Progress
+
+__all__ = ["grown", "joint", "memory", "network_row"]
+
+_NETWORKS = ("squeezenet1_1", "mobilenet_v2", "resnet50", "inception_v3")
+_HEURISTICS = ("no-reuse", "greedy", "sequence")
+_SOLVERS = ("milp", "cp-sat")
+_LIMIT_S = 60.0
+_KIB = (64, 256, 512)
+#: Layers and banks; ResNet-50 has 72 layers.
+_BANKS = (4, 8, 16, 32, 48, 96)
+_LAYERS = (10, 50, 100, 200, 500)
+
+
+def _bytes(plan: JointPlan) -> int | None:
+    return plan.measures.bytes if plan.measures else None
+
+
+def network_row(name: str) -> list[Cell]:
+    """Bytes of heuristics and of the optimum on scratchpad_768k, and what every engine takes to prove it."""
+    plan = solve_joint(name, "scratchpad_768k")
+    heuristics: list[Cell] = [_bytes(solve_joint(name, "scratchpad_768k", engine=e)) for e in _HEURISTICS]
+    row: list[Cell] = [name, len(plan.layers), *heuristics, _bytes(plan), plan.gap, plan.compulsory_bytes]
+    return [*row, plan.stats["searches"], plan.wall_s, *_solvers(load_network(name), load_machine("scratchpad_768k"))]
+
+
+def _solvers(network: Network, machine: Machine) -> list[Cell]:
+    """Seconds of dynamic programming with all searches; then of each solver with the same tables, and its gap."""
+    tables = Tables(stores(network), machine, Pins(()))
+    start = time.monotonic()
+    expected = JOINT_ENGINES["dynamic"].run(tables, None)
+    cells: list[Cell] = [time.monotonic() - start]
+    for name in _SOLVERS:
+        start = time.monotonic()
+        said = JOINT_ENGINES[name].run(tables, _LIMIT_S)
+        wall = time.monotonic() - start
+        if said.choice is None or said.bound is None or expected.choice is None:
+            cells += [wall, None]
+            continue
+        if said.status == "OPTIMAL" and said.choice.bytes != expected.choice.bytes:
+            raise RuntimeError(f"{network.name}: {name} proves {said.choice.bytes}, dynamic {expected.choice.bytes}")
+        cells += [wall, (said.choice.bytes - said.bound) / said.choice.bytes]
+    return cells
+
+
+def memory(kib: int) -> list[Cell]:
+    """ResNet-50 on so much shared memory in banks of 16 KiB."""
+    settings = {"ocm_bytes": kib * 1024, "ocm_banks": kib // 16}
+    plans = [solve_joint("resnet50", "scratchpad_768k", engine=e, settings=settings) for e in (*_HEURISTICS, "dynamic")]
+    best = plans[-1]
+    return [kib, *(_bytes(plan) for plan in plans), best.gap, best.stats["searches"], best.wall_s]
+
+
+def grown(network: Network, banks: int) -> list[Cell]:
+    """Seconds of the problem alone, with all plans known: 768 KiB in so many banks."""
+    machine = load_machine("scratchpad_768k", {"ocm_banks": str(banks)})
+    tables = Tables(stores(network), machine, Pins(()))
+    start = time.monotonic()
+    said = JOINT_ENGINES["dynamic"].run(tables, None)
+    row: list[Cell] = [network.name, len(tables.plans), banks, time.monotonic() - start]
+    problem = tables.joint(lower=True)
+    start = time.monotonic()
+    found = least(problem)
+    row.append(time.monotonic() - start)
+    if found is None or said.choice is None or found.bytes != said.choice.bytes:
+        raise RuntimeError(f"{network.name}, {banks} banks: {found} and {said.choice}")
+    row.append(len(milp(problem).problem.variables()))
+    for name in _SOLVERS:
+        start = time.monotonic()
+        other = JOINT_ENGINES[name].run(tables, _LIMIT_S)
+        row.append(time.monotonic() - start)
+        if other.status == "OPTIMAL" and other.choice and other.choice.bytes != found.bytes:
+            raise RuntimeError(f"{network.name}, {banks} banks: {name} proves {other.choice.bytes}, not {found.bytes}")
+    return row
+
+
+def joint(progress: Progress) -> Report:
+    """Whole networks on a shared scratchpad: heuristics, optimum, engines, and how time grows."""
+    progress.begin(len(_NETWORKS) + len(_KIB) + len(_BANKS) + len(_LAYERS), "joint")
+    solvers = [head for name in _SOLVERS for head in (f"{name} s", f"{name} gap")]
+    heads = ["network", "layers", *_HEURISTICS, "optimum", "gap", "once", "searches", "s", "dynamic s", *solvers]
+    networks = Section("DRAM bytes, 768 KiB in 48 banks", heads)
+    for name in _NETWORKS:
+        networks.rows.append(network_row(name))
+        progress.advance(name)
+    sizes = Section("ResNet-50, banks of 16 KiB", ["KiB", *_HEURISTICS, "optimum", "gap", "searches", "s"])
+    for kib in _KIB:
+        sizes.rows.append(memory(kib))
+        progress.advance(f"{kib} KiB")
+    columns = ["network", "layers", "banks", "searches and dynamic s", "dynamic s", "variables", "milp s", "cp-sat s"]
+    growth = Section("Growth, 768 KiB", columns)
+    cases = [(load_network("resnet50"), banks) for banks in _BANKS] + [(chain(layers), 48) for layers in _LAYERS]
+    for network, banks in cases:
+        growth.rows.append(grown(network, banks))
+        progress.advance(f"{network.name}, {banks} banks")
+    progress.end()
+    networks.notes += [
+        "once: every weight, and the network's inputs and results once. s: with replay and the fastest of equal nests.",
+        "Solvers start from the searches that dynamic programming needed; equal optima are checked.",
+    ]
+    return Report("joint", [networks, sizes, growth])
