@@ -23,8 +23,10 @@ Source: `heterogeneous_mapping_and_banks` 4.1.3 (two objectives), 4.2.3; the fro
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, NamedTuple
@@ -178,14 +180,14 @@ class _Search:
             raise OutOfTime
         for visit, direction, task, program in self._options(node):
             after = visit.after(direction, task)
-            at, fewest = self.graph.number[after], visit.volume(task, program).total
+            at, fewest = self.graph.number[after], visit.bytes(task, program)
             hopeful = [x for x in labels if not self.hopeless(at, x.bytes + fewest, x.ticks)]
             if not hopeful:
                 continue
             for following in self.times.starts(after) or (0,):
                 for label in hopeful:
                     for one in self.times.programs(visit, direction, task, following=following, wait=label.wait):
-                        spent, ticks = label.bytes + visit.volume(task, one.program).total, label.ticks + one.ticks
+                        spent, ticks = label.bytes + visit.bytes(task, one.program), label.ticks + one.ticks
                         if not self.hopeless(at, spent, ticks):
                             way = _Way(label, visit, direction, task, one)
                             yield _Node(after, following), _Label(spent, ticks, one.wait, way)
@@ -231,6 +233,19 @@ def _undominated(labels: list[_Label]) -> list[_Label]:
     return best
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Pause the collector: it takes a tenth of the time to find no cycles in millions of tuples that live to the end."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@_uncollected()
 def decide(
     found: Stages, banks: Banks, clock: Clock, aim: Aim, *, waiting: bool = True, time_limit_s: float | None = None
 ) -> Found:

@@ -78,7 +78,8 @@ class Graph:
         if times is not None and not timed:
             clock = times.clock
             alone = [stage.cycles * clock.cycle + clock.fixed for stage in walk.stages]
-            self.ticks = [sum(t for at, t in enumerate(alone) if not s.done >> at & 1) for s in self.number]
+            left = {done: sum(t for at, t in enumerate(alone) if not done >> at & 1) for done in self._dones()}
+            self.ticks = [left[state.done] for state in self.number]
         self.sums: dict[tuple[int, int], list[int]] = {}
 
     def add(self, p: int, q: int) -> None:
@@ -93,10 +94,15 @@ class Graph:
                 found[at] = 0
                 continue
             for onward, points in self.arcs[at]:
-                if found[onward] != NEVER:
-                    cost = found[onward] + min(p * point.bytes + q * point.ticks for point in points)
-                    found[at] = min(found[at], cost)
+                cost = found[onward] + p * points[0].bytes + q * points[0].ticks
+                for point in points[1:]:
+                    cost = min(cost, found[onward] + p * point.bytes + q * point.ticks)
+                if cost < found[at]:
+                    found[at] = cost
         return found
+
+    def _dones(self) -> set[int]:
+        return {state.done for state in self.number}
 
     def stuck(self) -> str:
         """The stage that no way gets past, if there is no way to the end."""
@@ -110,7 +116,7 @@ class Graph:
         while at in chosen:
             onward = chosen[at]
             ways = [way for way in self.walk.visits(states[at]) if way[0].after(way[1], way[2]) == states[onward]]
-            visit, direction, task, program = min(ways, key=lambda way: way[0].volume(way[2], way[3]).total)
+            visit, direction, task, program = min(ways, key=lambda way: way[0].bytes(way[2], way[3]))
             steps.append(self.walk.step(states[at], visit.at, visit.source, direction, task, program))
             at = onward
         return BankPlan(tuple(steps))
@@ -126,15 +132,16 @@ class Graph:
                 ways: dict[int, list[Point]] = {}
                 for visit, direction, task, program in self.walk.visits(state):
                     after = visit.after(direction, task)
-                    if after not in self.number:
-                        self.number[after] = len(self.number)
+                    onward = self.number.get(after)
+                    if onward is None:
+                        self.number[after] = onward = len(self.number)
                         following.append(after)
-                    points = ways.setdefault(self.number[after], [])
+                    points = ways.setdefault(onward, [])
                     if self.times is None:
-                        points.append(Point(visit.volume(task, program).total, 0))
+                        points.append(Point(visit.bytes(task, program), 0))
                         continue
                     for one in self.times.programs(visit, direction, task, following=0, wait=0):
-                        points.append(Point(visit.volume(task, one.program).total, one.ticks))
-                arcs = [(onward, tuple(lowest(points))) for onward, points in ways.items()]
-                self.arcs.append([(onward, same.setdefault(points, points)) for onward, points in arcs])
+                        points.append(Point(visit.bytes(task, one.program), one.ticks))
+                arcs = [(at, tuple(lowest(points) if len(points) > 1 else points)) for at, points in ways.items()]
+                self.arcs.append([(at, same.setdefault(few, few)) for at, few in arcs])
             layer = following

@@ -63,7 +63,10 @@ class State(NamedTuple):
 
     def of(self, name: str) -> Resident | None:
         """What is on chip of a map."""
-        return next((r for r in self.residents if r.map == name), None)
+        for resident in self.residents:
+            if resident.map == name:
+                return resident
+        return None
 
 
 class Volume(NamedTuple):
@@ -137,7 +140,13 @@ class Walk:
         self.tile = {name: one.tile(banks) for name, one in found.maps.items()}
         self.written = {name: sum(self.stages[m].written for m in made) for name, made in self.makers.items()}
         self.all = (1 << len(self.stages)) - 1
+        #: Whether the weights of a stage come with every process step.
+        self.anew = [s.kind in ("conv", "patches") and s.weight_bytes > banks.weight_bytes for s in self.stages]
         self._next: dict[tuple[int, int], list[int]] = {}
+        self._passes: dict[tuple[int, str, int], Pass] = {}
+        self._alike: dict[Pass, Pass] = {}
+        self._same: dict[Task, Task] = {}
+        self._goals_of: dict[tuple[int, int], list[Goal]] = {}
         self._options: dict[object, list[tuple[Task, Program]]] = {}
 
     def tiles(self, name: str) -> int:
@@ -193,6 +202,13 @@ class Walk:
 
     def passed(self, at: int, source: str, direction: int) -> Pass:
         """The stage in one direction."""
+        key = at, source, direction
+        if key not in self._passes:
+            one = self._passed(at, source, direction)
+            self._passes[key] = self._alike.setdefault(one, one)  # equal stages share what they know
+        return self._passes[key]
+
+    def _passed(self, at: int, source: str, direction: int) -> Pass:
         stage, read, made = self.stages[at], self.found.maps[source], self.found.maps[self.stages[at].target]
         if stage.kind == "patches":
             return Pass(read.columns, self.tile[source], made.columns, patches=made.rows)
@@ -202,10 +218,9 @@ class Walk:
     def prices(self, state: State, at: int, source: str) -> Prices:
         """What a program is charged; reloads cost a write only if the columns are not in DRAM, or get there anyway."""
         stage, found = self.stages[at], state.of(source)
-        anew = stage.kind in ("conv", "patches") and stage.weight_bytes > self.banks.weight_bytes
         there = found is None or found.unwritten < found.tiles or self.waits(source, state.done | 1 << at)
         reload = 0 if there else self.written[source]
-        return Prices(self.found.maps[source].column_bytes, stage.weight_bytes if anew else 0, reload)
+        return Prices(self.found.maps[source].column_bytes, stage.weight_bytes if self.anew[at] else 0, reload)
 
     def tasks_from(self, state: State, at: int, source: str) -> Iterator[tuple[str, int, Task]]:
         """The tasks that read a given operand from the banks."""
@@ -218,7 +233,8 @@ class Walk:
             stage = self.passed(at, source, direction)
             for goal in self._goals(target, keeps=self._keeps(state, at)):
                 for retain in retains:
-                    yield source, direction, Task(stage, free, on_chip, goal, retain)
+                    task = Task(stage, free, on_chip, goal, retain)
+                    yield source, direction, self._same.setdefault(task, task)
 
     def _free(self, state: State, source: str) -> int:
         """Banks that no map but the source takes."""
@@ -233,13 +249,13 @@ class Walk:
         target = self.stages[at].target
         return self.first(state, target) and self.stays(target, state.done | 1 << at, at)
 
-    def _goals(self, target: str, *, keeps: bool) -> Iterator[Goal]:
-        columns, tile = self.found.maps[target].columns, self.tile[target]
-        yield Goal(columns, tile, 0, mirrored=False)
-        if keeps:
-            for keep in range(1, min(self.tiles(target), self.banks.count) + 1):
-                yield Goal(columns, tile, keep, mirrored=False)
-                yield Goal(columns, tile, keep, mirrored=True)
+    def _goals(self, target: str, *, keeps: bool) -> list[Goal]:
+        key = columns, tile = self.found.maps[target].columns, self.tile[target]
+        if key not in self._goals_of:
+            most = min(self.tiles(target), self.banks.count)
+            kept = [Goal(columns, tile, keep, mirrored) for keep in range(1, most + 1) for mirrored in (False, True)]
+            self._goals_of[key] = [Goal(columns, tile, 0, mirrored=False), *kept]
+        return self._goals_of[key] if keeps else self._goals_of[key][:1]
 
     # ---- steps -------------------------------------------------------------------------------------------------
 
@@ -318,17 +334,22 @@ class Visit:
 
     def volume(self, task: Task, program: Program) -> Volume:
         """What the stage moves."""
+        load, weight, write = self._moved(task, program)
+        return Volume(load, weight, self._streamed, self.stage.bias_bytes, write)
+
+    def bytes(self, task: Task, program: Program) -> int:
+        """All of `volume`."""
+        return sum(self._moved(task, program), self._streamed + self.stage.bias_bytes)
+
+    def _moved(self, task: Task, program: Program) -> tuple[int, int, int]:
+        """What depends on the program: loads, weights, and writes."""
         stage, prices, goal = self.stage, self.prices, task.goal
-        kept = goal.kept if self._begun is None else self._begun
-        columns = goal.columns if self._result else goal.columns - kept
-        dropped = max(0, self._only_here - task.retain * task.stage.tile) * self._written
-        return Volume(
-            program.loaded * prices.column,
-            prices.step * program.steps if prices.step else stage.weight_bytes,
-            self._streamed,
-            stage.bias_bytes,
-            columns * stage.written + program.reloaded * prices.reload + dropped,
-        )
+        kept = 0 if self._result else goal.kept if self._begun is None else self._begun
+        written = (goal.columns - kept) * stage.written + program.reloaded * prices.reload
+        if self._only_here:
+            written += max(0, self._only_here - task.retain * task.stage.tile) * self._written
+        weights = prices.step * program.steps if prices.step else stage.weight_bytes
+        return program.loaded * prices.column, weights, written
 
     def after(self, direction: int, task: Task) -> State:
         """What is on chip afterwards."""
@@ -338,7 +359,8 @@ class Visit:
             left.append(Resident(self.stage.target, goal.keep, direction ^ goal.mirrored, unwritten))
         if task.retain:
             left.append(Resident(self.source, task.retain, direction, min(task.retain, self._unwritten)))
-        left.sort()
+        if len(left) > 1:
+            left.sort()
         return State(self.done, self.at, tuple(left))
 
 
@@ -373,7 +395,7 @@ def optimum(found: Stages, banks: Banks, *, waiting: bool = True) -> BankPlan:
             cost = reached[state][0]
             for visit, direction, task, program in walk.visits(state):
                 after = visit.after(direction, task)
-                known = cost + visit.volume(task, program).total
+                known = cost + visit.bytes(task, program)
                 if after not in reached:
                     following.append(after)
                 elif known >= reached[after][0]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import accumulate
 
 from formulations.bank_labels import Timed, Timing, along
@@ -21,7 +20,11 @@ class Times:
         self.walk, self.clock = walk, clock
         self._ticks: dict[tuple[int, int], tuple[int, ...]] = {}
         self._same: dict[tuple[int, ...], tuple[int, ...]] = {}
-        self._timed: dict[object, list[Timed]] = {}
+        self._timed: dict[tuple[int, int, Task], list[Timed]] = {}
+        self._numbers: dict[object, int] = {}
+        #: Of the visit that was asked for last: by direction and what follows, its timing and that one's number.
+        self._visit: Visit | None = None
+        self._timings: dict[tuple[int, int], tuple[Timing, int]] = {}
 
     def ticks(self, at: int, direction: int) -> tuple[int, ...]:
         """Ticks until each column of the result is done, for one group of filters."""
@@ -67,7 +70,7 @@ class Times:
     def timing(self, state: State, at: int, source: str, direction: int, following: int) -> Timing:
         """What a stage takes."""
         stage = self.walk.stages[at]
-        anew = bool(self.walk.prices(state, at, source).step)
+        anew = self.walk.anew[at]
         share = 0 if stage.kind == "sum" else -(-stage.weight_bytes // stage.groups)
         streams = self.streams(state, at, source, direction)
         return Timing(self.clock, self.ticks(at, direction), stage.groups, share, anew, streams, following)
@@ -84,11 +87,23 @@ class Times:
 
     def programs(self, visit: Visit, direction: int, task: Task, *, following: int, wait: int) -> list[Timed]:
         """All programs that no other beats, if the first weights come after `wait` ticks."""
-        timing = self.timing(visit.state, visit.at, visit.source, direction, following)
-        key = task, visit.prices, id(timing.ticks), replace(timing, ticks=()), wait  # equal stages share their answers
+        timing, number = self._numbered(visit, direction, following)
+        key = number, wait, task
         if key not in self._timed:
             self._timed[key] = timed(task, visit.prices, timing, wait)
         return self._timed[key]
+
+    def _numbered(self, visit: Visit, direction: int, following: int) -> tuple[Timing, int]:
+        """The timing of a visit, and a number for it and its prices: equal stages share their answers."""
+        if visit is not self._visit:
+            self._visit, self._timings = visit, {}
+        key = direction, following
+        if key not in self._timings:
+            timing = self.timing(visit.state, visit.at, visit.source, direction, following)
+            weights = timing.groups, timing.share, timing.anew
+            alike = visit.prices, id(timing.ticks), weights, timing.streams, following
+            self._timings[key] = timing, self._numbers.setdefault(alike, len(self._numbers))
+        return self._timings[key]
 
     def of(self, plan: BankPlan) -> int:
         """Ticks of a plan."""

@@ -28,6 +28,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
 from itertools import count
 
 from hwmodels.bank_steps import Goal, Pass, State
@@ -41,6 +42,11 @@ class Action:
 
     name: str
     tiles: int
+
+
+_LOAD = Action("load", 1)
+#: More steps than any program has.
+_NEVER = 2**40
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,13 @@ class Task:
     goal: Goal
     retain: int = 0
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.stage, self.banks, self.on_chip, self.goal, self.retain))
+
     def begin(self) -> State | None:
         """The first state, if it fits and the last step may: a tile to process beside all that stays."""
         state, tiles = self.stage.start(self.on_chip), -(-self.stage.columns // self.stage.tile)
@@ -114,29 +127,42 @@ class Task:
 
     def taken(self, state: State) -> int:
         """Banks in use."""
-        return self.stage.tiles(state) + self._stay(state) + self.goal.banks(state.made)
+        return self._read(state) + self.goal.banks(state.made)
 
-    def _stay(self, state: State) -> int:
-        return min(self.retain, -(-state.first // self.stage.tile))
+    def _read(self, state: State) -> int:
+        """Banks with tiles that are read, or stay of those that were."""
+        tile, retain = self.stage.tile, self.retain
+        on_chip = -(-(state.loaded - state.first) // tile)
+        return on_chip + (min(retain, -(-state.first // tile)) if retain else 0)
 
     def load(self, state: State) -> State | None:
         """Load one tile, if there is one and a bank for it."""
-        if state.loaded == self.stage.columns or self.taken(state) + 1 > self.banks:
+        if state.loaded == self.stage.columns or self.taken(state) >= self.banks:
             return None
         return self.stage.load(state)
 
-    def process(self, state: State, tiles: int) -> State | None:
-        """Process the first tiles, if their results fit beside them and no tile that stays is cut by a reload."""
+    def process(self, state: State, tiles: int, room: int | None = None) -> State | None:
+        """Process the first tiles, if their results fit beside them and no tile that stays is cut by a reload.
+
+        Parameters
+        ----------
+        room : int, optional
+            Banks for results (the same for all numbers of tiles).
+        """
         after = self.stage.process(state, tiles)
-        if after is None:
+        if after is None or self.goal.banks(after.made) > (self.room(state) if room is None else room):
             return None
-        end = min(state.loaded, state.first + tiles * self.stage.tile)
-        if after.first < end <= self.retain * self.stage.tile:
-            return None
+        if self.retain:
+            end = min(state.loaded, state.first + tiles * self.stage.tile)
+            if after.first < end <= self.retain * self.stage.tile:
+                return None
         if after.again and after.first >= min(self.stage.columns, self.on_chip * self.stage.tile):
-            after = after._replace(again=False)  # nothing of the start is needed any more
-        during = self.stage.tiles(state) + self._stay(state) + self.goal.banks(after.made)
-        return after if during <= self.banks else None
+            return State(after.first, after.loaded, after.made)  # nothing of the start is needed any more
+        return after
+
+    def room(self, state: State) -> int:
+        """Banks for results while tiles of a state are processed."""
+        return self.banks - self._read(state)
 
 
 def best(task: Task, prices: Prices) -> Program | None:
@@ -147,7 +173,7 @@ def best(task: Task, prices: Prices) -> Program | None:
     greedy = None if prices.step else policy(task)
     if greedy is not None and greedy.loaded == task.stage.columns - begin.loaded:
         return greedy  # what is not on chip, once
-    order = count()
+    order, rest = count(), _Rest(task, prices)
     heap: list[tuple[int, int, int, State]] = [(0, 0, next(order), begin)]
     reached: dict[State, int] = {begin: 0}
     came: dict[State, tuple[State, Action]] = {}
@@ -165,26 +191,76 @@ def best(task: Task, prices: Prices) -> Program | None:
             if after not in done and known < reached.get(after, known + 1):
                 reached[after] = known
                 came[after] = state, action
-                heapq.heappush(heap, (known + _rest(task, prices, after), -after.first, next(order), after))
+                least = rest(after)
+                if least is not None:
+                    heapq.heappush(heap, (known + least, -after.first, next(order), after))
     return None
 
 
-def _rest(task: Task, prices: Prices, state: State) -> int:
-    """Bytes that nothing onward undercuts: what is not loaded yet, and steps of as many tiles as there are banks."""
-    tiles = -(-(task.stage.columns - state.first) // task.stage.tile)
-    steps = -(-tiles // task.banks) if prices.step else 0
-    return (task.stage.columns - state.loaded) * prices.column + steps * prices.step
+@lru_cache(maxsize=100_000)
+def _steps_from(stage: Pass, banks: int, goal: Goal, retain: int) -> dict[int, int]:
+    """By column the fewest steps from there on, as far as `_Rest` knows; the same whatever is on chip at the start."""
+    return {stage.columns: 0}
+
+
+class _Rest:
+    """Bytes that nothing onward undercuts: what is not loaded yet, and the fewest steps that could do the rest.
+
+    A step may process k tiles only if these, those that stay and the results that need nothing else fit side by side;
+    from further on as few steps suffice. So the fewest steps are those that process as many as they may.
+    """
+
+    def __init__(self, task: Task, prices: Prices) -> None:
+        self.task, self.prices = task, prices
+        self.steps = _steps_from(task.stage, task.banks, task.goal, task.retain)
+
+    def __call__(self, state: State) -> int | None:
+        """The bytes, or None if the stage cannot be ended from there."""
+        steps = self.steps.get(state.first)
+        if steps is None:
+            steps = self._fewest(state.first)
+        if steps >= _NEVER:
+            return None
+        return (self.task.stage.columns - state.loaded) * self.prices.column + steps * self.prices.step
+
+    def _fewest(self, first: int) -> int:
+        path = [first]
+        while path[-1] not in self.steps:
+            end = self._furthest(path[-1])
+            if end is None:
+                self.steps[path[-1]] = _NEVER
+                break
+            path.append(end)
+        for before, after in zip(path[-2::-1], path[:0:-1], strict=True):
+            self.steps[before] = min(_NEVER, self.steps[after] + 1)
+        return self.steps[first]
+
+    def _furthest(self, first: int) -> int | None:
+        """Where the longest step from a column ends, None if there is no step."""
+        task, stage = self.task, self.task.stage
+        room = task.banks - min(task.retain, -(-first // stage.tile))
+        for tiles in range(min(room, -(-(stage.columns - first) // stage.tile)), 0, -1):
+            end = min(stage.columns, first + tiles * stage.tile)
+            if tiles + task.goal.banks(stage.complete(end)) <= room:
+                return end
+        return None
+
+
+@cache
+def _processing(tiles: int) -> Action:
+    return Action("process", tiles)
 
 
 def actions(task: Task, state: State) -> Iterator[tuple[Action, State]]:
     """All actions from a state, with the states they lead to."""
     loaded = task.load(state)
     if loaded is not None:
-        yield Action("load", 1), loaded
+        yield _LOAD, loaded
+    room = task.room(state)
     for tiles in range(1, task.stage.tiles(state) + 1):
-        after = task.process(state, tiles)
+        after = task.process(state, tiles, room)
         if after is not None:
-            yield Action("process", tiles), after
+            yield _processing(tiles), after
 
 
 def _bytes(prices: Prices, begin: State, state: State, action: Action, after: State) -> int:

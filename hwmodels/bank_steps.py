@@ -19,7 +19,8 @@ Source: `heterogeneous_mapping_and_banks` 4.1.3 (Fig. 4.4), 4.2.1 (DFS and DLS),
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 __all__ = ["Goal", "Pass", "State"]
@@ -63,6 +64,13 @@ class Goal:
 
     def banks(self, made: int) -> int:
         """Banks taken once `made` columns are done."""
+        return self._banks[made]
+
+    @cached_property
+    def _banks(self) -> tuple[int, ...]:
+        return tuple(self._taken(made) for made in range(self.columns + 1))
+
+    def _taken(self, made: int) -> int:
         if not self.mirrored:
             return min(self.keep, -(-made // self.tile))
         return max(0, self.keep - (self.columns - made) // self.tile) if made > self.spilled else 0
@@ -91,6 +99,7 @@ class Pass:
     stride: int = 1
     before: int = 0
     patches: int = 0
+    _known: dict[tuple[State, int], State | None] = field(default_factory=dict, repr=False, compare=False)
 
     def start(self, on_chip: int) -> State:
         """The state with the first `on_chip` tiles on chip."""
@@ -102,10 +111,16 @@ class Pass:
 
     def load(self, state: State) -> State:
         """Load the next tile."""
-        return state._replace(loaded=min(self.columns, state.loaded + self.tile))
+        return State(state.first, min(self.columns, state.loaded + self.tile), state.made, state.again)
 
     def process(self, state: State, tiles: int) -> State | None:
         """Process the first tiles on chip; None where windows would be lost with them."""
+        key = state, tiles
+        if key not in self._known:
+            self._known[key] = self._processed(state, tiles)
+        return self._known[key]
+
+    def _processed(self, state: State, tiles: int) -> State | None:
         end = min(state.loaded, state.first + tiles * self.tile)
         made = self._made(end, state.loaded)
         if end == self.columns:

@@ -156,7 +156,8 @@ def solve(
 
     def run(name: str) -> Plan:
         return solve_plan(
-            graph, machine, problem=problem, engine=name, objective="time" if objective is None else objective, pins=pin or (), settings=set_,
+            graph, machine, problem=problem, engine=name, objective="time" if objective is None else objective,
+            pins=pin or (), settings=set_,
             time_limit_s=time_limit, jobs=jobs, layers=layer, all_kinds=all_kinds, full=full, bounding=not no_bounding,
             progress=progress_bar(),
         )  # fmt: skip
