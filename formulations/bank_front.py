@@ -235,7 +235,7 @@ def _undominated(labels: list[_Label]) -> list[_Label]:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Pause the collector: it takes a tenth of the time to find no cycles in millions of tuples that live to the end."""
+    """Pause the collector: it takes a tenth of the time to find no cycles in millions of tuples that live on."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -255,7 +255,7 @@ def decide(
     ----------
     waiting : bool
         Whether results may wait on chip for a stage that does not read them from the banks
-        (`formulations.bank_network.optimum`).
+        (`formulations.bank_graph.optimum`).
     time_limit_s : float, optional
         Then the plans found so far are returned, and `proven` is False; so with Ctrl-C.
 

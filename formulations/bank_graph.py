@@ -23,8 +23,11 @@ from typing import NamedTuple
 
 from formulations.bank_network import BankPlan, State, Walk
 from formulations.bank_times import Times
+from instances.errors import InputError
+from instances.feature_maps import Stages
+from instances.machine import Banks
 
-__all__ = ["NEVER", "Graph", "OutOfTime", "Point", "lowest"]
+__all__ = ["NEVER", "Graph", "OutOfTime", "Point", "lowest", "optimum"]
 
 #: More than any cost.
 NEVER = 2**200
@@ -145,3 +148,28 @@ class Graph:
                 arcs = [(at, tuple(lowest(points) if len(points) > 1 else points)) for at, points in ways.items()]
                 self.arcs.append([(at, same.setdefault(few, few)) for at, few in arcs])
             layer = following
+
+
+def optimum(found: Stages, banks: Banks, *, waiting: bool = True) -> BankPlan:
+    """Return a plan with the fewest bytes, whatever its time.
+
+    Parameters
+    ----------
+    waiting : bool
+        Whether results may wait on chip for a stage that does not read them from the banks, as second operands of sums
+        do; the published compiler streams those from DRAM.
+
+    Raises
+    ------
+    InputError
+        If a stage has no program in these banks.
+    """
+    graph = Graph(Walk(found, banks, waiting=waiting))
+    least, at = graph.bytes, 0
+    if least[0] == NEVER:
+        raise InputError(f"stage {graph.stuck()}: no program fits in {banks.count} banks of {banks.bank_bytes} bytes")
+    chosen: dict[int, int] = {}
+    while graph.arcs[at]:
+        chosen[at] = next(on for on, points in graph.arcs[at] if points[0].bytes + least[on] == least[at])
+        at = chosen[at]
+    return graph.follow(chosen)

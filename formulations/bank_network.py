@@ -35,11 +35,10 @@ from typing import NamedTuple
 
 from formulations.banks import Prices, Program, Task, best
 from hwmodels.bank_steps import Goal, Pass
-from instances.errors import InputError
 from instances.feature_maps import Stage, Stages
 from instances.machine import Banks
 
-__all__ = ["BankPlan", "Resident", "State", "Step", "Visit", "Volume", "Walk", "optimum"]
+__all__ = ["BankPlan", "Resident", "State", "Step", "Visit", "Volume", "Walk"]
 
 
 class Resident(NamedTuple):
@@ -367,52 +366,3 @@ class Visit:
 @lru_cache(maxsize=200_000)
 def _best(task: Task, prices: Prices) -> Program | None:
     return best(task, prices)
-
-
-_Way = tuple[Visit, int, Task, Program]
-
-
-def optimum(found: Stages, banks: Banks, *, waiting: bool = True) -> BankPlan:
-    """Return the plan with the fewest bytes.
-
-    Parameters
-    ----------
-    waiting : bool
-        Whether results may wait on chip for a stage that does not read them from the banks, as second operands of sums
-        do; the published compiler streams those from DRAM.
-
-    Raises
-    ------
-    InputError
-        If a stage has no program in these banks.
-    """
-    walk = Walk(found, banks, waiting=waiting)
-    reached: dict[State, tuple[int, _Way | None]] = {State(): (0, None)}
-    layer = [State()]
-    for _ in found.stages:
-        following: list[State] = []
-        for state in layer:
-            cost = reached[state][0]
-            for visit, direction, task, program in walk.visits(state):
-                after = visit.after(direction, task)
-                known = cost + visit.bytes(task, program)
-                if after not in reached:
-                    following.append(after)
-                elif known >= reached[after][0]:
-                    continue
-                reached[after] = known, (visit, direction, task, program)
-        if not following:
-            names = sorted({found.stages[at].name for state in layer for at in walk.next(state)})
-            raise InputError(f"stage {names[0]}: no program fits in {banks.count} banks of {banks.bank_bytes} bytes")
-        layer = following
-    return _traced(walk, reached, min(layer, key=lambda state: reached[state][0]))
-
-
-def _traced(walk: Walk, reached: dict[State, tuple[int, _Way | None]], state: State) -> BankPlan:
-    """Follow the cheapest way to a state back."""
-    steps: list[Step] = []
-    while (way := reached[state][1]) is not None:
-        visit, direction, task, program = way
-        state = visit.state
-        steps.append(walk.step(state, visit.at, visit.source, direction, task, program))
-    return BankPlan(tuple(reversed(steps)))

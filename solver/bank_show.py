@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from instances.errors import InputError
 from solver.bank_plan import BankPlan, StagePlan
 from solver.bank_solve import figures, setting_of
+from solver.network_show import microseconds, status_parts
 
 if TYPE_CHECKING:
     from hwmodels.replay_bank_moved import Held
@@ -20,18 +21,12 @@ _LEGEND = "I input there, L being loaded, P processed, O output, R waits for ano
 
 def bank_status(plan: BankPlan) -> str:
     """Return one line that says what is known: status, value, bound, gap, what is left to win, and replay."""
-    parts = [f"{plan.network} on {plan.machine} (banks, {plan.engine}): {plan.status}"]
-    if plan.objective is None or plan.measures is None or plan.pe_delay_ticks is None:
-        return "; ".join([*parts, *plan.conflicts])
-    gap = "no gap" if plan.gap is None else f"gap {100 * plan.gap:.3g} %"
-    bound = "no bound" if plan.bound is None else f"bound {plan.bound:,}"
-    parts.append(f"{plan.objectives[0]} {plan.objective.value:,} {plan.objective.unit}, {bound}, {gap}")
-    once = plan.measures.bytes / plan.compulsory_bytes
-    parts.append(f"{plan.measures.bytes:,} bytes move, {once:.3f} times what must ({plan.compulsory_bytes:,})")
+    parts = status_parts(plan)
+    if plan.measures is None or plan.pe_delay_ticks is None:
+        return "; ".join(parts)
     share = plan.pe_delay_ticks / plan.measures.time
-    parts.append(
-        f"{_us(plan, plan.measures.time)} us, {_us(plan, plan.pe_delay_ticks)} us of them waiting ({share:.1%})"
-    )
+    time, waits = microseconds(plan, plan.measures.time), microseconds(plan, plan.pe_delay_ticks)
+    parts.append(f"{time} us, {waits} us of them waiting ({share:.1%})")
     parts.append("replay agrees" if plan.replay.ok else "replay does not agree")
     return "; ".join(parts)
 
@@ -41,16 +36,12 @@ def bank_rows(plan: BankPlan) -> tuple[Sequence[str], list[list[str]]]:
     rows = [
         [
             row.layer, f"{row.volume.total:,}", f"{row.volume.load:,}", f"{row.volume.weight:,}",
-            f"{row.volume.streamed:,}", f"{row.volume.write:,}", _us(plan, row.ticks),
-            _us(plan, row.wait_maps_ticks + row.wait_weights_ticks), _code(row),
+            f"{row.volume.streamed:,}", f"{row.volume.write:,}", microseconds(plan, row.ticks),
+            microseconds(plan, row.wait_maps_ticks + row.wait_weights_ticks), _code(row),
         ]
         for row in plan.layers
     ]  # fmt: skip
     return _HEADS, rows
-
-
-def _us(plan: BankPlan, ticks: int) -> str:
-    return f"{ticks * plan.machine_data.tick_ps / 1e6:,.1f}"
 
 
 def _code(row: StagePlan) -> str:
@@ -94,8 +85,8 @@ def bank_lines(plan: BankPlan) -> dict[str, list[str]]:
         cells = [[action, *(_cell(held.get(k), row) for k in range(banks.count))] for action, held in steps]
         lines = [head, _line(["", *(f"bank {k}" for k in range(banks.count))])]
         lines += [_line(row_cells) for row_cells in cells]
-        waits = row.wait_maps_ticks + row.wait_weights_ticks
-        lines.append(f"  {row.volume.total:,} bytes, {_us(plan, row.ticks)} us, {_us(plan, waits)} us of them waiting")
+        waits = microseconds(plan, row.wait_maps_ticks + row.wait_weights_ticks)
+        lines.append(f"  {row.volume.total:,} bytes, {microseconds(plan, row.ticks)} us, {waits} us of them waiting")
         blocks[row.layer] = [*lines, ""]
     return blocks
 

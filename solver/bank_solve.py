@@ -22,7 +22,6 @@ from instances.errors import InputError
 from instances.feature_maps import Stages, stages
 from instances.machine import Banks, Machine
 from instances.network import Network
-from instances.workload import Layer
 from solver.bank_base import Asked, Decided
 from solver.bank_engines import BANK_ENGINES, BankEngine
 from solver.bank_plan import (
@@ -41,7 +40,7 @@ from solver.options import (
     check_time_limit,
     parse_objectives,
     pick_machine,
-    pick_target,
+    pick_network,
     unknown,
 )
 from solver.plan import Measures, Objective, Status, digest, version
@@ -153,7 +152,7 @@ def solve_network(
     start = time.monotonic()
     objectives, limit = parse_objectives(objective), check_time_limit(time_limit_s)
     set_fields = as_texts("settings", settings)
-    real, network = pick_machine(machine, set_fields), _network(target)
+    real, network = pick_machine(machine, set_fields), pick_network(target, "banks")
     aim = "time" if objectives[0] == "time" else "bytes"
     chosen = pick_bank_engine(engine, aim)
     found, banks, clock = setting_of(network, real)
@@ -176,7 +175,7 @@ def front_network(
     """
     start = time.monotonic()
     limit, set_fields = check_time_limit(time_limit_s), as_texts("settings", settings)
-    real, network = pick_machine(machine, set_fields), _network(target)
+    real, network = pick_machine(machine, set_fields), pick_network(target, "banks")
     setting = setting_of(network, real)
     said = decide(*setting, "front", waiting=waiting, time_limit_s=limit)
     options = BankOptions(waiting=waiting, time_limit_s=limit, settings=set_fields)
@@ -189,13 +188,6 @@ def front_network(
         engine = BANK_ENGINES["dynamic"]
         plans.append(_plan(network, real, engine, ("bytes", "time"), options, decided, setting, wall_s))
     return tuple(plans)
-
-
-def _network(target: Network | str | os.PathLike[str]) -> Network:
-    network = pick_target(target)
-    if isinstance(network, Layer):
-        raise InputError(f"target {network.name}: problem banks plans whole networks, this is one layer")
-    return network
 
 
 def _plan(

@@ -9,6 +9,7 @@ from instances.stores import stores
 from solver.joint_check import runs_in
 from solver.joint_plan import JointLayer, JointPlan
 from solver.joint_solve import seen
+from solver.network_show import microseconds, status_parts
 from solver.show import pseudo_code, workload_text
 
 __all__ = ["joint_rows", "joint_status", "show_joint"]
@@ -20,15 +21,10 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 def joint_status(plan: JointPlan) -> str:
     """Return one line that says what is known: status, value, bound, gap, what is left to win, and replay."""
-    parts = [f"{plan.network} on {plan.machine} (joint, {plan.engine}): {plan.status}"]
-    if plan.objective is None or plan.measures is None:
-        return "; ".join([*parts, *plan.conflicts])
-    gap = "no gap" if plan.gap is None else f"gap {100 * plan.gap:.3g} %"
-    bound = "no bound" if plan.bound is None else f"bound {plan.bound:,}"
-    parts.append(f"{plan.objectives[0]} {plan.objective.value:,} {plan.objective.unit}, {bound}, {gap}")
-    once = plan.measures.bytes / plan.compulsory_bytes
-    parts.append(f"{plan.measures.bytes:,} bytes move, {once:.3f} times what must ({plan.compulsory_bytes:,})")
-    parts.append(f"{_us(plan, plan.measures.time)} us one layer after the other")
+    parts = status_parts(plan)
+    if plan.measures is None:
+        return "; ".join(parts)
+    parts.append(f"{microseconds(plan, plan.measures.time)} us one layer after the other")
     parts.append("replay agrees" if plan.replay.ok else "replay does not agree")
     return "; ".join(parts)
 
@@ -41,13 +37,17 @@ def joint_rows(plan: JointPlan) -> tuple[Sequence[str], list[list[str]]]:
         held = ", ".join(f"{one.map} {one.rows}" for one in row.on_chip)
         sizes = " ".join(f"{k[2:]} {v}" for k, v in row.schedule.decision.items() if k.startswith("T_"))
         rows.append(
-            [row.layer, f"{row.counts.bytes:,}", *moved, _us(plan, row.measures.time), held, str(len(row.banks)), sizes]
+            [
+                row.layer,
+                f"{row.counts.bytes:,}",
+                *moved,
+                microseconds(plan, row.measures.time),
+                held,
+                str(len(row.banks)),
+                sizes,
+            ]
         )
     return _HEADS, rows
-
-
-def _us(plan: JointPlan, ticks: int) -> str:
-    return f"{ticks * plan.machine_data.tick_ps / 1e6:,.1f}"
 
 
 def show_joint(plan: JointPlan, layer: str | None = None) -> str:
@@ -91,7 +91,7 @@ def _layer(plan: JointPlan, at: int) -> Iterable[str]:
         raise InputError(f"plan of {plan.network}: {runs}")
     layer = seen(found, at, runs[at])
     yield f"{row.layer}: {workload_text(layer)}, on {plan.machine}"
-    yield f"{row.counts.bytes:,} bytes move, {_us(plan, row.measures.time)} us"
+    yield f"{row.counts.bytes:,} bytes move, {microseconds(plan, row.measures.time)} us"
     for one in row.on_chip:
         part = " and ".join(
             [f"input {k + 1}" for k, name in enumerate(row.reads) if name == one.map]

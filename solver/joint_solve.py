@@ -31,9 +31,9 @@ from solver.options import (
     check_time_limit,
     parse_objectives,
     pick_machine,
+    pick_network,
     pick_pins,
     pick_problem,
-    pick_target,
     unknown,
 )
 from solver.plan import Measures, Objective, Schedule, digest, version
@@ -93,7 +93,7 @@ def solve_joint(
     if objectives[0] == "time":
         raise InputError("objective time: problem joint decides bytes (or energy); the plan says how long it takes")
     set_fields = as_texts("settings", settings)
-    real, network = pick_machine(machine, set_fields), _network(target)
+    real, network = pick_machine(machine, set_fields), pick_network(target, "joint")
     demands = pick_pins(pins, pick_problem("tiling"))
     chosen = pick_joint_engine(engine)
     _check(real)
@@ -101,13 +101,6 @@ def solve_joint(
     said = chosen.run(Tables(found, real, demands), limit)
     options = JointOptions(time_limit_s=limit, settings=set_fields)
     return _plan(network, real, found, chosen, objectives, demands, options, said, start)
-
-
-def _network(target: Network | str | os.PathLike[str]) -> Network:
-    network = pick_target(target)
-    if isinstance(network, Layer):
-        raise InputError(f"target {network.name}: problem joint plans whole networks, this is one layer")
-    return network
 
 
 def _check(machine: Machine) -> None:

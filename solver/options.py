@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AUTO", "Request", "as_texts", "check_jobs", "check_time_limit", "check_writable", "parse_objectives",
-    "parse_size", "parse_symbols", "pick_engine", "pick_layers", "pick_machine", "pick_pins", "pick_problem",
-    "pick_target", "unknown",
+    "parse_size", "parse_symbols", "pick_engine", "pick_layers", "pick_machine", "pick_network", "pick_pins",
+    "pick_problem", "pick_target", "unknown",
 ]  # fmt: skip
 
 #: The engine that is asked for by default: `exhaustive` is exact and the fastest for single layers.
@@ -156,6 +156,20 @@ def pick_target(target: Layer | Network | str | os.PathLike[str]) -> Layer | Net
     if isinstance(target, str | os.PathLike):
         return load_network(target)
     raise InputError(f"target: expected a Layer, a Network, or a name or path, got {type(target).__name__}")
+
+
+def pick_network(target: Network | str | os.PathLike[str], problem: str) -> Network:
+    """Return the network for a problem of whole networks, loading it by name or path if need be.
+
+    Raises
+    ------
+    InputError
+        If there is none, or the target is a single layer.
+    """
+    network = pick_target(target)
+    if isinstance(network, Layer):
+        raise InputError(f"target {network.name}: problem {problem} plans whole networks, this is one layer")
+    return network
 
 
 def pick_machine(machine: Machine | str | os.PathLike[str], settings: Sequence[str]) -> Machine:

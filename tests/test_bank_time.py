@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from formulations.bank_front import decide
-from formulations.bank_graph import Graph, Point, lowest
+from formulations.bank_graph import Graph, Point, lowest, optimum
 from formulations.bank_labels import Timed, Timing, along, undominated
-from formulations.bank_network import BankPlan, State, Visit, Walk, optimum
+from formulations.bank_network import BankPlan, State, Visit, Walk
 from formulations.bank_numbers import numbered
 from formulations.bank_policies import double_buffer, hide, hiding, minimise, no_reuse
 from formulations.bank_time import timed

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from formulations.bank_network import BankPlan, optimum
+from formulations.bank_graph import optimum
+from formulations.bank_network import BankPlan
 from formulations.bank_numbers import numbered
 from formulations.bank_policies import Reuse, minimise
 from hwmodels.replay_banks import replay_banks

@@ -1,0 +1,24 @@
+"""What is said alike of all plans of whole networks."""
+
+from __future__ import annotations
+
+from solver.network_plan import NetworkPlan
+
+__all__ = ["microseconds", "status_parts"]
+
+
+def microseconds(plan: NetworkPlan, ticks: int) -> str:
+    """Ticks of the plan's machine in microseconds."""
+    return f"{ticks * plan.machine_data.tick_ps / 1e6:,.1f}"
+
+
+def status_parts(plan: NetworkPlan) -> list[str]:
+    """Status, value, bound, gap and what is left to win; why there is no plan if there is none."""
+    parts = [f"{plan.network} on {plan.machine} ({plan.problem}, {plan.engine}): {plan.status}"]
+    if plan.objective is None or plan.measures is None:
+        return [*parts, *plan.conflicts]
+    gap = "no gap" if plan.gap is None else f"gap {100 * plan.gap:.3g} %"
+    bound = "no bound" if plan.bound is None else f"bound {plan.bound:,}"
+    parts.append(f"{plan.objectives[0]} {plan.objective.value:,} {plan.objective.unit}, {bound}, {gap}")
+    once = plan.measures.bytes / plan.compulsory_bytes
+    return [*parts, f"{plan.measures.bytes:,} bytes move, {once:.3f} times what must ({plan.compulsory_bytes:,})"]
