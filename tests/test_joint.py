@@ -23,10 +23,12 @@ from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.machine import Machine, Transfer
 from instances.network import Network
+from instances.onnx_reader import read_onnx
 from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
 from instances.stores import Stores, stores
 from instances.workload import Layer
-from solver import JointPlan, check, solve_joint
+from solver import JointPlan, check, joint_plan, solve_joint
+from solver.bench.demo import wheel_model
 from solver.cli import main
 from solver.engines.exhaustive import Search
 from solver.joint_check import runs_in
@@ -194,8 +196,7 @@ def test_a_map_may_leave_before_its_last_use() -> None:
     assert plan.objective.value == by_everything(with_skip(), FOUR)
 
 
-@pytest.mark.parametrize("network", [chain(), with_skip(), branching()], ids=lambda n: n.name)
-@pytest.mark.parametrize("banks", [2, 4])
+@pytest.mark.parametrize(("network", "banks"), [(chain(), 2), (with_skip(), 3), (branching(), 4)])
 def test_all_engines_find_the_optimum_of_everything(network: Network, banks: int) -> None:
     on = MACHINE.model_copy(update={"ocm_banks": banks, "ocm_bytes": 32 * banks})
     best = by_everything(network, on)
@@ -486,10 +487,21 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", EXACT)
-def test_resnet50_on_768_kib(engine: str) -> None:
-    plan = solve_joint("resnet50", "scratchpad_768k", engine=engine)
+def test_resnet50_on_768_kib() -> None:
+    plan = solve_joint("resnet50", "scratchpad_768k", engine="milp")
     assert plan.status == "OPTIMAL"
     assert plan.objective is not None
     assert plan.objective.value == 38_076_072  # all three engines; no reuse moves 63,892,648
     assert load_machine("scratchpad_768k").ocm_banks == 48
+
+
+@pytest.mark.slow
+def test_an_onnx_network() -> None:
+    plan = solve_joint(read_onnx(wheel_model("light_squeezenet")), "scratchpad_768k")
+    assert plan.status == "OPTIMAL"
+    assert check(plan).ok
+
+
+def test_the_schema_is_shipped_and_current() -> None:
+    shipped = Path(joint_plan.__file__).with_name("joint.schema.json").read_text(encoding="utf-8")
+    assert shipped == joint_plan.joint_schema()
