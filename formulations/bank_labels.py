@@ -271,13 +271,21 @@ class _Step:
 
     def _columns(self) -> None:
         """The units of a sum: a column each, with its streamed bytes."""
-        asks = (*self.search.timing.streams, self.search.timing.following)
-        arrivals = list(self._segments())
-        for column in range(self.state.made, self.after.made):
-            self._unit(None if column == 0 and self.search.several else asks[column + 1])
-            self.now = max(self.now, next(there for there, upto in arrivals if upto > column))
-            self.now += self.ticks[column + 1] - self.ticks[column]
-            self.weights = self.second
+        search, ticks, arrivals, at = self.search, self.ticks, list(self._segments()), 0
+        asks, served = (*search.timing.streams, search.timing.following), search.clock.served
+        now, bus, weights, second = self.now, self.bus, self.weights, self.second
+        for column in range(self.state.made, self.after.made):  # as `_unit` would run them
+            if column == 0 and search.several:
+                second = search.second
+            elif asks[column + 1]:
+                second = bus = served(now, bus, asks[column + 1])
+            else:
+                second = now
+            while arrivals[at][1] <= column:
+                at += 1
+            now = max(now, weights, arrivals[at][0]) + ticks[column + 1] - ticks[column]
+            weights = second
+        self.now, self.bus, self.weights, self.second = now, bus, weights, second
 
 
 def along(task: Task, prices: Prices, timing: Timing, program: Program, wait: int = 0) -> Timed:

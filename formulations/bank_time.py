@@ -33,7 +33,7 @@ import heapq
 from dataclasses import replace
 
 from formulations.bank_labels import Label, Labels, Timed, Timing, undominated
-from formulations.banks import Action, Prices, Task, actions, best, policy
+from formulations.banks import Action, Prices, Rest, Task, actions, best, policy
 from hwmodels.bank_steps import State
 
 __all__ = ["timed"]
@@ -43,6 +43,7 @@ class _Search(Labels):
     """The search through all labels of one stage."""
 
     known: list[Timed]
+    rest: Rest
 
     def least(self, begun: State) -> Timed:
         """Times that no program undercuts: all tiles on chip, from the first one's arrival on, and one step."""
@@ -55,18 +56,28 @@ class _Search(Labels):
         return self.timed([self.process(label, begin, begin, Action("process", stage.tiles(begin)), end)])[0]
 
     def hopeless(self, label: Label, state: State) -> bool:
-        """Whether a known program is nowhere greater than what the label can still become."""
+        """Whether a known program is nowhere greater than what the label can still become.
+
+        What is left to compute, and what is left to come over the bus: columns, and the weights of the steps to come
+        but the two groups that may be on their way.
+        """
+        left = self.rest(state)
+        if left is None:
+            return True
         ticks = self.timing.ticks
         rest = ticks[-1] - ticks[state.made]
-        ends = label.now + rest * self.timing.groups + self.clock.fixed
-        ready = max(ends, ends - self.clock.fixed - rest + self.following)
-        return any(k.bytes <= label.bytes and k.ticks <= ends and k.ticks + k.wait <= ready for k in self.known)
+        coming = left - 2 * self.timing.share if self.timing.anew else left
+        worked = label.now + rest * self.timing.groups
+        ends = max(worked, label.bus + coming * self.clock.dram.byte_ticks) + self.clock.fixed
+        ready = max(ends, worked - rest + self.following)
+        spent = label.bytes + left
+        return any(k.bytes <= spent and k.ticks <= ends and k.ticks + k.wait <= ready for k in self.known)
 
     def run(self) -> list[Timed]:
         begun = self.task.begin()
         if begun is None:
             return []
-        first = best(self.task, self.prices)
+        first, self.rest = best(self.task, self.prices), Rest(self.task, self.prices)
         tried = [first, *(policy(self.task, most=most) for most in range(1, self.task.banks + 1))]
         self.known = undominated([self.along(begun, one) for one in dict.fromkeys(tried) if one is not None])
         if len(self.known) == 1:

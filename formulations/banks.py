@@ -33,7 +33,7 @@ from itertools import count
 
 from hwmodels.bank_steps import Goal, Pass, State
 
-__all__ = ["Action", "Prices", "Program", "Task", "actions", "best", "policy", "reloaded", "told", "told_apart"]
+__all__ = ["Action", "Prices", "Program", "Rest", "Task", "actions", "best", "policy", "reloaded", "told", "told_apart"]
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ def best(task: Task, prices: Prices) -> Program | None:
     greedy = None if prices.step else policy(task)
     if greedy is not None and greedy.loaded == task.stage.columns - begin.loaded:
         return greedy  # what is not on chip, once
-    order, rest = count(), _Rest(task, prices)
+    order, rest = count(), Rest(task, prices)
     heap: list[tuple[int, int, int, State]] = [(0, 0, next(order), begin)]
     reached: dict[State, int] = {begin: 0}
     came: dict[State, tuple[State, Action]] = {}
@@ -199,11 +199,11 @@ def best(task: Task, prices: Prices) -> Program | None:
 
 @lru_cache(maxsize=100_000)
 def _steps_from(stage: Pass, banks: int, goal: Goal, retain: int) -> dict[int, int]:
-    """By column the fewest steps from there on, as far as `_Rest` knows; the same whatever is on chip at the start."""
+    """By column the fewest steps from there on, as far as `Rest` knows; the same whatever is on chip at the start."""
     return {stage.columns: 0}
 
 
-class _Rest:
+class Rest:
     """Bytes that nothing onward undercuts: what is not loaded yet, and the fewest steps that could do the rest.
 
     A step may process k tiles only if these, those that stay and the results that need nothing else fit side by side;

@@ -4,7 +4,7 @@ Sets
     t in 0..T-1: the layers (steps) in the network's order; s: the stores that may stay (`instances.stores`)
     U[s]: the steps that read s, ascending; born[s]: the first step that writes it
     V[s]: levels of s, each a number of banks and the rows that they hold; level 0 is none
-    O[t, v]: plans of layer t whose first input has level v, undominated in (banks, bytes)
+    O[t, v]: plans of layer t whose inputs have the levels v, undominated in (banks, bytes)
 Given
     B banks; once[t, x, v]: bytes of the rows of input x beyond level v, read once; extra[t, v, o]: what plan o moves
     beyond that and beyond `fixed[t]`, and banks[t, v, o] what its tiles take; write[s, v]: bytes of the rows of s
@@ -13,7 +13,7 @@ Variables
     level[s, u] for u in U[s]: what of s is on chip from its birth, or the use before u, until u has read it
     plan[t] in O[t, v]
 Objective
-    min sum_t (fixed[t] + sum_x once[t, x, level] + extra[t, level, plan[t]]) + sum_s write[s, level[s, last use]]
+    min sum_t (fixed[t] + sum_x once[t, x, level] + extra[t, levels, plan[t]]) + sum_s write[s, level[s, last use]]
 Constraints
     (SHRINK)    level[s, u] >= level[s, u'] for uses u before u': what has left the chip is read from DRAM
     (CAPACITY)  sum over s on chip during t of banks of its level + banks[t, v, plan[t]] <= B for every t
@@ -30,9 +30,10 @@ reasonable for up to four stores at a time. Source: none; docs/joint.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from math import prod
 
 import numpy as np
@@ -91,8 +92,8 @@ class Step:
         The residence of every input, -1 for one that lies in DRAM.
     once : tuple of tuple of int
         Per input and level the bytes of reading what is not on chip once.
-    extra : ndarray (levels, B + 1)
-        Per level of the first input and number of banks for tiles the least bytes beyond that; `NEVER`: no plan.
+    extra : ndarray (levels of each of `axes`, B + 1)
+        Per level of the inputs and number of banks for tiles the least bytes beyond that; `NEVER`: no plan.
     """
 
     fixed: int
@@ -100,18 +101,32 @@ class Step:
     once: tuple[tuple[int, ...], ...]
     extra: Ints
 
-    def plans(self, level: int) -> tuple[tuple[int, int], ...]:
-        """The undominated (banks, extra bytes), fewest banks first."""
-        row = self.extra[level]
+    @cached_property
+    def axes(self) -> tuple[int, ...]:
+        """The residences among the inputs, each once."""
+        return tuple(dict.fromkeys(k for k in self.inputs if k >= 0))
+
+    def plans(self, levels: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+        """The undominated (banks, extra bytes) for levels of the axes, fewest banks first."""
+        row = self.extra[levels]
         first = np.flatnonzero(np.append(True, row[1:] < row[:-1]) & (row < NEVER))
         return tuple((int(banks), int(row[banks])) for banks in first)
 
-    def classes(self) -> dict[tuple[tuple[int, int], ...], tuple[int, ...]]:
-        """The levels of the first input by their plans; levels without any plan have the empty tuple."""
-        found: dict[tuple[tuple[int, int], ...], tuple[int, ...]] = {}
-        for level in range(len(self.extra)):
-            found[self.plans(level)] = (*found.get(self.plans(level), ()), level)
-        return found
+    def classes(self, axis: int) -> tuple[tuple[int, ...], ...]:
+        """The levels of an axis, those together that have the same plans whatever the other levels are."""
+        found: dict[bytes, tuple[int, ...]] = {}
+        for level in range(self.extra.shape[axis]):
+            key = self.extra.take(level, axis).tobytes()
+            found[key] = (*found.get(key, ()), level)
+        return tuple(found.values())
+
+    def choices(self) -> Iterator[tuple[tuple[int, ...], int, int]]:
+        """Every plan of every combination of classes: the number of each class, banks, extra bytes."""
+        classes = [self.classes(axis) for axis in range(len(self.axes))]
+        for numbers in product(*(range(len(one)) for one in classes)):
+            levels = tuple(one[number][0] for one, number in zip(classes, numbers, strict=True))
+            for banks, extra in self.plans(levels):
+                yield numbers, banks, extra
 
 
 @dataclass(frozen=True)
@@ -155,10 +170,9 @@ class Joint:
         taken = (self.residences[k].banks[self.level(choice, k, step)] for k in self.live[step])
         return self.banks - sum(taken)
 
-    def first_level(self, choice: Choice, step: int) -> int:
-        """The level of a step's first input (0 if it lies in DRAM)."""
-        first = self.steps[step].inputs[0]
-        return 0 if first < 0 else self.level(choice, first, step)
+    def levels(self, choice: Choice, step: int) -> tuple[int, ...]:
+        """The levels of a step's axes."""
+        return tuple(self.level(choice, k, step) for k in self.steps[step].axes)
 
     def price(self, levels: Sequence[Sequence[int]]) -> Choice:
         """Price levels with the best plans that fit; `NEVER` bytes if none do."""
@@ -166,7 +180,7 @@ class Joint:
         total = self.constant
         for t, step in enumerate(self.steps):
             free = self.free(choice, t)
-            total += step.fixed + (int(step.extra[self.first_level(choice, t), free]) if free >= 0 else NEVER)
+            total += step.fixed + (int(step.extra[(*self.levels(choice, t), free)]) if free >= 0 else NEVER)
             for once, k in zip(step.once, step.inputs, strict=True):
                 total += once[self.level(choice, k, t) if k >= 0 else 0]
         total += sum(r.write[row[-1]] for r, row in zip(self.residences, choice.levels, strict=True))
@@ -208,11 +222,9 @@ def _cost(joint: Joint, t: int, shape: tuple[int, ...]) -> Ints:
     free = np.full(shape, joint.banks, np.int64)
     for axis, k in enumerate(live):
         free -= _along(joint.residences[k].banks, axis, len(shape))
-    rows, first = step.extra, step.inputs[0]
-    level = (
-        _along(range(len(rows)), live.index(first), len(shape)) if first >= 0 else np.zeros([1] * len(shape), np.int64)
-    )
-    cost: Ints = np.where(free >= 0, rows[level, np.maximum(free, 0)], NEVER) + step.fixed
+    places = [(live.index(k), range(size)) for k, size in zip(step.axes, step.extra.shape, strict=False)]
+    levels = tuple(_along(size, axis, len(shape)) for axis, size in places)
+    cost: Ints = np.where(free >= 0, step.extra[(*levels, np.maximum(free, 0))], NEVER) + step.fixed
     for once, k in zip(step.once, step.inputs, strict=True):
         cost += _along(once, live.index(k), len(shape)) if k >= 0 else once[0]
     return np.minimum(cost, NEVER)

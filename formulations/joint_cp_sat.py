@@ -52,13 +52,15 @@ def cp_sat(joint: Joint, hint: Choice | None = None) -> CpSat:
         cost.append(step.fixed)
         for once, k in zip(step.once, step.inputs, strict=True):
             cost.append(cp_model.LinearExpr.weighted_sum(held[k], once) if k >= 0 else once[0])
-        first = held[step.inputs[0]] if step.inputs[0] >= 0 else (model.new_constant(1),)
-        for c, (plans, members) in enumerate(step.classes().items()):
-            chosen = [first[v] for v in members]
-            ys = [model.new_bool_var(f"y{t}_{c}_{p}") for p in range(len(plans))]
-            model.add(sum(ys) == sum(chosen))
-            taken.append(cp_model.LinearExpr.weighted_sum(ys, [need for need, _ in plans]))
-            cost.append(cp_model.LinearExpr.weighted_sum(ys, [extra for _, extra in plans]))
+        choices = list(step.choices())
+        ys = [model.new_bool_var(f"y{t}_{number}") for number in range(len(choices))]
+        model.add_exactly_one(ys)
+        for axis, k in enumerate(step.axes):
+            for number, members in enumerate(step.classes(axis)):
+                mine = [y for y, (numbers, _, _) in zip(ys, choices, strict=True) if numbers[axis] == number]
+                model.add(sum(mine) == sum(held[k][v] for v in members))
+        taken.append(cp_model.LinearExpr.weighted_sum(ys, [need for _, need, _ in choices]))
+        cost.append(cp_model.LinearExpr.weighted_sum(ys, [extra for _, _, extra in choices]))
         model.add(sum(taken) <= joint.banks)
     model.minimize(sum(cost))
     if hint is not None:

@@ -1,15 +1,16 @@
 """MILP model of F10 joint (PuLP): one-hot levels, and plans for the levels that share them.
 
-Sets         residences s with levels V[s] and uses U[s]; layers t; classes C[t] of levels with the same plans P[c]
+Sets         residences s with levels V[s] and uses U[s]; layers t; for an input classes of levels with the same plans;
+             C[t] combinations of them, P[c] their plans
 Parameters   banks[v], write[v], once[v]; for a plan p its banks[p] and extra[p]; B                         (integers)
-Variables    x[s, u, v] in {0, 1}: level v until use u;  y[t, c, p] in {0, 1}: a level of class c, with plan p
+Variables    x[s, u, v] in {0, 1}: level v until use u;  y[t, c, p] in {0, 1}: levels of classes c, with plan p
 Objective    min sum once[v] x[s, u, v] + sum extra[p] y[t, c, p] + sum write[v] x[s, last u, v] + constant
 Constraints  (ONE)       sum_v x[s, u, v] = 1
-             (PLAN)      sum_p y[t, c, p] = sum of x over the levels of c of the first input   (= 1 if it never stays)
+             (PLAN)      sum of y[t, c, p] over the c with a class = sum of x over its levels  (sum of all y = 1)
              (SHRINK)    sum_{v >= k} x[s, u', v] <= sum_{v >= k} x[s, u, v] for u' after u and every level k
              (CAPACITY)  sum banks[v] x[s, u, v] + sum banks[p] y[t, c, p] <= B for every t
-A class of one plan needs no y. Extra bytes stand beside the levels that they belong to, so the relaxation is the convex
-hull of every layer alone; only CAPACITY couples.
+Extra bytes stand beside the levels that they belong to, so the relaxation is the convex hull of every layer alone; only
+CAPACITY couples.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from math import gcd
 
 import pulp
 
-from formulations.joint import Joint
+from formulations.joint import Joint, Step
 
 __all__ = ["Milp", "milp"]
 
@@ -82,32 +83,23 @@ def milp(joint: Joint) -> Milp:
                 cost += zip(held[k], once, strict=True)
             else:
                 constant += once[0]
-        first = held[step.inputs[0]] if step.inputs[0] >= 0 else ()
-        constant += _plans(problem, joint.banks, t, step.classes(), first, taken, cost)
+        _plans(problem, t, step, [held[k] for k in step.axes], taken, cost)
+        problem += _sum(taken) <= joint.banks
     unit = gcd(*(factor for _, factor in cost)) or 1
     problem.setObjective(_sum([(x, factor // unit) for x, factor in cost]))
     return Milp(problem, levels, unit, constant)
 
 
 def _plans(
-    problem: pulp.LpProblem, banks: int, t: int, classes: dict[tuple[tuple[int, int], ...], tuple[int, ...]],
-    first: Sequence[pulp.LpVariable], taken: Terms, cost: Terms,
-) -> int:  # fmt: skip
-    """Add the plans of a layer; return the bytes that do not depend on anything."""
-    room, constant = banks, 0
-    for c, (plans, members) in enumerate(classes.items()):
-        chosen = [(first[v], 1) for v in members] if first else []
-        if not plans:
-            problem += _sum(chosen) == (0 if first else 1)  # no plan: the level is impossible
-        elif len(plans) == 1:
-            ((need, extra),) = plans
-            taken += [(x, need) for x, _ in chosen]
-            cost += [(x, extra) for x, _ in chosen]
-            room, constant = (room, constant) if first else (room - need, constant + extra)
-        else:
-            ys = [pulp.LpVariable(f"y{t}_{c}_{p}", cat="Binary") for p in range(len(plans))]
-            problem += _sum([(y, 1) for y in ys] + [(x, -1) for x, _ in chosen]) == (0 if first else 1)
-            taken += [(y, need) for y, (need, _) in zip(ys, plans, strict=True)]
-            cost += [(y, extra) for y, (_, extra) in zip(ys, plans, strict=True)]
-    problem += _sum(taken) <= room
-    return constant
+    problem: pulp.LpProblem, t: int, step: Step, axes: Sequence[Sequence[pulp.LpVariable]], taken: Terms, cost: Terms
+) -> None:
+    """Add the plans of a layer."""
+    choices = list(step.choices())
+    ys = [pulp.LpVariable(f"y{t}_{number}", cat="Binary") for number in range(len(choices))]
+    problem += _sum([(y, 1) for y in ys] or [(pulp.LpVariable(f"n{t}", 0, 0), 1)]) == 1
+    for axis, xs in enumerate(axes):
+        for number, members in enumerate(step.classes(axis)):
+            mine = [(y, 1) for y, (numbers, _, _) in zip(ys, choices, strict=True) if numbers[axis] == number]
+            problem += _sum([*mine, *((xs[v], -1) for v in members)]) == 0
+    taken += [(y, need) for y, (_, need, _) in zip(ys, choices, strict=True)]
+    cost += [(y, extra) for y, (_, _, extra) in zip(ys, choices, strict=True)]

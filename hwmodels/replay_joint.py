@@ -2,7 +2,7 @@
 
 Every layer is walked by `hwmodels.replay` with the rows that are on chip; around it, this referee keeps account of
 banks and rows: a bank has one owner at a time, a map's banks hold its rows, rows that left the chip never come back,
-every row that a layer reads from DRAM was written there, results that nobody reads are written whole.
+every row that a layer reads from DRAM was written there, results of the network are written whole.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class JointReplay:
 class _Map:
     """A store during the walk: its banks, the rows on chip, and per part the first row that is in DRAM."""
 
-    banks: frozenset[int]
+    banks: tuple[int, ...]
     rows: int
     written: dict[int, int]
 
@@ -98,7 +98,7 @@ def _before(found: Stores, t: int, run: LayerRun, maps: Mapping[int, _Map]) -> I
             yield f"{store.name} must lie in DRAM"
         elif was is None and s != found.writes[t]:
             yield f"{store.name} is on chip, no layer has written it yet"
-        elif was is not None and (rows > was.rows or not was.banks.issuperset(banks)):
+        elif was is not None and (rows > was.rows or was.banks[: len(banks)] != banks):
             yield f"{rows} rows of {store.name} are on chip, in the layer before {was.rows} were, or in other banks"
     for s in dict.fromkeys(found.reads[t]):
         there = run.residents[s][0] if s in run.residents else 0
@@ -116,14 +116,14 @@ def _before(found: Stores, t: int, run: LayerRun, maps: Mapping[int, _Map]) -> I
 def _after(found: Stores, t: int, run: LayerRun, maps: dict[int, _Map]) -> None:
     for s, was in maps.items():
         rows, banks = run.residents.get(s, (0, ()))
-        was.rows, was.banks = rows, frozenset(banks)
+        was.rows, was.banks = rows, banks
     rows, banks = run.residents.get(found.writes[t], (0, ()))
-    made = maps.setdefault(found.writes[t], _Map(frozenset(banks), rows, {}))
+    made = maps.setdefault(found.writes[t], _Map(banks, rows, {}))
     made.written[t] = run.unwritten
 
 
 def _results(found: Stores, maps: Mapping[int, _Map]) -> Iterator[str]:
     for s, store in enumerate(found.stores):
         kept = [found.layers[t].name for t, first in maps[s].written.items() if first] if s in maps else []
-        if kept and (store.dram or not store.readers):
+        if kept and (store.dram or store.results):
             yield f"{', '.join(kept)}: the result must be in DRAM, some rows are not written"

@@ -5,12 +5,13 @@ Stores
     is concatenated shares a store, every part in its own channels (or, joined along another axis, in its own place).
     A store has `rows` rows, the rows of its maps; every row has ``sum of the parts' row bytes``.
 Rows
-    The first rows of a store may stay on chip. A reader or writer that sees the store with other rows (a flattened map,
-    a product of tokens) needs all of it there or nothing: such a store stays whole or not at all.
+    The first rows of a store may stay on chip. A reshape (but one that changes nothing), a reader or writer with
+    another number of rows, one that reads a matrix transposed, and a sum of more than two need all of it there or
+    nothing: such a store stays whole or not at all.
 DRAM
     What comes from outside, what an operator without a plan of its own reads or writes, the right operand of a product
-    of two inputs, operands that are broadcast, and stores of which a part is made after all have read them lie in DRAM:
-    they never stay.
+    of two inputs and operands that are broadcast lie in DRAM: their stores never stay. An operator that nobody reads is
+    a result of the network: its store may stay for readers, but is written whole.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from instances.operators import Concat, Eltwise, Input, MatMul, Opaque, Operator
 from instances.workload import Layer
 
 __all__ = ["Store", "Stores", "stores"]
+
+#: Maps that a sum of more reads stay whole or not at all.
+MOST_INPUTS = 2
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,8 @@ class Store:
         Whether it stays whole or not at all.
     dram : bool
         Whether it must lie in DRAM.
+    results : int
+        Elements of it that are results of the network: if any, it is written whole.
     """
 
     name: str
@@ -52,6 +58,7 @@ class Store:
     readers: tuple[int, ...]
     whole: bool
     dram: bool
+    results: int
 
     @property
     def row_elements(self) -> int:
@@ -144,11 +151,13 @@ class _Reader:
             self.dram |= {operator.name, *operator.inputs}
         elif isinstance(operator, Reshape) or (isinstance(operator, Eltwise) and layer is None):
             self.groups.join(operator.name, operator.inputs[0])
+            before = self.network.operator(operator.inputs[0]).shape
+            if isinstance(operator, Reshape) and (operator.fn == "transpose" or operator.shape != before):
+                self.whole.add(operator.name)
         elif isinstance(operator, Concat):
             self._concat(operator)
         elif layer is not None:
             names = self._inputs(operator, layer)
-            self.dram |= set(operator.inputs) - set(names)
             self.layers.append(layer)
             self.made.append(operator.name)
             self.read_names.append(names)
@@ -162,10 +171,17 @@ class _Reader:
     def _inputs(self, operator: Operator, layer: Layer) -> tuple[str, ...]:
         """The operators whose results the layer reads as IN."""
         if isinstance(operator, MatMul):
+            self.dram |= set(operator.inputs[1:])
+            if operator.transpose_a:
+                self.whole.add(operator.inputs[0])
+            if self._elements(operator.inputs[0]) != layer.g * layer.r * layer.n:  # broadcast
+                self.dram.add(operator.inputs[0])
             return operator.inputs[:1]
         if isinstance(operator, Eltwise):
             elements = layer.g * layer.b * layer.r * layer.c
-            return tuple(n for n in operator.inputs if self._elements(n) == elements)[: layer.inputs]
+            full = tuple(n for n in operator.inputs if self._elements(n) == elements)
+            self.dram |= set(operator.inputs) - set(full)
+            return full or operator.inputs[:1]
         return operator.inputs
 
     def _elements(self, name: str) -> int:
@@ -185,11 +201,11 @@ class _Reader:
         members = {name for name in self.groups.parent if self.groups.find(name) == root}
         parts = [(k, layer) for k, (layer, store) in enumerate(zip(self.layers, writes, strict=True)) if store == at]
         readers = tuple(k for k, given in enumerate(reads) if at in given)
-        late = bool(readers) and any(k > readers[-1] for k, _ in parts)
-        whole = bool(self.whole & members)
+        whole = bool(self.whole & members) or any(self.layers[k].inputs > MOST_INPUTS for k in readers)
+        sinks = members - {name for o in self.network.operators for name in o.inputs}
         rows = 1 if whole else self.rows[root]
         return Store(
             root, rows,
             tuple((k, layer.b * layer.g * layer.m * layer.r * layer.c // rows) for k, layer in parts),
-            readers, whole, late or bool(self.dram & members),
+            readers, whole, bool(self.dram & members), sum(self._elements(name) for name in sinks),
         )  # fmt: skip

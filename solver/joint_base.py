@@ -38,7 +38,7 @@ Master = Callable[[Joint, float | None, Choice | None], Mastered]
 
 @dataclass(frozen=True)
 class Decided:
-    """An engine's answer: a choice priced with plans that exist, and the tables that they are in."""
+    """An engine's answer: a choice priced with plans that exist, and their tables; or why there is none."""
 
     choice: Choice | None
     tables: Tables
@@ -46,3 +46,4 @@ class Decided:
     status: Status
     versions: str = ""
     stats: dict[str, Stat] = field(default_factory=dict)
+    why: tuple[str, ...] = ()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from formulations import tiling
 from hwmodels.replay_joint import replay_joint
 from hwmodels.schedule import LayerRun
 from instances.errors import InputError
 from instances.stores import Stores, stores
 from solver.joint_plan import JointPlan
-from solver.joint_solve import compulsory, joint_layers, objective_of, sums_of
+from solver.joint_solve import check_machine, compulsory, joint_layers, objective_of, seen, sums_of
 from solver.network_check import head_of, status_of
+from solver.options import pick_pins, pick_problem
 from solver.verify import unequal
 
 __all__ = ["problems_of_joint", "runs_in"]
@@ -28,11 +30,16 @@ def _layers(plan: JointPlan) -> Iterator[str]:
         yield str(error)
         return
     machine = plan.machine_data
-    yield from unequal("compulsory_bytes", plan.compulsory_bytes, compulsory(found, machine))
-    if not plan.layers:
+    try:
+        check_machine(machine)
+    except InputError as error:
+        yield str(error)
         return
-    if not machine.ocm_banks:
-        yield f"machine {machine.name} has no ocm_banks"
+    yield from unequal("compulsory_bytes", plan.compulsory_bytes, compulsory(found, machine))
+    if plan.objectives[0] == "time":
+        yield "objectives: problem joint decides bytes or energy, the plan says time"
+        return
+    if not plan.layers:
         return
     runs = runs_in(plan, found)
     if isinstance(runs, str):
@@ -46,6 +53,7 @@ def _layers(plan: JointPlan) -> Iterator[str]:
     yield from walked.faults
     if walked.faults:
         return
+    yield from _demands(plan, found, runs)
     yield from unequal("measures", plan.measures, sums_of(machine, walked))
     macs = sum(layer.macs for layer in found.layers)
     yield from unequal("objective", plan.objective, objective_of(plan.objectives[0], machine, walked, macs))
@@ -56,6 +64,18 @@ def _layers(plan: JointPlan) -> Iterator[str]:
     for stated, made in zip(plan.layers, joint_layers(found, machine, runs, walked), strict=True):
         for name in type(stated).model_fields:
             yield from unequal(f"layer {stated.layer}: {name}", getattr(stated, name), getattr(made, name))
+
+
+def _demands(plan: JointPlan, found: Stores, runs: Sequence[LayerRun]) -> Iterator[str]:
+    """Every nest is a plan of problem tiling, with the pins."""
+    try:
+        pins = pick_pins(list(plan.pins), pick_problem("tiling"))
+        for t, run in enumerate(runs):
+            if not tiling.build(seen(found, t, run), plan.machine_data, pins).contains(run.nest):
+                demands = f" with {', '.join(plan.pins)}" if plan.pins else ""
+                yield f"layer {plan.layers[t].layer}: the schedule is no plan of problem tiling{demands}"
+    except InputError as error:
+        yield str(error)
 
 
 def runs_in(plan: JointPlan, found: Stores) -> tuple[LayerRun, ...] | str:

@@ -99,6 +99,8 @@ class _Refining:
 def _exact(name: str, summary: str, master: Master) -> JointEngine:
     def run(tables: Tables, time_limit_s: float | None) -> Decided:
         until = None if time_limit_s is None else time.monotonic() + time_limit_s
+        if until is not None:
+            tables.hurry()
         first = _Refining(tables, until)
         if master is not _dynamic:
             with suppress(TooLarge):  # the quickest way to the searches that matter
@@ -154,7 +156,7 @@ def _in_sequence(tables: Tables, until: float | None) -> Choice:
     joint = _searched(tables, until)
     steps = []
     for step in joint.steps:
-        alone = step.plans(0)
+        alone = step.plans((0,) * len(step.axes))
         need = alone[-1][0] if alone else 0
         steps.append(replace(step, extra=np.where(np.arange(joint.banks + 1) < need, NEVER, step.extra)))
     limited = replace(joint, steps=tuple(steps))
@@ -168,13 +170,18 @@ def _in_sequence(tables: Tables, until: float | None) -> Choice:
 def _heuristic(name: str, summary: str, choose: Callable[[Tables, float | None], Choice]) -> JointEngine:
     def run(tables: Tables, time_limit_s: float | None) -> Decided:
         until = None if time_limit_s is None else time.monotonic() + time_limit_s
+        if until is not None:
+            tables.hurry()
         choice = choose(tables, until)
         if tables.search(tables.relied(tables.joint(lower=True), choice), until):  # the best plans for what is left
             choice = tables.joint(lower=False).price(choice.levels)
         stats: dict[str, Stat] = {"searches": tables.searches}
         bound = tables.floor()
         if choice.bytes >= NEVER:
-            return Decided(None, tables, bound, "NO_SOLUTION_FOUND", stats=stats)
+            if any(int(step.extra.min()) >= NEVER for step in tables.joint(lower=True).steps):
+                return Decided(None, tables, None, "INFEASIBLE", stats=stats)
+            why = f"engine {name} finds no place for some layer"
+            return Decided(None, tables, bound, "NO_SOLUTION_FOUND", stats=stats, why=(why,))
         return Decided(choice, tables, bound, "OPTIMAL" if bound == choice.bytes else "FEASIBLE", stats=stats)
 
     return JointEngine(name, summary, False, run)

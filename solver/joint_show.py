@@ -70,10 +70,15 @@ def _banks(plan: JointPlan) -> list[str]:
     """One line a layer: a letter for every bank, and what the letters stand for."""
     width = max((len(row.layer) for row in plan.layers), default=0)
     letters: dict[str, str] = {}
+    number = 0
     lines = ["a letter is a map that is on chip, # a tile, . a free bank", ""]
     for row in plan.layers:
-        for one in row.on_chip:
-            letters.setdefault(one.map, _LETTERS[len(letters) % len(_LETTERS)])
+        there = {one.map for one in row.on_chip}
+        letters = {name: letter for name, letter in letters.items() if name in there}
+        for name in (one.map for one in row.on_chip if one.map not in letters):
+            ahead = [_LETTERS[(number + k) % len(_LETTERS)] for k in range(len(_LETTERS))]
+            letters[name] = next((x for x in ahead if x not in letters.values()), "?")
+            number = ahead.index(letters[name]) + number + 1 if letters[name] in ahead else number
         said = ", ".join(f"{letters[one.map]} {one.map} ({one.rows} rows)" for one in row.on_chip)
         lines.append(f"{row.layer:<{width}}  {_line(row, letters, plan.machine_data.ocm_banks)}  {said}".rstrip())
     return lines

@@ -39,7 +39,16 @@ from solver.options import (
 from solver.plan import Measures, Objective, Schedule, digest, version
 from solver.verify import PlanMismatch, counts_of, gap_of, measures_of
 
-__all__ = ["compulsory", "joint_layers", "objective_of", "pick_joint_engine", "seen", "solve_joint", "sums_of"]
+__all__ = [
+    "check_machine",
+    "compulsory",
+    "joint_layers",
+    "objective_of",
+    "pick_joint_engine",
+    "seen",
+    "solve_joint",
+    "sums_of",
+]
 
 
 def pick_joint_engine(name: str) -> JointEngine:
@@ -96,18 +105,24 @@ def solve_joint(
     real, network = pick_machine(machine, set_fields), pick_network(target, "joint")
     demands = pick_pins(pins, pick_problem("tiling"))
     chosen = pick_joint_engine(engine)
-    _check(real)
+    check_machine(real)
     found = stores(network)
     said = chosen.run(Tables(found, real, demands), limit)
     options = JointOptions(time_limit_s=limit, settings=set_fields)
     return _plan(network, real, found, chosen, objectives, demands, options, said, start)
 
 
-def _check(machine: Machine) -> None:
+def check_machine(machine: Machine) -> None:
+    """Raise InputError unless the problem can be asked of a machine."""
     if not machine.ocm_banks:
         raise InputError(
-            f"machine {machine.name}: problem joint needs a shared memory in banks (ocm_bytes and ocm_banks), "
-            "such as scratchpad_768k has; --set ocm_banks=48 says how many"
+            f"machine {machine.name}: problem joint needs a shared memory (ocm_bytes) in banks (ocm_banks), such as "
+            "scratchpad_768k has"
+        )
+    if machine.in_bytes != machine.out_bytes:
+        raise InputError(
+            f"machine {machine.name}: in_bytes {machine.in_bytes} and out_bytes {machine.out_bytes} differ; "
+            "a map that stays on chip is read as it was written"
         )
     if machine.edge_tiles == "uniform" or machine.reading == "literal" or machine.tles * machine.tlts > 1:
         raise InputError(
@@ -144,8 +159,9 @@ def runs_of(said: Decided, until: float | None) -> tuple[LayerRun, ...]:
 
 def _unwritten(tables: Tables, choice: Choice, step: int) -> int:
     """Rows of the result that never go to DRAM: those on chip until the last use."""
-    k = tables.number.get(tables.found.writes[step])
-    return 0 if k is None else tables.residences[k].rows[choice.levels[k][-1]]
+    store = tables.found.writes[step]
+    k = tables.number.get(store)
+    return 0 if k is None or tables.found.stores[store].results else tables.residences[k].rows[choice.levels[k][-1]]
 
 
 def _settled(tables: Tables, runs: Iterable[LayerRun], until: float | None) -> Iterable[LayerRun]:
@@ -193,8 +209,7 @@ def compulsory(found: Stores, machine: Machine) -> int:
         if not store.parts:
             reading = [found.layers[t].model_copy(update={"inputs": 1}) for t in store.readers]
             total += max((tensor_bytes(layer, machine)["IN"] for layer in reading), default=0)
-        elif not store.readers:
-            total += store.rows * store.row_elements * machine.out_bytes
+        total += min(store.results, store.rows * store.row_elements) * machine.out_bytes
     return total
 
 
@@ -259,7 +274,7 @@ def _plan(
         "machine_digest": digest(machine.model_dump(mode="json")), "network_data": network, "machine_data": machine,
     }  # fmt: skip
     if said.choice is None:
-        said_why = _conflicts(found, machine, pins) if said.status == "INFEASIBLE" else ()
+        said_why = _conflicts(found, machine, pins) if said.status == "INFEASIBLE" else said.why
         return JointPlan.model_validate({**fields, "conflicts": said_why, "wall_s": time.monotonic() - start})
     until = None if options.time_limit_s is None else start + options.time_limit_s
     runs = runs_of(said, until)
@@ -296,6 +311,7 @@ def _refuse(
 
 def _conflicts(found: Stores, machine: Machine, pins: Pins) -> tuple[str, ...]:
     """The demands that a layer cannot meet even with all banks to itself."""
+    machine = machine.model_copy(update={"ocm_bytes": machine.ocm_banks * machine.bank_bytes})
     for layer in found.layers:
         said = tiling.build(layer, machine, pins).explain()
         if said:

@@ -29,6 +29,8 @@ def status_of(plan: NetworkPlan) -> Iterator[str]:
         yield "objective: a plan has one if and only if it has layers"
     if solved != plan.decided:
         yield f"status {plan.status}: a plan is OPTIMAL or FEASIBLE if and only if it has layers"
+    if plan.decided and plan.conflicts:
+        yield f"conflicts: a plan that has layers has none, it names {len(plan.conflicts)}"
     if plan.status == "OPTIMAL" and plan.bound != value:
         yield f"status OPTIMAL with bound {plan.bound} and value {value}"
     if plan.bound is not None and value is not None and plan.bound > value:

@@ -17,6 +17,7 @@ from solver.joint_show import joint_rows, joint_status
 from solver.joint_solve import pick_joint_engine, solve_joint
 from solver.network_plan import NetworkPlan
 from solver.plan import Status
+from solver.report import ratio, rows_table
 
 __all__ = ["Wanted", "print_front", "refuse", "residuals", "solve_whole", "whole"]
 
@@ -114,8 +115,6 @@ def _deliver(
     if as_json:
         tools.emit(plan.to_json().rstrip())
         return plan.status
-    from solver.report import rows_table
-
     lines = [_ratios(plan, {name: other(name) for name in rivals})] if rivals else []
     lines += [status, *([f"written to {out}"] if out else [])]
     if plan.decided:
@@ -133,7 +132,7 @@ def _ratios(plan: NetworkPlan, others: dict[str, NetworkPlan]) -> str:
         if other.objective is None or plan.objective is None:
             parts.append(f"{name} has no plan")
         else:
-            parts.append(f"{name} {other.objective.value / plan.objective.value:.3f}")
+            parts.append(f"{name} {ratio(other.objective.value, plan.objective.value)}")
     return f"{plan.objectives[0]} of others over {plan.engine}: {', '.join(parts)}"
 
 
@@ -152,8 +151,6 @@ def print_front(
     if as_json:
         tools.emit(text)
         return
-    from solver.report import rows_table
-
     scale = plans[0].machine_data.tick_ps / 1e6
     rows = [
         [str(k + 1), f"{p.measures.bytes:,}", f"{p.measures.time * scale:,.1f}", f"{p.pe_delay_ticks * scale:,.1f}", ""]

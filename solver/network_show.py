@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from solver.network_plan import NetworkPlan
+from solver.report import ratio
 
 __all__ = ["microseconds", "status_parts"]
 
@@ -15,10 +16,10 @@ def microseconds(plan: NetworkPlan, ticks: int) -> str:
 def status_parts(plan: NetworkPlan) -> list[str]:
     """Status, value, bound, gap and what is left to win; why there is no plan if there is none."""
     parts = [f"{plan.network} on {plan.machine} ({plan.problem}, {plan.engine}): {plan.status}"]
-    if plan.objective is None or plan.measures is None:
-        return [*parts, *plan.conflicts]
-    gap = "no gap" if plan.gap is None else f"gap {100 * plan.gap:.3g} %"
     bound = "no bound" if plan.bound is None else f"bound {plan.bound:,}"
+    if plan.objective is None or plan.measures is None:
+        return [*parts, *([] if plan.bound is None else [bound]), *plan.conflicts]
+    gap = "no gap" if plan.gap is None else f"gap {100 * plan.gap:.3g} %"
     parts.append(f"{plan.objectives[0]} {plan.objective.value:,} {plan.objective.unit}, {bound}, {gap}")
-    once = plan.measures.bytes / plan.compulsory_bytes
-    return [*parts, f"{plan.measures.bytes:,} bytes move, {once:.3f} times what must ({plan.compulsory_bytes:,})"]
+    times = ratio(plan.measures.bytes, plan.compulsory_bytes)
+    return [*parts, f"{plan.measures.bytes:,} bytes move, {times} times what must ({plan.compulsory_bytes:,})"]

@@ -28,7 +28,7 @@ from instances.load import load_network
 from instances.machine import Banks
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, Operator, Pool
-from solver.bench.banks import block, both, grown, midap, table42
+from solver.bench.banks import MOVED, WAITS, block, both, grown, midap, table42
 from solver.progress import Silent
 
 MEASURED = json.loads((Path(__file__).parent / "data" / "midap.json").read_text())
@@ -412,6 +412,7 @@ def test_the_suites_of_banks() -> None:
     for cells in blocks.values():
         assert cells["optimum"] <= min(cells.values())
     moved, waits = both("mobilenet_v2", 4)
+    assert (len(moved), len(waits)) == (len(MOVED), len(WAITS))  # a column for every cell
     _, _, none, double, least, hidden, fewest, fastest, once, streamed, _ = moved
     assert once < fewest <= streamed <= least < double < none
     assert least < hidden

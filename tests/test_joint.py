@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from formulations import joint as joint_module
 from formulations import tiling
 from formulations.joint import NEVER, Joint, Residence, Step, TooLarge, least
-from formulations.pins import Pins
+from formulations.pins import Pins, parse_pins
 from hwmodels.replay_joint import replay_joint
 from hwmodels.schedule import LayerRun
 from instances.errors import InputError
@@ -117,10 +117,10 @@ def networks(draw: st.DrawFn) -> Network:
 # ---- everything there is -----------------------------------------------------------------------------------------
 
 
-def by_everything(network: Network, on: Machine) -> int | None:
+def by_everything(network: Network, on: Machine, pins: Pins = Pins(())) -> int | None:  # noqa: B008 - it is frozen
     """The fewest bytes over all levels of all maps, every layer searched for each, without any table or bound."""
     found = stores(network)
-    tables = Tables(found, on, Pins(()))
+    tables = Tables(found, on, pins)
     best: int | None = None
     known: dict[object, int | None] = {}
 
@@ -128,7 +128,7 @@ def by_everything(network: Network, on: Machine) -> int | None:
         key = layer.signature(), banks
         if key not in known:
             memory = on.model_copy(update={"ocm_bytes": banks * on.bank_bytes}) if banks else None
-            pick = Search(tiling.build(layer, memory, Pins(())), ("bytes",)).run() if memory else None
+            pick = Search(tiling.build(layer, memory, pins), ("bytes",)).run() if memory else None
             known[key] = pick.measures["bytes"] if pick else None
         return known[key]
 
@@ -151,7 +151,8 @@ def by_everything(network: Network, on: Machine) -> int | None:
 
             given = tuple(rows(s, layer.h, on_chip[s][0]) if s in on_chip else 0 for s in found.reads[t])
             made = found.writes[t]
-            kept = rows(made, layer.r, levels[tables.number[made]][-1]) if made in tables.number else 0
+            stays = made in tables.number and not found.stores[made].results
+            kept = rows(made, layer.r, levels[tables.number[made]][-1]) if stays else 0
             moved = layer_bytes(layer.model_copy(update={"resident_in": given, "resident_out": kept}), max(0, free))
             if moved is None:
                 break
@@ -223,6 +224,127 @@ def test_any_network(network: Network, memory: tuple[int, int]) -> None:
         assert not check(plan).problems
 
 
+def pools(*inputs: str, rows: int = 4) -> Network:
+    """A chain of two poolings that copy a column, and the sum of two of its maps."""
+    shape = (1, 1, rows, 1)
+
+    def pool(name: str, before: str) -> Pool:
+        return Pool(name=name, inputs=(before,), shape=shape, fn="max", kernel=(1, 1))
+
+    total = Eltwise(name="sum", inputs=inputs, shape=shape, fn="add")
+    return Network(name="pools", operators=(Input(name="in", shape=shape), pool("a", "in"), pool("b", "a"), total))
+
+
+@pytest.mark.parametrize("inputs", [("in", "b"), ("b", "a"), ("a", "b"), ("b", "b")])
+@pytest.mark.parametrize("memory", [(6, 6), (7, 7), (4, 8)])
+@pytest.mark.parametrize("buffering", ["single", "double"])
+def test_tiles_of_a_sum_depend_on_the_rows_of_all_its_inputs(
+    inputs: tuple[str, ...], memory: tuple[int, int], buffering: str
+) -> None:
+    on = MACHINE.model_copy(update={"ocm_banks": memory[0], "ocm_bytes": memory[1], "buffering": buffering})
+    network = pools(*inputs)
+    best = by_everything(network, on)
+    for engine in EXACT:
+        plan = solve_joint(network, on, engine=engine)
+        assert (plan.objective.value if plan.objective else None) == best
+        assert plan.status == ("INFEASIBLE" if best is None else "OPTIMAL")
+        assert check(plan).ok
+
+
+def test_tiles_of_a_sum_that_pins_make_large() -> None:
+    on, network = MACHINE.model_copy(update={"ocm_banks": 6, "ocm_bytes": 18}), pools("b", "a", rows=10)
+    pins = ["T_R>=4"]
+    best = by_everything(network, on, parse_pins(pins, tiling.DECISIONS))
+    assert best is not None
+    for engine in EXACT:
+        plan = solve_joint(network, on, engine=engine, pins=pins)
+        assert (plan.status, plan.objective.value if plan.objective else None) == ("OPTIMAL", best)
+        assert check(plan).ok
+
+
+def test_a_sum_of_three_keeps_whole_maps() -> None:
+    network = pools("in", "a", "b")
+    assert {store.name: store.whole for store in stores(network).stores} == {
+        "a": True,
+        "b": True,
+        "sum": False,
+        "in": True,
+    }
+    for memory in (6, 9, 16):
+        on = MACHINE.model_copy(update={"ocm_banks": memory, "ocm_bytes": memory})
+        assert solve_joint(network, on).objective == solve_joint(network, on, engine="milp").objective
+        best = by_everything(network, on)
+        objective = solve_joint(network, on).objective
+        assert (objective.value if objective else None) == best
+
+
+# ---- what is a result, and what has rows -----------------------------------------------------------------------------
+
+
+def test_a_result_is_written_though_others_read_it() -> None:
+    shape = (1, 4, 6, 4)
+    joined = Network(name="joined", operators=(
+        Input(name="in", shape=shape), conv("a", "in", shape, 4), conv("b", "a", shape, 4),
+        Concat(name="join", inputs=("a", "b"), shape=(1, 8, 6, 4)),
+    ))  # fmt: skip
+    seen = Network(name="seen", operators=(
+        Input(name="in", shape=shape), conv("a", "in", shape, 4),
+        Eltwise(name="out", inputs=("a",), shape=shape, fn="relu"), conv("b", "a", shape, 4),
+    ))  # fmt: skip
+    on = MACHINE.model_copy(update={"ocm_banks": 16, "ocm_bytes": 512})
+    for network in (joined, seen):
+        plan = solve_joint(network, on)
+        # in 96 bytes, weights 2 x 16, a and b 96 each; a is read on chip
+        assert plan.objective is not None
+        assert plan.objective.value == plan.compulsory_bytes == 96 + 32 + 2 * 96
+        assert [row.unwritten for row in plan.layers] == [0, 0]
+        assert [one.rows for one in plan.layers[1].on_chip if one.map in ("a", "join")] == [6]
+        assert check(plan).ok
+
+
+def test_both_operands_of_a_square() -> None:
+    network = Network(name="gram", operators=(
+        Input(name="in", shape=(1, 8, 8)), MatMul(name="a", inputs=("in",), shape=(1, 8, 8), out_features=8),
+        MatMul(name="g", inputs=("a", "a"), shape=(1, 8, 8), transpose_b=True),
+    ))  # fmt: skip
+    plan = solve_joint(network, MACHINE.model_copy(update={"ocm_banks": 16, "ocm_bytes": 512}))
+    assert plan.layers[0].unwritten == 0
+    assert plan.layers[0].counts.by_operand["OUT"].bytes == 64
+
+
+@pytest.mark.parametrize("fn", ["transpose", "reshape"])
+def test_reshaped_maps_stay_whole_or_not_at_all(fn: str) -> None:
+    shape, after = (1, 4, 6, 6), (1, 4, 6, 6) if fn == "transpose" else (1, 6, 24)
+    last = conv("b", "t", shape, 4) if fn == "transpose" else MatMul(
+        name="b", inputs=("t",), shape=(1, 6, 3), out_features=3
+    )  # fmt: skip
+    network = Network(name="turned", operators=(
+        Input(name="in", shape=shape), conv("a", "in", shape, 4),
+        Reshape(name="t", inputs=("a",), shape=after, fn=fn), last,
+    ))  # fmt: skip
+    assert next(store for store in stores(network).stores if store.name == "a").whole
+    plan = solve_joint(network, FOUR)
+    assert plan.layers[0].unwritten in (0, 1)
+    assert check(plan).ok
+
+
+def test_a_matrix_that_is_read_transposed_stays_whole_or_not_at_all() -> None:
+    network = Network(name="turned", operators=(
+        Input(name="in", shape=(1, 8, 8)), Input(name="w", shape=(1, 8, 2)),
+        MatMul(name="a", inputs=("in",), shape=(1, 8, 8), out_features=8),
+        MatMul(name="b", inputs=("a", "w"), shape=(1, 8, 2), transpose_a=True),
+    ))  # fmt: skip
+    assert next(store for store in stores(network).stores if store.name == "a").whole
+
+
+def test_a_sum_of_broadcast_operands() -> None:
+    network = Network(name="broadcast", operators=(
+        Input(name="p", shape=(1, 4, 6, 1)), Input(name="q", shape=(1, 4, 1, 4)),
+        Eltwise(name="s", inputs=("p", "q"), shape=(1, 4, 6, 4), fn="mul"),
+    ))  # fmt: skip
+    assert solve_joint(network, FOUR).status == "OPTIMAL"
+
+
 # ---- dynamic programming alone ------------------------------------------------------------------------------------
 
 
@@ -233,9 +355,9 @@ def small() -> Joint:
     first = Residence(0, 0, (1, 2), (0, 1, 2), (0, 1, 2), (20, 10, 0))
     second = Residence(1, 1, (2,), (0, 1, 2), (0, 1, 2), (14, 7, 0))
     steps = (
-        Step(5, (-1,), ((30,),), extra[:1]),
+        Step(5, (-1,), ((30,),), extra[0]),
         Step(5, (0,), ((20, 10, 0),), extra),
-        Step(5, (1, 0), ((14, 7, 0), (20, 10, 0)), extra),
+        Step(5, (1, 0), ((14, 7, 0), (20, 10, 0)), np.broadcast_to(extra[:, None], (3, 3, 4))),
     )
     return Joint(3, steps, (first, second), 8)
 
@@ -253,7 +375,7 @@ def test_dynamic_programming_is_the_least_of_all_levels() -> None:
 
 def test_nothing_fits() -> None:
     one = small()
-    step = replace(one.steps[0], extra=np.full((1, 4), NEVER, np.int64))
+    step = replace(one.steps[0], extra=np.full(4, NEVER, np.int64))
     assert least(Joint(3, (step, *one.steps[1:]), one.residences, 0)) is None
 
 
@@ -280,7 +402,8 @@ def test_stores_of_a_branching_network() -> None:
     assert set(named) == {"a", "join", "d", "fc", "in"}
     # a row of the joined map: 4 pixels of 2 and of 4 channels, written by layers 1 and 2, read by layer 3
     assert named["join"].parts == ((1, 8), (2, 16))
-    assert (named["join"].rows, named["join"].readers) == (6, (3,))
+    assert (named["join"].rows, named["join"].readers, named["join"].results) == (6, (3,), 0)
+    assert named["fc"].results == 5
     # what is flattened has no rows for its reader: all or nothing
     assert (named["d"].whole, named["d"].rows, named["d"].row_elements) == (True, 1, 24)
     assert [store.name for store in found.stores if store.dram] == ["in"]
@@ -389,7 +512,12 @@ def test_a_plan_file_says_everything(tmp_path: Path) -> None:
         (("network_digest",), "x", "network_digest"),
         (("replay", "ok"), False, "the plan does not say ok"),
         (("machine_data", "ocm_banks"), 4, "machine_digest"),
-        (("machine_data", "ocm_banks"), 0, "has no ocm_banks"),
+        (("machine_data", "ocm_banks"), 0, "needs a shared memory"),
+        (("machine_data", "in_bytes"), 2, "in_bytes 2 and out_bytes 1 differ"),
+        (("pins",), ["T_R=5"], "is no plan of problem tiling with T_R=5"),
+        (("pins",), ["T_X=5"], "T_X"),
+        (("objectives",), ["time"], "the plan says time"),
+        (("conflicts",), ["x"], "it names 1"),
     ],
 )
 def test_a_plan_that_lies_is_found_out(path: tuple[object, ...], value: object, message: str) -> None:
@@ -436,16 +564,27 @@ def test_a_layer_that_cannot_fit_is_explained() -> None:
 
 
 def test_time_limits_give_a_plan_and_a_bound() -> None:
-    plan = solve_joint("squeezenet1_1", "scratchpad_768k", time_limit_s=0.5)
-    assert plan.status in ("FEASIBLE", "OPTIMAL", "NO_SOLUTION_FOUND")
+    plan = solve_joint("squeezenet1_1", "scratchpad_768k", time_limit_s=0.01)
+    assert plan.status in ("FEASIBLE", "OPTIMAL")
     assert plan.bound is not None
     assert not check(plan).problems
+
+
+def test_a_heuristic_that_fits_nothing_says_so() -> None:
+    tiny = MACHINE.model_copy(update={"ocm_bytes": 2, "ocm_banks": 2})
+    assert solve_joint(with_skip(), tiny, engine="greedy").status == "INFEASIBLE"
+
+
+def test_bytes_that_are_no_bank_are_not_there() -> None:
+    plan = solve_joint(with_skip(), MACHINE.model_copy(update={"ocm_bytes": 5, "ocm_banks": 2, "psum_bytes": 3}))
+    assert plan.status == "INFEASIBLE"
+    assert "m has 4" in plan.conflicts[0]
 
 
 @pytest.mark.parametrize(
     ("target", "machine", "options", "message"),
     [
-        ("squeezenet1_1", "scratchpad_64k", {}, "needs a shared memory in banks"),
+        ("squeezenet1_1", "scratchpad_64k", {}, "needs a shared memory"),
         ("squeezenet1_1", "scratchpad_768k", {"objective": "time"}, "problem joint decides bytes"),
         ("squeezenet1_1", "scratchpad_768k", {"engine": "exact"}, "unknown engine for problem joint"),
         ("squeezenet1_1", "scratchpad_768k", {"pins": ["T_X=3"]}, "T_X"),
@@ -482,6 +621,12 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main(["show", str(out), "--layer", "x"]) == 2
     assert main([*asked, "--layer", "c3"]) == 2
     assert "--layer: not for problem joint" in capsys.readouterr().err
+    assert (
+        main([*asked, "--objective", "energy", "--set", "byte_fj=0", "--set", "mac_fj=0", "--compare", "no-reuse"]) == 0
+    )
+    data = json.loads(out.read_text(encoding="utf-8"))
+    out.write_text(json.dumps({**data, "compulsory_bytes": 0}), encoding="utf-8")
+    assert main(["show", str(out)]) == 0
     assert main(["pareto", *asked[1:]]) == 2
     assert "has no front" in capsys.readouterr().err
 

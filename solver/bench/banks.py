@@ -21,13 +21,17 @@ from solver.bank_solve import solve_network
 from solver.bench.report import Cell, Report, Section
 from solver.progress import Progress
 
-__all__ = ["BLOCKS", "banks", "block", "both", "midap", "table42"]
+__all__ = ["BLOCKS", "MOVED", "WAITS", "banks", "block", "both", "midap", "table42"]
 
 #: Blocks of Inception v3 in the order of Table 4.2.
 BLOCKS = {"A": "Mixed_5d", "B": "Mixed_6a", "C": "Mixed_6e", "D": "Mixed_7a", "E": "Mixed_7c"}
 #: Rows of Table 4.2, and what they fix.
 _ROWS: dict[str, Reuse] = {"greedy": "greedy", "0": 0, "1": 1, "2": 2, "3": 3, "best": "best"}
 _ENGINES = ("no-reuse", "double-buffer", "min", "hide")
+_HEADS = ("network", "banks", *_ENGINES, "bytes optimum", "time optimum")
+#: Columns of the suite ``banks``.
+MOVED = (*_HEADS, "once", "residuals from DRAM", "s")
+WAITS = (*_HEADS, "gap", "s")
 _LIMIT_S = 60.0
 #: Layers and banks.
 _GROWTH = (*((layers, 4) for layers in (10, 50, 100, 200, 500)), *((10, count) for count in (8, 16, 32, 48, 96)))
@@ -91,9 +95,8 @@ def table42(progress: Progress) -> Report:
 def banks(progress: Progress) -> Report:
     """Bytes and delay of whole networks: policies, the proven optima, and what waiting residuals save."""
     progress.begin(2 * len(_NETWORKS) + len(_GROWTH), "banks")
-    heads = ["network", "banks", *_ENGINES, "bytes optimum", "time optimum", "gap", "s"]
-    moved = Section("DRAM bytes, 512 KiB for maps", [*heads[:-3], "once", "residuals from DRAM", "s"])
-    waits = Section("Delay of the processing elements (us)", heads)
+    moved = Section("DRAM bytes, 512 KiB for maps", list(MOVED))
+    waits = Section("Delay of the processing elements (us)", list(WAITS))
     for count in (4, 8):
         for name in _NETWORKS:
             one, two = both(name, count)
