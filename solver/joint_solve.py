@@ -20,7 +20,6 @@ from instances.machine import Machine
 from instances.network import Network
 from instances.stores import Stores, stores
 from instances.workload import Layer
-from solver.engines.exhaustive import Search
 from solver.joint_base import Decided
 from solver.joint_engines import JOINT_ENGINES, JointEngine
 from solver.joint_plan import JOINT_FORMAT, JointLayer, JointOptions, JointPlan, JointReplay, Resident
@@ -181,6 +180,8 @@ def _fastest(tables: Tables, layer: Layer, nest: Nest, room: int, until: float |
     """The fastest nest in so many banks that moves no more bytes than `nest`; that one if the time runs out."""
     if until is not None and time.monotonic() > until:
         return nest
+    from solver.engines.exhaustive import Search  # late: the engines' package imports every solver
+
     moved = price(layer, tables.machine, nest).bytes
     kept = {"ocm": room * tables.machine.bank_bytes, "bytes": moved}
     search = Search(tiling.build(layer, tables.machine, tables.pins), ("bytes", "time"), deadline=until, kept=kept)

@@ -29,7 +29,6 @@ from hwmodels.schedule import Nest
 from instances.machine import Machine
 from instances.stores import Store, Stores
 from instances.workload import Layer
-from solver.engines.exhaustive import Search
 
 __all__ = ["Plans", "Tables"]
 
@@ -100,6 +99,8 @@ class Plans:
 
     def quick(self) -> None:
         """Find some nest in no time."""
+        from solver.engines.exhaustive import Search  # late: the engines' package imports every solver
+
         machine = self.machine.model_copy(update={"ocm_bytes": self.banks * self.bank_bytes})
         pick = Search(tiling.build(self.layer, machine, self.pins), ("bytes",)).first("bytes")
         if pick is not None:
@@ -107,6 +108,8 @@ class Plans:
 
     def search(self, rows: Rows, banks: int, deadline: float | None) -> bool:
         """Find e(rows, banks) and all that follows from it; False if the time ran out."""
+        from solver.engines.exhaustive import Search
+
         self.searches += 1
         space = tiling.build(self._variant(rows), self.machine, self.pins)
         search = Search(space, ("bytes", "ocm"), deadline=deadline, kept={"ocm": banks * self.bank_bytes})

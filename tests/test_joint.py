@@ -193,11 +193,16 @@ def test_a_map_may_leave_before_its_last_use() -> None:
     assert rows["a"] == rows["b"] == {"a": 4}
     assert "a" not in rows["sum"]
     assert plan.layers[0].unwritten == 0
-    assert plan.objective is not None
-    assert plan.objective.value == by_everything(with_skip(), FOUR)
 
 
-@pytest.mark.parametrize(("network", "banks"), [(chain(), 2), (with_skip(), 3), (branching(), 4)])
+@pytest.mark.parametrize(
+    ("network", "banks"),
+    [
+        (chain(), 2),
+        pytest.param(with_skip(), 3, marks=pytest.mark.slow),
+        pytest.param(branching(), 4, marks=pytest.mark.slow),
+    ],
+)
 def test_all_engines_find_the_optimum_of_everything(network: Network, banks: int) -> None:
     on = MACHINE.model_copy(update={"ocm_banks": banks, "ocm_bytes": 32 * banks})
     best = by_everything(network, on)
@@ -212,6 +217,7 @@ def test_all_engines_find_the_optimum_of_everything(network: Network, banks: int
     assert {plans[name].status for name in EXACT} == {"OPTIMAL"}
 
 
+@pytest.mark.slow
 @settings(max_examples=8, suppress_health_check=list(HealthCheck))
 @given(networks(), st.sampled_from([(2, 96), (3, 96), (4, 128), (4, 64)]))
 def test_any_network(network: Network, memory: tuple[int, int]) -> None:

@@ -220,8 +220,8 @@ def test_bundled_networks_and_machines_load_and_are_described() -> None:
     assert {"resnet50", "inception_v3", "flownet_s", "peer_layers"} <= set(list_networks())
     names = set(list_machines())
     assert names == {
-        "nmp", "zynq7020", "scratchpad_24k", "scratchpad_64k", "scratchpad_128k", "scratchpad_512k", "midap",
-        "midap_1600", "midap_2400",
+        "nmp", "zynq7020", "scratchpad_24k", "scratchpad_64k", "scratchpad_128k", "scratchpad_512k", "scratchpad_768k",
+        "midap", "midap_1600", "midap_2400",
     }  # fmt: skip
     for name, description in list_machines().items():
         assert load_machine(name).name == name
@@ -229,7 +229,8 @@ def test_bundled_networks_and_machines_load_and_are_described() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["nmp", "zynq7020", "scratchpad_24k", "scratchpad_64k", "scratchpad_128k", "scratchpad_512k"]
+    "name",
+    ["nmp", "zynq7020", "scratchpad_24k", "scratchpad_64k", "scratchpad_128k", "scratchpad_512k", "scratchpad_768k"],
 )
 def test_every_number_of_a_machine_has_a_source(name: str) -> None:
     """A citation of a paper's place, or "assumed"; or a unit of our own choice for the tick."""
