@@ -32,7 +32,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from formulations.bank_graph import NEVER, Graph, OutOfTime, Point, lowest
-from formulations.bank_labels import Timed
+from formulations.bank_labels import Timed, undominated
 from formulations.bank_network import BankPlan, State, Visit, Walk
 from formulations.bank_times import Times
 from formulations.banks import Program, Task
@@ -162,7 +162,7 @@ class _Search:
             for node, labels in layer.items():
                 for after, label in self._onward(node, labels):
                     new.setdefault(after, []).append(label)
-            layer = {node: _undominated(labels) for node, labels in new.items()}
+            layer = {node: undominated(labels) for node, labels in new.items()}
             self.labels += sum(map(len, layer.values()))
             if width is not None:
                 layer = self._best(layer, width)
@@ -222,15 +222,6 @@ class _Search:
 def _above(one: Point, two: Point, three: Point) -> bool:
     """Whether the point in the middle is not below the line through the others."""
     return (two.ticks - one.ticks) * (three.bytes - two.bytes) >= (three.ticks - two.ticks) * (two.bytes - one.bytes)
-
-
-def _undominated(labels: list[_Label]) -> list[_Label]:
-    """Those that no other beats in bytes, ticks and the end of the wait."""
-    best: list[_Label] = []
-    for one in sorted(labels, key=lambda x: x[:3]):
-        if not any(o.ticks <= one.ticks and o.ticks + o.wait <= one.ticks + one.wait for o in best):
-            best.append(one)
-    return best
 
 
 @contextmanager

@@ -9,8 +9,9 @@ Source: `heterogeneous_mapping_and_banks` 4.1.2.1 (Eq. 4.1, 4.2), 4.2.3.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from formulations.banks import Action, Prices, Program, Task, reloaded, told, told_apart
 from hwmodels.bank_clock import Clock
@@ -158,7 +159,7 @@ class Labels:
         for end in ends:
             wait = max(0, end.weights - end.now - fixed) if self.timing.following else 0
             made.append(Timed(self._program(end), end.bytes, end.now + fixed, wait))
-        return undominated(made)
+        return undominated(sorted(made, key=lambda timed: timed.program.steps))
 
     def _program(self, end: Label) -> Program:
         path, done = [State(self.stage.columns, self.stage.columns, self.stage.results)], []
@@ -171,10 +172,24 @@ class Labels:
         return told(path[::-1], done[::-1])
 
 
-def undominated(found: Sequence[Timed]) -> list[Timed]:
-    """Those that no other beats in bytes, ticks and wait; one of those that are equal."""
-    best: list[Timed] = []
-    for one in sorted(found, key=lambda t: (t.bytes, t.ticks, t.ticks + t.wait, t.program.steps)):
+class _Costs(Protocol):
+    """Bytes, ticks, and ticks that are then waited."""
+
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def ticks(self) -> int: ...
+    @property
+    def wait(self) -> int: ...
+
+
+C = TypeVar("C", bound=_Costs)
+
+
+def undominated(found: Iterable[C]) -> list[C]:
+    """Those that no other beats in bytes, ticks and the end of the wait; the first of those that are equal."""
+    best: list[C] = []
+    for one in sorted(found, key=lambda t: (t.bytes, t.ticks, t.wait)):
         if not any(o.ticks <= one.ticks and o.ticks + o.wait <= one.ticks + one.wait for o in best):
             best.append(one)
     return best

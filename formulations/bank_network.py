@@ -140,7 +140,7 @@ class Walk:
         self.written = {name: sum(self.stages[m].written for m in made) for name, made in self.makers.items()}
         self.all = (1 << len(self.stages)) - 1
         #: Whether the weights of a stage come with every process step.
-        self.anew = [s.kind in ("conv", "patches") and s.weight_bytes > banks.weight_bytes for s in self.stages]
+        self.anew = [stage.anew(banks) for stage in self.stages]
         self._next: dict[tuple[int, int], list[int]] = {}
         self._passes: dict[tuple[int, str, int], Pass] = {}
         self._alike: dict[Pass, Pass] = {}

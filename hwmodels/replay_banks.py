@@ -101,7 +101,7 @@ class _Machine:
                     reader.process(tiles)
                     steps += 1
         reader.end()
-        anew = stage.kind in ("conv", "patches") and stage.weight_bytes > self.size.weight_bytes
+        anew = stage.anew(self.size)
         self.moved.weight += stage.weight_bytes * (steps if anew else 1)
         self.moved.bias += stage.bias_bytes
         self.moved.streamed += sum(reader.streams.values())
@@ -243,7 +243,7 @@ class _Reader:
         it is there, though no column may begin in it. The banks of the first `staying` tiles do not become free.
         """
         stage = self.run.stage
-        anew = stage.kind in ("conv", "patches") and stage.weight_bytes > self.machine.size.weight_bytes
+        anew = stage.anew(self.machine.size)
         columns, freed = [Column(cycles, needs) for _, needs, cycles in made], list[int]()
         share = -(-stage.weight_bytes // stage.groups) if anew or not self.steps else 0
         if stage.kind == "sum":

@@ -113,6 +113,10 @@ class Stage:
     tap_cycles: int = 0
     cycles: int = 0
 
+    def anew(self, banks: Banks) -> bool:
+        """Whether its weights come with every process step, because they do not fit."""
+        return self.kind in ("conv", "patches") and self.weight_bytes > banks.weight_bytes
+
     @property
     def reach(self) -> int:
         """Columns beyond the first that one column of the result needs."""

@@ -281,7 +281,7 @@ def stage_plans(found: Stages, machine: Machine, runs: Sequence[StageRun], seen:
     plans = []
     for run in runs:
         stage, spent, parts = run.stage, seen.spent[run.stage.name], seen.moved.stages[run.stage.name]
-        anew = stage.kind in ("conv", "patches") and stage.weight_bytes > machine.banks.weight_bytes
+        anew = stage.anew(machine.banks)
         others = [name for name in (stage.source, *stage.streamed) if name != run.source]
         plans.append(
             StagePlan(
