@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 
 from formulations.bank_front import Aim, decide
 from formulations.bank_network import BankPlan, Walk
@@ -46,7 +47,9 @@ def _dynamic(asked: Asked) -> Decided:
     plans = [plan for plan, _ in said.plans]
     if said.proven:
         return Decided(plans[0], bound, "OPTIMAL", stats=stats)
-    plans += [plan for plan in (policy(asked) for policy in _POLICIES.values()) if plan is not None]
+    if not plans:  # the quickest policies, until one fits: others take minutes on wide networks
+        made = (_POLICIES[name](asked) for name in ("double-buffer", "no-reuse", "min"))
+        plans = list(islice((plan for plan in made if plan is not None), 1))
     if not plans:
         return Decided(None, bound or None, "NO_SOLUTION_FOUND", stats=stats)
     times = Times(Walk(asked.found, asked.banks, waiting=asked.waiting), asked.clock)
