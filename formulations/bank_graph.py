@@ -81,7 +81,10 @@ class Graph:
         if times is not None and not timed:
             clock = times.clock
             alone = [stage.cycles * clock.cycle + clock.fixed for stage in walk.stages]
-            left = {done: sum(t for at, t in enumerate(alone) if not done >> at & 1) for done in self._dones()}
+            left = {
+                done: sum(t for at, t in enumerate(alone) if not done >> at & 1)
+                for done in {s.done for s in self.number}
+            }
             self.ticks = [left[state.done] for state in self.number]
         self.sums: dict[tuple[int, int], list[int]] = {}
 
@@ -103,9 +106,6 @@ class Graph:
                 if cost < found[at]:
                     found[at] = cost
         return found
-
-    def _dones(self) -> set[int]:
-        return {state.done for state in self.number}
 
     def stuck(self) -> str:
         """The stage that no way gets past, if there is no way to the end."""

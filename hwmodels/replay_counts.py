@@ -212,8 +212,9 @@ def boxes_of(
         index = dict(zip(dims, np.unravel_index(int(tile), tuple(shape)), strict=True))
         calls = [_call([_box(p, index, transfer.burst_bytes)], transfer) for p in parts]
         largest = [max(most, call.bytes) for most, call in zip(largest, calls, strict=True)]
-        together = [_call([_box(p, index, transfer.burst_bytes) for p in parts], transfer)]
-        counts.append(sum(calls if apart else together, Counts()))
+        if len(parts) > 1 and not apart:
+            calls = [_call([_box(p, index, transfer.burst_bytes) for p in parts], transfer)]
+        counts.append(sum(calls, Counts()))
     return Boxes(kind, tuple(counts), sum(largest))
 
 

@@ -48,7 +48,7 @@ def replay_joint(found: Stores, machine: Machine, runs: Sequence[LayerRun]) -> J
         said = [*_banks(found, machine, run), *_before(found, t, run, maps)]
         if said:
             return JointReplay((), tuple(f"layer {name}: {fault}" for fault in said))
-        layer = found.layers[t].model_copy(update=_rows(found, t, run))
+        layer = found.layer(t, run.rows, run.unwritten)
         key = layer.signature(), run.nest
         if key not in known:
             known[key] = replay(layer, machine, run.nest)
@@ -60,17 +60,6 @@ def replay_joint(found: Stores, machine: Machine, runs: Sequence[LayerRun]) -> J
         _after(found, t, run, maps)
     faults += _results(found, maps)
     return JointReplay(tuple(walked), tuple(dict.fromkeys(faults)))
-
-
-def _rows(found: Stores, t: int, run: LayerRun) -> Mapping[str, object]:
-    """The rows of the operands that the layer finds on chip, and those of its result that stay for good."""
-
-    def seen(store: int, rows: int, whole: int) -> int:
-        return (whole if rows else 0) if found.stores[store].whole else rows
-
-    layer = found.layers[t]
-    given = [seen(s, run.residents[s][0] if s in run.residents else 0, layer.h) for s in found.reads[t]]
-    return {"resident_in": tuple(given), "resident_out": seen(found.writes[t], run.unwritten, layer.r)}
 
 
 def _banks(found: Stores, machine: Machine, run: LayerRun) -> Iterator[str]:

@@ -206,3 +206,8 @@ class LayerRun:
     residents: Mapping[int, tuple[int, tuple[int, ...]]]
     unwritten: int
     banks: tuple[int, ...]
+
+    @property
+    def rows(self) -> dict[int, int]:
+        """Rows on chip by store."""
+        return {store: rows for store, (rows, _) in self.residents.items()}

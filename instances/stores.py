@@ -16,7 +16,7 @@ DRAM
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from instances.errors import InputError
@@ -65,6 +65,10 @@ class Store:
         """Elements of a row of all parts."""
         return sum(elements for _, elements in self.parts)
 
+    def seen(self, rows: int, extent: int) -> int:
+        """What a layer that sees the store with `extent` rows has of it, if so many of its rows are on chip."""
+        return (extent if rows else 0) if self.whole else rows
+
 
 @dataclass(frozen=True)
 class Stores:
@@ -83,6 +87,12 @@ class Stores:
     stores: tuple[Store, ...]
     reads: tuple[tuple[int, ...], ...]
     writes: tuple[int, ...]
+
+    def layer(self, step: int, on_chip: Mapping[int, int], unwritten: int) -> Layer:
+        """A layer with what it finds on chip: rows by store, and the rows of its result that are never written."""
+        layer, made = self.layers[step], self.stores[self.writes[step]]
+        given = tuple(self.stores[s].seen(on_chip.get(s, 0), layer.h) for s in self.reads[step])
+        return layer.model_copy(update={"resident_in": given, "resident_out": made.seen(unwritten, layer.r)})
 
 
 class _Groups:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from formulations.joint import NEVER, Choice, Joint
+from formulations.joint import Choice, Joint
 from solver.joint_tables import Tables
 from solver.plan import Stat, Status
 
@@ -25,11 +25,6 @@ class Mastered:
     choice: Choice | None
     bound: int
     versions: str = ""
-
-    @property
-    def proven(self) -> bool:
-        """Whether the choice is the optimum."""
-        return self.choice is not None and self.choice.bytes == self.bound < NEVER
 
 
 #: Solves one problem within some seconds, perhaps from a choice to begin with.

@@ -10,7 +10,7 @@ from hwmodels.schedule import LayerRun
 from instances.errors import InputError
 from instances.stores import Stores, stores
 from solver.joint_plan import JointPlan
-from solver.joint_solve import check_machine, compulsory, joint_layers, objective_of, seen, sums_of
+from solver.joint_solve import check_machine, compulsory, joint_layers, objective_of, sums_of
 from solver.network_check import head_of, status_of
 from solver.options import pick_pins, pick_problem
 from solver.verify import unequal
@@ -25,12 +25,7 @@ def problems_of_joint(plan: JointPlan) -> list[str]:
 
 def _layers(plan: JointPlan) -> Iterator[str]:
     try:
-        found = stores(plan.network_data)
-    except InputError as error:
-        yield str(error)
-        return
-    machine = plan.machine_data
-    try:
+        found, machine = stores(plan.network_data), plan.machine_data
         check_machine(machine)
     except InputError as error:
         yield str(error)
@@ -71,7 +66,7 @@ def _demands(plan: JointPlan, found: Stores, runs: Sequence[LayerRun]) -> Iterat
     try:
         pins = pick_pins(list(plan.pins), pick_problem("tiling"))
         for t, run in enumerate(runs):
-            if not tiling.build(seen(found, t, run), plan.machine_data, pins).contains(run.nest):
+            if not tiling.build(found.layer(t, run.rows, run.unwritten), plan.machine_data, pins).contains(run.nest):
                 demands = f" with {', '.join(plan.pins)}" if plan.pins else ""
                 yield f"layer {plan.layers[t].layer}: the schedule is no plan of problem tiling{demands}"
     except InputError as error:

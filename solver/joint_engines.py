@@ -32,6 +32,15 @@ class JointEngine:
     run: Callable[[Tables, float | None], Decided]
 
 
+def _until(tables: Tables, time_limit_s: float | None) -> float | None:
+    """When to stop; if there is such a time, some nest is found for every layer first."""
+    if time_limit_s is None:
+        return None
+    until = time.monotonic() + time_limit_s
+    tables.hurry()
+    return until
+
+
 # ---- exact -----------------------------------------------------------------------------------------------------------
 
 
@@ -98,9 +107,7 @@ class _Refining:
 
 def _exact(name: str, summary: str, master: Master) -> JointEngine:
     def run(tables: Tables, time_limit_s: float | None) -> Decided:
-        until = None if time_limit_s is None else time.monotonic() + time_limit_s
-        if until is not None:
-            tables.hurry()
+        until = _until(tables, time_limit_s)
         first = _Refining(tables, until)
         if master is not _dynamic:
             with suppress(TooLarge):  # the quickest way to the searches that matter
@@ -135,8 +142,7 @@ def _nothing(tables: Tables, until: float | None) -> Choice:
 
 def _in_order(tables: Tables, until: float | None) -> Choice:
     """Map after map: as many rows as leave every layer room for some plan, if that helps."""
-    joint = _searched(tables, until)
-    return _greedy(joint)
+    return _greedy(_searched(tables, until))
 
 
 def _greedy(joint: Joint) -> Choice:
@@ -169,9 +175,7 @@ def _in_sequence(tables: Tables, until: float | None) -> Choice:
 
 def _heuristic(name: str, summary: str, choose: Callable[[Tables, float | None], Choice]) -> JointEngine:
     def run(tables: Tables, time_limit_s: float | None) -> Decided:
-        until = None if time_limit_s is None else time.monotonic() + time_limit_s
-        if until is not None:
-            tables.hurry()
+        until = _until(tables, time_limit_s)
         choice = choose(tables, until)
         if tables.search(tables.relied(tables.joint(lower=True), choice), until):  # the best plans for what is left
             choice = tables.joint(lower=False).price(choice.levels)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import cycle, islice
 
 from instances.errors import InputError
 from instances.stores import stores
 from solver.joint_check import runs_in
 from solver.joint_plan import JointLayer, JointPlan
-from solver.joint_solve import seen
 from solver.network_show import microseconds, status_parts
 from solver.show import pseudo_code, workload_text
 
@@ -70,15 +70,13 @@ def _banks(plan: JointPlan) -> list[str]:
     """One line a layer: a letter for every bank, and what the letters stand for."""
     width = max((len(row.layer) for row in plan.layers), default=0)
     letters: dict[str, str] = {}
-    number = 0
+    turns = cycle(_LETTERS)
     lines = ["a letter is a map that is on chip, # a tile, . a free bank", ""]
     for row in plan.layers:
         there = {one.map for one in row.on_chip}
         letters = {name: letter for name, letter in letters.items() if name in there}
         for name in (one.map for one in row.on_chip if one.map not in letters):
-            ahead = [_LETTERS[(number + k) % len(_LETTERS)] for k in range(len(_LETTERS))]
-            letters[name] = next((x for x in ahead if x not in letters.values()), "?")
-            number = ahead.index(letters[name]) + number + 1 if letters[name] in ahead else number
+            letters[name] = next((x for x in islice(turns, len(_LETTERS)) if x not in letters.values()), "?")
         said = ", ".join(f"{letters[one.map]} {one.map} ({one.rows} rows)" for one in row.on_chip)
         lines.append(f"{row.layer:<{width}}  {_line(row, letters, plan.machine_data.ocm_banks)}  {said}".rstrip())
     return lines
@@ -94,7 +92,7 @@ def _layer(plan: JointPlan, at: int) -> Iterable[str]:
     runs = runs_in(plan, found)
     if isinstance(runs, str):
         raise InputError(f"plan of {plan.network}: {runs}")
-    layer = seen(found, at, runs[at])
+    layer = found.layer(at, runs[at].rows, runs[at].unwritten)
     yield f"{row.layer}: {workload_text(layer)}, on {plan.machine}"
     yield f"{row.counts.bytes:,} bytes move, {microseconds(plan, row.measures.time)} us"
     for one in row.on_chip:

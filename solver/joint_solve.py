@@ -23,7 +23,7 @@ from instances.workload import Layer
 from solver.joint_base import Decided
 from solver.joint_engines import JOINT_ENGINES, JointEngine
 from solver.joint_plan import JOINT_FORMAT, JointLayer, JointOptions, JointPlan, JointReplay, Resident
-from solver.joint_tables import Tables, resident
+from solver.joint_tables import Tables
 from solver.options import (
     AUTO,
     as_texts,
@@ -44,7 +44,6 @@ __all__ = [
     "joint_layers",
     "objective_of",
     "pick_joint_engine",
-    "seen",
     "solve_joint",
     "sums_of",
 ]
@@ -167,7 +166,7 @@ def _settled(tables: Tables, runs: Iterable[LayerRun], until: float | None) -> I
     """Of the nests with the fewest bytes in the banks that are free the fastest, and only the banks that it takes."""
     known: dict[object, Nest] = {}
     for t, run in enumerate(runs):
-        layer, room = seen(tables.found, t, run), len(run.banks)
+        layer, room = tables.found.layer(t, run.rows, run.unwritten), len(run.banks)
         key = layer.signature(), room
         if key not in known:
             known[key] = _fastest(tables, layer, run.nest, room, until)
@@ -187,17 +186,6 @@ def _fastest(tables: Tables, layer: Layer, nest: Nest, room: int, until: float |
     search = Search(tiling.build(layer, tables.machine, tables.pins), ("bytes", "time"), deadline=until, kept=kept)
     pick = search.run()
     return pick.nest if pick is not None and search.whole else nest
-
-
-def seen(found: Stores, step: int, run: LayerRun) -> Layer:
-    """The layer with its rows on chip."""
-
-    def rows(store: int, held: int, whole: int) -> int:
-        return (whole if held else 0) if found.stores[store].whole else held
-
-    layer = found.layers[step]
-    given = tuple(rows(s, run.residents.get(s, (0, ()))[0], layer.h) for s in found.reads[step])
-    return resident(layer, given, rows(found.writes[step], run.unwritten, layer.r))
 
 
 # ---- figures ---------------------------------------------------------------------------------------------------------
@@ -240,7 +228,7 @@ def joint_layers(found: Stores, machine: Machine, runs: Sequence[LayerRun], walk
     rows = []
     for t, (run, one) in enumerate(zip(runs, walked.layers, strict=True)):
         held = [(found.stores[s].name, *given) for s, given in run.residents.items()]
-        layer = seen(found, t, run)
+        layer = found.layer(t, run.rows, run.unwritten)
         decision = tiling.read(layer, machine, run.nest)
         rows.append(
             JointLayer(
@@ -300,7 +288,7 @@ def _refuse(
     faults = list(walked.faults)
     assert said.choice is not None
     for t, (run, one) in enumerate(zip(runs, walked.layers, strict=False)):
-        outcome: Outcome = price(seen(found, t, run), machine, run.nest)
+        outcome: Outcome = price(found.layer(t, run.rows, run.unwritten), machine, run.nest)
         if outcome != one.outcome:
             faults.append(f"layer {found.layers[t].name}: priced {outcome.measures}, replayed {one.outcome.measures}")
     moved = sum(one.outcome.bytes for one in walked.layers)

@@ -33,11 +33,6 @@ from instances.workload import Layer
 __all__ = ["Plans", "Tables"]
 
 
-def resident(layer: Layer, rows: tuple[int, ...], kept: int = 0) -> Layer:
-    """The layer with rows on chip."""
-    return layer.model_copy(update={"resident_in": rows, "resident_out": kept})
-
-
 Rows = tuple[int, ...]
 
 
@@ -128,7 +123,7 @@ class Plans:
         raise NotImplementedError
 
     def _variant(self, rows: Rows) -> Layer:
-        return resident(self.layer, rows)
+        return self.layer.model_copy(update={"resident_in": rows})
 
     def _beyond(self, rows: Rows, moved: int) -> int:
         return moved - sum(tensor_bytes(self._variant(rows), self.machine).values())
@@ -303,14 +298,12 @@ class Tables:
                 write = tuple((store.rows - (0 if store.results else k)) * self._row_bytes(store) for k in rows)
                 yield Residence(at, min(t for t, _ in store.parts), store.readers, banks, rows, write)
 
-    def rows_of(self, step: int, residence: int, *, result: bool = False) -> tuple[int, ...]:
-        """The rows that a layer sees on chip, for every level of an input (or of its result)."""
+    def rows_of(self, step: int, residence: int) -> tuple[int, ...]:
+        """The rows that a layer sees on chip, for every level of an input."""
         if residence < 0:
             return (0,)
-        rows, layer = self.residences[residence].rows, self.found.layers[step]
-        if self.found.stores[self.residences[residence].store].whole:
-            return tuple((layer.r if result else layer.h) if k else 0 for k in rows)
-        return rows
+        one = self.residences[residence]
+        return tuple(self.found.stores[one.store].seen(k, self.found.layers[step].h) for k in one.rows)
 
     # ---- problems --------------------------------------------------------------------------------------------
 
@@ -362,13 +355,17 @@ class Tables:
 
     def hurry(self) -> None:
         """Find some nest for every layer."""
-        for plans in {id(p): p for p in self.plans}.values():
+        for plans in self._distinct():
             plans.quick()
 
     @property
     def searches(self) -> int:
         """Searches of single layers so far."""
-        return sum(plans.searches for plans in {id(p): p for p in self.plans}.values())
+        return sum(plans.searches for plans in self._distinct())
+
+    def _distinct(self) -> Iterable[Plans]:
+        """Equal layers share their plans."""
+        return {id(plans): plans for plans in self.plans}.values()
 
     def search(self, places: Iterable[_Place], deadline: float | None) -> bool:
         """Search there; False if the time ran out."""
