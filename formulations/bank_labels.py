@@ -144,12 +144,13 @@ class Labels:
         made = label, state, action
         return Label(spent, run.now, bus, max(run.weights, run.now), ready, tuple(freed), made)
 
-    def along(self, begun: State, program: Program) -> Timed:
-        """The costs of a program."""
+    def along(self, begun: State, program: Program) -> Timed | None:
+        """The costs of a program; None if it does not fit."""
         label, state = self.begin(begun), begun
         for action in told_apart(program):
             after = self.task.load(state) if action.name == "load" else self.task.process(state, action.tiles)
-            assert after is not None
+            if after is None:
+                return None
             label, state = self.follow(label, begun, state, action, after), after
         return self.timed([label])[0]
 
@@ -306,5 +307,6 @@ class _Step:
 def along(task: Task, prices: Prices, timing: Timing, program: Program, wait: int = 0) -> Timed:
     """Return what a program costs."""
     search, begun = Labels(task, prices, timing, wait), task.begin()
-    assert begun is not None
-    return search.along(begun, program)
+    found = None if begun is None else search.along(begun, program)
+    assert found is not None
+    return found

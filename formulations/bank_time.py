@@ -30,60 +30,91 @@ Source: `heterogeneous_mapping_and_banks` 4.1.2.1 (Eq. 4.1, 4.2), 4.2.3, Appendi
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cache
+from itertools import accumulate
 
 from formulations.bank_labels import Label, Labels, Timed, Timing, undominated
-from formulations.banks import Action, Prices, Rest, Task, actions, best, policy
-from hwmodels.bank_steps import State
+from formulations.banks import Action, Prices, Program, Rest, Task, actions, best, policy
+from hwmodels.bank_steps import Goal, State
 
-__all__ = ["timed"]
+__all__ = ["Programs"]
 
 
 class _Search(Labels):
     """The search through all labels of one stage."""
 
-    known: list[Timed]
-    rest: Rest
+    def __init__(self, task: Task, prices: Prices, timing: Timing, wait: int) -> None:
+        super().__init__(task, prices, timing, wait)
+        self.known: list[Timed] = []
+        self.rest, stage, ticks = Rest(task, prices), task.stage, timing.ticks
+        #: Work of one group on the last column, and on all columns that need the last tile.
+        self.column = ticks[-1] - ticks[-2]
+        grid = not stage.reach  # without overlaps tiles never begin elsewhere
+        self.last = ticks[-1] - ticks[stage.complete((stage.columns - 1) // stage.tile * stage.tile)] if grid else self.column
+        #: Bytes streamed from a column on.
+        self.streamed = (*tuple(accumulate(reversed(timing.streams), initial=0))[::-1], 0)
 
     def least(self, begun: State) -> Timed:
-        """Times that no program undercuts: all tiles on chip, from the first one's arrival on, and one step."""
+        """Costs that no program undercuts: the fewest bytes; all tiles on chip, once the first one is, and one step."""
         stage = self.stage
         begin, end = State(0, stage.columns, 0), State(stage.columns, stage.columns, stage.results)
         label = self.begin(begin)
         if begun.loaded == 0:
             there = self.clock.served(0, label.bus, stage.tile * self.prices.column)
             label = replace(label, ready=(there,) * len(label.ready))
-        return self.timed([self.process(label, begin, begin, Action("process", stage.tiles(begin)), end)])[0]
+        (one,) = self.timed([self.process(label, begin, begin, Action("process", stage.tiles(begin)), end)])
+        fewest = best(self.task, self.prices)
+        assert fewest is not None
+        return replace(one, bytes=fewest.bytes(self.prices))
 
     def hopeless(self, label: Label, state: State) -> bool:
-        """Whether a known program is nowhere greater than what the label can still become.
-
-        What is left to compute, and what is left to come over the bus: columns, and the weights of the steps to come
-        but the two groups that may be on their way.
-        """
+        """Whether a known program is nowhere greater than what the label can still become."""
         left = self.rest(state)
         if left is None:
             return True
-        ticks = self.timing.ticks
-        rest = ticks[-1] - ticks[state.made]
-        coming = left - 2 * self.timing.share if self.timing.anew else left
-        worked = label.now + rest * self.timing.groups
-        ends = max(worked, label.bus + coming * self.clock.dram.byte_ticks) + self.clock.fixed
-        ready = max(ends, worked - rest + self.following)
+        ends, ready = self.earliest(label, state, left)
         spent = label.bytes + left
         return any(k.bytes <= spent and k.ticks <= ends and k.ticks + k.wait <= ready for k in self.known)
 
-    def run(self) -> list[Timed]:
-        begun = self.task.begin()
-        if begun is None:
-            return []
-        first, self.rest = best(self.task, self.prices), Rest(self.task, self.prices)
-        tried = [first, *(policy(self.task, most=most) for most in range(1, self.task.banks + 1))]
-        self.known = undominated([self.along(begun, one) for one in dict.fromkeys(tried) if one is not None])
-        if len(self.known) == 1:
-            only, alone = self.known[0], self.least(begun)
-            if only.ticks == alone.ticks and only.wait == alone.wait:
-                return self.known  # as few bytes as there can be, and nothing to wait for that could be spared
+    def earliest(self, label: Label, state: State, left: int) -> tuple[int, int]:
+        """Ticks that nothing onward undercuts: until the stage ends, until the first weights of the next one are there.
+
+        What is left to compute, and what is left to come over the bus (`_coming`): the columns that need the next tile
+        wait for it in all groups, as do those of the last tile; something follows whatever comes last.
+        """
+        stage, timing, byte = self.stage, self.timing, self.clock.dram.byte_ticks
+        ticks, bus, groups = timing.ticks, label.bus, timing.groups
+        loads, coming, behind = self._coming(state, left)
+        worked = ends = label.now + (ticks[-1] - ticks[state.made]) * groups
+        if loads:
+            tile = min(stage.tile, stage.columns - state.loaded) * self.prices.column
+            waiting = ticks[-1] - ticks[max(state.made, stage.complete(state.loaded))]
+            ends = max(ends, bus + tile * byte + waiting * groups, bus + loads * byte + self.last * groups)
+        if loads or coming:
+            bus += (loads + coming) * byte
+            ends = max(ends, bus + behind)
+        unit = self.column if timing.streams else ticks[-1] - ticks[state.made]
+        asked = max(worked - unit + self.following, bus + timing.following * byte)
+        ends += self.clock.fixed
+        return ends, max(ends, asked) if timing.following else ends
+
+    def _coming(self, state: State, left: int) -> tuple[int, int, int]:
+        """Bytes of columns to load, of weights or streams yet to be asked for; ticks of work after all of them."""
+        loads, timing = (self.stage.columns - state.loaded) * self.prices.column, self.timing
+        every = self.last * timing.groups
+        if timing.streams:
+            return loads, self.streamed[max(2, state.made + 1)], self.column
+        if timing.anew:
+            coming = max(0, left - loads - 2 * timing.share)
+            return loads, coming, min(every, self.column) if coming else every
+        if state.made or state.first or timing.groups < 3:
+            return loads, 0, every
+        return loads, (timing.groups - 2) * timing.share, min(every, timing.ticks[-1])
+
+    def run(self, begun: State) -> list[Timed]:
+        """All programs that no other beats, `known` among them."""
         labels: dict[State, list[Label]] = {begun: [self.begin(begun)]}
         heap = [_order(begun)]
         ends: list[Label] = []
@@ -115,12 +146,65 @@ def _state(order: tuple[int, int, int, bool]) -> State:
     return State(order[0], order[2], order[1], order[3])
 
 
-def timed(task: Task, prices: Prices, timing: Timing, wait: int = 0) -> list[Timed]:
-    """Return all programs that no other beats, by bytes.
+class Programs:
+    """The programs that no other beats, for all tasks of one pass that find the same tiles and differ in what stays.
+
+    Whatever leaves more banks free at every column, and lets more tiles go, allows more programs, none of them slower.
+    So a task whose programs come to what a freer task comes to needs no search of its own.
 
     Parameters
     ----------
     wait : int
         Ticks until the first weights are there, and the bus is free.
     """
-    return _Search(task, prices, timing, wait).run()
+
+    def __init__(self, prices: Prices, timing: Timing, wait: int = 0) -> None:
+        self.prices, self.timing, self.wait = prices, timing, wait
+        self.solved: dict[Task, list[Timed]] = {}
+
+    def of(self, task: Task) -> list[Timed]:
+        """All programs that no other beats, by bytes; none if the task does not fit."""
+        begun = task.begin()
+        if begun is None:
+            return []
+        found = self.solved.get(task)
+        if found is None:
+            self.solved[task] = found = self._found(task, begun)
+        return found
+
+    def _found(self, task: Task, begun: State) -> list[Timed]:
+        freer = {_costs(found) for other, found in self.solved.items() if _freer(other, task)}
+        for other, found in self.solved.items():
+            if _costs(found) in freer and _freer(task, other):
+                return found
+        search = _Search(task, self.prices, self.timing, self.wait)
+        bounds = {*freer, _costs([search.least(begun)])}
+        for program in dict.fromkeys(self._ways(task)):
+            one = search.along(begun, program)
+            if one is not None:
+                search.known = undominated([*search.known, one])
+                if _costs(search.known) in bounds:
+                    return search.known
+        return search.run(begun)
+
+    def _ways(self, task: Task) -> Iterator[Program]:
+        """Programs that are known, that with the fewest bytes, and those of the policies."""
+        for found in self.solved.values():
+            yield from (one.program for one in found)
+        tried = (policy(task, most=most) for most in range(1, task.banks + 1))
+        yield from (one for one in (best(task, self.prices), *tried) if one is not None)
+
+
+def _costs(found: Iterable[Timed]) -> tuple[tuple[int, int, int], ...]:
+    return tuple((one.bytes, one.ticks, one.ticks + one.wait) for one in found)
+
+
+def _freer(one: Task, other: Task) -> bool:
+    """Whether a task of the same pass allows all programs of another one, none of them slower."""
+    return one.retain <= other.retain and _excess(one.goal, other.goal) <= one.banks - other.banks
+
+
+@cache
+def _excess(one: Goal, other: Goal) -> int:
+    """How many banks more results take at most than those of another goal."""
+    return max(one.banks(made) - other.banks(made) for made in range(one.columns + 1))

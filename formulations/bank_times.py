@@ -6,9 +6,10 @@ from itertools import accumulate
 
 from formulations.bank_labels import Timed, Timing, along
 from formulations.bank_network import BankPlan, State, Visit, Walk
-from formulations.bank_time import timed
+from formulations.bank_time import Programs
 from formulations.banks import Task
 from hwmodels.bank_clock import Clock
+from hwmodels.bank_steps import Pass
 
 __all__ = ["Times"]
 
@@ -20,7 +21,7 @@ class Times:
         self.walk, self.clock = walk, clock
         self._ticks: dict[tuple[int, int], tuple[int, ...]] = {}
         self._same: dict[tuple[int, ...], tuple[int, ...]] = {}
-        self._timed: dict[tuple[int, int, Task], list[Timed]] = {}
+        self._programs: dict[tuple[int, int, Pass, int], Programs] = {}
         self._numbers: dict[object, int] = {}
         #: Of the visit that was asked for last: by direction and what follows, its timing and that one's number.
         self._visit: Visit | None = None
@@ -88,10 +89,10 @@ class Times:
     def programs(self, visit: Visit, direction: int, task: Task, *, following: int, wait: int) -> list[Timed]:
         """All programs that no other beats, if the first weights come after `wait` ticks."""
         timing, number = self._numbered(visit, direction, following)
-        key = number, wait, task
-        if key not in self._timed:
-            self._timed[key] = timed(task, visit.prices, timing, wait)
-        return self._timed[key]
+        key = number, wait, task.stage, task.on_chip
+        if key not in self._programs:
+            self._programs[key] = Programs(visit.prices, timing, wait)
+        return self._programs[key].of(task)
 
     def _numbered(self, visit: Visit, direction: int, following: int) -> tuple[Timing, int]:
         """The timing of a visit, and a number for it and its prices: equal stages share their answers."""
