@@ -34,10 +34,10 @@ def build_arcs(graph: Graph) -> ArcModel:
     flows: list[tuple[list[cp_model.IntVar], list[cp_model.IntVar]]] = [([], []) for _ in graph.arcs]
     costs = []
     for at, ways in enumerate(graph.arcs):
-        for onward, points in ways:
+        for onward, size in ways:
             x = model.new_bool_var(f"x{len(arcs)}")
             arcs.append((at, onward, x))
-            costs.append(points[0].bytes)
+            costs.append(size)
             flows[at][0].append(x)
             flows[onward][1].append(x)
     for state, number in graph.number.items():

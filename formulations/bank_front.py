@@ -31,11 +31,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from formulations.bank_graph import NEVER, Graph, OutOfTime, Point, lowest
+from formulations.bank_bounds import Alone, Bounds, ByNode, ByState, Node, Point, lowest, options
+from formulations.bank_graph import NEVER, Graph, OutOfTime
 from formulations.bank_labels import Timed, undominated
 from formulations.bank_network import BankPlan, State, Visit, Walk
 from formulations.bank_times import Times
-from formulations.banks import Program, Task
+from formulations.banks import Task
 from hwmodels.bank_clock import Clock
 from instances.errors import InputError
 from instances.feature_maps import Stages
@@ -45,8 +46,9 @@ __all__ = ["Aim", "Found", "decide"]
 
 #: What is asked for: lexicographic minima, or the front.
 Aim = Literal["bytes", "time", "front"]
-#: Labels of a stage that are followed at first, for each bound; before the expensive bounds if time is short.
-_HURRIED = (3, 30)
+#: Labels of a stage that are followed at first, for each bound; more only if the cheap bounds are within a hundredth of
+#: the plan found, as few nodes are left to follow then; then with the expensive bounds.
+_HURRIED, _CLOSE = (3, 30), 1.01
 _WIDTHS = {"bytes": (), "time": (10,), "front": (10, 10, 10)}
 
 
@@ -88,12 +90,10 @@ class _Label(NamedTuple):
     def point(self) -> Point:
         return Point(self.bytes, self.ticks)
 
-
-class _Node(NamedTuple):
-    """A state, and the bytes of the first weights of the stage that comes next."""
-
-    state: State
-    following: int
+    @property
+    def ready(self) -> int:
+        """When the first weights of the next stage are there."""
+        return self.ticks + self.wait
 
 
 class _Search:
@@ -101,12 +101,10 @@ class _Search:
 
     def __init__(self, walk: Walk, times: Times, aim: Aim, until: float | None) -> None:
         self.walk, self.times, self.aim, self.until = walk, times, aim, until
-        self.graph = Graph(walk, times, until, timed=aim != "bytes" and until is None)
+        self.bounds: Bounds = Alone(walk, times)
         self.known: dict[Point, _Label] = {}
         self.corners = [(NEVER, NEVER)]
         self.labels = 0
-        if aim == "bytes":
-            self.corners = [(self.graph.bytes[0], NEVER)]
 
     # ---- what is known -----------------------------------------------------------------------------------------
 
@@ -128,26 +126,33 @@ class _Search:
             self.corners = [(b, p.ticks - 1) for b, p in zip(ends_at, points, strict=True)]
             self.corners.append((points[0].bytes - 1, NEVER))
 
-    def hopeless(self, at: int, spent: int, ticks: int) -> bool:
-        """Whether nothing that goes on from a state, with so much spent, beats the plans known."""
-        graph = self.graph
-        least_bytes, least_ticks = spent + graph.bytes[at], ticks + graph.ticks[at]
-        sums = [(p, q, p * spent + q * ticks + least[at]) for (p, q), least in graph.sums.items()]
+    def hopeless(self, left: tuple[int, ...], spent: int, ready: int) -> bool:
+        """Whether nothing that goes on beats the plans known, with so much spent when the next weights are there."""
+        least_bytes, least_ticks = spent + left[0], ready + left[1]
+        weights = self.bounds.weights
+        sums = [(p, q, p * spent + q * ready + left[k]) for k, (p, q) in enumerate(weights) if k > 1]
         return not any(
             b >= least_bytes and t >= least_ticks and all(p * b + q * t >= least for p, q, least in sums)
             for b, t in self.corners
         )
 
-    def bound_sums(self) -> None:
-        """Bound the weighted sums along which the plans known are convex."""
+    def convex(self) -> list[tuple[int, int]]:
+        """The weighted sums along which the plans known are convex."""
         hull: list[Point] = []
         for point in self.known:
             while len(hull) > 1 and _above(hull[-2], hull[-1], point):
                 hull.pop()
             hull.append(point)
-        self.graph.sums.clear()
-        for one, two in pairwise(hull):
-            self.graph.add(one.ticks - two.ticks, two.bytes - one.bytes)
+        return [(one.ticks - two.ticks, two.bytes - one.bytes) for one, two in pairwise(hull)]
+
+    def least(self) -> Point | None:
+        """What no plan undercuts; None if there is no way to the end."""
+        start, clock = State(), self.times.clock
+        firsts = [(clock.served(0, 0, first), Node(start, first)) for first in self.times.starts(start)]
+        lefts = [(wait, left) for wait, node in firsts if (left := self.bounds.left(node)) is not None]
+        if not lefts:
+            return None
+        return Point(min(left[0] for _, left in lefts), min(wait + left[1] for wait, left in lefts))
 
     # ---- labels --------------------------------------------------------------------------------------------------
 
@@ -155,10 +160,10 @@ class _Search:
         """All labels of the end that may be better than the plans known; with a width, few labels are followed."""
         clock, start = self.times.clock, State()
         layer = {
-            _Node(start, first): [_Label(0, 0, clock.served(0, 0, first), None)] for first in self.times.starts(start)
+            Node(start, first): [_Label(0, 0, clock.served(0, 0, first), None)] for first in self.times.starts(start)
         }
         for _ in self.walk.stages:
-            new: dict[_Node, list[_Label]] = {}
+            new: dict[Node, list[_Label]] = {}
             for node, labels in layer.items():
                 for after, label in self._onward(node, labels):
                     new.setdefault(after, []).append(label)
@@ -168,40 +173,46 @@ class _Search:
                 layer = self._best(layer, width)
         return [label for labels in layer.values() for label in labels]
 
-    def _options(self, node: _Node) -> Iterator[tuple[Visit, int, Task, Program]]:
-        """The stages that may come next if their first weights are so many bytes."""
-        for at, source, direction in self.times.starts(node.state).get(node.following, ()):
-            visit = Visit(self.walk, node.state, at, source)
-            for task, program in self.walk.programs(node.state, at, source, direction, visit.prices):
-                yield visit, direction, task, program
-
-    def _onward(self, node: _Node, labels: list[_Label]) -> Iterator[tuple[_Node, _Label]]:
+    def _onward(self, node: Node, labels: list[_Label]) -> Iterator[tuple[Node, _Label]]:
         if self.until is not None and time.monotonic() > self.until:
             raise OutOfTime
-        for visit, direction, task, program in self._options(node):
-            after = visit.after(direction, task)
-            at, fewest = self.graph.number[after], visit.bytes(task, program)
-            hopeful = [x for x in labels if not self.hopeless(at, x.bytes + fewest, x.ticks)]
-            if not hopeful:
-                continue
-            for following in self.times.starts(after) or (0,):
-                for label in hopeful:
-                    for one in self.times.programs(visit, direction, task, following=following, wait=label.wait):
-                        spent, ticks = label.bytes + visit.bytes(task, one.program), label.ticks + one.ticks
-                        if not self.hopeless(at, spent, ticks):
-                            way = _Way(label, visit, direction, task, one)
-                            yield _Node(after, following), _Label(spent, ticks, one.wait, way)
+        for visit, direction, tasks in options(self.walk, self.times, node):
+            for task, program in tasks:
+                after, fewest = visit.after(direction, task), visit.bytes(task, program)
+                for following in self.times.starts(after):
+                    onward = Node(after, following)
+                    left = self.bounds.left(onward)
+                    if left is None:
+                        continue
+                    least = self._least(visit, direction, task, following)
+                    for label in labels:
+                        if self.hopeless(left, label.bytes + fewest, label.ready + least):
+                            continue
+                        programs = self.times.programs(visit, direction, following=following, wait=label.wait)
+                        for one in programs.of(task):
+                            spent, ticks = label.bytes + visit.bytes(task, one.program), label.ticks + one.ticks
+                            if not self.hopeless(left, spent, ticks + one.wait):
+                                yield onward, _Label(spent, ticks, one.wait, _Way(label, visit, direction, task, one))
 
-    def _best(self, layer: dict[_Node, list[_Label]], width: int) -> dict[_Node, list[_Label]]:
+    def _least(self, visit: Visit, direction: int, task: Task, following: int) -> int:
+        """Ticks that a stage takes at least, from its first weights to the next one's, if that is known."""
+        if not isinstance(self.bounds, ByNode):
+            return 0
+        wait = self.times.hidden
+        found = self.times.programs(visit, direction, following=following, wait=wait).of(task)
+        return min(one.ticks + one.wait for one in found) - wait
+
+    def _best(self, layer: dict[Node, list[_Label]], width: int) -> dict[Node, list[_Label]]:
         """Those that can still come to the least bytes, ticks, and weighted sums."""
-        graph = self.graph
-        found = [(node, label, graph.number[node.state]) for node, labels in layer.items() for label in labels]
-        chosen: dict[tuple[_Node, _Label], None] = {}
-        orders = {(1, 0): graph.bytes, (0, 1): graph.ticks, **graph.sums}
-        for (p, q), least in orders.items():
-            found.sort(key=lambda x: (p * x[1].bytes + q * (x[1].ticks + x[1].wait) + least[x[2]], x[1][:3]))
+        found = [
+            (node, label, left)
+            for node, labels in layer.items() if (left := self.bounds.left(node)) is not None for label in labels
+        ]  # fmt: skip
+        chosen: dict[tuple[Node, _Label], None] = {}
+        for k, (p, q) in enumerate(self.bounds.weights):
+            found.sort(key=lambda x: (p * x[1].bytes + q * x[1].ready + x[2][k], x[1][:3]))
             chosen.update(((node, label), None) for node, label, _ in found[:width])
-        kept: dict[_Node, list[_Label]] = {}
+        kept: dict[Node, list[_Label]] = {}
         for node, label in chosen:
             kept.setdefault(node, []).append(label)
         return kept
@@ -257,35 +268,49 @@ def decide(
     """
     until = None if time_limit_s is None else time.monotonic() + time_limit_s
     walk = Walk(found, banks, waiting=waiting)
-    times = Times(walk, clock)
+    search, proven = _Search(walk, Times(walk, clock), aim, until), True
     try:
-        search = _Search(walk, times, aim, until)
-    except (OutOfTime, KeyboardInterrupt):
-        return Found((), 0, 0, proven=False, labels=0, states=0)
-    if search.graph.bytes[0] == NEVER:
-        stage, size = search.graph.stuck(), f"{banks.count} banks of {banks.bank_bytes} bytes"
-        raise InputError(f"network {found.network}: stage {stage} has no program in {size}")
-    proven = True
-    try:
-        if aim != "bytes" and until is not None:  # plans first, the expensive bounds then
-            for few in _HURRIED:
-                search.learn(search.run(few))
-            search.graph = Graph(walk, times, until)
-        for width in (*_WIDTHS[aim], None):
-            if aim == "front":
-                search.bound_sums()
-            search.learn(search.run(width))
+        if aim == "bytes":
+            _fewest(search)
+        else:
+            _fastest(search)
     except (OutOfTime, KeyboardInterrupt):
         proven = False
-    return _found(search, proven=proven)
-
-
-def _found(search: _Search, *, proven: bool) -> Found:
     plans = tuple((search.plan(label), point.ticks) for point, label in search.known.items())
-    graph, points = search.graph, list(search.known)
-    least_bytes, least_ticks = graph.bytes[0], graph.ticks[0]
-    if proven and search.aim != "bytes":
-        least_ticks = points[-1].ticks
-    if proven and search.aim == "bytes":
-        least_ticks = 0
-    return Found(plans, least_bytes, least_ticks, proven, search.labels, len(graph.number))
+    least = search.least() or Point(0, 0)
+    if proven and aim != "bytes":
+        least = least._replace(ticks=plans[-1][1])
+    return Found(plans, *least, proven, search.labels, len(search.bounds))
+
+
+def _fewest(search: _Search) -> None:
+    """Find the fewest bytes, then ticks."""
+    graph = Graph(search.walk, search.until)
+    if graph.bytes[0] == NEVER:
+        raise _no_program(graph)
+    search.bounds, search.corners = ByState(graph, search.times), [(graph.bytes[0], NEVER)]
+    search.learn(search.run())
+
+
+def _fastest(search: _Search) -> None:
+    """Find the fewest ticks, then bytes, or the front: plans first, by cheap bounds, the expensive ones then."""
+    aim, cheap, most = search.aim, search.least(), NEVER
+    for width in _HURRIED:
+        search.learn(search.run(width))
+        most = min((point.ticks for point in search.known), default=NEVER)
+        if cheap is None or most > cheap.ticks * _CLOSE:
+            break
+    bounds = ByNode(search.walk, search.times, search.until, most if aim == "time" else NEVER)
+    search.bounds = bounds
+    if search.least() is None:
+        raise _no_program(Graph(search.walk, search.until))
+    for few in (*_WIDTHS[aim], None):
+        if aim == "front":
+            bounds.bound(search.convex())
+        search.learn(search.run(few))
+
+
+def _no_program(graph: Graph) -> InputError:
+    walk = graph.walk
+    size = f"{walk.banks.count} banks of {walk.banks.bank_bytes} bytes"
+    return InputError(f"network {walk.found.network}: stage {graph.stuck()} has no program in {size}")

@@ -9,7 +9,7 @@ Source: `heterogeneous_mapping_and_banks` 4.1.2.1 (Eq. 4.1, 4.2), 4.2.3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -206,6 +206,7 @@ class _Step:
         self.ticks, self.freed = search.timing.ticks, list[int]()
         self.first = state.first == 0 and state.made == 0
         self.last = after.first == search.stage.columns
+        self.upto, self.free = search.stage.units(state, tiles, after.made)
 
     def go(self) -> None:
         """Run all units of the step."""
@@ -244,9 +245,16 @@ class _Step:
         """The groups between the first and the last one, as `_unit` would run them."""
         now, bus, weights = self.now, self.bus, self.weights
         latency, transfer = self.search.clock.latency(share), self.search.clock.dram.byte_ticks * share
-        for _ in range(count if share else 0):
+        apart = None
+        for left in range(count if share else 0, 0, -1):
+            begun = now
             bus = max(now + latency, bus) + transfer
             now, weights = max(now, weights) + work, bus
+            if bus - now == apart:  # as after the group before: the rest takes as long
+                now, bus = now + (left - 1) * (now - begun), bus + (left - 1) * (now - begun)
+                weights = bus
+                break
+            apart = bus - now
         if not share and count:
             now = max(now, weights) + work * count
         self.now, self.bus, self.weights = now, bus, weights
@@ -256,38 +264,29 @@ class _Step:
         timing = self.search.timing
         return timing.following if self.last else timing.share * timing.anew
 
-    def _segments(self) -> Iterator[tuple[int, int]]:
-        """When tiles are there, and how many columns can be done with them."""
-        stage, state = self.search.stage, self.state
-        for number, there in enumerate(self.label.ready):
-            end = min(state.loaded, state.first + (number + 1) * stage.tile)
-            yield there, min(self.after.made, stage.complete(end))
-
     def _work(self, free: Sequence[tuple[int, int]]) -> None:
         """The columns of the first group: they wait for tiles."""
-        done, freed = self.state.made, list(free)
-        for number, (there, upto) in enumerate(self._segments()):
+        done, now, ticks, at = self.state.made, self.now, self.ticks, 0
+        for number, (there, upto) in enumerate(zip(self.label.ready, self.upto, strict=True)):
             if number >= self.tiles and upto <= done:
                 continue
-            self.now = max(self.now, there)
-            upto = max(done, upto)
-            while freed and freed[0][0] <= number and freed[0][1] <= upto:
-                self.freed.append(self.now + self.ticks[max(done, freed.pop(0)[1])] - self.ticks[done])
-            self.now += self.ticks[upto] - self.ticks[done]
+            now, upto = max(now, there), max(done, upto)
+            while at < len(free) and free[at][0] <= number and free[at][1] <= upto:
+                self.freed.append(now + ticks[max(done, free[at][1])] - ticks[done])
+                at += 1
+            now += ticks[upto] - ticks[done]
             done = upto
-        self.weights = self.second
+        self.now, self.weights = now, self.second
 
-    def _free_at(self) -> list[tuple[int, int]]:
+    def _free_at(self) -> Sequence[tuple[int, int]]:
         """The tiles whose banks become free, and how many columns are done then."""
-        task, stage, state = self.search.task, self.search.stage, self.state
-        stayed = min(task.retain, -(-state.first // stage.tile))
-        ends = [min(state.loaded, state.first + (n + 1) * stage.tile) for n in range(self.tiles)]
-        found = [(number, min(self.after.made, stage.begun(end))) for number, end in enumerate(ends)]
-        return found[max(0, task.retain - stayed) :]
+        retain = self.search.task.retain
+        stayed = min(retain, -(-self.state.first // self.search.stage.tile)) if retain else 0
+        return self.free[retain - stayed :]
 
     def _columns(self) -> None:
         """The units of a sum: a column each, with its streamed bytes."""
-        search, ticks, arrivals, at = self.search, self.ticks, list(self._segments()), 0
+        search, ticks, there, upto, at = self.search, self.ticks, self.label.ready, self.upto, 0
         asks, served = (*search.timing.streams, search.timing.following), search.clock.served
         now, bus, weights, second = self.now, self.bus, self.weights, self.second
         for column in range(self.state.made, self.after.made):  # as `_unit` would run them
@@ -297,9 +296,9 @@ class _Step:
                 second = bus = served(now, bus, asks[column + 1])
             else:
                 second = now
-            while arrivals[at][1] <= column:
+            while upto[at] <= column:
                 at += 1
-            now = max(now, weights, arrivals[at][0]) + ticks[column + 1] - ticks[column]
+            now = max(now, weights, there[at]) + ticks[column + 1] - ticks[column]
             weights = second
         self.now, self.bus, self.weights, self.second = now, bus, weights, second
 

@@ -25,7 +25,7 @@ Arcs = list[tuple[int, int, pulp.LpVariable]]
 
 def state_arcs(graph: Graph) -> tuple[pulp.LpProblem, Arcs, int]:
     """Return the model, its arcs with their variables, and the bytes of a unit of the objective."""
-    costs = {(at, onward): points[0].bytes for at, arcs in enumerate(graph.arcs) for onward, points in arcs}
+    costs = {(at, onward): size for at, arcs in enumerate(graph.arcs) for onward, size in arcs}
     unit = gcd(*costs.values()) or 1
     arcs = [(at, onward, pulp.LpVariable(f"x{number}", cat="Binary")) for number, (at, onward) in enumerate(costs)]
     problem = pulp.LpProblem("state_arcs", pulp.LpMinimize)

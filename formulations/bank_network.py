@@ -303,8 +303,9 @@ class Walk:
         )  # fmt: skip
         if key not in self._options:
             tasks = (task for _, way, task in self.tasks_from(state, at, source) if way == direction)
-            made = ((task, _best(task, prices)) for task in tasks)
-            self._options[key] = [(task, program) for task, program in made if program is not None]
+            made = [(task, program) for task in tasks if (program := _best(task, prices)) is not None]
+            made[1:] = sorted(made[1:], key=lambda one: -one[0].retain - one[0].goal.keep)
+            self._options[key] = made  # the freest first, then from the tightest on: `formulations.bank_time.Programs`
         return self._options[key]
 
 

@@ -32,7 +32,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate
 
 from formulations.bank_labels import Label, Labels, Timed, Timing, undominated
@@ -49,10 +49,10 @@ class _Search(Labels):
         super().__init__(task, prices, timing, wait)
         self.known: list[Timed] = []
         self.rest, stage, ticks = Rest(task, prices), task.stage, timing.ticks
-        #: Work of one group on the last column, and on all columns that need the last tile.
-        self.column = ticks[-1] - ticks[-2]
-        grid = not stage.reach  # without overlaps tiles never begin elsewhere
-        self.last = ticks[-1] - ticks[stage.complete((stage.columns - 1) // stage.tile * stage.tile)] if grid else self.column
+        # without overlaps tiles never begin elsewhere
+        tile = stage.columns - 1 if stage.reach else (stage.columns - 1) // stage.tile * stage.tile
+        #: Work of one group on the columns that need the last tile, and on the last column.
+        self.last, self.column = ticks[-1] - ticks[stage.complete(tile)], ticks[-1] - ticks[-2]
         #: Bytes streamed from a column on.
         self.streamed = (*tuple(accumulate(reversed(timing.streams), initial=0))[::-1], 0)
 
@@ -65,7 +65,7 @@ class _Search(Labels):
             there = self.clock.served(0, label.bus, stage.tile * self.prices.column)
             label = replace(label, ready=(there,) * len(label.ready))
         (one,) = self.timed([self.process(label, begin, begin, Action("process", stage.tiles(begin)), end)])
-        fewest = best(self.task, self.prices)
+        fewest = _fewest(self.task, self.prices)
         assert fewest is not None
         return replace(one, bytes=fewest.bytes(self.prices))
 
@@ -107,8 +107,9 @@ class _Search(Labels):
         if timing.streams:
             return loads, self.streamed[max(2, state.made + 1)], self.column
         if timing.anew:
-            coming = max(0, left - loads - 2 * timing.share)
-            return loads, coming, min(every, self.column) if coming else every
+            steps = (left - loads) // self.prices.step if self.prices.step else 0
+            coming = max(0, steps * timing.groups - 2) * timing.share
+            return loads, coming, self.last if coming else every
         if state.made or state.first or timing.groups < 3:
             return loads, 0, every
         return loads, (timing.groups - 2) * timing.share, min(every, timing.ticks[-1])
@@ -156,30 +157,36 @@ class Programs:
     ----------
     wait : int
         Ticks until the first weights are there, and the bus is free.
+    hidden : Programs, optional
+        The same for a wait that hides the latency of every request. A longer wait delays these programs by as much as
+        it is longer, and no program gains more by a shorter one than that it is shorter.
     """
 
-    def __init__(self, prices: Prices, timing: Timing, wait: int = 0) -> None:
-        self.prices, self.timing, self.wait = prices, timing, wait
-        self.solved: dict[Task, list[Timed]] = {}
+    def __init__(self, prices: Prices, timing: Timing, wait: int = 0, hidden: Programs | None = None) -> None:
+        self.prices, self.timing, self.wait, self.hidden = prices, timing, wait, hidden
+        self.answers: dict[Task, list[Timed]] = {}
 
     def of(self, task: Task) -> list[Timed]:
         """All programs that no other beats, by bytes; none if the task does not fit."""
-        begun = task.begin()
-        if begun is None:
-            return []
-        found = self.solved.get(task)
+        found = self.answers.get(task)
         if found is None:
-            self.solved[task] = found = self._found(task, begun)
+            begun = task.begin()
+            fits = begun is not None and _fewest(task, self.prices) is not None
+            self.answers[task] = found = self._found(task, begun) if begun is not None and fits else []
         return found
 
     def _found(self, task: Task, begun: State) -> list[Timed]:
-        freer = {_costs(found) for other, found in self.solved.items() if _freer(other, task)}
-        for other, found in self.solved.items():
+        ahead = self._ahead(task)
+        if ahead and self.hidden and self.wait >= self.hidden.wait:
+            return ahead
+        solved = [(other, found) for other, found in self.answers.items() if found]
+        freer = {_costs(found) for other, found in solved if _freer(other, task)}
+        for other, found in solved:
             if _costs(found) in freer and _freer(task, other):
                 return found
         search = _Search(task, self.prices, self.timing, self.wait)
-        bounds = {*freer, _costs([search.least(begun)])}
-        for program in dict.fromkeys(self._ways(task)):
+        bounds = {*freer, _costs(ahead), _costs([search.least(begun)])}
+        for program in dict.fromkeys((*(one.program for one in ahead), *self._ways(task))):
             one = search.along(begun, program)
             if one is not None:
                 search.known = undominated([*search.known, one])
@@ -187,12 +194,33 @@ class Programs:
                     return search.known
         return search.run(begun)
 
+    def _ahead(self, task: Task) -> list[Timed]:
+        """What the programs are at best, going by those of `hidden`."""
+        if self.hidden is None:
+            return []
+        gained = self.hidden.wait - self.wait
+        return [replace(one, ticks=one.ticks - gained) for one in self.hidden.of(task)]
+
     def _ways(self, task: Task) -> Iterator[Program]:
         """Programs that are known, that with the fewest bytes, and those of the policies."""
-        for found in self.solved.values():
+        for found in self.answers.values():
             yield from (one.program for one in found)
-        tried = (policy(task, most=most) for most in range(1, task.banks + 1))
-        yield from (one for one in (best(task, self.prices), *tried) if one is not None)
+        fewest = _fewest(task, self.prices)
+        assert fewest is not None
+        yield fewest
+        yield from _policies(task)
+
+
+@lru_cache(maxsize=100_000)
+def _fewest(task: Task, prices: Prices) -> Program | None:
+    return best(task, prices)
+
+
+@lru_cache(maxsize=100_000)
+def _policies(task: Task) -> tuple[Program, ...]:
+    """The programs of the policies with 1, 2, ... tiles a step."""
+    tried = (policy(task, most=most) for most in range(1, task.banks + 1))
+    return tuple(dict.fromkeys(one for one in tried if one is not None))
 
 
 def _costs(found: Iterable[Timed]) -> tuple[tuple[int, int, int], ...]:

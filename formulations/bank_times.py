@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import accumulate
 
-from formulations.bank_labels import Timed, Timing, along
+from formulations.bank_labels import Timing, along
 from formulations.bank_network import BankPlan, State, Visit, Walk
 from formulations.bank_time import Programs
-from formulations.banks import Task
 from hwmodels.bank_clock import Clock
-from hwmodels.bank_steps import Pass
 
 __all__ = ["Times"]
 
@@ -21,11 +20,19 @@ class Times:
         self.walk, self.clock = walk, clock
         self._ticks: dict[tuple[int, int], tuple[int, ...]] = {}
         self._same: dict[tuple[int, ...], tuple[int, ...]] = {}
-        self._programs: dict[tuple[int, int, Pass, int], Programs] = {}
-        self._numbers: dict[object, int] = {}
-        #: Of the visit that was asked for last: by direction and what follows, its timing and that one's number.
-        self._visit: Visit | None = None
-        self._timings: dict[tuple[int, int], tuple[Timing, int]] = {}
+        self._programs: dict[object, Programs] = {}
+        self._alike: dict[object, Programs] = {}
+        self._starts: dict[State, dict[int, list[tuple[int, str, int]]]] = {}
+        #: A wait that hides the latency of every request.
+        self.hidden = max(map(clock.latency, self._requests()))
+
+    def _requests(self) -> Iterator[int]:
+        """Bytes of the largest requests that there can be."""
+        maps, tile = self.walk.found.maps, self.walk.tile
+        yield from (one.column_bytes * tile[name] for name, one in maps.items())
+        for at, stage in enumerate(self.walk.stages):
+            yield -(-stage.weight_bytes // stage.groups)
+            yield sum(maps[name].column_bytes for name in self.walk.sources(at))
 
     def ticks(self, at: int, direction: int) -> tuple[int, ...]:
         """Ticks until each column of the result is done, for one group of filters."""
@@ -77,8 +84,16 @@ class Times:
         return Timing(self.clock, self.ticks(at, direction), stage.groups, share, anew, streams, following)
 
     def starts(self, state: State) -> dict[int, list[tuple[int, str, int]]]:
-        """The stages that may come next, with operand and direction, by the bytes of their first weights."""
-        found: dict[int, list[tuple[int, str, int]]] = {}
+        """The stages that may come next, with operand and direction, by the bytes of their first weights.
+
+        At the end none, and 0 bytes.
+        """
+        if state not in self._starts:
+            self._starts[state] = self._started(state)
+        return self._starts[state]
+
+    def _started(self, state: State) -> dict[int, list[tuple[int, str, int]]]:
+        found: dict[int, list[tuple[int, str, int]]] = {0: []} if state.done == self.walk.all else {}
         for at in self.walk.next(state):
             for source in self.walk.operands(state, at):
                 resident = state.of(source)
@@ -86,25 +101,27 @@ class Times:
                     found.setdefault(self.first(state, at, source, direction), []).append((at, source, direction))
         return found
 
-    def programs(self, visit: Visit, direction: int, task: Task, *, following: int, wait: int) -> list[Timed]:
-        """All programs that no other beats, if the first weights come after `wait` ticks."""
-        timing, number = self._numbered(visit, direction, following)
-        key = number, wait, task.stage, task.on_chip
-        if key not in self._programs:
-            self._programs[key] = Programs(visit.prices, timing, wait)
-        return self._programs[key].of(task)
+    def programs(self, visit: Visit, direction: int, *, following: int, wait: int) -> Programs:
+        """The programs of a visit that no other beats, if the first weights come after `wait` ticks."""
+        state, at, source = visit.state, visit.at, visit.source
+        others = tuple(map(state.of, self.walk.sources(at))) if self.walk.stages[at].kind == "sum" else state.of(source)
+        key = at, source, others, visit.prices, direction, following, wait
+        found = self._programs.get(key)
+        if found is None:
+            self._programs[key] = found = self._shared(visit, direction, following, wait)
+        return found
 
-    def _numbered(self, visit: Visit, direction: int, following: int) -> tuple[Timing, int]:
-        """The timing of a visit, and a number for it and its prices: equal stages share their answers."""
-        if visit is not self._visit:
-            self._visit, self._timings = visit, {}
-        key = direction, following
-        if key not in self._timings:
-            timing = self.timing(visit.state, visit.at, visit.source, direction, following)
-            weights = timing.groups, timing.share, timing.anew
-            alike = visit.prices, id(timing.ticks), weights, timing.streams, following
-            self._timings[key] = timing, self._numbers.setdefault(alike, len(self._numbers))
-        return self._timings[key]
+    def _shared(self, visit: Visit, direction: int, following: int, wait: int) -> Programs:
+        """Those of an equal visit: equal stages share their answers."""
+        timing = self.timing(visit.state, visit.at, visit.source, direction, following)
+        one, resident = self.walk.passed(visit.at, visit.source, direction), visit.state.of(visit.source)
+        alike = one, resident.tiles if resident else 0, visit.prices, timing, wait
+        if alike not in self._alike:
+            hidden = None
+            if wait != self.hidden:
+                hidden = self.programs(visit, direction, following=following, wait=self.hidden)
+            self._alike[alike] = Programs(visit.prices, timing, wait, hidden)
+        return self._alike[alike]
 
     def of(self, plan: BankPlan) -> int:
         """Ticks of a plan."""

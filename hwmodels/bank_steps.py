@@ -100,6 +100,9 @@ class Pass:
     before: int = 0
     patches: int = 0
     _known: dict[tuple[State, int], State | None] = field(default_factory=dict, repr=False, compare=False)
+    _units: dict[tuple[int, int, int, int], tuple[tuple[int, ...], tuple[tuple[int, int], ...]]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     def start(self, on_chip: int) -> State:
         """The state with the first `on_chip` tiles on chip."""
@@ -129,6 +132,20 @@ class Pass:
             return State(end, state.loaded, made, state.again) if made == self.begun(end) else None
         restart = end if self.patches else max(0, min(end, made * self.stride - self.before))
         return State(restart, restart, made, True) if restart > state.first or made > state.made else None
+
+    def units(self, state: State, tiles: int, made: int) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
+        """When a step that ends with `made` columns done gets on, and what it frees.
+
+        For each tile on chip the columns that need nothing beyond it; the tiles of the step, each with the columns that
+        are done once it is needed no more.
+        """
+        key = state.first, state.loaded, tiles, made
+        if key not in self._units:
+            ends = [min(state.loaded, state.first + (n + 1) * self.tile) for n in range(self.tiles(state))]
+            upto = tuple(min(made, self.complete(end)) for end in ends)
+            free = tuple((number, min(made, self.begun(end))) for number, end in enumerate(ends[:tiles]))
+            self._units[key] = upto, free
+        return self._units[key]
 
     def complete(self, end: int) -> int:
         """Columns of the result that need nothing beyond the columns before `end`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -11,13 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
+from formulations.bank_bounds import Alone, ByNode, Node, Point, lowest
 from formulations.bank_front import decide
-from formulations.bank_graph import Graph, Point, lowest, optimum
+from formulations.bank_graph import Graph, optimum
 from formulations.bank_labels import Timed, Timing, along, undominated
 from formulations.bank_network import BankPlan, State, Visit, Walk
 from formulations.bank_numbers import numbered
 from formulations.bank_policies import double_buffer, hide, hiding, minimise, no_reuse
-from formulations.bank_time import timed
+from formulations.bank_time import Programs
 from formulations.bank_times import Times
 from formulations.banks import Action, Prices, Program, Task, actions, told
 from hwmodels.bank_clock import Clock
@@ -63,7 +65,7 @@ def test_a_stage_by_hand() -> None:
     timing = Timing(CLOCK, (0, 10, 20))
     program = Program((Action("load", 2), Action("process", 2)), 2, 0, 1)
     assert along(task, Prices(4), timing, program) == Timed(program, 8, 40, 0)
-    assert [(t.bytes, t.ticks) for t in timed(task, Prices(4), timing)] == [(8, 40)]
+    assert [(t.bytes, t.ticks) for t in Programs(Prices(4), timing).of(task)] == [(8, 40)]
 
 
 def test_weights_come_group_by_group_by_hand() -> None:
@@ -145,9 +147,33 @@ def tasks(draw: st.DrawFn) -> tuple[Task, Prices, Timing, int]:
 @given(tasks())
 def test_the_front_of_a_stage_is_that_of_all_programs(drawn: tuple[Task, Prices, Timing, int]) -> None:
     task, prices, timing, wait = drawn
-    everything = [along(task, prices, timing, program, wait) for program in programs(task)]
-    expected = [(t.bytes, t.ticks, t.wait) for t in undominated(everything)]
-    assert [(t.bytes, t.ticks, t.wait) for t in timed(task, prices, timing, wait)] == expected
+    assert costs(Programs(prices, timing, wait).of(task)) == expected(task, prices, timing, wait)
+
+
+def costs(found: list[Timed]) -> list[tuple[int, int, int]]:
+    return [(t.bytes, t.ticks, t.wait) for t in found]
+
+
+def expected(task: Task, prices: Prices, timing: Timing, wait: int) -> list[tuple[int, int, int]]:
+    """The undominated costs of all programs."""
+    return costs(undominated([along(task, prices, timing, program, wait) for program in programs(task)]))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(tasks(), st.data())
+def test_tasks_that_share_what_they_know_find_what_each_finds_alone(
+    drawn: tuple[Task, Prices, Timing, int], data: st.DataObject
+) -> None:
+    """Tasks of one pass that differ in banks and in what stays, in any order, for several waits."""
+    task, prices, timing, wait = drawn
+    sizes = timing.share, timing.following, task.stage.tile * prices.column, *timing.streams
+    hidden = Programs(prices, timing, max(map(CLOCK.latency, sizes)))
+    waits = [Programs(prices, timing, some, hidden) for some in (wait, hidden.wait + wait)]
+    for _ in range(6):
+        goal = replace(task.goal, keep=data.draw(st.integers(0, task.goal.tiles)), mirrored=data.draw(st.booleans()))
+        other = replace(task, banks=data.draw(st.integers(1, 5)), goal=goal, retain=data.draw(st.integers(0, 2)))
+        for known in data.draw(st.permutations([hidden, *waits])):
+            assert costs(known.of(other)) == expected(other, prices, timing, known.wait)
 
 
 #: Programs that are tried for one network.
@@ -182,7 +208,7 @@ def everything(found: Stages, banks: Banks, clock: Clock) -> list[Point]:
             tried += 1
             if tried > MOST:
                 reject()
-            for following in times.starts(after) or (0,):
+            for following in times.starts(after):
                 timing = times.timing(visit.state, visit.at, visit.source, direction, following)
                 one = along(task, visit.prices, timing, program, wait)
                 moved = spent.bytes + visit.volume(task, program).total
@@ -204,9 +230,15 @@ def test_the_front_of_a_network_is_that_of_everything(network: Network, count: i
         with pytest.raises(InputError, match="has no program"):
             decide(found, banks, CLOCK, "front")
         return
-    said = decide(found, banks, CLOCK, "front")
+    said, fastest = decide(found, banks, CLOCK, "front"), decide(found, banks, CLOCK, "time")
     assert said.proven
     assert [(plan.volume.total, ticks) for plan, ticks in said.plans] == expected
+    assert [(plan.volume.total, ticks) for plan, ticks in fastest.plans] == expected[-1:]
+    walk = Walk(found, banks)
+    times, start = Times(walk, CLOCK), State()
+    for bounds in (Alone(walk, times), ByNode(walk, times), ByNode(walk, times, None, expected[-1].ticks)):
+        lefts = [(CLOCK.served(0, 0, f), bounds.left(Node(start, f))) for f in times.starts(start)]
+        assert min(wait + left[1] for wait, left in lefts if left) <= expected[-1].ticks
     for plan, ticks in said.plans:
         assert same_time(found, banks, plan, CLOCK) == ticks
 
