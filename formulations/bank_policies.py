@@ -284,17 +284,16 @@ def hide(found: Stages, banks: Banks, clock: Clock, *, reuse: Reuse = "greedy") 
     walk = Walk(found, banks)
     times = Times(walk, clock)
 
-    def delay(state: State, at: int, source: str, direction: int, task: Task) -> tuple[tuple[int, int], Program] | None:
-        """Ticks of a stage, those with loads asked for at the ends of steps, and its program."""
+    def delay(state: State, at: int, source: str, direction: int, task: Task) -> tuple[int, Program] | None:
+        """Ticks of a stage if loads wait for the ends of steps, and its program."""
         timing, prices = times.timing(state, at, source, direction, 0), walk.prices(state, at, source)
         program = hiding(task, prices, timing, most=1 if walk.stages[at].kind in ("depthwise", "pool") else None)
         if program is None:
             return None
-        both = (along(task, prices, replace(timing, late=late), program).ticks for late in (False, True))
-        return (next(both), next(both)), program
+        return along(task, prices, replace(timing, late=True), program).ticks, program
 
     def choose(state: State, tasks: list[tuple[str, int, Task]], at: int) -> tuple[str, int, Task, Program] | None:
-        least, chosen = (0, 0), None
+        least, chosen = 0, None
         for source, direction, task in tasks:
             said = delay(state, at, source, direction, task)
             if said is None:
@@ -314,8 +313,9 @@ def _policy(task: Task, most: int | None = None, inputs: int | None = None) -> P
 def hiding(task: Task, prices: Prices, timing: Timing, most: int | None = None) -> Program | None:
     """Return the program of the policy HIDE: loads as `policy`, every step of as many tiles as have the least stall.
 
-    A step's stall is predicted as what is left, when it ends, of the loads that are under way when it begins; of equal
-    ones the most tiles, but one stays for the next step as long as tiles are to come (Appendix A.3, Algorithm 5).
+    A step's stall is predicted as what it waits, and what is left, when it ends, of the loads under way when it begins;
+    of equal ones the most tiles, but one stays for the next step as long as tiles are to come (Appendix A.3,
+    Algorithm 5).
 
     Parameters
     ----------
@@ -346,7 +346,7 @@ def _hidden(
     search: Labels, label: Label, begun: Inside, state: Inside, most: int | None
 ) -> tuple[Action, Inside] | None:
     """The process step with the least stall."""
-    on_chip = search.stage.tiles(state)
+    on_chip, timing = search.stage.tiles(state), search.timing
     more = state.loaded < search.stage.columns
     least, chosen = 0, None
     for tiles in range(1, min(on_chip, most or on_chip) + 1):
@@ -355,7 +355,8 @@ def _hidden(
             continue
         action = Action("process", tiles)
         end = search.follow(label, begun, state, action, after)
-        stall = max(0, *label.ready, end.now) - end.now
+        work = timing.groups * (timing.ticks[after.made] - timing.ticks[state.made])
+        stall = max(end.now, *label.ready) - label.now - work
         if chosen is None or stall <= least:
             least, chosen = stall, (action, after)
     return chosen

@@ -328,8 +328,8 @@ def test_delay_is_that_of_the_simulator(name: str, key: str) -> None:
     ],
 )  # fmt: skip
 def test_hide_moves_what_the_published_compiler_moves(name: str, count: int, total: int) -> None:
-    """Within 1.3 %: the published HIDE predicts stalls by a simulation that is not described."""
+    """Within 1 %: the published HIDE predicts stalls by a simulation that is not described."""
     found, banks, clock = setting_of(load_network(name), load_machine("midap", {"banks.count": str(count)}))
     plan = hide(found, banks, clock)
     agrees(found, banks, plan)
-    assert plan.volume.total == pytest.approx(total, rel=0.013)
+    assert plan.volume.total == pytest.approx(total, rel=0.01)
