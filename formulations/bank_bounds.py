@@ -24,10 +24,11 @@ from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from formulations.bank_graph import NEVER, Graph, OutOfTime
+from formulations.bank_labels import Timing
 from formulations.bank_network import State, Visit, Walk
 from formulations.bank_time import Programs
 from formulations.bank_times import Times
-from formulations.banks import Program, Task
+from formulations.banks import Prices, Program, Task
 from hwmodels.bank_steps import Goal
 
 __all__ = ["Alone", "Bounds", "ByNode", "ByState", "Node", "Point", "lowest", "options"]
@@ -83,27 +84,39 @@ class Bounds(Protocol):
 class Alone:
     """Cheap bounds: what every stage to come takes in the best state that it could find."""
 
-    def __init__(self, walk: Walk, times: Times) -> None:
+    def __init__(self, walk: Walk, times: Times, *, computing: bool = False) -> None:
         self.weights = [(1, 0), (0, 1)]
-        self._alone = [self._least(walk, times, at) for at in range(len(walk.stages))]
         self._left: dict[int, int] = {}
+        self._known: dict[object, int] = {}
+        if computing:  # what takes no search
+            clock = times.clock
+            self._alone = [stage.cycles * clock.cycle + clock.fixed for stage in walk.stages]
+        else:
+            self._alone = [self._least(walk, times, at) for at in range(len(walk.stages))]
 
-    @staticmethod
-    def _least(walk: Walk, times: Times, at: int) -> int:
+    def _least(self, walk: Walk, times: Times, at: int) -> int:
         """Ticks of a stage that nothing else leaves fewer banks, and that waits for no streams."""
-        wait, target, found = times.hidden, walk.stages[at].target, list[int]()
+        target, found = walk.stages[at].target, [NEVER]
         goal = Goal(walk.found.maps[target].columns, walk.tile[target], 0, mirrored=False)
         for source in walk.sources(at):
-            prices = walk.prices(State(), at, source)
+            prices, banks = walk.prices(State(), at, source), walk.banks.count
             stays = walk.makers[source] or walk.readers[source].bit_count() > 1
-            on_chip = min(walk.tiles(source), walk.banks.count) if stays else 0
+            on_chip = min(walk.tiles(source), banks) if stays else 0
             for direction in (0, 1):
                 timing = times.timing(State(), at, source, direction, 0)
                 timing = replace(timing, streams=(0,) * len(timing.streams))
                 one = walk.passed(at, source, direction)
-                tasks = (Task(one, walk.banks.count, tiles, goal) for tiles in range(on_chip + 1))
-                found += (way.ticks - wait for task in tasks for way in Programs(prices, timing, wait).of(task))
-        return min(found, default=NEVER)
+                tasks = [Task(one, banks, tiles, goal) for tiles in range(on_chip + 1)]
+                found.append(self._quickest(tasks, prices, timing, times.hidden))
+        return min(found)
+
+    def _quickest(self, tasks: list[Task], prices: Prices, timing: Timing, wait: int) -> int:
+        """The least ticks of some tasks; equal stages share the answer."""
+        key = *tasks, prices, timing
+        if key not in self._known:
+            ways = (way for task in tasks for way in Programs(prices, timing, wait).of(task))
+            self._known[key] = min((way.ticks - wait for way in ways), default=NEVER)
+        return self._known[key]
 
     def left(self, node: Node) -> tuple[int, ...] | None:
         """Of bytes nothing is known."""
@@ -123,7 +136,8 @@ class ByState:
     """The fewest bytes of a graph, and cheap bounds of ticks."""
 
     def __init__(self, graph: Graph, times: Times) -> None:
-        self.graph, self.alone, self.weights = graph, Alone(graph.walk, times), [(1, 0), (0, 1)]
+        self.graph, self.weights = graph, [(1, 0), (0, 1)]
+        self.alone = Alone(graph.walk, times, computing=True)
 
     def left(self, node: Node) -> tuple[int, ...] | None:
         """The least bytes and ticks to the end."""
