@@ -16,6 +16,7 @@ from instances.errors import InputError
 from instances.jsonfile import BUNDLED_NAME, Json, as_object, parse_json, read_bytes, shown, validate, write_atomically
 from instances.machine import Banks, Compute, Machine, Transfer
 from instances.network import Network
+from instances.processors import Processors
 
 __all__ = [
     "NETWORK_FORMAT", "dump_network", "list_machines", "list_networks", "load_machine", "load_network",
@@ -24,7 +25,9 @@ __all__ = [
 
 #: The first field of every network file; a reader refuses other versions.
 NETWORK_FORMAT = "certile-network/1"
-Nested: dict[str, type[BaseModel]] = {"transfer": Transfer, "compute": Compute, "banks": Banks}
+Nested: dict[str, type[BaseModel]] = {
+    "transfer": Transfer, "compute": Compute, "banks": Banks, "processors": Processors,
+}  # fmt: skip
 
 
 # --- networks ----------------------------------------------------------------------------------------------------

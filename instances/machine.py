@@ -18,6 +18,8 @@ from pydantic import (
     model_validator,
 )
 
+from instances.processors import Processors
+
 __all__ = ["Banks", "Compute", "Machine", "Transfer"]
 
 Count = Field(default=0, ge=0)
@@ -114,11 +116,11 @@ class Machine(_Frozen):
 
     Attributes
     ----------
-    problem : {"tiling", "slicing", "banks"}
+    problem : {"tiling", "slicing", "banks", "mapping"}
         The formulation the machine is meant for (the default of ``certile solve``).
     ocm_bytes : int or None
         One shared on-chip memory; or, instead, three buffers `in_buffer_bytes`, `w_buffer_bytes`,
-        `out_buffer_bytes` (per core); or, instead, `banks`.
+        `out_buffer_bytes` (per core); or, instead, `banks`; none of them beside `processors`.
     ocm_banks : int
         The equal banks that the shared memory is divided in, where maps may stay on chip (problem joint); 0: not known.
     reserved_bytes : int
@@ -151,7 +153,7 @@ class Machine(_Frozen):
 
     name: str = Field(min_length=1)
     description: str = ""
-    problem: Literal["tiling", "slicing", "banks"] = "tiling"
+    problem: Literal["tiling", "slicing", "banks", "mapping"] = "tiling"
     tick_ps: PositiveInt
     in_bytes: PositiveInt
     w_bytes: PositiveInt
@@ -166,6 +168,7 @@ class Machine(_Frozen):
     w_buffer_bytes: PositiveInt | None = None
     out_buffer_bytes: PositiveInt | None = None
     banks: Banks | None = None
+    processors: Processors | None = None
     ocm_banks: int = Count
     reserved_bytes: int = Count
     im2col_rows: int = Count
@@ -193,6 +196,10 @@ class Machine(_Frozen):
             raise ValueError("give either banks or other on-chip memories, not both")
         if (self.problem == "banks") != (self.banks is not None):
             raise ValueError("problem 'banks' needs banks, and banks need problem 'banks'")
+        if (self.problem == "mapping") != (self.processors is not None):
+            raise ValueError("problem 'mapping' needs processors, and processors need problem 'mapping'")
+        if self.processors is not None:
+            return self
         if self.banks is None and self.ocm_bytes is None and not all(given):
             raise ValueError("give ocm_bytes, or all of in_buffer_bytes, w_buffer_bytes and out_buffer_bytes")
         if self.ocm_bytes is not None and any(given):
@@ -212,7 +219,11 @@ class Machine(_Frozen):
 
     @model_serializer(mode="wrap")
     def _without_banks(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
-        return {name: value for name, value in write(self).items() if name not in ("banks", "ocm_banks") or value}
+        return {
+            name: value
+            for name, value in write(self).items()
+            if name not in ("banks", "ocm_banks", "processors") or value
+        }
 
     @property
     def bank_bytes(self) -> int:
@@ -235,6 +246,8 @@ class Machine(_Frozen):
         """Bytes of each on-chip memory: ``{"ocm": ..}``, ``{"in": .., "w": .., "out": ..}`` or ``{"banks": ..}``."""
         if self.banks is not None:
             return {"banks": self.banks.map_bytes}
+        if self.processors is not None:
+            return {}
         if self.ocm_bytes is not None:
             return {"ocm": self.ocm_bytes}
         return {"in": self.in_buffer_bytes or 0, "w": self.w_buffer_bytes or 0, "out": self.out_buffer_bytes or 0}

@@ -17,6 +17,7 @@ from instances.network import Network
 from solver import network_cli, options, tools
 from solver.check import check as check_plan
 from solver.joint_plan import JointPlan
+from solver.mapping_plan import MappingPlan
 from solver.plan import Plan, Status, version
 from solver.progress import progress_bar
 from solver.solve import prepare
@@ -56,7 +57,7 @@ LayerOpt = Annotated[
 ]
 ProblemOpt = Annotated[
     str | None,
-    typer.Option("--problem", metavar="P", help="tiling, slicing, banks or joint; default: the machine's own"),
+    typer.Option("--problem", metavar="P", help="tiling, slicing, banks, joint or mapping; default: the machine's own"),
 ]
 EngineOpt = Annotated[
     str,
@@ -67,12 +68,14 @@ EngineOpt = Annotated[
 ObjectiveOpt = Annotated[
     str | None,
     typer.Option(
-        "--objective", metavar="O", help="time (bytes for problem joint), bytes, energy, or several: bytes,time"
+        "--objective",
+        metavar="O",
+        help="time, bytes, energy, or several: bytes,time (joint: bytes or energy; mapping: period, energy)",
     ),
 ]
 PinOpt = Annotated[
     list[str] | None,
-    typer.Option("--pin", metavar="K=V", help="Fix or bound a decision: T_C<=73, T_M%16, dataflow=OS, residuals=dram"),
+    typer.Option("--pin", metavar="K=V", help="Fix or bound a decision: T_C<=73, T_M%16, residuals=dram, cap=50"),
 ]
 SetOpt = Annotated[
     list[str] | None, typer.Option("--set", metavar="F=V", help="Override a machine field: ocm_bytes=98304")
@@ -93,6 +96,9 @@ SymbolOpt = Annotated[
 ]
 CompareOpt = Annotated[
     str, typer.Option("--compare", metavar="E,..", help="Add ratios of other engines: greedy,tso-noburst")
+]
+ProfileOpt = Annotated[
+    str | None, typer.Option("--profile", metavar="FILE", help="Measured times of tasks (mapping): --profile times.csv")
 ]
 OutOpt = Annotated[str | None, typer.Option("--out", "-o", metavar="FILE", help="Write the result: -o plan.json")]
 JsonOpt = Annotated[bool, typer.Option("--json", help="Print the result as JSON, nothing else")]
@@ -138,10 +144,11 @@ def solve(
     size: SizeOpt = None,
     symbol: SymbolOpt = None,
     compare: CompareOpt = "",
+    profile: ProfileOpt = None,
     out: OutOpt = None,
     as_json: JsonOpt = False,
 ) -> int:
-    """Plan every conv and matmul layer of a network, or the layers named; problems banks and joint: the whole network.
+    """Plan every conv and matmul layer of a network, or the layers named; banks, joint and mapping: the whole network.
 
     Ctrl-C and the time limit return the best plan so far. Exit code 0 solved, 3 infeasible, 4 no solution in time.
     """
@@ -151,8 +158,11 @@ def solve(
     if (asked := network_cli.whole(machine, problem, set_)) is not None:
         network_cli.refuse(asked, layer=layer, jobs=jobs, full=full, no_bounding=no_bounding, all_kinds=all_kinds)
         _warn(graph.warnings)
-        wanted = network_cli.Wanted(graph, machine, engine, objective, pin or (), set_ or (), time_limit)
+        wanted = network_cli.Wanted(graph, machine, engine, objective, pin or (), set_ or (), time_limit, profile)
         return EXIT_CODES[network_cli.solve_whole(asked, wanted, compare=compare, out=out, as_json=as_json)]
+
+    if profile is not None:
+        raise InputError("--profile: only problem mapping takes measured times")
 
     def run(name: str) -> Plan:
         return solve_plan(
@@ -219,9 +229,9 @@ def check(
 @app.command()
 def show(
     plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan file: plan.json")],
-    layer: Annotated[str | None, typer.Option("--layer", metavar="NAME", help="Only this layer")] = None,
+    layer: Annotated[str | None, typer.Option("--layer", metavar="NAME", help="Only this layer, or task")] = None,
 ) -> int:
-    """Print the nests of a plan as pseudo-code with buffers and addresses, or its memory banks."""
+    """Print the nests of a plan as pseudo-code with buffers and addresses, its memory banks, or its processors."""
     from solver.files import load_plan
 
     loaded = load_plan(plan)
@@ -229,6 +239,10 @@ def show(
         from solver.show import show as show_plan
 
         tools.emit(show_plan(loaded, layer).rstrip("\n"))
+    elif isinstance(loaded, MappingPlan):
+        from solver.mapping_show import show_mapping
+
+        tools.emit(show_mapping(loaded, layer).rstrip("\n"))
     elif isinstance(loaded, JointPlan):
         from solver.joint_show import show_joint
 
@@ -246,8 +260,9 @@ def pareto(
     machine: MachineOpt,
     layer: LayerOpt = None,
     axes: Annotated[
-        str, typer.Option("--axes", metavar="A,B", help="Two or all of bytes, time, ocm (bytes on chip): bytes,ocm")
-    ] = "bytes,time",
+        str | None,
+        typer.Option("--axes", metavar="A,B", help="Two or all of bytes, time, ocm (bytes on chip): bytes,ocm"),
+    ] = None,
     problem: ProblemOpt = None,
     pin: PinOpt = None,
     set_: SetOpt = None,
@@ -256,6 +271,7 @@ def pareto(
     batch: BatchOpt = None,
     size: SizeOpt = None,
     symbol: SymbolOpt = None,
+    profile: ProfileOpt = None,
     out: OutOpt = None,
     as_json: JsonOpt = False,
 ) -> int:
@@ -265,15 +281,10 @@ def pareto(
     graph = _load(network, batch, size, symbol)
     if (asked := network_cli.whole(machine, problem, set_)) is not None:
         network_cli.refuse(asked, layer=layer, all_kinds=all_kinds)
-        if asked == "joint":
-            raise InputError("problem joint has no front: it decides bytes; fronts of tiling are layer by layer")
-        if axes != "bytes,time":
-            raise InputError(f"axes {axes!r}: problem banks has the front bytes,time")
-        network_cli.print_front(
-            graph, machine, settings=set_, waiting=network_cli.residuals(pin or ()), time_limit_s=time_limit, out=out,
-            as_json=as_json,
-        )  # fmt: skip
+        wanted = network_cli.Wanted(graph, machine, options.AUTO, None, pin or (), set_ or (), time_limit, profile)
+        network_cli.print_front(asked, wanted, axes or "", out=out, as_json=as_json)
         return 0
+    axes = axes or "bytes,time"
     request = prepare(
         graph, machine, problem=problem, pins=pin or (), settings=set_, layers=layer, all_kinds=all_kinds,
     )  # fmt: skip

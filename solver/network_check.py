@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hwmodels.outcome import MEASURES
-from solver.network_plan import NetworkPlan
+from hwmodels.outcome import UNITS
+from solver.network_plan import WholePlan
 from solver.plan import digest
 from solver.verify import gap_of, unequal
 
 __all__ = ["head_of", "status_of"]
 
 
-def head_of(plan: NetworkPlan) -> Iterator[str]:
+def head_of(plan: WholePlan) -> Iterator[str]:
     """Names, digests and unit."""
     yield from unequal("network", plan.network, plan.network_data.name)
     yield from unequal("machine", plan.machine, plan.machine_data.name)
     yield from unequal("network_digest", plan.network_digest, digest(plan.network_data.model_dump(mode="json")))
     yield from unequal("machine_digest", plan.machine_digest, digest(plan.machine_data.model_dump(mode="json")))
-    yield from unequal("unit", plan.unit, MEASURES[plan.objectives[0]])
+    yield from unequal("unit", plan.unit, UNITS[plan.objectives[0]])
 
 
-def status_of(plan: NetworkPlan) -> Iterator[str]:
+def status_of(plan: WholePlan) -> Iterator[str]:
     """Status, objective, bound and gap against each other."""
     value, solved = plan.objective.value if plan.objective else None, plan.status in ("OPTIMAL", "FEASIBLE")
     yield from unequal("gap", plan.gap, gap_of(value, plan.bound))

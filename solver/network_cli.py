@@ -1,10 +1,11 @@
-"""What the command line does for the problems of whole networks: ``banks`` and ``joint``."""
+"""What the command line does for the problems of whole networks: ``banks``, ``joint`` and ``mapping``."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from instances.errors import InputError
 from instances.network import Network
@@ -15,13 +16,18 @@ from solver.bank_solve import front_network, pick_bank_engine, solve_network
 from solver.joint_plan import JointPlan
 from solver.joint_show import joint_rows, joint_status
 from solver.joint_solve import pick_joint_engine, solve_joint
-from solver.network_plan import NetworkPlan
+from solver.mapping_ask import mapping_aims
+from solver.mapping_plan import MappingPlan
+from solver.mapping_show import mapping_rows, mapping_status
+from solver.mapping_solve import front_mapping, pick_mapping_engine, solve_mapping
+from solver.network_plan import WholePlan
 from solver.plan import Status
 from solver.report import ratio, rows_table
 
-__all__ = ["Wanted", "print_front", "refuse", "residuals", "solve_whole", "whole"]
+if TYPE_CHECKING:
+    from rich.table import Table
 
-_WHOLE = ("banks", "joint")
+__all__ = ["Wanted", "print_front", "refuse", "solve_whole", "whole"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,7 @@ class Wanted:
     pins: Sequence[str]
     settings: Sequence[str]
     time_limit_s: float | None
+    profile: str | None = None
 
     def aims(self, usual: str) -> str:
         """The objectives, or the usual one of the problem."""
@@ -44,7 +51,7 @@ class Wanted:
 def whole(machine: str, problem: str | None, settings: Sequence[str] | None) -> str | None:
     """Return the problem that is asked for if it plans whole networks."""
     asked = problem or options.pick_machine(machine, tuple(settings or ())).problem
-    return asked if asked in _WHOLE else None
+    return asked if asked in _PROBLEMS else None
 
 
 def refuse(problem: str, **given: object) -> None:
@@ -65,6 +72,53 @@ def residuals(pins: Sequence[str]) -> bool:
     return waiting
 
 
+P = TypeVar("P", bound=WholePlan)
+
+
+@dataclass(frozen=True)
+class _Problem(Generic[P]):
+    """What differs from problem to problem.
+
+    Attributes
+    ----------
+    check : callable
+        Raises InputError for an engine that cannot do what is wanted.
+    """
+
+    check: Callable[[Wanted, str], object]
+    solve: Callable[[Wanted, str], P]
+    rows: Callable[[P], tuple[Sequence[str], list[list[str]]]]
+    status: Callable[[P], str]
+
+    def deliver(self, wanted: Wanted, rivals: Sequence[str], out: str | None, *, as_json: bool) -> Status:
+        """Solve, write the plan, and print its table."""
+        for name in (wanted.engine, *rivals):
+            self.check(wanted, name)
+        plan = self.solve(wanted, wanted.engine)
+        if out is not None:
+            plan.save(out)
+        if as_json:
+            tools.emit(plan.to_json().rstrip())
+            return plan.status
+        lines = [_ratios(plan, {name: self.solve(wanted, name) for name in rivals})] if rivals else []
+        lines += [self.status(plan), *([f"written to {out}"] if out else [])]
+        if plan.decided:
+            tools.emit_tables(rows_table(*self.rows(plan)), "", *lines)
+        else:
+            tools.emit_tables(*lines)
+        return plan.status
+
+
+def _check_banks(wanted: Wanted, engine: str) -> None:
+    aim = options.parse_objectives(wanted.aims("time"))[0]
+    pick_bank_engine(engine, "time" if aim == "time" else "bytes")
+
+
+def _check_mapping(wanted: Wanted, engine: str) -> None:
+    mapping_aims(wanted.aims("period"))
+    pick_mapping_engine(engine)
+
+
 def _banks(wanted: Wanted, engine: str) -> BankPlan:
     return solve_network(
         wanted.network, wanted.machine, engine=engine, objective=wanted.aims("time"),
@@ -79,53 +133,29 @@ def _joint(wanted: Wanted, engine: str) -> JointPlan:
     )  # fmt: skip
 
 
+def _mapping(wanted: Wanted, engine: str) -> MappingPlan:
+    return solve_mapping(
+        wanted.network, wanted.machine, engine=engine, objective=wanted.aims("period"), pins=wanted.pins,
+        profile=wanted.profile, settings=wanted.settings, time_limit_s=wanted.time_limit_s,
+    )  # fmt: skip
+
+
+_PROBLEMS: dict[str, _Problem[BankPlan] | _Problem[JointPlan] | _Problem[MappingPlan]] = {
+    "banks": _Problem(_check_banks, _banks, bank_rows, bank_status),
+    "joint": _Problem(lambda _, engine: pick_joint_engine(engine), _joint, joint_rows, joint_status),
+    "mapping": _Problem(_check_mapping, _mapping, mapping_rows, mapping_status),
+}
+
+
 def solve_whole(problem: str, wanted: Wanted, *, compare: str, out: str | None, as_json: bool) -> Status:
     """Plan a network, print the table of its layers, and write the plan."""
+    if wanted.profile is not None and problem != "mapping":
+        raise InputError(f"--profile: not for problem {problem}, only mapping takes measured times")
     rivals = list(dict.fromkeys(name.strip() for name in compare.split(",") if name.strip()))
-    for name in (wanted.engine, *rivals):
-        if problem == "joint":
-            pick_joint_engine(name)
-        else:
-            aim = options.parse_objectives(wanted.aims("time"))[0]
-            pick_bank_engine(name, "time" if aim == "time" else "bytes")
-    if problem == "joint":
-        joint = _joint(wanted, wanted.engine)
-        return _deliver(
-            joint, lambda: joint_rows(joint), joint_status(joint), lambda name: _joint(wanted, name), rivals, out,
-            as_json=as_json,
-        )  # fmt: skip
-    plan = _banks(wanted, wanted.engine)
-    return _deliver(
-        plan,
-        lambda: bank_rows(plan),
-        bank_status(plan),
-        lambda name: _banks(wanted, name),
-        rivals,
-        out,
-        as_json=as_json,
-    )
+    return _PROBLEMS[problem].deliver(wanted, rivals, out, as_json=as_json)
 
 
-def _deliver(
-    plan: NetworkPlan, rows: Callable[[], tuple[Sequence[str], list[list[str]]]], status: str,
-    other: Callable[[str], NetworkPlan], rivals: Sequence[str], out: str | None, *, as_json: bool,
-) -> Status:  # fmt: skip
-    if out is not None:
-        plan.save(out)
-    if as_json:
-        tools.emit(plan.to_json().rstrip())
-        return plan.status
-    lines = [_ratios(plan, {name: other(name) for name in rivals})] if rivals else []
-    lines += [status, *([f"written to {out}"] if out else [])]
-    if plan.decided:
-        lines.insert(0, "")
-        tools.emit_tables(rows_table(*rows()), *lines)
-    else:
-        tools.emit_tables(*lines)
-    return plan.status
-
-
-def _ratios(plan: NetworkPlan, others: dict[str, NetworkPlan]) -> str:
+def _ratios(plan: WholePlan, others: dict[str, P]) -> str:
     """One line that compares other engines."""
     parts = []
     for name, other in others.items():
@@ -136,29 +166,56 @@ def _ratios(plan: NetworkPlan, others: dict[str, NetworkPlan]) -> str:
     return f"{plan.objectives[0]} of others over {plan.engine}: {', '.join(parts)}"
 
 
-def print_front(
-    network: Network, machine: str, *, settings: list[str] | None, waiting: bool, time_limit_s: float | None,
-    out: str | None, as_json: bool,
-) -> None:  # fmt: skip
-    """Print the exact front of bytes and time, and write its plans."""
-    plans = front_network(network, machine, settings=settings, waiting=waiting, time_limit_s=time_limit_s)
+def print_front(problem: str, wanted: Wanted, axes: str, *, out: str | None, as_json: bool) -> None:
+    """Print the exact front of a network, and write its plans.
+
+    Raises
+    ------
+    InputError
+        If the problem has no front of these axes.
+    """
+    known = {"banks": "bytes,time", "mapping": "period,energy"}
+    if problem not in known:
+        raise InputError("problem joint has no front: it decides bytes; fronts of tiling are layer by layer")
+    if axes not in (known[problem], ""):
+        raise InputError(f"axes {axes!r}: problem {problem} has the front {known[problem]}")
+    plans: Sequence[BankPlan] | Sequence[MappingPlan]
+    if problem == "banks":
+        plans = front_network(
+            wanted.network, wanted.machine, settings=wanted.settings, waiting=residuals(wanted.pins),
+            time_limit_s=wanted.time_limit_s,
+        )  # fmt: skip
+    else:
+        plans = front_mapping(
+            wanted.network, wanted.machine, engine=wanted.engine, pins=wanted.pins, profile=wanted.profile,
+            settings=wanted.settings, time_limit_s=wanted.time_limit_s,
+        )  # fmt: skip
     if not plans:
-        raise InputError(f"network {network.name}: no plan in this time, give a larger --time-limit")
-    found = {"format": "certile-bank-front/1", "plans": [plan.model_dump(mode="json") for plan in plans]}
-    text = json.dumps(found, indent=1)
+        raise InputError(f"network {wanted.network.name}: no plan in this time, give a larger --time-limit")
+    kind = {"banks": "certile-bank-front/1", "mapping": "certile-mapping-front/1"}[problem]
+    text = json.dumps({"format": kind, "plans": [plan.model_dump(mode="json") for plan in plans]}, indent=1)
     if out is not None:
         tools.write(out, text + "\n")
     if as_json:
         tools.emit(text)
         return
-    scale = plans[0].machine_data.tick_ps / 1e6
-    rows = [
-        [str(k + 1), f"{p.measures.bytes:,}", f"{p.measures.time * scale:,.1f}", f"{p.pe_delay_ticks * scale:,.1f}", ""]
-        for k, p in enumerate(plans)
-        if p.measures is not None and p.pe_delay_ticks is not None
-    ]
-    heads = ("plan", "bytes", "time (us)", "waits (us)", "")
     proven = "proven: no other plan is on the front" if plans[0].status == "OPTIMAL" else "not proven in this time"
-    tools.emit_tables(rows_table(heads, rows), "", f"{len(plans)} plans, {proven}; each replayed")
+    tools.emit_tables(_front_table(plans), "", f"{len(plans)} plans, {proven}; each replayed")
     if out is not None:
         tools.emit(f"written to {out}")
+
+
+def _front_table(plans: Sequence[BankPlan] | Sequence[MappingPlan]) -> Table:
+    """The measures of every plan."""
+    scale, rows = plans[0].machine_data.tick_ps / 1e6, []
+    for number, plan in enumerate(plans, 1):
+        if isinstance(plan, MappingPlan) and plan.measures is not None:
+            cells = [f"{plan.measures.period * scale:,.0f}", f"{plan.measures.energy / 1e12:,.2f}"]
+            cells.append(",".join(map(str, plan.cpu_config)))
+        elif isinstance(plan, BankPlan) and plan.measures is not None:
+            cells = [f"{plan.measures.bytes:,}", f"{plan.measures.time * scale:,.1f}"]
+            cells.append(f"{(plan.pe_delay_ticks or 0) * scale:,.1f}")
+        rows.append([str(number), *cells, ""])
+    mapped = isinstance(plans[0], MappingPlan)
+    heads = ("period (us)", "energy (mJ)", "cores") if mapped else ("bytes", "time (us)", "waits (us)")
+    return rows_table(("plan", *heads, ""), rows)

@@ -10,16 +10,14 @@ from instances.machine import Machine
 from instances.network import Network
 from solver.plan import Gap, Measure, Measures, Natural, Objective, PlanFile, Seconds, Stat, Status
 
-__all__ = ["NetworkPlan"]
+__all__ = ["NetworkPlan", "WholePlan"]
 
 
-class NetworkPlan(PlanFile):
+class WholePlan(PlanFile):
     """A plan of a whole network, with the network and the machine that it is for.
 
     Attributes
     ----------
-    compulsory_bytes : int
-        Every weight, and every input and result of the network once: what no plan can do without.
     conflicts : tuple of str
         Why there is no plan.
     """
@@ -31,14 +29,12 @@ class NetworkPlan(PlanFile):
     machine: str
     engine: str
     engine_version: str
-    objectives: Annotated[tuple[Measure, ...], Field(min_length=1)]
-    unit: Literal["ticks", "bytes", "fJ"]
+    objectives: Annotated[tuple[str, ...], Field(min_length=1)]
+    unit: str
     status: Status
     objective: Objective | None
     bound: Natural | None
     gap: Gap | None
-    measures: Measures | None
-    compulsory_bytes: Natural
     wall_s: Seconds
     conflicts: tuple[str, ...] = ()
     stats: dict[str, Stat]
@@ -49,5 +45,20 @@ class NetworkPlan(PlanFile):
 
     @property
     def decided(self) -> bool:
-        """Whether there are layers."""
-        return bool(getattr(self, "layers", ()))
+        """Whether there are layers, or tasks."""
+        return bool(getattr(self, "layers", ()) or getattr(self, "tasks", ()))
+
+
+class NetworkPlan(WholePlan):
+    """A plan that moves data.
+
+    Attributes
+    ----------
+    compulsory_bytes : int
+        Every weight, and every input and result of the network once: what no plan can do without.
+    """
+
+    objectives: Annotated[tuple[Measure, ...], Field(min_length=1)]
+    unit: Literal["ticks", "bytes", "fJ"]
+    measures: Measures | None
+    compulsory_bytes: Natural

@@ -222,7 +222,7 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("networks", list_networks),
         ("machines", list_machines),
-        ("problems", lambda: ["tiling", "slicing", "banks", "joint"]),
+        ("problems", lambda: ["tiling", "slicing", "banks", "joint", "mapping"]),
         (
             "engines",
             lambda: [
@@ -242,6 +242,13 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
                 "naive-reuse",
                 "greedy-multipath",
                 "no-reuse",
+                "auto",
+                "clustering",
+                "clustering-most",
+                "heft",
+                "cpop",
+                "peft",
+                "single",
             ],
         ),
     ],

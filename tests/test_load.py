@@ -220,7 +220,8 @@ def test_bundled_networks_and_machines_load_and_are_described() -> None:
     assert {"resnet50", "inception_v3", "flownet_s", "peer_layers"} <= set(list_networks())
     names = set(list_machines())
     assert names == {
-        "nmp", "zynq7020", "scratchpad_24k", "scratchpad_64k", "scratchpad_128k", "scratchpad_512k", "scratchpad_768k",
+        "nmp", "zynq7020", "scratchpad_24k", "scratchpad_64k", "scratchpad_128k", "scratchpad_512k",
+        "scratchpad_768k", "galaxy_s9", "hikey970",
         "midap", "midap_1600", "midap_2400",
     }  # fmt: skip
     for name, description in list_machines().items():

@@ -1,0 +1,213 @@
+"""F5 mapping: which processor runs which task of a network, one inference after the other in a pipeline.
+
+Sets
+    tasks i in topological order; edges e = (i, j); processors p (groups of cores, accelerators); C cores in all
+Given
+    time[i][p]      ticks of task i on p; None where it cannot run
+    copy[e][p][q]   ticks to hand the result of i from p to q; 0 on the same processor
+    host            processors where the first and the last tasks run: the groups of cores
+    cores[p], watts[p] (fJ a tick), cap (percent of all cores that may be busy on average)
+Variables
+    at[i]           the processor of task i
+Derived
+    load[p] = sum over i at p of (time[i][p] + sum over e = (i, j) of copy[e][p][at[j]])            (Eq. 3.7)
+    period  = max(max_p load[p], ceil(100 * sum_p cores[p]*load[p] / (cap * C)))                     (Eq. 3.8, 3.9)
+    energy  = sum_p watts[p]*load[p]                                                                 (3.3.4.2)
+Objectives
+    min period [ticks]: the time from one inference to the next; min energy [fJ]; the front of both
+Constraints
+    (RUN)      at[i] can run i
+    (HOST)     the first tasks (none before them) and the last ones run on the host
+    (CAP)      the cores are busy at most cap percent of the time: a longer period keeps it too
+    (CLUSTER)  only if asked for: a processor runs one connected part of the network, but that of the first task may run
+               the part of the last one too (Eq. 3.2 to 3.4; "<=" instead of "=" lets processors idle)
+Optimal means
+    No other assignment has a smaller objective. In the steady state every processor repeats its tasks once a period,
+    each on the inference that has come so far, so that precedence (Eq. 3.5, 3.6) delays results but not the period.
+
+Source: `heterogeneous_mapping_and_banks` 3.3.1, 3.3.4; the sender of a result is busy with copying it (Eq. 3.7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwmodels.task_times import ALONE, copied
+from instances.errors import InputError
+from instances.processors import Group, Processors
+from instances.tasks import TaskGraph
+
+__all__ = ["Aim", "Assignment", "Limits", "Mapping", "Price", "build", "clusters", "merged"]
+
+#: What is minimised.
+Aim = Literal["period", "energy"]
+#: The processor of every task.
+Assignment = tuple[int, ...]
+Ints = NDArray[np.int64]
+_US_PS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Price:
+    """What an assignment costs: ticks from one inference to the next, femtojoules, and busy ticks by processor."""
+
+    period: int
+    energy: int
+    loads: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What an assignment has to keep: percent of the cores that may be busy, the longest period, the most energy."""
+
+    cap: int = 100
+    period: int | None = None
+    energy: int | None = None
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """One configuration of a board and a network on it.
+
+    Attributes
+    ----------
+    times : tuple of tuples
+        By task and processor, None where it cannot run.
+    copies : array of int64, shape (edges, processors, processors)
+    watts : tuple of int
+        Femtojoules a tick.
+    host : tuple of int
+    total : int
+        Cores of the CPU.
+    number : tuple of int
+        How many processors each one stands for: more than one if equal groups are merged (`merged`).
+    """
+
+    graph: TaskGraph
+    processors: tuple[Group, ...]
+    times: tuple[tuple[int | None, ...], ...]
+    copies: Ints
+    watts: tuple[int, ...]
+    host: tuple[int, ...]
+    total: int
+    number: tuple[int, ...]
+    element_bytes: int
+
+    @cached_property
+    def able(self) -> tuple[tuple[int, ...], ...]:
+        """The processors that every task may be at."""
+        ends = {*self.graph.first, *self.graph.last}
+        able = []
+        for i, times in enumerate(self.times):
+            found = tuple(p for p, t in enumerate(times) if t is not None and (i not in ends or p in self.host))
+            if not found:
+                where = "the cores, where first and last tasks run" if i in ends else "any processor"
+                raise InputError(f"network {self.graph.network}: task {self.graph.tasks[i].name} cannot run on {where}")
+            able.append(found)
+        return tuple(able)
+
+    def loads(self, at: Sequence[int]) -> tuple[int, ...]:
+        """Busy ticks of every processor."""
+        loads = [0] * len(self.processors)
+        for i, p in enumerate(at):
+            time = self.times[i][p]
+            assert time is not None
+            loads[p] += time
+        for e, (i, j) in enumerate(self.graph.edges):
+            loads[at[i]] += int(self.copies[e, at[i], at[j]])
+        return tuple(loads)
+
+    def price(self, at: Sequence[int], cap: int = 100) -> Price:
+        """What an assignment costs."""
+        loads = self.loads(at)
+        used = sum(group.cores * load for group, load in zip(self.processors, loads, strict=True))
+        period = max(*loads, -(-100 * used // (cap * self.total)))
+        return Price(period, sum(w * load for w, load in zip(self.watts, loads, strict=True)), loads)
+
+
+def build(
+    graph: TaskGraph, board: Processors, configuration: Sequence[int], times: Sequence[dict[str, float | None]],
+    tick_ps: int,
+) -> Mapping:  # fmt: skip
+    """Return a network on one configuration of a board.
+
+    Parameters
+    ----------
+    times : sequence of dict
+        For every task its microseconds by option (`hwmodels.task_times.options`).
+
+    Raises
+    ------
+    InputError
+        If the configuration does not use the cores of the board once each, or an option has no time.
+    """
+    if tuple(configuration) not in board.configurations:
+        known = ", ".join("(" + ",".join(map(str, one)) + ")" for one in board.configurations)
+        raise InputError(f"configuration {tuple(configuration)}: known are {known}")
+    groups = board.groups(tuple(configuration))
+    rows = tuple(tuple(_ticks(row, option, tick_ps) for option in _options(groups)) for row in times)
+    powers = {one.name: one.power_mw for one in board.accelerators}
+    scale = tick_ps  # mW * ps = 10**-15 J
+    watts = tuple(
+        powers[group.name] * scale if not group.cores else board.cpu.power_mw * scale * group.cores // board.cpu.cores
+        for group in groups
+    )
+    copies = np.zeros((len(graph.edges), len(groups), len(groups)), dtype=np.int64)
+    for e, (i, _) in enumerate(graph.edges):
+        size = graph.tasks[i].results * board.element_bytes
+        for p, before in enumerate(groups):
+            for q, after in enumerate(groups):
+                if p != q:
+                    us = copied(size, board.copying, out=not before.cores, into=not after.cores)
+                    copies[e, p, q] = round(us * _US_PS / tick_ps)
+    host = tuple(p for p, group in enumerate(groups) if group.cores)
+    return Mapping(graph, groups, rows, copies, watts, host, board.cpu.cores, (1,) * len(groups), board.element_bytes)
+
+
+def _options(groups: Sequence[Group]) -> Iterable[str]:
+    """How tasks run on processors: where no group has two cores, without threads (3.3.6, C1)."""
+    alone = all(group.cores < 2 for group in groups)
+    for group in groups:
+        yield group.name if not group.cores else ALONE if alone else str(group.cores)
+
+
+def _ticks(row: dict[str, float | None], option: str, tick_ps: int) -> int | None:
+    time = row[option]
+    return None if time is None else round(time * _US_PS / tick_ps)
+
+
+def merged(mapping: Mapping) -> Mapping:
+    """Return the relaxation in which equal groups of cores are one processor that has room for all of their tasks.
+
+    Copies within it take no time, so its optimum is a bound; far fewer assignments are alike.
+    """
+    alike: dict[object, list[int]] = {}
+    for p, group in enumerate(mapping.processors):
+        same = mapping.watts[p], tuple(row[p] for row in mapping.times)
+        alike.setdefault((group.cores, *same) if group.cores else group.name, []).append(p)
+    kept, number = [few[0] for few in alike.values()], [len(few) for few in alike.values()]
+    return Mapping(
+        mapping.graph, tuple(mapping.processors[p] for p in kept),
+        tuple(tuple(row[p] for p in kept) for row in mapping.times), mapping.copies[:, kept][:, :, kept],
+        tuple(mapping.watts[p] for p in kept), tuple(k for k, p in enumerate(kept) if p in mapping.host),
+        mapping.total, tuple(number), mapping.element_bytes,
+    )  # fmt: skip
+
+
+def clusters(mapping: Mapping, at: Sequence[int]) -> tuple[int, ...]:
+    """Return how many clusters begin on every processor, that of first and last task counted once (Eq. 3.2 to 3.4)."""
+    before: dict[int, list[int]] = {}
+    for i, j in mapping.graph.edges:
+        before.setdefault(j, []).append(i)
+    found = [0] * len(mapping.processors)
+    for i, p in enumerate(at):
+        found[p] += not any(at[k] == p for k in before.get(i, ()))
+    if at[0] == at[-1]:
+        found[at[0]] -= 1
+    return tuple(found)

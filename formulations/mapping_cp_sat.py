@@ -1,0 +1,79 @@
+"""CP-SAT model of F5 mapping: the variables and constraints of `formulations.mapping_milp`, all of them integers.
+
+A flow y[e,p,q] is 0 or 1 here. Proofs come from the relaxation `formulations.mapping.merged` first: equal cores make
+assignments alike, and no bound rises above it soon; then this model with T at least that bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ortools.sat.python import cp_model
+
+from formulations.mapping import Aim, Assignment, Limits, Mapping
+
+__all__ = ["MappingCpModel", "cp_model_of"]
+
+
+@dataclass
+class MappingCpModel:
+    """The model with its variables; energies are divided by `unit`."""
+
+    model: cp_model.CpModel
+    x: dict[tuple[int, int], cp_model.IntVar]
+    period: cp_model.IntVar
+    tasks: int
+
+    def chosen(self, solver: cp_model.CpSolver) -> Assignment:
+        """The assignment of a solution."""
+        return tuple(
+            next(p for (i, p), x in self.x.items() if i == t and solver.boolean_value(x)) for t in range(self.tasks)
+        )
+
+    def hint(self, at: Assignment) -> None:
+        """Start from an assignment."""
+        for (i, p), x in self.x.items():
+            self.model.add_hint(x, at[i] == p)
+
+
+def cp_model_of(
+    mapping: Mapping, aim: Aim, limits: Limits, *, unit: int = 1, least: int = 0, most: int | None = None
+) -> MappingCpModel:
+    """Return the model.
+
+    Parameters
+    ----------
+    least, most : int
+        Bounds of the objective that are known.
+    """
+    model = cp_model.CpModel()
+    x = {(i, p): model.new_bool_var(f"x_{i}_{p}") for i, able in enumerate(mapping.able) for p in able}
+    terms: list[list[tuple[cp_model.IntVar, int]]] = [[] for _ in mapping.processors]
+    for (i, p), variable in x.items():
+        terms[p].append((variable, mapping.times[i][p] or 0))
+    for i, able in enumerate(mapping.able):
+        model.add_exactly_one(x[i, p] for p in able)
+    for e, (i, j) in enumerate(mapping.graph.edges):
+        y = {(p, q): model.new_bool_var(f"y_{e}_{p}_{q}") for p in mapping.able[i] for q in mapping.able[j]}
+        for p in mapping.able[i]:
+            model.add(sum(y[p, q] for q in mapping.able[j]) == x[i, p])
+            terms[p] += [(y[p, q], int(mapping.copies[e, p, q])) for q in mapping.able[j] if p != q]
+        for q in mapping.able[j]:
+            model.add(sum(y[p, q] for p in mapping.able[i]) == x[j, q])
+    ceilings = [sum(c for _, c in few) for few in terms]
+    top = max(1, limits.period if limits.period is not None else 100 * sum(ceilings) // limits.cap + 1)
+    period = model.new_int_var(0, top, "T")
+    loads = [cp_model.LinearExpr.weighted_sum([v for v, _ in few], [c for _, c in few]) for few in terms]
+    for load, number in zip(loads, mapping.number, strict=True):
+        model.add(load <= number * period)
+    used = sum(100 * g.cores * load for g, load in zip(mapping.processors, loads, strict=True))
+    model.add(used <= limits.cap * mapping.total * period)
+    energy = sum(w // unit * load for w, load in zip(mapping.watts, loads, strict=True))
+    if limits.energy is not None:
+        model.add(energy <= limits.energy // unit)
+    goal = period if aim == "period" else energy
+    model.add(goal >= least)
+    if most is not None:
+        model.add(goal <= most)
+    model.minimize(goal)
+    return MappingCpModel(model, x, period, len(mapping.times))

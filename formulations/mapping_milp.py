@@ -1,0 +1,117 @@
+"""MILP model of F5 mapping (PuLP): tasks to processors, with flows over the edges.
+
+Sets, parameters as in `formulations.mapping`
+Variables    x[i,p] in {0, 1}: task i is at p;  y[e,p,q] >= 0: edge e = (i, j) goes from p to q;  T in N: the period
+Objective    min T, or min sum_p watts[p]*load[p]
+Constraints  (RUN)    sum_p x[i,p] = 1, over the processors that can run i (Eq. 3.1; HOST: first and last tasks)
+             (FLOW)   sum_q y[e,p,q] = x[i,p];  sum_p y[e,p,q] = x[j,q]: y is 1 exactly where both ends are
+             (LOAD)   load[p] = sum_i time[i][p]*x[i,p] + sum_e sum_q copy[e][p][q]*y[e,p,q] <= T  (Eq. 3.7, 3.8)
+             (CAP)    100 * sum_p cores[p]*load[p] <= cap * C * T
+             (CLUSTER) dep[i,p] >= x[k,p] for k before i, <= sum_k x[k,p];  start[i,p] = x[i,p] and not dep[i,p];
+                      both[p] = x[first,p] and x[last,p];  sum_i start[i,p] - both[p] = 1 (or <= 1)  (Eq. 3.2 to 3.4)
+Flows instead of y >= x + x - 1: the relaxation then sees every copy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import pulp
+
+from formulations.mapping import Aim, Assignment, Limits, Mapping
+
+__all__ = ["MappingModel", "model"]
+
+
+@dataclass
+class MappingModel:
+    """The model with its variables."""
+
+    problem: pulp.LpProblem
+    x: dict[tuple[int, int], pulp.LpVariable]
+    loads: list[pulp.LpAffineExpression]
+    period: pulp.LpVariable
+    tasks: int
+
+    def chosen(self) -> Assignment:
+        """The assignment of a solution."""
+        best: dict[int, tuple[float, int]] = {}
+        for (i, p), x in self.x.items():
+            best[i] = max(best.get(i, (-1.0, -1)), (x.value() or 0.0, p))
+        return tuple(best[i][1] for i in range(self.tasks))
+
+
+def model(
+    mapping: Mapping, aim: Aim, limits: Limits, *, clustered: Literal["", "=", "<="] = "", unit: int = 1
+) -> MappingModel:
+    """Return the model.
+
+    Parameters
+    ----------
+    clustered : {"", "=", "<="}
+        Whether a processor runs one cluster, exactly or at most.
+    unit : int
+        Energies are divided by it.
+    """
+    problem = pulp.LpProblem("mapping", pulp.LpMinimize)
+    x = {(i, p): pulp.LpVariable(f"x_{i}_{p}", cat="Binary") for i, able in enumerate(mapping.able) for p in able}
+    period = pulp.LpVariable("T", lowBound=0, upBound=limits.period, cat="Integer")
+    terms: list[list[tuple[pulp.LpVariable, int]]] = [[] for _ in mapping.processors]
+    for (i, p), variable in x.items():
+        terms[p].append((variable, mapping.times[i][p] or 0))
+    for i, able in enumerate(mapping.able):
+        problem += pulp.lpSum(x[i, p] for p in able) == 1
+    for e, (i, j) in enumerate(mapping.graph.edges):
+        y = {(p, q): pulp.LpVariable(f"y_{e}_{p}_{q}", 0, 1) for p in mapping.able[i] for q in mapping.able[j]}
+        for p in mapping.able[i]:
+            problem += pulp.lpSum(y[p, q] for q in mapping.able[j]) == x[i, p]
+            terms[p] += [(y[p, q], int(mapping.copies[e, p, q])) for q in mapping.able[j] if p != q]
+        for q in mapping.able[j]:
+            problem += pulp.lpSum(y[p, q] for p in mapping.able[i]) == x[j, q]
+    loads = [pulp.LpAffineExpression(few) for few in terms]
+    for load, number in zip(loads, mapping.number, strict=True):
+        problem += load <= number * period
+    used = pulp.lpSum(group.cores * load for group, load in zip(mapping.processors, loads, strict=True))
+    problem += used <= period * (limits.cap * mapping.total / 100)
+    energy = pulp.lpSum(watts // unit * load for watts, load in zip(mapping.watts, loads, strict=True))
+    if limits.energy is not None:
+        problem += energy <= limits.energy // unit
+    problem.setObjective(period if aim == "period" else energy)
+    if clustered:
+        _cluster(problem, mapping, x, clustered)
+    return MappingModel(problem, x, loads, period, len(mapping.times))
+
+
+def _cluster(
+    problem: pulp.LpProblem, mapping: Mapping, x: dict[tuple[int, int], pulp.LpVariable], clustered: str
+) -> None:
+    """Add (CLUSTER)."""
+    before: dict[int, list[int]] = {}
+    for i, j in mapping.graph.edges:
+        before.setdefault(j, []).append(i)
+    last = len(mapping.times) - 1
+    for p in range(len(mapping.processors)):
+        starts: list[pulp.LpVariable] = []
+        for i in range(len(mapping.times)):
+            if (i, p) not in x:
+                continue
+            there = [x[k, p] for k in before.get(i, ()) if (k, p) in x]
+            if not there:
+                starts.append(x[i, p])
+                continue
+            start = pulp.LpVariable(f"start_{i}_{p}", 0, 1)
+            problem += start >= x[i, p] - pulp.lpSum(there)
+            if clustered == "=":
+                problem += start <= x[i, p]
+                for one in there:
+                    problem += start <= 1 - one
+            starts.append(start)
+        both = pulp.LpVariable(f"both_{p}", 0, 1)
+        ends = [x.get((0, p)), x.get((last, p))]
+        for one in ends:
+            problem += both <= (0 if one is None else one)
+        if clustered == "=" and None not in ends:
+            problem += both >= pulp.lpSum(ends) - 1
+        counted = pulp.lpSum(starts) - both
+        problem += (counted == 1) if clustered == "=" else (counted <= 1)

@@ -1,0 +1,151 @@
+"""Referee for mappings: many inferences go through the processors, event by event.
+
+Every processor repeats its list of tasks; an entry (task, stage) works on the inference that came `stage` rounds ago. A
+task begins when its processor is free, its operands are there, a buffer is free for its result on every edge, and, if
+none comes before it, its inference has been released: one a period. It then computes, and copies its result to the
+processors that read it. Nothing is taken from the formulation: not the loads, not the starts.
+
+Source: `heterogeneous_mapping_and_banks` Eq. 3.9 (the rate of many iterations), 3.3.6 (double buffering, waiting).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+__all__ = ["Seen", "replay_mapping"]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the simulation saw.
+
+    Attributes
+    ----------
+    faults : tuple of str
+    period : int
+        Ticks between releases that the processors kept up with: 0 if they did not.
+    latency : int
+        The most ticks from release to the end of an inference.
+    busy : tuple of int
+        Ticks of one inference by processor.
+    """
+
+    faults: tuple[str, ...]
+    period: int
+    latency: int
+    busy: tuple[int, ...]
+
+
+def replay_mapping(
+    edges: Sequence[tuple[int, int]], times: Sequence[Sequence[int | None]],
+    copies: Mapping[tuple[int, int, int], int], lists: Sequence[Sequence[tuple[int, int]]], buffers: Sequence[int],
+    period: int, inferences: int | None = None,
+) -> Seen:  # fmt: skip
+    """Run a mapping.
+
+    Parameters
+    ----------
+    times : by task and processor, None where a task cannot run
+    copies : ticks by (edge, processor before, processor after)
+    lists : by processor the tasks in order, each with its stage
+    buffers : by edge
+    inferences : int, optional
+        Enough by default to fill the pipeline and to see in its second half whether the first one has kept up.
+    """
+    faults = list(_misplaced(len(times), times, lists))
+    if faults:
+        return Seen(tuple(faults), 0, 0, ())
+    stages = max(stage for few in lists for _, stage in few)
+    run = _Run(edges, times, copies, lists, buffers, period, inferences or 40 + 4 * stages)
+    run.go()
+    return run.seen()
+
+
+def _misplaced(
+    tasks: int, times: Sequence[Sequence[int | None]], lists: Sequence[Sequence[tuple[int, int]]]
+) -> list[str]:
+    faults, placed = [], [i for few in lists for i, _ in few]
+    if sorted(placed) != list(range(tasks)):
+        faults.append(f"tasks: {tasks} have to be in the lists once each, {len(placed)} are")
+    for p, few in enumerate(lists):
+        faults += [f"task {i}: processor {p} cannot run it" for i, _ in few if i < tasks and times[i][p] is None]
+    return faults
+
+
+class _Run:
+    """The simulation: a processor goes on as soon as it may, until none can."""
+
+    def __init__(
+        self, edges: Sequence[tuple[int, int]], times: Sequence[Sequence[int | None]],
+        copies: Mapping[tuple[int, int, int], int], lists: Sequence[Sequence[tuple[int, int]]],
+        buffers: Sequence[int], period: int, inferences: int,
+    ) -> None:  # fmt: skip
+        self.lists, self.buffers, self.period, self.number = lists, buffers, period, inferences
+        at = {i: p for p, few in enumerate(lists) for i, _ in few}
+        self.into: list[list[tuple[int, int]]] = [[] for _ in at]
+        self.out: list[list[tuple[int, int]]] = [[] for _ in at]
+        self.ticks = [times[i][at[i]] or 0 for i in range(len(at))]
+        for e, (i, j) in enumerate(edges):
+            self.into[j].append((e, i))
+            self.out[i].append((e, j))
+            if at[i] != at[j]:
+                self.ticks[i] += copies[e, at[i], at[j]]
+        #: When task i ended with each inference; where every processor is in its list, and since when it is free.
+        self.ends: list[list[int]] = [[] for _ in at]
+        self.place, self.free, self.busy = [0] * len(lists), [0] * len(lists), [0] * len(lists)
+
+    def go(self) -> None:
+        moved = True
+        while moved:
+            moved = False
+            for p in range(len(self.lists)):
+                while self._step(p):
+                    moved = True
+
+    def _step(self, p: int) -> bool:
+        """One task, if what it waits for is known to come."""
+        few = self.lists[p]
+        turn, entry = divmod(self.place[p], len(few)) if few else (0, 0)
+        if not few or turn >= self.number + max(stage for _, stage in few):
+            return False
+        i, stage = few[entry]
+        inference = turn - stage
+        if not 0 <= inference < self.number:
+            self.place[p] += 1
+            return True
+        begin = self._begin(p, i, inference)
+        if begin is None:
+            return False
+        self.free[p] = begin + self.ticks[i]
+        self.busy[p] += self.ticks[i]
+        self.ends[i].append(self.free[p])
+        self.place[p] += 1
+        return True
+
+    def _begin(self, p: int, i: int, inference: int) -> int | None:
+        waits = [self.free[p]] if self.into[i] else [self.free[p], inference * self.period]
+        for _, before in self.into[i]:
+            if len(self.ends[before]) <= inference:
+                return None
+            waits.append(self.ends[before][inference])
+        for e, after in self.out[i]:
+            old = inference - self.buffers[e]
+            if old < 0:
+                continue
+            if len(self.ends[after]) <= old:
+                return None
+            waits.append(self.ends[after][old])
+        return max(waits)
+
+    def seen(self) -> Seen:
+        stuck = [i for i, ends in enumerate(self.ends) if len(ends) < self.number]
+        if stuck:
+            return Seen((f"task {stuck[0]} waits forever after {len(self.ends[stuck[0]])} inferences",), 0, 0, ())
+        last = [max(ends[n] for ends in self.ends) for n in range(self.number)]
+        latencies = [end - n * self.period for n, end in enumerate(last)]
+        half = self.number // 2
+        kept = max(latencies[half:]) <= max(latencies[:half])
+        faults = () if kept else (f"the processors fall behind releases every {self.period} ticks",)
+        busy = tuple(ticks // self.number for ticks in self.busy)
+        return Seen(faults, self.period if kept else 0, max(latencies), busy)

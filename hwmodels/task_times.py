@@ -1,0 +1,82 @@
+"""Times of tasks on processors, and of copies between them.
+
+Without threads a convolution takes ``call + mac*MACs + result*results`` on one core, with n threads ``scale_n`` times
+that plus ``sync_n``; on a GPU ``call + mac*MACs + result*results + reduction*K``, where K products are summed for a
+result: a work item sums alone, so long sums keep it waiting. Other tasks are one kernel of four: a quarter of the
+calls, and ``move`` for every element read or written. An NPU is a number of times faster than all cores together.
+
+Source: `heterogeneous_mapping_and_banks` 3.3.3.1 (Tables 3.14, 3.15: col2im, which writes the results, and GEMM take
+the time; waiting for threads does not shrink with the layer), 3.3.3.2, 3.3.3.3. All cells of Table 3.14 within 6 %.
+"""
+
+from __future__ import annotations
+
+from instances.processors import Accelerator, Copying, Cpu, Processors
+from instances.tasks import Task, TaskGraph
+
+__all__ = ["ALONE", "copied", "estimated", "options"]
+
+#: One core without threads ("1 core*" in Table 3.14).
+ALONE = "1*"
+#: Kernels of a convolution (Table 3.15).
+_KERNELS = 4
+
+
+def options(processors: Processors) -> tuple[str, ...]:
+    """What a task may run on: cores with threads ("1", "2", ...), a core without ("1*"), every accelerator."""
+    cores = (str(n) for n in range(1, processors.cpu.cores + 1))
+    return (ALONE, *cores, *(one.name for one in processors.accelerators))
+
+
+def estimated(graph: TaskGraph, processors: Processors) -> tuple[dict[str, float | None], ...]:
+    """Return for every task its time [us] by option; None where it cannot run."""
+    return tuple(_times(task, processors) for task in graph.tasks)
+
+
+def _times(task: Task, processors: Processors) -> dict[str, float | None]:
+    cpu, kernels = processors.cpu, _kernels(task)
+    alone = _alone(task, cpu)
+    found: dict[str, float | None] = {ALONE: alone}
+    for n, threads in enumerate(cpu.threads, 1):
+        found[str(n)] = threads.scale * alone + threads.sync_ns * kernels / _KERNELS
+    together = found[str(cpu.cores)] or 0.0
+    for one in processors.accelerators:
+        found[one.name] = None if task.op in one.cannot else _accelerated(task, one, together)
+    return {name: None if time is None else time / 1000 for name, time in found.items()}
+
+
+def _kernels(task: Task) -> int:
+    return _KERNELS if task.macs else 1 if task.moved else 0
+
+
+def _alone(task: Task, cpu: Cpu) -> float:
+    call = cpu.call_ns * _kernels(task) / _KERNELS
+    if task.macs:
+        return call + (cpu.mac_ps * task.macs + cpu.result_ps * task.results) / 1000
+    return call + cpu.move_ps * task.moved / 1000
+
+
+def _accelerated(task: Task, one: Accelerator, together: float) -> float:
+    if one.speedup is not None:
+        return together / one.speedup
+    call = one.call_ns * _kernels(task) / _KERNELS
+    if task.macs:
+        return call + (one.mac_ps * task.macs + one.result_ps * task.results) / 1000 + one.reduction_ns * task.reduction
+    return call + one.move_ps * task.moved / 1000
+
+
+def copied(size: int, copying: Copying, *, out: bool, into: bool) -> float:
+    """Return what it takes [us] to copy `size` bytes between two processors.
+
+    Parameters
+    ----------
+    out, into : bool
+        Whether the data comes out of an accelerator, and goes into one.
+    """
+    units = size / copying.unit_bytes
+    square, linear, constant = copying.memcpy_us
+    memcpy = square * units**2 + linear * units + constant
+    mapped = copying.map_us[0] * units + copying.map_us[1]
+    unmapped = copying.unmap_us[0] * units + copying.unmap_us[1]
+    parts = (mapped + memcpy) * out + (mapped + memcpy + unmapped) * into
+    return parts or memcpy

@@ -1,0 +1,163 @@
+"""Processors of a board: CPU cores in groups, accelerators, how data is copied between them, what they consume.
+
+A quad-core CPU is not one processor but several logical ones: in the configuration (2, 1, 1) three layers run at a
+time, one of them on two cores. Every processor runs one task at a time, without preemption.
+
+Source: `heterogeneous_mapping_and_banks` 3.3.2 (Fig. 3.16), 3.3.3 (Tables 3.14, 3.15), 3.3.3.2, 3.3.3.3.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
+
+__all__ = ["Accelerator", "Copying", "Cpu", "Group", "Processors", "Threads"]
+
+Count = Annotated[int, Field(ge=0)]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Threads(_Frozen):
+    """What a task takes with some threads: ``scale`` times what one core takes without threads, and `sync_ns`.
+
+    Attributes
+    ----------
+    sync_ns : float
+        Of a convolution, which is four kernels (Table 3.15); other tasks are one.
+    """
+
+    scale: PositiveFloat
+    sync_ns: NonNegativeFloat
+
+
+class Cpu(_Frozen):
+    """A task on one core without threads: ``mac_ps`` a MAC, ``result_ps`` a result, ``call_ns`` a convolution.
+
+    Attributes
+    ----------
+    cores : int
+    power_mw : int
+        Of all cores at work.
+    move_ps : float
+        Of an element read or written by a task that does not multiply.
+    threads : tuple of Threads
+        With 1, 2, ... cores.
+    busy_mhz, alone_mhz
+        The clock if all cores are busy, and those at which 1, 2, ... cores run if no others are: a time measured at
+        the latter is to be scaled by ``alone / busy`` (3.3.3.1).
+    """
+
+    cores: PositiveInt
+    power_mw: Count
+    mac_ps: NonNegativeFloat
+    result_ps: NonNegativeFloat
+    call_ns: NonNegativeFloat
+    move_ps: NonNegativeFloat
+    threads: tuple[Threads, ...]
+    busy_mhz: PositiveInt
+    alone_mhz: tuple[PositiveInt | None, ...] = ()
+
+    @model_validator(mode="after")
+    def _complete(self) -> Cpu:
+        if len(self.threads) != self.cores:
+            raise ValueError(f"threads: one entry for each number of cores, 1 to {self.cores}; got {len(self.threads)}")
+        if len(self.alone_mhz) > self.cores:
+            raise ValueError(f"alone_mhz: at most one entry for each number of cores, 1 to {self.cores}")
+        return self
+
+
+class Accelerator(_Frozen):
+    """A GPU or an NPU.
+
+    Attributes
+    ----------
+    speedup : float, optional
+        How many times faster than all cores together it is (3.3.3.3); then the other times are not used.
+    mac_ps, result_ps, reduction_ns, call_ns, move_ps : float
+        Of a MAC, of a result, of the length of the sum that makes a result, of a convolution, of an element that is
+        only moved.
+    cannot : tuple of str
+        Operators (``op`` of the network file, or the function of an element-wise one) that it cannot run.
+    """
+
+    name: str = Field(min_length=1, max_length=40, pattern=r"^[a-z][a-z0-9_]*$")
+    power_mw: Count
+    speedup: PositiveFloat | None = None
+    mac_ps: NonNegativeFloat = 0.0
+    result_ps: NonNegativeFloat = 0.0
+    reduction_ns: NonNegativeFloat = 0.0
+    call_ns: NonNegativeFloat = 0.0
+    move_ps: NonNegativeFloat = 0.0
+    cannot: tuple[str, ...] = ()
+
+
+class Copying(_Frozen):
+    """What a copy of D units takes, in microseconds (3.3.3.2).
+
+    ``memcpy = square*D**2 + linear*D + constant``, ``map`` and ``unmap`` likewise without a square. Between groups of
+    cores: memcpy; from an accelerator to the CPU: map + memcpy; from the CPU to an accelerator: map + memcpy + unmap;
+    between accelerators: through the CPU, both.
+
+    Attributes
+    ----------
+    unit_bytes : int
+        Of a unit of D. The paper prints the polynomials without one.
+    memcpy_us : (float, float, float)
+        Square, linear, constant.
+    map_us, unmap_us : (float, float)
+        Linear, constant.
+    """
+
+    unit_bytes: PositiveInt
+    memcpy_us: tuple[NonNegativeFloat, NonNegativeFloat, NonNegativeFloat]
+    map_us: tuple[NonNegativeFloat, NonNegativeFloat]
+    unmap_us: tuple[NonNegativeFloat, NonNegativeFloat]
+
+
+class Group(NamedTuple):
+    """A logical processor: a group of cores, or an accelerator (no cores)."""
+
+    name: str
+    cores: int
+
+
+class Processors(_Frozen):
+    """The processors of a board.
+
+    Attributes
+    ----------
+    element_bytes : int
+        Of a number in a feature map.
+    """
+
+    cpu: Cpu
+    accelerators: tuple[Accelerator, ...] = ()
+    copying: Copying
+    element_bytes: PositiveInt = 4
+
+    @model_validator(mode="after")
+    def _names(self) -> Processors:
+        names = [one.name for one in self.accelerators]
+        if len({*names, "cpu"}) != len(names) + 1:
+            raise ValueError(f"accelerators: names must differ from each other and from cpu; got {', '.join(names)}")
+        return self
+
+    @property
+    def configurations(self) -> tuple[tuple[int, ...], ...]:
+        """All ways to divide the cores into groups, the largest groups first (Fig. 3.16)."""
+        return tuple(_partitions(self.cpu.cores, self.cpu.cores))
+
+    def groups(self, configuration: tuple[int, ...]) -> tuple[Group, ...]:
+        """The logical processors of a configuration: the groups of cores, then the accelerators."""
+        cores = [Group(f"cpu{at}", size) for at, size in enumerate(configuration)]
+        return (*cores, *(Group(one.name, 0) for one in self.accelerators))
+
+
+def _partitions(total: int, most: int) -> list[tuple[int, ...]]:
+    if not total:
+        return [()]
+    return [(size, *rest) for size in range(min(total, most), 0, -1) for rest in _partitions(total - size, size)]

@@ -1,0 +1,101 @@
+"""A network as tasks for several processors: what each one computes, and what it hands to which others.
+
+Every operator is a task, the network's inputs and its last softmax included; element-wise operators of one tensor are
+part of the task before them, unless they normalise over several elements. So SqueezeNet has 40 tasks, MobileNet v1 31,
+v2 67 and DenseNet-40 64 (`heterogeneous_mapping_and_banks` Table 3.13).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from instances.errors import InputError
+from instances.network import Network
+from instances.operators import UNARY, Conv, Eltwise, Input, MatMul, Operator, Reshape
+
+__all__ = ["Task", "TaskGraph", "tasks"]
+
+#: Functions of one tensor that need more than the element: tasks of their own.
+_NORMALISING = frozenset("group_norm instance_norm layer_norm log_softmax lp_norm lrn rms_norm softmax".split())
+FUSED = UNARY - _NORMALISING
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a task computes.
+
+    Attributes
+    ----------
+    op : str
+        As in the network's file; of an element-wise operator its function.
+    macs : int
+    results : int
+        Elements of its result.
+    reduction : int
+        Products that are summed for one result; 0 if it does not multiply.
+    moved : int
+        Elements that it reads and writes, if it does not multiply; 0 if it moves nothing (inputs, reshapes).
+    """
+
+    name: str
+    op: str
+    macs: int
+    results: int
+    reduction: int
+    moved: int
+
+
+@dataclass(frozen=True)
+class TaskGraph:
+    """Tasks in topological order, and edges (i, j): task j reads the result of task i."""
+
+    network: str
+    tasks: tuple[Task, ...]
+    edges: tuple[tuple[int, int], ...]
+
+    @cached_property
+    def first(self) -> tuple[int, ...]:
+        """The tasks that no other comes before."""
+        later = {j for _, j in self.edges}
+        return tuple(i for i in range(len(self.tasks)) if i not in later)
+
+    @cached_property
+    def last(self) -> tuple[int, ...]:
+        """The tasks whose results no other reads."""
+        read = {i for i, _ in self.edges}
+        return tuple(i for i in range(len(self.tasks)) if i not in read)
+
+
+def tasks(network: Network) -> TaskGraph:
+    """Return the tasks of a network.
+
+    Raises
+    ------
+    InputError
+        If it has an operator that is not understood.
+    """
+    number: dict[str, int] = {}
+    found: list[Task] = []
+    edges: dict[tuple[int, int], None] = {}
+    for operator in network.operators:
+        if isinstance(operator, Eltwise) and len(operator.inputs) == 1 and operator.fn in FUSED:
+            number[operator.name] = number[operator.inputs[0]]
+            continue
+        number[operator.name] = at = len(found)
+        found.append(_task(network, operator))
+        edges.update(((number[name], at), None) for name in operator.inputs)
+    return TaskGraph(network.name, tuple(found), tuple(edges))
+
+
+def _task(network: Network, operator: Operator) -> Task:
+    results, shapes = prod(operator.shape), network.input_shapes(operator)
+    op = operator.fn if isinstance(operator, Eltwise) else operator.op
+    if op == "opaque":
+        raise InputError(f"network {network.name}: operator {operator.name} is of an unknown kind: no time is known")
+    if isinstance(operator, Conv | MatMul):
+        layer = operator.layer(shapes)
+        return Task(operator.name, op, layer.macs, results, layer.macs // results, 0)
+    moves = not isinstance(operator, Input | Reshape)
+    return Task(operator.name, op, 0, results, 0, results + sum(map(prod, shapes)) if moves else 0)

@@ -1,0 +1,56 @@
+"""Engine ``cp-sat`` for mapping, in two phases: a bound from the merged cores, then the model itself."""
+
+from __future__ import annotations
+
+import time
+from importlib.metadata import version
+
+from ortools.sat.python import cp_model
+
+from formulations.mapping import merged
+from formulations.mapping_cp_sat import MappingCpModel, cp_model_of
+from solver.mapping_base import Asked, Decided, best_of
+from solver.plan import Stat
+
+__all__ = ["run"]
+
+#: Of the time limit that the first phase may take; if there is none, seconds.
+_SHARE, _FIRST_S = 0.4, 60.0
+
+
+def run(asked: Asked) -> Decided:
+    """Solve."""
+    start, limit, unit = time.monotonic(), asked.time_limit_s, asked.unit
+    versions, stats = f"ortools {version('ortools')}", dict[str, Stat]()
+    least, known = asked.least, best_of(asked, list(asked.known))
+    small = merged(asked.mapping)
+    if len(small.processors) < len(asked.mapping.processors):
+        built = cp_model_of(small, asked.aim, asked.limits, unit=unit, least=least // unit)
+        solver, status = _solve(built, _FIRST_S if limit is None else _SHARE * limit)
+        if status == cp_model.INFEASIBLE:
+            return Decided(None, None, "INFEASIBLE", versions, stats)
+        least = max(least, unit * round(solver.best_objective_bound))
+        stats["merged_bound"] = least
+    most = None if known is None else asked.value(known) // unit
+    built = cp_model_of(asked.mapping, asked.aim, asked.limits, unit=unit, least=least // unit, most=most)
+    if known is not None:
+        built.hint(known)
+    solver, status = _solve(built, None if limit is None else max(0.1, limit - (time.monotonic() - start)))
+    stats |= {"branches": solver.num_branches, "conflicts": solver.num_conflicts}
+    if status == cp_model.INFEASIBLE:
+        return Decided(None, None, "INFEASIBLE", versions, stats)
+    solved = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+    at = best_of(asked, [*([built.chosen(solver)] if solved else []), *asked.known])
+    bound = max(least, unit * round(solver.best_objective_bound))
+    if at is None:
+        return Decided(None, bound, "NO_SOLUTION_FOUND", versions, stats)
+    value = asked.value(at)
+    return Decided(at, min(bound, value), "OPTIMAL" if bound >= value else "FEASIBLE", versions, stats)
+
+
+def _solve(built: MappingCpModel, limit: float | None) -> tuple[cp_model.CpSolver, object]:
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 8
+    if limit is not None:
+        solver.parameters.max_time_in_seconds = limit
+    return solver, solver.solve(built.model)

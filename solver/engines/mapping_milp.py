@@ -1,0 +1,67 @@
+"""Engines ``milp`` and ``clustering`` for mapping: `formulations.mapping_milp` with HiGHS or CBC.
+
+The decoded assignment is priced in integers. It counts as proven only if the solver's bound, less a quarter of the unit
+for its tolerances, rounds up to that price.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from math import ceil
+from typing import Literal
+
+import pulp
+
+from formulations.mapping import clusters
+from formulations.mapping_milp import MappingModel, model
+from solver.mapping_base import Asked, Decided, best_of
+from solver.plan import Stat, Status
+
+__all__ = ["run"]
+
+
+def run(asked: Asked, *, solver: str = "highs", clustered: Literal["", "=", "<="] = "") -> Decided:
+    """Solve."""
+    unit = asked.unit
+    made = model(asked.mapping, asked.aim, asked.limits, clustered=clustered, unit=unit)
+    if asked.least:
+        made.problem += made.problem.objective >= asked.least // unit
+    bound = _highs(made, asked.time_limit_s) if solver == "highs" else _cbc(made, asked.time_limit_s)
+    package = "highspy" if solver == "highs" else "pulp"
+    versions = f"pulp {version('pulp')}, {package} {version(package)}"
+    stats: dict[str, Stat] = {"variables": len(made.problem.variables()), "constraints": len(made.problem.constraints)}
+    if made.problem.sol_status == pulp.LpSolutionInfeasible:
+        return Decided(None, None, "INFEASIBLE", versions, stats)
+    solved = made.problem.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible)
+    found = [made.chosen()] if solved else []
+    if not clustered:
+        found += asked.known
+    at = best_of(asked, found)
+    least = None if bound is None else max(asked.least, unit * ceil(bound - 0.25))
+    if at is None:
+        return Decided(None, least, "NO_SOLUTION_FOUND", versions, stats)
+    if clustered and not _clustered(asked, at, clustered):
+        return Decided(
+            None, least, "NO_SOLUTION_FOUND", versions, {**stats, "note": "the solver's answer is no clustering"}
+        )
+    value = asked.value(at)
+    status: Status = "OPTIMAL" if least is not None and least >= value else "FEASIBLE"
+    return Decided(at, None if least is None else min(least, value), status, versions, stats)
+
+
+def _clustered(asked: Asked, at: tuple[int, ...], clustered: str) -> bool:
+    found = clusters(asked.mapping, at)
+    return all(number == 1 if clustered == "=" else number <= 1 for number in found)
+
+
+def _highs(made: MappingModel, limit: float | None) -> float | None:
+    made.problem.solve(pulp.HiGHS(msg=False, timeLimit=limit, gapRel=0.0, gapAbs=0.49, threads=1))
+    bound = made.problem.solverModel.getInfo().mip_dual_bound
+    return None if abs(bound) == float("inf") else float(bound)
+
+
+def _cbc(made: MappingModel, limit: float | None) -> float | None:
+    made.problem.solve(pulp.PULP_CBC_CMD(msg=False, timeLimit=limit, gapRel=0.0, gapAbs=0.49, threads=1))
+    if made.problem.sol_status != pulp.LpSolutionOptimal:
+        return None
+    return float(pulp.value(made.problem.objective)) - 0.49

@@ -1,0 +1,194 @@
+"""What is asked of problem mapping, and the search through the configurations of a board's cores."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from formulations.mapping import Aim, Limits, build
+from formulations.mapping import Mapping as Instance
+from hwmodels.task_times import estimated, options
+from instances.errors import InputError
+from instances.machine import Machine
+from instances.network import Network
+from instances.processors import Processors
+from instances.profiles import Profile, Row, load_profile
+from instances.tasks import TaskGraph, tasks
+from solver.mapping_base import Asked, Decided, value_of
+from solver.mapping_engines import MappingEngine
+from solver.mapping_pins import Demands, demands
+from solver.mapping_plan import MappingOptions
+from solver.options import as_texts, check_time_limit, pick_machine, pick_network
+from solver.plan import Stat, Status
+
+__all__ = [
+    "ESTIMATED",
+    "Best",
+    "Setting",
+    "ask",
+    "below",
+    "board_of",
+    "decided",
+    "late",
+    "lexicographic",
+    "mapping_aims",
+]
+
+#: Where times come from if there is no profile.
+ESTIMATED = "estimated"
+_AIMS: tuple[Aim, ...] = ("period", "energy")
+
+
+def mapping_aims(objective: str | Sequence[str]) -> tuple[Aim, ...]:
+    """Read ``period``, ``energy`` or both, the first one first.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown or stands twice.
+    """
+    found: list[Aim] = []
+    for name in (part.strip() for text in as_texts("objective", objective) for part in text.split(",")):
+        aim = next((aim for aim in _AIMS if aim == name), None)
+        if aim is None or aim in found:
+            raise InputError(f"objective {name!r}: problem mapping minimises period, energy, or period,energy")
+        found.append(aim)
+    return tuple(found)
+
+
+def board_of(machine: Machine) -> Processors:
+    """Return the processors of a machine; raises InputError if it has none."""
+    if machine.processors is None:
+        raise InputError(f"machine {machine.name}: problem mapping needs processors, such as galaxy_s9 has")
+    return machine.processors
+
+
+def profile_of(graph: TaskGraph, board: Processors, profile: Profile | None, where: str) -> tuple[Row, ...]:
+    """Return the microseconds of all tasks: measured ones at the clock of busy cores, else estimated.
+
+    Raises
+    ------
+    InputError
+        If the profile does not fit the network and the board.
+    """
+    if profile is None:
+        return estimated(graph, board)
+    rows = profile.rows([task.name for task in graph.tasks], options(board), where)
+    if profile.clock == "busy":
+        return rows
+    cpu = board.cpu
+    scales: dict[str, float] = {}
+    for n, mhz in enumerate(cpu.alone_mhz, 1):
+        if mhz is not None:
+            scales[str(n)] = mhz / cpu.busy_mhz
+    if "1" in scales:
+        scales["1*"] = scales["1"]
+    for name in {name for row in rows for name in row}:
+        if name.rstrip("*").isdigit() and name not in scales:
+            raise InputError(
+                f"{where}: clock alone: the machine does not say at what clock {name} cores run (alone_mhz)"
+            )
+    return tuple({k: None if t is None else t * scales.get(k, 1.0) for k, t in row.items()} for row in rows)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything that is asked."""
+
+    network: Network
+    machine: Machine
+    graph: TaskGraph
+    rows: tuple[Row, ...]
+    demands: Demands
+    options: MappingOptions
+    aims: tuple[Aim, ...]
+
+    def instance(self, configuration: tuple[int, ...]) -> Instance:
+        """The network on a configuration, with the pins."""
+        board = board_of(self.machine)
+        made = build(self.graph, board, configuration, self.rows, self.machine.tick_ps)
+        return self.demands.restrict(made)
+
+
+@dataclass(frozen=True)
+class Best:
+    """An answer, the configuration that it is for, and its value."""
+
+    said: Decided
+    configuration: tuple[int, ...]
+    value: int | None
+
+
+def ask(
+    target: Network | str | os.PathLike[str], machine: Machine | str | os.PathLike[str], objective: str | Sequence[str],
+    pins: str | Iterable[str] | Mapping[str, str | int] | None, profile: Profile | str | os.PathLike[str] | None,
+    settings: str | Iterable[str] | Mapping[str, str | int] | None, time_limit_s: float | None,
+) -> Setting:  # fmt: skip
+    """Read everything that is asked; parameters and errors as in `solver.mapping_solve.solve_mapping`."""
+    aims, limit, set_fields = mapping_aims(objective), check_time_limit(time_limit_s), as_texts("settings", settings)
+    real, network = pick_machine(machine, set_fields), pick_network(target, "mapping")
+    board, graph, texts = board_of(real), tasks(network), as_texts("pins", pins)
+    said = (
+        ESTIMATED if profile is None else "given" if isinstance(profile, Profile) else f"profile {os.fspath(profile)}"
+    )
+    table = profile if isinstance(profile, Profile | None) else load_profile(profile)
+    rows = profile_of(graph, board, table, said)
+    wanted = demands(texts, graph, board, rows)
+    made = MappingOptions(cap=wanted.limits.cap, pins=texts, profile=said, time_limit_s=limit, settings=set_fields)
+    return Setting(network, real, graph, rows, wanted, made, aims)
+
+
+def decided(asked: Setting, engine: MappingEngine, aim: Aim, limits: Limits, start: float) -> Best:
+    """The best of all configurations: each has to beat those before it."""
+    configurations, best = asked.demands.configurations, Best(Decided(None, None, "INFEASIBLE"), (), None)
+    bounds: list[int] = []
+    stats: dict[str, Stat] = {}
+    for number, configuration in enumerate(configurations):
+        instance, left = asked.instance(configuration), _left(asked, start, len(configurations) - number)
+        one = engine.run(Asked(instance, aim, below(limits, aim, best.value), left))
+        where = "" if len(configurations) == 1 else f" ({','.join(map(str, configuration))})"
+        stats |= {f"{name}{where}": value for name, value in one.stats.items()}
+        if one.status != "INFEASIBLE":
+            bounds.append(one.bound or 0)
+        if one.at is not None:
+            best = Best(one, configuration, value_of(instance, one.at, aim, limits))
+        elif best.value is None and one.status != "INFEASIBLE":
+            best = Best(one, configuration, None)
+    bound = min([*bounds, *([] if best.value is None else [best.value])], default=0)
+    status: Status = best.said.status
+    if best.value is not None:
+        status = "OPTIMAL" if bound == best.value else "FEASIBLE"
+    return replace(best, said=replace(best.said, bound=bound or None, status=status, stats=stats))
+
+
+def below(limits: Limits, aim: Aim, value: int | None) -> Limits:
+    """The limits of what is better than a value."""
+    if value is None:
+        return limits
+    return replace(limits, period=value - 1) if aim == "period" else replace(limits, energy=value - 1)
+
+
+def _left(asked: Setting, start: float, shares: int) -> float | None:
+    """Seconds for the next of some configurations."""
+    limit = asked.options.time_limit_s
+    return None if limit is None else max(0.1, (limit - (time.monotonic() - start)) / shares)
+
+
+def lexicographic(asked: Setting, engine: MappingEngine, start: float) -> Best:
+    """The first objective, then the second one among what is as good."""
+    first = decided(asked, engine, asked.aims[0], asked.demands.limits, start)
+    if first.value is None or len(asked.aims) < 2:
+        return first
+    limits = below(asked.demands.limits, asked.aims[0], first.value + 1)
+    then = decided(asked, engine, asked.aims[1], limits, start)
+    if then.said.at is None:
+        return first
+    return replace(first, said=replace(first.said, at=then.said.at), configuration=then.configuration)
+
+
+def late(asked: Setting, start: float) -> bool:
+    """Whether the time limit has passed."""
+    limit = asked.options.time_limit_s
+    return limit is not None and time.monotonic() - start >= limit

@@ -1,0 +1,70 @@
+"""What every engine for the problem ``mapping`` takes and returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import gcd
+
+from formulations.mapping import Aim, Assignment, Limits, Mapping
+from solver.plan import Stat, Status
+
+__all__ = ["Asked", "Decided", "best_of", "value_of"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What an engine is asked: one configuration, what is minimised, the limits, and what is known already.
+
+    Attributes
+    ----------
+    least : int
+        What no assignment undercuts, as far as known.
+    known : tuple of Assignment
+        Some that keep the limits.
+    """
+
+    mapping: Mapping
+    aim: Aim
+    limits: Limits
+    time_limit_s: float | None
+    least: int = 0
+    known: tuple[Assignment, ...] = ()
+
+    @property
+    def unit(self) -> int:
+        """What every energy is a multiple of, 1 for periods."""
+        return gcd(*self.mapping.watts) if self.aim == "energy" else 1
+
+    def value(self, at: Assignment) -> int:
+        """The objective of an assignment."""
+        return value_of(self.mapping, at, self.aim, self.limits)
+
+    def keeps(self, at: Assignment) -> bool:
+        """Whether an assignment keeps the limits."""
+        price, limits = self.mapping.price(at, self.limits.cap), self.limits
+        return not (
+            (limits.period is not None and price.period > limits.period)
+            or (limits.energy is not None and price.energy > limits.energy)
+        )
+
+
+@dataclass(frozen=True)
+class Decided:
+    """An engine's answer; `bound` is in the unit of the objective."""
+
+    at: Assignment | None
+    bound: int | None
+    status: Status
+    versions: str = ""
+    stats: dict[str, Stat] = field(default_factory=dict)
+
+
+def value_of(mapping: Mapping, at: Assignment, aim: Aim, limits: Limits) -> int:
+    """The objective of an assignment."""
+    price = mapping.price(at, limits.cap)
+    return price.period if aim == "period" else price.energy
+
+
+def best_of(asked: Asked, found: list[Assignment]) -> Assignment | None:
+    """The assignment with the least objective of those that keep the limits."""
+    return min((at for at in found if asked.keeps(at)), key=asked.value, default=None)

@@ -1,0 +1,106 @@
+"""Re-verify a mapping from its assignment, starts, stages and buffers alone, whoever made it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from formulations.mapping import Assignment, Mapping, build
+from formulations.pipeline import Pipeline, busy
+from hwmodels.task_times import estimated
+from instances.errors import InputError
+from instances.tasks import TaskGraph, tasks
+from solver.mapping_ask import ESTIMATED, board_of
+from solver.mapping_pins import Demands, demands
+from solver.mapping_plan import MappingPlan
+from solver.mapping_solve import parts_of
+from solver.network_check import head_of, status_of
+from solver.verify import unequal
+
+__all__ = ["problems_of_mapping"]
+
+
+def problems_of_mapping(plan: MappingPlan) -> list[str]:
+    """Return every mismatch of a plan, one line each: all is derived again but optimality, which is the engine's."""
+    return list(dict.fromkeys([*head_of(plan), *status_of(plan), *_tasks(plan)]))
+
+
+def _tasks(plan: MappingPlan) -> Iterator[str]:
+    try:
+        graph, board = tasks(plan.network_data), board_of(plan.machine_data)
+        names = [task.name for task in graph.tasks]
+        if list(plan.profile) != names:
+            yield f"profile: it has {len(plan.profile)} tasks, the network {len(names)}, or other ones"
+            return
+        rows = tuple(plan.profile.values())
+        if plan.options.profile == ESTIMATED and rows != estimated(graph, board):
+            yield "profile: the plan says estimated, other times are"
+        wanted = demands(plan.options.pins, graph, board, rows)
+        yield from unequal("options.cap", plan.options.cap, wanted.limits.cap)
+        if not plan.tasks:
+            return
+        made = build(graph, board, plan.cpu_config, rows, plan.machine_data.tick_ps)
+    except (InputError, KeyError) as error:
+        yield str(error)
+        return
+    at = _assignment(plan, graph, made)
+    if isinstance(at, str):
+        yield at
+        return
+    yield from _demanded(plan, wanted, made, at)
+    yield from _derived(plan, made, at)
+
+
+def _assignment(plan: MappingPlan, graph: TaskGraph, made: Mapping) -> Assignment | str:
+    names = {group.name: p for p, group in enumerate(made.processors)}
+    if [row.task for row in plan.tasks] != [task.name for task in graph.tasks]:
+        return f"tasks: the plan has {len(plan.tasks)}, the network {len(graph.tasks)}, or other ones"
+    for i, row in enumerate(plan.tasks):
+        if names.get(row.processor, -1) not in made.able[i]:
+            able = ", ".join(made.processors[p].name for p in made.able[i])
+            return f"task {row.task}: it cannot run on {row.processor}, but on {able}"
+    return tuple(names[row.processor] for row in plan.tasks)
+
+
+def _demanded(plan: MappingPlan, wanted: Demands, made: Mapping, at: Assignment) -> Iterator[str]:
+    """The pins."""
+    if plan.cpu_config not in wanted.configurations:
+        yield f"cpu_config {plan.cpu_config}: the pins ask for another one"
+    for i, name in wanted.fixed.items():
+        yield from unequal(f"task {plan.tasks[i].task}: processor", plan.tasks[i].processor, name)
+    price, limits = made.price(at, wanted.limits.cap), wanted.limits
+    if limits.period is not None and price.period > limits.period:
+        yield f"period {price.period} is above the limit {limits.period}"
+    if limits.energy is not None and price.energy > limits.energy:
+        yield f"energy {price.energy} is above the limit {limits.energy}"
+
+
+def _derived(plan: MappingPlan, made: Mapping, at: Assignment) -> Iterator[str]:
+    """Every figure, and the pipeline by simulation."""
+    edges = [(made.graph.tasks[i].name, made.graph.tasks[j].name) for i, j in made.graph.edges]
+    if [(row.source, row.target) for row in plan.waiting] != edges:
+        yield f"waiting: the plan has {len(plan.waiting)} edges, the network {len(edges)}, or other ones"
+        return
+    durations, period = busy(made, at), made.price(at, plan.options.cap).period
+    starts, stages = tuple(row.start for row in plan.tasks), tuple(row.stage for row in plan.tasks)
+    ends = [s + period * k + d for s, k, d in zip(starts, stages, durations, strict=True)]
+    pipeline = Pipeline(starts, stages, durations, tuple(row.buffers for row in plan.waiting), max(ends))
+    yield from _overlaps(plan, durations, period)
+    for i, j in made.graph.edges:
+        if starts[j] + period * stages[j] < ends[i]:
+            yield f"task {plan.tasks[j].task}: it starts before the result of {plan.tasks[i].task} is there"
+    derived = parts_of(made, at, plan.options.cap, plan.objectives[0], pipeline)
+    for name, value in derived.items():
+        yield from unequal(name, getattr(plan, name), value)
+
+
+def _overlaps(plan: MappingPlan, durations: tuple[int, ...], period: int) -> Iterator[str]:
+    """Tasks of a processor run one after the other, and end with the period."""
+    last: dict[str, tuple[int, str]] = {}
+    for row, duration in sorted(zip(plan.tasks, durations, strict=True), key=lambda pair: pair[0].start):
+        free, before = last.get(row.processor, (0, ""))
+        if row.start < free:
+            yield f"task {row.task}: it starts at {row.start} while {row.processor} runs {before} until {free}"
+        last[row.processor] = row.start + duration, row.task
+    for name, (end, task) in last.items():
+        if end > period:
+            yield f"task {task}: it ends at {end}, after the period {period} of {name}"

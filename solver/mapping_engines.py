@@ -1,0 +1,127 @@
+"""Engines for the problem ``mapping``: one configuration of a board."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from formulations.mapping import Assignment
+from formulations.mapping_search import MOST, Rule, assignments, everything, list_scheduled, seeds
+from solver.mapping_base import Asked, Decided, best_of
+
+__all__ = ["MAPPING_ENGINES", "MappingEngine"]
+
+#: Of the time limit that HiGHS may take before CP-SAT goes on.
+_SHARE = 0.6
+
+
+@dataclass(frozen=True)
+class MappingEngine:
+    """A way to decide."""
+
+    name: str
+    summary: str
+    proves: bool
+    run: Callable[[Asked], Decided]
+
+
+def _auto(asked: Asked) -> Decided:
+    """HiGHS from the best heuristic on; CP-SAT from there if it ends without a proof."""
+    start, limit = time.monotonic(), asked.time_limit_s
+    known = (*asked.known, *seeds(asked.mapping), *(list_scheduled(asked.mapping, rule) for rule in ("heft", "peft")))
+    asked = replace(asked, known=tuple(at for at in dict.fromkeys(known) if asked.keeps(at)))
+    first = _milp(asked if limit is None else replace(asked, time_limit_s=_SHARE * limit))
+    if limit is None or first.status in ("OPTIMAL", "INFEASIBLE"):
+        return first
+    left = max(0.1, limit - (time.monotonic() - start))
+    more = () if first.at is None else (first.at,)
+    asked = replace(asked, known=(*asked.known, *more), least=max(asked.least, first.bound or 0), time_limit_s=left)
+    then = _cp_sat(asked)
+    return replace(then, versions=f"{first.versions}; {then.versions}", stats={**first.stats, **then.stats})
+
+
+def _milp(asked: Asked) -> Decided:
+    from solver.engines import mapping_milp  # late: the engines' package imports every solver
+
+    return mapping_milp.run(asked)
+
+
+def _cbc(asked: Asked) -> Decided:
+    from solver.engines import mapping_milp
+
+    return mapping_milp.run(asked, solver="cbc")
+
+
+def _clustering(asked: Asked) -> Decided:
+    from solver.engines import mapping_milp
+
+    said = mapping_milp.run(asked, clustered="=")
+    return _of_the_restricted(said)
+
+
+def _clustering_most(asked: Asked) -> Decided:
+    from solver.engines import mapping_milp
+
+    return _of_the_restricted(mapping_milp.run(asked, clustered="<="))
+
+
+def _of_the_restricted(said: Decided) -> Decided:
+    """A proof among clusterings is none among all assignments: the bound goes with the statistics."""
+    if said.status == "INFEASIBLE":
+        return replace(said, status="NO_SOLUTION_FOUND", stats={**said.stats, "note": "there is no such clustering"})
+    stats = {**said.stats, "clustering_bound": said.bound, "clustering_proven": said.status == "OPTIMAL"}
+    return replace(said, bound=None, status="NO_SOLUTION_FOUND" if said.at is None else "FEASIBLE", stats=stats)
+
+
+def _cp_sat(asked: Asked) -> Decided:
+    from solver.engines import mapping_cp_sat
+
+    return mapping_cp_sat.run(asked)
+
+
+def _exhaustive(asked: Asked) -> Decided:
+    number = assignments(asked.mapping)
+    if number > MOST:
+        note = f"{number:.3g} assignments, at most {MOST:,} are tried"
+        return Decided(None, None, "NO_SOLUTION_FOUND", stats={"note": note})
+    least, best = None, None
+    for at, periods, energies in everything(asked.mapping, asked.limits):
+        values = periods if asked.aim == "period" else energies
+        if len(values) and (least is None or values.min() < least):
+            least, best = int(values.min()), tuple(int(p) for p in at[values.argmin()])
+    if best is None:
+        return Decided(None, None, "INFEASIBLE", stats={"assignments": number})
+    return Decided(best, least, "OPTIMAL", stats={"assignments": number})
+
+
+def _heuristic(make: Callable[[Asked], list[Assignment]]) -> Callable[[Asked], Decided]:
+    def run(asked: Asked) -> Decided:
+        at = best_of(asked, make(asked))
+        return Decided(at, None, "NO_SOLUTION_FOUND" if at is None else "FEASIBLE")
+
+    return run
+
+
+def _listed(rule: Rule) -> Callable[[Asked], Decided]:
+    return _heuristic(lambda asked: [list_scheduled(asked.mapping, rule)])
+
+
+MAPPING_ENGINES: dict[str, MappingEngine] = {
+    engine.name: engine
+    for engine in (
+        MappingEngine("auto", "milp from the best heuristic on, then cp-sat: the best bound of both", True, _auto),
+        MappingEngine("milp", "edge flows with HiGHS", True, _milp),
+        MappingEngine("milp-cbc", "edge flows with CBC", True, _cbc),
+        MappingEngine("cp-sat", "edge flows with CP-SAT, after a bound from merged cores", True, _cp_sat),
+        MappingEngine("exhaustive", f"all assignments, up to {MOST:,}", True, _exhaustive),
+        MappingEngine(
+            "clustering", "the source's task clustering (Eq. 3.1 to 3.8), the best of them", False, _clustering
+        ),
+        MappingEngine("clustering-most", "task clustering with idle processors allowed", False, _clustering_most),
+        MappingEngine("heft", "earliest finish by upward rank", False, _listed("heft")),
+        MappingEngine("cpop", "the critical path on one processor", False, _listed("cpop")),
+        MappingEngine("peft", "earliest finish with a look ahead", False, _listed("peft")),
+        MappingEngine("single", "one processor runs all that it can", False, _heuristic(lambda a: seeds(a.mapping))),
+    )
+}

@@ -1,0 +1,128 @@
+"""Plans of mappings: the processor of every task, when it runs in a period, and how many results wait between tasks.
+
+Times are in ticks of the machine, energies in femtojoules.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+
+from solver.network_plan import WholePlan
+from solver.plan import Natural
+
+__all__ = [
+    "MAPPING_FORMAT", "MappingMeasures", "MappingOptions", "MappingPlan", "MappingReplay", "ProcessorPlan", "TaskPlan",
+    "Waiting", "mapping_schema",
+]  # fmt: skip
+
+#: The first field of every such file; a reader refuses other versions.
+MAPPING_FORMAT = "certile-mapping/1"
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class MappingMeasures(_Frozen):
+    """From one inference to the next, of one inference, and from an inference's release to its end."""
+
+    period: Natural
+    energy: Natural
+    latency: Natural
+
+
+class ProcessorPlan(_Frozen):
+    """A logical processor: `load` is its busy time in a period."""
+
+    name: str
+    cores: Natural
+    load: Natural
+
+
+class TaskPlan(_Frozen):
+    """One task.
+
+    Attributes
+    ----------
+    start : int
+        Begin in the period.
+    stage : int
+        In the n-th period the task works on inference ``n - stage``.
+    time, copies : int
+        What it computes, and what it copies to other processors then.
+    """
+
+    task: str
+    processor: str
+    start: Natural
+    stage: Natural
+    time: Natural
+    copies: Natural
+
+
+class Waiting(_Frozen):
+    """Buffers for the result of a task on its way to another one."""
+
+    source: str
+    target: str
+    buffers: PositiveInt
+    bytes: Natural
+
+
+class MappingReplay(_Frozen):
+    """What the simulation of many inferences found: `ok` is None when there is no plan."""
+
+    ok: bool | None
+    latency: Natural
+    faults: tuple[str, ...]
+
+
+class MappingOptions(_Frozen):
+    """What else was asked for.
+
+    Attributes
+    ----------
+    cap : int
+        Percent of the cores that may be busy.
+    pins : tuple of str
+    """
+
+    cap: Annotated[int, Field(ge=1, le=100)]
+    pins: tuple[str, ...]
+    profile: str
+    time_limit_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
+    settings: tuple[str, ...]
+
+
+class MappingPlan(WholePlan):
+    """A plan for the processors of a board.
+
+    Attributes
+    ----------
+    cpu_config : tuple of int
+        The groups of cores.
+    profile : dict
+        Microseconds by task and by what it may run on (``1*``, ``1``, ``2``, ..., accelerators); null: it cannot.
+    """
+
+    FORMAT = MAPPING_FORMAT
+
+    format: Literal["certile-mapping/1"]
+    problem: Literal["mapping"]
+    objectives: Annotated[tuple[Literal["period", "energy"], ...], Field(min_length=1)]
+    unit: Literal["ticks", "fJ"]
+    options: MappingOptions
+    cpu_config: tuple[PositiveInt, ...]
+    measures: MappingMeasures | None
+    replay: MappingReplay
+    processors: tuple[ProcessorPlan, ...]
+    tasks: tuple[TaskPlan, ...]
+    waiting: tuple[Waiting, ...]
+    profile: dict[str, dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)] | None]]
+
+
+def mapping_schema() -> str:
+    """Return the text of ``mapping.schema.json``, the JSON Schema shipped beside this file."""
+    return MappingPlan.schema_text()
