@@ -152,10 +152,11 @@ def prepare(
     limit, processes = check_time_limit(time_limit_s), check_jobs(jobs)
     set_fields = as_texts("settings", settings)
     real_machine = pick_machine(machine, set_fields)
-    if "banks" in (problem, real_machine.problem):
-        raise InputError(
-            f"machine {real_machine.name}, problem banks: whole networks are planned, by solve_network or certile solve"
-        )
+    for whole, function in (("banks", "solve_network"), ("mapping", "solve_mapping")):
+        if whole in (problem, real_machine.problem):
+            raise InputError(
+                f"machine {real_machine.name}, problem {whole}: whole networks are planned, by {function} or certile solve"
+            )
     formulation = pick_problem(real_machine.problem if problem is None else problem)
     real_engine = pick_engine(engine, formulation.name)
     demands = pick_pins(pins, formulation)

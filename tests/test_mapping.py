@@ -24,7 +24,7 @@ from instances.load import load_machine, load_network
 from instances.processors import Group
 from instances.profiles import Profile, load_profile
 from instances.tasks import Task, TaskGraph, tasks
-from solver import MappingPlan, check, front_mapping, solve_mapping
+from solver import MappingPlan, check, front_mapping, solve, solve_mapping
 from solver.cli import main
 from solver.mapping_base import Asked
 from solver.mapping_engines import MAPPING_ENGINES
@@ -481,6 +481,8 @@ def test_a_profile_in_json(tmp_path: Path) -> None:
 def test_machines_without_processors_are_refused() -> None:
     with pytest.raises(InputError, match="problem mapping needs processors, such as galaxy_s9"):
         solve_mapping("lenet5", "scratchpad_64k")
+    with pytest.raises(InputError, match="problem mapping: whole networks are planned, by solve_mapping"):
+        solve("lenet5", "galaxy_s9", problem="tiling")
     board, graph = load_machine("galaxy_s9").processors, tasks(load_network("lenet5"))
     assert board is not None
     with pytest.raises(InputError, match="configuration"):
