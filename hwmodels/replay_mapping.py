@@ -144,8 +144,7 @@ class _Run:
             return Seen((f"task {stuck[0]} waits forever after {len(self.ends[stuck[0]])} inferences",), 0, 0, ())
         last = [max(ends[n] for ends in self.ends) for n in range(self.number)]
         latencies = [end - n * self.period for n, end in enumerate(last)]
-        half = self.number // 2
-        kept = max(latencies[half:]) <= max(latencies[:half])
+        half, busy = self.number // 2, tuple(ticks // self.number for ticks in self.busy)
+        kept = max(latencies[half:]) <= max(latencies[:half]) and max(busy) <= self.period
         faults = () if kept else (f"the processors fall behind releases every {self.period} ticks",)
-        busy = tuple(ticks // self.number for ticks in self.busy)
         return Seen(faults, self.period if kept else 0, max(latencies), busy)

@@ -154,9 +154,8 @@ def prepare(
     real_machine = pick_machine(machine, set_fields)
     for whole, function in (("banks", "solve_network"), ("mapping", "solve_mapping")):
         if whole in (problem, real_machine.problem):
-            raise InputError(
-                f"machine {real_machine.name}, problem {whole}: whole networks are planned, by {function} or certile solve"
-            )
+            said = f"whole networks are planned, by {function} or certile solve"
+            raise InputError(f"machine {real_machine.name}, problem {whole}: {said}")
     formulation = pick_problem(real_machine.problem if problem is None else problem)
     real_engine = pick_engine(engine, formulation.name)
     demands = pick_pins(pins, formulation)
