@@ -15,10 +15,11 @@ from math import prod
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from formulations.mapping import Assignment, Ints, Limits, Mapping
 
-__all__ = ["MOST", "Rule", "assignments", "everything", "list_scheduled", "seeds"]
+__all__ = ["MOST", "Pricer", "Rule", "assignments", "everything", "list_scheduled", "seeds"]
 
 #: Assignments that `everything` tries at most.
 MOST = 20_000_000
@@ -30,31 +31,43 @@ def assignments(mapping: Mapping) -> int:
     return prod(map(len, mapping.able))
 
 
+class Pricer:
+    """Prices many assignments at once."""
+
+    def __init__(self, mapping: Mapping, limits: Limits) -> None:
+        self.mapping, self.limits = mapping, limits
+        self.times = [np.array([-1 if t is None else t for t in row], dtype=np.int64) for row in mapping.times]
+        self.cores, self.watts = np.array([g.cores for g in mapping.processors]), np.array(mapping.watts)
+
+    def __call__(self, at: Ints) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+        """Return periods, energies, and whether the limits are kept, of assignments of shape (number, tasks)."""
+        mapping, limits, rows = self.mapping, self.limits, np.arange(len(at))
+        loads = np.zeros((len(at), len(mapping.processors)), dtype=np.int64)
+        for i, row in enumerate(self.times):
+            loads[rows, at[:, i]] += row[at[:, i]]
+        for e, (i, j) in enumerate(mapping.graph.edges):
+            loads[rows, at[:, i]] += mapping.copies[e, at[:, i], at[:, j]]
+        used = -(-100 * (loads @ self.cores) // (limits.cap * mapping.total))
+        periods, energies = np.maximum(loads.max(axis=1), used), loads @ self.watts
+        kept = np.ones(len(at), dtype=bool)
+        if limits.period is not None:
+            kept &= periods <= limits.period
+        if limits.energy is not None:
+            kept &= energies <= limits.energy
+        return periods, energies, kept
+
+
 def everything(mapping: Mapping, limits: Limits) -> Iterator[tuple[Ints, Ints, Ints]]:
     """Yield blocks of assignments that keep the limits, with their periods and energies."""
-    able = [np.array(few) for few in mapping.able]
+    able, price = [np.array(few) for few in mapping.able], Pricer(mapping, limits)
     total = assignments(mapping)
-    times = [np.array([-1 if t is None else t for t in row], dtype=np.int64) for row in mapping.times]
-    cores = np.array([group.cores for group in mapping.processors])
     for begin in range(0, total, _BLOCK):
         rest = np.arange(begin, min(total, begin + _BLOCK))
         at = np.empty((len(rest), len(able)), dtype=np.int64)
         for i, few in enumerate(able):
             at[:, i] = few[rest % len(few)]
             rest //= len(few)
-        loads = np.zeros((len(at), len(mapping.processors)), dtype=np.int64)
-        rows = np.arange(len(at))
-        for i, row in enumerate(times):
-            loads[rows, at[:, i]] += row[at[:, i]]
-        for e, (i, j) in enumerate(mapping.graph.edges):
-            loads[rows, at[:, i]] += mapping.copies[e, at[:, i], at[:, j]]
-        used = -(-100 * (loads @ cores) // (limits.cap * mapping.total))
-        periods, energies = np.maximum(loads.max(axis=1), used), loads @ np.array(mapping.watts)
-        kept = np.ones(len(at), dtype=bool)
-        if limits.period is not None:
-            kept &= periods <= limits.period
-        if limits.energy is not None:
-            kept &= energies <= limits.energy
+        periods, energies, kept = price(at)
         yield at[kept], periods[kept], energies[kept]
 
 

@@ -80,6 +80,18 @@ def _cp_sat(asked: Asked) -> Decided:
     return mapping_cp_sat.run(asked)
 
 
+def _ga(asked: Asked) -> Decided:
+    from solver.engines import mapping_ga
+
+    return mapping_ga.run(asked)
+
+
+def _ga_unseeded(asked: Asked) -> Decided:
+    from solver.engines import mapping_ga
+
+    return mapping_ga.run(asked, seeded=False)
+
+
 def _exhaustive(asked: Asked) -> Decided:
     number = assignments(asked.mapping)
     if number > MOST:
@@ -122,6 +134,8 @@ MAPPING_ENGINES: dict[str, MappingEngine] = {
         MappingEngine("heft", "earliest finish by upward rank", False, _listed("heft")),
         MappingEngine("cpop", "the critical path on one processor", False, _listed("cpop")),
         MappingEngine("peft", "earliest finish with a look ahead", False, _listed("peft")),
+        MappingEngine("ga", "genetic, from the heuristics below on", False, _ga),
+        MappingEngine("ga-unseeded", "genetic, from random assignments", False, _ga_unseeded),
         MappingEngine("single", "one processor runs all that it can", False, _heuristic(lambda a: seeds(a.mapping))),
     )
 }

@@ -249,6 +249,8 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
                 "cpop",
                 "peft",
                 "single",
+                "ga",
+                "ga-unseeded",
             ],
         ),
     ],

@@ -25,7 +25,9 @@ from instances.processors import Group
 from instances.profiles import Profile, load_profile
 from instances.tasks import Task, TaskGraph, tasks
 from solver import MappingPlan, check, front_mapping, solve, solve_mapping
+from solver.bench.mapping import case, front_row
 from solver.cli import main
+from solver.mapping_ask import ask
 from solver.mapping_base import Asked
 from solver.mapping_engines import MAPPING_ENGINES
 from solver.mapping_plan import mapping_schema
@@ -366,6 +368,19 @@ def test_every_engine_gives_a_plan_that_checks(engine: str) -> None:
     assert made.measures is not None
     assert best.measures is not None
     assert made.measures.period >= best.measures.period
+
+
+def test_the_suite_of_mappings() -> None:
+    """One of its cases: the optimum is nowhere above the others."""
+    setting = ask("mobilenet_v1", "galaxy_s9", "period", (), None, None, None)
+    row = case(setting, (4,), 60, 20)
+    clustered, free, bound, gap, best, middle, heft = (row[k] for k in (3, 5, 6, 7, 8, 9, 10))
+    assert (gap, free) == (0, bound)
+    assert isinstance(free, int)
+    for other in (clustered, best, middle, heft):
+        assert isinstance(other, int | float)
+        assert free <= other
+    assert front_row("mobilenet_v1")[1:3] == [9, True]
 
 
 # ---- bad input -------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from solver.bench.demo import demo
 from solver.bench.engines import engines
 from solver.bench.heuristics import heuristics
 from solver.bench.joint import joint
+from solver.bench.mapping import mapping
 from solver.bench.nests import nests
 from solver.bench.peers import peers
 from solver.bench.report import Report
@@ -25,6 +26,7 @@ SUITES: dict[str, tuple[str, Callable[[Progress], Report]]] = {
     "engines": ("every layer of five networks: cp-sat, milp and exhaustive must prove the same integers", engines),
     "heuristics": ("what optimality is worth: greedy, naive and TSO-noburst over the optimum, by network", heuristics),
     "joint": ("tile plans and what stays on chip together: heuristics, proven optima, engines, growth", joint),
+    "mapping": ("tasks on cores and GPU: optimum or gap, clustering, genetic search, HEFT; 100 cases, fronts", mapping),
     "nests": ("free hold depths: bytes against time, whole networks, nmp, growth with layer and memory", nests),
     "peers": ("five layers that other mappers were measured on: proven bytes, textbook tiles, heuristics", peers),
     "speed": ("ratios in one run: reduced against full search, solvers with and without bounding", speed),

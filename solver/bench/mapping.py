@@ -1,0 +1,94 @@
+"""Suite ``mapping``: tasks on a board's processors, the optimum against clustering, a genetic search and HEFT (F5)."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from statistics import median
+
+from formulations.mapping import Limits
+from solver.bench.report import Cell, Report, Section
+from solver.mapping_ask import Setting, ask
+from solver.mapping_base import Asked, Decided
+from solver.mapping_engines import MAPPING_ENGINES
+from solver.mapping_solve import front_mapping
+from solver.progress import Progress
+
+__all__ = ["case", "front_row", "mapping"]
+
+_NETWORKS = ("squeezenet1_1", "mobilenet_v1", "mobilenet_v2", "densenet40")
+_MACHINE = "galaxy_s9"
+_CONFIGURATIONS = ((4,), (3, 1), (2, 2), (2, 1, 1), (1, 1, 1, 1))
+_CAPS = (40, 50, 60, 70, 100)
+_LIMIT_S = 30.0
+_SEEDS = 10
+#: What counts as good as proven.
+_NEAR = 0.01
+
+
+def case(setting: Setting, configuration: tuple[int, ...], cap: int, limit: float = _LIMIT_S) -> list[Cell]:
+    """A row: the periods of all, the optimum's bound and gap; the genetic search has as long as the optimum, in all."""
+    asked = Asked(setting.instance(configuration), "period", Limits(cap), limit)
+    start = time.monotonic()
+    free = MAPPING_ENGINES["auto"].run(asked)
+    wall = time.monotonic() - start
+    clustered = MAPPING_ENGINES["clustering"].run(asked)
+    rivals = sorted(_genetic(replace(asked, time_limit_s=wall / _SEEDS)))
+    period, heft = _period(asked, free), _period(asked, MAPPING_ENGINES["heft"].run(asked))
+    gap = None if period is None or free.bound is None else (period - free.bound) / period
+    proven = bool(clustered.stats.get("clustering_proven"))
+    return [
+        setting.network.name, ",".join(map(str, configuration)), cap, _period(asked, clustered), proven, period,
+        free.bound, gap, rivals[0], median(rivals), heft, wall,
+    ]  # fmt: skip
+
+
+def _genetic(asked: Asked) -> list[int]:
+    from solver.engines.mapping_ga import evolve
+
+    return [asked.value(evolve(asked, seeded=True, seed=seed)) for seed in range(_SEEDS)]
+
+
+def _period(asked: Asked, said: Decided) -> int | None:
+    return None if said.at is None else asked.value(said.at)
+
+
+def front_row(name: str) -> list[Cell]:
+    """The exact front of period and energy with all cores in one group."""
+    start = time.monotonic()
+    plans = front_mapping(name, _MACHINE, pins=["cpu_config=4"])
+    found = [plan.measures for plan in plans if plan.measures is not None]
+    proven = all(plan.status == "OPTIMAL" for plan in plans)
+    ends = [found[0].period, found[-1].period, found[0].energy / 1e12, found[-1].energy / 1e12]
+    return [name, len(found), proven, *ends, time.monotonic() - start]
+
+
+def mapping(progress: Progress) -> Report:
+    """Periods of four networks on every configuration of the cores, and the fronts of period and energy."""
+    progress.begin(len(_NETWORKS) * (len(_CONFIGURATIONS) * len(_CAPS) + 1), "mapping")
+    heads = [
+        "network", "cores", "cap %", "clustering", "proven", "free", "bound", "gap", "ga best", "ga median", "heft",
+        "s",
+    ]  # fmt: skip
+    periods = Section(f"Periods on {_MACHINE} (us)", heads)
+    fronts = Section(
+        "Fronts, cores in one group",
+        ["network", "plans", "proven", "least us", "most us", "most mJ", "least mJ", "s"],
+    )
+    for name in _NETWORKS:
+        setting = ask(name, _MACHINE, "period", (), None, None, None)
+        for configuration in _CONFIGURATIONS:
+            for cap in _CAPS:
+                periods.rows.append(case(setting, configuration, cap))
+                progress.advance(f"{name} {configuration} {cap} %")
+        fronts.rows.append(front_row(name))
+        progress.advance(f"{name} front")
+    progress.end()
+    gaps = [row[7] for row in periods.rows]
+    near = sum(isinstance(gap, float) and gap <= _NEAR for gap in gaps)
+    proven = sum(gap == 0 for gap in gaps)
+    periods.notes += [
+        f"{proven} of {len(gaps)} proven, {near} within 1 %, each in at most {_LIMIT_S:.0f} s.",
+        f"ga: {_SEEDS} seeded runs that take as long together as the optimum; clustering: the best of all clusterings.",
+    ]
+    return Report("mapping", [periods, fronts], {"proven": proven, "near": near, "cases": len(gaps)})
