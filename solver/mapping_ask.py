@@ -31,7 +31,7 @@ __all__ = [
     "below",
     "board_of",
     "decided",
-    "late",
+    "left",
     "lexicographic",
     "mapping_aims",
 ]
@@ -140,13 +140,14 @@ def ask(
     return Setting(network, real, graph, rows, wanted, made, aims)
 
 
-def decided(asked: Setting, engine: MappingEngine, aim: Aim, limits: Limits, start: float) -> Best:
+def decided(asked: Setting, engine: MappingEngine, aim: Aim, limits: Limits, seconds: float | None) -> Best:
     """The best of all configurations: each has to beat those before it."""
+    start = time.monotonic()
     configurations, best = asked.demands.configurations, Best(Decided(None, None, "INFEASIBLE"), (), None)
     bounds: list[int] = []
     stats: dict[str, Stat] = {}
     for number, configuration in enumerate(configurations):
-        instance, left = asked.instance(configuration), _left(asked, start, len(configurations) - number)
+        instance, left = asked.instance(configuration), _left(seconds, start, len(configurations) - number)
         one = engine.run(Asked(instance, aim, below(limits, aim, best.value), left))
         where = "" if len(configurations) == 1 else f" ({','.join(map(str, configuration))})"
         stats |= {f"{name}{where}": value for name, value in one.stats.items()}
@@ -170,25 +171,24 @@ def below(limits: Limits, aim: Aim, value: int | None) -> Limits:
     return replace(limits, period=value - 1) if aim == "period" else replace(limits, energy=value - 1)
 
 
-def _left(asked: Setting, start: float, shares: int) -> float | None:
+def _left(seconds: float | None, start: float, shares: int) -> float | None:
     """Seconds for the next of some configurations."""
-    limit = asked.options.time_limit_s
-    return None if limit is None else max(0.1, (limit - (time.monotonic() - start)) / shares)
+    return None if seconds is None else max(0.1, (seconds - (time.monotonic() - start)) / shares)
 
 
 def lexicographic(asked: Setting, engine: MappingEngine, start: float) -> Best:
     """The first objective, then the second one among what is as good."""
-    first = decided(asked, engine, asked.aims[0], asked.demands.limits, start)
+    first = decided(asked, engine, asked.aims[0], asked.demands.limits, left(asked, start))
     if first.value is None or len(asked.aims) < 2:
         return first
     limits = below(asked.demands.limits, asked.aims[0], first.value + 1)
-    then = decided(asked, engine, asked.aims[1], limits, start)
+    then = decided(asked, engine, asked.aims[1], limits, left(asked, start))
     if then.said.at is None:
         return first
     return replace(first, said=replace(first.said, at=then.said.at), configuration=then.configuration)
 
 
-def late(asked: Setting, start: float) -> bool:
-    """Whether the time limit has passed."""
+def left(asked: Setting, start: float) -> float | None:
+    """Seconds of the time limit that are left."""
     limit = asked.options.time_limit_s
-    return limit is not None and time.monotonic() - start >= limit
+    return None if limit is None else max(0.1, limit - (time.monotonic() - start))

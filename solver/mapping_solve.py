@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from formulations.mapping import Aim, Assignment
 from formulations.mapping import Mapping as Instance
@@ -15,7 +14,7 @@ from hwmodels.replay_mapping import Seen, replay_mapping
 from instances.machine import Machine
 from instances.network import Network
 from instances.profiles import Profile
-from solver.mapping_ask import Best, Setting, ask, decided, late, lexicographic
+from solver.mapping_ask import Best, Setting, ask, lexicographic
 from solver.mapping_engines import MAPPING_ENGINES, MappingEngine
 from solver.mapping_plan import (
     MAPPING_FORMAT,
@@ -27,10 +26,10 @@ from solver.mapping_plan import (
     Waiting,
 )  # fmt: skip
 from solver.options import AUTO, unknown
-from solver.plan import Objective, Status, digest, version
+from solver.plan import Objective, digest, version
 from solver.verify import PlanMismatch, gap_of
 
-__all__ = ["front_mapping", "parts_of", "pick_mapping_engine", "replayed", "solve_mapping"]
+__all__ = ["parts_of", "pick_mapping_engine", "plan_of", "replayed", "solve_mapping"]
 
 
 def pick_mapping_engine(name: str) -> MappingEngine:
@@ -84,7 +83,7 @@ def solve_mapping(
         pick_mapping_engine(engine),
         ask(target, machine, objective, pins, profile, settings, time_limit_s),
     )
-    return _plan(asked, chosen, lexicographic(asked, chosen, start), start)
+    return plan_of(asked, chosen, lexicographic(asked, chosen, start), start)
 
 
 # ---- the plan --------------------------------------------------------------------------------------------------------
@@ -101,7 +100,8 @@ def replayed(instance: Instance, at: Assignment, pipeline: Pipeline, period: int
     return replay_mapping(instance.graph.edges, instance.times, copies, lists, pipeline.buffers, period)
 
 
-def _plan(asked: Setting, engine: MappingEngine, best: Best, start: float) -> MappingPlan:
+def plan_of(asked: Setting, engine: MappingEngine, best: Best, start: float) -> MappingPlan:
+    """Return the plan of an answer, simulated; raises PlanMismatch if the simulation or the proof disagrees."""
     network, machine, said = asked.network, asked.machine, best.said
     configuration = best.configuration or asked.demands.configurations[0]
     fields: dict[str, object] = {
@@ -196,46 +196,3 @@ def _conflicts(asked: Setting) -> tuple[str, ...]:
     if limits.energy is not None:
         said.append(f"energy<={limits.energy} fJ is below what any mapping takes within the other limits")
     return tuple(said)
-
-
-# ---- fronts ----------------------------------------------------------------------------------------------------------
-
-
-def front_mapping(
-    target: Network | str | os.PathLike[str],
-    machine: Machine | str | os.PathLike[str],
-    *,
-    engine: str = AUTO,
-    pins: str | Iterable[str] | Mapping[str, str | int] | None = None,
-    profile: Profile | str | os.PathLike[str] | None = None,
-    settings: str | Iterable[str] | Mapping[str, str | int] | None = None,
-    time_limit_s: float | None = None,
-) -> tuple[MappingPlan, ...]:
-    """Return the front of period and energy of a network, by period: all plans that no other beats in both.
-
-    From the least energy on: the least energy below the last period, then the least period with it (epsilon
-    constraint). Parameters, errors and checks as in `solve_mapping`; a plan's status is OPTIMAL if the whole front is
-    proven, its objective the energy, its bound what no plan of that period or a shorter one undercuts.
-    """
-    start, chosen = time.monotonic(), pick_mapping_engine(engine)
-    asked = ask(target, machine, "energy,period", pins, profile, settings, time_limit_s)
-    limits, found, proven = asked.demands.limits, list[Best](), True
-    while not late(asked, start):
-        least = decided(asked, chosen, "energy", limits, start)
-        if least.value is None:
-            proven &= least.said.status == "INFEASIBLE"
-            break
-        quick = decided(asked, chosen, "period", replace(limits, energy=least.value), start)
-        proven &= {least.said.status, quick.said.status} == {"OPTIMAL"}
-        best = least if quick.said.at is None else quick
-        at = best.said.at
-        assert at is not None
-        found.append(replace(best, said=replace(best.said, bound=least.said.bound, status=least.said.status)))
-        period = asked.instance(best.configuration).price(at, limits.cap).period
-        limits = replace(limits, period=period - 1)
-    else:
-        proven = False
-    status: Status = "OPTIMAL" if proven else "FEASIBLE"
-    if not proven:
-        found = [replace(one, said=replace(one.said, status="FEASIBLE")) for one in found]
-    return tuple(_plan(asked, chosen, one, start) for one in reversed(found) if one.said.status == status)

@@ -17,9 +17,10 @@ from solver.joint_plan import JointPlan
 from solver.joint_show import joint_rows, joint_status
 from solver.joint_solve import pick_joint_engine, solve_joint
 from solver.mapping_ask import mapping_aims
+from solver.mapping_front import front_mapping
 from solver.mapping_plan import MappingPlan
 from solver.mapping_show import mapping_rows, mapping_status
-from solver.mapping_solve import front_mapping, pick_mapping_engine, solve_mapping
+from solver.mapping_solve import pick_mapping_engine, solve_mapping
 from solver.network_plan import WholePlan
 from solver.plan import Status
 from solver.report import ratio, rows_table
@@ -185,22 +186,26 @@ def print_front(problem: str, wanted: Wanted, axes: str, *, out: str | None, as_
             wanted.network, wanted.machine, settings=wanted.settings, waiting=residuals(wanted.pins),
             time_limit_s=wanted.time_limit_s,
         )  # fmt: skip
+        proven = all(plan.status == "OPTIMAL" for plan in plans)
     else:
-        plans = front_mapping(
+        front = front_mapping(
             wanted.network, wanted.machine, engine=wanted.engine, pins=wanted.pins, profile=wanted.profile,
             settings=wanted.settings, time_limit_s=wanted.time_limit_s,
         )  # fmt: skip
+        plans, proven = front.plans, front.proven
     if not plans:
         raise InputError(f"network {wanted.network.name}: no plan in this time, give a larger --time-limit")
     kind = {"banks": "certile-bank-front/1", "mapping": "certile-mapping-front/1"}[problem]
-    text = json.dumps({"format": kind, "plans": [plan.model_dump(mode="json") for plan in plans]}, indent=1)
+    text = json.dumps(
+        {"format": kind, "proven": proven, "plans": [plan.model_dump(mode="json") for plan in plans]}, indent=1
+    )
     if out is not None:
         tools.write(out, text + "\n")
     if as_json:
         tools.emit(text)
         return
-    proven = "proven: no other plan is on the front" if plans[0].status == "OPTIMAL" else "not proven in this time"
-    tools.emit_tables(_front_table(plans), "", f"{len(plans)} plans, {proven}; each replayed")
+    said = "proven: no other plan is on the front" if proven else "not all of the front is proven in this time"
+    tools.emit_tables(_front_table(plans), "", f"{len(plans)} plans, {said}; each replayed")
     if out is not None:
         tools.emit(f"written to {out}")
 
@@ -211,11 +216,14 @@ def _front_table(plans: Sequence[BankPlan] | Sequence[MappingPlan]) -> Table:
     for number, plan in enumerate(plans, 1):
         if isinstance(plan, MappingPlan) and plan.measures is not None:
             cells = [f"{plan.measures.period * scale:,.0f}", f"{plan.measures.energy / 1e12:,.2f}"]
-            cells.append(",".join(map(str, plan.cpu_config)))
+            cells += [
+                "no bound" if plan.gap is None else f"{100 * plan.gap:.3g} %",
+                ",".join(map(str, plan.cpu_config)),
+            ]
         elif isinstance(plan, BankPlan) and plan.measures is not None:
             cells = [f"{plan.measures.bytes:,}", f"{plan.measures.time * scale:,.1f}"]
             cells.append(f"{(plan.pe_delay_ticks or 0) * scale:,.1f}")
         rows.append([str(number), *cells, ""])
     mapped = isinstance(plans[0], MappingPlan)
-    heads = ("period (us)", "energy (mJ)", "cores") if mapped else ("bytes", "time (us)", "waits (us)")
+    heads = ("period (us)", "energy (mJ)", "energy gap", "cores") if mapped else ("bytes", "time (us)", "waits (us)")
     return rows_table(("plan", *heads, ""), rows)

@@ -11,7 +11,7 @@ from solver.bench.report import Cell, Report, Section
 from solver.mapping_ask import Setting, ask
 from solver.mapping_base import Asked, Decided
 from solver.mapping_engines import MAPPING_ENGINES
-from solver.mapping_solve import front_mapping
+from solver.mapping_front import front_mapping
 from solver.progress import Progress
 
 __all__ = ["case", "front_row", "mapping"]
@@ -56,11 +56,10 @@ def _period(asked: Asked, said: Decided) -> int | None:
 def front_row(name: str) -> list[Cell]:
     """The exact front of period and energy with all cores in one group."""
     start = time.monotonic()
-    plans = front_mapping(name, _MACHINE, pins=["cpu_config=4"])
-    found = [plan.measures for plan in plans if plan.measures is not None]
-    proven = all(plan.status == "OPTIMAL" for plan in plans)
+    front = front_mapping(name, _MACHINE, pins=["cpu_config=4"])
+    found = [plan.measures for plan in front.plans if plan.measures is not None]
     ends = [found[0].period, found[-1].period, found[0].energy / 1e12, found[-1].energy / 1e12]
-    return [name, len(found), proven, *ends, time.monotonic() - start]
+    return [name, len(found), front.proven, *ends, time.monotonic() - start]
 
 
 def mapping(progress: Progress) -> Report:

@@ -25,7 +25,8 @@ def run(asked: Asked) -> Decided:
     least, known = asked.least, best_of(asked, list(asked.known))
     small = merged(asked.mapping)
     if len(small.processors) < len(asked.mapping.processors):
-        built = cp_model_of(small, asked.aim, asked.limits, unit=unit, least=least // unit)
+        # The merged problem's own bounds only: what none undercuts here may well be undercut there.
+        built = cp_model_of(small, asked.aim, asked.limits, unit=unit)
         solver, status = _solve(built, _FIRST_S if limit is None else _SHARE * limit)
         if status == cp_model.INFEASIBLE:
             return Decided(None, None, "INFEASIBLE", versions, stats)

@@ -1,0 +1,137 @@
+"""`front_mapping`: all mappings of a network that no other beats in period and energy."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from formulations.mapping import Limits
+from instances.machine import Machine
+from instances.network import Network
+from instances.profiles import Profile
+from solver.mapping_ask import Best, Setting, ask, decided, left
+from solver.mapping_engines import MappingEngine
+from solver.mapping_plan import MappingPlan
+from solver.mapping_solve import pick_mapping_engine, plan_of
+from solver.options import AUTO
+
+__all__ = ["MappingFront", "front_mapping"]
+
+#: Of the time limit that the exact walk may take; periods that are tried after it.
+_WALK, _POINTS = 0.5, 8
+
+
+@dataclass(frozen=True)
+class MappingFront:
+    """Plans by period, each with the least energy up to some period (its last pin), or with a bound of that energy.
+
+    Attributes
+    ----------
+    proven : bool
+        Whether these are all plans of the front.
+    """
+
+    plans: tuple[MappingPlan, ...]
+    proven: bool
+
+
+@dataclass(frozen=True)
+class _Point:
+    """An answer for the least energy up to a period."""
+
+    best: Best
+    most: int
+    period: int
+    energy: int
+
+
+def front_mapping(
+    target: Network | str | os.PathLike[str],
+    machine: Machine | str | os.PathLike[str],
+    *,
+    engine: str = AUTO,
+    pins: str | Iterable[str] | Mapping[str, str | int] | None = None,
+    profile: Profile | str | os.PathLike[str] | None = None,
+    settings: str | Iterable[str] | Mapping[str, str | int] | None = None,
+    time_limit_s: float | None = None,
+) -> MappingFront:
+    """Return the front of period and energy of a network.
+
+    From the least energy on: the least energy below the last period, then the least period with it (epsilon
+    constraint). If half of the time limit does not suffice for all of it, the rest goes to the least period and some
+    periods in between: each plan then says how far its energy is from the least one at most. Parameters, errors and
+    checks as in `solver.mapping_solve.solve_mapping`.
+    """
+    start, chosen = time.monotonic(), pick_mapping_engine(engine)
+    asked = ask(target, machine, "energy,period", pins, profile, settings, time_limit_s)
+    points, proven = _walk(asked, chosen, start)
+    if not proven:
+        points += _between(asked, chosen, points, start)
+    kept = [one for one in points if not any(_beats(other, one) for other in points)]
+    kept = list({(one.period, one.energy): one for one in reversed(kept)}.values())
+    plans = (_planned(asked, chosen, one, start) for one in sorted(kept, key=lambda one: one.period))
+    return MappingFront(tuple(plans), proven)
+
+
+def _beats(one: _Point, other: _Point) -> bool:
+    mine, yours = (one.period, one.energy), (other.period, other.energy)
+    return mine != yours and one.period <= other.period and one.energy <= other.energy
+
+
+def _walk(asked: Setting, engine: MappingEngine, start: float) -> tuple[list[_Point], bool]:
+    """The exact front from the least energy on, and whether it is all of it."""
+    limits, found = asked.demands.limits, list[_Point]()
+    while True:
+        seconds = left(asked, start)
+        if seconds is not None and asked.options.time_limit_s is not None:
+            seconds = (seconds - (1 - _WALK) * asked.options.time_limit_s) / 2
+            if seconds <= 0:
+                return found, False
+        least = decided(asked, engine, "energy", limits, seconds)
+        if least.said.at is None or least.value is None:
+            return found, least.said.status == "INFEASIBLE"
+        if least.said.status != "OPTIMAL":
+            return [*found, _point(asked, least, limits)], False
+        quick = decided(asked, engine, "period", replace(limits, energy=least.value), seconds)
+        best = least if quick.said.at is None else replace(quick, said=replace(least.said, at=quick.said.at))
+        found.append(_point(asked, best, limits))
+        if quick.said.status != "OPTIMAL":
+            return found, False
+        found[-1] = replace(found[-1], most=found[-1].period)
+        limits = replace(limits, period=found[-1].period - 1)
+
+
+def _between(asked: Setting, engine: MappingEngine, known: list[_Point], start: float) -> list[_Point]:
+    """The least period, and the least energies at some periods above it."""
+    limits, found = asked.demands.limits, list[_Point]()
+    seconds = left(asked, start)
+    quick = decided(asked, engine, "period", limits, None if seconds is None else seconds / (_POINTS + 1))
+    if quick.said.at is None:
+        return found
+    first = _point(asked, quick, limits)
+    last = min((one.period for one in known), default=2 * first.period)
+    for number in range(_POINTS):
+        period = first.period + (last - first.period) * number // _POINTS
+        seconds = left(asked, start)
+        bounded = replace(limits, period=period)
+        least = decided(asked, engine, "energy", bounded, None if seconds is None else seconds / (_POINTS - number))
+        if least.said.at is not None:
+            found.append(_point(asked, least, bounded))
+    if not any(one.period <= first.period for one in found):  # the plan that is known, with no bound of its energy
+        found.append(replace(first, best=replace(quick, said=replace(quick.said, bound=None, status="FEASIBLE"))))
+    return found
+
+
+def _point(asked: Setting, best: Best, limits: Limits) -> _Point:
+    assert best.said.at is not None
+    price = asked.instance(best.configuration).price(best.said.at, limits.cap)
+    most = price.period if limits.period is None else limits.period
+    return _Point(best, max(most, price.period), price.period, price.energy)
+
+
+def _planned(asked: Setting, engine: MappingEngine, one: _Point, start: float) -> MappingPlan:
+    """The plan, with the period up to which its energy is the least one as a pin."""
+    pins = (*asked.options.pins, f"period<={one.most}")
+    return plan_of(replace(asked, options=asked.options.model_copy(update={"pins": pins})), engine, one.best, start)
