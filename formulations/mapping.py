@@ -11,7 +11,7 @@ Variables
     at[i]           the processor of task i
 Derived
     load[p] = sum over i at p of (time[i][p] + sum over e = (i, j) of copy[e][p][at[j]])            (Eq. 3.7)
-    period  = max(max_p load[p], ceil(100 * sum_p cores[p]*load[p] / (cap * C)))                     (Eq. 3.8, 3.9)
+    period  = max(1, max_p load[p], ceil(100 * sum_p cores[p]*load[p] / (cap * C)))                     (Eq. 3.8, 3.9)
     energy  = sum_p watts[p]*load[p]                                                                 (3.3.4.2)
 Objectives
     min period [ticks]: the time from one inference to the next; min energy [fJ]; the front of both
@@ -33,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import gcd
 from typing import Literal
 
 import numpy as np
@@ -51,6 +52,8 @@ Aim = Literal["period", "energy"]
 Assignment = tuple[int, ...]
 Ints = NDArray[np.int64]
 _US_PS = 1_000_000
+#: Sums up to which all engines count in 64 bits.
+_LARGEST = 2**62
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,11 @@ class Mapping:
             able.append(found)
         return tuple(able)
 
+    @property
+    def energy_unit(self) -> int:
+        """What every energy is a multiple of."""
+        return gcd(*self.watts) or 1
+
     def loads(self, at: Sequence[int]) -> tuple[int, ...]:
         """Busy ticks of every processor."""
         loads = [0] * len(self.processors)
@@ -127,7 +135,7 @@ class Mapping:
         """What an assignment costs."""
         loads = self.loads(at)
         used = sum(group.cores * load for group, load in zip(self.processors, loads, strict=True))
-        period = max(*loads, -(-100 * used // (cap * self.total)))
+        period = max(1, *loads, -(-100 * used // (cap * self.total)))
         return Price(period, sum(w * load for w, load in zip(self.watts, loads, strict=True)), loads)
 
 
@@ -167,6 +175,13 @@ def build(
                     us = copied(size, board.copying, out=not before.cores, into=not after.cores)
                     copies[e, p, q] = round(us * _US_PS / tick_ps)
     host = tuple(p for p, group in enumerate(groups) if group.cores)
+    total = sum(max((t for t in row if t is not None), default=0) for row in rows) + int(copies.max(initial=0)) * len(
+        copies
+    )
+    if 100 * board.cpu.cores * total > _LARGEST or max(watts) * total > _LARGEST:
+        raise InputError(
+            f"network {graph.network}: its times add up to {total} ticks of {tick_ps} ps: choose a larger tick_ps"
+        )
     return Mapping(graph, groups, rows, copies, watts, host, board.cpu.cores, (1,) * len(groups), board.element_bytes)
 
 
@@ -178,7 +193,7 @@ def _options(groups: Sequence[Group]) -> Iterable[str]:
 
 
 def _ticks(row: dict[str, float | None], option: str, tick_ps: int) -> int | None:
-    time = row[option]
+    time = row.get(option)
     return None if time is None else round(time * _US_PS / tick_ps)
 
 

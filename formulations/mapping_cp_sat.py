@@ -17,7 +17,7 @@ __all__ = ["MappingCpModel", "cp_model_of"]
 
 @dataclass
 class MappingCpModel:
-    """The model with its variables; energies are divided by `unit`."""
+    """The model with its variables; energies are divided by their unit."""
 
     model: cp_model.CpModel
     x: dict[tuple[int, int], cp_model.IntVar]
@@ -37,7 +37,7 @@ class MappingCpModel:
 
 
 def cp_model_of(
-    mapping: Mapping, aim: Aim, limits: Limits, *, unit: int = 1, least: int = 0, most: int | None = None
+    mapping: Mapping, aim: Aim, limits: Limits, *, least: int = 0, most: int | None = None
 ) -> MappingCpModel:
     """Return the model.
 
@@ -46,7 +46,7 @@ def cp_model_of(
     least, most : int
         Bounds of the objective that are known.
     """
-    model = cp_model.CpModel()
+    model, unit = cp_model.CpModel(), mapping.energy_unit
     x = {(i, p): model.new_bool_var(f"x_{i}_{p}") for i, able in enumerate(mapping.able) for p in able}
     terms: list[list[tuple[cp_model.IntVar, int]]] = [[] for _ in mapping.processors]
     for (i, p), variable in x.items():
@@ -62,7 +62,7 @@ def cp_model_of(
             model.add(sum(y[p, q] for p in mapping.able[i]) == x[j, q])
     ceilings = [sum(c for _, c in few) for few in terms]
     top = max(1, limits.period if limits.period is not None else 100 * sum(ceilings) // limits.cap + 1)
-    period = model.new_int_var(0, top, "T")
+    period = model.new_int_var(1, top, "T")
     loads = [cp_model.LinearExpr.weighted_sum([v for v, _ in few], [c for _, c in few]) for few in terms]
     for load, number in zip(loads, mapping.number, strict=True):
         model.add(load <= number * period)

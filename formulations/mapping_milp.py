@@ -42,21 +42,18 @@ class MappingModel:
         return tuple(best[i][1] for i in range(self.tasks))
 
 
-def model(
-    mapping: Mapping, aim: Aim, limits: Limits, *, clustered: Literal["", "=", "<="] = "", unit: int = 1
-) -> MappingModel:
-    """Return the model.
+def model(mapping: Mapping, aim: Aim, limits: Limits, *, clustered: Literal["", "=", "<="] = "") -> MappingModel:
+    """Return the model; energies are divided by their unit.
 
     Parameters
     ----------
     clustered : {"", "=", "<="}
         Whether a processor runs one cluster, exactly or at most.
-    unit : int
-        Energies are divided by it.
     """
+    unit = mapping.energy_unit
     problem = pulp.LpProblem("mapping", pulp.LpMinimize)
     x = {(i, p): pulp.LpVariable(f"x_{i}_{p}", cat="Binary") for i, able in enumerate(mapping.able) for p in able}
-    period = pulp.LpVariable("T", lowBound=0, upBound=limits.period, cat="Integer")
+    period = pulp.LpVariable("T", lowBound=1, upBound=limits.period, cat="Integer")
     terms: list[list[tuple[pulp.LpVariable, int]]] = [[] for _ in mapping.processors]
     for (i, p), variable in x.items():
         terms[p].append((variable, mapping.times[i][p] or 0))

@@ -48,7 +48,7 @@ class Pricer:
         for e, (i, j) in enumerate(mapping.graph.edges):
             loads[rows, at[:, i]] += mapping.copies[e, at[:, i], at[:, j]]
         used = -(-100 * (loads @ self.cores) // (limits.cap * mapping.total))
-        periods, energies = np.maximum(loads.max(axis=1), used), loads @ self.watts
+        periods, energies = np.maximum(np.maximum(loads.max(axis=1), used), 1), loads @ self.watts
         kept = np.ones(len(at), dtype=bool)
         if limits.period is not None:
             kept &= periods <= limits.period

@@ -41,7 +41,7 @@ def _times(task: Task, processors: Processors) -> dict[str, float | None]:
         found[str(n)] = threads.scale * alone + threads.sync_ns * kernels / _KERNELS
     together = found[str(cpu.cores)] or 0.0
     for one in processors.accelerators:
-        found[one.name] = None if task.op in one.cannot else _accelerated(task, one, together)
+        found[one.name] = None if {task.op, *task.fused} & {*one.cannot} else _accelerated(task, one, together)
     return {name: None if time is None else time / 1000 for name, time in found.items()}
 
 

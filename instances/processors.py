@@ -51,7 +51,7 @@ class Cpu(_Frozen):
         the latter is to be scaled by ``alone / busy`` (3.3.3.1).
     """
 
-    cores: PositiveInt
+    cores: Annotated[int, Field(ge=1, le=16)]
     power_mw: Count
     mac_ps: NonNegativeFloat
     result_ps: NonNegativeFloat
@@ -142,8 +142,8 @@ class Processors(_Frozen):
     @model_validator(mode="after")
     def _names(self) -> Processors:
         names = [one.name for one in self.accelerators]
-        if len({*names, "cpu"}) != len(names) + 1:
-            raise ValueError(f"accelerators: names must differ from each other and from cpu; got {', '.join(names)}")
+        if len(set(names)) != len(names) or any(name.rstrip("0123456789") == "cpu" for name in names):
+            raise ValueError(f"accelerators: names must differ, and from cpu, cpu0, ...; got {', '.join(names)}")
         return self
 
     @property

@@ -10,7 +10,6 @@ an error.
 from __future__ import annotations
 
 import csv
-import io
 import os
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -26,6 +25,8 @@ __all__ = ["PROFILE_FORMAT", "Profile", "Row", "load_profile"]
 PROFILE_FORMAT = "certile-profile/1"
 #: Microseconds by column; None where the task cannot run.
 Row = dict[str, float | None]
+#: The longest time of a task.
+_LONGEST_US = 1e9
 _PER_US = {"ns": 1000.0, "us": 1.0, "ms": 0.001}
 
 
@@ -70,7 +71,11 @@ class Profile(BaseModel):
                 raise InputError(
                     f"{where}: task {name}: no time in column {missing[0]}; write null if it cannot run there"
                 )
-        return tuple({k: self._us(t) for k, t in self.times[name].items()} for name in tasks)
+        rows = tuple({k: self._us(t) for k, t in self.times[name].items()} for name in tasks)
+        for name, row in zip(tasks, rows, strict=True):
+            if any(t is not None and t > _LONGEST_US for t in row.values()):
+                raise InputError(f"{where}: task {name}: a time is above {_LONGEST_US / 1e6:.0f} s")
+        return rows
 
     def _us(self, time: float | None) -> float | None:
         return None if time is None else time / _PER_US[self.unit]
@@ -94,7 +99,7 @@ def _table(data: bytes, where: str) -> dict[str, Json]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{where}: not UTF-8 text (byte {error.start})") from None
-    lines = [row for row in csv.reader(io.StringIO(text)) if row]
+    lines = [row for row in csv.reader(text.splitlines()) if row]
     heads = [head.strip() for head in lines[0]] if lines else []
     if heads[:1] != ["task"] or len(heads) < 2 or len(set(heads)) < len(heads):
         raise InputError(f"{where}: line 1: heads have to be task and then different columns, such as task,1,2,4,gpu")

@@ -7,7 +7,7 @@ v2 67 and DenseNet-40 64 (`heterogeneous_mapping_and_banks` Table 3.13).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
@@ -30,6 +30,8 @@ class Task:
     ----------
     op : str
         As in the network's file; of an element-wise operator its function.
+    fused : tuple of str
+        Functions that are part of it.
     macs : int
     results : int
         Elements of its result.
@@ -45,6 +47,7 @@ class Task:
     results: int
     reduction: int
     moved: int
+    fused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,8 @@ def tasks(network: Network) -> TaskGraph:
     edges: dict[tuple[int, int], None] = {}
     for operator in network.operators:
         if isinstance(operator, Eltwise) and len(operator.inputs) == 1 and operator.fn in FUSED:
-            number[operator.name] = number[operator.inputs[0]]
+            number[operator.name] = at = number[operator.inputs[0]]
+            found[at] = replace(found[at], fused=(*found[at].fused, operator.fn))
             continue
         number[operator.name] = at = len(found)
         found.append(_task(network, operator))

@@ -141,27 +141,56 @@ def ask(
 
 
 def decided(asked: Setting, engine: MappingEngine, aim: Aim, limits: Limits, seconds: float | None) -> Best:
-    """The best of all configurations: each has to beat those before it."""
-    start = time.monotonic()
-    configurations, best = asked.demands.configurations, Best(Decided(None, None, "INFEASIBLE"), (), None)
-    bounds: list[int] = []
+    """The best of all configurations: each has to beat those before it.
+
+    Raises
+    ------
+    InputError
+        If no configuration can run all tasks.
+    """
+    start, best = time.monotonic(), Best(Decided(None, None, "INFEASIBLE"), (), None)
+    instances = _able(asked)
+    bounds: list[int | None] = []
     stats: dict[str, Stat] = {}
-    for number, configuration in enumerate(configurations):
-        instance, left = asked.instance(configuration), _left(seconds, start, len(configurations) - number)
+    for number, (configuration, instance) in enumerate(instances.items()):
+        if number and seconds is not None and time.monotonic() - start > seconds:
+            bounds.append(None)  # nothing is known of what is not tried
+            break
+        left = _left(seconds, start, len(instances) - number)
         one = engine.run(Asked(instance, aim, below(limits, aim, best.value), left))
-        where = "" if len(configurations) == 1 else f" ({','.join(map(str, configuration))})"
+        where = "" if len(instances) == 1 else f" ({','.join(map(str, configuration))})"
         stats |= {f"{name}{where}": value for name, value in one.stats.items()}
         if one.status != "INFEASIBLE":
-            bounds.append(one.bound or 0)
+            bounds.append(one.bound)
         if one.at is not None:
             best = Best(one, configuration, value_of(instance, one.at, aim, limits))
         elif best.value is None and one.status != "INFEASIBLE":
             best = Best(one, configuration, None)
-    bound = min([*bounds, *([] if best.value is None else [best.value])], default=0)
+    known = [bound for bound in bounds if bound is not None]
+    bound = (
+        None if len(known) < len(bounds) else min([*known, *([] if best.value is None else [best.value])], default=None)
+    )
     status: Status = best.said.status
     if best.value is not None:
         status = "OPTIMAL" if bound == best.value else "FEASIBLE"
-    return replace(best, said=replace(best.said, bound=bound or None, status=status, stats=stats))
+    return replace(best, said=replace(best.said, bound=bound, status=status, stats=stats))
+
+
+def _able(asked: Setting) -> dict[tuple[int, ...], Instance]:
+    """The configurations that can run all tasks."""
+    found: dict[tuple[int, ...], Instance] = {}
+    fault: InputError | None = None
+    for configuration in asked.demands.configurations:
+        instance = asked.instance(configuration)
+        try:
+            instance.able  # noqa: B018
+        except InputError as error:
+            fault = fault or error
+        else:
+            found[configuration] = instance
+    if fault is not None and not found:
+        raise fault
+    return found
 
 
 def below(limits: Limits, aim: Aim, value: int | None) -> Limits:
@@ -183,9 +212,16 @@ def lexicographic(asked: Setting, engine: MappingEngine, start: float) -> Best:
         return first
     limits = below(asked.demands.limits, asked.aims[0], first.value + 1)
     then = decided(asked, engine, asked.aims[1], limits, left(asked, start))
-    if then.said.at is None:
+    status = first.said.status if then.said.status == "OPTIMAL" else "FEASIBLE"
+    first = replace(first, said=replace(first.said, status=status))
+    if then.said.at is None or then.value is None or then.value > _value(asked, first, asked.aims[1]):
         return first
     return replace(first, said=replace(first.said, at=then.said.at), configuration=then.configuration)
+
+
+def _value(asked: Setting, best: Best, aim: Aim) -> int:
+    assert best.said.at is not None
+    return value_of(asked.instance(best.configuration), best.said.at, aim, asked.demands.limits)
 
 
 def left(asked: Setting, start: float) -> float | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import gcd
 
 from formulations.mapping import Aim, Assignment, Limits, Mapping
 from solver.plan import Stat, Status
@@ -33,7 +32,15 @@ class Asked:
     @property
     def unit(self) -> int:
         """What every energy is a multiple of, 1 for periods."""
-        return gcd(*self.mapping.watts) if self.aim == "energy" else 1
+        return self.mapping.energy_unit if self.aim == "energy" else 1
+
+    @property
+    def largest(self) -> int:
+        """The largest coefficient of a model: of a time or a copy, and of its energy."""
+        mapping = self.mapping
+        times = max((t for row in mapping.times for t in row if t is not None), default=0)
+        ticks = max(times, int(mapping.copies.max(initial=0)))
+        return ticks * max(1, max(mapping.watts, default=0) // mapping.energy_unit)
 
     def value(self, at: Assignment) -> int:
         """The objective of an assignment."""

@@ -18,6 +18,9 @@ from solver.verify import unequal
 
 __all__ = ["problems_of_mapping"]
 
+#: Stages that a task may need: it and its copies take at most a period, and wait for at most one.
+_STAGES = 3
+
 
 def problems_of_mapping(plan: MappingPlan) -> list[str]:
     """Return every mismatch of a plan, one line each: all is derived again but optimality, which is the engine's."""
@@ -36,7 +39,11 @@ def _tasks(plan: MappingPlan) -> Iterator[str]:
             yield "profile: the plan says estimated, other times are"
         wanted = demands(plan.options.pins, graph, board, rows)
         yield from unequal("options.cap", plan.options.cap, wanted.limits.cap)
+        if len(set(plan.objectives)) < len(plan.objectives):
+            yield f"objectives: {', '.join(plan.objectives)}: one stands twice"
         if not plan.tasks:
+            if plan.processors or plan.waiting or plan.measures is not None or plan.replay.ok is not None:
+                yield "a plan without tasks has no processors, waiting, measures and replay"
             return
         made = build(graph, board, plan.cpu_config, rows, plan.machine_data.tick_ps)
     except (InputError, KeyError) as error:
@@ -79,6 +86,9 @@ def _derived(plan: MappingPlan, made: Mapping, at: Assignment) -> Iterator[str]:
     edges = [(made.graph.tasks[i].name, made.graph.tasks[j].name) for i, j in made.graph.edges]
     if [(row.source, row.target) for row in plan.waiting] != edges:
         yield f"waiting: the plan has {len(plan.waiting)} edges, the network {len(edges)}, or other ones"
+        return
+    if max(row.stage for row in plan.tasks) > _STAGES * len(plan.tasks):
+        yield f"stages: above {_STAGES} for each of {len(plan.tasks)} tasks"
         return
     durations, period = busy(made, at), made.price(at, plan.options.cap).period
     starts, stages = tuple(row.start for row in plan.tasks), tuple(row.stage for row in plan.tasks)

@@ -13,7 +13,7 @@ from solver.mapping_base import Asked, Decided, best_of
 __all__ = ["MAPPING_ENGINES", "MappingEngine"]
 
 #: Of the time limit that HiGHS may take before CP-SAT goes on.
-_SHARE = 0.6
+_SHARE = 0.3
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,14 @@ class MappingEngine:
 
 
 def _auto(asked: Asked) -> Decided:
-    """HiGHS from the best heuristic on; CP-SAT from there if it ends without a proof."""
+    """HiGHS; if it ends without a proof CP-SAT, from the best assignment that is known."""
     start, limit = time.monotonic(), asked.time_limit_s
     known = (*asked.known, *seeds(asked.mapping), *(list_scheduled(asked.mapping, rule) for rule in ("heft", "peft")))
     asked = replace(asked, known=tuple(at for at in dict.fromkeys(known) if asked.keeps(at)))
     first = _milp(asked if limit is None else replace(asked, time_limit_s=_SHARE * limit))
-    if limit is None or first.status in ("OPTIMAL", "INFEASIBLE"):
+    if first.status == "OPTIMAL" or (first.status == "INFEASIBLE" and not asked.known):
         return first
-    left = max(0.1, limit - (time.monotonic() - start))
+    left = None if limit is None else max(0.1, limit - (time.monotonic() - start))
     more = () if first.at is None else (first.at,)
     asked = replace(asked, known=(*asked.known, *more), least=max(asked.least, first.bound or 0), time_limit_s=left)
     then = _cp_sat(asked)
@@ -122,7 +122,7 @@ def _listed(rule: Rule) -> Callable[[Asked], Decided]:
 MAPPING_ENGINES: dict[str, MappingEngine] = {
     engine.name: engine
     for engine in (
-        MappingEngine("auto", "milp from the best heuristic on, then cp-sat: the best bound of both", True, _auto),
+        MappingEngine("auto", "milp, then cp-sat if that does not prove: the best bound of both", True, _auto),
         MappingEngine("milp", "edge flows with HiGHS", True, _milp),
         MappingEngine("milp-cbc", "edge flows with CBC", True, _cbc),
         MappingEngine("cp-sat", "edge flows with CP-SAT, after a bound from merged cores", True, _cp_sat),

@@ -21,6 +21,8 @@ __all__ = ["MappingFront", "front_mapping"]
 
 #: Of the time limit that the exact walk may take; periods that are tried after it.
 _WALK, _POINTS = 0.5, 8
+#: What is left of a time limit is at least so much.
+_LEAST_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,8 @@ def _between(asked: Setting, engine: MappingEngine, known: list[_Point], start: 
     for number in range(_POINTS):
         period = first.period + (last - first.period) * number // _POINTS
         seconds = left(asked, start)
+        if seconds is not None and seconds <= _LEAST_S:
+            break
         bounded = replace(limits, period=period)
         least = decided(asked, engine, "energy", bounded, None if seconds is None else seconds / (_POINTS - number))
         if least.said.at is not None:

@@ -42,9 +42,13 @@ def demands(texts: Sequence[str], graph: TaskGraph, board: Processors, rows: Seq
         If a pin is unknown, contradicts another one, or asks for what the board does not have.
     """
     numbers = {task.name: i for i, task in enumerate(graph.tasks)}
-    limits, fixed, wanted = Limits(), dict[int, str](), ""
+    limits, fixed, wanted, seen = Limits(), dict[int, str](), "", set[str]()
     for text in texts:
         name, relation, value = _parts(text)
+        if name in ("cap", "period", "energy") and name not in numbers:
+            if name in seen:
+                raise InputError(f"pin {text!r}: {name} is pinned already")
+            seen.add(name)
         if name in numbers and relation == "=":
             if fixed.setdefault(numbers[name], value) != value:
                 raise InputError(f"pin {text!r}: task {name} is pinned to {fixed[numbers[name]]} already")
@@ -86,7 +90,7 @@ def _parts(text: str) -> tuple[str, str, str]:
 
 
 def _number(text: str, value: str, least: int, most: int) -> int:
-    if not value.isdigit() or not least <= int(value) <= most:
+    if not (value.isascii() and value.isdigit()) or not least <= int(value) <= most:
         raise InputError(f"pin {text!r}: a whole number from {least} to {most} is needed")
     return int(value)
 

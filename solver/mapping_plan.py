@@ -28,7 +28,7 @@ class _Frozen(BaseModel):
 class MappingMeasures(_Frozen):
     """From one inference to the next, of one inference, and from an inference's release to its end."""
 
-    period: Natural
+    period: PositiveInt
     energy: Natural
     latency: Natural
 
@@ -120,7 +120,7 @@ class MappingPlan(WholePlan):
     processors: tuple[ProcessorPlan, ...]
     tasks: tuple[TaskPlan, ...]
     waiting: tuple[Waiting, ...]
-    profile: dict[str, dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)] | None]]
+    profile: dict[str, dict[str, Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] | None]]
 
 
 def mapping_schema() -> str:

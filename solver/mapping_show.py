@@ -61,7 +61,7 @@ def show_mapping(plan: MappingPlan, task: str | None = None) -> str:
     if plan.measures is None:
         return mapping_status(plan)
     lines = [mapping_status(plan), "", "one period; a letter is a task, = its copies to other processors, . idle", ""]
-    width = max(len(one.name) for one in plan.processors)
+    width = max((len(one.name) for one in plan.processors), default=0)
     for one in plan.processors:
         rows = sorted((row for row in plan.tasks if row.processor == one.name), key=lambda row: row.start)
         percent = 100 * one.load / plan.measures.period
@@ -107,11 +107,13 @@ def _task(plan: MappingPlan, name: str) -> list[str]:
         f"{row.task} on {row.processor}: from {_us(plan, row.start)} us of a period on, {_us(plan, row.time)} us, "
         f"then {_us(plan, row.copies)} us of copies; in period n it works on inference {_late(row)}",
         "profile (us): "
-        + ", ".join(f"{k} {'-' if t is None else f'{t:,.0f}'}" for k, t in plan.profile[row.task].items()),
+        + ", ".join(f"{k} {'-' if t is None else f'{t:,.0f}'}" for k, t in plan.profile.get(row.task, {}).items()),
     ]
     for one in plan.waiting:
         if one.target == name:
-            lines.append(f"reads {one.source} of {where[one.source]}")
+            lines.append(f"reads {one.source} of {where.get(one.source, '?')}")
         if one.source == name:
-            lines.append(f"hands to {one.target} on {where[one.target]}, {one.buffers} buffers, {one.bytes:,} bytes")
+            lines.append(
+                f"hands to {one.target} on {where.get(one.target, '?')}, {one.buffers} buffers, {one.bytes:,} bytes"
+            )
     return lines

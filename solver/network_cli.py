@@ -194,7 +194,8 @@ def print_front(problem: str, wanted: Wanted, axes: str, *, out: str | None, as_
         )  # fmt: skip
         plans, proven = front.plans, front.proven
     if not plans:
-        raise InputError(f"network {wanted.network.name}: no plan in this time, give a larger --time-limit")
+        why = "no plan keeps the pins" if proven else "no plan in this time, give a larger --time-limit"
+        raise InputError(f"network {wanted.network.name}: {why}")
     kind = {"banks": "certile-bank-front/1", "mapping": "certile-mapping-front/1"}[problem]
     text = json.dumps(
         {"format": kind, "proven": proven, "plans": [plan.model_dump(mode="json") for plan in plans]}, indent=1

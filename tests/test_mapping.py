@@ -21,7 +21,7 @@ from hwmodels.replay_mapping import replay_mapping
 from hwmodels.task_times import copied, estimated, options
 from instances.errors import InputError
 from instances.load import load_machine, load_network
-from instances.processors import Group
+from instances.processors import Group, Processors
 from instances.profiles import Profile, load_profile
 from instances.tasks import Task, TaskGraph, tasks
 from solver import MappingPlan, check, front_mapping, solve, solve_mapping
@@ -334,6 +334,9 @@ LIES: dict[str, Callable[[MappingPlan], MappingPlan]] = {
         update={"options": p.options.model_copy(update={"pins": ("cpu_config=2,2",)})}
     ),
     "bound": lambda p: p.model_copy(update={"bound": 1}),
+    "one stands twice": lambda p: p.model_copy(update={"objectives": ("period", "period")}),
+    "stages: above": lambda p: _first(p, "tasks", stage=10**9),
+    "a plan without tasks": lambda p: p.model_copy(update={"tasks": ()}),
     "options.cap": lambda p: p.model_copy(update={"options": p.options.model_copy(update={"cap": 50})}),
 }
 
@@ -425,6 +428,8 @@ def test_the_suite_of_mappings() -> None:
         (["input=gpu"], "task input cannot run on the cores, where first and last tasks run"),
         (["conv1=cpu0", "conv1=gpu"], "task conv1 is pinned to cpu0 already"),
         (["cpu_config=4", "conv1=cpu3"], "there is no processor cpu3"),
+        (["period<=10", "period<=1000"], "period is pinned already"),
+        (["cap=\u00b2"], "a whole number from 1 to 100"),
     ],
 )
 def test_bad_pins_say_what_is_known(pins: list[str], said: str) -> None:
@@ -459,6 +464,70 @@ def measured(path: Path, change: Callable[[dict[str, dict[str, float | None]]], 
         cells.append(",".join([name, *("-" if row.get(h, 0.0) is None else str(row.get(h, "")) for h in heads)]))
     path.write_text("\n".join(cells) + "\n", encoding="utf-8")
     return path
+
+
+def test_large_numbers_are_proven_by_integers() -> None:
+    """In picoseconds HiGHS calls LeNet-5 infeasible: it is not believed above a million ticks, CP-SAT goes on."""
+    plans = [
+        solve_mapping("lenet5", "galaxy_s9", engine=engine, pins=["cpu_config=4"], settings={"tick_ps": 1})
+        for engine in ("auto", "cp-sat", "exhaustive")
+    ]
+    assert {plan.status for plan in plans} == {"OPTIMAL"}
+    assert {plan.bound for plan in plans} == {1_529_124_819}
+    alone = solve_mapping("lenet5", "galaxy_s9", engine="milp", pins=["cpu_config=4"], settings={"tick_ps": 1})
+    assert alone.status in ("FEASIBLE", "NO_SOLUTION_FOUND")
+    with pytest.raises(InputError, match="choose a larger tick_ps"):
+        solve_mapping("lenet5", "galaxy_s9", profile=lenet(_4=1e9), settings={"tick_ps": 1})
+
+
+def lenet(**cells: float | None) -> Profile:
+    """The same times for every task of LeNet-5."""
+    return Profile(
+        times={t.name: {k.strip("_"): v for k, v in cells.items()} for t in tasks(load_network("lenet5")).tasks}
+    )
+
+
+def test_odd_profiles_are_planned() -> None:
+    """No column for the GPU, all times 0, a task that one configuration cannot run."""
+    alone = solve_mapping("lenet5", "galaxy_s9", profile=lenet(_4=100.0))
+    assert {row.processor for row in alone.tasks} == {"cpu0"}
+    nothing = solve_mapping("lenet5", "galaxy_s9", profile=lenet(_4=0.0, gpu=0.0), objective="energy")
+    assert (nothing.status, nothing.bound) == ("OPTIMAL", 0)
+    half = lenet(_4=50.0, _2=100.0, gpu=10.0)
+    half.times["input"]["4"] = None
+    made = solve_mapping("lenet5", "galaxy_s9", profile=half)
+    assert (made.status, made.cpu_config) == ("OPTIMAL", (2, 2))
+    for plan in (alone, nothing, made):
+        assert check(plan).problems == ()
+
+
+def test_fused_functions_count_for_what_an_accelerator_cannot_run() -> None:
+    machine = load_machine("galaxy_s9")
+    assert machine.processors is not None
+    gpu = machine.processors.accelerators[0].model_copy(update={"cannot": ("relu",)})
+    rows = estimated(
+        tasks(load_network("squeezenet1_1")), machine.processors.model_copy(update={"accelerators": (gpu,)})
+    )
+    assert rows[1]["gpu"] is None  # conv1 with its relu
+    assert rows[2]["gpu"] is not None  # pool1
+
+
+def test_an_accelerator_is_not_called_like_cores() -> None:
+    board = load_machine("galaxy_s9").processors
+    assert board is not None
+    data = board.model_dump()
+    data["accelerators"][0]["name"] = "cpu0"
+    with pytest.raises(ValueError, match="names must differ, and from cpu, cpu0"):
+        Processors.model_validate(data)
+
+
+def test_a_second_objective_that_is_not_proven_is_said() -> None:
+    made = solve_mapping(
+        "squeezenet1_1", "galaxy_s9", objective="period,energy", pins=["cpu_config=1,1,1,1"], time_limit_s=1.5
+    )
+    best = 72_600_625_000_000
+    assert made.measures is not None
+    assert made.status == "FEASIBLE" or made.measures.energy == best
 
 
 def test_a_measured_profile_gives_the_same_plan(tmp_path: Path) -> None:
@@ -499,6 +568,8 @@ def test_a_clock_that_other_cores_slow_down_is_corrected() -> None:
         ("task,4,gpu\ninput,1,1\n", "task c1: no time in column 4"),
         ("task,4,gpu\ninput,1,1\ninput,1,1\n", "line 3: task 'input' stands twice"),
         ("", "is empty"),
+        ("task,4,gpu\rinput,1,1\r", "task c1: no time in column 4"),
+        ("task,4\ninput,1e15\n", "no time in column 4"),
     ],
 )
 def test_a_bad_profile_says_where(tmp_path: Path, text: str, said: str) -> None:

@@ -26,14 +26,14 @@ def run(asked: Asked) -> Decided:
     small = merged(asked.mapping)
     if len(small.processors) < len(asked.mapping.processors):
         # The merged problem's own bounds only: what none undercuts here may well be undercut there.
-        built = cp_model_of(small, asked.aim, asked.limits, unit=unit)
+        built = cp_model_of(small, asked.aim, asked.limits)
         solver, status = _solve(built, _FIRST_S if limit is None else _SHARE * limit)
         if status == cp_model.INFEASIBLE:
             return Decided(None, None, "INFEASIBLE", versions, stats)
         least = max(least, unit * round(solver.best_objective_bound))
         stats["merged_bound"] = least
     most = None if known is None else asked.value(known) // unit
-    built = cp_model_of(asked.mapping, asked.aim, asked.limits, unit=unit, least=least // unit, most=most)
+    built = cp_model_of(asked.mapping, asked.aim, asked.limits, least=least // unit, most=most)
     if known is not None:
         built.hint(known)
     solver, status = _solve(built, None if limit is None else max(0.1, limit - (time.monotonic() - start)))
