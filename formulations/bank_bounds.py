@@ -203,23 +203,33 @@ class ByNode:
 
     def _explore(self) -> None:
         """Follow all nodes, stage by stage; `spent` is what no way to a node undercuts."""
-        cheap = Alone(self.walk, self.times)
-        spent = {node: self.times.clock.served(0, 0, node.following) for node in self.number}
-        while spent:
-            layer, spent = spent, {}
-            for node, ticks in layer.items():
+        cheap, number = Alone(self.walk, self.times), self.number
+        layer = list(number)
+        spent = [self.times.clock.served(0, 0, node.following) for node in layer]
+        while layer:
+            following: list[Node] = []
+            for node in layer:
                 if self.until is not None and time.monotonic() > self.until:
                     raise OutOfTime
-                ways = {} if ticks + cheap.ticks(node.state.done) > self.most else self._ways(node)
-                for after, points in ways.items():
-                    least = ticks + min(point.ticks for point in points)
-                    spent[after] = min(least, spent.get(after, least))
-                arcs = ((self.number.setdefault(after, len(self.number)), few) for after, few in ways.items())
-                self.arcs.append(list(arcs))
+                ticks, arcs = spent[len(self.arcs)], list[tuple[int, tuple[Point, ...]]]()
+                self.arcs.append(arcs)
+                if ticks + cheap.ticks(node.state.done) > self.most:
+                    continue
+                for after, points in self._ways(node).items():
+                    least = ticks + min([point.ticks for point in points])
+                    onward = number.get(after)
+                    if onward is None:
+                        number[after] = onward = len(number)
+                        spent.append(least)
+                        following.append(after)
+                    elif least < spent[onward]:
+                        spent[onward] = least
+                    arcs.append((onward, points))
+            layer = following
 
     def _ways(self, node: Node) -> dict[Node, tuple[Point, ...]]:
         """The nodes that follow, with the least costs on the way."""
-        ways: dict[Node, list[Point]] = {}
+        ways: dict[Node, tuple[Point, ...]] = {}
         times, wait = self.times, self.times.hidden
         for visit, direction, tasks in options(self.walk, times, node):
             known: dict[int, Programs] = {}
@@ -228,7 +238,12 @@ class ByNode:
                 for following in times.starts(after):
                     if following not in known:
                         known[following] = times.programs(visit, direction, following=following, wait=wait)
-                    points = ways.setdefault(Node(after, following), [])
-                    for one in known[following].of(task):
-                        points.append(Point(visit.bytes(task, one.program), one.ticks + one.wait - wait))
-        return {after: tuple(lowest(points) if len(points) > 1 else points) for after, points in ways.items()}
+                    points = [
+                        Point(visit.bytes(task, one.program), one.ticks + one.wait - wait)
+                        for one in known[following].of(task)
+                    ]
+                    onward = Node(after, following)
+                    if onward in ways:
+                        points += ways[onward]
+                    ways[onward] = tuple(lowest(points) if len(points) > 1 else points)
+        return ways

@@ -101,7 +101,7 @@ class _Search:
 
     def __init__(self, walk: Walk, times: Times, aim: Aim, until: float | None) -> None:
         self.walk, self.times, self.aim, self.until = walk, times, aim, until
-        self.bounds: Bounds = Alone(walk, times)
+        self.bounds: Bounds = Alone(walk, times, computing=True)
         self.known: dict[Point, _Label] = {}
         self.corners = [(NEVER, NEVER)]
         self.labels = 0
@@ -268,7 +268,7 @@ def decide(
     """
     until = None if time_limit_s is None else time.monotonic() + time_limit_s
     walk = Walk(found, banks, waiting=waiting)
-    search, proven = _Search(walk, Times(walk, clock), aim, until), True
+    search, proven = _Search(walk, Times(walk, clock, shifting=aim != "bytes"), aim, until), True
     try:
         if aim == "bytes":
             _fewest(search)
@@ -294,6 +294,7 @@ def _fewest(search: _Search) -> None:
 
 def _fastest(search: _Search) -> None:
     """Find the fewest ticks, then bytes, or the front: plans first, by cheap bounds, the expensive ones then."""
+    search.bounds = Alone(search.walk, search.times)
     aim, cheap, most = search.aim, search.least(), NEVER
     for width in _HURRIED:
         search.learn(search.run(width))

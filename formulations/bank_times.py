@@ -14,10 +14,17 @@ __all__ = ["Times"]
 
 
 class Times:
-    """What the stages of a network take, in every state that they may find."""
+    """What the stages of a network take, in every state that they may find.
 
-    def __init__(self, walk: Walk, clock: Clock) -> None:
-        self.walk, self.clock = walk, clock
+    Parameters
+    ----------
+    shifting : bool
+        Whether programs for a wait that hides all latencies are found first, to bound those for other waits: it pays
+        if they are needed anyway (`formulations.bank_bounds.ByNode`).
+    """
+
+    def __init__(self, walk: Walk, clock: Clock, *, shifting: bool = True) -> None:
+        self.walk, self.clock, self.shifting = walk, clock, shifting
         self._ticks: dict[tuple[int, int], tuple[int, ...]] = {}
         self._same: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._programs: dict[object, Programs] = {}
@@ -118,7 +125,7 @@ class Times:
         alike = one, resident.tiles if resident else 0, visit.prices, timing, wait
         if alike not in self._alike:
             hidden = None
-            if wait != self.hidden:
+            if self.shifting and wait != self.hidden:
                 hidden = self.programs(visit, direction, following=following, wait=self.hidden)
             self._alike[alike] = Programs(visit.prices, timing, wait, hidden)
         return self._alike[alike]
