@@ -167,22 +167,23 @@ class ByNode:
         self.walk, self.times, self.until, self.most = walk, times, until, most
         self.arcs: list[list[tuple[int, tuple[Point, ...]]]] = []
         self.number = {Node(State(), first): at for at, first in enumerate(times.starts(State()))}
+        self._known: dict[object, _Costs] = {}
         self._explore()
         self.weights: list[tuple[int, int]] = []
-        self._least: list[list[int]] = []
+        self._lefts: list[tuple[int, ...]] = []
         self.bound([])
 
     def bound(self, sums: Iterable[tuple[int, int]]) -> None:
         """Bound some sums beside bytes and ticks."""
         self.weights = [(1, 0), (0, 1), *sums]
-        self._least = [self._sums(p, q) for p, q in self.weights]
+        self._lefts = list(zip(*(self._sums(p, q) for p, q in self.weights), strict=True))
 
     def left(self, node: Node) -> tuple[int, ...] | None:
         """The least sums to the end."""
         at = self.number.get(node)
-        if at is None or self._least[0][at] == NEVER:
+        if at is None or self._lefts[at][0] == NEVER:
             return None
-        return tuple(least[at] for least in self._least)
+        return self._lefts[at]
 
     def __len__(self) -> int:
         return len(self.number)
@@ -230,20 +231,40 @@ class ByNode:
     def _ways(self, node: Node) -> dict[Node, tuple[Point, ...]]:
         """The nodes that follow, with the least costs on the way."""
         ways: dict[Node, tuple[Point, ...]] = {}
-        times, wait = self.times, self.times.hidden
-        for visit, direction, tasks in options(self.walk, times, node):
-            known: dict[int, Programs] = {}
-            for task, _ in tasks:
+        starts = self.times.starts
+        for visit, direction, tasks in options(self.walk, self.times, node):
+            known: dict[int, _Costs] = {}
+            for number, (task, _) in enumerate(tasks):
                 after = visit.after(direction, task)
-                for following in times.starts(after):
-                    if following not in known:
-                        known[following] = times.programs(visit, direction, following=following, wait=wait)
-                    points = [
-                        Point(visit.bytes(task, one.program), one.ticks + one.wait - wait)
-                        for one in known[following].of(task)
-                    ]
+                for following in starts(after):
+                    costs = known.get(following)
+                    if costs is None:
+                        known[following] = costs = self._costs(visit, direction, tasks, following)
+                    points = costs.points[number]
+                    if points is None:
+                        costs.points[number] = points = self._points(visit, task, costs.programs)
                     onward = Node(after, following)
                     if onward in ways:
-                        points += ways[onward]
-                    ways[onward] = tuple(lowest(points) if len(points) > 1 else points)
+                        points = tuple(lowest((*points, *ways[onward])))
+                    ways[onward] = points
         return ways
+
+    def _costs(self, visit: Visit, direction: int, tasks: list[tuple[Task, Program]], following: int) -> _Costs:
+        """What the tasks of a visit cost; visits that are alike share it."""
+        programs = self.times.programs(visit, direction, following=following, wait=self.times.hidden)
+        key = id(tasks), id(programs), visit.alike  # both live as long as the walk and the times
+        if key not in self._known:
+            self._known[key] = _Costs(programs, [None] * len(tasks))
+        return self._known[key]
+
+    def _points(self, visit: Visit, task: Task, programs: Programs) -> tuple[Point, ...]:
+        wait = self.times.hidden
+        points = [Point(visit.bytes(task, one.program), one.ticks + one.wait - wait) for one in programs.of(task)]
+        return tuple(lowest(points) if len(points) > 1 else points)
+
+
+class _Costs(NamedTuple):
+    """The programs of a visit, and the costs of its tasks as far as they are known."""
+
+    programs: Programs
+    points: list[tuple[Point, ...] | None]

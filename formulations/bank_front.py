@@ -35,6 +35,7 @@ from formulations.bank_bounds import Alone, Bounds, ByNode, ByState, Node, Point
 from formulations.bank_graph import NEVER, Graph, OutOfTime
 from formulations.bank_labels import Timed, undominated
 from formulations.bank_network import BankPlan, State, Visit, Walk
+from formulations.bank_time import Programs
 from formulations.bank_times import Times
 from formulations.banks import Task
 from hwmodels.bank_clock import Clock
@@ -129,12 +130,12 @@ class _Search:
     def hopeless(self, left: tuple[int, ...], spent: int, ready: int) -> bool:
         """Whether nothing that goes on beats the plans known, with so much spent when the next weights are there."""
         least_bytes, least_ticks = spent + left[0], ready + left[1]
+        corners = [(b, t) for b, t in self.corners if b >= least_bytes and t >= least_ticks]
+        if not corners or len(left) == 2:
+            return not corners
         weights = self.bounds.weights
         sums = [(p, q, p * spent + q * ready + left[k]) for k, (p, q) in enumerate(weights) if k > 1]
-        return not any(
-            b >= least_bytes and t >= least_ticks and all(p * b + q * t >= least for p, q, least in sums)
-            for b, t in self.corners
-        )
+        return not any(all(p * b + q * t >= least for p, q, least in sums) for b, t in corners)
 
     def convex(self) -> list[tuple[int, int]]:
         """The weighted sums along which the plans known are convex."""
@@ -176,31 +177,28 @@ class _Search:
     def _onward(self, node: Node, labels: list[_Label]) -> Iterator[tuple[Node, _Label]]:
         if self.until is not None and time.monotonic() > self.until:
             raise OutOfTime
-        for visit, direction, tasks in options(self.walk, self.times, node):
+        times, hidden, bounded = self.times, self.times.hidden, isinstance(self.bounds, ByNode)
+        for visit, direction, tasks in options(self.walk, times, node):
+            ahead: dict[int, Programs] = {}
             for task, program in tasks:
-                after, fewest = visit.after(direction, task), visit.bytes(task, program)
-                for following in self.times.starts(after):
+                after, fewest, least = visit.after(direction, task), visit.bytes(task, program), 0
+                for following in times.starts(after):
                     onward = Node(after, following)
                     left = self.bounds.left(onward)
                     if left is None:
                         continue
-                    least = self._least(visit, direction, task, following)
+                    if bounded:  # what the stage takes at least, from its first weights to the next one's
+                        if following not in ahead:
+                            ahead[following] = times.programs(visit, direction, following=following, wait=hidden)
+                        least = min([one.ticks + one.wait for one in ahead[following].of(task)]) - hidden
                     for label in labels:
                         if self.hopeless(left, label.bytes + fewest, label.ready + least):
                             continue
-                        programs = self.times.programs(visit, direction, following=following, wait=label.wait)
+                        programs = times.programs(visit, direction, following=following, wait=label.wait)
                         for one in programs.of(task):
                             spent, ticks = label.bytes + visit.bytes(task, one.program), label.ticks + one.ticks
                             if not self.hopeless(left, spent, ticks + one.wait):
                                 yield onward, _Label(spent, ticks, one.wait, _Way(label, visit, direction, task, one))
-
-    def _least(self, visit: Visit, direction: int, task: Task, following: int) -> int:
-        """Ticks that a stage takes at least, from its first weights to the next one's, if that is known."""
-        if not isinstance(self.bounds, ByNode):
-            return 0
-        wait = self.times.hidden
-        found = self.times.programs(visit, direction, following=following, wait=wait).of(task)
-        return min(one.ticks + one.wait for one in found) - wait
 
     def _best(self, layer: dict[Node, list[_Label]], width: int) -> dict[Node, list[_Label]]:
         """Those that can still come to the least bytes, ticks, and weighted sums."""

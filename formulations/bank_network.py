@@ -332,6 +332,11 @@ class Visit:
         if found is not None and walk.waits(source, self.done):
             self._only_here = walk.columns(found._replace(tiles=found.unwritten))
 
+    @property
+    def alike(self) -> tuple[object, ...]:
+        """Visits that are alike move the same bytes with the same programs."""
+        return self.at, self._begun, self._only_here, self._written, self._streamed, self.prices
+
     def volume(self, task: Task, program: Program) -> Volume:
         """What the stage moves."""
         load, weight, write = self._moved(task, program)
