@@ -59,8 +59,10 @@ class Node(NamedTuple):
 
 def options(walk: Walk, times: Times, node: Node) -> Iterator[tuple[Visit, int, list[tuple[Task, Program]]]]:
     """The stages that may come next if their first weights are so many bytes, with what may stay."""
+    visit = None
     for at, source, direction in times.starts(node.state).get(node.following, ()):
-        visit = Visit(walk, node.state, at, source)
+        if visit is None or (visit.at, visit.source) != (at, source):  # both directions are one visit
+            visit = Visit(walk, node.state, at, source)
         yield visit, direction, walk.programs(node.state, at, source, direction, visit.prices)
 
 
