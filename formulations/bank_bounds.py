@@ -159,18 +159,22 @@ class ByNode:
         When to give up, on `time.monotonic`.
     most : int, optional
         Ticks of a plan that is known: nodes from where none is quicker are not followed.
+    cheap : Alone, optional
+        The bounds that say so, if they are made already.
 
     Raises
     ------
     OutOfTime
     """
 
-    def __init__(self, walk: Walk, times: Times, until: float | None = None, most: int = NEVER) -> None:
+    def __init__(
+        self, walk: Walk, times: Times, until: float | None = None, most: int = NEVER, cheap: Alone | None = None
+    ) -> None:
         self.walk, self.times, self.until, self.most = walk, times, until, most
         self.arcs: list[list[tuple[int, tuple[Point, ...]]]] = []
         self.number = {Node(State(), first): at for at, first in enumerate(times.starts(State()))}
         self._known: dict[object, _Costs] = {}
-        self._explore()
+        self._explore(cheap or Alone(walk, times))
         self.weights: list[tuple[int, int]] = []
         self._lefts: list[tuple[int, ...]] = []
         self.bound([])
@@ -204,9 +208,9 @@ class ByNode:
             found[at] = least
         return found
 
-    def _explore(self) -> None:
+    def _explore(self, cheap: Alone) -> None:
         """Follow all nodes, stage by stage; `spent` is what no way to a node undercuts."""
-        cheap, number = Alone(self.walk, self.times), self.number
+        number = self.number
         layer = list(number)
         spent = [self.times.clock.served(0, 0, node.following) for node in layer]
         while layer:

@@ -292,14 +292,15 @@ def _fewest(search: _Search) -> None:
 
 def _fastest(search: _Search) -> None:
     """Find the fewest ticks, then bytes, or the front: plans first, by cheap bounds, the expensive ones then."""
-    search.bounds = Alone(search.walk, search.times)
+    alone = Alone(search.walk, search.times)
+    search.bounds = alone
     aim, cheap, most = search.aim, search.least(), NEVER
     for width in _HURRIED:
         search.learn(search.run(width))
         most = min((point.ticks for point in search.known), default=NEVER)
         if cheap is None or most > cheap.ticks * _CLOSE:
             break
-    bounds = ByNode(search.walk, search.times, search.until, most if aim == "time" else NEVER)
+    bounds = ByNode(search.walk, search.times, search.until, most if aim == "time" else NEVER, alone)
     search.bounds = bounds
     if search.least() is None:
         raise _no_program(Graph(search.walk, search.until))

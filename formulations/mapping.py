@@ -217,12 +217,9 @@ def merged(mapping: Mapping) -> Mapping:
 
 def clusters(mapping: Mapping, at: Sequence[int]) -> tuple[int, ...]:
     """Return how many clusters begin on every processor, that of first and last task counted once (Eq. 3.2 to 3.4)."""
-    before: dict[int, list[int]] = {}
-    for i, j in mapping.graph.edges:
-        before.setdefault(j, []).append(i)
     found = [0] * len(mapping.processors)
     for i, p in enumerate(at):
-        found[p] += not any(at[k] == p for k in before.get(i, ()))
+        found[p] += not any(at[k] == p for k in mapping.graph.before[i])
     if at[0] == at[-1]:
         found[at[0]] -= 1
     return tuple(found)

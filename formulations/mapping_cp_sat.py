@@ -21,7 +21,6 @@ class MappingCpModel:
 
     model: cp_model.CpModel
     x: dict[tuple[int, int], cp_model.IntVar]
-    period: cp_model.IntVar
     tasks: int
 
     def chosen(self, solver: cp_model.CpSolver) -> Assignment:
@@ -76,4 +75,4 @@ def cp_model_of(
     if most is not None:
         model.add(goal <= most)
     model.minimize(goal)
-    return MappingCpModel(model, x, period, len(mapping.times))
+    return MappingCpModel(model, x, len(mapping.times))

@@ -30,8 +30,6 @@ class MappingModel:
 
     problem: pulp.LpProblem
     x: dict[tuple[int, int], pulp.LpVariable]
-    loads: list[pulp.LpAffineExpression]
-    period: pulp.LpVariable
     tasks: int
 
     def chosen(self) -> Assignment:
@@ -77,23 +75,20 @@ def model(mapping: Mapping, aim: Aim, limits: Limits, *, clustered: Literal["", 
     problem.setObjective(period if aim == "period" else energy)
     if clustered:
         _cluster(problem, mapping, x, clustered)
-    return MappingModel(problem, x, loads, period, len(mapping.times))
+    return MappingModel(problem, x, len(mapping.times))
 
 
 def _cluster(
     problem: pulp.LpProblem, mapping: Mapping, x: dict[tuple[int, int], pulp.LpVariable], clustered: str
 ) -> None:
     """Add (CLUSTER)."""
-    before: dict[int, list[int]] = {}
-    for i, j in mapping.graph.edges:
-        before.setdefault(j, []).append(i)
     last = len(mapping.times) - 1
     for p in range(len(mapping.processors)):
         starts: list[pulp.LpVariable] = []
         for i in range(len(mapping.times)):
             if (i, p) not in x:
                 continue
-            there = [x[k, p] for k in before.get(i, ()) if (k, p) in x]
+            there = [x[k, p] for k in mapping.graph.before[i] if (k, p) in x]
             if not there:
                 starts.append(x[i, p])
                 continue

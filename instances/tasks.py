@@ -59,6 +59,14 @@ class TaskGraph:
     edges: tuple[tuple[int, int], ...]
 
     @cached_property
+    def before(self) -> tuple[tuple[int, ...], ...]:
+        """By task those whose results it reads."""
+        found: list[list[int]] = [[] for _ in self.tasks]
+        for i, j in self.edges:
+            found[j].append(i)
+        return tuple(map(tuple, found))
+
+    @cached_property
     def first(self) -> tuple[int, ...]:
         """The tasks that no other comes before."""
         later = {j for _, j in self.edges}
