@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from formulations.mapping import Assignment, Ints, Limits, Mapping
 
-__all__ = ["MOST", "Pricer", "Rule", "assignments", "everything", "list_scheduled", "seeds"]
+__all__ = ["MOST", "Pricer", "Rule", "assignments", "everything", "list_scheduled", "seeds", "starts"]
 
 #: Assignments that `everything` tries at most.
 MOST = 20_000_000
@@ -79,6 +79,11 @@ def seeds(mapping: Mapping) -> list[Assignment]:
             at = tuple(p if p in able else other if other in able else able[0] for able in mapping.able)
             found.append(at)
     return list(dict.fromkeys(found))
+
+
+def starts(mapping: Mapping) -> list[Assignment]:
+    """What searches start from: the seeds and two list schedules."""
+    return [*seeds(mapping), list_scheduled(mapping, "heft"), list_scheduled(mapping, "peft")]
 
 
 Rule = Literal["heft", "cpop", "peft"]

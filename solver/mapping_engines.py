@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from formulations.mapping import Assignment
-from formulations.mapping_search import MOST, Rule, assignments, everything, list_scheduled, seeds
+from formulations.mapping_search import MOST, Rule, assignments, everything, list_scheduled, seeds, starts
 from solver.mapping_base import Asked, Decided, best_of
 
 __all__ = ["MAPPING_ENGINES", "MappingEngine"]
@@ -29,7 +29,7 @@ class MappingEngine:
 def _auto(asked: Asked) -> Decided:
     """HiGHS; if it ends without a proof CP-SAT, from the best assignment that is known."""
     start, limit = time.monotonic(), asked.time_limit_s
-    known = (*asked.known, *seeds(asked.mapping), *(list_scheduled(asked.mapping, rule) for rule in ("heft", "peft")))
+    known = (*asked.known, *starts(asked.mapping))
     asked = replace(asked, known=tuple(at for at in dict.fromkeys(known) if asked.keeps(at)))
     first = _milp(asked if limit is None else replace(asked, time_limit_s=_SHARE * limit))
     if first.status == "OPTIMAL" or (first.status == "INFEASIBLE" and not asked.known):

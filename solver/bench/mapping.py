@@ -13,12 +13,12 @@ from solver.mapping_base import Asked, Decided
 from solver.mapping_engines import MAPPING_ENGINES
 from solver.mapping_front import front_mapping
 from solver.progress import Progress
+from solver.verify import gap_of
 
 __all__ = ["case", "front_row", "mapping"]
 
 _NETWORKS = ("squeezenet1_1", "mobilenet_v1", "mobilenet_v2", "densenet40")
 _MACHINE = "galaxy_s9"
-_CONFIGURATIONS = ((4,), (3, 1), (2, 2), (2, 1, 1), (1, 1, 1, 1))
 _CAPS = (40, 50, 60, 70, 100)
 _LIMIT_S = 30.0
 _SEEDS = 10
@@ -35,7 +35,7 @@ def case(setting: Setting, configuration: tuple[int, ...], cap: int, limit: floa
     clustered = MAPPING_ENGINES["clustering"].run(asked)
     rivals = sorted(_genetic(replace(asked, time_limit_s=wall / _SEEDS)))
     period, heft = _period(asked, free), _period(asked, MAPPING_ENGINES["heft"].run(asked))
-    gap = None if period is None or free.bound is None else (period - free.bound) / period
+    gap = gap_of(period, free.bound)
     proven = bool(clustered.stats.get("clustering_proven"))
     return [
         setting.network.name, ",".join(map(str, configuration)), cap, _period(asked, clustered), proven, period,
@@ -64,7 +64,9 @@ def front_row(name: str) -> list[Cell]:
 
 def mapping(progress: Progress) -> Report:
     """Periods of four networks on every configuration of the cores, and the fronts of period and energy."""
-    progress.begin(len(_NETWORKS) * (len(_CONFIGURATIONS) * len(_CAPS) + 1), "mapping")
+    settings = [ask(name, _MACHINE, "period", (), None, None, None) for name in _NETWORKS]
+    cases = sum(len(one.demands.configurations) * len(_CAPS) + 1 for one in settings)
+    progress.begin(cases, "mapping")
     heads = [
         "network", "cores", "cap %", "clustering", "proven", "free", "bound", "gap", "ga best", "ga median", "heft",
         "s",
@@ -74,9 +76,8 @@ def mapping(progress: Progress) -> Report:
         "Fronts, cores in one group",
         ["network", "plans", "proven", "least us", "most us", "most mJ", "least mJ", "s"],
     )
-    for name in _NETWORKS:
-        setting = ask(name, _MACHINE, "period", (), None, None, None)
-        for configuration in _CONFIGURATIONS:
+    for name, setting in zip(_NETWORKS, settings, strict=True):
+        for configuration in setting.demands.configurations:
             for cap in _CAPS:
                 periods.rows.append(case(setting, configuration, cap))
                 progress.advance(f"{name} {configuration} {cap} %")

@@ -19,7 +19,7 @@ import numpy as np
 from deap import tools
 
 from formulations.mapping import Assignment
-from formulations.mapping_search import Pricer, list_scheduled, seeds
+from formulations.mapping_search import Pricer, starts
 from solver.mapping_base import Asked, Decided, best_of
 
 __all__ = ["evolve", "run"]
@@ -39,7 +39,7 @@ def evolve(asked: Asked, *, seeded: bool, seed: int) -> Assignment:
     """Return the best assignment of a run."""
     rng, start, mapping = random.Random(seed), time.monotonic(), asked.mapping
     pricer = Pricer(mapping, asked.limits)
-    first = [list(one) for one in (*seeds(mapping), *_listed(asked))] if seeded else []
+    first = [list(one) for one in starts(mapping)] if seeded else []
     first += [[rng.choice(able) for able in mapping.able] for _ in range(_SIZE - len(first))]
     population = _priced(first, pricer, asked)
     best, generation = min(population, key=lambda one: one[0]), 0
@@ -58,10 +58,6 @@ def evolve(asked: Asked, *, seeded: bool, seed: int) -> Assignment:
     finally:
         random.setstate(state)
     return tuple(best[1])
-
-
-def _listed(asked: Asked) -> list[Assignment]:
-    return [list_scheduled(asked.mapping, "heft"), list_scheduled(asked.mapping, "peft")]
 
 
 def _goes_on(asked: Asked, start: float, generation: int) -> bool:
