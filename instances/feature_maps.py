@@ -7,8 +7,8 @@ Maps
     of them reads or writes is stored in multiples of N_pe.
 Weights
     ``ceil(C_out, N_f) * k_w * ceil(k_h * C_stored, N_pe)`` bytes (multiples of N_f and N_pe); depthwise
-    ``k_h * k_w * ceil(C, N_pe)``. A convolution of at most `PIXELS` channels of the network's input is a product over
-    patches: a column of its map is a patch of ``ceil(k_h * k_w * C_in, N_pe)`` bytes.
+    ``k_h * k_w * ceil(C, N_pe)``. A convolution of at most ``patch_channels`` channels of the network's input is a
+    product over patches: a column of its map is a patch of ``ceil(k_h * k_w * C_in, N_pe)`` bytes.
 Cycles
     Of a pixel of the result: a convolution ``k_w' * ceil(k_h' * C_in / N_pe) * ceil(C_out / N_f)``, depthwise and
     pooling ``k_w' * k_h' * ceil(C / N_pe)``, a sum ``ceil(C / N_pe)``, with k' the taps inside the map.
@@ -31,8 +31,6 @@ from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, 
 
 __all__ = ["FeatureMap", "Kind", "Stage", "Stages", "stages"]
 
-#: Inputs of at most so many channels are convolved as patches.
-PIXELS = 3
 #: Kinds of stages that work channel by channel.
 LANEWISE = ("depthwise", "pool", "whole", "sum")
 Kind = Literal["conv", "patches", "depthwise", "pool", "whole", "sum"]
@@ -219,7 +217,13 @@ class _Reader:
             if groups == channels == operator.filters and groups > 1:
                 return _Draft(operator, "depthwise", inputs, *window, groups)
             first = isinstance(self.network.operator(inputs[0]), Input)
-            return _Draft(operator, "patches" if first and channels <= PIXELS else "conv", inputs, *window, groups)
+            return _Draft(
+                operator,
+                "patches" if first and channels <= self.banks.patch_channels else "conv",
+                inputs,
+                *window,
+                groups,
+            )
         if isinstance(operator, MatMul) and len(inputs) == 1:
             return _Draft(operator, "conv", inputs, kernel=(rows, columns))  # all of the map at once
         if isinstance(operator, Pool):
@@ -307,12 +311,13 @@ class _Reader:
         )  # fmt: skip
         biased = isinstance(draft.operator, Conv | MatMul) and draft.operator.bias
         biased |= isinstance(draft.operator, Conv) and draft.operator.batch_norm
+        bias = banks.bias_bytes * biased
         if kind == "conv":
             stored = maps[inputs[0]].stored if draft.groups == 1 else channels // draft.groups
             depth = _up(high * stored, banks.lanes)
-            return replace(stage, weight_bytes=narrow * wide * depth, bias_bytes=narrow * biased)
+            return replace(stage, weight_bytes=narrow * wide * depth, bias_bytes=narrow * bias)
         if kind == "depthwise":
-            return replace(stage, weight_bytes=high * wide * lanes, bias_bytes=lanes * biased)
+            return replace(stage, weight_bytes=high * wide * lanes, bias_bytes=lanes * bias)
         return stage
 
     def _named(self, name: str) -> str:

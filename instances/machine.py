@@ -88,6 +88,10 @@ class Banks(_Frozen):
         N_f channels are written, N_pe channels are read at a time.
     stage_cycles : int
         Of every stage beside its columns.
+    patch_channels : int
+        A convolution of at most so many channels of the network's input is a product over patches; 0: none is.
+    bias_bytes : int
+        Of the bias of a channel; patches come with theirs.
 
     Source: `heterogeneous_mapping_and_banks` 4.4.1.1, Table 4.1.
     """
@@ -98,6 +102,8 @@ class Banks(_Frozen):
     filters: PositiveInt
     lanes: PositiveInt
     stage_cycles: int = Count
+    patch_channels: int = Field(default=3, ge=0)
+    bias_bytes: int = Field(default=1, ge=0)
 
     @model_validator(mode="after")
     def _equal(self) -> Banks:

@@ -334,6 +334,22 @@ def test_residuals_that_wait_save_bytes() -> None:
     assert waiting.volume.total < streamed.volume.total < minimise(found, banks).volume.total
 
 
+def test_conventions_are_fields_of_the_machine() -> None:
+    """Without patches the image is stored in 16 channels: 224 x 224 x 16 bytes are loaded, as many as 112 x 112 x 64.
+
+    Its 3 x 3 x 3 weights are 32 x 3 x ceil64(3 x 16) = 6,144 bytes then, not 32 x 64 = 2,048, and a bias of 32 comes.
+    """
+    patches, banks = network("mobilenet_v2"), midap()
+    plain = stages(load_network("mobilenet_v2"), banks.model_copy(update={"patch_channels": 0}))
+    before, after = patches.stages[0], plain.stages[0]
+    assert (before.kind, before.weight_bytes, before.bias_bytes) == ("patches", 2_048, 0)
+    assert (after.kind, after.weight_bytes, after.bias_bytes) == ("conv", 6_144, 32)
+    assert plain.maps[after.source].stored == 16
+    agrees(plain, banks, optimum(plain, banks))
+    free = stages(load_network("mobilenet_v2"), banks.model_copy(update={"bias_bytes": 0}))
+    assert optimum(free, banks).volume.bias == 0 < optimum(patches, banks).volume.bias
+
+
 @st.composite
 def networks(draw: st.DrawFn, stages: int = 3, columns: int = 9) -> Network:
     """A few stages on small maps: chains, residual sums, forks that are concatenated, windows and strides."""
