@@ -12,7 +12,7 @@ from ortools.sat.python import cp_model
 
 from formulations.mapping import Aim, Assignment, Limits, Mapping
 
-__all__ = ["MappingCpModel", "cp_model_of"]
+__all__ = ["MappingCpModel", "cp_model_of", "places"]
 
 
 @dataclass
@@ -46,19 +46,13 @@ def cp_model_of(
         Bounds of the objective that are known.
     """
     model, unit = cp_model.CpModel(), mapping.energy_unit
-    x = {(i, p): model.new_bool_var(f"x_{i}_{p}") for i, able in enumerate(mapping.able) for p in able}
+    x, flows = places(model, mapping)
     terms: list[list[tuple[cp_model.IntVar, int]]] = [[] for _ in mapping.processors]
     for (i, p), variable in x.items():
         terms[p].append((variable, mapping.times[i][p] or 0))
-    for i, able in enumerate(mapping.able):
-        model.add_exactly_one(x[i, p] for p in able)
-    for e, (i, j) in enumerate(mapping.graph.edges):
-        y = {(p, q): model.new_bool_var(f"y_{e}_{p}_{q}") for p in mapping.able[i] for q in mapping.able[j]}
-        for p in mapping.able[i]:
-            model.add(sum(y[p, q] for q in mapping.able[j]) == x[i, p])
-            terms[p] += [(y[p, q], int(mapping.copies[e, p, q])) for q in mapping.able[j] if p != q]
-        for q in mapping.able[j]:
-            model.add(sum(y[p, q] for p in mapping.able[i]) == x[j, q])
+    for e, y in enumerate(flows):
+        for (p, q), variable in y.items():
+            terms[p] += [(variable, int(mapping.copies[e, p, q]))] if p != q else []
     ceilings = [sum(c for _, c in few) for few in terms]
     top = max(1, limits.period if limits.period is not None else 100 * sum(ceilings) // limits.cap + 1)
     period = model.new_int_var(1, top, "T")
@@ -76,3 +70,21 @@ def cp_model_of(
         model.add(goal <= most)
     model.minimize(goal)
     return MappingCpModel(model, x, len(mapping.times))
+
+
+def places(
+    model: cp_model.CpModel, mapping: Mapping
+) -> tuple[dict[tuple[int, int], cp_model.IntVar], list[dict[tuple[int, int], cp_model.IntVar]]]:
+    """Add x[i,p] and, by edge, the flows y[p,q] with what binds them."""
+    x = {(i, p): model.new_bool_var(f"x_{i}_{p}") for i, able in enumerate(mapping.able) for p in able}
+    for i, able in enumerate(mapping.able):
+        model.add_exactly_one(x[i, p] for p in able)
+    flows = []
+    for e, (i, j) in enumerate(mapping.graph.edges):
+        y = {(p, q): model.new_bool_var(f"y_{e}_{p}_{q}") for p in mapping.able[i] for q in mapping.able[j]}
+        for p in mapping.able[i]:
+            model.add(sum(y[p, q] for q in mapping.able[j]) == x[i, p])
+        for q in mapping.able[j]:
+            model.add(sum(y[p, q] for p in mapping.able[i]) == x[j, q])
+        flows.append(y)
+    return x, flows

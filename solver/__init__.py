@@ -5,6 +5,8 @@ from __future__ import annotations
 # Not lazy: `solver.solve` and `solver.check` are submodules too, and importing one of those later would put the
 # module in the place of the function. Slow imports (the solvers, typer, rich) are inside functions instead.
 from instances.errors import InputError
+from solver.applications_plan import ApplicationsPlan
+from solver.applications_solve import solve_applications
 from solver.bank_plan import BankPlan
 from solver.bank_solve import front_network, solve_network
 from solver.check import CheckReport, check
@@ -18,6 +20,7 @@ from solver.solve import solve
 from solver.verify import PlanMismatch
 
 __all__ = [
-    "BankPlan", "CheckReport", "InputError", "JointPlan", "LayerPlan", "MappingFront", "MappingPlan", "Plan",
-    "PlanMismatch", "check", "front_mapping", "front_network", "solve", "solve_joint", "solve_mapping", "solve_network",
+    "ApplicationsPlan", "BankPlan", "CheckReport", "InputError", "JointPlan", "LayerPlan", "MappingFront",
+    "MappingPlan", "Plan", "PlanMismatch", "check", "front_mapping", "front_network", "solve", "solve_applications",
+    "solve_joint", "solve_mapping", "solve_network",
 ]  # fmt: skip

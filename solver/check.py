@@ -15,6 +15,8 @@ from formulations.space import Space
 from hwmodels.outcome import MEASURES, Outcome
 from hwmodels.schedule import Nest
 from instances.errors import InputError
+from solver.applications_check import problems_of_applications
+from solver.applications_plan import ApplicationsPlan
 from solver.bank_check import problems_of
 from solver.bank_plan import BankPlan
 from solver.files import AnyPlan, load_plan
@@ -52,13 +54,16 @@ def check(plan: AnyPlan | str | os.PathLike[str]) -> CheckReport:
     InputError
         If the file is missing or does not follow the plan schema (a plan that merely lies is reported instead).
     """
-    if not isinstance(plan, Plan | BankPlan | JointPlan | MappingPlan):
+    if isinstance(plan, str | os.PathLike):
         plan = load_plan(plan)
     if isinstance(plan, BankPlan):
         found = tuple(problems_of(plan))
         return CheckReport(not found, found, len(plan.layers), 0)
     if isinstance(plan, MappingPlan):
         found = tuple(problems_of_mapping(plan))
+        return CheckReport(not found, found, len(plan.tasks), 0)
+    if isinstance(plan, ApplicationsPlan):
+        found = tuple(problems_of_applications(plan))
         return CheckReport(not found, found, len(plan.tasks), 0)
     if isinstance(plan, JointPlan):
         found = tuple(problems_of_joint(plan))

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from instances.applications import applications, is_several
 from instances.errors import InputError
 from instances.load import load_network
 from instances.network import Network
 from solver import network_cli, options, tools
 from solver.check import check as check_plan
-from solver.joint_plan import JointPlan
-from solver.mapping_plan import MappingPlan
 from solver.plan import Plan, Status, version
 from solver.progress import progress_bar
 from solver.solve import prepare
@@ -49,6 +48,13 @@ app = typer.Typer(
 # --- options ---------------------------------------------------------------------------------------------------------
 
 NetworkArg = Annotated[str, typer.Argument(metavar="NETWORK", help="Bundled name, or .json or .onnx file: resnet50")]
+TargetArg = Annotated[
+    str,
+    typer.Argument(
+        metavar="NETWORK",
+        help="Bundled name, .json or .onnx file: resnet50; several at once: lenet5@9ms,alexnet@33ms",
+    ),
+]
 MachineOpt = Annotated[
     str, typer.Option("--machine", "-m", metavar="M", help="Bundled name or .json file: -m scratchpad_64k")
 ]
@@ -57,7 +63,7 @@ LayerOpt = Annotated[
 ]
 ProblemOpt = Annotated[
     str | None,
-    typer.Option("--problem", metavar="P", help="tiling, slicing, banks, joint or mapping; default: the machine's own"),
+    typer.Option("--problem", metavar="P", help="tiling, slicing, banks, joint, mapping; default: the machine's own"),
 ]
 EngineOpt = Annotated[
     str,
@@ -70,7 +76,8 @@ ObjectiveOpt = Annotated[
     typer.Option(
         "--objective",
         metavar="O",
-        help="time, bytes, energy, or several: bytes,time (joint: bytes or energy; mapping: period, energy)",
+        help="time, bytes, energy, or several: bytes,time (joint: bytes, energy; mapping: period, energy; several "
+        "networks: response, energy)",
     ),
 ]
 PinOpt = Annotated[
@@ -127,7 +134,7 @@ def _root(
 
 @app.command()
 def solve(
-    network: NetworkArg,
+    network: TargetArg,
     machine: MachineOpt,
     layer: LayerOpt = None,
     problem: ProblemOpt = None,
@@ -154,11 +161,16 @@ def solve(
     """
     if out is not None:
         options.check_writable(out)
-    graph = _load(network, batch, size, symbol)
-    if (asked := network_cli.whole(machine, problem, set_)) is not None:
+    several = applications(network, batch=batch) if is_several(network) else None
+    graph = _load(network, batch, size, symbol) if several is None else several.network
+    if (asked := network_cli.whole(machine, problem, set_, several=several is not None)) is not None:
         network_cli.refuse(asked, layer=layer, jobs=jobs, full=full, no_bounding=no_bounding, all_kinds=all_kinds)
+        if several is not None:
+            network_cli.refuse(asked, size=size, symbol=symbol)
         _warn(graph.warnings)
-        wanted = network_cli.Wanted(graph, machine, engine, objective, pin or (), set_ or (), time_limit, profile)
+        wanted = network_cli.Wanted(
+            graph, machine, engine, objective, pin or (), set_ or (), time_limit, profile, several
+        )  # fmt: skip
         return EXIT_CODES[network_cli.solve_whole(asked, wanted, compare=compare, out=out, as_json=as_json)]
 
     if profile is not None:
@@ -188,6 +200,8 @@ def solve(
 
 
 def _load(network: str, batch: int | None, size: str | None, symbol: list[str] | None) -> Network:
+    if is_several(network):
+        raise InputError(f"{network!r}: several applications are planned together, by certile solve only")
     loaded = load_network(network, batch=batch, symbols=options.parse_symbols(symbol or ()) or None)
     return loaded if size is None else loaded.with_size(*options.parse_size(size))
 
@@ -239,18 +253,8 @@ def show(
         from solver.show import show as show_plan
 
         tools.emit(show_plan(loaded, layer).rstrip("\n"))
-    elif isinstance(loaded, MappingPlan):
-        from solver.mapping_show import show_mapping
-
-        tools.emit(show_mapping(loaded, layer).rstrip("\n"))
-    elif isinstance(loaded, JointPlan):
-        from solver.joint_show import show_joint
-
-        tools.emit(show_joint(loaded, layer).rstrip("\n"))
     else:
-        from solver.bank_show import show_banks
-
-        tools.emit(show_banks(loaded, layer).rstrip("\n"))
+        tools.emit(network_cli.shown(loaded, layer).rstrip("\n"))
     return 0
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from instances.errors import InputError
 from solver.mapping_plan import MappingPlan, TaskPlan
+from solver.network_show import known_parts
 
-__all__ = ["mapping_rows", "mapping_status", "show_mapping"]
+__all__ = ["Drawn", "drawn", "mapping_rows", "mapping_status", "show_mapping"]
 
 _HEADS = ("task", "processor", "start (us)", "runs (us)", "copies (us)", "inference")
 #: Characters of a period.
@@ -20,14 +22,11 @@ def _us(plan: MappingPlan, ticks: int) -> str:
 
 def mapping_status(plan: MappingPlan) -> str:
     """Return one line that says what is known: status, value, bound, gap, energy, latency, and simulation."""
-    parts = [f"{plan.network} on {plan.machine} (mapping, {plan.engine}): {plan.status}"]
-    bound = "no bound" if plan.bound is None else f"bound {plan.bound:,}"
-    if plan.objective is None or plan.measures is None:
-        return "; ".join([*parts, *([] if plan.bound is None else [bound]), *plan.conflicts])
-    gap = "no gap" if plan.gap is None else f"gap {100 * plan.gap:.3g} %"
+    parts = known_parts(plan)
+    if plan.measures is None:
+        return "; ".join(parts)
     cores = ",".join(map(str, plan.cpu_config))
     parts += [
-        f"{plan.objectives[0]} {plan.objective.value:,} {plan.objective.unit}, {bound}, {gap}",
         f"cores ({cores}): an inference every {_us(plan, plan.measures.period)} us, "
         f"{plan.measures.energy / 1e12:,.1f} mJ each, {_us(plan, plan.measures.latency)} us from release to end",
         "simulation agrees" if plan.replay.ok else "simulation does not agree",
@@ -65,7 +64,7 @@ def show_mapping(plan: MappingPlan, task: str | None = None) -> str:
     for one in plan.processors:
         rows = sorted((row for row in plan.tasks if row.processor == one.name), key=lambda row: row.start)
         percent = 100 * one.load / plan.measures.period
-        lines.append(f"{one.name:<{width}} |{_line(plan, rows)}| {percent:.1f} %")
+        lines.append(f"{one.name:<{width}} |{drawn(rows, plan.measures.period)}| {percent:.1f} %")
         lines += [f"{'':<{width}}  {text}" for text in _legend(rows)]
     return "\n".join(lines)
 
@@ -73,12 +72,27 @@ def show_mapping(plan: MappingPlan, task: str | None = None) -> str:
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-def _line(plan: MappingPlan, rows: Sequence[TaskPlan]) -> str:
-    """A character is what runs in the middle of its part of the period."""
-    assert plan.measures is not None
-    line, period = ["."] * _WIDTH, max(1, plan.measures.period)
+class Drawn(Protocol):
+    """What `drawn` needs of a task."""
+
+    @property
+    def start(self) -> int:
+        """When it begins."""
+
+    @property
+    def time(self) -> int:
+        """What it computes."""
+
+    @property
+    def copies(self) -> int:
+        """What it copies then."""
+
+
+def drawn(rows: Sequence[Drawn], length: int) -> str:
+    """Return a line of what runs from 0 to `length`: a character is what runs in the middle of its part."""
+    line = ["."] * _WIDTH
     for column in range(_WIDTH):
-        now = (2 * column + 1) * period // (2 * _WIDTH)
+        now = (2 * column + 1) * length // (2 * _WIDTH)
         for number, row in enumerate(rows):
             if row.start <= now < row.start + row.time:
                 line[column] = _LETTERS[number % len(_LETTERS)]

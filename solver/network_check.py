@@ -18,7 +18,7 @@ def head_of(plan: WholePlan) -> Iterator[str]:
     yield from unequal("machine", plan.machine, plan.machine_data.name)
     yield from unequal("network_digest", plan.network_digest, digest(plan.network_data.model_dump(mode="json")))
     yield from unequal("machine_digest", plan.machine_digest, digest(plan.machine_data.model_dump(mode="json")))
-    yield from unequal("unit", plan.unit, UNITS[plan.objectives[0]])
+    yield from unequal("unit", plan.unit, UNITS[plan.objectives[0].partition(":")[0]])
 
 
 def status_of(plan: WholePlan) -> Iterator[str]:

@@ -7,19 +7,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from instances.applications import Applications
 from instances.errors import InputError
 from instances.network import Network
 from solver import options, tools
+from solver.applications_ask import goals_of
+from solver.applications_plan import ApplicationsPlan
+from solver.applications_show import applications_rows, applications_status, show_applications
+from solver.applications_solve import pick_application_engine, solve_applications
 from solver.bank_plan import BankPlan
-from solver.bank_show import bank_rows, bank_status
+from solver.bank_show import bank_rows, bank_status, show_banks
 from solver.bank_solve import front_network, pick_bank_engine, solve_network
 from solver.joint_plan import JointPlan
-from solver.joint_show import joint_rows, joint_status
+from solver.joint_show import joint_rows, joint_status, show_joint
 from solver.joint_solve import pick_joint_engine, solve_joint
 from solver.mapping_ask import mapping_aims
 from solver.mapping_front import front_mapping
 from solver.mapping_plan import MappingPlan
-from solver.mapping_show import mapping_rows, mapping_status
+from solver.mapping_show import mapping_rows, mapping_status, show_mapping
 from solver.mapping_solve import pick_mapping_engine, solve_mapping
 from solver.network_plan import WholePlan
 from solver.plan import Status
@@ -28,7 +33,7 @@ from solver.report import ratio, rows_table
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["Wanted", "print_front", "refuse", "solve_whole", "whole"]
+__all__ = ["Wanted", "print_front", "refuse", "shown", "solve_whole", "whole"]
 
 
 @dataclass(frozen=True)
@@ -43,14 +48,31 @@ class Wanted:
     settings: Sequence[str]
     time_limit_s: float | None
     profile: str | None = None
+    applications: Applications | None = None
 
     def aims(self, usual: str) -> str:
         """The objectives, or the usual one of the problem."""
         return usual if self.objective is None else self.objective
 
 
-def whole(machine: str, problem: str | None, settings: Sequence[str] | None) -> str | None:
-    """Return the problem that is asked for if it plans whole networks."""
+def whole(
+    machine: str, problem: str | None, settings: Sequence[str] | None, *, several: bool = False
+) -> str | None:  # fmt: skip
+    """Return the problem that is asked for if it plans whole networks.
+
+    Raises
+    ------
+    InputError
+        If it plans several applications and there is one network, or the other way round.
+    """
+    if several:
+        if problem not in (None, "mapping", "applications"):
+            raise InputError(f"problem {problem} plans one network; several applications are of problem applications")
+        return "applications"
+    if problem == "applications":
+        raise InputError(
+            "problem applications: name networks with their periods, such as squeezenet1_1@33ms,mobilenet_v1@40ms"
+        )
     asked = problem or options.pick_machine(machine, tuple(settings or ())).problem
     return asked if asked in _PROBLEMS else None
 
@@ -141,7 +163,22 @@ def _mapping(wanted: Wanted, engine: str) -> MappingPlan:
     )  # fmt: skip
 
 
-_PROBLEMS: dict[str, _Problem[BankPlan] | _Problem[JointPlan] | _Problem[MappingPlan]] = {
+def _check_applications(wanted: Wanted, engine: str) -> None:
+    assert wanted.applications is not None
+    goals_of(wanted.aims("response"), [one.name for one in wanted.applications.applications])
+    pick_application_engine(engine)
+
+
+def _applications(wanted: Wanted, engine: str) -> ApplicationsPlan:
+    assert wanted.applications is not None
+    return solve_applications(
+        wanted.applications, wanted.machine, engine=engine, objective=wanted.aims("response"), pins=wanted.pins,
+        profile=wanted.profile, settings=wanted.settings, time_limit_s=wanted.time_limit_s,
+    )  # fmt: skip
+
+
+_PROBLEMS: dict[str, _Problem[BankPlan] | _Problem[JointPlan] | _Problem[MappingPlan] | _Problem[ApplicationsPlan]] = {
+    "applications": _Problem(_check_applications, _applications, applications_rows, applications_status),
     "banks": _Problem(_check_banks, _banks, bank_rows, bank_status),
     "joint": _Problem(lambda _, engine: pick_joint_engine(engine), _joint, joint_rows, joint_status),
     "mapping": _Problem(_check_mapping, _mapping, mapping_rows, mapping_status),
@@ -150,10 +187,22 @@ _PROBLEMS: dict[str, _Problem[BankPlan] | _Problem[JointPlan] | _Problem[Mapping
 
 def solve_whole(problem: str, wanted: Wanted, *, compare: str, out: str | None, as_json: bool) -> Status:
     """Plan a network, print the table of its layers, and write the plan."""
-    if wanted.profile is not None and problem != "mapping":
+    if wanted.profile is not None and problem not in ("mapping", "applications"):
         raise InputError(f"--profile: not for problem {problem}, only mapping takes measured times")
     rivals = list(dict.fromkeys(name.strip() for name in compare.split(",") if name.strip()))
     return _PROBLEMS[problem].deliver(wanted, rivals, out, as_json=as_json)
+
+
+def shown(plan: WholePlan, layer: str | None) -> str:
+    """Return a plan of a whole network for people, or one layer or task of it."""
+    if isinstance(plan, ApplicationsPlan):
+        return show_applications(plan, layer)
+    if isinstance(plan, MappingPlan):
+        return show_mapping(plan, layer)
+    if isinstance(plan, JointPlan):
+        return show_joint(plan, layer)
+    assert isinstance(plan, BankPlan)
+    return show_banks(plan, layer)
 
 
 def _ratios(plan: WholePlan, others: dict[str, P]) -> str:

@@ -100,9 +100,11 @@ def _names(kind: str) -> dict[str, str]:
             "banks": "F6: which tiles of feature maps stay in which memory bank, over a whole network",
             "joint": "F10: tile plans of all layers and what stays in a shared memory between them",
             "mapping": "F5: which processor of a board runs which task of a network, in a pipeline",
+            "applications": "F5: the same for several networks with periods, deadlines and priorities",
         }
         return {f.name: f.summary for f in FORMULATIONS.values()} | networks
     if kind == "engines":
+        from solver.applications_engines import APPLICATION_ENGINES
         from solver.bank_engines import BANK_ENGINES
         from solver.engines import ENGINES
         from solver.joint_engines import JOINT_ENGINES
@@ -113,6 +115,7 @@ def _names(kind: str) -> dict[str, str]:
         whole = [("banks", e.name, e.summary, e.proves) for e in BANK_ENGINES.values()]
         whole += [("joint", e.name, e.summary, e.proves) for e in JOINT_ENGINES.values()]
         whole += [("mapping", e.name, e.summary, e.proves) for e in MAPPING_ENGINES.values()]
+        whole += [("applications", e.name, e.summary, e.proves) for e in APPLICATION_ENGINES.values()]
         for problem, name, summary, proves in whole:
             about = f"{summary} ({proofs[proves]}; {problem})"
             found[name] = f"{found[name]}; {about}" if name in found else about
@@ -192,15 +195,19 @@ def doctor() -> int:
 
 def schema(
     kind: Annotated[
-        str, typer.Argument(metavar="KIND", help="layers, banks, joint or mapping: plans of that kind")
+        str, typer.Argument(metavar="KIND", help="layers, banks, joint, mapping or applications: plans of that kind")
     ] = "layers",
 ) -> int:
     """Print the JSON Schema of plan files."""
+    from solver.applications_plan import applications_schema
     from solver.bank_plan import bank_schema
     from solver.joint_plan import joint_schema
     from solver.mapping_plan import mapping_schema
 
-    schemas = {"layers": plan_schema, "banks": bank_schema, "joint": joint_schema, "mapping": mapping_schema}
+    schemas = {
+        "layers": plan_schema, "banks": bank_schema, "joint": joint_schema, "mapping": mapping_schema,
+        "applications": applications_schema,
+    }  # fmt: skip
     if kind not in schemas:
         raise options.unknown("schema", kind, schemas)
     emit(schemas[kind]().rstrip())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from solver.bench.applications import applications_suite
 from solver.bench.banks import banks, table42
 from solver.bench.demo import demo
 from solver.bench.engines import engines
@@ -21,6 +22,7 @@ __all__ = ["SUITES", "Report"]
 
 #: Suite name -> (what it shows, how to run it).
 SUITES: dict[str, tuple[str, Callable[[Progress], Report]]] = {
+    "applications": ("three networks with periods on one board: least responses and energy, gaps", applications_suite),
     "banks": ("feature maps in memory banks: bytes and delay of policies and proven optima, five networks", banks),
     "demo": ("ResNet-50 from an ONNX file on nmp and scratchpad_64k, written to out/ and checked", demo),
     "engines": ("every layer of five networks: cp-sat, milp and exhaustive must prove the same integers", engines),

@@ -1,0 +1,157 @@
+"""Several networks that run side by side, each again and again: periods, deadlines and priorities.
+
+They are one network of several parts, whose operators carry the application's name: ``squeezenet1_1:conv1``.
+
+Text
+    ``squeezenet1_1@33ms,mobilenet_v1@40ms/35ms``: networks by name or path, each with its period and, if it is less,
+    its deadline (us, ms, s), the highest priority first.
+Format `certile-application-set/1`
+    ``{"format": ..., "applications": [{"network": NAME, "period_us": 33000, "deadline_us": 33000}, ...]}``; networks by
+    name, or by path as seen from the file.
+
+Source: `heterogeneous_mapping_and_banks` 3.3.5.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+
+from instances.errors import InputError
+from instances.jsonfile import Json, as_object, parse_json, read_bytes, validate
+from instances.load import load_network
+from instances.network import Network
+
+__all__ = ["APPLICATIONS_FORMAT", "Application", "Applications", "applications", "is_several"]
+
+APPLICATIONS_FORMAT = "certile-application-set/1"
+_US = {"us": 1, "ms": 1_000, "s": 1_000_000}
+_TIME = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)(us|ms|s)")
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class _Entry(_Frozen):
+    network: str = Field(min_length=1)
+    period_us: PositiveInt
+    deadline_us: PositiveInt | None = None
+
+
+class _File(_Frozen):
+    format: Literal["certile-application-set/1"]
+    applications: tuple[_Entry, ...] = Field(min_length=1, max_length=16)
+
+
+class Application(_Frozen):
+    """One of them; the first one has the highest priority.
+
+    Attributes
+    ----------
+    name : str
+        The network's, with ``#2`` and so on if it runs more than once.
+    operators : int
+        Of its part of the network.
+    """
+
+    name: str
+    operators: PositiveInt
+    period_us: PositiveInt
+    deadline_us: PositiveInt
+
+    @model_validator(mode="after")
+    def _in_time(self) -> Application:
+        if self.deadline_us > self.period_us:
+            raise ValueError(
+                f"application {self.name}: deadline {self.deadline_us} us is after the period of {self.period_us} us; "
+                "an inference ends before the next one is released"
+            )
+        return self
+
+
+@dataclass(frozen=True)
+class Applications:
+    """All parts as one network, and what is asked of each."""
+
+    network: Network
+    applications: tuple[Application, ...]
+
+
+def is_several(text: str) -> bool:
+    """Whether a target names applications: it has a period, or is such a file."""
+    if "@" in text:
+        return True
+    path = Path(text)
+    return path.suffix == ".json" and path.is_file() and APPLICATIONS_FORMAT.encode() in path.read_bytes()[:4096]
+
+
+def applications(target: str | os.PathLike[str], *, batch: int | None = None) -> Applications:
+    """Load applications from a text or a file.
+
+    Raises
+    ------
+    InputError
+        If a period is missing or none, a deadline is after it, or a network is unknown.
+    """
+    text = os.fspath(target)
+    if "@" not in text:
+        data = dict(as_object(parse_json(read_bytes(text), text), text))
+        entries, folder = validate(_File, data, text).applications, Path(text).parent
+        return _joined(entries, lambda name: load_network(_beside(name, folder), batch=batch), text)
+    parts = [_entry(part.strip(), text) for part in text.split(",")]
+    return _joined(parts, lambda name: load_network(name, batch=batch), text)
+
+
+def _beside(name: str, folder: Path) -> str:
+    """A path as seen from the file; a name stays one."""
+    return str(folder / name) if Path(name).suffix in (".json", ".onnx") else name
+
+
+def _entry(part: str, text: str) -> _Entry:
+    network, found, times = part.rpartition("@")
+    period, _, deadline = times.partition("/")
+    if not found or not network:
+        raise InputError(
+            f"applications {text!r}: {part!r} has no period; write NETWORK@PERIOD or NETWORK@PERIOD/DEADLINE, "
+            "such as squeezenet1_1@33ms"
+        )
+    return _Entry(
+        network=network, period_us=_us(period, part), deadline_us=_us(deadline, part) if deadline else None
+    )  # fmt: skip
+
+
+def _us(text: str, part: str) -> int:
+    found = _TIME.fullmatch(text.strip())
+    number = float(found[1]) * _US[found[2]] if found else 0
+    if number < 1 or number != int(number):
+        raise InputError(f"application {part!r}: {text!r} is no time; write whole microseconds as 33ms, 500us or 1.5s")
+    return int(number)
+
+
+def _joined(entries: Sequence[_Entry], load: Callable[[str], Network], text: str) -> Applications:
+    """One network of all parts."""
+    found, operators, names = [], [], dict[str, int]()
+    for entry in entries:
+        network = load(entry.network)
+        names[network.name] = number = names.get(network.name, 0) + 1
+        name = network.name if number == 1 else f"{network.name}#{number}"
+        operators += [
+            operator.model_copy(
+                update={"name": f"{name}:{operator.name}", "inputs": tuple(f"{name}:{one}" for one in operator.inputs)}
+            )
+            for operator in network.operators
+        ]
+        data: dict[str, Json] = {
+            "name": name, "operators": len(network.operators), "period_us": entry.period_us,
+            "deadline_us": entry.deadline_us or entry.period_us,
+        }  # fmt: skip
+        found.append(validate(Application, data, f"applications {text!r}"))
+    whole = Network(name="+".join(one.name for one in found)[:200], operators=tuple(operators))
+    return Applications(whole, tuple(found))

@@ -1,0 +1,57 @@
+"""Suite ``applications``: three networks on one board, least responses and energy, proven or with a gap (F5)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from solver.applications_plan import ApplicationsPlan
+from solver.applications_solve import solve_applications
+from solver.bench.report import Cell, Report, Section
+from solver.progress import Progress
+
+__all__ = ["applications_suite", "row"]
+
+_THREE = "squeezenet1_1@33ms,mobilenet_v1@40ms,mobilenet_v2@50ms"
+_PINS = ("cpu_config=1,1,1,1",)
+#: Seconds for all responses together and energy, for the response of one.
+_LIMIT_S, _ONE_S = 120.0, 60.0
+_LIMITS_S = dict.fromkeys(("response:1", "response:2", "response:3"), _ONE_S) | {
+    "response": _LIMIT_S, "energy": _LIMIT_S,
+}  # fmt: skip
+
+
+def row(target: str, machine: str, objective: str, limit: float, pins: Sequence[str] = _PINS) -> list[Cell]:
+    """A row: the objective of all engines, the bound and its gap; the genetic search has as long as the optimum."""
+
+    def plan(engine: str, seconds: float) -> ApplicationsPlan:
+        return solve_applications(
+            target, machine, engine=engine, objective=objective, pins=list(pins), time_limit_s=seconds
+        )  # fmt: skip
+
+    start = time.monotonic()
+    best = plan("auto", limit)
+    wall = time.monotonic() - start
+    rivals = [plan("apart", limit), plan("ga", max(0.1, wall))]
+    values: list[Cell] = [None if one.objective is None else one.objective.value for one in (best, *rivals)]
+    agrees = best.replay.ok if best.objective is not None else None
+    return [machine, best.options.analysis, objective, best.status, *values, best.bound, best.gap, agrees, wall]
+
+
+def applications_suite(progress: Progress) -> Report:
+    """Three networks on one board: least responses and energy by both analyses, against a genetic search."""
+    cases = [("hikey970", objective, rule) for rule in ("safe", "printed") for objective in _LIMITS_S]
+    cases += [("galaxy_s9", "response", "safe"), ("galaxy_s9", "response", "printed")]
+    progress.begin(len(cases), "applications")
+    found = Section(
+        f"{_THREE} on single cores (ticks of 1 us, energy in fJ)",
+        ["machine", "analysis", "objective", "status", "optimum", "apart", "ga", "bound", "gap", "simulation", "s"],
+    )
+    for machine, objective, rule in cases:
+        pins = (*_PINS, f"analysis={rule}")
+        found.rows.append(row(_THREE, machine, objective, _LIMITS_S[objective], pins))
+        progress.advance(f"{machine} {rule} {objective}")
+    progress.end()
+    found.notes.append("ga: as many seconds as the optimum. simulation: whether no response was exceeded.")
+    proven = sum(one[3] in ("OPTIMAL", "INFEASIBLE") for one in found.rows)
+    return Report("applications", [found], {"proven": proven, "cases": len(cases)})
