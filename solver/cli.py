@@ -268,6 +268,7 @@ def pareto(
         typer.Option("--axes", metavar="A,B", help="Two or all of bytes, time, ocm (bytes on chip): bytes,ocm"),
     ] = None,
     problem: ProblemOpt = None,
+    engine: EngineOpt = options.AUTO,
     pin: PinOpt = None,
     set_: SetOpt = None,
     time_limit: LimitOpt = None,
@@ -285,9 +286,11 @@ def pareto(
     graph = _load(network, batch, size, symbol)
     if (asked := network_cli.whole(machine, problem, set_)) is not None:
         network_cli.refuse(asked, layer=layer, all_kinds=all_kinds)
-        wanted = network_cli.Wanted(graph, machine, options.AUTO, None, pin or (), set_ or (), time_limit, profile)
+        wanted = network_cli.Wanted(graph, machine, engine, None, pin or (), set_ or (), time_limit, profile)
         network_cli.print_front(asked, wanted, axes or "", out=out, as_json=as_json)
         return 0
+    if engine != options.AUTO:
+        raise InputError("--engine: fronts of layers are enumerated; only problem mapping has a choice")
     axes = axes or "bytes,time"
     request = prepare(
         graph, machine, problem=problem, pins=pin or (), settings=set_, layers=layer, all_kinds=all_kinds,

@@ -12,6 +12,7 @@ from instances.machine import Machine
 from instances.network import Network
 from instances.profiles import Profile
 from solver.mapping_ask import Best, Setting, ask, decided, left
+from solver.mapping_base import Asked, Decided
 from solver.mapping_engines import MappingEngine
 from solver.mapping_plan import MappingPlan
 from solver.mapping_solve import pick_mapping_engine, plan_of
@@ -63,18 +64,36 @@ def front_mapping(
 
     From the least energy on: the least energy below the last period, then the least period with it (epsilon
     constraint). If half of the time limit does not suffice for all of it, the rest goes to the least period and some
-    periods in between: each plan then says how far its energy is from the least one at most. Parameters, errors and
-    checks as in `solver.mapping_solve.solve_mapping`.
+    periods in between: each plan then says how far its energy is from the least one at most. Engine ``ga`` is the
+    source's: SPEA2 on both objectives, without bounds. Parameters, errors and checks as in
+    `solver.mapping_solve.solve_mapping`.
     """
     start, chosen = time.monotonic(), pick_mapping_engine(engine)
     asked = ask(target, machine, "energy,period", pins, profile, settings, time_limit_s)
-    points, proven = _walk(asked, chosen, start)
-    if not proven:
+    points, proven = (_evolved(asked, start), False) if chosen.name == "ga" else _walk(asked, chosen, start)
+    if not proven and chosen.name != "ga":
         points += _between(asked, chosen, points, start)
     kept = [one for one in points if not any(_beats(other, one) for other in points)]
     kept = list({(one.period, one.energy): one for one in reversed(kept)}.values())
     plans = (_planned(asked, chosen, one, start) for one in sorted(kept, key=lambda one: one.period))
     return MappingFront(tuple(plans), proven)
+
+
+def _evolved(asked: Setting, start: float) -> list[_Point]:
+    """What a genetic search finds on every configuration."""
+    from solver.engines import mapping_ga  # late: the engines' package imports every solver
+
+    found, limits = list[_Point](), asked.demands.limits
+    configurations = asked.demands.configurations
+    for number, configuration in enumerate(configurations):
+        seconds = left(asked, start)
+        share = None if seconds is None else seconds / (len(configurations) - number)
+        request = Asked(asked.instance(configuration), "energy", limits, share)
+        for at in mapping_ga.front(request):
+            price = request.mapping.price(at, limits.cap)
+            best = Best(Decided(at, None, "FEASIBLE"), configuration, price.energy)
+            found.append(_Point(best, price.period, price.period, price.energy))
+    return found
 
 
 def _beats(one: _Point, other: _Point) -> bool:

@@ -230,6 +230,8 @@ def print_front(problem: str, wanted: Wanted, axes: str, *, out: str | None, as_
     if axes not in (known[problem], ""):
         raise InputError(f"axes {axes!r}: problem {problem} has the front {known[problem]}")
     plans: Sequence[BankPlan] | Sequence[MappingPlan]
+    if problem == "banks" and wanted.engine != options.AUTO:
+        raise InputError("--engine: the front of problem banks has one; only problem mapping has a choice")
     if problem == "banks":
         plans = front_network(
             wanted.network, wanted.machine, settings=wanted.settings, waiting=residuals(wanted.pins),

@@ -379,6 +379,20 @@ def test_the_second_objective_breaks_ties() -> None:
     assert check(two).ok
 
 
+@pytest.mark.parametrize("name", ["squeezenet1_1"])
+def test_a_genetic_front_is_nowhere_below(name: str) -> None:
+    """SPEA2 as in the source: every plan is checked, and the exact front has one at least as good."""
+    exact = [p.measures for p in front_mapping(name, "galaxy_s9", pins=["cpu_config=4"]).plans if p.measures]
+    found = front_mapping(name, "galaxy_s9", engine="ga", pins=["cpu_config=4"], time_limit_s=2)
+    assert not found.proven
+    assert found.plans
+    for plan in found.plans:
+        assert check(plan).ok
+        mine = plan.measures
+        assert mine is not None
+        assert any(one.period <= mine.period and one.energy <= mine.energy for one in exact)
+
+
 @pytest.mark.parametrize("name", ["squeezenet1_1", "mobilenet_v1"])
 def test_fronts_hold_both_optima(name: str) -> None:
     front = front_mapping(name, "galaxy_s9", pins=["cpu_config=4"])

@@ -4,6 +4,8 @@ A chromosome is the processor of every task. Two-point crossover, uniform mutati
 starts from everything on one processor, the list schedules and random assignments; without those seeds it is far worse
 (``ga-unseeded``). A whole population is priced at once.
 
+`front` has two objectives, period and energy, and selects by SPEA2.
+
 Source: `heterogeneous_mapping_and_banks` 3.3.4.2 (Fig. 3.19, 3.20), which selects by SPEA2: for one objective that is
 its order.
 """
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -20,9 +23,10 @@ from deap import tools
 
 from formulations.mapping import Assignment
 from formulations.mapping_search import Pricer, starts
+from solver.engines.genetic import spea2
 from solver.mapping_base import Asked, Decided, best_of
 
-__all__ = ["evolve", "run"]
+__all__ = ["evolve", "front", "run"]
 
 #: Chromosomes of a generation; generations without a time limit; chances of crossover, and of mutation, by task.
 _SIZE, _GENERATIONS, _CROSS, _MUTATE = 120, 300, 0.7, 0.04
@@ -58,6 +62,24 @@ def evolve(asked: Asked, *, seeded: bool, seed: int) -> Assignment:
     finally:
         random.setstate(state)
     return tuple(best[1])
+
+
+def front(asked: Asked, *, seed: int = 0) -> list[Assignment]:
+    """Return assignments that no other found beats in period and energy, by period."""
+    start, mapping = time.monotonic(), asked.mapping
+    pricer = Pricer(mapping, asked.limits)
+
+    def price(found: Sequence[Assignment]) -> list[tuple[float, ...]]:
+        periods, energies, kept = pricer(np.array(found, dtype=np.int64))
+        broken = np.where(kept, 0.0, 2.0**60)
+        return list(zip((periods + broken).tolist(), (energies + broken).tolist(), strict=True))
+
+    found = spea2(starts(mapping), mapping.able, price, lambda n: _goes_on(asked, start, n), seed)
+    kept = list[Assignment]()
+    for at in sorted((at for at in found if asked.keeps(at)), key=lambda at: price([at])):
+        if not kept or mapping.price(at).energy < mapping.price(kept[-1]).energy:
+            kept.append(at)
+    return kept
 
 
 def _goes_on(asked: Asked, start: float, generation: int) -> bool:
