@@ -14,7 +14,8 @@ Derived
     period  = max(1, max_p load[p], ceil(100 * sum_p cores[p]*load[p] / (cap * C)))                     (Eq. 3.8, 3.9)
     energy  = sum_p watts[p]*load[p]                                                                 (3.3.4.2)
 Objectives
-    min period [ticks]: the time from one inference to the next; min energy [fJ]; the front of both
+    min period [ticks]: the time from one inference to the next; min energy [fJ]; the front of both;
+    min latency [ticks]: of one inference alone, which also has an order of tasks (`formulations.latency`)
 Constraints
     (RUN)      at[i] can run i
     (HOST)     the first tasks (none before them) and the last ones run on the host
@@ -47,7 +48,7 @@ from instances.tasks import TaskGraph
 __all__ = ["Aim", "Assignment", "Limits", "Mapping", "Price", "build", "clusters", "merged"]
 
 #: What is minimised.
-Aim = Literal["period", "energy"]
+Aim = Literal["period", "energy", "latency"]
 #: The processor of every task.
 Assignment = tuple[int, ...]
 Ints = NDArray[np.int64]
@@ -67,11 +68,12 @@ class Price:
 
 @dataclass(frozen=True)
 class Limits:
-    """What an assignment has to keep: percent of the cores that may be busy, the longest period, the most energy."""
+    """What has to be kept: percent of the cores that may be busy, the longest period, the most energy and latency."""
 
     cap: int = 100
     period: int | None = None
     energy: int | None = None
+    latency: int | None = None
 
 
 @dataclass(frozen=True)

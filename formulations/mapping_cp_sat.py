@@ -12,7 +12,10 @@ from ortools.sat.python import cp_model
 
 from formulations.mapping import Aim, Assignment, Limits, Mapping
 
-__all__ = ["MappingCpModel", "cp_model_of"]
+__all__ = ["MappingCpModel", "Terms", "cp_model_of", "flows", "prices", "weighted"]
+
+#: Variables and their ticks.
+Terms = list[tuple[cp_model.IntVar, int]]
 
 
 @dataclass
@@ -45,24 +48,59 @@ def cp_model_of(
     least, most : int
         Bounds of the objective that are known.
     """
-    model, unit = cp_model.CpModel(), mapping.energy_unit
+    model = cp_model.CpModel()
+    x, busy = flows(model, mapping)
+    period, energy, _ = prices(model, mapping, busy, limits)
+    goal = period if aim == "period" else energy
+    model.add(goal >= least)
+    if most is not None:
+        model.add(goal <= most)
+    model.minimize(goal)
+    return MappingCpModel(model, x, len(mapping.times))
+
+
+def flows(
+    model: cp_model.CpModel, mapping: Mapping
+) -> tuple[dict[tuple[int, int], cp_model.IntVar], dict[tuple[int, int], Terms]]:
+    """Add (RUN) and (FLOW).
+
+    Returns
+    -------
+    x : dict
+        By task and processor whether it is there.
+    busy : dict
+        By task and processor what it keeps it busy with, copies included.
+    """
     x = {(i, p): model.new_bool_var(f"x_{i}_{p}") for i, able in enumerate(mapping.able) for p in able}
-    terms: list[list[tuple[cp_model.IntVar, int]]] = [[] for _ in mapping.processors]
-    for (i, p), variable in x.items():
-        terms[p].append((variable, mapping.times[i][p] or 0))
+    busy: dict[tuple[int, int], Terms] = {(i, p): [(one, mapping.times[i][p] or 0)] for (i, p), one in x.items()}
     for i, able in enumerate(mapping.able):
         model.add_exactly_one(x[i, p] for p in able)
     for e, (i, j) in enumerate(mapping.graph.edges):
         y = {(p, q): model.new_bool_var(f"y_{e}_{p}_{q}") for p in mapping.able[i] for q in mapping.able[j]}
         for p in mapping.able[i]:
             model.add(sum(y[p, q] for q in mapping.able[j]) == x[i, p])
-            terms[p] += [(y[p, q], int(mapping.copies[e, p, q])) for q in mapping.able[j] if p != q]
+            busy[i, p] += [(y[p, q], int(mapping.copies[e, p, q])) for q in mapping.able[j] if p != q]
         for q in mapping.able[j]:
             model.add(sum(y[p, q] for p in mapping.able[i]) == x[j, q])
-    ceilings = [sum(c for _, c in few) for few in terms]
-    top = max(1, limits.period if limits.period is not None else 100 * sum(ceilings) // limits.cap + 1)
-    period = model.new_int_var(1, top, "T")
-    loads = [cp_model.LinearExpr.weighted_sum([v for v, _ in few], [c for _, c in few]) for few in terms]
+    return x, busy
+
+
+def weighted(terms: Terms) -> cp_model.LinearExprT:
+    """Return the sum of variables times ticks."""
+    return cp_model.LinearExpr.weighted_sum([v for v, _ in terms], [c for _, c in terms])
+
+
+def prices(
+    model: cp_model.CpModel, mapping: Mapping, busy: dict[tuple[int, int], Terms], limits: Limits
+) -> tuple[cp_model.IntVar, cp_model.LinearExprT, list[cp_model.LinearExprT]]:
+    """Add (LOAD), (CAP) and the limits; return period, energy (in its unit) and loads."""
+    unit = mapping.energy_unit
+    parts: list[Terms] = [[] for _ in mapping.processors]
+    for (_, p), few in busy.items():
+        parts[p] += few
+    ceiling = sum(c for few in parts for _, c in few)
+    top = max(1, limits.period if limits.period is not None else 100 * ceiling // limits.cap + 1)
+    period, loads = model.new_int_var(1, top, "T"), [weighted(few) for few in parts]
     for load, number in zip(loads, mapping.number, strict=True):
         model.add(load <= number * period)
     used = sum(100 * g.cores * load for g, load in zip(mapping.processors, loads, strict=True))
@@ -70,9 +108,4 @@ def cp_model_of(
     energy = sum(w // unit * load for w, load in zip(mapping.watts, loads, strict=True))
     if limits.energy is not None:
         model.add(energy <= limits.energy // unit)
-    goal = period if aim == "period" else energy
-    model.add(goal >= least)
-    if most is not None:
-        model.add(goal <= most)
-    model.minimize(goal)
-    return MappingCpModel(model, x, len(mapping.times))
+    return period, energy, loads

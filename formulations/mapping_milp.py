@@ -21,7 +21,10 @@ import pulp
 
 from formulations.mapping import Aim, Assignment, Limits, Mapping
 
-__all__ = ["MappingModel", "model"]
+__all__ = ["MappingModel", "Terms", "flows", "model", "prices"]
+
+#: Variables and their ticks.
+Terms = list[tuple[pulp.LpVariable, int]]
 
 
 @dataclass
@@ -48,23 +51,51 @@ def model(mapping: Mapping, aim: Aim, limits: Limits, *, clustered: Literal["", 
     clustered : {"", "=", "<="}
         Whether a processor runs one cluster, exactly or at most.
     """
-    unit = mapping.energy_unit
     problem = pulp.LpProblem("mapping", pulp.LpMinimize)
+    x, busy = flows(problem, mapping)
+    period, energy, _ = prices(problem, mapping, busy, limits)
+    problem.setObjective(period if aim == "period" else energy)
+    if clustered:
+        _cluster(problem, mapping, x, clustered)
+    return MappingModel(problem, x, len(mapping.times))
+
+
+def flows(
+    problem: pulp.LpProblem, mapping: Mapping
+) -> tuple[dict[tuple[int, int], pulp.LpVariable], dict[tuple[int, int], Terms]]:
+    """Add (RUN) and (FLOW).
+
+    Returns
+    -------
+    x : dict
+        By task and processor whether it is there.
+    busy : dict
+        By task and processor what it keeps it busy with, copies included.
+    """
     x = {(i, p): pulp.LpVariable(f"x_{i}_{p}", cat="Binary") for i, able in enumerate(mapping.able) for p in able}
-    period = pulp.LpVariable("T", lowBound=1, upBound=limits.period, cat="Integer")
-    terms: list[list[tuple[pulp.LpVariable, int]]] = [[] for _ in mapping.processors]
-    for (i, p), variable in x.items():
-        terms[p].append((variable, mapping.times[i][p] or 0))
+    busy: dict[tuple[int, int], Terms] = {(i, p): [(one, mapping.times[i][p] or 0)] for (i, p), one in x.items()}
     for i, able in enumerate(mapping.able):
         problem += pulp.lpSum(x[i, p] for p in able) == 1
     for e, (i, j) in enumerate(mapping.graph.edges):
         y = {(p, q): pulp.LpVariable(f"y_{e}_{p}_{q}", 0, 1) for p in mapping.able[i] for q in mapping.able[j]}
         for p in mapping.able[i]:
             problem += pulp.lpSum(y[p, q] for q in mapping.able[j]) == x[i, p]
-            terms[p] += [(y[p, q], int(mapping.copies[e, p, q])) for q in mapping.able[j] if p != q]
+            busy[i, p] += [(y[p, q], int(mapping.copies[e, p, q])) for q in mapping.able[j] if p != q]
         for q in mapping.able[j]:
             problem += pulp.lpSum(y[p, q] for p in mapping.able[i]) == x[j, q]
-    loads = [pulp.LpAffineExpression(few) for few in terms]
+    return x, busy
+
+
+def prices(
+    problem: pulp.LpProblem, mapping: Mapping, busy: dict[tuple[int, int], Terms], limits: Limits
+) -> tuple[pulp.LpVariable, pulp.LpAffineExpression, list[pulp.LpAffineExpression]]:
+    """Add (LOAD), (CAP) and the limits; return period, energy (in its unit) and loads."""
+    unit = mapping.energy_unit
+    period = pulp.LpVariable("T", lowBound=1, upBound=limits.period, cat="Integer")
+    parts: list[Terms] = [[] for _ in mapping.processors]
+    for (_, p), few in busy.items():
+        parts[p] += few
+    loads = [pulp.LpAffineExpression(few) for few in parts]
     for load, number in zip(loads, mapping.number, strict=True):
         problem += load <= number * period
     used = pulp.lpSum(group.cores * load for group, load in zip(mapping.processors, loads, strict=True))
@@ -72,10 +103,7 @@ def model(mapping: Mapping, aim: Aim, limits: Limits, *, clustered: Literal["", 
     energy = pulp.lpSum(watts // unit * load for watts, load in zip(mapping.watts, loads, strict=True))
     if limits.energy is not None:
         problem += energy <= limits.energy // unit
-    problem.setObjective(period if aim == "period" else energy)
-    if clustered:
-        _cluster(problem, mapping, x, clustered)
-    return MappingModel(problem, x, len(mapping.times))
+    return period, energy, loads
 
 
 def _cluster(
@@ -103,7 +131,7 @@ def _cluster(
         ends = [x.get((0, p)), x.get((last, p))]
         for one in ends:
             problem += both <= (0 if one is None else one)
-        if clustered == "=" and None not in ends:
+        if clustered == "=" and all(one is not None for one in ends):  # `in` compares, and PuLP overloads ==
             problem += both >= pulp.lpSum(ends) - 1
         counted = pulp.lpSum(starts) - both
         problem += (counted == 1) if clustered == "=" else (counted <= 1)

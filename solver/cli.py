@@ -70,7 +70,7 @@ ObjectiveOpt = Annotated[
     typer.Option(
         "--objective",
         metavar="O",
-        help="time, bytes, energy, or several: bytes,time (joint: bytes or energy; mapping: period, energy)",
+        help="time, bytes, energy, or several: bytes,time (joint: bytes or energy; mapping: period, energy, latency)",
     ),
 ]
 PinOpt = Annotated[

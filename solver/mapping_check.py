@@ -45,6 +45,8 @@ def _tasks(plan: MappingPlan) -> Iterator[str]:
             if plan.processors or plan.waiting or plan.measures is not None or plan.replay.ok is not None:
                 yield "a plan without tasks has no processors, waiting, measures and replay"
             return
+        alone = "latency" in plan.objectives or wanted.limits.latency is not None
+        yield from unequal("pipelined", plan.pipelined, not alone)
         made = build(graph, board, plan.cpu_config, rows, plan.machine_data.tick_ps)
     except (InputError, KeyError) as error:
         yield str(error)
@@ -77,6 +79,9 @@ def _demanded(plan: MappingPlan, wanted: Demands, made: Mapping, at: Assignment)
     price, limits = made.price(at, wanted.limits.cap), wanted.limits
     if limits.period is not None and price.period > limits.period:
         yield f"period {price.period} is above the limit {limits.period}"
+    latency = plan.measures.latency if plan.measures is not None else 0
+    if limits.latency is not None and latency > limits.latency:
+        yield f"latency {latency} is above the limit {limits.latency}"
     if limits.energy is not None and price.energy > limits.energy:
         yield f"energy {price.energy} is above the limit {limits.energy}"
 
@@ -91,26 +96,33 @@ def _derived(plan: MappingPlan, made: Mapping, at: Assignment) -> Iterator[str]:
         yield f"stages: above {_STAGES} for each of {len(plan.tasks)} tasks"
         return
     durations, period = busy(made, at), made.price(at, plan.options.cap).period
+    if not plan.pipelined:
+        if any(row.stage for row in plan.tasks) or any(row.buffers != 1 for row in plan.waiting):
+            yield "stages, buffers: one inference alone has no stages and a buffer an edge"
+            return
+        period = 0
     starts, stages = tuple(row.start for row in plan.tasks), tuple(row.stage for row in plan.tasks)
     ends = [s + period * k + d for s, k, d in zip(starts, stages, durations, strict=True)]
-    pipeline = Pipeline(starts, stages, durations, tuple(row.buffers for row in plan.waiting), max(ends))
+    pipeline = Pipeline(starts, stages, durations, tuple(row.buffers for row in plan.waiting), max(1, *ends))
     yield from _overlaps(plan, durations, period)
     for i, j in made.graph.edges:
         if starts[j] + period * stages[j] < ends[i]:
             yield f"task {plan.tasks[j].task}: it starts before the result of {plan.tasks[i].task} is there"
-    derived = parts_of(made, at, plan.options.cap, plan.objectives[0], pipeline)
+    derived = parts_of(made, at, plan.options.cap, plan.objectives[0], pipeline, alone=not plan.pipelined)
     for name, value in derived.items():
         yield from unequal(name, getattr(plan, name), value)
 
 
 def _overlaps(plan: MappingPlan, durations: tuple[int, ...], period: int) -> Iterator[str]:
-    """Tasks of a processor run one after the other, and end with the period."""
+    """Tasks of a processor run one after the other, and end with the period if there is one."""
     last: dict[str, tuple[int, str]] = {}
-    for row, duration in sorted(zip(plan.tasks, durations, strict=True), key=lambda pair: pair[0].start):
+    for row, duration in sorted(
+        zip(plan.tasks, durations, strict=True), key=lambda pair: (pair[0].start, pair[0].start + pair[1])
+    ):
         free, before = last.get(row.processor, (0, ""))
         if row.start < free:
             yield f"task {row.task}: it starts at {row.start} while {row.processor} runs {before} until {free}"
         last[row.processor] = row.start + duration, row.task
     for name, (end, task) in last.items():
-        if end > period:
+        if period and end > period:
             yield f"task {task}: it ends at {end}, after the period {period} of {name}"

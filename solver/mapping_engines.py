@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 
 from formulations.mapping import Assignment
 from formulations.mapping_search import MOST, Rule, assignments, everything, list_scheduled, seeds, starts
+from instances.errors import InputError
+from solver import latency_engines as alone
 from solver.mapping_base import Asked, Decided, best_of
 
 __all__ = ["MAPPING_ENGINES", "MappingEngine"]
@@ -18,12 +20,22 @@ _SHARE = 0.3
 
 @dataclass(frozen=True)
 class MappingEngine:
-    """A way to decide."""
+    """A way to decide; without `alone` it does not decide when latency counts."""
 
     name: str
     summary: str
     proves: bool
-    run: Callable[[Asked], Decided]
+    pipelined: Callable[[Asked], Decided]
+    alone: Callable[[Asked], Decided] | None = None
+
+    def run(self, asked: Asked) -> Decided:
+        """Decide; raises InputError if latency counts and the engine knows nothing of it."""
+        if not asked.alone:
+            return self.pipelined(asked)
+        if self.alone is None:
+            known = ", ".join(name for name, one in MAPPING_ENGINES.items() if one.alone is not None)
+            raise InputError(f"engine {self.name}: it does not decide latency; {known} do")
+        return self.alone(asked)
 
 
 def _auto(asked: Asked) -> Decided:
@@ -107,35 +119,39 @@ def _exhaustive(asked: Asked) -> Decided:
     return Decided(best, least, "OPTIMAL", stats={"assignments": number})
 
 
-def _heuristic(make: Callable[[Asked], list[Assignment]]) -> Callable[[Asked], Decided]:
+def _heuristic(make: Callable[[Asked], list[Assignment]]) -> tuple[Callable[[Asked], Decided], ...]:
+    """The best of some assignments: in a pipeline, and of one inference alone."""
+
     def run(asked: Asked) -> Decided:
         at = best_of(asked, make(asked))
         return Decided(at, None, "NO_SOLUTION_FOUND" if at is None else "FEASIBLE")
 
-    return run
+    return run, lambda asked: alone.heuristic(asked, make(asked))
 
 
-def _listed(rule: Rule) -> Callable[[Asked], Decided]:
+def _listed(rule: Rule) -> tuple[Callable[[Asked], Decided], ...]:
     return _heuristic(lambda asked: [list_scheduled(asked.mapping, rule)])
 
 
 MAPPING_ENGINES: dict[str, MappingEngine] = {
     engine.name: engine
     for engine in (
-        MappingEngine("auto", "milp, then cp-sat if that does not prove: the best bound of both", True, _auto),
-        MappingEngine("milp", "edge flows with HiGHS", True, _milp),
-        MappingEngine("milp-cbc", "edge flows with CBC", True, _cbc),
-        MappingEngine("cp-sat", "edge flows with CP-SAT, after a bound from merged cores", True, _cp_sat),
-        MappingEngine("exhaustive", f"all assignments, up to {MOST:,}", True, _exhaustive),
+        MappingEngine(
+            "auto", "milp, then cp-sat if that does not prove: the best bound of both", True, _auto, alone.auto
+        ),
+        MappingEngine("milp", "edge flows with HiGHS", True, _milp, alone.milp),
+        MappingEngine("milp-cbc", "edge flows with CBC", True, _cbc, alone.cbc),
+        MappingEngine("cp-sat", "edge flows with CP-SAT, after a bound from merged cores", True, _cp_sat, alone.cp_sat),
+        MappingEngine("exhaustive", f"all assignments, up to {MOST:,}", True, _exhaustive, alone.exhaustive),
         MappingEngine(
             "clustering", "the source's task clustering (Eq. 3.1 to 3.8), the best of them", False, _clustering
         ),
         MappingEngine("clustering-most", "task clustering with idle processors allowed", False, _clustering_most),
-        MappingEngine("heft", "earliest finish by upward rank", False, _listed("heft")),
-        MappingEngine("cpop", "the critical path on one processor", False, _listed("cpop")),
-        MappingEngine("peft", "earliest finish with a look ahead", False, _listed("peft")),
-        MappingEngine("ga", "genetic, from the heuristics below on", False, _ga),
-        MappingEngine("ga-unseeded", "genetic, from random assignments", False, _ga_unseeded),
-        MappingEngine("single", "one processor runs all that it can", False, _heuristic(lambda a: seeds(a.mapping))),
+        MappingEngine("heft", "earliest finish by upward rank", False, *_listed("heft")),
+        MappingEngine("cpop", "the critical path on one processor", False, *_listed("cpop")),
+        MappingEngine("peft", "earliest finish with a look ahead", False, *_listed("peft")),
+        MappingEngine("ga", "genetic, from the heuristics below on", False, _ga, alone.ga),
+        MappingEngine("ga-unseeded", "genetic, from random assignments", False, _ga_unseeded, alone.ga_unseeded),
+        MappingEngine("single", "one processor runs all that it can", False, *_heuristic(lambda a: seeds(a.mapping))),
     )
 }

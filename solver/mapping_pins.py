@@ -45,7 +45,7 @@ def demands(texts: Sequence[str], graph: TaskGraph, board: Processors, rows: Seq
     limits, fixed, wanted, seen = Limits(), dict[int, str](), "", set[str]()
     for text in texts:
         name, relation, value = _parts(text)
-        if name in ("cap", "period", "energy") and name not in numbers:
+        if name in ("cap", "period", "energy", "latency") and name not in numbers:
             if name in seen:
                 raise InputError(f"pin {text!r}: {name} is pinned already")
             seen.add(name)
@@ -62,10 +62,12 @@ def demands(texts: Sequence[str], graph: TaskGraph, board: Processors, rows: Seq
             limits = replace(limits, period=_number(text, value, 1, 2**53))
         elif name == "energy" and relation == "<=":
             limits = replace(limits, energy=_number(text, value, 1, 2**62))
+        elif name == "latency" and relation == "<=":
+            limits = replace(limits, latency=_number(text, value, 1, 2**53))
         else:
             raise InputError(
-                f"pin {text!r}: problem mapping knows cpu_config=1,1,1,1, cap=50, period<=20000, energy<=N and "
-                f"TASK=PROCESSOR, with tasks such as {', '.join([*numbers][:3])}"
+                f"pin {text!r}: problem mapping knows cpu_config=1,1,1,1, cap=50, period<=20000, energy<=N, "
+                f"latency<=N and TASK=PROCESSOR, with tasks such as {', '.join([*numbers][:3])}"
             )
     found = [one for one in _configurations(wanted, board) if _timed(one, rows)]
     if not found:

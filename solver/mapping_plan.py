@@ -26,7 +26,10 @@ class _Frozen(BaseModel):
 
 
 class MappingMeasures(_Frozen):
-    """From one inference to the next, of one inference, and from an inference's release to its end."""
+    """From one inference to the next, of one inference, and from an inference's release to its end.
+
+    Without a pipeline `latency` is that of one inference alone, `period` what its assignment reaches in a pipeline.
+    """
 
     period: PositiveInt
     energy: Natural
@@ -47,7 +50,7 @@ class TaskPlan(_Frozen):
     Attributes
     ----------
     start : int
-        Begin in the period.
+        Begin in the period; of one inference alone, after its begin.
     stage : int
         In the n-th period the task works on inference ``n - stage``.
     time, copies : int
@@ -103,6 +106,9 @@ class MappingPlan(WholePlan):
     ----------
     cpu_config : tuple of int
         The groups of cores.
+    pipelined : bool
+        Whether inferences follow each other; else the starts are of one inference alone, with stages 0 and one buffer
+        an edge.
     profile : dict
         Microseconds by task and by what it may run on (``1*``, ``1``, ``2``, ..., accelerators); null: it cannot.
     """
@@ -111,10 +117,11 @@ class MappingPlan(WholePlan):
 
     format: Literal["certile-mapping/1"]
     problem: Literal["mapping"]
-    objectives: Annotated[tuple[Literal["period", "energy"], ...], Field(min_length=1)]
+    objectives: Annotated[tuple[Literal["period", "energy", "latency"], ...], Field(min_length=1)]
     unit: Literal["ticks", "fJ"]
     options: MappingOptions
     cpu_config: tuple[PositiveInt, ...]
+    pipelined: bool
     measures: MappingMeasures | None
     replay: MappingReplay
     processors: tuple[ProcessorPlan, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from instances.errors import InputError
 from solver.mapping_plan import MappingPlan, TaskPlan
@@ -26,10 +26,15 @@ def mapping_status(plan: MappingPlan) -> str:
         return "; ".join([*parts, *([] if plan.bound is None else [bound]), *plan.conflicts])
     gap = "no gap" if plan.gap is None else f"gap {100 * plan.gap:.3g} %"
     cores = ",".join(map(str, plan.cpu_config))
+    every, mj = f"every {_us(plan, plan.measures.period)} us", f"{plan.measures.energy / 1e12:,.1f} mJ"
+    took = _us(plan, plan.measures.latency)
+    if plan.pipelined:
+        said = f"an inference {every}, {mj} each, {took} us from release to end"
+    else:
+        said = f"one inference alone in {took} us, {mj}; in a pipeline one {every}"
     parts += [
         f"{plan.objectives[0]} {plan.objective.value:,} {plan.objective.unit}, {bound}, {gap}",
-        f"cores ({cores}): an inference every {_us(plan, plan.measures.period)} us, "
-        f"{plan.measures.energy / 1e12:,.1f} mJ each, {_us(plan, plan.measures.latency)} us from release to end",
+        f"cores ({cores}): {said}",
         "simulation agrees" if plan.replay.ok else "simulation does not agree",
     ]
     return "; ".join(parts)
@@ -60,14 +65,22 @@ def show_mapping(plan: MappingPlan, task: str | None = None) -> str:
         return "\n".join(_task(plan, task))
     if plan.measures is None:
         return mapping_status(plan)
-    lines = [mapping_status(plan), "", "one period; a letter is a task, = its copies to other processors, . idle", ""]
+    shown = "one period" if plan.pipelined else "one inference"
+    lines = [mapping_status(plan), "", f"{shown}; a letter is a task, = its copies to other processors, . idle", ""]
+    late = (lambda row: f" ({_late(row)})") if plan.pipelined else (lambda row: "")
     width = max((len(one.name) for one in plan.processors), default=0)
     for one in plan.processors:
         rows = sorted((row for row in plan.tasks if row.processor == one.name), key=lambda row: row.start)
-        percent = 100 * one.load / plan.measures.period
+        percent = 100 * one.load / _span(plan)
         lines.append(f"{one.name:<{width}} |{_line(plan, rows)}| {percent:.1f} %")
-        lines += [f"{'':<{width}}  {text}" for text in _legend(rows)]
+        lines += [f"{'':<{width}}  {text}" for text in _legend(rows, late)]
     return "\n".join(lines)
+
+
+def _span(plan: MappingPlan) -> int:
+    """Ticks of what is shown."""
+    assert plan.measures is not None
+    return plan.measures.period if plan.pipelined else max(1, plan.measures.latency)
 
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -75,8 +88,7 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 def _line(plan: MappingPlan, rows: Sequence[TaskPlan]) -> str:
     """A character is what runs in the middle of its part of the period."""
-    assert plan.measures is not None
-    line, period = ["."] * _WIDTH, max(1, plan.measures.period)
+    line, period = ["."] * _WIDTH, _span(plan)
     for column in range(_WIDTH):
         now = (2 * column + 1) * period // (2 * _WIDTH)
         for number, row in enumerate(rows):
@@ -87,8 +99,8 @@ def _line(plan: MappingPlan, rows: Sequence[TaskPlan]) -> str:
     return "".join(line)
 
 
-def _legend(rows: Sequence[TaskPlan]) -> list[str]:
-    parts = [f"{_LETTERS[n % len(_LETTERS)]} {row.task} ({_late(row)})" for n, row in enumerate(rows)]
+def _legend(rows: Sequence[TaskPlan], late: Callable[[TaskPlan], str]) -> list[str]:
+    parts = [f"{_LETTERS[n % len(_LETTERS)]} {row.task}{late(row)}" for n, row in enumerate(rows)]
     lines, at = [""], 0
     for part in parts:
         if len(lines[at]) + len(part) > _WIDTH:
@@ -103,9 +115,10 @@ def _task(plan: MappingPlan, name: str) -> list[str]:
     if row is None:
         raise InputError(f"plan of {plan.network} has no task {name!r}; it has {', '.join(r.task for r in plan.tasks)}")
     where = {one.task: one.processor for one in plan.tasks}
+    when = f"; in period n it works on inference {_late(row)}" if plan.pipelined else ""
     lines = [
-        f"{row.task} on {row.processor}: from {_us(plan, row.start)} us of a period on, {_us(plan, row.time)} us, "
-        f"then {_us(plan, row.copies)} us of copies; in period n it works on inference {_late(row)}",
+        f"{row.task} on {row.processor}: from {_us(plan, row.start)} us of {'a period' if when else 'an inference'} "
+        f"on, {_us(plan, row.time)} us, then {_us(plan, row.copies)} us of copies{when}",
         "profile (us): "
         + ", ".join(f"{k} {'-' if t is None else f'{t:,.0f}'}" for k, t in plan.profile.get(row.task, {}).items()),
     ]

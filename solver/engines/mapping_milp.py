@@ -18,33 +18,25 @@ from formulations.mapping_milp import MappingModel, model
 from solver.mapping_base import Asked, Decided, best_of
 from solver.plan import Stat, Status
 
-__all__ = ["run"]
+__all__ = ["LARGEST", "SOLVED", "least_of", "run", "solved"]
 
 #: Coefficients up to which HiGHS and CBC are believed: a millionth of one is at most a unit.
-_LARGEST = 1_000_000
+LARGEST = 1_000_000
+SOLVED = (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible)
 
 
 def run(asked: Asked, *, solver: str = "highs", clustered: Literal["", "=", "<="] = "") -> Decided:
     """Solve."""
-    unit = asked.unit
     made = model(asked.mapping, asked.aim, asked.limits, clustered=clustered)
-    if asked.least:
-        made.problem += made.problem.objective >= asked.least // unit
-    bound = _highs(made, asked.time_limit_s) if solver == "highs" else _cbc(made, asked.time_limit_s)
-    package = "highspy" if solver == "highs" else "pulp"
-    versions = f"pulp {version('pulp')}, {package} {version(package)}"
-    stats: dict[str, Stat] = {"variables": len(made.problem.variables()), "constraints": len(made.problem.constraints)}
-    believed = asked.largest <= _LARGEST
-    if not believed:
-        bound, stats["note"] = None, "times are too large for a proof by this solver: a larger tick_ps helps"
+    bound, versions, stats = solved(made, asked, solver, asked.largest)
+    believed = asked.largest <= LARGEST
     if made.problem.sol_status == pulp.LpSolutionInfeasible and believed:
         return Decided(None, None, "INFEASIBLE", versions, stats)
-    solved = made.problem.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible)
-    found = [made.chosen()] if solved else []
+    found = [made.chosen()] if made.problem.sol_status in SOLVED else []
     if not clustered:
         found += asked.known
     at = best_of(asked, found)
-    least = None if bound is None else max(asked.least, unit * ceil(bound - 0.25))
+    least = least_of(asked, bound)
     if at is None:
         return Decided(None, least, "NO_SOLUTION_FOUND", versions, stats)
     if clustered and not _clustered(asked, at, clustered):
@@ -54,6 +46,24 @@ def run(asked: Asked, *, solver: str = "highs", clustered: Literal["", "=", "<="
     value = asked.value(at)
     status: Status = "OPTIMAL" if least is not None and least >= value else "FEASIBLE"
     return Decided(at, None if least is None else min(least, value), status, versions, stats)
+
+
+def solved(made: MappingModel, asked: Asked, solver: str, largest: int) -> tuple[float | None, str, dict[str, Stat]]:
+    """Solve a model; return its bound as far as it is believed, versions and statistics."""
+    if asked.least:
+        made.problem += made.problem.objective >= asked.least // asked.unit
+    bound = _highs(made, asked.time_limit_s) if solver == "highs" else _cbc(made, asked.time_limit_s)
+    package = "highspy" if solver == "highs" else "pulp"
+    versions = f"pulp {version('pulp')}, {package} {version(package)}"
+    stats: dict[str, Stat] = {"variables": len(made.problem.variables()), "constraints": len(made.problem.constraints)}
+    if largest > LARGEST:
+        bound, stats["note"] = None, "times are too large for a proof by this solver: a larger tick_ps helps"
+    return bound, versions, stats
+
+
+def least_of(asked: Asked, bound: float | None) -> int | None:
+    """What no assignment undercuts, by a solver's bound."""
+    return None if bound is None else max(asked.least, asked.unit * ceil(bound - 0.25))
 
 
 def _clustered(asked: Asked, at: tuple[int, ...], clustered: str) -> bool:

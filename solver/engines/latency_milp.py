@@ -1,0 +1,31 @@
+"""Engine ``milp`` when latency counts: `formulations.latency_milp` with HiGHS or CBC.
+
+Believed as in `solver.engines.mapping_milp`, M included. Quick where few tasks may run side by side; where many may,
+the disjunctions bound poorly and only small networks are proven.
+"""
+
+from __future__ import annotations
+
+import pulp
+
+from formulations.latency import order_by
+from formulations.latency_milp import latency_model
+from solver.engines.mapping_milp import LARGEST, SOLVED, least_of, solved
+from solver.latency_engines import Timed, best_timed, decided, latest
+from solver.mapping_base import Asked, Decided
+
+__all__ = ["run"]
+
+
+def run(asked: Asked, known: list[Timed], *, solver: str = "highs") -> Decided:
+    """Solve."""
+    most = latest(asked, known)
+    made, starts = latency_model(asked.mapping, asked.aim, asked.limits, most)
+    largest = max(asked.largest, most)
+    bound, versions, stats = solved(made, asked, solver, largest)
+    if made.problem.sol_status == pulp.LpSolutionInfeasible and largest <= LARGEST:
+        return Decided(None, None, "INFEASIBLE", versions, stats)
+    found = list(known)
+    if made.problem.sol_status in SOLVED:
+        found.append((made.chosen(), order_by(asked.mapping, [one.value() or 0.0 for one in starts])))
+    return decided(asked, best_timed(asked, found), least_of(asked, bound), versions, stats)
