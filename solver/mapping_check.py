@@ -103,7 +103,9 @@ def _derived(plan: MappingPlan, made: Mapping, at: Assignment) -> Iterator[str]:
         period = 0
     starts, stages = tuple(row.start for row in plan.tasks), tuple(row.stage for row in plan.tasks)
     ends = [s + period * k + d for s, k, d in zip(starts, stages, durations, strict=True)]
-    pipeline = Pipeline(starts, stages, durations, tuple(row.buffers for row in plan.waiting), max(1, *ends))
+    pipeline = Pipeline(
+        starts, stages, durations, tuple(row.buffers for row in plan.waiting), max(*ends, int(not plan.pipelined))
+    )
     yield from _overlaps(plan, durations, period)
     for i, j in made.graph.edges:
         if starts[j] + period * stages[j] < ends[i]:
