@@ -86,7 +86,7 @@ def once(mapping: Mapping, at: Assignment, order: Order) -> Pipeline:
 
 def critical(mapping: Mapping, at: Assignment, starts: Sequence[int]) -> list[int]:
     """Return the tasks that one inference waits for, backwards from the one that ends last."""
-    durations, order = busy(mapping, at), order_by(mapping, starts)
+    durations, order = busy(mapping, at), order_by(mapping, at, starts)
     place = {i: n for n, i in enumerate(order)}
     ends = [start + d for start, d in zip(starts, durations, strict=True)]
     chain = [max(range(len(at)), key=lambda i: (ends[i], place[i]))]
@@ -100,8 +100,12 @@ def critical(mapping: Mapping, at: Assignment, starts: Sequence[int]) -> list[in
         chain.append(max(before, key=lambda k: (ends[k], place[k])))
 
 
-def order_by(mapping: Mapping, wishes: Sequence[float]) -> Order:
-    """Return an order of the tasks by the times at which they should begin, none before those it reads from."""
+def order_by(mapping: Mapping, at: Assignment, starts: Sequence[float]) -> Order:
+    """Return an order of the tasks by the times at which they should begin, none before those it reads from.
+
+    Of those that begin together the shorter one comes first: one of no length may come before another.
+    """
+    wishes = [(round(start, 3), d) for start, d in zip(starts, busy(mapping, at), strict=True)]
     waiting, after = [len(few) for few in mapping.graph.before], _after(mapping)
     ready, order = [i for i, few in enumerate(waiting) if not few], list[int]()
     while ready:

@@ -28,7 +28,7 @@ class LatencyCpModel:
     mapping: MappingCpModel
     starts: list[cp_model.IntVar]
 
-    def wishes(self, solver: cp_model.CpSolver) -> list[int]:
+    def begun(self, solver: cp_model.CpSolver) -> list[int]:
         """When the tasks begin in a solution."""
         return [solver.value(one) for one in self.starts]
 

@@ -105,6 +105,15 @@ def test_the_order_of_tasks_counts() -> None:
     assert best_order(made, at, 100, 1)[1] < 0
 
 
+def test_tasks_of_no_length_come_before_others() -> None:
+    """On one core a task of 5, and one of 0 that hands to a task of 5 on the accelerator: in 5, not 10."""
+    made = instance([[5, None], [0, None], [None, 5], [0, None]], [(1, 2), (2, 3)], 0, 1, 1)
+    assert timetable(made, (0, 0, 1, 0), order_by(made, (0, 0, 1, 0), [0, 0, 0, 5])).latency == 5
+    for name in EXACT:
+        said = MAPPING_ENGINES[name].run(Asked(made, "latency", Limits(), 20))
+        assert (said.status, said.bound) == ("OPTIMAL", 5), name
+
+
 def test_less_energy_takes_longer() -> None:
     """The fork with a second core that takes 3 fJ a tick, the first one 1.
 
@@ -221,7 +230,7 @@ def test_active_schedules_hold_the_best_order(made: Mapping, rng: random.Random)
 @given(mappings(7), st.randoms(use_true_random=False))
 def test_the_simulation_ends_with_the_timetable(made: Mapping, rng: random.Random) -> None:
     at: Assignment = tuple(rng.choice(able) for able in made.able)
-    for order in (dispatched(made, at), order_by(made, [rng.random() for _ in at])):
+    for order in (dispatched(made, at), order_by(made, at, [rng.random() for _ in at])):
         planned = once(made, at, order)
         seen = replayed(made, at, planned, 0)
         assert seen.faults == ()

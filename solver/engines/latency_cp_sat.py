@@ -32,6 +32,7 @@ def run(asked: Asked, known: list[Timed]) -> Decided:
         return Decided(None, None, "INFEASIBLE", versions, stats)
     found = list(known)
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        found.append((built.mapping.chosen(solver), order_by(mapping, built.wishes(solver))))
+        at = built.mapping.chosen(solver)
+        found.append((at, order_by(mapping, at, built.begun(solver))))
     bound = max(asked.least, unit * round(solver.best_objective_bound))
     return decided(asked, best_timed(asked, found), bound, versions, stats)

@@ -27,5 +27,6 @@ def run(asked: Asked, known: list[Timed], *, solver: str = "highs") -> Decided:
         return Decided(None, None, "INFEASIBLE", versions, stats)
     found = list(known)
     if made.problem.sol_status in SOLVED:
-        found.append((made.chosen(), order_by(asked.mapping, [one.value() or 0.0 for one in starts])))
+        at = made.chosen()
+        found.append((at, order_by(asked.mapping, at, [one.value() or 0.0 for one in starts])))
     return decided(asked, best_timed(asked, found), least_of(asked, bound), versions, stats)
