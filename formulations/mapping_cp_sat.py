@@ -67,21 +67,38 @@ def flows(
     Returns
     -------
     x : dict
-        By task and processor whether it is there.
+        By task and place whether it is there.
     busy : dict
         By task and processor what it keeps it busy with, copies included.
     """
-    x = {(i, p): model.new_bool_var(f"x_{i}_{p}") for i, able in enumerate(mapping.able) for p in able}
-    busy: dict[tuple[int, int], Terms] = {(i, p): [(one, mapping.times[i][p] or 0)] for (i, p), one in x.items()}
+    x = {(i, a): model.new_bool_var(f"x_{i}_{a}") for i, able in enumerate(mapping.able) for a in able}
+    busy: dict[tuple[int, int], Terms] = {}
+    for (i, a), one in x.items():
+        for p, ticks in mapping.work(i, a):
+            busy.setdefault((i, p), []).append((one, ticks))
     for i, able in enumerate(mapping.able):
-        model.add_exactly_one(x[i, p] for p in able)
+        model.add_exactly_one(x[i, a] for a in able)
     for e, (i, j) in enumerate(mapping.graph.edges):
-        y = {(p, q): model.new_bool_var(f"y_{e}_{p}_{q}") for p in mapping.able[i] for q in mapping.able[j]}
-        for p in mapping.able[i]:
-            model.add(sum(y[p, q] for q in mapping.able[j]) == x[i, p])
-            busy[i, p] += [(y[p, q], int(mapping.copies[e, p, q])) for q in mapping.able[j] if p != q]
-        for q in mapping.able[j]:
-            model.add(sum(y[p, q] for p in mapping.able[i]) == x[j, q])
+        there: dict[int, list[cp_model.IntVar]] = {}
+        for b in mapping.able[j]:
+            for q, _ in mapping.places[b]:
+                there.setdefault(q, []).append(x[j, b])
+        y = {(a, q): model.new_bool_var(f"y_{e}_{a}_{q}") for a in mapping.able[i] for q in there}
+        divided = any(len(mapping.places[b]) > 1 for b in mapping.able[j])
+        for a in mapping.able[i]:
+            readers = sum(y[a, q] for q in there)
+            if not divided:
+                model.add(readers == x[i, a])
+                continue
+            model.add(readers >= x[i, a])
+            model.add(readers <= 2 * x[i, a])
+            for q in there:
+                model.add(y[a, q] <= x[i, a])
+        for q, few in there.items():
+            model.add(sum(y[a, q] for a in mapping.able[i]) == sum(few))
+        for (a, q), one in y.items():
+            for p, ticks in mapping.handed(e, a, q):
+                busy[i, p].append((one, ticks))
     return x, busy
 
 

@@ -9,6 +9,9 @@ Constraints  (RUN)    sum_p x[i,p] = 1, over the processors that can run i (Eq. 
              (CAP)    100 * sum_p cores[p]*load[p] <= cap * C * T
              (CLUSTER) dep[i,p] >= x[k,p] for k before i, <= sum_k x[k,p];  start[i,p] = x[i,p] and not dep[i,p];
                       both[p] = x[first,p] and x[last,p];  sum_i start[i,p] - both[p] = 1 (or <= 1)  (Eq. 3.2 to 3.4)
+If tasks may be divided (`formulations.places`) x is over places a, and y[e,a,q] says that the parts at a hand their
+shares to a part at processor q: then sum_a y[e,a,q] = sum over places b of j that use q of x[j,b];  y[e,a,q] <= x[i,a];
+x[i,a] <= sum_q y[e,a,q] <= 2*x[i,a].
 Flows instead of y >= x + x - 1: the relaxation then sees every copy.
 """
 
@@ -68,21 +71,38 @@ def flows(
     Returns
     -------
     x : dict
-        By task and processor whether it is there.
+        By task and place whether it is there.
     busy : dict
         By task and processor what it keeps it busy with, copies included.
     """
-    x = {(i, p): pulp.LpVariable(f"x_{i}_{p}", cat="Binary") for i, able in enumerate(mapping.able) for p in able}
-    busy: dict[tuple[int, int], Terms] = {(i, p): [(one, mapping.times[i][p] or 0)] for (i, p), one in x.items()}
+    x = {(i, a): pulp.LpVariable(f"x_{i}_{a}", cat="Binary") for i, able in enumerate(mapping.able) for a in able}
+    busy: dict[tuple[int, int], Terms] = {}
+    for (i, a), one in x.items():
+        for p, ticks in mapping.work(i, a):
+            busy.setdefault((i, p), []).append((one, ticks))
     for i, able in enumerate(mapping.able):
-        problem += pulp.lpSum(x[i, p] for p in able) == 1
+        problem += pulp.lpSum(x[i, a] for a in able) == 1
     for e, (i, j) in enumerate(mapping.graph.edges):
-        y = {(p, q): pulp.LpVariable(f"y_{e}_{p}_{q}", 0, 1) for p in mapping.able[i] for q in mapping.able[j]}
-        for p in mapping.able[i]:
-            problem += pulp.lpSum(y[p, q] for q in mapping.able[j]) == x[i, p]
-            busy[i, p] += [(y[p, q], int(mapping.copies[e, p, q])) for q in mapping.able[j] if p != q]
-        for q in mapping.able[j]:
-            problem += pulp.lpSum(y[p, q] for p in mapping.able[i]) == x[j, q]
+        there: dict[int, list[pulp.LpVariable]] = {}
+        for b in mapping.able[j]:
+            for q, _ in mapping.places[b]:
+                there.setdefault(q, []).append(x[j, b])
+        y = {(a, q): pulp.LpVariable(f"y_{e}_{a}_{q}", 0, 1) for a in mapping.able[i] for q in there}
+        divided = any(len(mapping.places[b]) > 1 for b in mapping.able[j])
+        for a in mapping.able[i]:
+            readers = pulp.lpSum(y[a, q] for q in there)
+            if not divided:
+                problem += readers == x[i, a]
+                continue
+            problem += readers >= x[i, a]
+            problem += readers <= 2 * x[i, a]
+            for q in there:
+                problem += y[a, q] <= x[i, a]
+        for q, few in there.items():
+            problem += pulp.lpSum(y[a, q] for a in mapping.able[i]) == pulp.lpSum(few)
+        for (a, q), one in y.items():
+            for p, ticks in mapping.handed(e, a, q):
+                busy[i, p].append((one, ticks))
     return x, busy
 
 

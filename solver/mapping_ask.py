@@ -116,7 +116,7 @@ class Setting:
     def instance(self, configuration: tuple[int, ...]) -> Instance:
         """The network on a configuration, with the pins."""
         board = board_of(self.machine)
-        made = build(self.graph, board, configuration, self.rows, self.machine.tick_ps)
+        made = build(self.graph, board, configuration, self.rows, self.machine.tick_ps, self.demands.shares)
         return self.demands.restrict(made)
 
 
@@ -151,7 +151,9 @@ def ask(
             "pin cap: how busy cores are is counted over periods, and one inference alone has none: "
             "add period to the objectives or pin period<=N"
         )
-    made = MappingOptions(cap=wanted.limits.cap, pins=texts, profile=said, time_limit_s=limit, settings=set_fields)
+    made = MappingOptions(
+        cap=wanted.limits.cap, shares=wanted.shares, pins=texts, profile=said, time_limit_s=limit, settings=set_fields
+    )
     return Setting(network, real, graph, rows, wanted, made, aims)
 
 

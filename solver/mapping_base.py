@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from formulations.latency import Order, dispatched, timetable
 from formulations.mapping import Aim, Assignment, Limits, Mapping
+from formulations.parts import parts
 from solver.plan import Stat, Status
 
 __all__ = ["Asked", "Decided", "best_of", "latency_of", "value_of"]
@@ -75,8 +76,9 @@ class Decided:
 
 
 def latency_of(mapping: Mapping, at: Assignment, order: Order | None) -> int:
-    """The latency of an assignment, in the usual order if none is given."""
-    return timetable(mapping, at, order or dispatched(mapping, at)).latency
+    """The latency of an assignment, in the usual order of its parts if none is given."""
+    flat = parts(mapping, at)
+    return timetable(flat.mapping, flat.at, order or dispatched(flat.mapping, flat.at)).latency
 
 
 def value_of(mapping: Mapping, at: Assignment, aim: Aim, limits: Limits, order: Order | None = None) -> int:

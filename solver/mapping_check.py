@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
 from formulations.mapping import Assignment, Mapping, build
+from formulations.parts import parts
 from formulations.pipeline import Pipeline, busy
 from hwmodels.task_times import estimated
 from instances.errors import InputError
@@ -47,7 +49,8 @@ def _tasks(plan: MappingPlan) -> Iterator[str]:
             return
         alone = "latency" in plan.objectives or wanted.limits.latency is not None
         yield from unequal("pipelined", plan.pipelined, not alone)
-        made = build(graph, board, plan.cpu_config, rows, plan.machine_data.tick_ps)
+        yield from unequal("options.shares", plan.options.shares, wanted.shares)
+        made = build(graph, board, plan.cpu_config, rows, plan.machine_data.tick_ps, wanted.shares)
     except (InputError, KeyError) as error:
         yield str(error)
         return
@@ -61,13 +64,24 @@ def _tasks(plan: MappingPlan) -> Iterator[str]:
 
 def _assignment(plan: MappingPlan, graph: TaskGraph, made: Mapping) -> Assignment | str:
     names = {group.name: p for p, group in enumerate(made.processors)}
-    if [row.task for row in plan.tasks] != [task.name for task in graph.tasks]:
-        return f"tasks: the plan has {len(plan.tasks)}, the network {len(graph.tasks)}, or other ones"
-    for i, row in enumerate(plan.tasks):
-        if names.get(row.processor, -1) not in made.able[i]:
-            able = ", ".join(made.processors[p].name for p in made.able[i])
-            return f"task {row.task}: it cannot run on {row.processor}, but on {able}"
-    return tuple(names[row.processor] for row in plan.tasks)
+    places = {place: a for a, place in enumerate(made.places)}
+    groups = [(task, list(rows)) for task, rows in groupby(plan.tasks, key=lambda row: row.task)]
+    if [task for task, _ in groups] != [task.name for task in graph.tasks]:
+        return f"tasks: the plan has {len(groups)}, the network {len(graph.tasks)}, or other ones"
+    found = []
+    for i, (task, rows) in enumerate(groups):
+        place = places.get(tuple((names.get(row.processor, -1), row.share) for row in rows), -1)
+        if place not in made.able[i]:
+            able = ", ".join(_named(made, a) for a in made.able[i])
+            said = " and ".join(f"{row.processor} ({row.share} of {made.shares})" for row in rows)
+            return f"task {task}: it cannot run on {said if made.split else rows[0].processor}, but on {able}"
+        found.append(place)
+    return tuple(found)
+
+
+def _named(made: Mapping, a: int) -> str:
+    place = [(made.processors[p].name, k) for p, k in made.places[a]]
+    return place[0][0] if len(place) == 1 else "+".join(f"{name}:{k}" for name, k in place)
 
 
 def _demanded(plan: MappingPlan, wanted: Demands, made: Mapping, at: Assignment) -> Iterator[str]:
@@ -75,7 +89,7 @@ def _demanded(plan: MappingPlan, wanted: Demands, made: Mapping, at: Assignment)
     if plan.cpu_config not in wanted.configurations:
         yield f"cpu_config {plan.cpu_config}: the pins ask for another one"
     for i, name in wanted.fixed.items():
-        yield from unequal(f"task {plan.tasks[i].task}: processor", plan.tasks[i].processor, name)
+        yield from unequal(f"task {made.graph.tasks[i].name}: processor", _named(made, at[i]), name)
     price, limits = made.price(at, wanted.limits.cap), wanted.limits
     if limits.period is not None and price.period > limits.period:
         yield f"period {price.period} is above the limit {limits.period}"
@@ -88,14 +102,16 @@ def _demanded(plan: MappingPlan, wanted: Demands, made: Mapping, at: Assignment)
 
 def _derived(plan: MappingPlan, made: Mapping, at: Assignment) -> Iterator[str]:
     """Every figure, and the pipeline by simulation."""
-    edges = [(made.graph.tasks[i].name, made.graph.tasks[j].name) for i, j in made.graph.edges]
+    flat = parts(made, at)
+    graph = flat.mapping.graph
+    edges = [(graph.tasks[i].name, graph.tasks[j].name) for i, j in graph.edges]
     if [(row.source, row.target) for row in plan.waiting] != edges:
         yield f"waiting: the plan has {len(plan.waiting)} edges, the network {len(edges)}, or other ones"
         return
     if max(row.stage for row in plan.tasks) > _STAGES * len(plan.tasks):
         yield f"stages: above {_STAGES} for each of {len(plan.tasks)} tasks"
         return
-    durations, period = busy(made, at), made.price(at, plan.options.cap).period
+    durations, period = busy(flat.mapping, flat.at), made.price(at, plan.options.cap).period
     if not plan.pipelined:
         if any(row.stage for row in plan.tasks) or any(row.buffers != 1 for row in plan.waiting):
             yield "stages, buffers: one inference alone has no stages and a buffer an edge"
@@ -107,7 +123,7 @@ def _derived(plan: MappingPlan, made: Mapping, at: Assignment) -> Iterator[str]:
         starts, stages, durations, tuple(row.buffers for row in plan.waiting), max(*ends, int(not plan.pipelined))
     )
     yield from _overlaps(plan, durations, period)
-    for i, j in made.graph.edges:
+    for i, j in graph.edges:
         if starts[j] + period * stages[j] < ends[i]:
             yield f"task {plan.tasks[j].task}: it starts before the result of {plan.tasks[i].task} is there"
     derived = parts_of(made, at, plan.options.cap, plan.objectives[0], pipeline, alone=not plan.pipelined)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from formulations.mapping import Assignment
 from formulations.mapping_search import MOST, Rule, assignments, everything, list_scheduled, seeds, starts
@@ -66,16 +67,19 @@ def _cbc(asked: Asked) -> Decided:
 
 
 def _clustering(asked: Asked) -> Decided:
-    from solver.engines import mapping_milp
-
-    said = mapping_milp.run(asked, clustered="=")
-    return _of_the_restricted(said)
+    return _clustered(asked, "=")
 
 
 def _clustering_most(asked: Asked) -> Decided:
+    return _clustered(asked, "<=")
+
+
+def _clustered(asked: Asked, kind: Literal["=", "<="]) -> Decided:
     from solver.engines import mapping_milp
 
-    return _of_the_restricted(mapping_milp.run(asked, clustered="<="))
+    if asked.mapping.split is not None:
+        raise InputError("engine clustering: a cluster is of whole tasks, leave out the pin split")
+    return _of_the_restricted(mapping_milp.run(asked, clustered=kind))
 
 
 def _of_the_restricted(said: Decided) -> Decided:

@@ -45,10 +45,12 @@ class ProcessorPlan(_Frozen):
 
 
 class TaskPlan(_Frozen):
-    """One task.
+    """One task, or a part of a task that is divided between two processors: then each part has a row.
 
     Attributes
     ----------
+    share : int
+        Of the options' `shares`; all of them if the task is whole.
     start : int
         Begin in the period; of one inference alone, after its begin.
     stage : int
@@ -59,6 +61,7 @@ class TaskPlan(_Frozen):
 
     task: str
     processor: str
+    share: PositiveInt
     start: Natural
     stage: Natural
     time: Natural
@@ -66,7 +69,7 @@ class TaskPlan(_Frozen):
 
 
 class Waiting(_Frozen):
-    """Buffers for the result of a task on its way to another one."""
+    """Buffers for the result of a task on its way to another one; a part of a task is named ``task@processor``."""
 
     source: str
     target: str
@@ -89,10 +92,13 @@ class MappingOptions(_Frozen):
     ----------
     cap : int
         Percent of the cores that may be busy.
+    shares : int
+        Into how many equal shares a task may be divided, for two processors; 1: tasks are whole.
     pins : tuple of str
     """
 
     cap: Annotated[int, Field(ge=1, le=100)]
+    shares: Annotated[int, Field(ge=1, le=8)]
     pins: tuple[str, ...]
     profile: str
     time_limit_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None

@@ -43,10 +43,15 @@ def mapping_status(plan: MappingPlan) -> str:
 def mapping_rows(plan: MappingPlan) -> tuple[Sequence[str], list[list[str]]]:
     """Return heads and rows of the table of tasks."""
     rows = [
-        [row.task, row.processor, _us(plan, row.start), _us(plan, row.time), _us(plan, row.copies), _late(row)]
+        [_label(plan, row), row.processor, _us(plan, row.start), _us(plan, row.time), _us(plan, row.copies), _late(row)]
         for row in plan.tasks
     ]
     return _HEADS, rows
+
+
+def _label(plan: MappingPlan, row: TaskPlan) -> str:
+    """The task, and the share of it that a part is."""
+    return row.task if row.share == plan.options.shares else f"{row.task} {row.share}/{plan.options.shares}"
 
 
 def _late(row: TaskPlan) -> str:
@@ -67,13 +72,16 @@ def show_mapping(plan: MappingPlan, task: str | None = None) -> str:
         return mapping_status(plan)
     shown = "one period" if plan.pipelined else "one inference"
     lines = [mapping_status(plan), "", f"{shown}; a letter is a task, = its copies to other processors, . idle", ""]
-    late = (lambda row: f" ({_late(row)})") if plan.pipelined else (lambda row: "")
+
+    def named(row: TaskPlan) -> str:
+        return _label(plan, row) + (f" ({_late(row)})" if plan.pipelined else "")
+
     width = max((len(one.name) for one in plan.processors), default=0)
     for one in plan.processors:
         rows = sorted((row for row in plan.tasks if row.processor == one.name), key=lambda row: row.start)
         percent = 100 * one.load / _span(plan)
         lines.append(f"{one.name:<{width}} |{_line(plan, rows)}| {percent:.1f} %")
-        lines += [f"{'':<{width}}  {text}" for text in _legend(rows, late)]
+        lines += [f"{'':<{width}}  {text}" for text in _legend(rows, named)]
     return "\n".join(lines)
 
 
@@ -99,8 +107,8 @@ def _line(plan: MappingPlan, rows: Sequence[TaskPlan]) -> str:
     return "".join(line)
 
 
-def _legend(rows: Sequence[TaskPlan], late: Callable[[TaskPlan], str]) -> list[str]:
-    parts = [f"{_LETTERS[n % len(_LETTERS)]} {row.task}{late(row)}" for n, row in enumerate(rows)]
+def _legend(rows: Sequence[TaskPlan], named: Callable[[TaskPlan], str]) -> list[str]:
+    parts = [f"{_LETTERS[n % len(_LETTERS)]} {named(row)}" for n, row in enumerate(rows)]
     lines, at = [""], 0
     for part in parts:
         if len(lines[at]) + len(part) > _WIDTH:
@@ -111,22 +119,31 @@ def _legend(rows: Sequence[TaskPlan], late: Callable[[TaskPlan], str]) -> list[s
 
 
 def _task(plan: MappingPlan, name: str) -> list[str]:
-    row = next((row for row in plan.tasks if row.task == name), None)
-    if row is None:
-        raise InputError(f"plan of {plan.network} has no task {name!r}; it has {', '.join(r.task for r in plan.tasks)}")
-    where = {one.task: one.processor for one in plan.tasks}
-    when = f"; in period n it works on inference {_late(row)}" if plan.pipelined else ""
-    lines = [
-        f"{row.task} on {row.processor}: from {_us(plan, row.start)} us of {'a period' if when else 'an inference'} "
-        f"on, {_us(plan, row.time)} us, then {_us(plan, row.copies)} us of copies{when}",
-        "profile (us): "
-        + ", ".join(f"{k} {'-' if t is None else f'{t:,.0f}'}" for k, t in plan.profile.get(row.task, {}).items()),
-    ]
+    rows = [row for row in plan.tasks if row.task == name]
+    if not rows:
+        known = ", ".join(dict.fromkeys(row.task for row in plan.tasks))
+        raise InputError(f"plan of {plan.network} has no task {name!r}; it has {known}")
+    where, lines = {_part(plan, one): one.processor for one in plan.tasks}, list[str]()
+    for row in rows:
+        when = f"; in period n it works on inference {_late(row)}" if plan.pipelined else ""
+        lines.append(
+            f"{_label(plan, row)} on {row.processor}: from {_us(plan, row.start)} us of "
+            f"{'a period' if when else 'an inference'} on, {_us(plan, row.time)} us, "
+            f"then {_us(plan, row.copies)} us of copies{when}"
+        )
+    times = plan.profile.get(name, {}).items()
+    lines.append("profile (us): " + ", ".join(f"{k} {'-' if t is None else f'{t:,.0f}'}" for k, t in times))
+    mine = {_part(plan, row) for row in rows}
     for one in plan.waiting:
-        if one.target == name:
+        if one.target in mine:
             lines.append(f"reads {one.source} of {where.get(one.source, '?')}")
-        if one.source == name:
+        if one.source in mine:
             lines.append(
                 f"hands to {one.target} on {where.get(one.target, '?')}, {one.buffers} buffers, {one.bytes:,} bytes"
             )
     return lines
+
+
+def _part(plan: MappingPlan, row: TaskPlan) -> str:
+    """The name of a task, or of a part of one, where results wait."""
+    return row.task if row.share == plan.options.shares else f"{row.task}@{row.processor}"

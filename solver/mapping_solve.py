@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from formulations.latency import critical, dispatched, once
 from formulations.mapping import Aim, Assignment
 from formulations.mapping import Mapping as Instance
+from formulations.parts import parts
 from formulations.pipeline import Pipeline, pipelined
 from hwmodels.outcome import UNITS
 from hwmodels.replay_mapping import Seen, replay_mapping, replay_once
@@ -65,7 +66,8 @@ def solve_mapping(
         several, the first one first. With latency, or a limit of it, the plan is for one inference alone.
     pins : texts or mapping
         ``cpu_config=1,1,1,1`` (by default all are tried), ``cap=50`` (percent of the cores that may be busy),
-        ``period<=20000``, ``latency<=20000``, ``energy<=10**14`` as a number, ``TASK=PROCESSOR``.
+        ``period<=20000``, ``latency<=20000``, ``energy<=10**14`` as a number, ``TASK=PROCESSOR``,
+        ``split=on`` (a task may be divided between two processors, in quarters; ``split=8``: in eighths).
     profile : Profile or path, optional
         Measured times; estimated without.
     settings : texts or mapping
@@ -127,7 +129,8 @@ def plan_of(asked: Setting, engine: MappingEngine, best: Best, start: float) -> 
         why = _conflicts(asked) if said.status == "INFEASIBLE" else ()
         return MappingPlan.model_validate({**fields, "conflicts": why, "wall_s": time.monotonic() - start})
     instance = asked.instance(configuration)
-    alone = once(instance, said.at, said.order or dispatched(instance, said.at)) if asked.alone else None
+    flat = parts(instance, said.at)
+    alone = once(flat.mapping, flat.at, said.order or dispatched(flat.mapping, flat.at)) if asked.alone else None
     fields |= parts_of(instance, said.at, asked.options.cap, asked.aims[0], alone, alone=asked.alone)
     plan = MappingPlan.model_validate({**fields, "wall_s": time.monotonic() - start})
     value = plan.objective.value if plan.objective else 0
@@ -144,7 +147,9 @@ def parts_of(
 
     Of one inference alone both are simulated: it, and the pipeline whose period is said.
     """
-    price, graph, names = instance.price(at, cap), instance.graph, [group.name for group in instance.processors]
+    price, names = instance.price(at, cap), [group.name for group in instance.processors]
+    found, whole = parts(instance, at), instance.graph
+    instance, at, graph = found.mapping, found.at, found.mapping.graph
     pipeline = pipeline or pipelined(instance, at, price.period)
     seen = replayed(instance, at, pipeline, 0 if alone else price.period)
     faults = list(seen.faults)
@@ -155,11 +160,12 @@ def parts_of(
     if seen.latency > pipeline.latency:
         faults.append(f"latency: planned {pipeline.latency}, simulated {seen.latency}")
     rows = []
-    for i, (task, p) in enumerate(zip(graph.tasks, at, strict=True)):
+    for i, ((task, share), p) in enumerate(zip(found.shares, at, strict=True)):
         took = instance.times[i][p] or 0
         rows.append(
             TaskPlan(
-                task=task.name, processor=names[p], start=pipeline.starts[i], stage=pipeline.stages[i], time=took,
+                task=whole.tasks[task].name, processor=names[p], share=share, start=pipeline.starts[i],
+                stage=pipeline.stages[i], time=took,
                 copies=pipeline.durations[i] - took,
             )
         )  # fmt: skip
@@ -206,9 +212,10 @@ def _objective(instance: Instance, at: Assignment, aim: Aim, cap: int, pipeline:
 def _conflicts(asked: Setting) -> tuple[str, ...]:
     """Why there is no mapping: the limits."""
     limits, said = asked.demands.limits, []
+    instances = [asked.instance(one) for one in asked.demands.configurations]
     least = min(
-        max(min(t for t in row if t is not None) for row in asked.instance(one).times)
-        for one in asked.demands.configurations
+        max(min(max(t for _, t in made.work(i, a)) for a in able) for i, able in enumerate(made.able))
+        for made in instances
     )
     if limits.period is not None:
         said.append(f"period<={limits.period}: the longest task takes at least {least} ticks wherever it runs")
