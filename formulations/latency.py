@@ -1,7 +1,8 @@
 """F5 latency: one inference alone on the processors of a board, from its begin to the end of its last task.
 
 Sets, given
-    as in `formulations.mapping`: tasks i in topological order, edges e = (i, j), processors p, time, copy, host
+    as in `formulations.mapping`: tasks i in topological order, edges e = (i, j), processors p, time, copy, host;
+    if tasks may be divided, the tasks below are their parts (`formulations.parts`)
 Variables
     at[i] in able[i]; an order of the tasks that no task precedes those it reads from
 Derived
@@ -34,16 +35,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from formulations.mapping import Assignment, Ints, Mapping
+from formulations.mapping_search import handed_table, used, work_table
 from formulations.pipeline import Pipeline, busy
 
 __all__ = [
+    "Block",
     "Order",
     "Timetable",
     "best_order",
+    "blocks_of",
     "critical",
     "dispatched",
     "horizon",
     "latencies",
+    "least_latency",
+    "longest",
     "once",
     "order_by",
     "timetable",
@@ -121,8 +127,8 @@ def order_by(mapping: Mapping, at: Assignment, starts: Sequence[float]) -> Order
 
 def horizon(mapping: Mapping) -> int:
     """Return a latency that no sensible plan exceeds: all tasks one after the other, where they take longest."""
-    longest = [max(mapping.times[i][p] or 0 for p in able) for i, able in enumerate(mapping.able)]
-    return max(1, sum(longest) + sum(int(few.max(initial=0)) for few in mapping.copies))
+    longest = sum(int(work_table(mapping, i).sum(axis=1).max()) for i in range(len(mapping.times)))
+    return max(1, longest + sum(int(handed_table(mapping, e).sum(axis=2).max()) for e in range(len(mapping.copies))))
 
 
 def dispatched(mapping: Mapping, at: Assignment) -> Order:
@@ -233,25 +239,72 @@ def _rests(durations: Sequence[int], after: Sequence[Sequence[int]]) -> list[int
 
 def latencies(mapping: Mapping, at: Ints) -> tuple[Ints, Ints]:
     """Return lower bounds, and the latencies in topological order, of assignments of shape (number, tasks)."""
-    number, rows, tasks = len(at), np.arange(len(at)), at.shape[1]
-    times = [np.array([-1 if t is None else t for t in row], dtype=np.int64) for row in mapping.times]
-    took = np.stack([times[i][at[:, i]] for i in range(tasks)], axis=1)
+    number, processors, tasks = len(at), len(mapping.processors), at.shape[1]
+    took, there = [work_table(mapping, i)[at[:, i]] for i in range(tasks)], used(mapping)
     for e, (i, j) in enumerate(mapping.graph.edges):
-        took[:, i] += mapping.copies[e, at[:, i], at[:, j]]
-    processors = len(mapping.processors)
-    loads, free = np.zeros((number, processors), dtype=np.int64), np.zeros((number, processors), dtype=np.int64)
-    paths, ends = np.zeros_like(took), np.zeros_like(took)
-    for i in range(tasks):
-        begin = free[rows, at[:, i]]
-        for k in mapping.graph.before[i]:
-            paths[:, i] = np.maximum(paths[:, i], paths[:, k])
-            begin = np.maximum(begin, ends[:, k])
-        paths[:, i] += took[:, i]
-        ends[:, i] = begin + took[:, i]
-        loads[rows, at[:, i]] += took[:, i]
-        free[rows, at[:, i]] = ends[:, i]
+        took[i] = took[i] + handed_table(mapping, e)[at[:, i], at[:, j]]
+    free = np.zeros((number, processors), dtype=np.int64)
+    paths, ends = np.zeros((number, tasks), dtype=np.int64), np.zeros((number, tasks), dtype=np.int64)
+    for i, before in enumerate(mapping.graph.before):
+        begin = np.zeros(number, dtype=np.int64)
+        for k in before:
+            paths[:, i], begin = np.maximum(paths[:, i], paths[:, k]), np.maximum(begin, ends[:, k])
+        paths[:, i] += took[i].max(axis=1)
+        here = there[at[:, i]]
+        free = np.where(here, np.maximum(free, begin[:, None]) + took[i], free)
+        ends[:, i] = np.where(here, free, 0).max(axis=1)
+    loads = np.add.reduce(took)
     least = np.maximum(np.maximum(paths.max(axis=1), loads.max(axis=1)), 1)
     return least, np.maximum(ends.max(axis=1), 1)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A task on a processor, for models.
+
+    Attributes
+    ----------
+    places : tuple of int
+        Those at which it is there.
+    start : (int, int)
+        Names its start: (task, processor), or (task, -1) for all blocks of a task that is whole.
+    takes : tuple of (int, int)
+        Places and processors whose work and copies it takes, whichever of them is chosen.
+    """
+
+    places: tuple[int, ...]
+    start: tuple[int, int]
+    takes: tuple[tuple[int, int], ...]
+
+
+def blocks_of(mapping: Mapping) -> dict[tuple[int, int], Block]:
+    """Return the blocks by task and processor.
+
+    The blocks of a whole task share their start, and a length that is the sum over all places: but for one it is 0.
+    """
+    found = {}
+    for i, able in enumerate(mapping.able):
+        pairs = tuple((a, p) for a in able for p, _ in mapping.places[a])
+        divided = len(pairs) > len(able)
+        for p in {p for _, p in pairs}:
+            mine = tuple(pair for pair in pairs if pair[1] == p)
+            start, takes = ((i, p), mine) if divided else ((i, -1), pairs)
+            found[i, p] = Block(tuple(a for a, _ in mine), start, takes)
+    return found
+
+
+def least_latency(mapping: Mapping) -> int:
+    """Return a bound: the longest chain of tasks, each where it is fastest, without copies."""
+    ends = list[int]()
+    for i, able in enumerate(mapping.able):
+        took = min(max(ticks for _, ticks in mapping.work(i, a)) for a in able)
+        ends.append(took + max((ends[k] for k in mapping.graph.before[i]), default=0))
+    return max(1, *ends)
+
+
+def longest(mapping: Mapping, i: int, a: int) -> int:
+    """Return the processor of a place that has most to do for a task, without copies."""
+    return max(mapping.work(i, a), key=lambda pair: pair[1])[0]
 
 
 def unrelated(mapping: Mapping) -> list[tuple[int, int]]:

@@ -1,9 +1,10 @@
 """CP-SAT model of F5 latency: the assignment and flows of `formulations.mapping_cp_sat`, and blocks in time.
 
-Variables    x, y; start[i], d[i] and end[i] of the block of task i, an optional interval on every processor; L
+Variables    x, y; start, d and end of the part of task i on processor p, an optional interval; done[i]; L
 Constraints  (RUN), (FLOW), (LOAD), (CAP) as in `formulations.mapping_cp_sat`
-             (BLOCK)  d[i] = sum_p time[i][p]*x[i,p] + sum over e = (i, j), p, q of copy[e][p][q]*y[e,p,q]
-             (AFTER)  start[j] >= end[i] for e = (i, j);  L >= end[i]                                (Eq. 3.5)
+             (BLOCK)  d[i,p] = what i and the copies of its result take on p                         (Eq. 3.7)
+             (AFTER)  start[i,p] >= done[k] for k before i;  done[i] >= end[i,p] if i is on p;  L >= done[i] (Eq. 3.5)
+             (CHAIN)  as in `formulations.latency_milp`: implied
              (ALONE)  no two blocks on a processor overlap                                        (Eq. 3.6)
              (BUSY)   L >= load[p]: implied
 """
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 
 from ortools.sat.python import cp_model
 
-from formulations.latency import Timetable
+from formulations.latency import blocks_of, longest
 from formulations.mapping import Aim, Assignment, Limits, Mapping
 from formulations.mapping_cp_sat import MappingCpModel, flows, prices, weighted
 
@@ -26,17 +27,17 @@ class LatencyCpModel:
     """The model, with its assignment and blocks."""
 
     mapping: MappingCpModel
-    starts: list[cp_model.IntVar]
+    starts: dict[tuple[int, int], cp_model.IntVar]
 
-    def begun(self, solver: cp_model.CpSolver) -> list[int]:
-        """When the tasks begin in a solution."""
-        return [solver.value(one) for one in self.starts]
+    def begun(self, solver: cp_model.CpSolver) -> dict[tuple[int, int], float]:
+        """When the parts of tasks begin in a solution, by task and processor."""
+        return {key: solver.value(one) for key, one in self.starts.items()}
 
-    def hint(self, at: Assignment, known: Timetable) -> None:
-        """Start from a timetable."""
-        self.mapping.hint(at)
-        for variable, start in zip(self.starts, known.starts, strict=True):
-            self.mapping.model.add_hint(variable, start)
+    def hint(self, at: Assignment, known: dict[tuple[int, int], int]) -> None:
+        """Start from an assignment and starts by task and processor."""
+        self.mapping.hint(at)  # of the blocks of a task that share a start one is known
+        for key, start in known.items():
+            self.mapping.model.add_hint(self.starts[key], start)
 
 
 def latency_cp_model(
@@ -55,24 +56,42 @@ def latency_cp_model(
     x, busy = flows(model, mapping)
     period, energy, loads = prices(model, mapping, busy, limits)
     latency, number = model.new_int_var(1, latest, "L"), len(mapping.times)
-    starts = [model.new_int_var(0, latest, f"start_{i}") for i in range(number)]
-    ends = [model.new_int_var(0, latest, f"end_{i}") for i in range(number)]
-    durations = [model.new_int_var(0, latest, f"d_{i}") for i in range(number)]
-    blocks: list[list[cp_model.IntervalVar]] = [[] for _ in mapping.processors]
+    done = [model.new_int_var(0, latest, f"done_{i}") for i in range(number)]
+    blocks = blocks_of(mapping)
+    starts, ends, took = ({b.start: _upto(model, latest, f"{n}_{b.start}") for b in blocks.values()} for n in "sed")
+    lanes: list[list[cp_model.IntervalVar]] = [[] for _ in mapping.processors]
+    for (i, p), block in blocks.items():
+        key, there = block.start, x[i, block.places[0]]
+        if len(block.places) > 1:
+            there = model.new_bool_var(f"at_{i}_{p}")
+            model.add(there == sum(x[i, a] for a in block.places))
+        lanes[p].append(model.new_optional_interval_var(starts[key], took[key], ends[key], there, f"b_{i}_{p}"))
+    for key, block in {b.start: b for b in blocks.values()}.items():
+        i = key[0]
+        model.add(took[key] == weighted([one for a, q in block.takes for one in busy[i, a, q]]))
+        model.add(ends[key] == starts[key] + took[key])
+        model.add(done[i] >= ends[key])
+        for k in mapping.graph.before[i]:
+            model.add(starts[key] >= done[k])
     for i, able in enumerate(mapping.able):
-        model.add(durations[i] == weighted([term for p in able for term in busy[i, p]]))
-        model.add(starts[i] + durations[i] == ends[i])
-        model.add(latency >= ends[i])
-        for p in able:
-            blocks[p].append(model.new_optional_interval_var(starts[i], durations[i], ends[i], x[i, p], f"b_{i}_{p}"))
-    for i, j in mapping.graph.edges:
-        model.add(starts[j] >= ends[i])
-    for few, load in zip(blocks, loads, strict=True):
-        model.add_no_overlap(few)
+        model.add(latency >= done[i])
+        if (i, -1) in starts:
+            continue
+        chain = weighted([one for a in able for one in busy[i, a, longest(mapping, i, a)]])
+        model.add(done[i] >= chain)
+        for k in mapping.graph.before[i]:
+            model.add(done[i] - done[k] >= chain)
+    for few_blocks, load in zip(lanes, loads, strict=True):
+        model.add_no_overlap(few_blocks)
         model.add(latency >= load)
     goal = {"latency": latency, "period": period, "energy": energy}[aim]
     model.add(goal >= least)
     if most is not None:
         model.add(goal <= most)
     model.minimize(goal)
-    return LatencyCpModel(MappingCpModel(model, x, number), starts)
+    named = {key: starts[block.start] for key, block in blocks.items()}
+    return LatencyCpModel(MappingCpModel(model, x, number), named)
+
+
+def _upto(model: cp_model.CpModel, most: int, name: str) -> cp_model.IntVar:
+    return model.new_int_var(0, most, name)

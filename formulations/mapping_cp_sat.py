@@ -61,7 +61,7 @@ def cp_model_of(
 
 def flows(
     model: cp_model.CpModel, mapping: Mapping
-) -> tuple[dict[tuple[int, int], cp_model.IntVar], dict[tuple[int, int], Terms]]:
+) -> tuple[dict[tuple[int, int], cp_model.IntVar], dict[tuple[int, int, int], Terms]]:
     """Add (RUN) and (FLOW).
 
     Returns
@@ -69,13 +69,13 @@ def flows(
     x : dict
         By task and place whether it is there.
     busy : dict
-        By task and processor what it keeps it busy with, copies included.
+        By task, place and processor what it keeps it busy with if it is there, copies included.
     """
     x = {(i, a): model.new_bool_var(f"x_{i}_{a}") for i, able in enumerate(mapping.able) for a in able}
-    busy: dict[tuple[int, int], Terms] = {}
+    busy: dict[tuple[int, int, int], Terms] = {}
     for (i, a), one in x.items():
         for p, ticks in mapping.work(i, a):
-            busy.setdefault((i, p), []).append((one, ticks))
+            busy[i, a, p] = [(one, ticks)]
     for i, able in enumerate(mapping.able):
         model.add_exactly_one(x[i, a] for a in able)
     for e, (i, j) in enumerate(mapping.graph.edges):
@@ -98,7 +98,7 @@ def flows(
             model.add(sum(y[a, q] for a in mapping.able[i]) == sum(few))
         for (a, q), one in y.items():
             for p, ticks in mapping.handed(e, a, q):
-                busy[i, p].append((one, ticks))
+                busy[i, a, p].append((one, ticks))
     return x, busy
 
 
@@ -108,12 +108,12 @@ def weighted(terms: Terms) -> cp_model.LinearExprT:
 
 
 def prices(
-    model: cp_model.CpModel, mapping: Mapping, busy: dict[tuple[int, int], Terms], limits: Limits
+    model: cp_model.CpModel, mapping: Mapping, busy: dict[tuple[int, int, int], Terms], limits: Limits
 ) -> tuple[cp_model.IntVar, cp_model.LinearExprT, list[cp_model.LinearExprT]]:
     """Add (LOAD), (CAP) and the limits; return period, energy (in its unit) and loads."""
     unit = mapping.energy_unit
     parts: list[Terms] = [[] for _ in mapping.processors]
-    for (_, p), few in busy.items():
+    for (_, _, p), few in busy.items():
         parts[p] += few
     ceiling = sum(c for few in parts for _, c in few)
     top = max(1, limits.period if limits.period is not None else 100 * ceiling // limits.cap + 1)

@@ -65,7 +65,7 @@ def model(mapping: Mapping, aim: Aim, limits: Limits, *, clustered: Literal["", 
 
 def flows(
     problem: pulp.LpProblem, mapping: Mapping
-) -> tuple[dict[tuple[int, int], pulp.LpVariable], dict[tuple[int, int], Terms]]:
+) -> tuple[dict[tuple[int, int], pulp.LpVariable], dict[tuple[int, int, int], Terms]]:
     """Add (RUN) and (FLOW).
 
     Returns
@@ -73,13 +73,13 @@ def flows(
     x : dict
         By task and place whether it is there.
     busy : dict
-        By task and processor what it keeps it busy with, copies included.
+        By task, place and processor what it keeps it busy with if it is there, copies included.
     """
     x = {(i, a): pulp.LpVariable(f"x_{i}_{a}", cat="Binary") for i, able in enumerate(mapping.able) for a in able}
-    busy: dict[tuple[int, int], Terms] = {}
+    busy: dict[tuple[int, int, int], Terms] = {}
     for (i, a), one in x.items():
         for p, ticks in mapping.work(i, a):
-            busy.setdefault((i, p), []).append((one, ticks))
+            busy[i, a, p] = [(one, ticks)]
     for i, able in enumerate(mapping.able):
         problem += pulp.lpSum(x[i, a] for a in able) == 1
     for e, (i, j) in enumerate(mapping.graph.edges):
@@ -102,18 +102,18 @@ def flows(
             problem += pulp.lpSum(y[a, q] for a in mapping.able[i]) == pulp.lpSum(few)
         for (a, q), one in y.items():
             for p, ticks in mapping.handed(e, a, q):
-                busy[i, p].append((one, ticks))
+                busy[i, a, p].append((one, ticks))
     return x, busy
 
 
 def prices(
-    problem: pulp.LpProblem, mapping: Mapping, busy: dict[tuple[int, int], Terms], limits: Limits
+    problem: pulp.LpProblem, mapping: Mapping, busy: dict[tuple[int, int, int], Terms], limits: Limits
 ) -> tuple[pulp.LpVariable, pulp.LpAffineExpression, list[pulp.LpAffineExpression]]:
     """Add (LOAD), (CAP) and the limits; return period, energy (in its unit) and loads."""
     unit = mapping.energy_unit
     period = pulp.LpVariable("T", lowBound=1, upBound=limits.period, cat="Integer")
     parts: list[Terms] = [[] for _ in mapping.processors]
-    for (_, p), few in busy.items():
+    for (_, _, p), few in busy.items():
         parts[p] += few
     loads = [pulp.LpAffineExpression(few) for few in parts]
     for load, number in zip(loads, mapping.number, strict=True):

@@ -19,7 +19,10 @@ from numpy.typing import NDArray
 
 from formulations.mapping import Assignment, Ints, Limits, Mapping
 
-__all__ = ["MOST", "Pricer", "Rule", "assignments", "everything", "list_scheduled", "seeds", "starts"]
+__all__ = [
+    "MOST", "Pricer", "Rule", "assignments", "everything", "handed_table", "list_scheduled", "seeds", "starts", "used",
+    "work_table",
+]  # fmt: skip
 
 #: Assignments that `everything` tries at most.
 MOST = 20_000_000
@@ -36,8 +39,8 @@ class Pricer:
 
     def __init__(self, mapping: Mapping, limits: Limits) -> None:
         self.mapping, self.limits = mapping, limits
-        self.work = [_work(mapping, i) for i in range(len(mapping.times))]
-        self.copies = [_handed(mapping, e) for e in range(len(mapping.graph.edges))]
+        self.work = [work_table(mapping, i) for i in range(len(mapping.times))]
+        self.copies = [handed_table(mapping, e) for e in range(len(mapping.graph.edges))]
         self.cores, self.watts = np.array([g.cores for g in mapping.processors]), np.array(mapping.watts)
 
     def __call__(self, at: Ints) -> tuple[Ints, Ints, NDArray[np.bool_]]:
@@ -58,7 +61,7 @@ class Pricer:
         return periods, energies, kept
 
 
-def _work(mapping: Mapping, i: int) -> Ints:
+def work_table(mapping: Mapping, i: int) -> Ints:
     """Ticks of a task by place and processor; 0 where it cannot be."""
     table = np.zeros((len(mapping.places), len(mapping.processors)), dtype=np.int64)
     for a in mapping.able[i]:
@@ -67,7 +70,7 @@ def _work(mapping: Mapping, i: int) -> Ints:
     return table
 
 
-def _handed(mapping: Mapping, e: int) -> Ints:
+def handed_table(mapping: Mapping, e: int) -> Ints:
     """Ticks of the copies over an edge by the places of its tasks and processor."""
     places, processors = len(mapping.places), len(mapping.processors)
     table = np.zeros((places, processors, processors), dtype=np.int64)
@@ -75,8 +78,13 @@ def _handed(mapping: Mapping, e: int) -> Ints:
         for q in range(processors):
             for p, ticks in mapping.handed(e, a, q):
                 table[a, q, p] = ticks
-    uses = np.array([[any(q == p for p, _ in place) for q in range(processors)] for place in mapping.places])
-    return np.asarray(np.einsum("aqp,bq->abp", table, uses.astype(np.int64)))
+    return np.asarray(np.einsum("aqp,bq->abp", table, used(mapping).astype(np.int64)))
+
+
+def used(mapping: Mapping) -> NDArray[np.bool_]:
+    """Whether a place uses a processor."""
+    processors = range(len(mapping.processors))
+    return np.array([[any(q == p for p, _ in place) for q in processors] for place in mapping.places])
 
 
 def everything(mapping: Mapping, limits: Limits) -> Iterator[tuple[Ints, Ints, Ints]]:

@@ -8,21 +8,24 @@ from dataclasses import replace
 
 import numpy as np
 
-from formulations.latency import Order, best_order, dispatched, horizon, latencies
-from formulations.mapping import Assignment, Ints
+from formulations.latency import Order, best_order, dispatched, horizon, latencies, order_by, timetable
+from formulations.mapping import Assignment, Ints, Mapping
 from formulations.mapping_search import MOST, assignments, everything, starts
+from formulations.parts import parts
 from solver.mapping_base import Asked, Decided, latency_of
 from solver.plan import Stat, Status
 
 __all__ = [
-    "Timed", "auto", "best_timed", "cbc", "cp_sat", "decided", "exhaustive", "ga", "ga_unseeded", "heuristic", "latest",
-    "milp",
+    "WHOLE", "Timed", "auto", "begun", "best_timed", "cbc", "cp_sat", "decided", "exhaustive", "ga", "ga_unseeded",
+    "heuristic", "latest", "milp", "timed", "usual",
 ]  # fmt: skip
 
 #: An assignment and an order of its tasks.
 Timed = tuple[Assignment, Order]
 #: Steps that all searches of orders may take; of the time limit that HiGHS may take before CP-SAT goes on.
 _STEPS, _SHARE = 5_000_000, 0.5
+#: Of a time limit, what goes to whole tasks first if tasks may be divided.
+WHOLE = 0.3
 
 
 def latest(asked: Asked, known: list[Timed]) -> int:
@@ -47,9 +50,35 @@ def decided(asked: Asked, best: Timed | None, bound: int | None, versions: str, 
     return Decided(best[0], None if bound is None else min(bound, value), status, versions, stats, best[1])
 
 
+def usual(mapping: Mapping, at: Assignment) -> Timed:
+    """Return an assignment with the usual order of its parts."""
+    flat = parts(mapping, at)
+    return at, dispatched(flat.mapping, flat.at)
+
+
+def timed(asked: Asked, at: Assignment, starts: dict[tuple[int, int], float]) -> Timed:
+    """Return an assignment with the order of its parts that follows from starts by task and processor."""
+    flat = parts(asked.mapping, at)
+    keys = [(i, p) for (i, _), p in zip(flat.shares, flat.at, strict=True)]
+    return at, order_by(flat.mapping, flat.at, [starts[key] for key in keys])
+
+
+def begun(asked: Asked, known: Timed) -> dict[tuple[int, int], int]:
+    """Return the starts of parts by task and processor."""
+    flat = parts(asked.mapping, known[0])
+    starts = timetable(flat.mapping, flat.at, known[1]).starts
+    return {(i, p): start for (i, _), p, start in zip(flat.shares, flat.at, starts, strict=True)}
+
+
 def auto(asked: Asked) -> Decided:
     """HiGHS; if it ends without a proof CP-SAT, from the best timetable that is known."""
     start, limit, known = time.monotonic(), asked.time_limit_s, _known(asked)
+    if asked.mapping.split is not None:  # the best of all whole tasks is a start
+        first = auto(replace(asked, mapping=asked.mapping.whole, time_limit_s=limit and WHOLE * limit, known=()))
+        if first.at is not None and first.order is not None:
+            known = [*known, (first.at, first.order)]
+        if limit is not None:
+            start, limit = time.monotonic(), max(0.1, limit - (time.monotonic() - start))
     first = _milp(asked if limit is None else replace(asked, time_limit_s=_SHARE * limit), known)
     if first.status == "OPTIMAL" or (first.status == "INFEASIBLE" and best_timed(asked, known) is None):
         return first
@@ -63,7 +92,7 @@ def auto(asked: Asked) -> Decided:
 def _known(asked: Asked) -> list[Timed]:
     """The usual starts of searches, in order."""
     found = dict.fromkeys((*asked.known, *starts(asked.mapping)))
-    return [(at, dispatched(asked.mapping, at)) for at in found]
+    return [usual(asked.mapping, at) for at in found]
 
 
 def _milp(asked: Asked, known: list[Timed], solver: str = "highs") -> Decided:
@@ -95,7 +124,7 @@ def cp_sat(asked: Asked) -> Decided:
 
 def heuristic(asked: Asked, found: list[Assignment]) -> Decided:
     """The best of some assignments, each in its usual order."""
-    best = best_timed(asked, [(at, dispatched(asked.mapping, at)) for at in found])
+    best = best_timed(asked, [usual(asked.mapping, at) for at in found])
     return decided(asked, best, None, "", {})
 
 
@@ -114,7 +143,7 @@ def ga_unseeded(asked: Asked) -> Decided:
 
 
 def _evolved(asked: Asked, said: Decided) -> Decided:
-    return said if said.at is None else replace(said, order=dispatched(asked.mapping, said.at))
+    return said if said.at is None else replace(said, order=usual(asked.mapping, said.at)[1])
 
 
 def exhaustive(asked: Asked) -> Decided:
@@ -161,7 +190,8 @@ class _Search:
             below = min(below, self.least)
         if least >= below:
             return
-        order, self.steps = best_order(self.asked.mapping, at, below, self.steps)
+        flat = parts(self.asked.mapping, at)
+        order, self.steps = best_order(flat.mapping, flat.at, below, self.steps)
         if order is not None:
             self.best = at, order
             self.least = latency_of(self.asked.mapping, at, order) if self.asked.aim == "latency" else value

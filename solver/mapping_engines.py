@@ -43,6 +43,12 @@ def _auto(asked: Asked) -> Decided:
     """HiGHS; if it ends without a proof CP-SAT, from the best assignment that is known."""
     start, limit = time.monotonic(), asked.time_limit_s
     known = (*asked.known, *starts(asked.mapping))
+    if asked.mapping.split is not None:  # the best of all whole tasks is a start
+        share = limit and alone.WHOLE * limit
+        whole = _auto(replace(asked, mapping=asked.mapping.whole, time_limit_s=share, known=()))
+        known = known if whole.at is None else (*known, whole.at)
+        if limit is not None:
+            start, limit = time.monotonic(), max(0.1, limit - (time.monotonic() - start))
     asked = replace(asked, known=tuple(at for at in dict.fromkeys(known) if asked.keeps(at)))
     first = _milp(asked if limit is None else replace(asked, time_limit_s=_SHARE * limit))
     if first.status == "OPTIMAL" or (first.status == "INFEASIBLE" and not asked.known):

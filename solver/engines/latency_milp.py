@@ -6,12 +6,14 @@ the disjunctions bound poorly and only small networks are proven.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pulp
 
-from formulations.latency import order_by
+from formulations.latency import least_latency
 from formulations.latency_milp import latency_model
 from solver.engines.mapping_milp import LARGEST, SOLVED, least_of, solved
-from solver.latency_engines import Timed, best_timed, decided, latest
+from solver.latency_engines import Timed, best_timed, decided, latest, timed
 from solver.mapping_base import Asked, Decided
 
 __all__ = ["run"]
@@ -19,6 +21,8 @@ __all__ = ["run"]
 
 def run(asked: Asked, known: list[Timed], *, solver: str = "highs") -> Decided:
     """Solve."""
+    if asked.aim == "latency":
+        asked = replace(asked, least=max(asked.least, least_latency(asked.mapping)))
     most = latest(asked, known)
     made, starts = latency_model(asked.mapping, asked.aim, asked.limits, most)
     largest = max(asked.largest, most)
@@ -28,5 +32,5 @@ def run(asked: Asked, known: list[Timed], *, solver: str = "highs") -> Decided:
     found = list(known)
     if made.problem.sol_status in SOLVED:
         at = made.chosen()
-        found.append((at, order_by(asked.mapping, at, [one.value() or 0.0 for one in starts])))
+        found.append(timed(asked, at, {key: one.value() or 0.0 for key, one in starts.items()}))
     return decided(asked, best_timed(asked, found), least_of(asked, bound), versions, stats)
