@@ -55,7 +55,8 @@ def latency_cp_model(
     model = cp_model.CpModel()
     x, busy = flows(model, mapping)
     period, energy, loads = prices(model, mapping, busy, limits)
-    latency, number = model.new_int_var(1, latest, "L"), len(mapping.times)
+    latency, number = model.new_int_var(1, max(1, latest), "L"), len(mapping.times)
+    model.add(latency <= latest)  # may be 0: better than 1
     done = [model.new_int_var(0, latest, f"done_{i}") for i in range(number)]
     blocks = blocks_of(mapping)
     starts, ends, took = ({b.start: _upto(model, latest, f"{n}_{b.start}") for b in blocks.values()} for n in "sed")

@@ -118,6 +118,8 @@ def prices(
     ceiling = sum(c for few in parts for _, c in few)
     top = max(1, limits.period if limits.period is not None else 100 * ceiling // limits.cap + 1)
     period, loads = model.new_int_var(1, top, "T"), [weighted(few) for few in parts]
+    if limits.period is not None:
+        model.add(period <= limits.period)  # may be 0: better than 1
     for load, number in zip(loads, mapping.number, strict=True):
         model.add(load <= number * period)
     used = sum(100 * g.cores * load for g, load in zip(mapping.processors, loads, strict=True))

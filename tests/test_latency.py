@@ -178,7 +178,7 @@ def test_engines_agree_with_all_orders_of_all_assignments(made: Mapping, aim: Ai
     if tight is not None:
         fastest = least(made, "latency", limits)
         assert fastest is not None
-        limits = Limits(latency=max(1, fastest + tight))
+        limits = Limits(latency=fastest + tight)
     if by:
         some = made.price(tuple(able[-1] for able in made.able))
         limits = Limits(latency=limits.latency, **{by: some.period if by == "period" else some.energy})
