@@ -100,6 +100,14 @@ def test_copies_of_parts_by_hand() -> None:
     assert (begun.starts, begun.latency) == ((0, 0, 10, 10), 13)
 
 
+def test_a_solver_that_errs_is_not_asked_so() -> None:
+    """All on the second core takes 0 + 0 + 1; HiGHS 1.11 with presolve calls this model infeasible."""
+    made = instance([[0, 0], [3, 0], [0, 1]], [(0, 1), (1, 2)], shares=2, copy=(0, 2), divided={1, 2})
+    for name in EXACT:
+        said = MAPPING_ENGINES[name].run(Asked(made, "latency", Limits(), 20))
+        assert (said.status, said.bound) == ("OPTIMAL", 1), name
+
+
 def test_a_network_in_quarters() -> None:
     """Bytes, ticks and waiting of parts come from the board: galaxy_s9, cores in one group."""
     machine, graph = load_machine("galaxy_s9"), tasks(load_network("squeezenet1_1"))
