@@ -23,7 +23,7 @@ __all__ = [
 #: An assignment and an order of its tasks.
 Timed = tuple[Assignment, Order]
 #: Steps that all searches of orders may take; of the time limit that HiGHS may take before CP-SAT goes on.
-_STEPS, _SHARE = 5_000_000, 0.5
+_STEPS, _SHARE = 5_000_000, 0.8
 #: Of a time limit, what goes to whole tasks first if tasks may be divided.
 WHOLE = 0.3
 

@@ -321,6 +321,18 @@ def test_dividing_never_hurts(objective: str) -> None:
         assert [check(one).problems for one in plans] == [(), ()]
 
 
+def test_dividing_pays_where_cores_are_alike() -> None:
+    """DenseNet-40 on two pairs of cores: a sixth of the latency, both proven."""
+    found = []
+    for split in ("off", "on"):
+        made = solve_mapping(
+            "densenet40", "galaxy_s9", objective="latency", pins=["cpu_config=2,2", f"split={split}"], time_limit_s=60
+        )
+        assert (made.status, check(made).problems) == ("OPTIMAL", ())
+        found.append(made.bound)
+    assert found == [39967, 32816]
+
+
 def test_fronts_of_divided_tasks() -> None:
     front = front_mapping("lenet5", "galaxy_s9", pins=["cpu_config=4", "split=on"])
     assert front.proven
