@@ -18,7 +18,7 @@ Assumes
     A processor is not interrupted: a task and all copies of its result are one block, and the result is there for every
     reader at the end of the block. That is what the pipeline and its simulation do too: the sender signals once, when
     its buffers are written (3.3.6), so the order of the copies of a task does not matter. A reader whose own copy ends
-    earlier would wait for nothing; no reader is promised a result too early.
+    earlier waits for the others all the same: no reader is promised a result too early.
 Optimal means
     No other assignment with any start times of uninterrupted blocks ends earlier: starting every block as early as the
     order of each processor allows (semi-active) never ends later, and every choice of orders without a circle is the
