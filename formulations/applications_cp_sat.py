@@ -1,7 +1,7 @@
 """CP-SAT model of F5 mapping of several applications (`formulations.applications`), by either rule.
 
 Variables
-    x[i,p], y[e,p,q] as in `formulations.mapping_cp_sat`; o[i,j] = 1 if i runs before j, for loose pairs
+    x[i,p] and flows as in `formulations.mapping_cp_sat`; o[i,j] = 1 if i runs before j, for loose pairs
     s[i]            the latest begin along the paths to i
     B[a,p], W[a,p]  as there; R[a] responses
     safe:           n[a,h] releases of h that reach into R[a]; V[a,p] >= sum over h of n[a,h] * W[h,p], if a runs at p
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from ortools.sat.python import cp_model
 
 from formulations.applications import Goal, Schedule, Several
-from formulations.mapping_cp_sat import places
+from formulations.mapping_cp_sat import Terms, flows
 
 __all__ = ["ApplicationsCpModel", "applications_cp_model"]
 
@@ -34,21 +34,15 @@ class ApplicationsCpModel:
     model: cp_model.CpModel = field(default_factory=cp_model.CpModel)
 
     def __post_init__(self) -> None:
-        self.x, self.flows = places(self.model, self.several.mapping)
-        self.durations = self._durations()
+        self.x, self.busy = flows(self.model, self.several.mapping)
+        parts: dict[int, Terms] = {}
+        for (i, _, _), few in self.busy.items():
+            parts.setdefault(i, []).extend(few)
+        #: What every task takes with the copies of its result.
+        self.durations = {i: _total(few) for i, few in parts.items()}
         self.first = {pair: self.model.new_bool_var(f"o_{pair[0]}_{pair[1]}") for pair in self.several.loose}
         self.begins: dict[int, Var] = {}
         self.responses: list[Var] = []
-
-    def _durations(self) -> list[cp_model.LinearExpr]:
-        """What every task takes with the copies of its result."""
-        mapping = self.several.mapping
-        terms: list[list[Linear]] = [[] for _ in mapping.times]
-        for (i, p), x in self.x.items():
-            terms[i].append((mapping.times[i][p] or 0) * x)
-        for e, (i, _) in enumerate(mapping.graph.edges):
-            terms[i] += [int(mapping.copies[e, p, q]) * y for (p, q), y in self.flows[e].items() if p != q]
-        return [cp_model.LinearExpr.sum(few) for few in terms]
 
     def chosen(self, solver: cp_model.CpSolver) -> Schedule:
         """The schedule of a solution."""
@@ -64,9 +58,6 @@ class ApplicationsCpModel:
         place = {i: n for n, i in enumerate(schedule.order)}
         for (i, p), x in self.x.items():
             self.model.add_hint(x, schedule.at[i] == p)
-        for e, (i, j) in enumerate(self.several.mapping.graph.edges):
-            for (p, q), y in self.flows[e].items():
-                self.model.add_hint(y, (schedule.at[i], schedule.at[j]) == (p, q))
         for (i, j), o in self.first.items():
             self.model.add_hint(o, place[i] < place[j])
 
@@ -93,32 +84,30 @@ def applications_cp_model(several: Several, goal: Goal, caps: Sequence[tuple[Goa
     return built
 
 
+def _total(terms: Terms) -> Linear:
+    return cp_model.LinearExpr.sum([ticks * one for one, ticks in terms])
+
+
 def _unit(built: ApplicationsCpModel, goal: Goal) -> int:
     """What values are divided by in the model."""
     return 1 if goal.streams else built.several.mapping.energy_unit
 
 
-def _value(built: ApplicationsCpModel, goal: Goal, loads: list[list[cp_model.LinearExpr]]) -> Linear:
+def _value(built: ApplicationsCpModel, goal: Goal, loads: list[list[Linear]]) -> Linear:
     if goal.streams:
         return cp_model.LinearExpr.sum([built.responses[a] for a in goal.streams])
     watts, unit = built.several.mapping.watts, _unit(built, goal)
     return cp_model.LinearExpr.sum([w // unit * load for row in loads for w, load in zip(watts, row, strict=True)])
 
 
-def _loads(built: ApplicationsCpModel) -> list[list[cp_model.LinearExpr]]:
+def _loads(built: ApplicationsCpModel) -> list[list[Linear]]:
     """W[a,p]."""
-    mapping, number = built.several.mapping, len(built.several.mapping.processors)
     found = []
     for stream in built.several.streams:
-        terms: list[list[Linear]] = [[] for _ in range(number)]
-        for i in stream.tasks:
-            for p in mapping.able[i]:
-                terms[p].append((mapping.times[i][p] or 0) * built.x[i, p])
-        for e, (i, _) in enumerate(mapping.graph.edges):
-            if i in stream.tasks:
-                for (p, q), y in built.flows[e].items():
-                    terms[p] += [int(mapping.copies[e, p, q]) * y] if p != q else []
-        found.append([cp_model.LinearExpr.sum(few) for few in terms])
+        parts: list[Terms] = [[] for _ in built.several.mapping.processors]
+        for (i, _, p), few in built.busy.items():
+            parts[p] += few if i in stream.tasks else []
+        found.append([_total(few) for few in parts])
     return found
 
 
@@ -153,13 +142,15 @@ def _paths(built: ApplicationsCpModel, a: int, name: str, entry: list[Var] | Non
         if entry is not None and not mapping.graph.before[i]:
             for p in mapping.able[i]:
                 model.add(begins[i] >= entry[p]).only_enforce_if(built.x[i, p])
-    for e, (i, j) in enumerate(mapping.graph.edges):
+    for i, j in mapping.graph.edges:
         if i not in stream.tasks:
             continue
         model.add(begins[j] >= begins[i] + built.durations[i])
-        for (p, q), y in built.flows[e].items():
-            if entry is not None and p != q:
-                model.add(begins[j] >= begins[i] + built.durations[i] + entry[q]).only_enforce_if(y)
+        if entry is None:
+            continue
+        for q in mapping.able[j]:
+            comes = [built.x[j, q], *([built.x[i, q].negated()] if (i, q) in built.x else [])]
+            model.add(begins[j] >= begins[i] + built.durations[i] + entry[q]).only_enforce_if(comes)
     for (i, j), o in built.first.items():
         if i in stream.tasks:
             _ordered(built, begins, i, j, o)
@@ -176,7 +167,7 @@ def _ordered(built: ApplicationsCpModel, begins: dict[int, Var], i: int, j: int,
 
 
 def _safe(
-    built: ApplicationsCpModel, a: int, loads: list[list[cp_model.LinearExpr]], blocks: list[Var] | None
+    built: ApplicationsCpModel, a: int, loads: list[list[Linear]], blocks: list[Var] | None
 ) -> None:  # fmt: skip
     several, model, mapping = built.several, built.model, built.several.mapping
     stream, response = several.streams[a], built.responses[a]
@@ -219,7 +210,7 @@ def _used(built: ApplicationsCpModel, a: int) -> list[Var]:
 
 
 def _printed(
-    built: ApplicationsCpModel, a: int, loads: list[list[cp_model.LinearExpr]], blocks: list[Var] | None
+    built: ApplicationsCpModel, a: int, loads: list[list[Linear]], blocks: list[Var] | None
 ) -> None:  # fmt: skip
     several, model, mapping = built.several, built.model, built.several.mapping
     stream, response = several.streams[a], built.responses[a]

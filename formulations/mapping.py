@@ -1,5 +1,8 @@
 """F5 mapping: which processor runs which task of a network, one inference after the other in a pipeline.
 
+Places
+    Below at[i] is one processor. If tasks may be divided, it is a place, which may be two processors, each with some
+    shares of the task: `formulations.places`. Then time, copy and load are those of the parts.
 Sets
     tasks i in topological order; edges e = (i, j); processors p (groups of cores, accelerators); C cores in all
 Given
@@ -14,7 +17,8 @@ Derived
     period  = max(1, max_p load[p], ceil(100 * sum_p cores[p]*load[p] / (cap * C)))                     (Eq. 3.8, 3.9)
     energy  = sum_p watts[p]*load[p]                                                                 (3.3.4.2)
 Objectives
-    min period [ticks]: the time from one inference to the next; min energy [fJ]; the front of both
+    min period [ticks]: the time from one inference to the next; min energy [fJ]; the front of both;
+    min latency [ticks]: of one inference alone, which also has an order of tasks (`formulations.latency`)
 Constraints
     (RUN)      at[i] can run i
     (HOST)     the first tasks (none before them) and the last ones run on the host
@@ -31,7 +35,7 @@ Source: `heterogeneous_mapping_and_banks` 3.3.1, 3.3.4; the sender of a result i
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd
 from typing import Literal
@@ -39,6 +43,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.places import Place, Split, places_of
 from hwmodels.task_times import ALONE, copied
 from instances.errors import InputError
 from instances.processors import Group, Processors
@@ -47,8 +52,8 @@ from instances.tasks import TaskGraph
 __all__ = ["Aim", "Assignment", "Limits", "Mapping", "Price", "build", "clusters", "merged"]
 
 #: What is minimised.
-Aim = Literal["period", "energy"]
-#: The processor of every task.
+Aim = Literal["period", "energy", "latency"]
+#: The processor of every task; if tasks may be divided, its place.
 Assignment = tuple[int, ...]
 Ints = NDArray[np.int64]
 _US_PS = 1_000_000
@@ -67,11 +72,12 @@ class Price:
 
 @dataclass(frozen=True)
 class Limits:
-    """What an assignment has to keep: percent of the cores that may be busy, the longest period, the most energy."""
+    """What has to be kept: percent of the cores that may be busy, the longest period, the most energy and latency."""
 
     cap: int = 100
     period: int | None = None
     energy: int | None = None
+    latency: int | None = None
 
 
 @dataclass(frozen=True)
@@ -101,10 +107,26 @@ class Mapping:
     total: int
     number: tuple[int, ...]
     element_bytes: int
+    split: Split | None = None
+
+    @cached_property
+    def places(self) -> tuple[Place, ...]:
+        """Where tasks may be: the processors, in their order, and if tasks may be divided pairs of them."""
+        return places_of(len(self.processors), self.split)
+
+    @property
+    def shares(self) -> int:
+        """How many shares a task has."""
+        return 1 if self.split is None else self.split.shares
+
+    @property
+    def whole(self) -> Mapping:
+        """The same with no task divided; its assignments are assignments here too."""
+        return replace(self, split=None)
 
     @cached_property
     def able(self) -> tuple[tuple[int, ...], ...]:
-        """The processors that every task may be at."""
+        """The places that every task may be at, whole processors first."""
         ends = {*self.graph.first, *self.graph.last}
         able = []
         for i, times in enumerate(self.times):
@@ -113,7 +135,32 @@ class Mapping:
                 where = "the cores, where first and last tasks run" if i in ends else "any processor"
                 raise InputError(f"network {self.graph.network}: task {self.graph.tasks[i].name} cannot run on {where}")
             able.append(found)
-        return tuple(able)
+        if self.split is None:
+            return tuple(able)
+        pairs = range(len(self.processors), len(self.places))
+        return tuple(
+            (*found, *(a for a in pairs if i in self.split.tasks and all(p in found for p, _ in self.places[a])))
+            for i, found in enumerate(able)
+        )
+
+    def part(self, i: int, p: int, shares: int) -> int:
+        """Ticks of some shares of a task on a processor that can run it."""
+        time = self.times[i][p] or 0
+        return time if self.split is None else self.split.work(time, shares)
+
+    def sent(self, e: int, shares: int) -> Ints:
+        """Ticks to hand some shares over an edge, by processors."""
+        if self.split is None or shares == self.split.shares:
+            return np.asarray(self.copies[e])
+        return np.asarray(self.split.copies[e, shares - 1])
+
+    def work(self, i: int, a: int) -> list[tuple[int, int]]:
+        """Processors and ticks of a task at a place."""
+        return [(p, self.part(i, p, k)) for p, k in self.places[a]]
+
+    def handed(self, e: int, a: int, q: int) -> list[tuple[int, int]]:
+        """Processors and ticks of the copies from a place to a processor."""
+        return [(p, int(self.sent(e, k)[p, q])) for p, k in self.places[a] if p != q]
 
     @property
     def energy_unit(self) -> int:
@@ -123,12 +170,13 @@ class Mapping:
     def loads(self, at: Sequence[int]) -> tuple[int, ...]:
         """Busy ticks of every processor."""
         loads = [0] * len(self.processors)
-        for i, p in enumerate(at):
-            time = self.times[i][p]
-            assert time is not None
-            loads[p] += time
+        for i, a in enumerate(at):
+            for p, ticks in self.work(i, a):
+                loads[p] += ticks
         for e, (i, j) in enumerate(self.graph.edges):
-            loads[at[i]] += int(self.copies[e, at[i], at[j]])
+            for q, _ in self.places[at[j]]:
+                for p, ticks in self.handed(e, at[i], q):
+                    loads[p] += ticks
         return tuple(loads)
 
     def price(self, at: Sequence[int], cap: int = 100) -> Price:
@@ -141,7 +189,7 @@ class Mapping:
 
 def build(
     graph: TaskGraph, board: Processors, configuration: Sequence[int], times: Sequence[dict[str, float | None]],
-    tick_ps: int,
+    tick_ps: int, shares: int = 1,
 ) -> Mapping:  # fmt: skip
     """Return a network on one configuration of a board.
 
@@ -149,6 +197,8 @@ def build(
     ----------
     times : sequence of dict
         For every task its microseconds by option (`hwmodels.task_times.options`).
+    shares : int
+        Into how many tasks may be divided; 1: they are whole.
 
     Raises
     ------
@@ -166,14 +216,12 @@ def build(
         powers[group.name] * scale if not group.cores else board.cpu.power_mw * scale * group.cores // board.cpu.cores
         for group in groups
     )
-    copies = np.zeros((len(graph.edges), len(groups), len(groups)), dtype=np.int64)
-    for e, (i, _) in enumerate(graph.edges):
-        size = graph.tasks[i].results * board.element_bytes
-        for p, before in enumerate(groups):
-            for q, after in enumerate(groups):
-                if p != q:
-                    us = copied(size, board.copying, out=not before.cores, into=not after.cores)
-                    copies[e, p, q] = round(us * _US_PS / tick_ps)
+    copies = _copies(graph, board, groups, tick_ps, shares, shares)
+    split = None
+    if shares > 1:
+        some = [_copies(graph, board, groups, tick_ps, k, shares) for k in range(1, shares)]
+        fine = frozenset(i for i, task in enumerate(graph.tasks) if task.divisible and task.results >= shares)
+        split = Split(shares, fine, round(board.split_sync_ns * _US_PS / 1000 / tick_ps), np.stack(some, axis=1))
     host = tuple(p for p, group in enumerate(groups) if group.cores)
     total = sum(max((t for t in row if t is not None), default=0) for row in rows) + int(copies.max(initial=0)) * len(
         copies
@@ -182,7 +230,24 @@ def build(
         raise InputError(
             f"network {graph.network}: its times add up to {total} ticks of {tick_ps} ps: choose a larger tick_ps"
         )
-    return Mapping(graph, groups, rows, copies, watts, host, board.cpu.cores, (1,) * len(groups), board.element_bytes)
+    return Mapping(
+        graph, groups, rows, copies, watts, host, board.cpu.cores, (1,) * len(groups), board.element_bytes, split
+    )
+
+
+def _copies(
+    graph: TaskGraph, board: Processors, groups: Sequence[Group], tick_ps: int, shares: int, whole: int
+) -> Ints:
+    """Ticks to hand some shares of results over, by edge and processors."""
+    copies = np.zeros((len(graph.edges), len(groups), len(groups)), dtype=np.int64)
+    for e, (i, _) in enumerate(graph.edges):
+        size = -(-graph.tasks[i].results * shares // whole) * board.element_bytes
+        for p, before in enumerate(groups):
+            for q, after in enumerate(groups):
+                if p != q:
+                    us = copied(size, board.copying, out=not before.cores, into=not after.cores)
+                    copies[e, p, q] = round(us * _US_PS / tick_ps)
+    return copies
 
 
 def _options(groups: Sequence[Group]) -> Iterable[str]:
@@ -200,18 +265,23 @@ def _ticks(row: dict[str, float | None], option: str, tick_ps: int) -> int | Non
 def merged(mapping: Mapping) -> Mapping:
     """Return the relaxation in which equal groups of cores are one processor that has room for all of their tasks.
 
-    Copies within it take no time, so its optimum is a bound; far fewer assignments are alike.
+    Copies within it take no time, so its optimum is a bound; far fewer assignments are alike. A task divided within it
+    is whole here, which takes no longer but for copies that gain by being divided: they take the least of both.
     """
     alike: dict[object, list[int]] = {}
     for p, group in enumerate(mapping.processors):
         same = mapping.watts[p], tuple(row[p] for row in mapping.times)
         alike.setdefault((group.cores, *same) if group.cores else group.name, []).append(p)
+    copies, split = mapping.copies, mapping.split
+    if split is not None and len(alike) < len(mapping.processors):
+        copies = split.merged(copies)
     kept, number = [few[0] for few in alike.values()], [len(few) for few in alike.values()]
     return Mapping(
         mapping.graph, tuple(mapping.processors[p] for p in kept),
-        tuple(tuple(row[p] for p in kept) for row in mapping.times), mapping.copies[:, kept][:, :, kept],
+        tuple(tuple(row[p] for p in kept) for row in mapping.times), copies[:, kept][:, :, kept],
         tuple(mapping.watts[p] for p in kept), tuple(k for k, p in enumerate(kept) if p in mapping.host),
         mapping.total, tuple(number), mapping.element_bytes,
+        None if split is None else replace(split, copies=split.copies[:, :, kept][:, :, :, kept]),
     )  # fmt: skip
 
 

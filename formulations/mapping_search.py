@@ -19,7 +19,10 @@ from numpy.typing import NDArray
 
 from formulations.mapping import Assignment, Ints, Limits, Mapping
 
-__all__ = ["MOST", "Pricer", "Rule", "assignments", "everything", "list_scheduled", "seeds", "starts"]
+__all__ = [
+    "MOST", "Pricer", "Rule", "assignments", "everything", "handed_table", "list_scheduled", "seeds", "starts", "used",
+    "work_table",
+]  # fmt: skip
 
 #: Assignments that `everything` tries at most.
 MOST = 20_000_000
@@ -36,17 +39,18 @@ class Pricer:
 
     def __init__(self, mapping: Mapping, limits: Limits) -> None:
         self.mapping, self.limits = mapping, limits
-        self.times = [np.array([-1 if t is None else t for t in row], dtype=np.int64) for row in mapping.times]
+        self.work = [work_table(mapping, i) for i in range(len(mapping.times))]
+        self.copies = [handed_table(mapping, e) for e in range(len(mapping.graph.edges))]
         self.cores, self.watts = np.array([g.cores for g in mapping.processors]), np.array(mapping.watts)
 
     def __call__(self, at: Ints) -> tuple[Ints, Ints, NDArray[np.bool_]]:
         """Return periods, energies, and whether the limits are kept, of assignments of shape (number, tasks)."""
-        mapping, limits, rows = self.mapping, self.limits, np.arange(len(at))
+        mapping, limits = self.mapping, self.limits
         loads = np.zeros((len(at), len(mapping.processors)), dtype=np.int64)
-        for i, row in enumerate(self.times):
-            loads[rows, at[:, i]] += row[at[:, i]]
-        for e, (i, j) in enumerate(mapping.graph.edges):
-            loads[rows, at[:, i]] += mapping.copies[e, at[:, i], at[:, j]]
+        for i, table in enumerate(self.work):
+            loads += table[at[:, i]]
+        for table, (i, j) in zip(self.copies, mapping.graph.edges, strict=True):
+            loads += table[at[:, i], at[:, j]]
         used = -(-100 * (loads @ self.cores) // (limits.cap * mapping.total))
         periods, energies = np.maximum(np.maximum(loads.max(axis=1), used), 1), loads @ self.watts
         kept = np.ones(len(at), dtype=bool)
@@ -55,6 +59,32 @@ class Pricer:
         if limits.energy is not None:
             kept &= energies <= limits.energy
         return periods, energies, kept
+
+
+def work_table(mapping: Mapping, i: int) -> Ints:
+    """Ticks of a task by place and processor; 0 where it cannot be."""
+    table = np.zeros((len(mapping.places), len(mapping.processors)), dtype=np.int64)
+    for a in mapping.able[i]:
+        for p, ticks in mapping.work(i, a):
+            table[a, p] = ticks
+    return table
+
+
+def handed_table(mapping: Mapping, e: int) -> Ints:
+    """Ticks of the copies over an edge by the places of its tasks and processor."""
+    places, processors = len(mapping.places), len(mapping.processors)
+    table = np.zeros((places, processors, processors), dtype=np.int64)
+    for a in mapping.able[mapping.graph.edges[e][0]]:
+        for q in range(processors):
+            for p, ticks in mapping.handed(e, a, q):
+                table[a, q, p] = ticks
+    return np.asarray(np.einsum("aqp,bq->abp", table, used(mapping).astype(np.int64)))
+
+
+def used(mapping: Mapping) -> NDArray[np.bool_]:
+    """Whether a place uses a processor."""
+    processors = range(len(mapping.processors))
+    return np.array([[any(q == p for p, _ in place) for q in processors] for place in mapping.places])
 
 
 def everything(mapping: Mapping, limits: Limits) -> Iterator[tuple[Ints, Ints, Ints]]:
@@ -91,7 +121,7 @@ Rule = Literal["heft", "cpop", "peft"]
 
 def list_scheduled(mapping: Mapping, rule: Rule) -> Assignment:
     """Return the assignment of a list scheduler."""
-    return _Lists(mapping).run(rule)
+    return _Lists(mapping.whole).run(rule)
 
 
 class _Lists:

@@ -3,7 +3,8 @@
 Every processor repeats its list of tasks; an entry (task, stage) works on the inference that came `stage` rounds ago. A
 task begins when its processor is free, its operands are there, a buffer is free for its result on every edge, and, if
 none comes before it, its inference has been released: one a period. It then computes, and copies its result to the
-processors that read it. Nothing is taken from the formulation: not the loads, not the starts.
+processors that read it. Nothing is taken from the formulation: not the loads, not the starts. `replay_once` runs one
+inference alone in the same way.
 
 Source: `heterogeneous_mapping_and_banks` Eq. 3.9 (the rate of many iterations), 3.3.6 (double buffering, waiting).
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Seen", "replay_mapping"]
+__all__ = ["Seen", "replay_mapping", "replay_once"]
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,27 @@ def replay_mapping(
     run = _Run(edges, times, copies, lists, buffers, period, inferences or 40 + 4 * stages)
     run.go()
     return run.seen()
+
+
+def replay_once(
+    edges: Sequence[tuple[int, int]], times: Sequence[Sequence[int | None]],
+    copies: Mapping[tuple[int, int, int], int], lists: Sequence[Sequence[int]],
+) -> Seen:  # fmt: skip
+    """Run one inference alone, every processor through its list of tasks; parameters as in `replay_mapping`.
+
+    Its `period` is its latency: the next one may come then.
+    """
+    once = [[(i, 0) for i in few] for few in lists]
+    faults = list(_misplaced(len(times), times, once))
+    if faults:
+        return Seen(tuple(faults), 0, 0, ())
+    run = _Run(edges, times, copies, once, [1] * len(edges), 0, 1)
+    run.go()
+    if any(not ends for ends in run.ends):
+        stuck = next(i for i, ends in enumerate(run.ends) if not ends)
+        return Seen((f"task {stuck} waits forever",), 0, 0, ())
+    end = max(ends[0] for ends in run.ends)
+    return Seen((), end, end, tuple(run.busy))
 
 
 def _misplaced(

@@ -132,12 +132,15 @@ class Processors(_Frozen):
     ----------
     element_bytes : int
         Of a number in a feature map.
+    split_sync_ns : float
+        What each part of a task that is divided between two processors waits for the other one.
     """
 
     cpu: Cpu
     accelerators: tuple[Accelerator, ...] = ()
     copying: Copying
     element_bytes: PositiveInt = 4
+    split_sync_ns: NonNegativeFloat = 0.0
 
     @model_validator(mode="after")
     def _names(self) -> Processors:

@@ -49,6 +49,11 @@ class Task:
     moved: int
     fused: tuple[str, ...] = ()
 
+    @property
+    def divisible(self) -> bool:
+        """Whether parts of its result can be computed apart from each other."""
+        return bool(self.macs or self.moved) and self.op not in _NORMALISING
+
 
 @dataclass(frozen=True)
 class TaskGraph:

@@ -121,7 +121,7 @@ def ask(
     table = profile if isinstance(profile, Profile | None) else load_profile(profile)
     rows = profile_of(graph, board, table, said)
     wanted = demands(rest, graph, board, rows)
-    if wanted.limits != Limits():
+    if wanted.limits != Limits() or wanted.shares > 1:
         raise InputError(
             "pins: several applications know cpu_config=1,1,1,1, TASK=PROCESSOR, analysis=safe or analysis=printed; "
             "periods and deadlines go with the applications"

@@ -48,7 +48,7 @@ def _body(plan: ApplicationsPlan) -> Iterator[str]:
         if plan.options.profile == ESTIMATED and rows != estimated(graph, board):
             yield "profile: the plan says estimated, other times are"
         wanted = demands(rest, graph, board, rows)
-        if wanted.limits != Limits() or plan.cpu_config not in wanted.configurations:
+        if wanted.limits != Limits() or wanted.shares > 1 or plan.cpu_config not in wanted.configurations:
             yield f"cpu_config {plan.cpu_config}, or a limit: the pins ask for another one"
         if not plan.tasks:
             if plan.processors or plan.measures is not None or plan.replay.ok is not None:

@@ -76,8 +76,8 @@ ObjectiveOpt = Annotated[
     typer.Option(
         "--objective",
         metavar="O",
-        help="time, bytes, energy, or several: bytes,time (joint: bytes, energy; mapping: period, energy; several "
-        "networks: response, energy)",
+        help="time, bytes, energy, or several: bytes,time (joint: bytes, energy; mapping: period, energy, latency; "
+        "several networks: response, energy)",
     ),
 ]
 PinOpt = Annotated[

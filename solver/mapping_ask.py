@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from formulations.mapping import Aim, Limits, build
 from formulations.mapping import Mapping as Instance
@@ -38,11 +39,11 @@ __all__ = [
 
 #: Where times come from if there is no profile.
 ESTIMATED = "estimated"
-_AIMS: tuple[Aim, ...] = ("period", "energy")
+_AIMS: tuple[Aim, ...] = ("period", "energy", "latency")
 
 
 def mapping_aims(objective: str | Sequence[str]) -> tuple[Aim, ...]:
-    """Read ``period``, ``energy`` or both, the first one first.
+    """Read ``period``, ``energy``, ``latency`` or several of them, the first one first.
 
     Raises
     ------
@@ -53,7 +54,9 @@ def mapping_aims(objective: str | Sequence[str]) -> tuple[Aim, ...]:
     for name in (part.strip() for text in as_texts("objective", objective) for part in text.split(",")):
         aim = next((aim for aim in _AIMS if aim == name), None)
         if aim is None or aim in found:
-            raise InputError(f"objective {name!r}: problem mapping minimises period, energy, or period,energy")
+            raise InputError(
+                f"objective {name!r}: problem mapping minimises period, energy, latency, or several: latency,energy"
+            )
         found.append(aim)
     return tuple(found)
 
@@ -105,10 +108,15 @@ class Setting:
     options: MappingOptions
     aims: tuple[Aim, ...]
 
+    @property
+    def alone(self) -> bool:
+        """Whether the plan is for one inference alone."""
+        return "latency" in self.aims or self.demands.limits.latency is not None
+
     def instance(self, configuration: tuple[int, ...]) -> Instance:
         """The network on a configuration, with the pins."""
         board = board_of(self.machine)
-        made = build(self.graph, board, configuration, self.rows, self.machine.tick_ps)
+        made = build(self.graph, board, configuration, self.rows, self.machine.tick_ps, self.demands.shares)
         return self.demands.restrict(made)
 
 
@@ -136,7 +144,16 @@ def ask(
     table = profile if isinstance(profile, Profile | None) else load_profile(profile)
     rows = profile_of(graph, board, table, said)
     wanted = demands(texts, graph, board, rows)
-    made = MappingOptions(cap=wanted.limits.cap, pins=texts, profile=said, time_limit_s=limit, settings=set_fields)
+    limits = wanted.limits
+    once = "latency" in aims or limits.latency is not None
+    if once and any(text.startswith("cap") for text in texts) and "period" not in aims and limits.period is None:
+        raise InputError(
+            "pin cap: how busy cores are is counted over periods, and one inference alone has none: "
+            "add period to the objectives or pin period<=N"
+        )
+    made = MappingOptions(
+        cap=wanted.limits.cap, shares=wanted.shares, pins=texts, profile=said, time_limit_s=limit, settings=set_fields
+    )
     return Setting(network, real, graph, rows, wanted, made, aims)
 
 
@@ -163,7 +180,7 @@ def decided(asked: Setting, engine: MappingEngine, aim: Aim, limits: Limits, sec
         if one.status != "INFEASIBLE":
             bounds.append(one.bound)
         if one.at is not None:
-            best = Best(one, configuration, value_of(instance, one.at, aim, limits))
+            best = Best(one, configuration, value_of(instance, one.at, aim, limits, one.order))
         elif best.value is None and one.status != "INFEASIBLE":
             best = Best(one, configuration, None)
     known = [bound for bound in bounds if bound is not None]
@@ -197,6 +214,8 @@ def below(limits: Limits, aim: Aim, value: int | None) -> Limits:
     """The limits of what is better than a value."""
     if value is None:
         return limits
+    if aim == "latency":
+        return replace(limits, latency=value - 1)
     return replace(limits, period=value - 1) if aim == "period" else replace(limits, energy=value - 1)
 
 
@@ -206,22 +225,26 @@ def _left(seconds: float | None, start: float, shares: int) -> float | None:
 
 
 def lexicographic(asked: Setting, engine: MappingEngine, start: float) -> Best:
-    """The first objective, then the second one among what is as good."""
-    first = decided(asked, engine, asked.aims[0], asked.demands.limits, left(asked, start))
-    if first.value is None or len(asked.aims) < 2:
-        return first
-    limits = below(asked.demands.limits, asked.aims[0], first.value + 1)
-    then = decided(asked, engine, asked.aims[1], limits, left(asked, start))
-    status = first.said.status if then.said.status == "OPTIMAL" else "FEASIBLE"
-    first = replace(first, said=replace(first.said, status=status))
-    if then.said.at is None or then.value is None or then.value > _value(asked, first, asked.aims[1]):
-        return first
-    return replace(first, said=replace(first.said, at=then.said.at), configuration=then.configuration)
+    """The first objective, then every other one among what is as good in those before it."""
+    limits = asked.demands.limits
+    best = decided(asked, engine, asked.aims[0], limits, left(asked, start))
+    for before, aim in pairwise(asked.aims):
+        if best.value is None:
+            break
+        limits = below(limits, before, _value(asked, best, before) + 1)
+        then = decided(asked, engine, aim, limits, left(asked, start))
+        if then.said.status != "OPTIMAL":
+            best = replace(best, said=replace(best.said, status="FEASIBLE"))
+        if then.said.at is not None and then.value is not None and then.value <= _value(asked, best, aim):
+            said = replace(best.said, at=then.said.at, order=then.said.order)
+            best = replace(best, said=said, configuration=then.configuration)
+    return best
 
 
 def _value(asked: Setting, best: Best, aim: Aim) -> int:
     assert best.said.at is not None
-    return value_of(asked.instance(best.configuration), best.said.at, aim, asked.demands.limits)
+    instance = asked.instance(best.configuration)
+    return value_of(instance, best.said.at, aim, asked.demands.limits, best.said.order)
 
 
 def left(asked: Setting, start: float) -> float | None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from formulations.latency import Order, dispatched, timetable
 from formulations.mapping import Aim, Assignment, Limits, Mapping
+from formulations.parts import parts
 from solver.plan import Stat, Status
 
-__all__ = ["Asked", "Decided", "best_of", "value_of"]
+__all__ = ["Asked", "Decided", "best_of", "latency_of", "value_of"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,11 @@ class Asked:
     known: tuple[Assignment, ...] = ()
 
     @property
+    def alone(self) -> bool:
+        """Whether the latency of one inference counts, so that tasks need an order."""
+        return self.aim == "latency" or self.limits.latency is not None
+
+    @property
     def unit(self) -> int:
         """What every energy is a multiple of, 1 for periods."""
         return self.mapping.energy_unit if self.aim == "energy" else 1
@@ -42,32 +49,42 @@ class Asked:
         ticks = max(times, int(mapping.copies.max(initial=0)))
         return ticks * max(1, max(mapping.watts, default=0) // mapping.energy_unit)
 
-    def value(self, at: Assignment) -> int:
+    def value(self, at: Assignment, order: Order | None = None) -> int:
         """The objective of an assignment."""
-        return value_of(self.mapping, at, self.aim, self.limits)
+        return value_of(self.mapping, at, self.aim, self.limits, order)
 
-    def keeps(self, at: Assignment) -> bool:
+    def keeps(self, at: Assignment, order: Order | None = None) -> bool:
         """Whether an assignment keeps the limits."""
         price, limits = self.mapping.price(at, self.limits.cap), self.limits
         return not (
             (limits.period is not None and price.period > limits.period)
             or (limits.energy is not None and price.energy > limits.energy)
+            or (limits.latency is not None and latency_of(self.mapping, at, order) > limits.latency)
         )
 
 
 @dataclass(frozen=True)
 class Decided:
-    """An engine's answer; `bound` is in the unit of the objective."""
+    """An engine's answer; `bound` is in the unit of the objective, `order` that of the tasks of one inference alone."""
 
     at: Assignment | None
     bound: int | None
     status: Status
     versions: str = ""
     stats: dict[str, Stat] = field(default_factory=dict)
+    order: Order | None = None
 
 
-def value_of(mapping: Mapping, at: Assignment, aim: Aim, limits: Limits) -> int:
+def latency_of(mapping: Mapping, at: Assignment, order: Order | None) -> int:
+    """The latency of an assignment, in the usual order of its parts if none is given."""
+    flat = parts(mapping, at)
+    return timetable(flat.mapping, flat.at, order or dispatched(flat.mapping, flat.at)).latency
+
+
+def value_of(mapping: Mapping, at: Assignment, aim: Aim, limits: Limits, order: Order | None = None) -> int:
     """The objective of an assignment."""
+    if aim == "latency":
+        return latency_of(mapping, at, order)
     price = mapping.price(at, limits.cap)
     return price.period if aim == "period" else price.energy
 

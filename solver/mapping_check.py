@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
 from formulations.mapping import Assignment, Mapping, build
+from formulations.parts import parts
 from formulations.pipeline import Pipeline, busy
 from hwmodels.task_times import estimated
 from instances.errors import InputError
@@ -45,7 +47,10 @@ def _tasks(plan: MappingPlan) -> Iterator[str]:
             if plan.processors or plan.waiting or plan.measures is not None or plan.replay.ok is not None:
                 yield "a plan without tasks has no processors, waiting, measures and replay"
             return
-        made = build(graph, board, plan.cpu_config, rows, plan.machine_data.tick_ps)
+        alone = "latency" in plan.objectives or wanted.limits.latency is not None
+        yield from unequal("pipelined", plan.pipelined, not alone)
+        yield from unequal("options.shares", plan.options.shares, wanted.shares)
+        made = build(graph, board, plan.cpu_config, rows, plan.machine_data.tick_ps, wanted.shares)
     except (InputError, KeyError) as error:
         yield str(error)
         return
@@ -59,13 +64,24 @@ def _tasks(plan: MappingPlan) -> Iterator[str]:
 
 def _assignment(plan: MappingPlan, graph: TaskGraph, made: Mapping) -> Assignment | str:
     names = {group.name: p for p, group in enumerate(made.processors)}
-    if [row.task for row in plan.tasks] != [task.name for task in graph.tasks]:
-        return f"tasks: the plan has {len(plan.tasks)}, the network {len(graph.tasks)}, or other ones"
-    for i, row in enumerate(plan.tasks):
-        if names.get(row.processor, -1) not in made.able[i]:
-            able = ", ".join(made.processors[p].name for p in made.able[i])
-            return f"task {row.task}: it cannot run on {row.processor}, but on {able}"
-    return tuple(names[row.processor] for row in plan.tasks)
+    places = {place: a for a, place in enumerate(made.places)}
+    groups = [(task, list(rows)) for task, rows in groupby(plan.tasks, key=lambda row: row.task)]
+    if [task for task, _ in groups] != [task.name for task in graph.tasks]:
+        return f"tasks: the plan has {len(groups)}, the network {len(graph.tasks)}, or other ones"
+    found = []
+    for i, (task, rows) in enumerate(groups):
+        place = places.get(tuple((names.get(row.processor, -1), row.share) for row in rows), -1)
+        if place not in made.able[i]:
+            able = ", ".join(_named(made, a) for a in made.able[i])
+            said = " and ".join(f"{row.processor} ({row.share} of {made.shares})" for row in rows)
+            return f"task {task}: it cannot run on {said if made.split else rows[0].processor}, but on {able}"
+        found.append(place)
+    return tuple(found)
+
+
+def _named(made: Mapping, a: int) -> str:
+    place = [(made.processors[p].name, k) for p, k in made.places[a]]
+    return place[0][0] if len(place) == 1 else "+".join(f"{name}:{k}" for name, k in place)
 
 
 def _demanded(plan: MappingPlan, wanted: Demands, made: Mapping, at: Assignment) -> Iterator[str]:
@@ -73,44 +89,58 @@ def _demanded(plan: MappingPlan, wanted: Demands, made: Mapping, at: Assignment)
     if plan.cpu_config not in wanted.configurations:
         yield f"cpu_config {plan.cpu_config}: the pins ask for another one"
     for i, name in wanted.fixed.items():
-        yield from unequal(f"task {plan.tasks[i].task}: processor", plan.tasks[i].processor, name)
+        yield from unequal(f"task {made.graph.tasks[i].name}: processor", _named(made, at[i]), name)
     price, limits = made.price(at, wanted.limits.cap), wanted.limits
     if limits.period is not None and price.period > limits.period:
         yield f"period {price.period} is above the limit {limits.period}"
+    latency = plan.measures.latency if plan.measures is not None else 0
+    if limits.latency is not None and latency > limits.latency:
+        yield f"latency {latency} is above the limit {limits.latency}"
     if limits.energy is not None and price.energy > limits.energy:
         yield f"energy {price.energy} is above the limit {limits.energy}"
 
 
 def _derived(plan: MappingPlan, made: Mapping, at: Assignment) -> Iterator[str]:
     """Every figure, and the pipeline by simulation."""
-    edges = [(made.graph.tasks[i].name, made.graph.tasks[j].name) for i, j in made.graph.edges]
+    flat = parts(made, at)
+    graph = flat.mapping.graph
+    edges = [(graph.tasks[i].name, graph.tasks[j].name) for i, j in graph.edges]
     if [(row.source, row.target) for row in plan.waiting] != edges:
         yield f"waiting: the plan has {len(plan.waiting)} edges, the network {len(edges)}, or other ones"
         return
     if max(row.stage for row in plan.tasks) > _STAGES * len(plan.tasks):
         yield f"stages: above {_STAGES} for each of {len(plan.tasks)} tasks"
         return
-    durations, period = busy(made, at), made.price(at, plan.options.cap).period
+    durations, period = busy(flat.mapping, flat.at), made.price(at, plan.options.cap).period
+    if not plan.pipelined:
+        if any(row.stage for row in plan.tasks) or any(row.buffers != 1 for row in plan.waiting):
+            yield "stages, buffers: one inference alone has no stages and a buffer an edge"
+            return
+        period = 0
     starts, stages = tuple(row.start for row in plan.tasks), tuple(row.stage for row in plan.tasks)
     ends = [s + period * k + d for s, k, d in zip(starts, stages, durations, strict=True)]
-    pipeline = Pipeline(starts, stages, durations, tuple(row.buffers for row in plan.waiting), max(ends))
+    pipeline = Pipeline(
+        starts, stages, durations, tuple(row.buffers for row in plan.waiting), max(*ends, int(not plan.pipelined))
+    )
     yield from _overlaps(plan, durations, period)
-    for i, j in made.graph.edges:
+    for i, j in graph.edges:
         if starts[j] + period * stages[j] < ends[i]:
             yield f"task {plan.tasks[j].task}: it starts before the result of {plan.tasks[i].task} is there"
-    derived = parts_of(made, at, plan.options.cap, plan.objectives[0], pipeline)
+    derived = parts_of(made, at, plan.options.cap, plan.objectives[0], pipeline, alone=not plan.pipelined)
     for name, value in derived.items():
         yield from unequal(name, getattr(plan, name), value)
 
 
 def _overlaps(plan: MappingPlan, durations: tuple[int, ...], period: int) -> Iterator[str]:
-    """Tasks of a processor run one after the other, and end with the period."""
+    """Tasks of a processor run one after the other, and end with the period if there is one."""
     last: dict[str, tuple[int, str]] = {}
-    for row, duration in sorted(zip(plan.tasks, durations, strict=True), key=lambda pair: pair[0].start):
+    for row, duration in sorted(
+        zip(plan.tasks, durations, strict=True), key=lambda pair: (pair[0].start, pair[0].start + pair[1])
+    ):
         free, before = last.get(row.processor, (0, ""))
         if row.start < free:
             yield f"task {row.task}: it starts at {row.start} while {row.processor} runs {before} until {free}"
         last[row.processor] = row.start + duration, row.task
     for name, (end, task) in last.items():
-        if end > period:
+        if period and end > period:
             yield f"task {task}: it ends at {end}, after the period {period} of {name}"

@@ -116,7 +116,11 @@ def _walk(asked: Setting, engine: MappingEngine, start: float) -> tuple[list[_Po
         if least.said.status != "OPTIMAL":
             return [*found, _point(asked, least, limits)], False
         quick = decided(asked, engine, "period", replace(limits, energy=least.value), seconds)
-        best = least if quick.said.at is None else replace(quick, said=replace(least.said, at=quick.said.at))
+        best = (
+            least
+            if quick.said.at is None
+            else replace(quick, said=replace(least.said, at=quick.said.at, order=quick.said.order))
+        )
         found.append(_point(asked, best, limits))
         if quick.said.status != "OPTIMAL":
             return found, False

@@ -14,14 +14,24 @@ from instances.tasks import TaskGraph
 
 __all__ = ["Demands", "demands"]
 
+#: Shares of a task that may be divided: usually, and at most.
+_SHARES, _MOST = 4, 8
+
 
 @dataclass(frozen=True)
 class Demands:
-    """What is demanded: configurations to try, limits, and the processors of some tasks by number."""
+    """What is demanded: configurations to try, limits, the processors of some tasks by number, and shares of tasks.
+
+    Attributes
+    ----------
+    shares : int
+        Into how many a task may be divided; 1: tasks are whole.
+    """
 
     configurations: tuple[tuple[int, ...], ...]
     limits: Limits
     fixed: Table[int, str]
+    shares: int = 1
 
     def restrict(self, mapping: Mapping) -> Mapping:
         """Leave the demanded processors only."""
@@ -42,10 +52,10 @@ def demands(texts: Sequence[str], graph: TaskGraph, board: Processors, rows: Seq
         If a pin is unknown, contradicts another one, or asks for what the board does not have.
     """
     numbers = {task.name: i for i, task in enumerate(graph.tasks)}
-    limits, fixed, wanted, seen = Limits(), dict[int, str](), "", set[str]()
+    limits, fixed, wanted, seen, shares = Limits(), dict[int, str](), "", set[str](), 1
     for text in texts:
         name, relation, value = _parts(text)
-        if name in ("cap", "period", "energy") and name not in numbers:
+        if name in ("cap", "period", "energy", "latency", "split") and name not in numbers:
             if name in seen:
                 raise InputError(f"pin {text!r}: {name} is pinned already")
             seen.add(name)
@@ -62,10 +72,14 @@ def demands(texts: Sequence[str], graph: TaskGraph, board: Processors, rows: Seq
             limits = replace(limits, period=_number(text, value, 1, 2**53))
         elif name == "energy" and relation == "<=":
             limits = replace(limits, energy=_number(text, value, 1, 2**62))
+        elif name == "split" and relation == "=":
+            shares = {"on": _SHARES, "off": 1}.get(value) or _number(text, value, 2, _MOST)
+        elif name == "latency" and relation == "<=":
+            limits = replace(limits, latency=_number(text, value, 1, 2**53))
         else:
             raise InputError(
-                f"pin {text!r}: problem mapping knows cpu_config=1,1,1,1, cap=50, period<=20000, energy<=N and "
-                f"TASK=PROCESSOR, with tasks such as {', '.join([*numbers][:3])}"
+                f"pin {text!r}: problem mapping knows cpu_config=1,1,1,1, cap=50, period<=20000, energy<=N, "
+                f"latency<=N, split=on and TASK=PROCESSOR, with tasks such as {', '.join([*numbers][:3])}"
             )
     found = [one for one in _configurations(wanted, board) if _timed(one, rows)]
     if not found:
@@ -78,7 +92,7 @@ def demands(texts: Sequence[str], graph: TaskGraph, board: Processors, rows: Seq
     kept = [one for one in found if set(fixed.values()) <= {group.name for group in board.groups(one)}]
     if not kept:
         raise InputError(f"pins {', '.join(texts)}: no configuration of the cores has all of these processors")
-    return Demands(tuple(kept), limits, fixed)
+    return Demands(tuple(kept), limits, fixed, shares)
 
 
 def _parts(text: str) -> tuple[str, str, str]:

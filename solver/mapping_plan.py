@@ -26,7 +26,10 @@ class _Frozen(BaseModel):
 
 
 class MappingMeasures(_Frozen):
-    """From one inference to the next, of one inference, and from an inference's release to its end."""
+    """From one inference to the next, of one inference, and from an inference's release to its end.
+
+    Without a pipeline `latency` is that of one inference alone, `period` what its assignment reaches in a pipeline.
+    """
 
     period: PositiveInt
     energy: Natural
@@ -42,12 +45,14 @@ class ProcessorPlan(_Frozen):
 
 
 class TaskPlan(_Frozen):
-    """One task.
+    """One task, or a part of a task that is divided between two processors: then each part has a row.
 
     Attributes
     ----------
+    share : int
+        Of the options' `shares`; all of them if the task is whole.
     start : int
-        Begin in the period.
+        Begin in the period; of one inference alone, after its begin.
     stage : int
         In the n-th period the task works on inference ``n - stage``.
     time, copies : int
@@ -56,6 +61,7 @@ class TaskPlan(_Frozen):
 
     task: str
     processor: str
+    share: PositiveInt
     start: Natural
     stage: Natural
     time: Natural
@@ -63,7 +69,7 @@ class TaskPlan(_Frozen):
 
 
 class Waiting(_Frozen):
-    """Buffers for the result of a task on its way to another one."""
+    """Buffers for the result of a task on its way to another one; a part of a task is named ``task@processor``."""
 
     source: str
     target: str
@@ -86,10 +92,13 @@ class MappingOptions(_Frozen):
     ----------
     cap : int
         Percent of the cores that may be busy.
+    shares : int
+        Into how many equal shares a task may be divided, for two processors; 1: tasks are whole.
     pins : tuple of str
     """
 
     cap: Annotated[int, Field(ge=1, le=100)]
+    shares: Annotated[int, Field(ge=1, le=8)]
     pins: tuple[str, ...]
     profile: str
     time_limit_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
@@ -103,6 +112,9 @@ class MappingPlan(WholePlan):
     ----------
     cpu_config : tuple of int
         The groups of cores.
+    pipelined : bool
+        Whether inferences follow each other; else the starts are of one inference alone, with stages 0 and one buffer
+        an edge.
     profile : dict
         Microseconds by task and by what it may run on (``1*``, ``1``, ``2``, ..., accelerators); null: it cannot.
     """
@@ -111,10 +123,11 @@ class MappingPlan(WholePlan):
 
     format: Literal["certile-mapping/1"]
     problem: Literal["mapping"]
-    objectives: Annotated[tuple[Literal["period", "energy"], ...], Field(min_length=1)]
+    objectives: Annotated[tuple[Literal["period", "energy", "latency"], ...], Field(min_length=1)]
     unit: Literal["ticks", "fJ"]
     options: MappingOptions
     cpu_config: tuple[PositiveInt, ...]
+    pipelined: bool
     measures: MappingMeasures | None
     replay: MappingReplay
     processors: tuple[ProcessorPlan, ...]

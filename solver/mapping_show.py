@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from instances.errors import InputError
@@ -26,9 +26,14 @@ def mapping_status(plan: MappingPlan) -> str:
     if plan.measures is None:
         return "; ".join(parts)
     cores = ",".join(map(str, plan.cpu_config))
+    every, mj = f"every {_us(plan, plan.measures.period)} us", f"{plan.measures.energy / 1e12:,.1f} mJ"
+    took = _us(plan, plan.measures.latency)
+    if plan.pipelined:
+        said = f"an inference {every}, {mj} each, {took} us from release to end"
+    else:
+        said = f"one inference alone in {took} us, {mj}; in a pipeline one {every}"
     parts += [
-        f"cores ({cores}): an inference every {_us(plan, plan.measures.period)} us, "
-        f"{plan.measures.energy / 1e12:,.1f} mJ each, {_us(plan, plan.measures.latency)} us from release to end",
+        f"cores ({cores}): {said}",
         "simulation agrees" if plan.replay.ok else "simulation does not agree",
     ]
     return "; ".join(parts)
@@ -37,10 +42,15 @@ def mapping_status(plan: MappingPlan) -> str:
 def mapping_rows(plan: MappingPlan) -> tuple[Sequence[str], list[list[str]]]:
     """Return heads and rows of the table of tasks."""
     rows = [
-        [row.task, row.processor, _us(plan, row.start), _us(plan, row.time), _us(plan, row.copies), _late(row)]
+        [_label(plan, row), row.processor, _us(plan, row.start), _us(plan, row.time), _us(plan, row.copies), _late(row)]
         for row in plan.tasks
     ]
     return _HEADS, rows
+
+
+def _label(plan: MappingPlan, row: TaskPlan) -> str:
+    """The task, and the share of it that a part is."""
+    return row.task if row.share == plan.options.shares else f"{row.task} {row.share}/{plan.options.shares}"
 
 
 def _late(row: TaskPlan) -> str:
@@ -59,14 +69,25 @@ def show_mapping(plan: MappingPlan, task: str | None = None) -> str:
         return "\n".join(_task(plan, task))
     if plan.measures is None:
         return mapping_status(plan)
-    lines = [mapping_status(plan), "", "one period; a letter is a task, = its copies to other processors, . idle", ""]
+    shown = "one period" if plan.pipelined else "one inference"
+    lines = [mapping_status(plan), "", f"{shown}; a letter is a task, = its copies to other processors, . idle", ""]
+
+    def named(row: TaskPlan) -> str:
+        return _label(plan, row) + (f" ({_late(row)})" if plan.pipelined else "")
+
     width = max((len(one.name) for one in plan.processors), default=0)
     for one in plan.processors:
         rows = sorted((row for row in plan.tasks if row.processor == one.name), key=lambda row: row.start)
-        percent = 100 * one.load / plan.measures.period
-        lines.append(f"{one.name:<{width}} |{drawn(rows, plan.measures.period)}| {percent:.1f} %")
-        lines += [f"{'':<{width}}  {text}" for text in _legend(rows)]
+        percent = 100 * one.load / _span(plan)
+        lines.append(f"{one.name:<{width}} |{drawn(rows, _span(plan))}| {percent:.1f} %")
+        lines += [f"{'':<{width}}  {text}" for text in _legend(rows, named)]
     return "\n".join(lines)
+
+
+def _span(plan: MappingPlan) -> int:
+    """Ticks of what is shown."""
+    assert plan.measures is not None
+    return plan.measures.period if plan.pipelined else max(1, plan.measures.latency)
 
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -101,8 +122,8 @@ def drawn(rows: Sequence[Drawn], length: int) -> str:
     return "".join(line)
 
 
-def _legend(rows: Sequence[TaskPlan]) -> list[str]:
-    parts = [f"{_LETTERS[n % len(_LETTERS)]} {row.task} ({_late(row)})" for n, row in enumerate(rows)]
+def _legend(rows: Sequence[TaskPlan], named: Callable[[TaskPlan], str]) -> list[str]:
+    parts = [f"{_LETTERS[n % len(_LETTERS)]} {named(row)}" for n, row in enumerate(rows)]
     lines, at = [""], 0
     for part in parts:
         if len(lines[at]) + len(part) > _WIDTH:
@@ -113,21 +134,31 @@ def _legend(rows: Sequence[TaskPlan]) -> list[str]:
 
 
 def _task(plan: MappingPlan, name: str) -> list[str]:
-    row = next((row for row in plan.tasks if row.task == name), None)
-    if row is None:
-        raise InputError(f"plan of {plan.network} has no task {name!r}; it has {', '.join(r.task for r in plan.tasks)}")
-    where = {one.task: one.processor for one in plan.tasks}
-    lines = [
-        f"{row.task} on {row.processor}: from {_us(plan, row.start)} us of a period on, {_us(plan, row.time)} us, "
-        f"then {_us(plan, row.copies)} us of copies; in period n it works on inference {_late(row)}",
-        "profile (us): "
-        + ", ".join(f"{k} {'-' if t is None else f'{t:,.0f}'}" for k, t in plan.profile.get(row.task, {}).items()),
-    ]
+    rows = [row for row in plan.tasks if row.task == name]
+    if not rows:
+        known = ", ".join(dict.fromkeys(row.task for row in plan.tasks))
+        raise InputError(f"plan of {plan.network} has no task {name!r}; it has {known}")
+    where, lines = {_part(plan, one): one.processor for one in plan.tasks}, list[str]()
+    for row in rows:
+        when = f"; in period n it works on inference {_late(row)}" if plan.pipelined else ""
+        lines.append(
+            f"{_label(plan, row)} on {row.processor}: from {_us(plan, row.start)} us of "
+            f"{'a period' if when else 'an inference'} on, {_us(plan, row.time)} us, "
+            f"then {_us(plan, row.copies)} us of copies{when}"
+        )
+    times = plan.profile.get(name, {}).items()
+    lines.append("profile (us): " + ", ".join(f"{k} {'-' if t is None else f'{t:,.0f}'}" for k, t in times))
+    mine = {_part(plan, row) for row in rows}
     for one in plan.waiting:
-        if one.target == name:
+        if one.target in mine:
             lines.append(f"reads {one.source} of {where.get(one.source, '?')}")
-        if one.source == name:
+        if one.source in mine:
             lines.append(
                 f"hands to {one.target} on {where.get(one.target, '?')}, {one.buffers} buffers, {one.bytes:,} bytes"
             )
     return lines
+
+
+def _part(plan: MappingPlan, row: TaskPlan) -> str:
+    """The name of a task, or of a part of one, where results wait."""
+    return row.task if row.share == plan.options.shares else f"{row.task}@{row.processor}"

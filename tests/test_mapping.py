@@ -137,6 +137,17 @@ def test_clusters_by_hand() -> None:
     assert clusters(made, (0, 0, 0, 0, 0)) == (0, 0)
 
 
+def test_first_and_last_task_on_a_processor_are_one_cluster_for_the_solver_too() -> None:
+    """Task 0 hands to 1 and 2: with 0 and 2 on one core, its two ends are one cluster and no other begins there.
+
+    Then Eq. 3.4 does not hold with "=". Tasks 0 and 1 on one core and 2 on the other do: 3 + 1 + 3.
+    """
+    made = instance([[3, 3], [3, 3], [3, 3]], [(0, 1), (0, 2)], 1, (1, 1), 0)
+    said = MAPPING_ENGINES["clustering"].run(Asked(made, "period", Limits(), 20))
+    assert said.at in ((0, 0, 1), (1, 1, 0))
+    assert (made.price(said.at).period, said.stats["clustering_proven"]) == (7, True)
+
+
 def test_a_pipeline_by_hand() -> None:
     """The chain above in a period of 22: the core runs task 0 at 0 and task 2 at 12, the GPU task 1 at 0.
 

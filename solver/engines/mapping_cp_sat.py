@@ -12,7 +12,7 @@ from formulations.mapping_cp_sat import MappingCpModel, cp_model_of
 from solver.mapping_base import Asked, Decided, best_of
 from solver.plan import Stat
 
-__all__ = ["run"]
+__all__ = ["run", "solve_model"]
 
 #: Of the time limit that the first phase may take; if there is none, seconds.
 _SHARE, _FIRST_S = 0.4, 60.0
@@ -27,7 +27,7 @@ def run(asked: Asked) -> Decided:
     if len(small.processors) < len(asked.mapping.processors):
         # The merged problem's own bounds only: what none undercuts here may well be undercut there.
         built = cp_model_of(small, asked.aim, asked.limits)
-        solver, status = _solve(built, _FIRST_S if limit is None else _SHARE * limit)
+        solver, status = solve_model(built, _FIRST_S if limit is None else _SHARE * limit)
         if status == cp_model.INFEASIBLE:
             return Decided(None, None, "INFEASIBLE", versions, stats)
         least = max(least, unit * round(solver.best_objective_bound))
@@ -36,7 +36,7 @@ def run(asked: Asked) -> Decided:
     built = cp_model_of(asked.mapping, asked.aim, asked.limits, least=least // unit, most=most)
     if known is not None:
         built.hint(known)
-    solver, status = _solve(built, None if limit is None else max(0.1, limit - (time.monotonic() - start)))
+    solver, status = solve_model(built, None if limit is None else max(0.1, limit - (time.monotonic() - start)))
     stats |= {"branches": solver.num_branches, "conflicts": solver.num_conflicts}
     if status == cp_model.INFEASIBLE:
         return Decided(None, None, "INFEASIBLE", versions, stats)
@@ -49,7 +49,8 @@ def run(asked: Asked) -> Decided:
     return Decided(at, min(bound, value), "OPTIMAL" if bound >= value else "FEASIBLE", versions, stats)
 
 
-def _solve(built: MappingCpModel, limit: float | None) -> tuple[cp_model.CpSolver, object]:
+def solve_model(built: MappingCpModel, limit: float | None) -> tuple[cp_model.CpSolver, object]:
+    """Solve a model; return the solver and its status."""
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 8
     if limit is not None:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from deap import tools
 
+from formulations.latency import latencies
 from formulations.mapping import Assignment
 from formulations.mapping_search import Pricer, starts
 from solver.engines.genetic import spea2
@@ -93,7 +94,12 @@ Chromosome = list[int]
 def _priced(found: list[Chromosome], pricer: Pricer, asked: Asked) -> list[tuple[int, Chromosome]]:
     """Values, with a penalty for what breaks a limit."""
     periods, energies, kept = pricer(np.array(found, dtype=np.int64))
-    values: Any = np.where(kept, periods if asked.aim == "period" else energies, 2**60)
+    values: Any = periods if asked.aim == "period" else energies
+    if asked.alone:
+        _, ends = latencies(asked.mapping, np.array(found, dtype=np.int64))
+        values = ends if asked.aim == "latency" else values
+        kept &= ends <= (2**60 if asked.limits.latency is None else asked.limits.latency)
+    values = np.where(kept, values, 2**60)
     return list(zip(values.tolist(), found, strict=True))
 
 

@@ -2,7 +2,9 @@
 
 The decoded assignment is priced in integers. It counts as proven only if the solver's bound, less a quarter of the unit
 for its tolerances, rounds up to that price; and only if no coefficient is so large that a variable within the solver's
-tolerance of an integer changes a row by a whole unit (found wrong at 10**7): else the answer has no bound.
+tolerance of an integer changes a row by a whole unit (found wrong at 10**7): else the answer has no bound. Models with
+starts or divided tasks are not presolved: the presolve of HiGHS 1.11 calls some of them infeasible that have a solution
+(alike: its issues 2432 and 2446), and they take no longer without it.
 """
 
 from __future__ import annotations
@@ -18,33 +20,25 @@ from formulations.mapping_milp import MappingModel, model
 from solver.mapping_base import Asked, Decided, best_of
 from solver.plan import Stat, Status
 
-__all__ = ["run"]
+__all__ = ["LARGEST", "SOLVED", "least_of", "run", "solved"]
 
 #: Coefficients up to which HiGHS and CBC are believed: a millionth of one is at most a unit.
-_LARGEST = 1_000_000
+LARGEST = 1_000_000
+SOLVED = (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible)
 
 
 def run(asked: Asked, *, solver: str = "highs", clustered: Literal["", "=", "<="] = "") -> Decided:
     """Solve."""
-    unit = asked.unit
     made = model(asked.mapping, asked.aim, asked.limits, clustered=clustered)
-    if asked.least:
-        made.problem += made.problem.objective >= asked.least // unit
-    bound = _highs(made, asked.time_limit_s) if solver == "highs" else _cbc(made, asked.time_limit_s)
-    package = "highspy" if solver == "highs" else "pulp"
-    versions = f"pulp {version('pulp')}, {package} {version(package)}"
-    stats: dict[str, Stat] = {"variables": len(made.problem.variables()), "constraints": len(made.problem.constraints)}
-    believed = asked.largest <= _LARGEST
-    if not believed:
-        bound, stats["note"] = None, "times are too large for a proof by this solver: a larger tick_ps helps"
+    bound, versions, stats = solved(made, asked, solver, asked.largest)
+    believed = asked.largest <= LARGEST
     if made.problem.sol_status == pulp.LpSolutionInfeasible and believed:
         return Decided(None, None, "INFEASIBLE", versions, stats)
-    solved = made.problem.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible)
-    found = [made.chosen()] if solved else []
+    found = [made.chosen()] if made.problem.sol_status in SOLVED else []
     if not clustered:
         found += asked.known
     at = best_of(asked, found)
-    least = None if bound is None else max(asked.least, unit * ceil(bound - 0.25))
+    least = least_of(asked, bound)
     if at is None:
         return Decided(None, least, "NO_SOLUTION_FOUND", versions, stats)
     if clustered and not _clustered(asked, at, clustered):
@@ -56,13 +50,35 @@ def run(asked: Asked, *, solver: str = "highs", clustered: Literal["", "=", "<="
     return Decided(at, None if least is None else min(least, value), status, versions, stats)
 
 
+def solved(made: MappingModel, asked: Asked, solver: str, largest: int) -> tuple[float | None, str, dict[str, Stat]]:
+    """Solve a model; return its bound as far as it is believed, versions and statistics."""
+    if asked.least:
+        made.problem += made.problem.objective >= asked.least // asked.unit
+    plain = asked.alone or asked.mapping.split is not None
+    if solver == "highs":
+        bound = _highs(made, asked.time_limit_s, presolve="off" if plain else "choose")
+    else:
+        bound = _cbc(made, asked.time_limit_s)
+    package = "highspy" if solver == "highs" else "pulp"
+    versions = f"pulp {version('pulp')}, {package} {version(package)}"
+    stats: dict[str, Stat] = {"variables": len(made.problem.variables()), "constraints": len(made.problem.constraints)}
+    if largest > LARGEST:
+        bound, stats["note"] = None, "times are too large for a proof by this solver: a larger tick_ps helps"
+    return bound, versions, stats
+
+
+def least_of(asked: Asked, bound: float | None) -> int | None:
+    """What no assignment undercuts, by a solver's bound."""
+    return None if bound is None else max(asked.least, asked.unit * ceil(bound - 0.25))
+
+
 def _clustered(asked: Asked, at: tuple[int, ...], clustered: str) -> bool:
     found = clusters(asked.mapping, at)
     return all(number == 1 if clustered == "=" else number <= 1 for number in found)
 
 
-def _highs(made: MappingModel, limit: float | None) -> float | None:
-    made.problem.solve(pulp.HiGHS(msg=False, timeLimit=limit, gapRel=0.0, gapAbs=0.49, threads=1))
+def _highs(made: MappingModel, limit: float | None, presolve: str) -> float | None:
+    made.problem.solve(pulp.HiGHS(msg=False, timeLimit=limit, gapRel=0.0, gapAbs=0.49, threads=1, presolve=presolve))
     bound = made.problem.solverModel.getInfo().mip_dual_bound
     return None if abs(bound) == float("inf") else float(bound)
 
