@@ -3,8 +3,8 @@
 The decoded assignment is priced in integers. It counts as proven only if the solver's bound, less a quarter of the unit
 for its tolerances, rounds up to that price; and only if no coefficient is so large that a variable within the solver's
 tolerance of an integer changes a row by a whole unit (found wrong at 10**7): else the answer has no bound. HiGHS does
-not presolve: the presolve of HiGHS 1.11 calls some models with divided tasks infeasible that have a solution (alike: its
-issues 2432 and 2446), and all models of mappings are solved sooner without it, most of them three times and more.
+not presolve: the presolve of HiGHS 1.11 calls some models with divided tasks infeasible that have a solution (alike:
+its issues 2432 and 2446), and models of mappings are solved sooner without it, most of them three times and more.
 """
 
 from __future__ import annotations
