@@ -1,8 +1,9 @@
-# `make help` lists the targets. Two variables to know: PYTHON (the interpreter that makes the environment, 3.11 or
+# `make help` lists the targets. Variables to know: PYTHON (the interpreter that makes the environment, 3.11 or
 # newer) and VENV (where the environment is made); `make VENV=somewhere test` leaves .venv alone.
 PYTHON ?= python3
 VENV ?= .venv
-PYTEST_ARGS ?=
+# Fast tests run on all processors; PYTEST_ARGS=-n0 runs them one after the other.
+PYTEST_ARGS ?= -n auto
 COVERAGE_FILE ?= .coverage
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.certile-installed
@@ -31,7 +32,7 @@ test: install  ## the tests, without those marked slow or bench
 	$(BIN)/python -m pytest -q -m "not slow and not bench" $(PYTEST_ARGS)
 
 slow: install  ## the tests marked slow or bench (README examples, versions, whole networks)
-	$(BIN)/python -m pytest -q -m "slow or bench" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -m "slow or bench"
 
 coverage: install  ## branch coverage of the fast tests, nothing omitted
 	COVERAGE_FILE=$(COVERAGE_FILE) $(BIN)/python -m pytest -q -m "not slow and not bench" \
