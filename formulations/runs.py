@@ -45,11 +45,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from hwmodels.engine_work import Work
+from hwmodels.engine_work import Grid, Work
 from instances.errors import InputError
 from instances.machine import Machine
 
-__all__ = ["Branch", "Demands", "Game", "Problem", "Smallest", "build"]
+__all__ = ["Branch", "Demands", "Game", "Problem", "Smallest", "branch_at", "build"]
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ class _Sizes:
 
     def __init__(self, work: Work, machine: Machine, rows: int) -> None:
         strips, layer = work.strips(rows), work.layer
-        self.rows, self.strips = rows, len(strips)
+        self.work, self.rows, self.strips = work, rows, len(strips)
         self.in_place = max(s.in_rows for s in strips) * layer.l * machine.in_bytes
         self.part_place = rows * layer.c * max(machine.psum_bytes, machine.out_bytes)
         self.in_map = sum(s.in_rows for s in strips) * layer.l * machine.in_bytes
@@ -194,6 +194,17 @@ class _Sizes:
             layer.g * layer.m * layer.n * layer.kh * layer.kw * machine.w_bytes * len(strips) * (layer.weights != "none")
             + layer.g * layer.m * layer.r * layer.c * machine.out_bytes
         )
+
+    def branch(self, x: int, y: int) -> Branch:
+        """The choice with x and y places."""
+        games = tuple((self._game(grid, x, y), grid.number) for grid in self.work.grids)
+        return Branch(self.rows, self.strips, x, y, self.fixed, games, self.in_place, self.part_place)
+
+    def _game(self, grid: Grid, x: int, y: int) -> Game:
+        return Game(
+            tuple(maps * self.in_map for maps in grid.in_maps), tuple(maps * self.swap_map for maps in grid.out_maps),
+            x, y,
+        )  # fmt: skip
 
 
 def _heights(rows: int) -> Iterator[int]:
@@ -215,14 +226,9 @@ def _divided(work: Work, sizes: _Sizes, bank: int, fresh: int, wanted: Demands) 
         if y <= last or y < wanted.parts[0]:
             continue
         last = y
-        games = tuple(
-            (
-                Game(
-                    tuple(maps * sizes.in_map for maps in grid.in_maps),
-                    tuple(maps * sizes.swap_map for maps in grid.out_maps), x, y,
-                ),
-                grid.number,
-            )
-            for grid in work.grids
-        )  # fmt: skip
-        yield Branch(sizes.rows, sizes.strips, x, y, sizes.fixed, games, sizes.in_place, sizes.part_place)
+        yield sizes.branch(x, y)
+
+
+def branch_at(work: Work, machine: Machine, rows: int, x: int, y: int) -> Branch:
+    """Return strips of so many rows with x and y places, whether they fit or not."""
+    return _Sizes(work, machine, rows).branch(x, y)

@@ -16,6 +16,7 @@ from instances.errors import InputError
 from instances.jsonfile import BUNDLED_NAME, Json, as_object, parse_json, read_bytes, shown, validate, write_atomically
 from instances.machine import Banks, Compute, Machine, Transfer
 from instances.network import Network
+from instances.partial_engine import PartialEngine
 from instances.processors import Processors
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
 NETWORK_FORMAT = "certile-network/1"
 Nested: dict[str, type[BaseModel]] = {
     "transfer": Transfer, "compute": Compute, "banks": Banks, "processors": Processors,
+    "engine": PartialEngine,
 }  # fmt: skip
 
 
