@@ -1,8 +1,8 @@
 """F4 engine: the runs of a layer on a small engine, in which order, and where maps lie in its banks meanwhile.
 
 Sets
-    strips s = 1..S of `rows` output rows each; input groups i in 0..I-1 of e_in maps, output groups o in 0..O-1 of e_out
-    maps; runs (i, o), all I*O of them in every strip; map k of any group lies in bank k
+    strips s = 1..S of `rows` output rows each; input groups i in 0..I-1 of e_in maps, output groups o in 0..O-1 of
+    e_out maps; runs (i, o), all I*O of them in every strip; map k of any group lies in bank k
 Given
     bank        bytes of a bank
     a, p        bytes of a bank that a group of input maps takes, and a group of partial maps, in the tallest strip
@@ -26,17 +26,19 @@ Constraints
     (ONE)    of every output group there is one sum of partial maps at a time, in a place or in DRAM
     (PORT)   in a cycle a bank is read once and written once: a group has its maps in different banks; an addition, two
              groups of which lie in the same banks, takes two cycles a pixel
+    (CHAIN)  only if asked for: all input groups of the layer lie in the banks before (x = I, one strip, no loads), or
+             all results stay there (y = O, one strip, nothing stored); grids then have places of their own
 Candidates
     rows: the fewest for every number of strips. x: the most for every y, since a further place never costs bytes.
 Assumes
     Every strip runs the same program. Places do not move within a layer: no fragments.
 Optimal means
-    No other strips, places, order and contents move fewer bytes. That there are (I*O)! orders does not matter: bounds that
-    hold for all of them (`formulations.runs_bounds`) are met by orders in passes (`formulations.runs_orders`). Where
-    they are not met the answer is FEASIBLE with the gap.
+    No other strips, places, order and contents move fewer bytes. That there are (I*O)! orders does not matter: bounds
+    that hold for all of them (`formulations.runs_bounds`) are met by orders in passes (`formulations.runs_orders`).
+    Where they are not met the answer is FEASIBLE with the gap.
 
-Source: `partial_cnn_engine` V (banks), V.I (runs, additions, padding); strips and places are ours, the paper does not say
-what happens if maps do not fit.
+Source: `partial_cnn_engine` V (banks), V.I (runs, additions, padding, results that stay in the banks); strips, places
+and transfers are ours, the paper does not say what happens if maps do not fit.
 """
 
 from __future__ import annotations
@@ -132,12 +134,22 @@ class Smallest:
 
 @dataclass(frozen=True)
 class Demands:
-    """What a user demands: least and most strips, input places and partial places; no partial maps in DRAM."""
+    """What a user demands: least and most strips, input places and partial places.
+
+    Attributes
+    ----------
+    stay : bool
+        No partial maps in DRAM.
+    before, after : bool
+        Inputs lie in the banks before, results stay there (CHAIN).
+    """
 
     strips: tuple[int, int] = (1, 2**31)
     inputs: tuple[int, int] = (1, 2**31)
     parts: tuple[int, int] = (1, 2**31)
     stay: bool = False
+    before: bool = False
+    after: bool = False
 
 
 @dataclass(frozen=True)
@@ -148,7 +160,12 @@ class Problem:
     branches: tuple[Branch, ...]
     smallest: Smallest
     fresh: int
-    stay: bool
+    wanted: Demands
+
+    @property
+    def stay(self) -> bool:
+        """Whether partial maps may not be stored."""
+        return self.wanted.stay
 
 
 def build(work: Work, machine: Machine, demands: Demands | None = None) -> Problem:
@@ -165,35 +182,40 @@ def build(work: Work, machine: Machine, demands: Demands | None = None) -> Probl
     smallest: Smallest | None = None
     for rows in _heights(work.layer.r):
         number = -(-work.layer.r // rows)
-        if not wanted.strips[0] <= number <= wanted.strips[1]:
+        if not wanted.strips[0] <= number <= wanted.strips[1] or (number > 1 and (wanted.before or wanted.after)):
             continue
-        sizes = _Sizes(work, machine, rows)
+        sizes = _Sizes(work, machine, rows, wanted)
         if sizes.in_place < 1:
             raise InputError(f"layer {work.layer.name}: it reads nothing but padding")
-        parts = max(1, wanted.parts[0]) + fresh
-        small = Smallest(rows, sizes.in_place, sizes.part_place, parts, max(1, wanted.inputs[0]))
+        places = sizes.places(max(1, wanted.inputs[0]), max(1, wanted.parts[0]))
+        small = Smallest(rows, sizes.in_place, sizes.part_place, places[1] + fresh, places[0])
         if smallest is None or small.bytes < smallest.bytes:
             smallest = small
         found += _divided(work, sizes, engine.bank_bytes, fresh, wanted)
     smallest = smallest or Smallest(0, 0, 0, 0, 0)
     found.sort(key=lambda b: (b.least, b.strips, b.x))
-    return Problem(work, tuple(found), smallest, fresh, wanted.stay)
+    return Problem(work, tuple(found), smallest, fresh, wanted)
 
 
 class _Sizes:
     """Bytes of a layer in strips of so many rows."""
 
-    def __init__(self, work: Work, machine: Machine, rows: int) -> None:
+    def __init__(self, work: Work, machine: Machine, rows: int, wanted: Demands) -> None:
         strips, layer = work.strips(rows), work.layer
+        self.wanted = wanted
         self.work, self.rows, self.strips = work, rows, len(strips)
         self.in_place = max(s.in_rows for s in strips) * layer.l * machine.in_bytes
         self.part_place = rows * layer.c * max(machine.psum_bytes, machine.out_bytes)
-        self.in_map = sum(s.in_rows for s in strips) * layer.l * machine.in_bytes
+        self.in_map = 0 if wanted.before else sum(s.in_rows for s in strips) * layer.l * machine.in_bytes
         self.swap_map = 2 * layer.r * layer.c * machine.psum_bytes
-        self.fixed = (
-            layer.g * layer.m * layer.n * layer.kh * layer.kw * machine.w_bytes * len(strips) * (layer.weights != "none")
-            + layer.g * layer.m * layer.r * layer.c * machine.out_bytes
-        )
+        self.fixed = layer.g * layer.m * layer.n * layer.kh * layer.kw * machine.w_bytes * len(strips) * (
+            layer.weights != "none"
+        ) + layer.g * layer.m * layer.r * layer.c * machine.out_bytes * (not wanted.after)
+
+    def places(self, x: int, y: int) -> tuple[int, int]:
+        """Places in a bank for inputs and partial maps of all grids, if a grid has x and y of them."""
+        work, grids = self.work, sum(grid.number for grid in self.work.grids)
+        return (grids * work.inputs if self.wanted.before else x), (grids * work.outputs if self.wanted.after else y)
 
     def branch(self, x: int, y: int) -> Branch:
         """The choice with x and y places."""
@@ -220,15 +242,18 @@ def _heights(rows: int) -> Iterator[int]:
 def _divided(work: Work, sizes: _Sizes, bank: int, fresh: int, wanted: Demands) -> Iterator[Branch]:
     """The ways to divide a bank in places."""
     inputs, outputs, last = work.inputs, work.outputs, 0
-    most = min(inputs, wanted.inputs[1], (bank - (1 + fresh) * sizes.part_place) // sizes.in_place)
-    for x in range(most, max(1, wanted.inputs[0]) - 1, -1):
-        y = min(outputs, wanted.parts[1], (bank - x * sizes.in_place) // sizes.part_place - fresh)
+    most = min(inputs, wanted.inputs[1])
+    for x in range(most, max(1, wanted.inputs[0], inputs * wanted.before) - 1, -1):
+        left = (bank - sizes.places(x, 0)[0] * sizes.in_place) // sizes.part_place - fresh
+        y = min(outputs, wanted.parts[1], left)
+        if wanted.after:
+            y = outputs if sizes.places(x, outputs)[1] <= left and outputs <= wanted.parts[1] else 0
         if y <= last or y < wanted.parts[0]:
             continue
         last = y
         yield sizes.branch(x, y)
 
 
-def branch_at(work: Work, machine: Machine, rows: int, x: int, y: int) -> Branch:
+def branch_at(work: Work, machine: Machine, rows: int, x: int, y: int, wanted: Demands) -> Branch:
     """Return strips of so many rows with x and y places, whether they fit or not."""
-    return _Sizes(work, machine, rows).branch(x, y)
+    return _Sizes(work, machine, rows, wanted).branch(x, y)

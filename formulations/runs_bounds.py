@@ -3,19 +3,19 @@
 n_x and n_y count how often an input group is loaded and a partial group gets a place, in all. With I, O, x, y as in
 `formulations.runs`, w = n_x - I >= 0 and v = n_y - O >= 0:
 
-(COUNT) ``y*n_x + x*n_y >= I*O + x*y``, that is ``y*w + x*v >= (I - x)*(O - y)``. Charge a run to the later entry of its two groups. The s-th entry of an input is
-    charged at most min(y, entries of partials before it), the t-th of a partial at most min(x, entries of inputs before
-    it). Over the first x and the first y of them these add up to x*y, since of two entries one is the later; every further
-    one is charged at most y, or x. The charges are I*O in all.
-(WHOLE) Let nb = ceil(O/y), r = O - (nb - 1)*y. If v < r, more than (nb - 1)*y output groups have one visit only, so one of
-    the y places sees nb of them, one after the other. In each visit all inputs are there at some time, at its begin at
-    most x: ``input bytes >= L + (nb - 1)*(L - the x largest loads)``, where L is the sum of all loads.
+(COUNT) ``y*n_x + x*n_y >= I*O + x*y``, that is ``y*w + x*v >= (I - x)*(O - y)``. Charge a run to the later entry of its
+    two groups. The s-th entry of an input is charged at most min(y, entries of partials before it), the t-th of a
+    partial at most min(x, entries of inputs before it). Over the first x and the first y of them these add up to x*y,
+    since of two entries one is the later; every further one is charged at most y, or x. The charges are I*O in all.
+(WHOLE) Let nb = ceil(O/y), r = O - (nb - 1)*y. If v < r, more than (nb - 1)*y output groups have one visit only, so one
+    of the y places sees nb of them, one after the other. In each visit all inputs are there at some time, at its begin
+    at most x: ``input bytes >= L + (nb - 1)*(L - the x largest loads)``, where L is the sum of all loads.
 (WHOLE') The same with the sides exchanged: if w < r' = I - (ceil(I/x) - 1)*x, then
     ``swapped bytes >= (ceil(I/x) - 1)*(P - the y largest swaps)``, where P is the sum of all swaps.
 (EACH) input bytes >= L + w*min load; swapped bytes >= v*min swap.
 
-`lower` is the least sum over all (w, v) that (COUNT) allows. Orders in passes meet it wherever y divides O or x divides I,
-and mostly elsewhere; on small grids it is compared with all orders (tests/test_engine_runs.py).
+`lower` is the least sum over all (w, v) that (COUNT) allows. Where all groups of a side are alike and y divides O or x
+divides I, orders in passes mostly meet it; on small grids it is compared with all orders (tests/test_engine_runs.py).
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ Constraints  (ONE)    sum_b z[b] = 1
              (WHOLE') q => w >= r';  z[b] and not q => B >= whole' bytes
              (EACH)   A >= load*w, B >= swap*v
              (STAY)   v = 0 if partial maps may not be stored
-The optimum is a bound for every order (`formulations.runs_bounds`); an order in passes with these strips and places that
-moves as many bytes is therefore optimal.
+The optimum is a bound for every order (`formulations.runs_bounds`); an order in passes with these strips and places
+that moves as many bytes is therefore optimal.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ def runs_cp_model(branches: Sequence[Branch], *, stay: bool = False) -> RunsCpMo
             p, q = model.new_bool_var(f"p_{b}_{g}"), model.new_bool_var(f"q_{b}_{g}")
             model.add(at.y * w + at.x * v >= at.need).only_enforce_if(z[b])
             model.add(v >= at.whole).only_enforce_if(p)
-            model.add(A >= at.whole_bytes).only_enforce_if(z[b], p.negated())
+            model.add(at.whole_bytes <= A).only_enforce_if(z[b], p.negated())
             model.add(w >= at.whole_in).only_enforce_if(q)
             if not stay:
-                model.add(B >= at.whole_in_bytes).only_enforce_if(z[b], q.negated())
-            model.add(A >= at.load * w)
-            model.add(B >= at.swap * v)
+                model.add(at.whole_in_bytes <= B).only_enforce_if(z[b], q.negated())
+            model.add(at.load * w <= A)
+            model.add(at.swap * v <= B)
             terms += [(A, number), (B, number)]
     model.minimize(cp_model.LinearExpr.weighted_sum([v for v, _ in terms], [c for _, c in terms]))
     return RunsCpModel(model, z, base)

@@ -65,13 +65,13 @@ def runs_model(branches: Sequence[Branch], *, stay: bool = False) -> RunsModel:
             problem += at.y * w + at.x * v >= at.need * z[b]
             problem += v >= at.whole * p
             problem += p <= z[b]
-            problem += A >= at.whole_bytes // unit * (z[b] - p)
+            problem += at.whole_bytes // unit * (z[b] - p) <= A
             problem += w >= at.whole_in * q
             problem += q <= z[b]
             if not stay:
-                problem += B >= at.whole_in_bytes // unit * (z[b] - q)
-            problem += A >= at.load // unit * w
-            problem += B >= at.swap // unit * v
+                problem += at.whole_in_bytes // unit * (z[b] - q) <= B
+            problem += at.load // unit * w <= A
+            problem += at.swap // unit * v <= B
             terms += [number * A, number * B]
             sizes = (at.whole_bytes, at.whole_in_bytes, at.load, at.swap, branch.least - base)
             largest = max(largest, number, at.need, *(size // unit for size in sizes))

@@ -1,15 +1,15 @@
 """Orders of the runs of F4 engine, and programs: an order with what is loaded, stored and dropped between its runs.
 
 Passes. Cut the output groups in k batches, all of y but the first, which takes the rest. Every batch is a pass over the
-inputs, back and forth in turn, so that x inputs stay at every turn. A batch of at most y output groups keeps them all; a
-larger one (k < ceil(O/y)) goes through the inputs in blocks of x, and through its outputs back and forth in every block, so
-that y of them stay at every turn. The bytes, with nb' = ceil(I/x) and all loads and swaps alike:
+inputs, back and forth in turn, so that x inputs stay at every turn. A batch of at most y output groups keeps them all;
+a larger one (k < ceil(O/y)) goes through the inputs in blocks of x, and through its outputs back and forth in every
+block, so that y of them stay at every turn. The bytes, with nb' = ceil(I/x) and all loads and swaps alike:
 
     load*(I + (k - 1)*(I - x)) + swap*(nb' - 1)*max(0, O - k*y)
 
-k = ceil(O/y) stores no partial maps, k = 1 loads every input once. With the sides exchanged there are the passes over the
-outputs, l = 1..ceil(I/x). A smaller last group is tried at both ends of a pass, and where
-it is not among those that stay.
+k = ceil(O/y) stores no partial maps, k = 1 loads every input once. With the sides exchanged there are the passes over
+the outputs, l = 1..ceil(I/x). The bytes are linear in k up to ceil(O/y) - 1, so that and both ends are tried. A smaller
+last group is tried at both ends of a pass, and where it is not among those that stay.
 
 Places. In a given order a full set of places gives up the group that is needed again last (Belady): the fewest entries.
 """
@@ -31,8 +31,8 @@ Verb = Literal["load", "back", "run", "add", "spill", "store"]
 class Step(NamedTuple):
     """A step of a program.
 
-    load i to an input place; back: o to a partial place; run (i, o), the result to a partial place, -1 the fresh one, or
-    added in that place where additions are hidden; add the fresh maps to o; spill: o to DRAM, to come back; store: o.
+    load i to an input place; back: o to a partial place; run (i, o), the result to a partial place, -1 the fresh one,
+    or added in that place where additions are hidden; add the fresh maps to o; spill o to DRAM, to come back; store o.
     """
 
     verb: Verb
@@ -110,7 +110,9 @@ def greedy(game: Game) -> Order:
         for side, number in ((0, game.inputs), (1, game.outputs)):
             for n in (n for n in range(number) if n not in here[side]):
                 gain = sum(((n, m) if side == 0 else (m, n)) in undone for m in here[1 - side])
-                left = any(((n, m) if side == 0 else (m, n)) in undone for m in range((game.outputs, game.inputs)[side]))
+                left = any(
+                    ((n, m) if side == 0 else (m, n)) in undone for m in range((game.outputs, game.inputs)[side])
+                )
                 cost = game.loads[n] if side == 0 else game.swaps[n] if n in begun else 0
                 if left and (best is None or (-gain / (cost + 1), side, n) < best):
                     best = -gain / (cost + 1), side, n
@@ -122,7 +124,7 @@ def greedy(game: Game) -> Order:
     return order
 
 
-# --- programs ----------------------------------------------------------------------------------------------------------
+# --- programs --------------------------------------------------------------------------------------------------------
 
 
 class _Places:
@@ -161,7 +163,9 @@ class _Places:
         self.free.append(self.at.pop(group))
 
 
-def program(game: Game, order: Order, *, fresh: int, recent: bool = False) -> list[Step]:
+def program(
+    game: Game, order: Order, *, fresh: int, recent: bool = False, before: bool = False, after: bool = False
+) -> list[Step]:
     """Return the steps of an order.
 
     Parameters
@@ -170,9 +174,13 @@ def program(game: Game, order: Order, *, fresh: int, recent: bool = False) -> li
         1 if partial maps are added in steps of their own.
     recent : bool
         The group used longest ago leaves, instead of the one that is needed again last.
+    before, after : bool
+        Input group i lies in place i before; results stay in their places.
     """
     ins = _Places(game.x, (i for i, _ in order), recent=recent)
     outs = _Places(game.y, (o for _, o in order), recent=recent)
+    if before:
+        ins.at, ins.free = {i: i for i in range(game.inputs)}, []
     steps: list[Step] = []
     begun: set[int] = set()
     for time, (i, o) in enumerate(order):
@@ -192,7 +200,7 @@ def program(game: Game, order: Order, *, fresh: int, recent: bool = False) -> li
         else:
             steps += [Step("run", i, o, -1), Step("add", -1, o, outs.at[o])]
         begun.add(o)
-        if not outs.needed[o]:
+        if not outs.needed[o] and not after:
             steps.append(Step("store", -1, o, outs.at[o]))
             outs.leave(o)
     return steps

@@ -1,9 +1,9 @@
 """All orders of the runs of a small grid, and whatever may lie in the places: the oracle of F4 engine.
 
-A state is what lies in the places and which runs are done; every run whose groups are both in places is done at once, which
-costs nothing and forbids nothing. An entry of a group into a place, free or of any other group, leads to the next state; the
-cheapest way to the end is found by Dijkstra's algorithm. States that differ only in the names of groups that move the same
-bytes count as one.
+A state is what lies in the places and which runs are done; every run whose groups are both in places is done at once,
+which costs nothing and forbids nothing. An entry of a group into a place, free or of any other group, leads to the next
+state; the cheapest way to the end is found by Dijkstra's algorithm. States that differ only in the names of groups that
+move the same bytes count as one.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What a layer is for an engine of e_in x e_out maps: runs, additions, strips of rows, and the cycles of each.
 
-A grid of I groups of e_in input maps and O groups of e_out output maps takes I*O runs; every run but the first one of an
-output group makes partial maps that are added to those before: ``(I - 1)*O`` additions. Maps are padded with zero maps to
-whole groups: a run takes as long with fewer maps, but only real maps are moved. Where every map has a kernel of its own
-(depthwise, pooling) a run takes as many maps as the engine has lanes, and nothing is added.
+A grid of I groups of e_in input maps and O groups of e_out output maps takes I*O runs; every run but the first one of
+an output group makes partial maps that are added to those before: ``(I - 1)*O`` additions. Maps are padded with zero
+maps to whole groups: a run takes as long with fewer maps, but only real maps are moved. Where every map has a kernel of
+its own (depthwise, pooling) a run takes as many maps as the engine has lanes, and nothing is added.
 
 Cycles: a run takes the most of its products (taps over the taps of a cycle, each output pixel), of the pixels it reads
 from a bank, and of those it writes; an addition reads every bank twice a pixel.
@@ -13,6 +13,7 @@ Source: `partial_cnn_engine` V.I (64 -> 128: 32 runs, 24 additions; 128 -> 128: 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -23,7 +24,7 @@ from instances.network import Network
 from instances.partial_engine import PartialEngine
 from instances.workload import Layer
 
-__all__ = ["Grid", "Strip", "Work", "engine_of", "network_cycles", "work_of"]
+__all__ = ["Grid", "Part", "Strip", "Work", "engine_of", "network_cycles", "network_parts", "work_of"]
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,11 @@ class Work:
             Strip(a, b, _touched(a, b, x.stride_h, x.kh, x.dilation_h, x.pad_top, x.h)) for a, b in ends
         )  # fmt: skip
 
+    @property
+    def apart(self) -> bool:
+        """Whether every map has a kernel of its own."""
+        return _apart(self.layer)
+
     @cached_property
     def in_columns(self) -> int:
         """Input columns that are read."""
@@ -142,7 +148,7 @@ def work_of(layer: Layer, engine: PartialEngine) -> Work:
         raise InputError(f"layer {layer.name}: runs of an engine are convolutions, products with constants or poolings")
     if layer.b != 1:
         raise InputError(f"layer {layer.name}: batch {layer.b}; an engine takes one image at a time")
-    if layer.n == layer.m == 1 and (layer.g > 1 or layer.kind == "pool"):
+    if _apart(layer):
         full, rest = divmod(layer.g, engine.lanes)
         found = [(engine.lanes, full), (rest, 1 if rest else 0)]
         grids = tuple(Grid((maps,), (maps,), number) for maps, number in found if number)
@@ -151,27 +157,66 @@ def work_of(layer: Layer, engine: PartialEngine) -> Work:
     return Work(layer, engine, (grid,), engine.pair_taps)
 
 
+def _apart(layer: Layer) -> bool:
+    return layer.n == layer.m == 1 and (layer.g > 1 or layer.kind == "pool")
+
+
 def _cut(maps: int, most: int) -> Iterable[int]:
     return (min(most, maps - first) for first in range(0, maps, most))
 
 
-def network_cycles(network: Network, engine: PartialEngine) -> int:
-    """Return the engine's cycles for an inference, every layer in one strip.
+@dataclass(frozen=True)
+class Part:
+    """What a layer takes on an engine of any size: `run` cycles of a run, `add` cycles of an addition of maps.
 
-    Layers whose result is a single pixel (global pooling, the classifier) run on the CPU beside it (V.I); element-wise
-    sums are additions of maps, which read every bank twice a pixel.
+    Attributes
+    ----------
+    maps_in, maps_out, groups : int
+        Maps of a group; a depthwise layer (`apart`) or a sum (no runs) has groups of one.
+    """
+
+    maps_in: int
+    maps_out: int
+    groups: int
+    apart: bool
+    run: int
+    add: int
+
+    def cycles(self, e_in: int, e_out: int) -> int:
+        """Cycles with runs of e_in x e_out maps."""
+        if not self.run:
+            return self.add * -(-self.groups // e_out)
+        if self.apart:
+            return self.run * -(-self.groups // min(e_in, e_out))
+        inputs, outputs = -(-self.maps_in // e_in), -(-self.maps_out // e_out)
+        return self.groups * outputs * (inputs * self.run + (inputs - 1) * self.add)
+
+
+def network_parts(network: Network, engine: PartialEngine) -> dict[Part, int]:
+    """Return what an inference takes, every layer in one strip, and how often.
+
+    Layers whose result is a single pixel (global pooling, the classifier) run on the CPU beside the engine (V.I);
+    element-wise sums are additions of maps, which read every bank twice a pixel.
 
     Raises
     ------
     InputError
         If a layer is of a kind that the engine does not compute.
     """
-    total = 0
-    for layer in network.layers:
-        if layer.r * layer.c == 1:
+    parts: Counter[Part] = Counter()
+    for x in network.layers:
+        if x.r * x.c == 1:
             continue
-        if layer.kind == "eltwise":
-            total += (layer.inputs - 1) * -(-layer.g // engine.e_out) * 2 * layer.r * layer.c * layer.b
-        else:
-            total += work_of(layer, engine).cycles()
-    return total
+        if x.kind == "eltwise":
+            parts[Part(1, 1, x.g * x.b, True, 0, (x.inputs - 1) * 2 * x.r * x.c)] += 1
+            continue
+        work = work_of(x, engine)
+        strip = work.strips(x.r)[0]
+        parts[Part(x.n, x.m, x.g, work.apart, work.run_cycles(strip), work.add_cycles(strip))] += 1
+    return dict(parts)
+
+
+def network_cycles(network: Network, engine: PartialEngine) -> int:
+    """Return the engine's cycles for an inference; as `network_parts`."""
+    parts = network_parts(network, engine)
+    return sum(number * part.cycles(engine.e_in, engine.e_out) for part, number in parts.items())

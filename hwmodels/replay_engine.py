@@ -52,8 +52,9 @@ class EngineSeen:
 
 
 def replay_engine(
-    layer: Layer, machine: Machine, rows: int, places: tuple[int, int], steps: Sequence[tuple[str, int, int, int]]
-) -> EngineSeen:
+    layer: Layer, machine: Machine, rows: int, places: tuple[int, int], steps: Sequence[tuple[str, int, int, int]], *,
+    held: tuple[bool, bool] = (False, False),
+) -> EngineSeen:  # fmt: skip
     """Run a program in every strip of `rows` output rows and in every grid.
 
     Parameters
@@ -61,13 +62,18 @@ def replay_engine(
     places : (int, int)
         For input groups and for partial groups in every bank.
     steps : sequence of (verb, input group, output group, place)
+    held : (bool, bool)
+        Whether all inputs lie in the banks before, and all results afterwards: every grid has places of its own then.
     """
     seen = EngineSeen()
+    if any(held) and rows < layer.r:
+        seen.faults.append(f"strips of {rows} rows: maps that stay in the banks are whole, of {layer.r} rows")
     strips = [range(first, min(first + rows, layer.r)) for first in range(0, layer.r, max(1, rows))]
     tallest = max(len(_rows_read(layer, strip)) for strip in strips), max(map(len, strips))
     for strip in strips:
-        for grid in _grids(layer, machine):
-            one = _Bench(layer, machine, strip, grid, places, tallest, seen)
+        grids = list(_grids(layer, machine))
+        for number, grid in enumerate(grids):
+            one = _Bench(layer, machine, strip, grid, places, tallest, seen, held, (number, len(grids)))
             one.go(steps)
             if len(seen.faults) >= _MOST:
                 return seen
@@ -111,7 +117,7 @@ class _Bench:
 
     def __init__(
         self, layer: Layer, machine: Machine, strip: range, grid: tuple[list[int], list[int]], places: tuple[int, int],
-        tallest: tuple[int, int], seen: EngineSeen,
+        tallest: tuple[int, int], seen: EngineSeen, held: tuple[bool, bool], grid_of: tuple[int, int],
     ) -> None:  # fmt: skip
         assert machine.engine is not None
         self.layer, self.machine, self.engine, self.seen = layer, machine, machine.engine, seen
@@ -125,16 +131,23 @@ class _Bench:
         self.fresh_place = self.engine.adds == "steps" and len(self.ins) > 1
         partial = layer.c * max(machine.psum_bytes, machine.out_bytes)
         self.sizes = tallest[0] * layer.l * machine.in_bytes, tallest[1] * partial
-        self.places = places
+        self.places, self.held, self.number = places, held, grid_of[0]
+        #: Places for inputs and partial maps in a bank, those of other grids included.
+        self.all_places = tuple(n * (grid_of[1] if stay else 1) for n, stay in zip(places, held, strict=True))
         #: What lies where in bank k: addresses -> the map there. An input map, or sums: (output map, inputs summed).
         self.banks: list[dict[int, tuple[str, int, frozenset[int]]]] = [{} for _ in range(self.engine.banks)]
         self.dram: dict[int, frozenset[int]] = {}
         self.done: set[int] = set()
         self._fits()
+        if held[0]:
+            if places[0] != len(self.ins):
+                self._fault(f"{places[0]} input places for {len(self.ins)} groups that lie in the banks")
+            for i, maps in enumerate(self.ins):
+                self._put(self._address(0, i), maps, ("in", i, frozenset()))
 
     def _fits(self) -> None:
         """All places lie in a bank one after the other."""
-        x, y = self.places
+        x, y = self.all_places
         end = x * self.sizes[0] + (y + self.fresh_place) * self.sizes[1]
         self.seen.peak = max(self.seen.peak, end)
         if end > self.engine.bank_bytes:
@@ -151,8 +164,11 @@ class _Bench:
         if side == 1 and not (0 <= place < y or (place == -1 and self.fresh_place)):
             self._fault(f"there is no partial place {place}, there are {y}")
         if side == 0:
-            return place * self.sizes[0]
-        return x * self.sizes[0] + (y if place == -1 else place) * self.sizes[1]
+            return (place + self.number * x * self.held[0]) * self.sizes[0]
+        base = self.all_places[0] * self.sizes[0]
+        if place == -1:
+            return base + self.all_places[1] * self.sizes[1]
+        return base + (place + self.number * y * self.held[1]) * self.sizes[1]
 
     def _find(self, kind: str, group: int) -> int | None:
         """The address of a group, which all of its maps have in their banks."""
@@ -163,7 +179,8 @@ class _Bench:
 
     @property
     def _fresh(self) -> int:
-        return self.places[0] * self.sizes[0] + self.places[1] * self.sizes[1] if self.fresh_place else -1
+        x, y = self.all_places
+        return x * self.sizes[0] + y * self.sizes[1] if self.fresh_place else -1
 
     def _put(self, address: int, maps: int, content: tuple[str, int, frozenset[int]]) -> None:
         for k in range(maps):
@@ -199,11 +216,14 @@ class _Bench:
             if len(self.seen.faults) > before:
                 self._fault(f"in step {number}, {verb} of input {i}, output {o}, place {place}")
                 return
+        whole = {o for what, o, sums in self.banks[0].values() if what == "sum" and len(sums) == len(self.ins)}
         for o in range(len(self.outs)):
-            if o not in self.done:
-                self._fault(f"output group {o} is never stored")
+            if o not in (whole if self.held[1] else self.done):
+                self._fault(f"output group {o} is never {'in a place, whole' if self.held[1] else 'stored'}")
 
     def _load(self, i: int, _: int, place: int) -> None:
+        if self.held[0]:
+            self._fault("inputs lie in the banks")
         self._put(self._address(0, place), self.ins[i], ("in", i, frozenset()))
         self.seen.inputs += self.ins[i] * self.map_in
 
@@ -276,6 +296,8 @@ class _Bench:
         if held is None or held[:2] != ("sum", o) or held[2] != frozenset(range(len(self.ins))):
             self._fault(f"the place does not hold the whole sum of output group {o}")
             return
+        if self.held[1]:
+            self._fault("results stay in the banks")
         self.done.add(o)
         self._clear(address)
         self.seen.results += self.outs[o] * self.pixels * self.machine.out_bytes

@@ -58,7 +58,7 @@ class PartialEngine(BaseModel):
     def _lanes_have_banks(self) -> PartialEngine:
         if self.banks < max(self.e_in, self.e_out):
             raise ValueError(
-                f"banks {self.banks}: a run reads {self.e_in} and writes {self.e_out} maps at once, each in its own bank"
+                f"banks {self.banks}: a run reads {self.e_in} and writes {self.e_out} maps at once, each in a bank"
             )
         return self
 

@@ -20,6 +20,7 @@ from solver.joint_plan import JointPlan
 from solver.mapping_plan import MappingPlan
 from solver.plan import Plan, Status, version
 from solver.progress import progress_bar
+from solver.runs_plan import EnginePlan
 from solver.solve import prepare
 from solver.solve import solve as solve_plan
 from solver.verify import PlanMismatch
@@ -57,7 +58,9 @@ LayerOpt = Annotated[
 ]
 ProblemOpt = Annotated[
     str | None,
-    typer.Option("--problem", metavar="P", help="tiling, slicing, banks, joint or mapping; default: the machine's own"),
+    typer.Option(
+        "--problem", metavar="P", help="tiling, slicing, banks, joint, mapping or engine; default: the machine's own"
+    ),
 ]
 EngineOpt = Annotated[
     str,
@@ -70,7 +73,7 @@ ObjectiveOpt = Annotated[
     typer.Option(
         "--objective",
         metavar="O",
-        help="time, bytes, energy, or several: bytes,time (joint: bytes or energy; mapping: period, energy)",
+        help="time, bytes, energy, or several: bytes,time (joint: bytes, energy; mapping: period, energy)",
     ),
 ]
 PinOpt = Annotated[
@@ -148,7 +151,7 @@ def solve(
     out: OutOpt = None,
     as_json: JsonOpt = False,
 ) -> int:
-    """Plan every conv and matmul layer of a network, or the layers named; banks, joint and mapping: the whole network.
+    """Plan every conv and matmul layer of a network, or those named; banks, joint, mapping, engine: the whole network.
 
     Ctrl-C and the time limit return the best plan so far. Exit code 0 solved, 3 infeasible, 4 no solution in time.
     """
@@ -158,7 +161,9 @@ def solve(
     if (asked := network_cli.whole(machine, problem, set_)) is not None:
         network_cli.refuse(asked, layer=layer, jobs=jobs, full=full, no_bounding=no_bounding, all_kinds=all_kinds)
         _warn(graph.warnings)
-        wanted = network_cli.Wanted(graph, machine, engine, objective, pin or (), set_ or (), time_limit, profile)
+        wanted = network_cli.Wanted(
+            graph, machine, engine, objective, pin or (), set_ or (), time_limit, profile, layer
+        )
         return EXIT_CODES[network_cli.solve_whole(asked, wanted, compare=compare, out=out, as_json=as_json)]
 
     if profile is not None:
@@ -243,6 +248,10 @@ def show(
         from solver.mapping_show import show_mapping
 
         tools.emit(show_mapping(loaded, layer).rstrip("\n"))
+    elif isinstance(loaded, EnginePlan):
+        from solver.runs_show import show_engine
+
+        tools.emit(show_engine(loaded, layer).rstrip("\n"))
     elif isinstance(loaded, JointPlan):
         from solver.joint_show import show_joint
 
@@ -261,7 +270,9 @@ def pareto(
     layer: LayerOpt = None,
     axes: Annotated[
         str | None,
-        typer.Option("--axes", metavar="A,B", help="Two or all of bytes, time, ocm (bytes on chip): bytes,ocm"),
+        typer.Option(
+            "--axes", metavar="A,B", help="Two or all of bytes, time, ocm (bytes on chip): bytes,ocm; engine: dsps,rate"
+        ),
     ] = None,
     problem: ProblemOpt = None,
     pin: PinOpt = None,

@@ -9,10 +9,11 @@ from solver.bank_plan import BANKS_FORMAT, BankPlan
 from solver.joint_plan import JOINT_FORMAT, JointPlan
 from solver.mapping_plan import MAPPING_FORMAT, MappingPlan
 from solver.plan import Plan
+from solver.runs_plan import ENGINE_FORMAT, EnginePlan
 
 __all__ = ["AnyPlan", "load_plan"]
 
-AnyPlan = Plan | BankPlan | JointPlan | MappingPlan
+AnyPlan = Plan | BankPlan | JointPlan | MappingPlan | EnginePlan
 
 
 def load_plan(path: str | os.PathLike[str]) -> AnyPlan:
@@ -25,4 +26,6 @@ def load_plan(path: str | os.PathLike[str]) -> AnyPlan:
         return JointPlan.from_json(data, where)
     if found == MAPPING_FORMAT:
         return MappingPlan.from_json(data, where)
+    if found == ENGINE_FORMAT:
+        return EnginePlan.from_json(data, where)
     return Plan.from_json(data, where)

@@ -43,7 +43,10 @@ class RunsDecided:
 
 def made(problem: Problem, branch: Branch, order: Order, *, recent: bool = False) -> RunsFound:
     """Return the program of an order with its bytes."""
-    steps = program(branch.games[0][0], order, fresh=problem.fresh, recent=recent)
+    steps = program(
+        branch.games[0][0], order, fresh=problem.fresh, recent=recent, before=problem.wanted.before,
+        after=problem.wanted.after,
+    )  # fmt: skip
     value = branch.fixed + sum(number * price(game, steps) for game, number in branch.games)
     return RunsFound(branch, tuple(steps), value)
 
@@ -63,7 +66,9 @@ def best_passes(problem: Problem, branch: Branch) -> RunsFound:
     return best
 
 
-def finished(asked: RunsAsked, found: Sequence[RunsFound], bound: int, versions: str, stats: dict[str, Stat]) -> RunsDecided:
+def finished(
+    asked: RunsAsked, found: Sequence[RunsFound], bound: int, versions: str, stats: dict[str, Stat]
+) -> RunsDecided:
     """Return the best of some answers with what is known to bound all."""
     best = min(found, key=lambda one: one.bytes)
     status: Status = "OPTIMAL" if bound >= best.bytes else "FEASIBLE"

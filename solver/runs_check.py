@@ -85,6 +85,9 @@ def _demanded(plan: EnginePlan, schedule: EngineSchedule) -> Iterator[str]:
     for name, number, (least, most) in pairs:
         if not least <= number <= most:
             yield f"{name} {number}: the pins ask for {least} to {most}"
+    held = {False: "dram", True: "banks"}
+    yield from unequal("inputs_at", schedule.inputs_at, held[wanted.before])
+    yield from unequal("results_at", schedule.results_at, held[wanted.after])
     if wanted.stay and any(step.verb == "spill" for step in from_text(schedule.program)):
         yield "spill=no: the program stores partial maps"
     fresh = int(plan.machine_data.engine is not None and plan.machine_data.engine.adds == "steps")

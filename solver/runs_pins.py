@@ -13,7 +13,7 @@ from instances.machine import Machine
 
 __all__ = ["conflicts", "demands"]
 
-_FIELDS = {"strips": "strips", "in_places": "inputs", "part_places": "parts"}
+_NUMBERS = ("strips", "in_places", "part_places")
 _PIN = re.compile(r"\s*(\w+)\s*(<=|>=|=)\s*([\w]+)\s*")
 
 
@@ -31,18 +31,25 @@ def demands(texts: Sequence[str]) -> Demands:
         name, relation, value = found.groups() if found else ("", "", "")
         if name == "spill" and relation == "=" and value in ("yes", "no"):
             wanted = replace(wanted, stay=value == "no" or wanted.stay)
-        elif name in _FIELDS and value.isascii() and value.isdigit() and 1 <= int(value[:12]) < 2**31:
-            least, most = getattr(wanted, _FIELDS[name])
-            number = int(value)
-            least = max(least, number) if relation != "<=" else least
-            most = min(most, number) if relation != ">=" else most
-            wanted = replace(wanted, **{_FIELDS[name]: (least, most)})
+        elif name in ("inputs", "results") and relation == "=" and value in ("banks", "dram"):
+            held = value == "banks"
+            wanted = replace(wanted, before=held) if name == "inputs" else replace(wanted, after=held)
+        elif name in _NUMBERS and value.isascii() and value.isdigit() and 1 <= int(value[:12]) < 2**31:
+            wanted = _bounded(wanted, name, relation, int(value))
         else:
             raise InputError(
                 f"pin {text!r}: problem engine knows strips=2, in_places<=4, part_places>=2 (also with =, <= or >=), "
-                "and spill=no"
+                "spill=no, inputs=banks and results=banks"
             )
     return wanted
+
+
+def _bounded(wanted: Demands, name: str, relation: str, number: int) -> Demands:
+    least, most = {"strips": wanted.strips, "in_places": wanted.inputs}.get(name, wanted.parts)
+    pair = least if relation == "<=" else max(least, number), most if relation == ">=" else min(most, number)
+    if name == "strips":
+        return replace(wanted, strips=pair)
+    return replace(wanted, inputs=pair) if name == "in_places" else replace(wanted, parts=pair)
 
 
 def conflicts(work: Work, machine: Machine, texts: Sequence[str]) -> tuple[str, ...]:
@@ -60,7 +67,7 @@ def conflicts(work: Work, machine: Machine, texts: Sequence[str]) -> tuple[str, 
     if small.rows == 0 or small.bytes <= work.engine.bank_bytes:
         return (f"{said}{groups}, which leaves no such strips and places",)
     return (
-        f"{said}strips of {small.rows} rows with {small.inputs} input places of {small.in_place} bytes and "
-        f"{small.parts} partial places of {small.part_place} bytes take {small.bytes} bytes of every bank, "
-        f"{machine.name} has {work.engine.bank_bytes}",
+        f"{said}strips of {small.rows} rows take {small.bytes} bytes of every bank, {machine.name} has "
+        f"{work.engine.bank_bytes}: places for input groups {small.inputs} x {small.in_place} bytes, "
+        f"for partial groups {small.parts} x {small.part_place}",
     )

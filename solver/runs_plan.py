@@ -38,6 +38,9 @@ class EngineSchedule(_Frozen):
         maps that are not added yet. Map k of a group lies in bank k.
     in_place_bytes, part_place_bytes : int
         Of a bank.
+    inputs_at, results_at : {"dram", "banks"}
+        Where inputs are before, and results afterwards. In the banks every grid has places of its own: input group i of
+        grid n is in place ``n*inputs + i``.
     program : str
         Steps ``L0@1`` (load input group 0 to input place 1), ``R0.3@2`` (run of input group 0 and output group 3, the
         result to partial place 2, ``@f`` the fresh place), ``A3@2`` (add the fresh maps to those in place 2), ``P3@2``
@@ -54,6 +57,8 @@ class EngineSchedule(_Frozen):
     fresh_places: Natural
     in_place_bytes: PositiveInt
     part_place_bytes: PositiveInt
+    inputs_at: Literal["dram", "banks"]
+    results_at: Literal["dram", "banks"]
     program: str
 
 

@@ -22,9 +22,9 @@ def engine_status(plan: EnginePlan) -> str:
     bound = "no bound" if plan.bound is None else f"bound {plan.bound:,}"
     if plan.objective is None or plan.counts is None:
         missing = [row.layer for row in plan.layers if row.schedule is None]
-        said = f"{len(missing)} of {len(plan.layers)} layers without a schedule: {', '.join(missing[:3])}"
-        more = f" and {len(plan.conflicts) - 1} more" if len(plan.conflicts) > 1 else ""
-        return "; ".join([*parts, said, *(f"{text}{more}" for text in plan.conflicts[:1])])
+        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        said = f"{len(missing)} of {len(plan.layers)} layers without a schedule: {', '.join(missing[:3])}{more}"
+        return "; ".join([*parts, said, *plan.conflicts[:1]])
     gap = "no gap" if plan.gap is None else f"gap {100 * plan.gap:.3g} %"
     hertz = plan.machine_data.engine.clock_hz if plan.machine_data.engine else 1
     parts += [
@@ -112,8 +112,10 @@ def _layer(row: EngineLayer) -> Iterable[str]:
 def _addresses(row: EngineLayer) -> Iterable[str]:
     plan, at = row.schedule, 0
     assert plan is not None
+    ins = plan.in_places * (plan.grids if plan.inputs_at == "banks" else 1)
+    parts = plan.part_places * (plan.grids if plan.results_at == "banks" else 1)
     for kind, number, size in (
-        ("input", plan.in_places, plan.in_place_bytes), ("partial", plan.part_places, plan.part_place_bytes),
+        ("input", ins, plan.in_place_bytes), ("partial", parts, plan.part_place_bytes),
         ("fresh", plan.fresh_places, plan.part_place_bytes),
     ):  # fmt: skip
         if number:

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from formulations.runs import branch_at, build
+from formulations.runs import Demands, Problem, branch_at, build
 from formulations.runs_orders import as_text, from_text, price
 from hwmodels.engine_work import engine_of, work_of
 from hwmodels.replay_engine import replay_engine
@@ -68,7 +68,8 @@ def solve_engine(
     engine : str
         ``auto``, or a name from ``certile list engines``.
     pins : texts or mapping
-        ``strips=1`` (whole maps), ``in_places<=4``, ``part_places>=2``, ``spill=no`` (no partial maps in DRAM).
+        ``strips=1`` (whole maps), ``in_places<=4``, ``part_places>=2``, ``spill=no`` (no partial maps in DRAM),
+        ``inputs=banks`` (they lie in the banks before), ``results=banks`` (they stay there).
     settings : texts or mapping
         Machine fields to override, such as ``psum_bytes=4`` or ``engine.bank_bytes=16384``.
     time_limit_s : float, optional
@@ -126,10 +127,15 @@ def _planned(
     if not problem.branches:
         return row.model_copy(update={"wall_s": time.monotonic() - start}), ""
     said = engine.run(RunsAsked(problem, limit))
-    done = {"status": said.status, "bound": said.bound, "stats": said.stats, "wall_s": time.monotonic() - start}
+    done: dict[str, object] = {
+        "status": said.status,
+        "bound": said.bound,
+        "stats": said.stats,
+        "wall_s": time.monotonic() - start,
+    }
     if said.found is None:
         return row.model_copy(update=done), said.versions
-    schedule = _schedule(said.found, row_fresh=problem.fresh, grids=sum(grid.number for grid in work.grids))
+    schedule = _schedule(problem, said.found)
     faults, counts, objective = verified(layer, machine, schedule)
     if objective.value != said.found.bytes or (said.status == "OPTIMAL" and said.bound != objective.value):
         faults.append(f"engine says {said.found.bytes} bytes, bound {said.bound}, {said.status}")
@@ -140,13 +146,14 @@ def _planned(
     return row.model_copy(update=done), said.versions
 
 
-def _schedule(found: RunsFound, *, row_fresh: int, grids: int) -> EngineSchedule:
-    branch = found.branch
-    game = branch.games[0][0]
+def _schedule(problem: Problem, found: RunsFound) -> EngineSchedule:
+    branch, wanted = found.branch, problem.wanted
+    game, grids = branch.games[0][0], sum(number for _, number in branch.games)
     return EngineSchedule(
         rows=branch.rows, strips=branch.strips, grids=grids, inputs=game.inputs, outputs=game.outputs,
-        in_places=branch.x, part_places=branch.y, fresh_places=row_fresh, in_place_bytes=branch.in_place,
-        part_place_bytes=branch.part_place, program=as_text(found.steps),
+        in_places=branch.x, part_places=branch.y, fresh_places=problem.fresh, in_place_bytes=branch.in_place,
+        part_place_bytes=branch.part_place, inputs_at="banks" if wanted.before else "dram",
+        results_at="banks" if wanted.after else "dram", program=as_text(found.steps),
     )  # fmt: skip
 
 
@@ -163,8 +170,10 @@ def verified(layer: Layer, machine: Machine, schedule: EngineSchedule) -> tuple[
     except ValueError as error:
         raise InputError(f"layer {layer.name}: program: {error}") from None
     work, places = work_of(layer, engine_of(machine)), (schedule.in_places, schedule.part_places)
-    branch = branch_at(work, machine, schedule.rows, *places)
-    seen = replay_engine(layer, machine, schedule.rows, places, steps)
+    held = schedule.inputs_at == "banks", schedule.results_at == "banks"
+    wanted = Demands(before=held[0], after=held[1])
+    branch = branch_at(work, machine, schedule.rows, places[0], places[1], wanted)
+    seen = replay_engine(layer, machine, schedule.rows, places, steps, held=held)
     faults = list(seen.faults)
     if not faults:
         value = branch.fixed + sum(number * price(game, steps) for game, number in branch.games)

@@ -23,7 +23,7 @@ def run(asked: RunsAsked) -> RunsDecided:
     solver.parameters.num_workers = 1
     if asked.time_limit_s is not None:
         solver.parameters.max_time_in_seconds = asked.time_limit_s
-    status = solver.solve(made.model)
+    status: object = solver.solve(made.model)
     bound = made.base + max(0, round(solver.best_objective_bound))
     found = [known]
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
