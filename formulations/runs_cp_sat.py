@@ -2,16 +2,19 @@
 
 Sets         choices b of strips and places; their games g (grids that are not alike)
 Variables    z[b] in {0, 1}; w[b,g], v[b,g] in N: entries of inputs and of partial maps beyond one each;
-             A[b,g], B[b,g] in N: bytes of these; p[b,g], q[b,g] in {0, 1}
-Objective    min sum_b z[b]*least[b] + sum number[g]*(A[b,g] + B[b,g])
+             u[b,g] (w'), t[b,g] (v') in N: those of all groups but the cheapest; ins[b,g], parts[b,g] in N: bytes;
+             p[b,g], q[b,g] in {0, 1}
+Objective    min sum_b z[b]*least[b] + sum number[g]*(ins[b,g] + parts[b,g])
 Constraints  (ONE)    sum_b z[b] = 1
              (COUNT)  z[b] => y*w + x*v >= (I - x)*(O - y)
-             (WHOLE)  p => v >= r;  z[b] and not p => A >= whole bytes
-             (WHOLE') q => w >= r';  z[b] and not q => B >= whole' bytes
-             (EACH)   A >= load*w, B >= swap*v
-             (STAY)   v = 0 if partial maps may not be stored
+             (WHOLE)  p => v >= r, parts >= the r least swaps;  z[b] and not p => ins >= whole bytes
+             (WHOLE') q => w >= r', ins >= the r' least loads;  z[b] and not q => parts >= whole' bytes
+             (FULL)   z[b] => y*w' + x*v >= (I - 1 - x)*(O - y);  ins >= second least load*w';
+                      z[b] => y*w + x*v' >= (I - x)*(O - 1 - y);  parts >= second least swap*v'
+             (EACH)   ins >= load*w, parts >= swap*v
+             (STAY)   v = 0 if partial maps may not be stored; parts is then not bounded
 The optimum is a bound for every order (`formulations.runs_bounds`); an order in passes with these strips and places
-that moves as many bytes is therefore optimal.
+that moves as many bytes is therefore optimal. Bytes beyond those of a known order count as one more than these.
 """
 
 from __future__ import annotations
@@ -22,14 +25,14 @@ from dataclasses import dataclass
 from ortools.sat.python import cp_model
 
 from formulations.runs import Branch
-from formulations.runs_bounds import counting
+from formulations.runs_bounds import Counting, capped, counting
 
 __all__ = ["RunsCpModel", "runs_cp_model"]
 
 
 @dataclass
 class RunsCpModel:
-    """The model; `base` is to be added to its objective, which counts in `unit` bytes."""
+    """The model; `base` bytes are to be added to its objective."""
 
     model: cp_model.CpModel
     z: list[cp_model.IntVar]
@@ -40,30 +43,49 @@ class RunsCpModel:
         return next(n for n, z in enumerate(self.z) if solver.boolean_value(z))
 
 
-def runs_cp_model(branches: Sequence[Branch], *, stay: bool = False) -> RunsCpModel:
-    """Return the model of some choices."""
+def runs_cp_model(branches: Sequence[Branch], known: int, *, stay: bool = False) -> RunsCpModel:
+    """Return the model of some choices; some order moves `known` bytes."""
     model, base = cp_model.CpModel(), min(branch.least for branch in branches)
+    most = known + 1 - base
     z = [model.new_bool_var(f"z_{b}") for b in range(len(branches))]
     model.add_exactly_one(z)
     terms: list[tuple[cp_model.IntVar, int]] = []
     for b, branch in enumerate(branches):
         terms.append((z[b], branch.least - base))
         for g, (game, number) in enumerate(branch.games):
-            at = counting(game)
-            most_w, most_v = max(at.whole_in, -(-at.need // at.y)), max(at.whole, -(-at.need // at.x))
-            w = model.new_int_var(0, most_w, f"w_{b}_{g}")
-            v = model.new_int_var(0, 0 if stay else most_v, f"v_{b}_{g}")
-            A = model.new_int_var(0, max(most_w * at.load, at.whole_bytes), f"A_{b}_{g}")
-            B = model.new_int_var(0, max(most_v * at.swap, at.whole_in_bytes), f"B_{b}_{g}")
-            p, q = model.new_bool_var(f"p_{b}_{g}"), model.new_bool_var(f"q_{b}_{g}")
-            model.add(at.y * w + at.x * v >= at.need).only_enforce_if(z[b])
-            model.add(v >= at.whole).only_enforce_if(p)
-            model.add(at.whole_bytes <= A).only_enforce_if(z[b], p.negated())
-            model.add(w >= at.whole_in).only_enforce_if(q)
-            if not stay:
-                model.add(at.whole_in_bytes <= B).only_enforce_if(z[b], q.negated())
-            model.add(at.load * w <= A)
-            model.add(at.swap * v <= B)
-            terms += [(A, number), (B, number)]
+            bytes_ = _game(model, z[b], f"{b}_{g}", capped(counting(game), most), stay=stay)
+            terms += [(one, number) for one in bytes_]
     model.minimize(cp_model.LinearExpr.weighted_sum([v for v, _ in terms], [c for _, c in terms]))
     return RunsCpModel(model, z, base)
+
+
+def _game(
+    model: cp_model.CpModel, z: cp_model.IntVar, name: str, at: Counting, *, stay: bool
+) -> tuple[cp_model.IntVar, cp_model.IntVar]:
+    """Add a game; return its bytes of inputs and of partial maps."""
+    most_w, most_v = max(at.back_in, -(-at.need // at.y)), max(at.back, -(-at.need // at.x))
+    most_u, most_t = -(-at.full_need // at.y), 0 if stay else -(-at.full_swap_need // at.x)
+    w = model.new_int_var(0, most_w, f"w_{name}")
+    u = model.new_int_var(0, most_u, f"u_{name}")
+    t = model.new_int_var(0, most_t, f"t_{name}")
+    v = model.new_int_var(0, 0 if stay else most_v, f"v_{name}")
+    ins = model.new_int_var(0, max(most_w * at.load, most_u * at.full, at.back_in_bytes, at.whole_bytes), f"ins_{name}")
+    parts = model.new_int_var(
+        0, max(most_v * at.swap, most_t * at.full_swap, at.back_bytes, at.whole_in_bytes), f"parts_{name}"
+    )
+    p, q = model.new_bool_var(f"p_{name}"), model.new_bool_var(f"q_{name}")
+    model.add(at.y * w + at.x * v >= at.need).only_enforce_if(z)
+    model.add(at.y * u + at.x * v >= at.full_need).only_enforce_if(z)
+    model.add(v >= at.back).only_enforce_if(p)
+    model.add(parts >= at.back_bytes).only_enforce_if(p)
+    model.add(ins >= at.whole_bytes).only_enforce_if(z, p.negated())
+    model.add(w >= at.back_in).only_enforce_if(q)
+    model.add(ins >= at.back_in_bytes).only_enforce_if(q)
+    if not stay:
+        model.add(parts >= at.whole_in_bytes).only_enforce_if(z, q.negated())
+        model.add(at.y * w + at.x * t >= at.full_swap_need).only_enforce_if(z)
+    model.add(ins >= at.load * w)
+    model.add(ins >= at.full * u)
+    model.add(parts >= at.swap * v)
+    model.add(parts >= at.full_swap * t)
+    return ins, parts

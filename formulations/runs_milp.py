@@ -2,11 +2,14 @@
 
 Constraints  (ONE)    sum_b z[b] = 1
              (COUNT)  y*w + x*v >= (I - x)*(O - y)*z[b]
-             (WHOLE)  v >= r*p, p <= z[b];  A >= whole bytes*(z[b] - p)
-             (WHOLE') w >= r'*q, q <= z[b];  B >= whole' bytes*(z[b] - q)
-             (EACH)   A >= load*w, B >= swap*v
-             (STAY)   v = 0 if partial maps may not be stored; (WHOLE') is then left out, as its bytes cannot move
-A and B are sums of bytes that are all multiples of the gcd of loads and swaps: the model counts in this unit.
+             (WHOLE)  v >= r*p, parts >= the r least swaps*p, p <= z[b];  ins >= whole bytes*(z[b] - p)
+             (WHOLE') w >= r'*q, ins >= the r' least loads*q, q <= z[b];  parts >= whole' bytes*(z[b] - q)
+             (FULL)   y*w' + x*v >= (I - 1 - x)*(O - y)*z[b];  ins >= second least load*w';
+                      y*w + x*v' >= (I - x)*(O - 1 - y)*z[b];  parts >= second least swap*v'
+             (EACH)   ins >= load*w, parts >= swap*v
+             (STAY)   v = 0 if partial maps may not be stored; parts is then not bounded
+All bytes are multiples of a unit, the gcd of all of them: the model counts in this unit. Bytes beyond those of a known
+order count as one more than these, which keeps coefficients small.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from math import gcd
 import pulp
 
 from formulations.runs import Branch
-from formulations.runs_bounds import counting
+from formulations.runs_bounds import Counting, capped, counting
 
 __all__ = ["RunsModel", "runs_model"]
 
@@ -44,36 +47,48 @@ class RunsModel:
         return max(range(len(self.z)), key=lambda b: self.z[b].value() or 0.0)
 
 
-def runs_model(branches: Sequence[Branch], *, stay: bool = False) -> RunsModel:
-    """Return the model of some choices."""
+def runs_model(branches: Sequence[Branch], known: int, *, stay: bool = False) -> RunsModel:
+    """Return the model of some choices; some order moves `known` bytes."""
     base = min(branch.least for branch in branches)
     counts = [[(counting(game), number) for game, number in branch.games] for branch in branches]
-    unit = gcd(*(branch.least - base for branch in branches)) or 0
-    for few in counts:
-        for at, _ in few:
-            unit = gcd(unit, at.load, at.swap, at.whole_bytes, at.whole_in_bytes)
+    sizes = [branch.least - base for branch in branches] + [n for few in counts for at, _ in few for n in _bytes(at)]
+    unit = max(1, gcd(*sizes))
+    most = ((known - base) // unit + 1) * unit
+    counts = [[(capped(at, most), number) for at, number in few] for few in counts]
     problem, terms, largest = pulp.LpProblem("runs", pulp.LpMinimize), [], 1
     z = [pulp.LpVariable(f"z_{b}", cat="Binary") for b in range(len(branches))]
     problem += pulp.lpSum(z) == 1
     for b, branch in enumerate(branches):
         terms.append((branch.least - base) // unit * z[b])
         for g, (at, number) in enumerate(counts[b]):
-            w = pulp.LpVariable(f"w_{b}_{g}", 0, max(at.whole_in, -(-at.need // at.y)), cat="Integer")
-            v = pulp.LpVariable(f"v_{b}_{g}", 0, 0 if stay else max(at.whole, -(-at.need // at.x)), cat="Integer")
-            A, B = pulp.LpVariable(f"A_{b}_{g}", 0), pulp.LpVariable(f"B_{b}_{g}", 0)
-            p, q = pulp.LpVariable(f"p_{b}_{g}", cat="Binary"), pulp.LpVariable(f"q_{b}_{g}", cat="Binary")
-            problem += at.y * w + at.x * v >= at.need * z[b]
-            problem += v >= at.whole * p
-            problem += p <= z[b]
-            problem += at.whole_bytes // unit * (z[b] - p) <= A
-            problem += w >= at.whole_in * q
-            problem += q <= z[b]
-            if not stay:
-                problem += at.whole_in_bytes // unit * (z[b] - q) <= B
-            problem += at.load // unit * w <= A
-            problem += at.swap // unit * v <= B
-            terms += [number * A, number * B]
-            sizes = (at.whole_bytes, at.whole_in_bytes, at.load, at.swap, branch.least - base)
-            largest = max(largest, number, at.need, *(size // unit for size in sizes))
+            terms += [number * one for one in _game(problem, z[b], f"{b}_{g}", at, unit, stay=stay)]
+            largest = max(largest, number, at.need, *(n // unit for n in (*_bytes(at), branch.least - base)))
     problem.setObjective(pulp.lpSum(terms))
     return RunsModel(problem, z, base, unit, largest)
+
+
+def _bytes(at: Counting) -> tuple[int, ...]:
+    return at.load, at.swap, at.full, at.full_swap, at.back_bytes, at.whole_bytes, at.back_in_bytes, at.whole_in_bytes
+
+
+def _game(
+    problem: pulp.LpProblem, z: pulp.LpVariable, name: str, at: Counting, unit: int, *, stay: bool
+) -> tuple[pulp.LpVariable, pulp.LpVariable]:
+    """Add a game; return its bytes of inputs and of partial maps."""
+    load, swap, full, full_swap, back, whole, back_in, whole_in = (size // unit for size in _bytes(at))
+    w = pulp.LpVariable(f"w_{name}", 0, max(at.back_in, -(-at.need // at.y)), cat="Integer")
+    u = pulp.LpVariable(f"u_{name}", 0, -(-at.full_need // at.y), cat="Integer")
+    t = pulp.LpVariable(f"t_{name}", 0, -(-at.full_swap_need // at.x), cat="Integer")
+    v = pulp.LpVariable(f"v_{name}", 0, 0 if stay else max(at.back, -(-at.need // at.x)), cat="Integer")
+    ins, parts = pulp.LpVariable(f"ins_{name}", 0), pulp.LpVariable(f"parts_{name}", 0)
+    p, q = pulp.LpVariable(f"p_{name}", cat="Binary"), pulp.LpVariable(f"q_{name}", cat="Binary")
+    rows = [
+        at.y * w + at.x * v >= at.need * z, at.y * u + at.x * v >= at.full_need * z, p <= z, q <= z,
+        v >= at.back * p, parts >= back * p, ins >= whole * (z - p), w >= at.back_in * q, ins >= back_in * q,
+        ins >= load * w, ins >= full * u, parts >= swap * v,
+    ]  # fmt: skip
+    if not stay:
+        rows += [parts >= whole_in * (z - q), at.y * w + at.x * t >= at.full_swap_need * z, parts >= full_swap * t]
+    for row in rows:
+        problem += row
+    return ins, parts

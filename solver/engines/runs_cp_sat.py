@@ -18,7 +18,7 @@ def run(asked: RunsAsked) -> RunsDecided:
     problem, versions = asked.problem, f"ortools {version('ortools')}"
     known = best_passes(problem, problem.branches[0])
     branches = [branch for branch in problem.branches if branch.least <= known.bytes]
-    made = runs_cp_model(branches, stay=problem.stay)
+    made = runs_cp_model(branches, known.bytes, stay=problem.stay)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     if asked.time_limit_s is not None:

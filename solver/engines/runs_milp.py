@@ -28,7 +28,7 @@ def run(asked: RunsAsked, *, solver: str = "highs") -> RunsDecided:
     versions = f"pulp {version('pulp')}, {package} {version(package)}"
     known = best_passes(problem, problem.branches[0])
     branches = [branch for branch in problem.branches if branch.least <= known.bytes]
-    made = runs_model(branches, stay=problem.stay)
+    made = runs_model(branches, known.bytes, stay=problem.stay)
     bound = (_highs if solver == "highs" else _cbc)(made, asked.time_limit_s)
     found = [known]
     if made.problem.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
