@@ -1,16 +1,16 @@
 """CP-SAT model of F4 engine: strips, places, and how often groups of maps move, by the bounds that hold for all orders.
 
 Sets         choices b of strips and places; their games g (grids that are not alike)
-Variables    z[b] in {0, 1}; w[b,g], v[b,g] in N: entries of inputs and of partial maps beyond one each;
-             u[b,g] (w'), t[b,g] (v') in N: those of all groups but the cheapest; ins[b,g], parts[b,g] in N: bytes;
-             p[b,g], q[b,g] in {0, 1}
+Variables    z[b] in {0, 1}; w1, w2, v1, v2 [b,g] in N: entries of inputs and of partial maps beyond one each,
+             w = w1 + w2, v = v1 + v2; w1', w2', v1', v2' the same without the cheapest group;
+             ins, parts [b,g] in N: bytes; p, q [b,g] in {0, 1}
 Objective    min sum_b z[b]*least[b] + sum number[g]*(ins[b,g] + parts[b,g])
 Constraints  (ONE)    sum_b z[b] = 1
-             (COUNT)  z[b] => y*w + x*v >= (I - x)*(O - y)
+             (COUNT)  z[b] => y*w1 + r*w2 + x*v >= (I - x)*(O - y),  x*v1 + r'*v2 + y*w >= (I - x)*(O - y)
              (WHOLE)  p => v >= r, parts >= the r least swaps;  z[b] and not p => ins >= whole bytes
              (WHOLE') q => w >= r', ins >= the r' least loads;  z[b] and not q => parts >= whole' bytes
-             (FULL)   z[b] => y*w' + x*v >= (I - 1 - x)*(O - y);  ins >= second least load*w';
-                      z[b] => y*w + x*v' >= (I - x)*(O - 1 - y);  parts >= second least swap*v'
+             (FULL)   z[b] => y*w1' + r*w2' + x*v >= (I - 1 - x)*(O - y);  ins >= second least load*w';
+                      z[b] => x*v1' + r'*v2' + y*w >= (I - x)*(O - 1 - y);  parts >= second least swap*v'
              (EACH)   ins >= load*w, parts >= swap*v
              (STAY)   v = 0 if partial maps may not be stored; parts is then not bounded
 The optimum is a bound for every order (`formulations.runs_bounds`); an order in passes with these strips and places
@@ -63,19 +63,24 @@ def _game(
     model: cp_model.CpModel, z: cp_model.IntVar, name: str, at: Counting, *, stay: bool
 ) -> tuple[cp_model.IntVar, cp_model.IntVar]:
     """Add a game; return its bytes of inputs and of partial maps."""
-    most_w, most_v = max(at.back_in, -(-at.need // at.y)), max(at.back, -(-at.need // at.x))
-    most_u, most_t = -(-at.full_need // at.y), 0 if stay else -(-at.full_swap_need // at.x)
-    w = model.new_int_var(0, most_w, f"w_{name}")
-    u = model.new_int_var(0, most_u, f"u_{name}")
-    t = model.new_int_var(0, most_t, f"t_{name}")
-    v = model.new_int_var(0, 0 if stay else most_v, f"v_{name}")
-    ins = model.new_int_var(0, max(most_w * at.load, most_u * at.full, at.back_in_bytes, at.whole_bytes), f"ins_{name}")
-    parts = model.new_int_var(
-        0, max(most_v * at.swap, most_t * at.full_swap, at.back_bytes, at.whole_in_bytes), f"parts_{name}"
+    most_w, most_v = at.most[0], 0 if stay else at.most[1]
+    w, v = model.new_int_var(0, most_w, f"w_{name}"), model.new_int_var(0, most_v, f"v_{name}")
+    u = model.new_int_var(0, most_w, f"wf_{name}")
+    t = model.new_int_var(0, most_v, f"vf_{name}")
+    most = (
+        most_w * at.full + at.back_in_bytes + at.whole_bytes,
+        most_v * at.full_swap + at.back_bytes + at.whole_in_bytes,
     )
+    ins, parts = model.new_int_var(0, most[0], f"ins_{name}"), model.new_int_var(0, most[1], f"parts_{name}")
     p, q = model.new_bool_var(f"p_{name}"), model.new_bool_var(f"q_{name}")
-    model.add(at.y * w + at.x * v >= at.need).only_enforce_if(z)
-    model.add(at.y * u + at.x * v >= at.full_need).only_enforce_if(z)
+    sides = [("w", at.ins, w, v), ("wf", at.full_ins, u, v)]
+    sides += [] if stay else [("v", at.outs, v, w), ("vf", at.full_outs, t, w)]
+    for side, entries, number, others in sides:
+        first = model.new_int_var(0, entries.most, f"{side}1_{name}")
+        then = model.new_int_var(0, max(most_w, most_v), f"{side}2_{name}")
+        model.add(first + then == number)
+        gains = entries.gain * first + entries.rest * then + entries.other * others
+        model.add(gains >= entries.need).only_enforce_if(z)
     model.add(v >= at.back).only_enforce_if(p)
     model.add(parts >= at.back_bytes).only_enforce_if(p)
     model.add(ins >= at.whole_bytes).only_enforce_if(z, p.negated())
@@ -83,7 +88,6 @@ def _game(
     model.add(ins >= at.back_in_bytes).only_enforce_if(q)
     if not stay:
         model.add(parts >= at.whole_in_bytes).only_enforce_if(z, q.negated())
-        model.add(at.y * w + at.x * t >= at.full_swap_need).only_enforce_if(z)
     model.add(ins >= at.load * w)
     model.add(ins >= at.full * u)
     model.add(parts >= at.swap * v)

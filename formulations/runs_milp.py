@@ -1,11 +1,11 @@
 """MILP model of F4 engine (PuLP): the variables and constraints of `formulations.runs_cp_sat`, linear.
 
 Constraints  (ONE)    sum_b z[b] = 1
-             (COUNT)  y*w + x*v >= (I - x)*(O - y)*z[b]
+             (COUNT)  y*w1 + r*w2 + x*v >= (I - x)*(O - y)*z[b],  x*v1 + r'*v2 + y*w >= (I - x)*(O - y)*z[b]
              (WHOLE)  v >= r*p, parts >= the r least swaps*p, p <= z[b];  ins >= whole bytes*(z[b] - p)
              (WHOLE') w >= r'*q, ins >= the r' least loads*q, q <= z[b];  parts >= whole' bytes*(z[b] - q)
-             (FULL)   y*w' + x*v >= (I - 1 - x)*(O - y)*z[b];  ins >= second least load*w';
-                      y*w + x*v' >= (I - x)*(O - 1 - y)*z[b];  parts >= second least swap*v'
+             (FULL)   y*w1' + r*w2' + x*v >= (I - 1 - x)*(O - y)*z[b];  ins >= second least load*w';
+                      x*v1' + r'*v2' + y*w >= (I - x)*(O - 1 - y)*z[b];  parts >= second least swap*v'
              (EACH)   ins >= load*w, parts >= swap*v
              (STAY)   v = 0 if partial maps may not be stored; parts is then not bounded
 All bytes are multiples of a unit, the gcd of all of them: the model counts in this unit. Bytes beyond those of a known
@@ -62,7 +62,7 @@ def runs_model(branches: Sequence[Branch], known: int, *, stay: bool = False) ->
         terms.append((branch.least - base) // unit * z[b])
         for g, (at, number) in enumerate(counts[b]):
             terms += [number * one for one in _game(problem, z[b], f"{b}_{g}", at, unit, stay=stay)]
-            largest = max(largest, number, at.need, *(n // unit for n in (*_bytes(at), branch.least - base)))
+            largest = max(largest, number, at.ins.need, *(n // unit for n in (*_bytes(at), branch.least - base)))
     problem.setObjective(pulp.lpSum(terms))
     return RunsModel(problem, z, base, unit, largest)
 
@@ -76,19 +76,24 @@ def _game(
 ) -> tuple[pulp.LpVariable, pulp.LpVariable]:
     """Add a game; return its bytes of inputs and of partial maps."""
     load, swap, full, full_swap, back, whole, back_in, whole_in = (size // unit for size in _bytes(at))
-    w = pulp.LpVariable(f"w_{name}", 0, max(at.back_in, -(-at.need // at.y)), cat="Integer")
-    u = pulp.LpVariable(f"u_{name}", 0, -(-at.full_need // at.y), cat="Integer")
-    t = pulp.LpVariable(f"t_{name}", 0, -(-at.full_swap_need // at.x), cat="Integer")
-    v = pulp.LpVariable(f"v_{name}", 0, 0 if stay else max(at.back, -(-at.need // at.x)), cat="Integer")
+    most_w, most_v = at.most[0], 0 if stay else at.most[1]
+    w = pulp.LpVariable(f"w_{name}", 0, most_w, cat="Integer")
+    v = pulp.LpVariable(f"v_{name}", 0, most_v, cat="Integer")
+    u, t = pulp.LpVariable(f"wf_{name}", 0, most_w), pulp.LpVariable(f"vf_{name}", 0, most_v)
     ins, parts = pulp.LpVariable(f"ins_{name}", 0), pulp.LpVariable(f"parts_{name}", 0)
     p, q = pulp.LpVariable(f"p_{name}", cat="Binary"), pulp.LpVariable(f"q_{name}", cat="Binary")
     rows = [
-        at.y * w + at.x * v >= at.need * z, at.y * u + at.x * v >= at.full_need * z, p <= z, q <= z,
-        v >= at.back * p, parts >= back * p, ins >= whole * (z - p), w >= at.back_in * q, ins >= back_in * q,
-        ins >= load * w, ins >= full * u, parts >= swap * v,
+        p <= z, q <= z, v >= at.back * p, parts >= back * p, ins >= whole * (z - p), w >= at.back_in * q,
+        ins >= back_in * q, ins >= load * w, ins >= full * u, parts >= swap * v,
+        *([] if stay else [parts >= whole_in * (z - q), parts >= full_swap * t]),
     ]  # fmt: skip
-    if not stay:
-        rows += [parts >= whole_in * (z - q), at.y * w + at.x * t >= at.full_swap_need * z, parts >= full_swap * t]
+    sides = [("w", at.ins, w, v), ("wf", at.full_ins, u, v)]
+    sides += [] if stay else [("v", at.outs, v, w), ("vf", at.full_outs, t, w)]
+    for side, entries, number, others in sides:
+        first = pulp.LpVariable(f"{side}1_{name}", 0, entries.most, cat="Integer")
+        then = pulp.LpVariable(f"{side}2_{name}", 0, max(most_w, most_v), cat="Integer")
+        gains = entries.gain * first + entries.rest * then + entries.other * others
+        rows += [first + then == number, gains >= entries.need * z]
     for row in rows:
         problem += row
     return ins, parts

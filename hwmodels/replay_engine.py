@@ -183,8 +183,10 @@ class _Bench:
         return x * self.sizes[0] + y * self.sizes[1] if self.fresh_place else -1
 
     def _put(self, address: int, maps: int, content: tuple[str, int, frozenset[int]]) -> None:
-        for k in range(maps):
-            self.banks[k][address] = content
+        if maps > len(self.banks):
+            self._fault(f"{maps} maps at once, there are {len(self.banks)} banks")
+        for bank in self.banks[:maps]:
+            bank[address] = content
 
     def _clear(self, address: int) -> None:
         for bank in self.banks:
@@ -195,9 +197,7 @@ class _Bench:
         by_read, by_written = [0] * self.engine.banks, [0] * self.engine.banks
         for counts, accesses in ((by_read, reads), (by_written, writes)):
             for maps, elements in accesses:
-                if maps > self.engine.banks:
-                    self._fault(f"{maps} maps at once, there are {self.engine.banks} banks")
-                for k in range(min(maps, self.engine.banks)):
+                for k in range(maps):
                     counts[k] += elements
         return max(*by_read, *by_written)
 
