@@ -11,9 +11,9 @@ n_x and n_y count how often an input group is loaded and a partial group gets a 
     ``w = w1 + w2``; and with the sides exchanged, nb' = ceil(I/x), r' = I - (nb' - 1)*x,
     ``x*v1 + r'*v2 + y*w >= (I - x)*(O - y)``.
 (WHOLE) If fewer than r output groups come back, more than (nb - 1)*y of them have one visit only, so one of the y
-    places sees nb of these, one after the other. In each such visit all inputs are there at some time, at its begin at most
-    x: ``input bytes >= L + (nb - 1)*(L - the x largest loads)``, where L is the sum of all loads. Otherwise ``v >= r``,
-    and ``swapped bytes >= the r least swaps``.
+    places sees nb of these, one after the other. In each such visit all inputs are there at some time, at its begin at
+    most x: ``input bytes >= L + (nb - 1)*(L - the x largest loads)``, where L is the sum of all loads. Otherwise
+    ``v >= r``, and ``swapped bytes >= the r least swaps``.
 (WHOLE') The same with the sides exchanged: either ``swapped bytes >= (nb' - 1)*(P - the y largest swaps)``, where P is
     the sum of all swaps, or ``w >= r'`` and ``input bytes >= L + the r' least loads``.
 (FULL) Leave the cheapest input group out: what remains is a schedule of the others. So the entries that (COUNT) asks

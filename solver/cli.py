@@ -58,9 +58,7 @@ LayerOpt = Annotated[
 ]
 ProblemOpt = Annotated[
     str | None,
-    typer.Option(
-        "--problem", metavar="P", help="tiling, slicing, banks, joint, mapping or engine; default: the machine's own"
-    ),
+    typer.Option("--problem", metavar="P", help="tiling, slicing, banks, joint, mapping, engine; default: by machine"),
 ]
 EngineOpt = Annotated[
     str,
@@ -161,10 +159,8 @@ def solve(
     if (asked := network_cli.whole(machine, problem, set_)) is not None:
         network_cli.refuse(asked, layer=layer, jobs=jobs, full=full, no_bounding=no_bounding, all_kinds=all_kinds)
         _warn(graph.warnings)
-        wanted = network_cli.Wanted(
-            graph, machine, engine, objective, pin or (), set_ or (), time_limit, profile, layer
-        )
-        return EXIT_CODES[network_cli.solve_whole(asked, wanted, compare=compare, out=out, as_json=as_json)]
+        job = network_cli.Wanted(graph, machine, engine, objective, pin or (), set_ or (), time_limit, profile, layer)
+        return EXIT_CODES[network_cli.solve_whole(asked, job, compare=compare, out=out, as_json=as_json)]
 
     if profile is not None:
         raise InputError("--profile: only problem mapping takes measured times")
@@ -271,7 +267,7 @@ def pareto(
     axes: Annotated[
         str | None,
         typer.Option(
-            "--axes", metavar="A,B", help="Two or all of bytes, time, ocm (bytes on chip): bytes,ocm; engine: dsps,rate"
+            "--axes", metavar="A,B", help="Two or all of bytes, time, ocm (bytes on chip); dsps,rate (engine)"
         ),
     ] = None,
     problem: ProblemOpt = None,

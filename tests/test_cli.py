@@ -222,7 +222,7 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("networks", list_networks),
         ("machines", list_machines),
-        ("problems", lambda: ["tiling", "slicing", "banks", "joint", "mapping"]),
+        ("problems", lambda: ["tiling", "slicing", "banks", "joint", "mapping", "engine"]),
         (
             "engines",
             lambda: [
@@ -251,6 +251,7 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
                 "single",
                 "ga",
                 "ga-unseeded",
+                "paper",
             ],
         ),
     ],

@@ -72,10 +72,10 @@ def _rates(found: Sequence[Network]) -> Section:
     most = engine.dsps_used * engine.dsp_macs
     pairs = engine.pair_taps * engine.e_in * engine.e_out
     section.notes += [
-        "Published: section VI, about 70 for most networks, 17 for Xception, 70 for MobileNetV1 (Fig. 8: no figures).",
+        "Published: section VI, about 70 for most networks, 17 for Xception, 70 for MobileNetV1.",
         f"Assumed: {engine.window_taps} taps of a map (depthwise, pooling) or {engine.pair_taps} of each pair a cycle,",
-        f"the {engine.dsps_used} DSPs of Table II with {engine.dsp_macs} products each; transfers hidden; results of one",
-        "pixel on the CPU, as in V.I.",
+        f"the {engine.dsps_used} DSPs of Table II with {engine.dsp_macs} products each; transfers hidden;",
+        "results of one pixel (pooling, classifier) on the CPU, as in V.I.",
         f"Why they differ: {engine.dsps_used} DSPs make {most} products a cycle, {pairs} of them in 1x1 convolutions.",
         "The paper's MobileNetV1 is modified (abstract; 21 classes; V.I has layers of 16 to 128 maps), it does not",
         "say how. Nothing is tuned.",
