@@ -183,7 +183,7 @@ def test_bounds_and_orders_against_all_orders(game: Game, stay: bool) -> None:
 
 @pytest.mark.parametrize("inputs", range(1, 4))
 def test_all_small_games_of_equal_groups(inputs: int) -> None:
-    """Every game of up to 3 x 4 equal groups: orders in passes are the best of all orders."""
+    """Every game of up to 3 x 4 equal groups: the bound is the best of all orders, and orders in passes meet it."""
     for outputs in range(1, 5):
         for x in range(1, inputs + 1):
             for y in range(1, outputs + 1):
@@ -192,6 +192,7 @@ def test_all_small_games_of_equal_groups(inputs: int) -> None:
                     found = best_order(game)
                     assert found is not None
                     assert min(price(game, program(game, one, fresh=1)) for one in passes(game)) == found[0]
+                    assert lower(game) == found[0]
 
 
 def test_large_games_are_not_searched() -> None:
@@ -650,6 +651,36 @@ def test_bad_input_of_sizes(more: dict[str, object], said: str) -> None:
         size_engine("lenet5", "partial_cnn_16", **more)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="at least one is needed"):
         size_engine([], "partial_cnn_16")
+
+
+# --- suite -----------------------------------------------------------------------------------------------------------
+
+
+def test_suite_rows() -> None:
+    """FD-MobileNet: every layer proven by three engines; 70.1 frames a second with additions as steps."""
+    from solver.bench.runs import frames, networks, transfers
+
+    found = {one.name: one for one in networks()}
+    assert {one.operators[0].shape for one in found.values()} == {(1, 3, 224, 224)}
+    toy = load_machine("partial_cnn_16")
+    row = transfers(found["fd_mobilenet"], toy)
+    assert (row[2], row[5], row[6], row[7]) == (6_075_816, 24, 24, 24)
+    assert frames(found["fd_mobilenet"], toy) == pytest.approx(70.1, abs=0.05)
+
+
+@pytest.mark.slow
+def test_suite() -> None:
+    """Every layer of the seven networks is proven, with partial sums of one and of four bytes, by three engines."""
+    from solver.bench.runs import runs
+    from solver.progress import Silent
+
+    report = runs(Silent()).to_json()
+    rates, examples, moved, best, _ = report["sections"]  # type: ignore[misc]
+    assert len(rates["rows"]) == 7
+    assert all(row["runs"] == row["paper"] and row["additions"] == row["paper "] for row in examples["rows"])
+    assert all(row["proven"] == row["layers"] == row["cp-sat and milp equal"] for row in moved["rows"])
+    assert all(row["engines agree"] for row in best["rows"])
+    assert set(report["rows"]) == {row["network"] for row in rates["rows"]}  # type: ignore[call-overload]
 
 
 def test_machines_need_engines_for_their_problem() -> None:
