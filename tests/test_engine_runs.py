@@ -288,6 +288,30 @@ def test_partial_maps_are_stored_where_that_is_cheaper() -> None:
     assert (answer.status, answer.found.bytes) == ("OPTIMAL", fixed + 384)
 
 
+def test_a_time_limit_gives_a_plan_and_a_bound() -> None:
+    """One choice is looked at, however short the time; the bound is the next choice's."""
+    toy = machine(bank=52)
+    problem = build(work_of(conv(5, 6, 6), engine_of(toy)), toy)
+    full, short = (RUNS_ENGINES["auto"].run(RunsAsked(problem, limit)) for limit in (None, 0.0))
+    assert full.found is not None
+    assert short.found is not None
+    assert (full.status, short.status, short.stats["looked_at"]) == ("OPTIMAL", "FEASIBLE", 1)
+    assert short.bound is not None
+    assert short.bound <= full.found.bytes < short.found.bytes
+    plan = solve_engine(network((6, 1, 1)), toy, engine="cp-sat", time_limit_s=10)
+    assert (plan.status, plan.options.time_limit_s) == ("OPTIMAL", 10)
+
+
+def test_milp_does_not_claim_what_its_tolerances_cannot_carry(monkeypatch: pytest.MonkeyPatch) -> None:
+    from solver.engines import runs_milp
+
+    monkeypatch.setattr(runs_milp, "_LARGEST", 0)
+    found = solve_engine(network((6, 1, 1)), machine(), engine="milp")
+    assert (found.status, found.bound, found.gap, check(found).problems) == ("FEASIBLE", None, None, ())
+    assert found.layers[0].stats["note"] == "bytes are too large for a proof by this solver"
+    assert "no bound, no gap" in engine_status(found)
+
+
 # --- replay ----------------------------------------------------------------------------------------------------------
 
 GOOD = "L0@0 R0.0@0 L1@1 R1.0@f A0@0 S0@0 R0.1@0 R1.1@f A1@0 S1@0"
@@ -428,6 +452,11 @@ def test_a_plan_and_its_file(plan: EnginePlan, tmp_path: Path) -> None:
         ({"layers.0.schedule.results_at": "banks"}, "results_at"),
         ({"layers.0.status": "FEASIBLE"}, "status"),
         ({"layers.0.layer": "other"}, "layers"),
+        ({"layers.0.bound": 10**6}, "bound 1000000 is above the value"),
+        ({"layers.0.replay.ok": None}, "a layer has schedule, counts, objective and replay if and only if"),
+        ({"layers.0.conflicts": ["why"]}, "a layer that is solved has none"),
+        ({"layers.0.schedule.program": "L7@0"}, "there is no such group"),
+        ({"layers.0.schedule.in_places": 2, "layers.0.schedule.program": "L0@5"}, "there is no input place 5"),
         ({"options.pins": ["strips=4"]}, "the pins ask for"),
         ({"options.pins": ["what=4"]}, "problem engine knows"),
     ],
@@ -538,6 +567,30 @@ def test_layers_that_an_engine_does_not_compute() -> None:
         solve_engine(load_network("lenet5", batch=2), "partial_cnn_16")
 
 
+def test_check_sees_wrong_conflicts() -> None:
+    tiny = solve_engine(network((6, 1, 1)), machine(bank=11))
+    data = json.loads(tiny.to_json())
+    data["layers"][0]["conflicts"] = ["because"]
+    problems = check(EnginePlan.from_json(json.dumps(data))).problems
+    assert any("conflicts: the plan says" in text for text in problems)
+
+
+def test_check_sees_partial_maps_that_may_not_leave() -> None:
+    """The plan of `test_partial_maps_are_stored_where_that_is_cheaper`; spill=no is added to its pins."""
+    operators = (
+        Input(name="x", shape=(1, 4, 8, 8)),
+        Conv(name="c", inputs=("x",), shape=(1, 4, 4, 4), filters=4, kernel=(3, 3), stride=(2, 2), pad=(1, 1, 1, 1)),
+    )
+    found = solve_engine(Network(name="net", operators=operators), machine(bank=96), pins=["strips=1"])
+    assert check(found).problems == ()
+    assert "store partial maps" in show_engine(found, "c")
+    assert "again to partial place 0" in show_engine(found, "c")
+    data = json.loads(found.to_json())
+    data["options"]["pins"].append("spill=no")
+    problems = check(EnginePlan.from_json(json.dumps(data))).problems
+    assert problems == ("layer c: spill=no: the program stores partial maps",)
+
+
 def test_show(plan: EnginePlan) -> None:
     assert "OPTIMAL; bytes" in engine_status(plan)
     heads, rows = engine_rows(plan)
@@ -548,7 +601,11 @@ def test_show(plan: EnginePlan) -> None:
     assert "add the fresh maps to output group" in one
     with pytest.raises(InputError, match="has no layer 'z'; it has c0, c1, c2"):
         show_engine(plan, "z")
+    long = show_engine(solve_engine("mobilenet_v1", "partial_cnn_16", layers="conv7/pw"), "conv7/pw")
+    assert "more steps" in long
     empty = solve_engine(network((6, 1, 1)), machine(bank=11))
+    assert engine_rows(empty)[1] == [["c0", *["-"] * 11, "INFEASIBLE"]]
+    assert show_engine(empty, "c0").startswith("c0: INFEASIBLE")
     assert "1 of 1 layers without a schedule: c0" in engine_status(empty)
     assert "INFEASIBLE: strips of 1 rows" in show_engine(empty)
 
@@ -581,6 +638,10 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     capsys.readouterr()
     rows = json.loads(out_file.read_text())["sizes"]
     assert all(a["dsps"] < b["dsps"] and a["rates"] < b["rates"] for a, b in pairwise(rows))
+    front_of = ["pareto", "mobilenet_v1_025", "-m", "partial_cnn_16"]
+    assert main([*front_of, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["sizes"] == rows
+    assert main([*front_of, "--pin", "strips=1"]) == 2
     assert main(["pareto", "mobilenet_v1_025", "-m", "partial_cnn_16", "--axes", "bytes,time"]) == 2
 
 
