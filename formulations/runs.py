@@ -29,7 +29,8 @@ Constraints
     (CHAIN)  only if asked for: all input groups of the layer lie in the banks before (x = I, one strip, no loads), or
              all results stay there (y = O, one strip, nothing stored); grids then have places of their own
 Candidates
-    rows: the fewest for every number of strips. x: the most for every y, since a further place never costs bytes.
+    rows: the fewest for every number of strips, and more only where fewer input rows are read twice (a cut so near to
+    the border that its halo is padding). x: the most for every y, since a further place never costs bytes.
 Assumes
     Every strip runs the same program. Places do not move within a layer: no fragments.
 Optimal means
@@ -180,7 +181,7 @@ def build(work: Work, machine: Machine, demands: Demands | None = None) -> Probl
     fresh = int(engine.adds == "steps" and work.inputs > 1)
     found: list[Branch] = []
     smallest: Smallest | None = None
-    for rows in _heights(work.layer.r):
+    for rows in _heights(work):
         number = -(-work.layer.r // rows)
         if not wanted.strips[0] <= number <= wanted.strips[1] or (number > 1 and (wanted.before or wanted.after)):
             continue
@@ -229,13 +230,14 @@ class _Sizes:
         )  # fmt: skip
 
 
-def _heights(rows: int) -> Iterator[int]:
-    """The fewest rows for every number of strips, fewest strips first."""
-    seen = 0
-    for strips in range(1, rows + 1):
-        height = -(-rows // strips)
-        if height != seen:
-            seen = height
+def _heights(work: Work) -> Iterator[int]:
+    """The rows of strips that may be best: of those that make as many strips and read as many rows the fewest."""
+    least: dict[int, int] = {}
+    for height in range(1, work.layer.r + 1):
+        strips = work.strips(height)
+        read = sum(strip.in_rows for strip in strips)
+        if read < least.get(len(strips), read + 1):
+            least[len(strips)] = read
             yield height
 
 

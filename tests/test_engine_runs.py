@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from formulations.engine_size import candidates, front, rated, sizes
-from formulations.runs import Branch, Demands, Game, build
+from formulations.runs import Branch, Demands, Game, branch_at, build
 from formulations.runs_bounds import branch_bound, lower
 from formulations.runs_orders import Step, as_text, from_text, greedy, passes, plain, price, program
 from formulations.runs_search import MOST_RUNS, best_order
@@ -310,6 +310,30 @@ def test_milp_does_not_claim_what_its_tolerances_cannot_carry(monkeypatch: pytes
     assert (found.status, found.bound, found.gap, check(found).problems) == ("FEASIBLE", None, None, ())
     assert found.layers[0].stats["note"] == "bytes are too large for a proof by this solver"
     assert "no bound, no gap" in engine_status(found)
+
+
+@settings(max_examples=60)
+@given(
+    st.integers(1, 6), st.integers(1, 6), st.integers(1, 9), st.sampled_from((1, 3, 5)), st.integers(1, 2),
+    st.integers(8, 150), st.sampled_from((1, 4)),
+)  # fmt: skip
+def test_candidates_of_strips_and_places_lose_nothing(
+    channels: int, filters: int, size: int, kernel: int, stride: int, bank: int, psum: int
+) -> None:
+    """The least bound of all heights and places that fit is that of the candidates."""
+    toy = machine(bank=bank).model_copy(update={"psum_bytes": psum})
+    work = work_of(conv(channels, filters, size, kernel, stride=stride), engine_of(toy))
+    problem = build(work, toy)
+    everything = [
+        branch_at(work, toy, rows, x, y, Demands())
+        for rows in range(1, work.layer.r + 1)
+        for x in range(1, work.inputs + 1)
+        for y in range(1, work.outputs + 1)
+    ]
+    fitting = [b for b in everything if b.x * b.in_place + (b.y + problem.fresh) * b.part_place <= bank]
+    assert bool(fitting) == bool(problem.branches)
+    if fitting:
+        assert min(map(branch_bound, fitting)) == min(map(branch_bound, problem.branches))
 
 
 # --- replay ----------------------------------------------------------------------------------------------------------
