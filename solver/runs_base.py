@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from formulations.runs import Branch, Problem
 from formulations.runs_bounds import branch_bound
 from formulations.runs_orders import Order, Step, passes, price, program
+from formulations.runs_search import MOST_RUNS
 from solver.plan import Stat, Status
 
-__all__ = ["RunsAsked", "RunsDecided", "RunsFound", "best_passes", "finished", "made"]
+__all__ = ["RunsAsked", "RunsDecided", "RunsFound", "best_passes", "closed", "finished", "made"]
 
 
 @dataclass(frozen=True)
@@ -73,3 +75,34 @@ def finished(
     best = min(found, key=lambda one: one.bytes)
     status: Status = "OPTIMAL" if bound >= best.bytes else "FEASIBLE"
     return RunsDecided(best, min(bound, best.bytes), status, versions, stats)
+
+
+def closed(
+    asked: RunsAsked, said: RunsDecided, stages: Callable[..., tuple[int, Order | None]], start: float
+) -> RunsDecided:
+    """Close the gap of an answer on a small grid: the order itself by a solver, for every choice that may be better.
+
+    Parameters
+    ----------
+    stages : callable
+        ``(Game, known bytes, seconds, stay=) -> (bound, order or None)``.
+    """
+    problem, found = asked.problem, said.found
+    if said.status != "FEASIBLE" or found is None or problem.work.inputs * problem.work.outputs > MOST_RUNS:
+        return said
+    least, best = found.bytes, found
+    for branch in problem.branches:
+        bound = branch_bound(branch, stay=problem.stay)
+        if bound >= best.bytes:
+            continue
+        game, number = branch.games[0]
+        fixed = branch.fixed + sum(n * other.base for other, n in branch.games[1:])
+        left = None if asked.time_limit_s is None else max(0.1, asked.time_limit_s - (time.monotonic() - start))
+        # Every grid has the same game here: grids that differ have one run, and no gap.
+        proven, order = stages(game, -(-(best.bytes - fixed) // number), left, stay=problem.stay)
+        least = min(least, max(bound, fixed + number * proven))
+        if order is not None:
+            best = min(best, made(problem, branch, order), key=lambda one: one.bytes)
+    least = min(least, best.bytes)
+    status: Status = "OPTIMAL" if least >= best.bytes else "FEASIBLE"
+    return replace(said, found=best, bound=least, status=status)

@@ -336,6 +336,41 @@ def test_candidates_of_strips_and_places_lose_nothing(
         assert min(map(branch_bound, fitting)) == min(map(branch_bound, problem.branches))
 
 
+def test_orders_by_stages_close_gaps() -> None:
+    """Unequal groups: the bound is 20, the best of all orders moves 22 bytes, as CP-SAT proves on the order itself.
+
+    2 x 4 groups, one place each; loads 5 and 4, swaps 6, 6, 6, 4.
+    """
+    from formulations.runs_stages_cp_sat import solve_stages
+
+    game = Game((5, 4), (6, 6, 6, 4), 1, 1)
+    found = best_order(game)
+    assert found is not None
+    assert found[0] == 22
+    assert lower(game) < 22
+    assert solve_stages(game, 22, None) == (22, None)
+    bound, order = solve_stages(game, 26, None)
+    assert order is not None
+    assert bound == price(game, program(game, order, fresh=1)) == 22
+    assert solve_stages(Game((1,) * 4, (1,) * 3, 1, 1), 99, None) == (0, None)
+    kept = best_order(game, stay=True)
+    assert kept is not None
+    bound, order = solve_stages(game, kept[0] + 1, None, stay=True)
+    assert order is not None
+    assert bound == kept[0] == price(game, program(game, order, fresh=1))
+
+
+def test_cp_sat_proves_by_the_order_itself() -> None:
+    """3 -> 5 maps of 2x2 in banks of 13 bytes, whole: 2 x 3 unequal groups; the bounds say 55, all orders 59."""
+    toy = machine(bank=13)
+    problem = build(work_of(conv(3, 5, 2), engine_of(toy)), toy, Demands(strips=(1, 1)))
+    assert min(map(branch_bound, problem.branches)) == 55
+    said = {name: RUNS_ENGINES[name].run(RunsAsked(problem, None)) for name in ("auto", "cp-sat", "exhaustive")}
+    assert {(one.status, one.bound) for one in said.values()} == {("OPTIMAL", 59)}
+    milp = RUNS_ENGINES["milp"].run(RunsAsked(problem, None))
+    assert (milp.status, milp.bound) == ("FEASIBLE", 55)
+
+
 # --- replay ----------------------------------------------------------------------------------------------------------
 
 GOOD = "L0@0 R0.0@0 L1@1 R1.0@f A0@0 S0@0 R0.1@0 R1.1@f A1@0 S1@0"

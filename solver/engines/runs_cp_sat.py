@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from importlib.metadata import version
 
 from ortools.sat.python import cp_model
 
 from formulations.runs_cp_sat import runs_cp_model
+from formulations.runs_stages_cp_sat import solve_stages
 from solver.plan import Stat
-from solver.runs_base import RunsAsked, RunsDecided, best_passes, finished
+from solver.runs_base import RunsAsked, RunsDecided, best_passes, closed, finished
 
 __all__ = ["run"]
 
 
 def run(asked: RunsAsked) -> RunsDecided:
     """Solve."""
+    start = time.monotonic()
     problem, versions = asked.problem, f"ortools {version('ortools')}"
     known = best_passes(problem, problem.branches[0])
     branches = [branch for branch in problem.branches if branch.least <= known.bytes]
@@ -29,4 +32,4 @@ def run(asked: RunsAsked) -> RunsDecided:
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         found.append(best_passes(problem, branches[made.chosen(solver)]))
     stats: dict[str, Stat] = {"choices": len(branches), "branches": solver.num_branches}
-    return finished(asked, found, bound, versions, stats)
+    return closed(asked, finished(asked, found, bound, versions, stats), solve_stages, start)
