@@ -16,6 +16,7 @@ from instances.errors import InputError
 from instances.jsonfile import BUNDLED_NAME, Json, as_object, parse_json, read_bytes, shown, validate, write_atomically
 from instances.machine import Banks, Compute, Machine, Transfer
 from instances.network import Network
+from instances.partial_engine import PartialEngine
 from instances.processors import Processors
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
 NETWORK_FORMAT = "certile-network/1"
 Nested: dict[str, type[BaseModel]] = {
     "transfer": Transfer, "compute": Compute, "banks": Banks, "processors": Processors,
+    "engine": PartialEngine,
 }  # fmt: skip
 
 
@@ -187,7 +189,9 @@ def _resolve(field: str) -> tuple[str, ...]:
     known = [".".join(p) for p in paths]
     near = get_close_matches(field, known + [p[-1] for p in paths], n=3)
     hint = f"did you mean {' or '.join(dict.fromkeys(near))}? " if near else ""
-    raise InputError(f"unknown machine field {shown(field)}: {hint}known fields: {', '.join(known)}")
+    top = [p[0] for p in paths if len(p) == 1]
+    inner = [f"{outer}.({' '.join(model.model_fields)})" for outer, model in Nested.items()]
+    raise InputError(f"unknown machine field {shown(field)}: {hint}known fields: {', '.join([*top, *inner])}")
 
 
 def _value(path: tuple[str, ...], text: str, where: str) -> Json:

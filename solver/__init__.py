@@ -10,17 +10,20 @@ from solver.applications_solve import solve_applications
 from solver.bank_plan import BankPlan
 from solver.bank_solve import front_network, solve_network
 from solver.check import CheckReport, check
+from solver.engine_size import EngineSize, front_engine, size_engine
 from solver.joint_plan import JointPlan
 from solver.joint_solve import solve_joint
 from solver.mapping_front import MappingFront, front_mapping
 from solver.mapping_plan import MappingPlan
 from solver.mapping_solve import solve_mapping
 from solver.plan import LayerPlan, Plan
+from solver.runs_plan import EnginePlan
+from solver.runs_solve import solve_engine
 from solver.solve import solve
 from solver.verify import PlanMismatch
 
 __all__ = [
-    "ApplicationsPlan", "BankPlan", "CheckReport", "InputError", "JointPlan", "LayerPlan", "MappingFront",
-    "MappingPlan", "Plan", "PlanMismatch", "check", "front_mapping", "front_network", "solve", "solve_applications",
-    "solve_joint", "solve_mapping", "solve_network",
+    "ApplicationsPlan", "BankPlan", "CheckReport", "EnginePlan", "EngineSize", "InputError", "JointPlan", "LayerPlan",
+    "MappingFront", "MappingPlan", "Plan", "PlanMismatch", "check", "front_engine", "front_mapping", "front_network",
+    "size_engine", "solve", "solve_applications", "solve_engine", "solve_joint", "solve_mapping", "solve_network",
 ]  # fmt: skip

@@ -26,6 +26,8 @@ from solver.mapping_check import problems_of_mapping
 from solver.mapping_plan import MappingPlan
 from solver.options import pick_pins, pick_problem
 from solver.plan import LayerPlan, Plan, digest, network_digest
+from solver.runs_check import problems_of_engine
+from solver.runs_plan import EnginePlan
 from solver.solve import totals
 from solver.verify import Verdict, counts_of, gap_of, limits_of, measures_of, objective_of, unequal, verify
 
@@ -47,7 +49,7 @@ class CheckReport:
 
 
 def check(plan: AnyPlan | str | os.PathLike[str]) -> CheckReport:
-    """Re-verify a plan of layers, in banks, in a shared memory or on processors, or a plan file.
+    """Re-verify a plan of layers, in banks, in a shared memory or on processors, on a small engine, or a plan file.
 
     Raises
     ------
@@ -65,6 +67,9 @@ def check(plan: AnyPlan | str | os.PathLike[str]) -> CheckReport:
     if isinstance(plan, ApplicationsPlan):
         found = tuple(problems_of_applications(plan))
         return CheckReport(not found, found, len(plan.tasks), 0)
+    if isinstance(plan, EnginePlan):
+        found = tuple(problems_of_engine(plan))
+        return CheckReport(not found, found, len(plan.layers), 0)
     if isinstance(plan, JointPlan):
         found = tuple(problems_of_joint(plan))
         return CheckReport(not found, found, len(plan.layers), plan.replay.executed)

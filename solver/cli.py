@@ -63,7 +63,7 @@ LayerOpt = Annotated[
 ]
 ProblemOpt = Annotated[
     str | None,
-    typer.Option("--problem", metavar="P", help="tiling, slicing, banks, joint, mapping; default: the machine's own"),
+    typer.Option("--problem", metavar="P", help="tiling, slicing, banks, joint, mapping, engine; default: by machine"),
 ]
 EngineOpt = Annotated[
     str,
@@ -155,7 +155,7 @@ def solve(
     out: OutOpt = None,
     as_json: JsonOpt = False,
 ) -> int:
-    """Plan every conv and matmul layer of a network, or the layers named; banks, joint and mapping: the whole network.
+    """Plan every conv and matmul layer of a network, or those named; banks, joint, mapping, engine: the whole network.
 
     Ctrl-C and the time limit return the best plan so far. Exit code 0 solved, 3 infeasible, 4 no solution in time.
     """
@@ -168,10 +168,10 @@ def solve(
         if several is not None:
             network_cli.refuse(asked, size=size, symbol=symbol)
         _warn(graph.warnings)
-        wanted = network_cli.Wanted(
-            graph, machine, engine, objective, pin or (), set_ or (), time_limit, profile, several
+        job = network_cli.Wanted(
+            graph, machine, engine, objective, pin or (), set_ or (), time_limit, profile, several, layer
         )  # fmt: skip
-        return EXIT_CODES[network_cli.solve_whole(asked, wanted, compare=compare, out=out, as_json=as_json)]
+        return EXIT_CODES[network_cli.solve_whole(asked, job, compare=compare, out=out, as_json=as_json)]
 
     if profile is not None:
         raise InputError("--profile: only problem mapping takes measured times")
@@ -265,7 +265,9 @@ def pareto(
     layer: LayerOpt = None,
     axes: Annotated[
         str | None,
-        typer.Option("--axes", metavar="A,B", help="Two or all of bytes, time, ocm (bytes on chip): bytes,ocm"),
+        typer.Option(
+            "--axes", metavar="A,B", help="Two or all of bytes, time, ocm (bytes on chip); dsps,rate (engine)"
+        ),
     ] = None,
     problem: ProblemOpt = None,
     engine: EngineOpt = options.AUTO,

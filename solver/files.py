@@ -10,12 +10,13 @@ from solver.bank_plan import BankPlan
 from solver.joint_plan import JointPlan
 from solver.mapping_plan import MappingPlan
 from solver.plan import Plan
+from solver.runs_plan import EnginePlan
 
 __all__ = ["AnyPlan", "load_plan"]
 
-AnyPlan = Plan | BankPlan | JointPlan | MappingPlan | ApplicationsPlan
-_WHOLE: tuple[type[BankPlan | JointPlan | MappingPlan | ApplicationsPlan], ...] = (
-    BankPlan, JointPlan, MappingPlan, ApplicationsPlan,
+AnyPlan = Plan | BankPlan | JointPlan | MappingPlan | ApplicationsPlan | EnginePlan
+_WHOLE: tuple[type[BankPlan | JointPlan | MappingPlan | ApplicationsPlan | EnginePlan], ...] = (
+    BankPlan, JointPlan, MappingPlan, ApplicationsPlan, EnginePlan,
 )  # fmt: skip
 
 

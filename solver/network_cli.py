@@ -1,4 +1,4 @@
-"""What the command line does for the problems of whole networks: ``banks``, ``joint`` and ``mapping``."""
+"""What the command line does for the problems of whole networks: ``banks``, ``joint``, ``mapping`` and ``engine``."""
 
 from __future__ import annotations
 
@@ -29,6 +29,10 @@ from solver.mapping_solve import pick_mapping_engine, solve_mapping
 from solver.network_plan import WholePlan
 from solver.plan import Status
 from solver.report import ratio, rows_table
+from solver.runs_front import print_size_front
+from solver.runs_plan import EnginePlan
+from solver.runs_show import engine_rows, engine_status, show_engine
+from solver.runs_solve import engine_aims, pick_runs_engine, solve_engine
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -49,6 +53,7 @@ class Wanted:
     time_limit_s: float | None
     profile: str | None = None
     applications: Applications | None = None
+    layers: Sequence[str] | None = None
 
     def aims(self, usual: str) -> str:
         """The objectives, or the usual one of the problem."""
@@ -78,7 +83,9 @@ def whole(
 
 
 def refuse(problem: str, **given: object) -> None:
-    """Raise InputError for options that do not apply to whole networks."""
+    """Raise InputError for options that do not apply to whole networks; problem engine plans layers by name, too."""
+    if problem == "engine":
+        given.pop("layer", None)
     wrong = [f"--{name.replace('_', '-')}" for name, value in given.items() if value]
     if wrong:
         raise InputError(f"{', '.join(wrong)}: not for problem {problem}, which plans whole networks")
@@ -177,11 +184,31 @@ def _applications(wanted: Wanted, engine: str) -> ApplicationsPlan:
     )  # fmt: skip
 
 
-_PROBLEMS: dict[str, _Problem[BankPlan] | _Problem[JointPlan] | _Problem[MappingPlan] | _Problem[ApplicationsPlan]] = {
+def _check_engine(wanted: Wanted, engine: str) -> None:
+    engine_aims(wanted.aims("bytes"))
+    pick_runs_engine(engine)
+
+
+def _engine(wanted: Wanted, engine: str) -> EnginePlan:
+    return solve_engine(
+        wanted.network, wanted.machine, engine=engine, objective=wanted.aims("bytes"), pins=wanted.pins,
+        layers=wanted.layers, settings=wanted.settings, time_limit_s=wanted.time_limit_s,
+    )  # fmt: skip
+
+
+_PROBLEMS: dict[
+    str,
+    _Problem[BankPlan]
+    | _Problem[JointPlan]
+    | _Problem[MappingPlan]
+    | _Problem[ApplicationsPlan]
+    | _Problem[EnginePlan],
+] = {
     "applications": _Problem(_check_applications, _applications, applications_rows, applications_status),
     "banks": _Problem(_check_banks, _banks, bank_rows, bank_status),
     "joint": _Problem(lambda _, engine: pick_joint_engine(engine), _joint, joint_rows, joint_status),
     "mapping": _Problem(_check_mapping, _mapping, mapping_rows, mapping_status),
+    "engine": _Problem(_check_engine, _engine, engine_rows, engine_status),
 }
 
 
@@ -201,6 +228,8 @@ def shown(plan: WholePlan, layer: str | None) -> str:
         return show_mapping(plan, layer)
     if isinstance(plan, JointPlan):
         return show_joint(plan, layer)
+    if isinstance(plan, EnginePlan):
+        return show_engine(plan, layer)
     assert isinstance(plan, BankPlan)
     return show_banks(plan, layer)
 
@@ -224,6 +253,9 @@ def print_front(problem: str, wanted: Wanted, axes: str, *, out: str | None, as_
     InputError
         If the problem has no front of these axes.
     """
+    if problem == "engine":
+        print_size_front(wanted.network, wanted.machine, axes, wanted.pins, wanted.settings, out=out, as_json=as_json)
+        return
     known = {"banks": "bytes,time", "mapping": "period,energy"}
     if problem not in known:
         raise InputError("problem joint has no front: it decides bytes; fronts of tiling are layer by layer")

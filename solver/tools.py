@@ -99,6 +99,7 @@ def _names(kind: str) -> dict[str, str]:
         networks = {
             "banks": "F6: which tiles of feature maps stay in which memory bank, over a whole network",
             "joint": "F10: tile plans of all layers and what stays in a shared memory between them",
+            "engine": "F4: runs of layers on a small engine, and where maps lie in its banks; how large it should be",
             "mapping": "F5: which processor of a board runs which task of a network, in a pipeline",
             "applications": "F5: the same for several networks with periods, deadlines and priorities",
         }
@@ -109,6 +110,7 @@ def _names(kind: str) -> dict[str, str]:
         from solver.engines import ENGINES
         from solver.joint_engines import JOINT_ENGINES
         from solver.mapping_engines import MAPPING_ENGINES
+        from solver.runs_engines import RUNS_ENGINES
 
         proofs = {True: "proves", False: "heuristic"}
         found = {e.name: f"{e.summary} ({proofs[e.proves]}; {', '.join(sorted(e.problems))})" for e in ENGINES.values()}
@@ -116,6 +118,7 @@ def _names(kind: str) -> dict[str, str]:
         whole += [("joint", e.name, e.summary, e.proves) for e in JOINT_ENGINES.values()]
         whole += [("mapping", e.name, e.summary, e.proves) for e in MAPPING_ENGINES.values()]
         whole += [("applications", e.name, e.summary, e.proves) for e in APPLICATION_ENGINES.values()]
+        whole += [("engine", e.name, e.summary, e.proves) for e in RUNS_ENGINES.values()]
         for problem, name, summary, proves in whole:
             about = f"{summary} ({proofs[proves]}; {problem})"
             found[name] = f"{found[name]}; {about}" if name in found else about
@@ -195,7 +198,7 @@ def doctor() -> int:
 
 def schema(
     kind: Annotated[
-        str, typer.Argument(metavar="KIND", help="layers, banks, joint, mapping or applications: plans of that kind")
+        str, typer.Argument(metavar="KIND", help="layers, banks, joint, mapping, applications, engine: of that problem")
     ] = "layers",
 ) -> int:
     """Print the JSON Schema of plan files."""
@@ -203,10 +206,12 @@ def schema(
     from solver.bank_plan import bank_schema
     from solver.joint_plan import joint_schema
     from solver.mapping_plan import mapping_schema
+    from solver.runs_plan import engine_schema
 
     schemas = {
         "layers": plan_schema, "banks": bank_schema, "joint": joint_schema, "mapping": mapping_schema,
         "applications": applications_schema,
+        "engine": engine_schema,
     }  # fmt: skip
     if kind not in schemas:
         raise options.unknown("schema", kind, schemas)

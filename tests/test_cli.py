@@ -222,7 +222,7 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("networks", list_networks),
         ("machines", list_machines),
-        ("problems", lambda: ["tiling", "slicing", "banks", "joint", "mapping", "applications"]),
+        ("problems", lambda: ["tiling", "slicing", "banks", "joint", "mapping", "applications", "engine"]),
         (
             "engines",
             lambda: [
@@ -252,6 +252,7 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
                 "ga",
                 "ga-unseeded",
                 "apart",
+                "paper",
             ],
         ),
     ],

@@ -222,7 +222,7 @@ def test_bundled_networks_and_machines_load_and_are_described() -> None:
     assert names == {
         "nmp", "zynq7020", "scratchpad_24k", "scratchpad_64k", "scratchpad_128k", "scratchpad_512k",
         "scratchpad_768k", "galaxy_s9", "hikey970",
-        "midap", "midap_1600", "midap_2400",
+        "midap", "midap_1600", "midap_2400", "partial_cnn_16", "partial_cnn_32",
     }  # fmt: skip
     for name, description in list_machines().items():
         assert load_machine(name).name == name
@@ -231,15 +231,18 @@ def test_bundled_networks_and_machines_load_and_are_described() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["nmp", "zynq7020", "scratchpad_24k", "scratchpad_64k", "scratchpad_128k", "scratchpad_512k", "scratchpad_768k"],
-)
+    [
+        "nmp", "zynq7020", "scratchpad_24k", "scratchpad_64k", "scratchpad_128k", "scratchpad_512k", "scratchpad_768k",
+        "partial_cnn_16", "partial_cnn_32",
+    ],
+)  # fmt: skip
 def test_every_number_of_a_machine_has_a_source(name: str) -> None:
     """A citation of a paper's place, or "assumed"; or a unit of our own choice for the tick."""
     data = json.loads((resources.files("instances") / "machines" / f"{name}.json").read_text(encoding="utf-8"))
     numbers = {k for k, v in data.items() if isinstance(v, int) and not isinstance(v, bool)}
-    for outer in ("transfer", "compute"):
-        numbers |= {f"{outer}.{k}" for k, v in data[outer].items() if isinstance(v, int)}
-    assert numbers == set(data["sources"])
+    for outer in ("transfer", "compute", "engine"):
+        numbers |= {f"{outer}.{k}" for k, v in data.get(outer, {}).items() if isinstance(v, int)}
+    assert numbers == set(data["sources"]) - {"engine.adds"}
     for field, source in data["sources"].items():
         cited = ".md, " in source and any(word in source for word in ("section", "Fig.", "Eq.", "Listing"))
         assert cited or source.startswith("assumed") or field == "tick_ps", field

@@ -25,6 +25,12 @@ PUBLISHED = {
     "squeezenet1_0": (0.82, 5e-3, 1.248424, 5e-7),  # torchvision
     "squeezenet1_1": (0.35, 5e-3, 1.235496, 5e-7),  # torchvision
     "mobilenet_v1": (0.569, 5e-4, 4.23, 5e-3),  # Howard et al., Table 4: 569 million, 4.2 million
+    "mobilenet_v1_050": (0.149, 5e-4, 1.3, 5e-2),  # Howard et al., Table 6: 149 million, 1.3 million
+    "mobilenet_v1_025": (0.041, 5e-4, 0.5, 5e-2),  # Howard et al., Table 6: 41 million, 0.5 million
+    "fd_mobilenet": (0.144, 5e-4, 2.9, 5e-2),  # Qin et al., Table 2: 144 MFLOPs; parameters counted here
+    "shufflenet_1x": (0.137, 5e-4, 1.87, 5e-2),  # Zhang et al., Table 2: 137 MFLOPs; parameters counted here
+    "shufflenet_2x": (0.524, 5e-4, 5.45, 5e-2),  # Zhang et al., Table 5: 524 MFLOPs; parameters counted here
+    "xception": (8.36, 5e-3, 22.855952, 5e-7),  # Chollet, Table 3: 22,855,952
     "mobilenet_v2": (0.3008, 5e-5, 3.504872, 5e-7),  # Sandler et al., Table 4: 300M; torchvision
     "resnet50": (4.09, 5e-3, 25.557032, 5e-7),  # torchvision
     "resnet50_v1": (3.86, 5e-3, 25.557032, 5e-7),  # He et al., Table 1: 3.8e9 (rounded down)

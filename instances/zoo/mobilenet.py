@@ -1,26 +1,49 @@
-"""MobileNet v1 (Howard et al. 2017) and v2 (Sandler et al. 2018), width 1.0, 224x224."""
+"""MobileNet v1 (Howard et al. 2017) of three widths, FD-MobileNet (Qin et al. 2018), v2 (Sandler et al. 2018)."""
 
 from __future__ import annotations
 
 from instances.network import Network
 from instances.zoo.builder import Builder
 
-__all__ = ["mobilenet_v1", "mobilenet_v2"]
+__all__ = ["fd_mobilenet", "mobilenet_v1", "mobilenet_v1_025", "mobilenet_v1_050", "mobilenet_v2"]
+
+#: Filters and stride of every depthwise separable convolution.
+_V1 = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1))
+_FD = ((64, 2), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 4, (1024, 1))
 
 
-def mobilenet_v1() -> Network:
-    """Return MobileNet v1 (Table 1 of the paper): 569 MMAC, 4.23 M parameters. The classifier is a 1x1 convolution."""
-    net = Builder("mobilenet_v1", "MobileNet v1 1.0, 3x224x224 (Howard et al. 2017, Table 1)")
-    x = net.conv(net.input(1, 3, 224, 224), "conv1", 32, 3, stride=2, act="relu6")
-    channels = 32
-    spec = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1))
-    for i, (filters, stride) in enumerate(spec, 2):
+def _separable(net: Builder, spec: tuple[tuple[int, int], ...], quarters: int = 4) -> Network:
+    """Build a network of depthwise separable convolutions, its width in quarters."""
+    channels = 32 * quarters // 4
+    x = net.conv(net.input(1, 3, 224, 224), "conv1", channels, 3, stride=2, act="relu6")
+    for i, (full, stride) in enumerate(spec, 2):
+        filters = full * quarters // 4
         x = net.conv(x, f"conv{i}/dw", channels, 3, stride=stride, groups=channels, act="relu6")
         x = net.conv(x, f"conv{i}/pw", filters, 1, act="relu6")
         channels = filters
     x = net.conv(net.global_avg(x), "classifier", 1000, 1, bias=True, batch_norm=False, act="")
     net.unary(x, "softmax")
     return net.build()
+
+
+def mobilenet_v1() -> Network:
+    """Return MobileNet v1 (Table 1 of the paper): 569 MMAC, 4.23 M parameters. The classifier is a 1x1 convolution."""
+    return _separable(Builder("mobilenet_v1", "MobileNet v1 1.0, 3x224x224 (Howard et al. 2017, Table 1)"), _V1)
+
+
+def mobilenet_v1_050() -> Network:
+    """Return MobileNet v1 of half the width (Table 6 of the paper): 149 MMAC, 1.3 M parameters."""
+    return _separable(Builder("mobilenet_v1_050", "MobileNet v1 0.5, 3x224x224 (Howard et al. 2017, Table 6)"), _V1, 2)
+
+
+def mobilenet_v1_025() -> Network:
+    """Return MobileNet v1 of a quarter of the width (Table 6 of the paper): 41 MMAC, 0.5 M parameters."""
+    return _separable(Builder("mobilenet_v1_025", "MobileNet v1 0.25, 3x224x224 (Howard et al. 2017, Table 6)"), _V1, 1)
+
+
+def fd_mobilenet() -> Network:
+    """Return FD-MobileNet 1x (Qin et al. 2018): 144 MMAC; 32 times smaller maps after its first twelve layers."""
+    return _separable(Builder("fd_mobilenet", "FD-MobileNet 1x, 3x224x224 (Qin et al. 2018, fast downsampling)"), _FD)
 
 
 def mobilenet_v2() -> Network:

@@ -14,6 +14,7 @@ from solver.bench.mapping import mapping
 from solver.bench.nests import nests
 from solver.bench.peers import peers
 from solver.bench.report import Report
+from solver.bench.runs import runs
 from solver.bench.speed import speed
 from solver.bench.tso import tso
 from solver.progress import Progress
@@ -25,6 +26,7 @@ SUITES: dict[str, tuple[str, Callable[[Progress], Report]]] = {
     "applications": ("three networks with periods on one board: least responses and energy, gaps", applications_suite),
     "banks": ("feature maps in memory banks: bytes and delay of policies and proven optima, five networks", banks),
     "demo": ("ResNet-50 from an ONNX file on nmp and scratchpad_64k, written to out/ and checked", demo),
+    "engine": ("a small fixed engine: frame rates beside the published, transfers, best sizes and their front", runs),
     "engines": ("every layer of five networks: cp-sat, milp and exhaustive must prove the same integers", engines),
     "heuristics": ("what optimality is worth: greedy, naive and TSO-noburst over the optimum, by network", heuristics),
     "joint": ("tile plans and what stays on chip together: heuristics, proven optima, engines, growth", joint),
