@@ -9,6 +9,10 @@ from hypothesis import settings
 
 ENGINES = "cp-sat,milp,exhaustive"
 
+# Processes of pytest-xdist are told of 80 columns; tables of tests are as wide as those that go to a pipe.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.pop("COLUMNS", None)
+
 # Solving is slow now and then, which is no fault; in CI a run must be repeatable.
 settings.register_profile("certile", deadline=None, print_blob=True)
 settings.register_profile("certile-ci", deadline=None, print_blob=True, derandomize=True, database=None)
