@@ -18,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from instances.mesh import Mesh
 from instances.processors import Processors
 
 __all__ = ["Banks", "Compute", "Machine", "Transfer"]
@@ -116,11 +117,11 @@ class Machine(_Frozen):
 
     Attributes
     ----------
-    problem : {"tiling", "slicing", "banks", "mapping"}
+    problem : {"tiling", "slicing", "banks", "mapping", "mesh"}
         The formulation the machine is meant for (the default of ``certile solve``).
     ocm_bytes : int or None
         One shared on-chip memory; or, instead, three buffers `in_buffer_bytes`, `w_buffer_bytes`,
-        `out_buffer_bytes` (per core); or, instead, `banks`; none of them beside `processors`.
+        `out_buffer_bytes` (per core); or, instead, `banks`; none of them beside `processors` or `mesh`.
     ocm_banks : int
         The equal banks that the shared memory is divided in, where maps may stay on chip (problem joint); 0: not known.
     reserved_bytes : int
@@ -153,7 +154,7 @@ class Machine(_Frozen):
 
     name: str = Field(min_length=1)
     description: str = ""
-    problem: Literal["tiling", "slicing", "banks", "mapping"] = "tiling"
+    problem: Literal["tiling", "slicing", "banks", "mapping", "mesh"] = "tiling"
     tick_ps: PositiveInt
     in_bytes: PositiveInt
     w_bytes: PositiveInt
@@ -169,6 +170,7 @@ class Machine(_Frozen):
     out_buffer_bytes: PositiveInt | None = None
     banks: Banks | None = None
     processors: Processors | None = None
+    mesh: Mesh | None = None
     ocm_banks: int = Count
     reserved_bytes: int = Count
     im2col_rows: int = Count
@@ -198,7 +200,11 @@ class Machine(_Frozen):
             raise ValueError("problem 'banks' needs banks, and banks need problem 'banks'")
         if (self.problem == "mapping") != (self.processors is not None):
             raise ValueError("problem 'mapping' needs processors, and processors need problem 'mapping'")
-        if self.processors is not None:
+        if (self.problem == "mesh") != (self.mesh is not None):
+            raise ValueError("problem 'mesh' needs mesh, and mesh needs problem 'mesh'")
+        if self.mesh is not None and (self.ocm_bytes is not None or any(given)):
+            raise ValueError("give either mesh or other on-chip memories, not both")
+        if self.processors is not None or self.mesh is not None:
             return self
         if self.banks is None and self.ocm_bytes is None and not all(given):
             raise ValueError("give ocm_bytes, or all of in_buffer_bytes, w_buffer_bytes and out_buffer_bytes")
@@ -222,7 +228,7 @@ class Machine(_Frozen):
         return {
             name: value
             for name, value in write(self).items()
-            if name not in ("banks", "ocm_banks", "processors") or value
+            if name not in ("banks", "ocm_banks", "processors", "mesh") or value
         }
 
     @property
@@ -246,7 +252,7 @@ class Machine(_Frozen):
         """Bytes of each on-chip memory: ``{"ocm": ..}``, ``{"in": .., "w": .., "out": ..}`` or ``{"banks": ..}``."""
         if self.banks is not None:
             return {"banks": self.banks.map_bytes}
-        if self.processors is not None:
+        if self.processors is not None or self.mesh is not None:
             return {}
         if self.ocm_bytes is not None:
             return {"ocm": self.ocm_bytes}
