@@ -1,0 +1,341 @@
+"""The search space of F3 mesh: options of every group of indices, without those that another one beats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from formulations.mesh import KEEPS, SHARES, Choice, Price
+from formulations.mesh_arrays import caps_of, linear_of, terms_of
+from formulations.mesh_tables import Cap, Columns, Ints, Linear, Setup, up
+from formulations.pins import Pins
+from instances.errors import InputError
+from instances.machine import Machine
+from instances.workload import DIMS, Layer
+
+__all__ = ["Group", "Member", "members", "price", "setup_of", "undominated"]
+
+#: Sums of bytes and cycles stay below this, so that all engines count in 64 bits.
+_LARGEST = 2**53
+
+
+@dataclass(frozen=True)
+class Group:
+    """Options of one or more groups of indices.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Names of `values`.
+    values : array, shape (options, columns)
+        What each option decides.
+    terms : array, shape (options, terms of the member)
+    shape : array, shape (options, extents)
+        What a layout depends on beside P: extents of tiles.
+    keys : array, shape (options, keys)
+        Side counts and powers of PEs: their sums over the groups are given.
+    """
+
+    columns: tuple[str, ...]
+    values: Ints
+    terms: Ints
+    shape: Ints
+    keys: Ints
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, which: Ints) -> Group:
+        """Some of the options."""
+        return replace(
+            self, values=self.values[which], terms=self.terms[which], shape=self.shape[which], keys=self.keys[which]
+        )
+
+
+@dataclass(frozen=True)
+class Member:
+    """The options of one way to keep operands; a plan takes one option of every group.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the terms.
+    measures : dict
+        dram, glb, cycles.
+    total : tuple of int
+        What the keys sum up to.
+    """
+
+    setup: Setup
+    groups: tuple[Group, ...]
+    names: tuple[str, ...]
+    measures: dict[str, Linear]
+    caps: tuple[Cap, ...]
+    total: tuple[int, ...]
+
+    def vector(self, what: Linear) -> Ints:
+        """The factors of a sum, by term."""
+        return np.array([what.factors.get(name, 0) for name in self.names], dtype=np.int64)
+
+    @cached_property
+    def size(self) -> int:
+        """Combinations of options."""
+        return prod(len(group) for group in self.groups)
+
+    def choice(self, picked: Sequence[tuple[Group, int]]) -> Choice:
+        """The choice that options of groups stand for."""
+        values = {name: int(v) for group, at in picked for name, v in zip(group.columns, group.values[at], strict=True)}
+        tile = tuple(values[f"T_{up(d)}"] for d in DIMS)
+        vector = tuple(values.get(f"P_{up(d)}", 1) for d in DIMS)
+        rows = [d for d in DIMS if values.get(f"S_{up(d)}", 0) & 1]
+        cols = [d for d in DIMS if values.get(f"S_{up(d)}", 0) & 2]
+        if len(rows) == 2:  # a square mesh, searched without names for its sides
+            rows, cols = rows[:1], rows[1:]
+        kept = self.setup
+        systolic = kept.mesh.kind == "systolic"
+        return Choice(
+            tile, rows[0] if rows else "", "m" if systolic else cols[0] if cols else "", vector, kept.share, kept.keep,
+            values.get("filters", 1), values.get("channels", 1),
+        )  # fmt: skip
+
+
+# ---- price -----------------------------------------------------------------------------------------------------------
+
+
+def setup_of(layer: Layer, machine: Machine, share: str = "both", keep: str = "none") -> Setup:
+    """Return what is fixed before the tile; raises InputError if the machine cannot run the layer."""
+    if machine.mesh is None:
+        raise InputError(f"machine {machine.name}: problem mesh needs a mesh, such as vectormesh_128 has")
+    if machine.mesh.kind != "teu" and layer.kind == "correlation":
+        raise InputError(f"layer {layer.name}: machine {machine.name} ({machine.mesh.kind}) cannot match two maps")
+    return Setup(layer, machine, share, keep)
+
+
+def _columns(setup: Setup, group: tuple[str, ...], choice: Choice) -> Columns:
+    """The one option of a group that a choice stands for."""
+    found: dict[str, int] = {}
+    for d in group:
+        at = DIMS.index(d)
+        found[f"T_{up(d)}"] = choice.tile[at]
+        found[f"P_{up(d)}"] = choice.vector[at]
+        found[f"S_{up(d)}"] = int(choice.rows == d) + (2 if choice.cols == d and setup.mesh.kind == "teu" else 0)
+    found |= {"filters": choice.filters, "channels": choice.channels}
+    return {name: np.array([value], dtype=np.int64) for name, value in found.items()}
+
+
+def price(layer: Layer, machine: Machine, choice: Choice) -> tuple[Price, dict[str, int]]:
+    """Return what a choice costs, and for every demand on a buffer what it takes less what there is.
+
+    Raises
+    ------
+    InputError
+        If the choice is malformed.
+    """
+    setup = setup_of(layer, machine, choice.share, choice.keep)
+    _well_formed(setup, choice)
+    tables = [terms_of(setup, group, _columns(setup, group, choice)) for group in setup.ndrange.groups]
+
+    def value(what: Linear) -> int:
+        return what.constant + sum(
+            factor * prod(int(table[name][0]) for table in tables) for name, factor in what.factors.items()
+        )
+
+    found = {name: value(what) for name, what in linear_of(setup).items()}
+    over = {f"{cap.tag} {'+'.join(cap.what.factors)}": value(cap.what) - cap.limit for cap in caps_of(setup)}
+    return price_of(setup, found["dram"], found["glb"], found["cycles"]), over
+
+
+def price_of(setup: Setup, dram: int, glb: int, cycles: int) -> Price:
+    """The price of bytes and cycles: the roofline."""
+    rates = setup.mesh.dram_bytes_per_cycle, setup.mesh.global_bytes_per_cycle
+    return Price(dram, glb, cycles, max(cycles, -(-dram // rates[0]), -(-glb // rates[1])))
+
+
+def _well_formed(setup: Setup, choice: Choice) -> None:
+    """Raise InputError for what no option stands for."""
+    workload, mesh = setup.ndrange, setup.mesh
+    where = f"layer {setup.layer.name}"
+    if len(choice.tile) != len(DIMS) or len(choice.vector) != len(DIMS):
+        raise InputError(f"{where}: tile and vector need a number for each of {', '.join(DIMS)}")
+    for d, t, lanes in zip(DIMS, choice.tile, choice.vector, strict=True):
+        if not 1 <= t <= workload.sizes[d]:
+            raise InputError(f"{where}: T_{up(d)} {t} must be 1..{workload.sizes[d]}")
+        if lanes < 1 or lanes & (lanes - 1) or (lanes > 1 and d in workload.temporal):
+            raise InputError(f"{where}: P_{up(d)} {lanes}: a power of two is needed, and 1 for indices summed over")
+    if prod(choice.vector) != mesh.pes:
+        raise InputError(f"{where}: PEs {choice.vector}: their product must be {mesh.pes}")
+    if choice.share not in SHARES or choice.keep not in KEEPS:
+        raise InputError(f"{where}: share {choice.share!r}, keep {choice.keep!r} are unknown")
+    whole = all(choice.tile[DIMS.index(d)] == workload.sizes[d] for d in workload.temporal)
+    if choice.keep != "none" and not whole:
+        raise InputError(f"{where}: keep {choice.keep} needs a tile with all of {', '.join(sorted(workload.temporal))}")
+    sides = {"teu": (workload.parallel, workload.parallel), "systolic": (tuple(workload.temporal), ("m",))}
+    allowed = sides.get(mesh.kind, (("",), ("",)))
+    if choice.rows not in allowed[0] or choice.cols not in allowed[1]:
+        raise InputError(f"{where}: rows {choice.rows!r}, cols {choice.cols!r} are not for this machine")
+    if mesh.kind == "row_stationary" and (choice.tile[6] < workload.sizes["i"] or choice.tile[7] < workload.sizes["j"]):
+        raise InputError(f"{where}: PEs hold whole kernel rows: T_I and T_J must be {workload.sizes['i']}, ...")
+    if choice.filters > choice.tile[2] or choice.channels > choice.tile[3] or min(choice.filters, choice.channels) < 1:
+        raise InputError(f"{where}: filters and channels of a PE must be 1..T_M and 1..T_N")
+    if mesh.kind != "row_stationary" and (choice.filters, choice.channels) != (1, 1):
+        raise InputError(f"{where}: only row_stationary PEs hold several filters and channels")
+
+
+# ---- options ---------------------------------------------------------------------------------------------------------
+
+
+def members(
+    layer: Layer, machine: Machine, pins: Pins, *, needs: frozenset[str], lanes: bool, full: bool = False
+) -> Iterator[Member]:
+    """Yield the members of a layer's space.
+
+    Parameters
+    ----------
+    needs : set of str
+        Of dram, glb, cycles: what an objective or a limit is made of. Options that differ in nothing else are one.
+    lanes : bool
+        Whether the PE vector matters; without, options have none (its best shape is found for a given tile).
+    full : bool
+        Keep every option.
+    """
+    shares = [s for s in SHARES if pins.allows("share", s)]
+    # What is shared is never fetched more often.
+    shares = [s for s in shares if full or not any(set(SHARES[s]) < set(SHARES[o]) for o in shares)]
+    for share, keep in product(shares, KEEPS):
+        setup = setup_of(layer, machine, share, keep)
+        if pins.allows("keep", keep):
+            yield _member(setup, pins, needs, lanes, full)
+
+
+def _member(setup: Setup, pins: Pins, needs: frozenset[str], lanes: bool, full: bool) -> Member:
+    measures, caps = {k: v for k, v in linear_of(setup).items() if k in needs}, caps_of(setup)
+    used = [what for what in (*measures.values(), *(cap.what for cap in caps))]
+    names = tuple(dict.fromkeys(name for what in used for name in what.factors))
+    sides = _Sides(setup, pins)
+    groups = tuple(_group(setup, group, pins, names, sides, lanes, full) for group in setup.ndrange.groups)
+    total = (*sides.total, *((setup.mesh.pes.bit_length() - 1,) if lanes and setup.mesh.kind == "teu" else ()))
+    return Member(setup, groups, names, measures, caps, total)
+
+
+class _Sides:
+    """Which sides of the mesh an index may lie along, and what their keys are."""
+
+    def __init__(self, setup: Setup, pins: Pins) -> None:
+        self.setup, self.pins = setup, pins
+        workload, mesh = setup.ndrange, setup.mesh
+        self.kind = mesh.kind
+        self.square = mesh.rows == mesh.cols and not (pins.of("rows") or pins.of("cols"))
+        some = tuple(d for d in workload.parallel if workload.sizes[d] > 1) or workload.parallel[:1]
+        #: Indices that units and PEs may lie along: others would leave all but one idle.
+        self.movable = some if mesh.kind == "teu" else tuple(sorted(workload.temporal))
+        self.total = {"teu": (2,) if self.square else (1, 1), "systolic": (1,), "row_stationary": ()}[mesh.kind]
+
+    def of(self, d: str) -> list[int]:
+        """The sides that an index may have."""
+        if self.kind == "row_stationary" or d not in self.movable:
+            return [0]
+        if self.kind == "systolic":
+            return [0, 1] if self.pins.allows("rows", d) else [0]
+        if self.square:
+            return [0, 1, 3]
+        rows, cols = self.pins.allows("rows", d), self.pins.allows("cols", d)
+        return [s for s in range(4) if (rows or not s & 1) and (cols or not s & 2)]
+
+    def keys(self, sides: Ints) -> list[Ints]:
+        """What the sides of an index add to the keys."""
+        if self.kind == "row_stationary":
+            return []
+        if self.kind == "systolic":
+            return [sides]
+        rows, cols = sides & 1, sides >> 1
+        return [rows + cols] if self.square else [rows, cols]
+
+
+def _group(
+    setup: Setup, group: tuple[str, ...], pins: Pins, names: tuple[str, ...], sides: _Sides, lanes: bool, full: bool
+) -> Group:  # fmt: skip
+    """The options of one group of indices."""
+    axes: dict[str, list[int]] = {}
+    for d in group:
+        axes |= _ranges(setup, d, pins, sides, lanes)
+    grid = np.meshgrid(*(np.array(a, dtype=np.int64) for a in axes.values()), indexing="ij")
+    columns = {name: entries.reshape(-1) for name, entries in zip(axes, grid, strict=True)}
+    for held, d in (("filters", "T_M"), ("channels", "T_N")):
+        if held in columns:
+            fits = columns[held] <= columns[d]
+            columns = {name: entries[fits] for name, entries in columns.items()}
+    made = {f"P_{up(d)}": np.ones_like(columns[f"T_{up(d)}"]) for d in group} | columns
+    terms = terms_of(setup, group, made)
+    if max((float(t.max(initial=0)) for t in terms.values()), default=0.0) > _LARGEST:
+        raise InputError(f"layer {setup.layer.name}: too large to count")
+    keys = [sum(parts) for parts in zip(*(sides.keys(columns[f"S_{up(d)}"]) for d in group), strict=True)]
+    if lanes and setup.mesh.kind == "teu":
+        keys.append(sum(np.log2(made[f"P_{up(d)}"]).astype(np.int64) for d in group))
+    number = len(next(iter(columns.values())))
+    found = Group(
+        tuple(columns), np.stack(list(columns.values()), axis=1),
+        np.stack([terms[n] for n in names], axis=1),
+        np.stack([columns[f"T_{up(d)}"] for d in group], axis=1) if setup.mesh.kind == "teu"
+        else np.zeros((number, 0), dtype=np.int64),
+        np.stack(keys, axis=1) if keys else np.zeros((number, 0), dtype=np.int64),
+    )  # fmt: skip
+    found = _fitting(setup, found, names)
+    return found if full else undominated(found, [f"P_{up(d)}" for d in group if f"P_{up(d)}" in columns])
+
+
+def _ranges(setup: Setup, d: str, pins: Pins, sides: _Sides, lanes: bool) -> dict[str, list[int]]:
+    """The values of the columns of an index."""
+    size, name, kind = setup.ndrange.sizes[d], up(d), setup.mesh.kind
+    whole = d in setup.ndrange.temporal and (setup.keep != "none" or (kind == "row_stationary" and d in "ij"))
+    tiles = np.arange(size if whole else 1, size + 1, dtype=np.int64)
+    found = {f"T_{name}": [int(t) for t in pins.sizes(f"T_{name}", tiles)], f"S_{name}": sides.of(d)}
+    if lanes and kind == "teu":
+        powers = np.array([2**k for k in range(setup.mesh.pes.bit_length())], dtype=np.int64)
+        powers = powers if d in sides.movable else powers[:1]
+        found[f"P_{name}"] = [int(p) for p in pins.sizes(f"P_{name}", powers)]
+    if kind == "row_stationary" and d in "mn":
+        held = "filters" if d == "m" else "channels"
+        most = np.arange(1, min(size, setup.mesh.local_bytes) + 1, dtype=np.int64)
+        found[held] = [int(p) for p in pins.sizes(held, most)]
+    return found
+
+
+def _fitting(setup: Setup, group: Group, names: tuple[str, ...]) -> Group:
+    """The options that break no demand by themselves: every term of every group is at least one, or not there."""
+    kept = np.ones(len(group), dtype=bool)
+    for cap in caps_of(setup):
+        factors = np.array([cap.what.factors.get(name, 0) for name in names], dtype=np.int64)
+        kept &= group.terms @ factors + cap.what.constant <= cap.limit
+    return group.take(np.flatnonzero(kept))
+
+
+def undominated(group: Group, fixed: Sequence[str] = ()) -> Group:
+    """Leave out options that another one with the same keys, and the same columns `fixed`, beats or equals."""
+    if not len(group):
+        return group
+    at = [group.columns.index(name) for name in fixed]
+    classes = np.concatenate([group.keys, group.values[:, at]], axis=1)
+    costs = np.concatenate([group.terms, group.shape], axis=1)
+    order = np.lexsort((*reversed(classes.T), costs.sum(axis=1, dtype=np.float64))[::-1]) if classes.size else None
+    order = np.argsort(costs.sum(axis=1, dtype=np.float64), kind="stable") if order is None else order
+    _, which = np.unique(classes[order], axis=0, return_inverse=True) if classes.size else (None, np.zeros(len(order)))
+    kept: list[Ints] = []
+    for label in np.unique(which):
+        kept.append(_front(order[which.reshape(-1) == label], costs))
+    return group.take(np.sort(np.concatenate(kept)))
+
+
+def _front(rows: Ints, costs: Ints) -> Ints:
+    """The rows that no other one beats; a row comes before those that it beats."""
+    rows = rows[np.argsort(costs[rows].sum(axis=1, dtype=np.float64), kind="stable")]
+    found = []
+    while len(rows):
+        first = rows[0]
+        found.append(first)
+        rows = rows[1:][(costs[rows[1:]] < costs[first]).any(axis=1)]
+    return np.array(found, dtype=np.int64)
