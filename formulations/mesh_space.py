@@ -18,7 +18,7 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import DIMS, Layer
 
-__all__ = ["Group", "Member", "members", "price", "setup_of", "undominated"]
+__all__ = ["Group", "Member", "members", "movable", "price", "setup_of", "undominated"]
 
 #: Sums of bytes and cycles stay below this, so that all engines count in 64 bits.
 _LARGEST = 2**53
@@ -222,6 +222,12 @@ def _member(setup: Setup, pins: Pins, needs: frozenset[str], lanes: bool, full: 
     return Member(setup, groups, names, measures, caps, total)
 
 
+def movable(setup: Setup) -> tuple[str, ...]:
+    """Indices that units and PEs of a mesh may lie along: others would leave all but one idle."""
+    workload = setup.ndrange
+    return tuple(d for d in workload.parallel if workload.sizes[d] > 1) or workload.parallel[:1]
+
+
 class _Sides:
     """Which sides of the mesh an index may lie along, and what their keys are."""
 
@@ -230,9 +236,7 @@ class _Sides:
         workload, mesh = setup.ndrange, setup.mesh
         self.kind = mesh.kind
         self.square = mesh.rows == mesh.cols and not (pins.of("rows") or pins.of("cols"))
-        some = tuple(d for d in workload.parallel if workload.sizes[d] > 1) or workload.parallel[:1]
-        #: Indices that units and PEs may lie along: others would leave all but one idle.
-        self.movable = some if mesh.kind == "teu" else tuple(sorted(workload.temporal))
+        self.movable = movable(setup) if mesh.kind == "teu" else tuple(sorted(workload.temporal))
         self.total = {"teu": (2,) if self.square else (1, 1), "systolic": (1,), "row_stationary": ()}[mesh.kind]
 
     def of(self, d: str) -> list[int]:
