@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from formulations.mesh import Choice
 from formulations.mesh_space import Group, Member, undominated
 from formulations.mesh_tables import Ints, Linear
+from instances.mesh import Mesh
 
 __all__ = ["Halves", "Limits", "best_pair", "greedy", "halves", "roof"]
 
@@ -26,11 +27,10 @@ _REDUCED = 60_000
 Limits = Mapping[str, int]
 
 
-def roof(member: Member, measure: str, most: int) -> dict[str, int]:
+def roof(mesh: Mesh, measure: str, most: int) -> dict[str, int]:
     """Return the limits that keep a measure at `most` (time: all three parts of the roofline)."""
     if measure != "time":
         return {measure: most}
-    mesh = member.setup.mesh
     return {"cycles": most, "dram": most * mesh.dram_bytes_per_cycle, "glb": most * mesh.global_bytes_per_cycle}
 
 
@@ -76,7 +76,8 @@ class Halves:
 
 def halves(member: Member, limits: Limits) -> Halves:
     """Merge the groups; options that keep no demand or limit with anything else are left out."""
-    order = [0, 4, 5], [1, 2, 3]
+    # Maps that are matched have no filters: then rows and columns are one half each.
+    order = ([0, 4], [1, 2, 3, 5]) if member.setup.layer.kind == "correlation" else ([0, 4, 5], [1, 2, 3])
     left, right = (_merged(member, [member.groups[at] for at in half], limits) for half in order)
     made = Halves(member, left, right, limits)
     demands = [(cap.what, cap.limit) for cap in member.caps]

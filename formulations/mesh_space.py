@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -18,7 +18,7 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import DIMS, Layer
 
-__all__ = ["Group", "Member", "members", "movable", "price", "setup_of", "undominated"]
+__all__ = ["Group", "Member", "members", "movable", "price", "setup_of", "undominated", "ways"]
 
 #: Sums of bytes and cycles stay below this, so that all engines count in 64 bits.
 _LARGEST = 2**53
@@ -190,8 +190,9 @@ def _well_formed(setup: Setup, choice: Choice) -> None:
 
 
 def members(
-    layer: Layer, machine: Machine, pins: Pins, *, needs: frozenset[str], lanes: bool, full: bool = False
-) -> Iterator[Member]:
+    layer: Layer, machine: Machine, pins: Pins, *, needs: frozenset[str], lanes: bool,
+    limits: Mapping[str, int] | None = None, full: bool = False, thin: bool = False,
+) -> Iterator[Member]:  # fmt: skip
     """Yield the members of a layer's space.
 
     Parameters
@@ -200,26 +201,94 @@ def members(
         Of dram, glb, cycles: what an objective or a limit is made of. Options that differ in nothing else are one.
     lanes : bool
         Whether the PE vector matters; without, options have none (its best shape is found for a given tile).
+    limits : dict
+        The most of dram, glb and cycles: options that exceed it with anything else are left out.
     full : bool
         Keep every option.
+    thin : bool
+        Only the smallest tile for every number of trips: enough for a heuristic, not for a proof.
     """
+    asked = _Asked(pins, needs, lanes, dict(limits or {}), full, thin)
+    for share, keep in ways(pins, full=full):
+        yield _member(setup_of(layer, machine, share, keep), asked)
+
+
+def ways(pins: Pins, *, full: bool = False) -> list[tuple[str, str]]:
+    """Return the ways to share and to keep: what is shared is never fetched more often, so less is only for pins."""
     shares = [s for s in SHARES if pins.allows("share", s)]
-    # What is shared is never fetched more often.
     shares = [s for s in shares if full or not any(set(SHARES[s]) < set(SHARES[o]) for o in shares)]
-    for share, keep in product(shares, KEEPS):
-        setup = setup_of(layer, machine, share, keep)
-        if pins.allows("keep", keep):
-            yield _member(setup, pins, needs, lanes, full)
+    return [(share, keep) for share, keep in product(shares, KEEPS) if pins.allows("keep", keep)]
 
 
-def _member(setup: Setup, pins: Pins, needs: frozenset[str], lanes: bool, full: bool) -> Member:
-    measures, caps = {k: v for k, v in linear_of(setup).items() if k in needs}, caps_of(setup)
+@dataclass(frozen=True)
+class _Asked:
+    """The parameters of `members`."""
+
+    pins: Pins
+    needs: frozenset[str]
+    lanes: bool
+    limits: dict[str, int]
+    full: bool
+    thin: bool
+
+
+def _member(setup: Setup, asked: _Asked) -> Member:
+    measures, caps = {k: v for k, v in linear_of(setup).items() if k in asked.needs}, caps_of(setup)
     used = [what for what in (*measures.values(), *(cap.what for cap in caps))]
     names = tuple(dict.fromkeys(name for what in used for name in what.factors))
-    sides = _Sides(setup, pins)
-    groups = tuple(_group(setup, group, pins, names, sides, lanes, full) for group in setup.ndrange.groups)
-    total = (*sides.total, *((setup.mesh.pes.bit_length() - 1,) if lanes and setup.mesh.kind == "teu" else ()))
-    return Member(setup, groups, names, measures, caps, total)
+    sides = _Sides(setup, asked.pins)
+    groups = [_group(setup, group, asked, names, sides) for group in setup.ndrange.groups]
+    total = (*sides.total, *((setup.mesh.pes.bit_length() - 1,) if asked.lanes and setup.mesh.kind == "teu" else ()))
+    made = Member(setup, tuple(groups), names, measures, caps, total)
+    if not asked.full and all(len(group) for group in groups):
+        demands = [(cap.what, cap.limit) for cap in caps]
+        demands += [(what, asked.limits[name]) for name, what in measures.items() if name in asked.limits]
+        groups = _possible(made, demands)
+        groups = [undominated(g, [n for n in g.columns if n.startswith("P_")]) for g in groups]
+    return replace(made, groups=tuple(groups))
+
+
+def _possible(member: Member, demands: Sequence[tuple[Linear, int]]) -> list[Group]:
+    """The options that keep every demand with the least of each term in the other groups, keys that fit given."""
+    groups, total = list(member.groups), np.array(member.total, dtype=np.int64)
+    for _ in range(2):
+        for at in sorted(range(len(groups)), key=lambda k: len(groups[k])):
+            group, rest = groups[at], _least_by_key([g for k, g in enumerate(groups) if k != at])
+            kept = np.zeros(len(group), dtype=bool)
+            for key in np.unique(group.keys, axis=0):
+                which = np.flatnonzero((group.keys == key).all(axis=1))
+                others = rest.get(tuple(int(k) for k in total - key))
+                if others is None:
+                    continue
+                fits = np.ones(len(which), dtype=bool)
+                for what, most in demands:
+                    fits &= group.terms[which] @ (member.vector(what) * others) + what.constant <= most
+                kept[which] = fits
+            groups[at] = group.take(np.flatnonzero(kept))
+            if not len(groups[at]):
+                return [group.take(np.zeros(0, dtype=np.int64)) for group in groups]
+    return groups
+
+
+def _least_by_key(groups: Sequence[Group]) -> dict[tuple[int, ...], Ints]:
+    """For every sum of keys the least of each term that groups together can have."""
+    found: dict[tuple[int, ...], Ints] = {}
+    for group in groups:
+        own = {}
+        for key in np.unique(group.keys, axis=0):
+            which = (group.keys == key).all(axis=1)
+            own[tuple(int(k) for k in key)] = group.terms[which].min(axis=0)
+        if not found:
+            found = own
+            continue
+        joined: dict[tuple[int, ...], Ints] = {}
+        for one, least in found.items():
+            for two, more in own.items():
+                key = tuple(a + b for a, b in zip(one, two, strict=True))
+                both = least * more
+                joined[key] = both if key not in joined else np.minimum(joined[key], both)
+        found = joined
+    return found
 
 
 def movable(setup: Setup) -> tuple[str, ...]:
@@ -261,12 +330,12 @@ class _Sides:
 
 
 def _group(
-    setup: Setup, group: tuple[str, ...], pins: Pins, names: tuple[str, ...], sides: _Sides, lanes: bool, full: bool
+    setup: Setup, group: tuple[str, ...], asked: _Asked, names: tuple[str, ...], sides: _Sides
 ) -> Group:  # fmt: skip
     """The options of one group of indices."""
     axes: dict[str, list[int]] = {}
     for d in group:
-        axes |= _ranges(setup, d, pins, sides, lanes)
+        axes |= _ranges(setup, d, asked, sides)
     grid = np.meshgrid(*(np.array(a, dtype=np.int64) for a in axes.values()), indexing="ij")
     columns = {name: entries.reshape(-1) for name, entries in zip(axes, grid, strict=True)}
     for held, d in (("filters", "T_M"), ("channels", "T_N")):
@@ -278,7 +347,7 @@ def _group(
     if max((float(t.max(initial=0)) for t in terms.values()), default=0.0) > _LARGEST:
         raise InputError(f"layer {setup.layer.name}: too large to count")
     keys = [sum(parts) for parts in zip(*(sides.keys(columns[f"S_{up(d)}"]) for d in group), strict=True)]
-    if lanes and setup.mesh.kind == "teu":
+    if asked.lanes and setup.mesh.kind == "teu":
         keys.append(sum(np.log2(made[f"P_{up(d)}"]).astype(np.int64) for d in group))
     number = len(next(iter(columns.values())))
     found = Group(
@@ -288,17 +357,18 @@ def _group(
         else np.zeros((number, 0), dtype=np.int64),
         np.stack(keys, axis=1) if keys else np.zeros((number, 0), dtype=np.int64),
     )  # fmt: skip
-    found = _fitting(setup, found, names)
-    return found if full else undominated(found, [f"P_{up(d)}" for d in group if f"P_{up(d)}" in columns])
+    return _fitting(setup, found, names)
 
 
-def _ranges(setup: Setup, d: str, pins: Pins, sides: _Sides, lanes: bool) -> dict[str, list[int]]:
+def _ranges(setup: Setup, d: str, asked: _Asked, sides: _Sides) -> dict[str, list[int]]:
     """The values of the columns of an index."""
-    size, name, kind = setup.ndrange.sizes[d], up(d), setup.mesh.kind
+    pins, size, name, kind = asked.pins, setup.ndrange.sizes[d], up(d), setup.mesh.kind
     whole = d in setup.ndrange.temporal and (setup.keep != "none" or (kind == "row_stationary" and d in "ij"))
     tiles = np.arange(size if whole else 1, size + 1, dtype=np.int64)
+    if asked.thin and not whole:
+        tiles = np.unique(-(-size // tiles))
     found = {f"T_{name}": [int(t) for t in pins.sizes(f"T_{name}", tiles)], f"S_{name}": sides.of(d)}
-    if lanes and kind == "teu":
+    if asked.lanes and kind == "teu":
         powers = np.array([2**k for k in range(setup.mesh.pes.bit_length())], dtype=np.int64)
         powers = powers if d in sides.movable else powers[:1]
         found[f"P_{name}"] = [int(p) for p in pins.sizes(f"P_{name}", powers)]

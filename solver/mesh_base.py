@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from formulations.mesh import Choice
 from formulations.mesh_finish import complete, fits
 from formulations.mesh_layout import Layout
 from formulations.mesh_search import Halves, greedy, halves, roof
-from formulations.mesh_space import Member, members, price
+from formulations.mesh_space import Member, members, price, ways
 from formulations.pins import Pins
 from instances.machine import Machine
+from instances.ndrange import ndrange
 from instances.workload import Layer
 from solver.plan import Stat, Status
 
@@ -68,16 +69,19 @@ class Asked:
         """The choice with PE vector and layout, None if there is none."""
         return complete(self.layer, self.machine, choice, self.pins, chosen=self.lanes)
 
-    def members(self) -> list[Member]:
-        """The space."""
-        return list(members(self.layer, self.machine, self.pins, needs=self.needs, lanes=self.lanes))
+    def members(self, below: int | None = None, *, thin: bool = False) -> Iterator[Member]:
+        """The space of plans better than `below`."""
+        return members(
+            self.layer, self.machine, self.pins, needs=self.needs, lanes=self.lanes, limits=self.caps(below), thin=thin
+        )
 
-    def caps(self, member: Member, below: int | None) -> dict[str, int]:
-        """The limits of a member, and of what is better than a known plan."""
+    def caps(self, below: int | None) -> dict[str, int]:
+        """The most of dram, glb and cycles by the limits, and to be better than a known plan."""
         found: dict[str, int] = {}
-        asked = list(self.limits.items()) + ([] if below is None else [(self.measure, below)])
-        for measure, most in asked:
-            for name, top in roof(member, measure, most).items():
+        mesh = self.machine.mesh
+        asked = list(self.limits.items()) + ([] if below is None else [(self.measure, below - 1)])
+        for measure, most in asked if mesh is not None else ():
+            for name, top in roof(mesh, measure, most).items():
                 found[name] = min(top, found.get(name, top))
         return found
 
@@ -87,8 +91,7 @@ class Asked:
         mesh, layer = self.machine.mesh, self.layer
         if mesh is None:
             return 0
-        cycles, written = -(-layer.macs // mesh.all_pes), self.members()[0].setup.ndrange.results
-        written *= self.machine.out_bytes
+        cycles, written = -(-layer.macs // mesh.all_pes), ndrange(layer).results * self.machine.out_bytes
         return max(cycles, -(-written // mesh.dram_bytes_per_cycle)) if self.measure == "time" else written
 
 
@@ -122,8 +125,8 @@ Solve = Callable[[Halves, str, float | None], Answer]
 def heuristic(asked: Asked, *, most: int = 40) -> tuple[Choice, Layout | None] | None:
     """Return the best greedy plan that has a layout, None without any."""
     found: list[tuple[int, Choice]] = []
-    for member in asked.members():
-        found += greedy(member, asked.measure, asked.caps(member, None))
+    for member in asked.members(thin=True):
+        found += greedy(member, asked.measure, asked.caps(None))
     for _, choice in sorted(found, key=lambda one: one[0])[:most]:
         made = asked.complete(choice)
         if made is not None and asked.keeps(made[0]):
@@ -141,10 +144,15 @@ def searched(asked: Asked, solve: Solve, versions: str = "") -> Decided:
     best = _first(asked)
     bounds: list[int | None] = []
     stats: dict[str, Stat] = {"left": 0, "right": 0, "forbidden": 0}
-    for member in asked.members():
-        best, bound = _member(asked, member, solve, best, start, stats)
-        if bound is not None or stats.get("open"):
-            bounds.append(bound)
+    for share, keep in ways(asked.pins):
+        value = None if best is None else asked.value(best[0])
+        if value is not None and value <= asked.least:
+            break
+        one = replace(asked, pins=asked.pins.plus("share", share).plus("keep", keep))
+        for member in one.members(value):  # made with what is known by then
+            best, bound = _member(asked, member, solve, best, start, stats)
+            if bound is not None or stats.get("open"):
+                bounds.append(bound)
     if best is None:
         proven = not stats.pop("open", None)
         return Decided(None, None, None, None, "INFEASIBLE" if proven else "NO_SOLUTION_FOUND", versions, stats)
@@ -170,10 +178,9 @@ def _member(
     asked: Asked, member: Member, solve: Solve, best: Plan | None, start: float, stats: dict[str, Stat]
 ) -> tuple[Plan | None, int | None]:  # fmt: skip
     """Search one member; the bound is None if all of it is known not to beat `best`, or if nothing is known."""
-    value = None if best is None else asked.value(best[0])
-    if value is not None and value <= asked.least:
+    if not all(len(group) for group in member.groups):
         return best, None
-    found = halves(member, asked.caps(member, None if value is None else value - 1))
+    found = halves(member, asked.caps(None if best is None else asked.value(best[0])))
     stats["left"] = max(int(stats["left"] or 0), len(found.left))
     stats["right"] = max(int(stats["right"] or 0), len(found.right))
     while len(found.left) and len(found.right):
