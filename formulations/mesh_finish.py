@@ -48,7 +48,10 @@ def _vectors(layer: Layer, machine: Machine, choice: Choice, pins: Pins) -> Iter
     mesh = machine.mesh
     assert mesh is not None
     for vector in vectors(mesh.pes, movable(setup_of(layer, machine))):
-        kept = (all(_keeps(p.op, v, int(p.value)) for p in pins.of(f"P_{d.upper()}")) for d, v in zip(DIMS, vector, strict=True))
+        kept = (
+            all(_keeps(p.op, v, int(p.value)) for p in pins.of(f"P_{d.upper()}"))
+            for d, v in zip(DIMS, vector, strict=True)
+        )
         if all(kept):
             yield vector
 

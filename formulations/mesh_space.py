@@ -192,6 +192,7 @@ def _well_formed(setup: Setup, choice: Choice) -> None:
 def members(
     layer: Layer, machine: Machine, pins: Pins, *, needs: frozenset[str], lanes: bool,
     limits: Mapping[str, int] | None = None, full: bool = False, thin: bool = False,
+    fitting: bool = True,
 ) -> Iterator[Member]:  # fmt: skip
     """Yield the members of a layer's space.
 
@@ -207,8 +208,10 @@ def members(
         Keep every option.
     thin : bool
         Only the smallest tile for every number of trips: enough for a heuristic, not for a proof.
+    fitting : bool
+        Leave out options that overflow a buffer by themselves.
     """
-    asked = _Asked(pins, needs, lanes, dict(limits or {}), full, thin)
+    asked = _Asked(pins, needs, lanes, dict(limits or {}), full, thin, fitting)
     for share, keep in ways(pins, full=full):
         yield _member(setup_of(layer, machine, share, keep), asked)
 
@@ -230,6 +233,7 @@ class _Asked:
     limits: dict[str, int]
     full: bool
     thin: bool
+    fitting: bool
 
 
 def _member(setup: Setup, asked: _Asked) -> Member:
@@ -357,7 +361,7 @@ def _group(
         else np.zeros((number, 0), dtype=np.int64),
         np.stack(keys, axis=1) if keys else np.zeros((number, 0), dtype=np.int64),
     )  # fmt: skip
-    return _fitting(setup, found, names)
+    return _fitting(setup, found, names) if asked.fitting else found
 
 
 def _ranges(setup: Setup, d: str, asked: _Asked, sides: _Sides) -> dict[str, list[int]]:

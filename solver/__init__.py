@@ -13,11 +13,15 @@ from solver.joint_solve import solve_joint
 from solver.mapping_front import MappingFront, front_mapping
 from solver.mapping_plan import MappingPlan
 from solver.mapping_solve import solve_mapping
+from solver.mesh_plan import MeshPlan
+from solver.mesh_solve import solve_mesh
 from solver.plan import LayerPlan, Plan
 from solver.solve import solve
 from solver.verify import PlanMismatch
 
 __all__ = [
-    "BankPlan", "CheckReport", "InputError", "JointPlan", "LayerPlan", "MappingFront", "MappingPlan", "Plan",
-    "PlanMismatch", "check", "front_mapping", "front_network", "solve", "solve_joint", "solve_mapping", "solve_network",
+    "BankPlan", "CheckReport", "InputError", "JointPlan", "LayerPlan", "MappingFront", "MappingPlan", "MeshPlan",
+    "Plan",
+    "PlanMismatch", "check", "front_mapping", "front_network", "solve", "solve_joint", "solve_mapping", "solve_mesh",
+    "solve_network",
 ]  # fmt: skip

@@ -22,6 +22,8 @@ from solver.joint_check import problems_of_joint
 from solver.joint_plan import JointPlan
 from solver.mapping_check import problems_of_mapping
 from solver.mapping_plan import MappingPlan
+from solver.mesh_check import problems_of_mesh
+from solver.mesh_plan import MeshPlan
 from solver.options import pick_pins, pick_problem
 from solver.plan import LayerPlan, Plan, digest, network_digest
 from solver.solve import totals
@@ -45,14 +47,14 @@ class CheckReport:
 
 
 def check(plan: AnyPlan | str | os.PathLike[str]) -> CheckReport:
-    """Re-verify a plan of layers, in banks, in a shared memory or on processors, or a plan file.
+    """Re-verify a plan of layers, in banks, in a shared memory, on processors or a mesh, or a plan file.
 
     Raises
     ------
     InputError
         If the file is missing or does not follow the plan schema (a plan that merely lies is reported instead).
     """
-    if not isinstance(plan, Plan | BankPlan | JointPlan | MappingPlan):
+    if not isinstance(plan, Plan | BankPlan | JointPlan | MappingPlan | MeshPlan):
         plan = load_plan(plan)
     if isinstance(plan, BankPlan):
         found = tuple(problems_of(plan))
@@ -60,6 +62,9 @@ def check(plan: AnyPlan | str | os.PathLike[str]) -> CheckReport:
     if isinstance(plan, MappingPlan):
         found = tuple(problems_of_mapping(plan))
         return CheckReport(not found, found, len(plan.tasks), 0)
+    if isinstance(plan, MeshPlan):
+        found = tuple(problems_of_mesh(plan))
+        return CheckReport(not found, found, len(plan.layers), 0)
     if isinstance(plan, JointPlan):
         found = tuple(problems_of_joint(plan))
         return CheckReport(not found, found, len(plan.layers), plan.replay.executed)

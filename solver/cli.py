@@ -18,6 +18,7 @@ from solver import network_cli, options, tools
 from solver.check import check as check_plan
 from solver.joint_plan import JointPlan
 from solver.mapping_plan import MappingPlan
+from solver.mesh_plan import MeshPlan
 from solver.plan import Plan, Status, version
 from solver.progress import progress_bar
 from solver.solve import prepare
@@ -57,7 +58,9 @@ LayerOpt = Annotated[
 ]
 ProblemOpt = Annotated[
     str | None,
-    typer.Option("--problem", metavar="P", help="tiling, slicing, banks, joint or mapping; default: the machine's own"),
+    typer.Option(
+        "--problem", metavar="P", help="tiling, slicing, banks, joint, mapping or mesh; default: the machine's own"
+    ),
 ]
 EngineOpt = Annotated[
     str,
@@ -70,7 +73,7 @@ ObjectiveOpt = Annotated[
     typer.Option(
         "--objective",
         metavar="O",
-        help="time, bytes, energy, or several: bytes,time (joint: bytes or energy; mapping: period, energy)",
+        help="time, bytes, energy, or several: bytes,time (joint: bytes or energy; mapping: period, energy; mesh: dram, glb, time)",
     ),
 ]
 PinOpt = Annotated[
@@ -148,7 +151,7 @@ def solve(
     out: OutOpt = None,
     as_json: JsonOpt = False,
 ) -> int:
-    """Plan every conv and matmul layer of a network, or the layers named; banks, joint and mapping: the whole network.
+    """Plan every conv and matmul layer of a network, or the layers named; banks, joint, mapping: all of it.
 
     Ctrl-C and the time limit return the best plan so far. Exit code 0 solved, 3 infeasible, 4 no solution in time.
     """
@@ -156,9 +159,12 @@ def solve(
         options.check_writable(out)
     graph = _load(network, batch, size, symbol)
     if (asked := network_cli.whole(machine, problem, set_)) is not None:
-        network_cli.refuse(asked, layer=layer, jobs=jobs, full=full, no_bounding=no_bounding, all_kinds=all_kinds)
+        one = None if asked == "mesh" else layer
+        network_cli.refuse(asked, layer=one, jobs=jobs, full=full, no_bounding=no_bounding, all_kinds=all_kinds)
         _warn(graph.warnings)
-        wanted = network_cli.Wanted(graph, machine, engine, objective, pin or (), set_ or (), time_limit, profile)
+        wanted = network_cli.Wanted(
+            graph, machine, engine, objective, pin or (), set_ or (), time_limit, profile, tuple(layer or ())
+        )  # fmt: skip
         return EXIT_CODES[network_cli.solve_whole(asked, wanted, compare=compare, out=out, as_json=as_json)]
 
     if profile is not None:
@@ -243,6 +249,10 @@ def show(
         from solver.mapping_show import show_mapping
 
         tools.emit(show_mapping(loaded, layer).rstrip("\n"))
+    elif isinstance(loaded, MeshPlan):
+        from solver.mesh_show import show_mesh
+
+        tools.emit(show_mesh(loaded, layer).rstrip("\n"))
     elif isinstance(loaded, JointPlan):
         from solver.joint_show import show_joint
 

@@ -8,11 +8,12 @@ from instances.jsonfile import as_object, parse_json, read_bytes
 from solver.bank_plan import BANKS_FORMAT, BankPlan
 from solver.joint_plan import JOINT_FORMAT, JointPlan
 from solver.mapping_plan import MAPPING_FORMAT, MappingPlan
+from solver.mesh_plan import MESH_FORMAT, MeshPlan
 from solver.plan import Plan
 
 __all__ = ["AnyPlan", "load_plan"]
 
-AnyPlan = Plan | BankPlan | JointPlan | MappingPlan
+AnyPlan = Plan | BankPlan | JointPlan | MappingPlan | MeshPlan
 
 
 def load_plan(path: str | os.PathLike[str]) -> AnyPlan:
@@ -25,4 +26,6 @@ def load_plan(path: str | os.PathLike[str]) -> AnyPlan:
         return JointPlan.from_json(data, where)
     if found == MAPPING_FORMAT:
         return MappingPlan.from_json(data, where)
+    if found == MESH_FORMAT:
+        return MeshPlan.from_json(data, where)
     return Plan.from_json(data, where)

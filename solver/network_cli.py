@@ -1,4 +1,4 @@
-"""What the command line does for the problems of whole networks: ``banks``, ``joint`` and ``mapping``."""
+"""What the command line does for the problems of whole networks: ``banks``, ``joint``, ``mapping`` and ``mesh``."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ from solver.mapping_front import front_mapping
 from solver.mapping_plan import MappingPlan
 from solver.mapping_show import mapping_rows, mapping_status
 from solver.mapping_solve import pick_mapping_engine, solve_mapping
+from solver.mesh_plan import MeshPlan
+from solver.mesh_show import mesh_rows, mesh_status
+from solver.mesh_solve import mesh_aims, pick_mesh_engine, solve_mesh
 from solver.network_plan import WholePlan
 from solver.plan import Status
 from solver.report import ratio, rows_table
@@ -43,6 +46,7 @@ class Wanted:
     settings: Sequence[str]
     time_limit_s: float | None
     profile: str | None = None
+    layers: tuple[str, ...] = ()
 
     def aims(self, usual: str) -> str:
         """The objectives, or the usual one of the problem."""
@@ -141,10 +145,23 @@ def _mapping(wanted: Wanted, engine: str) -> MappingPlan:
     )  # fmt: skip
 
 
-_PROBLEMS: dict[str, _Problem[BankPlan] | _Problem[JointPlan] | _Problem[MappingPlan]] = {
+def _check_mesh(wanted: Wanted, engine: str) -> None:
+    mesh_aims(wanted.aims("dram"))
+    pick_mesh_engine(engine)
+
+
+def _mesh(wanted: Wanted, engine: str) -> MeshPlan:
+    return solve_mesh(
+        wanted.network, wanted.machine, engine=engine, objective=wanted.aims("dram"), pins=wanted.pins,
+        layers=wanted.layers, settings=wanted.settings, time_limit_s=wanted.time_limit_s,
+    )  # fmt: skip
+
+
+_PROBLEMS: dict[str, _Problem[BankPlan] | _Problem[JointPlan] | _Problem[MappingPlan] | _Problem[MeshPlan]] = {
     "banks": _Problem(_check_banks, _banks, bank_rows, bank_status),
     "joint": _Problem(lambda _, engine: pick_joint_engine(engine), _joint, joint_rows, joint_status),
     "mapping": _Problem(_check_mapping, _mapping, mapping_rows, mapping_status),
+    "mesh": _Problem(_check_mesh, _mesh, mesh_rows, mesh_status),
 }
 
 
@@ -177,7 +194,7 @@ def print_front(problem: str, wanted: Wanted, axes: str, *, out: str | None, as_
     """
     known = {"banks": "bytes,time", "mapping": "period,energy"}
     if problem not in known:
-        raise InputError("problem joint has no front: it decides bytes; fronts of tiling are layer by layer")
+        raise InputError(f"problem {problem} has no front; fronts of tiling are layer by layer")
     if axes not in (known[problem], ""):
         raise InputError(f"axes {axes!r}: problem {problem} has the front {known[problem]}")
     plans: Sequence[BankPlan] | Sequence[MappingPlan]

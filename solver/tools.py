@@ -100,6 +100,7 @@ def _names(kind: str) -> dict[str, str]:
             "banks": "F6: which tiles of feature maps stay in which memory bank, over a whole network",
             "joint": "F10: tile plans of all layers and what stays in a shared memory between them",
             "mapping": "F5: which processor of a board runs which task of a network, in a pipeline",
+            "mesh": "F3: tiles, sides, PE vectors and bank layouts of layers on a mesh of tile units, or an array",
         }
         return {f.name: f.summary for f in FORMULATIONS.values()} | networks
     if kind == "engines":
@@ -107,12 +108,14 @@ def _names(kind: str) -> dict[str, str]:
         from solver.engines import ENGINES
         from solver.joint_engines import JOINT_ENGINES
         from solver.mapping_engines import MAPPING_ENGINES
+        from solver.mesh_engines import MESH_ENGINES
 
         proofs = {True: "proves", False: "heuristic"}
         found = {e.name: f"{e.summary} ({proofs[e.proves]}; {', '.join(sorted(e.problems))})" for e in ENGINES.values()}
         whole = [("banks", e.name, e.summary, e.proves) for e in BANK_ENGINES.values()]
         whole += [("joint", e.name, e.summary, e.proves) for e in JOINT_ENGINES.values()]
         whole += [("mapping", e.name, e.summary, e.proves) for e in MAPPING_ENGINES.values()]
+        whole += [("mesh", e.name, e.summary, e.proves) for e in MESH_ENGINES.values()]
         for problem, name, summary, proves in whole:
             about = f"{summary} ({proofs[proves]}; {problem})"
             found[name] = f"{found[name]}; {about}" if name in found else about
@@ -192,15 +195,17 @@ def doctor() -> int:
 
 def schema(
     kind: Annotated[
-        str, typer.Argument(metavar="KIND", help="layers, banks, joint or mapping: plans of that kind")
+        str, typer.Argument(metavar="KIND", help="layers, banks, joint, mapping or mesh: plans of that kind")
     ] = "layers",
 ) -> int:
     """Print the JSON Schema of plan files."""
     from solver.bank_plan import bank_schema
     from solver.joint_plan import joint_schema
     from solver.mapping_plan import mapping_schema
+    from solver.mesh_plan import mesh_schema
 
     schemas = {"layers": plan_schema, "banks": bank_schema, "joint": joint_schema, "mapping": mapping_schema}
+    schemas["mesh"] = mesh_schema
     if kind not in schemas:
         raise options.unknown("schema", kind, schemas)
     emit(schemas[kind]().rstrip())
