@@ -85,7 +85,7 @@ def _unit(setup: Setup, group: tuple[str, ...], columns: Columns) -> Terms:
             cycles = cycles * size
             continue
         tile, lanes, side = columns[f"T_{up(d)}"], columns[f"P_{up(d)}"], setup.units(columns[f"S_{up(d)}"])
-        steps = ceil_div(ceil_div(np.int64(size), tile), side)
+        steps = ceil_div(ceil_div(size, tile), side)
         last = np.minimum(tile, size - (steps - 1) * side * tile)
         cycles = cycles * ((steps - 1) * ceil_div(tile, lanes) + ceil_div(last, lanes))
     return {"cycles": cycles}
@@ -102,7 +102,8 @@ def _systolic(setup: Setup, group: tuple[str, ...], columns: Columns) -> Terms:
     terms = {"taps": one, "weights": one, "sums": one, "cycles": one, "filling": one}
     for d in group:
         tile, size = columns[f"T_{up(d)}"], sizes[d]
-        trips = ceil_div(np.int64(size), tile)
+        trips = ceil_div(size, tile)
+        by: dict[str, Ints | int]
         if d in setup.ndrange.temporal:
             passes = np.where(columns[f"S_{up(d)}"] == 1, _parts(size, tile, setup.mesh.rows), size)
             by = {"weights": size, "sums": passes, "cycles": passes, "filling": passes}
@@ -138,7 +139,8 @@ def _row_stationary(setup: Setup, group: tuple[str, ...], columns: Columns) -> T
     terms = dict.fromkeys(("taps", "weights", "sums", "cycles", "PE W", "PE IN", "PE OUT"), one)
     for d in group:
         tile, size = columns[f"T_{up(d)}"], setup.ndrange.sizes[d]
-        trips = ceil_div(np.int64(size), tile)
+        trips = ceil_div(size, tile)
+        by: dict[str, Ints | int]
         if d == "m":
             held = columns["filters"]
             times = _parts(size, tile, held)

@@ -8,7 +8,8 @@ from math import isqrt
 
 from formulations.mesh import Choice
 from formulations.mesh_layout import Layout, layout_of, vectors
-from formulations.mesh_space import movable, price, setup_of
+from formulations.mesh_price import price, setup_of
+from formulations.mesh_space import movable
 from formulations.pins import Pins
 from instances.machine import Machine
 from instances.workload import DIMS, Layer

@@ -1,7 +1,7 @@
-"""Bank layouts of F3 mesh: how the tile of an operand lies in its banks, so that every vector is served in one cycle.
+"""Bank layouts of F3 mesh: how an operand's tile lies in its banks, so that every vector is served in one cycle.
 
 Sets
-    PE number N = sum of 2**i * b_i, i = 0 .. X-1, over 2**X PEs of a unit; a operand's axes (`instances.ndrange`)
+    PE number N = sum of 2**i * b_i, i = 0 .. X-1, over 2**X PEs of a unit; an operand's axes (`instances.ndrange`)
 Given
     the PE vector P[d] = 2**k[d]: PE N works on point (vector step)*P[d] + lane[d] along d; extents of the tile
 Variables
@@ -9,7 +9,7 @@ Variables
     for each operand the order of its axes, innermost first, and their pitches in words
 Derived
     address = sum over axes of pitch * (element in the tile); N moves it by sum over bits of stride_i * b_i, where the
-    bit q of lane[d] has stride 2**q * step[d] * pitch of the axis that d moves, and 0 if the operand does not depend on d
+    bit q of lane[d] has stride 2**q * step[d] * pitch of the axis that d moves, 0 if it depends not on d
 Constraints
     (BUTTERFLY) stride_i = 2**i * o_i with odd o_i, or 0: A_N = A_0 + sum of 2**i * o_i * b_i. The low bits 0 .. i of a
                 bank number then depend on b_0 .. b_i only and tell apart those among them that matter, so a butterfly

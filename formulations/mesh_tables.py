@@ -25,9 +25,10 @@ Ints = NDArray[np.int64]
 Columns = Mapping[str, Ints]
 
 
-def ceil_div(a: Ints, b: Ints | int) -> Ints:
+def ceil_div(a: Ints | int, b: Ints | int) -> Ints:
     """Return a / b, rounded up."""
-    return -(-a // b)
+    rounded: Ints = -(-np.asarray(a, dtype=np.int64) // b)
+    return rounded
 
 
 def up(d: str) -> str:
@@ -89,7 +90,7 @@ class Setup:
 
     def often(self, operand: str, d: str, columns: Columns) -> Ints:
         """How often an operand is fetched along an index that it does not depend on."""
-        trips = ceil_div(np.int64(self.ndrange.sizes[d]), columns[f"T_{up(d)}"])
+        trips = ceil_div(self.ndrange.sizes[d], columns[f"T_{up(d)}"])
         side = self.units(columns[f"S_{up(d)}"])
         shared = operand in SHARES[self.share]
         if self.keep == operand:

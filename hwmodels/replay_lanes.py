@@ -20,7 +20,7 @@ __all__ = ["Placed", "replay_lanes"]
 
 Ints = NDArray[np.int64]
 #: For an operand: axes as (number of the axis, extent, pitch), and words.
-Placed = Mapping[str, tuple[Sequence[tuple[int, int, int]], int]]
+Placed = Mapping[str, tuple[list[tuple[int, int, int]], int]]
 
 
 def replay_lanes(

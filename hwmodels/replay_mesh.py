@@ -183,7 +183,7 @@ class _Run:
             words = sum(volume(boxes(self.layer, {**tiles, **tap})[operand][1]) for tap in self.taps_of(operand, tiles))
             words *= self.repeats
             above, left = (unit[0] - 1, unit[1]), (unit[0], unit[1] - 1)
-            # The same box for the first products is the same box for all of them: what is summed is the same everywhere.
+            # The same box for the first products is the same for all of them: what is summed is the same everywhere.
             if operand in self.given.share and first[unit] in (first.get(above), first.get(left)):
                 self.seen.fifo_words += words
                 continue

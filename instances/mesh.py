@@ -50,7 +50,7 @@ class Mesh(BaseModel):
     psum_buffer_bytes: int = Count
     local_bytes: int = Count
     global_bytes: PositiveInt
-    copies: Literal[1, 2] = 2
+    copies: int = Field(default=2, ge=1, le=2)
     dram_bytes_per_cycle: PositiveInt
     global_bytes_per_cycle: PositiveInt
 

@@ -73,7 +73,7 @@ ObjectiveOpt = Annotated[
     typer.Option(
         "--objective",
         metavar="O",
-        help="time, bytes, energy, or several: bytes,time (joint: bytes or energy; mapping: period, energy; mesh: dram, glb, time)",
+        help="time, bytes, energy, or several: bytes,time (joint: bytes, energy; mapping: period, energy; mesh: dram)",
     ),
 ]
 PinOpt = Annotated[

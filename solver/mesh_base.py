@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from formulations.mesh import Choice
 from formulations.mesh_finish import complete, fits
 from formulations.mesh_layout import Layout
+from formulations.mesh_price import price
 from formulations.mesh_search import Halves, greedy, halves, roof
-from formulations.mesh_space import Member, members, price, ways
+from formulations.mesh_space import Member, members, ways
 from formulations.pins import Pins
 from instances.machine import Machine
 from instances.ndrange import ndrange
@@ -80,7 +81,9 @@ class Asked:
         found: dict[str, int] = {}
         mesh = self.machine.mesh
         asked = list(self.limits.items()) + ([] if below is None else [(self.measure, below - 1)])
-        for measure, most in asked if mesh is not None else ():
+        for measure, most in asked:
+            if mesh is None:
+                break
             for name, top in roof(mesh, measure, most).items():
                 found[name] = min(top, found.get(name, top))
         return found

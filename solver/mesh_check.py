@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from formulations.mesh import DECISIONS, Choice
-from formulations.mesh_space import price
+from formulations.mesh_price import price
 from formulations.pins import Pins, parse_pins
 from instances.errors import InputError
 from instances.machine import Machine
@@ -102,8 +102,8 @@ def _banks(part: MeshLayer, machine: Machine, choice: Choice) -> Iterator[str]:
         yield "banks: the operands are IN and W"
     lanes = dict.fromkeys(part.vector, 0)
     for bit in part.banks.bits:
-        if bit[0] in lanes and int(bit[1:]) == lanes[bit[0]]:  # type: ignore[index]
-            lanes[bit[0]] += 1  # type: ignore[index]
+        if bit[0] in lanes and int(bit[1:]) == lanes[bit[0]]:
+            lanes[bit[0]] += 1
         else:
             yield f"banks: bit {bit} is out of order"
     if any(1 << lanes[d] != lanes_of for d, lanes_of in part.vector.items()):

@@ -67,7 +67,7 @@ class MeshOperand(_Frozen):
 
 
 class MeshBanks(_Frozen):
-    """The layout of both operands; `bits` says what each bit of the PE number is, lowest first: ``c0``, ``c1``, ``m0``."""
+    """The layout of both operands; `bits`: what each bit of the PE number is, lowest first (``c0``, ``c1``, ``m0``)."""
 
     bits: tuple[Annotated[str, Field(pattern=r"^[bgmnrcij][0-9]{1,2}$")], ...]
     operands: tuple[MeshOperand, MeshOperand]

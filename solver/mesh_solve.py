@@ -6,11 +6,12 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from formulations.mesh import DECISIONS, MEASURES, SHARES, Choice
 from formulations.mesh_finish import fewer_steps
 from formulations.mesh_layout import AxisLayout, Layout, OperandLayout
-from formulations.mesh_space import price, setup_of
+from formulations.mesh_price import price, setup_of
 from formulations.pins import Pins, parse_pins
 from hwmodels.outcome import UNITS
 from hwmodels.replay_arrays import replay_array
@@ -138,7 +139,7 @@ def _decide(asked: Asked, aims: Sequence[str], engine: MeshEngine) -> Decided:
     """The first objective, then the others among what is as good."""
     said = engine.run(asked)
     limits: dict[str, int] = {}
-    for before, aim in zip(aims, aims[1:], strict=False):
+    for before, aim in pairwise(aims):
         if said.choice is None:
             break
         limits[before] = price(asked.layer, asked.machine, said.choice)[0].of(before)
@@ -174,7 +175,7 @@ def part_of(layer: Layer, machine: Machine, said: Decided, choice: Choice, aim: 
         measures=MeshMeasures(dram=cost.dram, glb=cost.glb, cycles=cost.cycles, time=cost.time),
         bound=said.bound, gap=gap_of(value, said.bound), compulsory_bytes=compulsory(layer, machine),
         replay=replay_of(seen, faults), stats=said.stats,
-    )  # type: ignore[arg-type]  # fmt: skip
+    )  # fmt: skip
 
 
 def replay_of(seen: Seen, faults: Sequence[str]) -> MeshReplay:
@@ -214,8 +215,9 @@ def layout_of_plan(banks: MeshBanks | None) -> Layout | None:
 
 def choice_of(part: MeshLayer) -> Choice:
     """The decisions that a plan states."""
+    tile, vector = ({str(d): size for d, size in of.items()} for of in (part.tile, part.vector))
     return Choice(
-        tuple(part.tile.get(d, 0) for d in DIMS), part.rows, part.cols, tuple(part.vector.get(d, 1) for d in DIMS),  # type: ignore[call-overload]
+        tuple(tile.get(d, 0) for d in DIMS), part.rows, part.cols, tuple(vector.get(d, 1) for d in DIMS),
         part.share, part.keep, part.filters, part.channels,
     )  # fmt: skip
 
@@ -236,8 +238,9 @@ def replayed(layer: Layer, machine: Machine, choice: Choice, banks: MeshBanks | 
     if banks is None:
         return seen, [*seen.faults, "a mesh needs a layout of its banks"]
     bits = [(bit[0], int(bit[1:])) for bit in banks.bits]
-    placed = {
-        one.operand: ([(axis.axis, axis.extent, axis.pitch) for axis in one.axes], one.words) for one in banks.operands
+    placed: dict[str, tuple[list[tuple[int, int, int]], int]] = {
+        str(one.operand): ([(axis.axis, axis.extent, axis.pitch) for axis in one.axes], one.words)
+        for one in banks.operands
     }
     return seen, [*seen.faults, *replay_lanes(layer, _by_index(choice.tile), bits, placed, mesh.banks)]
 

@@ -25,10 +25,10 @@ def _solve(found: Halves, measure: str, seconds: float | None) -> Answer:
     solver.parameters.random_seed = 0
     if seconds is not None:
         solver.parameters.max_time_in_seconds = seconds
-    status = solver.solve(made.model)
-    if status == cp_model.INFEASIBLE:
+    status = solver.status_name(solver.solve(made.model))
+    if status == "INFEASIBLE":
         return Answer(None, None, empty=True)
     bound = round(solver.best_objective_bound)
-    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+    if status not in ("OPTIMAL", "FEASIBLE"):
         return Answer(None, bound)
     return Answer(made.chosen(solver), bound)
