@@ -43,6 +43,7 @@ Candidates
 Optimal means
     No other choice of the variables has a smaller objective. Fetches of the box around a tile; FIFOs pass a tile on
     while it is used (32 words a cycle: a tile has no more words than its use takes cycles) and never hold one up.
+    Reuse is by index: that two units, or two steps, could need the same box for other values of r and i is not used.
 
 Source: `vectormesh` Eq. 1 to 6, sections II-B, II-C and III-B. That a tile may stay (keep) is ours.
 """

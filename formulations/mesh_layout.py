@@ -9,7 +9,7 @@ Variables
     for each operand the order of its axes, innermost first, and their pitches in words
 Derived
     address = sum over axes of pitch * (element in the tile); N moves it by sum over bits of stride_i * b_i, where the
-    bit q of lane[d] has stride 2**q * step[d] * pitch of the axis that d moves, 0 if it depends not on d
+    bit q of lane[d] has stride 2**q * step[d] * pitch of the axis that d moves; 0 if there is none
 Constraints
     (BUTTERFLY) stride_i = 2**i * o_i with odd o_i, or 0: A_N = A_0 + sum of 2**i * o_i * b_i. The low bits 0 .. i of a
                 bank number then depend on b_0 .. b_i only and tell apart those among them that matter, so a butterfly

@@ -116,7 +116,7 @@ class _Run:
             self.side[given.cols] *= self.mesh.cols
         self.cuts = {d: pieces(layer.extent(d), given.tile[d]) for d in DIMS}
         self.bytes = {"IN": machine.in_bytes, "W": machine.w_bytes}
-        #: What each unit holds of the operand that is kept.
+        #: Which tile of the kept operand each unit holds.
         self.held: dict[tuple[int, int], Box] = {}
         self.taps = [
             {d: self.cuts[d][k] for d, k in zip(self.temporal, ks, strict=True)}
@@ -126,8 +126,8 @@ class _Run:
     def mesh_steps(self) -> Iterator[dict[str, int]]:
         """The first tile of every step, by index; the loops that the kept operand depends on are outermost."""
         zero = dict.fromkeys(DIMS, (0, 1))
-        moved = [d for d in self.parallel if self._moves(zero, d)]
-        order = [*moved, *(d for d in self.parallel if d not in moved)]
+        self.moved = [d for d in self.parallel if self._moves(zero, d)]
+        order = [*self.moved, *(d for d in self.parallel if d not in self.moved)]
         for firsts in product(*(range(0, len(self.cuts[d]), self.side[d]) for d in order)):
             yield dict(zip(order, firsts, strict=True))
 
@@ -177,9 +177,11 @@ class _Run:
         first = {unit: boxes(self.layer, {**tiles, **self.taps[0]})[operand][0] for unit, tiles in units.items()}
         for unit, tiles in units.items():
             if operand == self.given.keep:
-                if self.held.get(unit) == first[unit]:
+                # Units are told by index: equal boxes of other indices (r + 1, i - 1) are not looked for.
+                place = tuple(tiles[d] for d in self.moved)
+                if self.held.get(unit) == place:
                     continue
-                self.held[unit] = first[unit]
+                self.held[unit] = place
             words = sum(volume(boxes(self.layer, {**tiles, **tap})[operand][1]) for tap in self.taps_of(operand, tiles))
             words *= self.repeats
             above, left = (unit[0] - 1, unit[1]), (unit[0], unit[1] - 1)
