@@ -24,8 +24,8 @@ Optimal means
     pitch of every axis is best, from the inside out: a smaller one lets all axes around it have smaller ones. The proof
     is that there is no smaller multiple of the odd kind (BUTTERFLY) at or above the end of the inner axis (APART).
 
-Source: `vectormesh` section II-C; its sum prints 2**X o_i b_i where the rule it cites has 2**i. That bits without effect
-drop out is our reading of "serve": Eq. 6 has operands that do not depend on all PE indices.
+Source: `vectormesh` section II-C; its sum prints 2**X o_i b_i where the rule it cites has 2**i. That bits without
+effect drop out is our reading of "serve": Eq. 6 has operands that do not depend on all PE indices.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import get_args
 
 from instances.errors import InputError
+from instances.ndrange import ndrange
 from instances.workload import DIMS, Layer
 from solver.mesh_plan import MeshLayer, MeshPlan
 from solver.plan import Dim
@@ -89,10 +90,13 @@ def _lines(plan: MeshPlan, part: MeshLayer) -> list[str]:
         if text:
             lines.append(text)
             indent += "  "
+    needed = {operand.name: operand for operand in ndrange(layer).inputs}
     kept = dict.fromkeys((part.keep,), "stays while it is the same")
     for op in ("IN", "W"):
-        shared = part.share in ("both", op)
-        how = kept.get(op) or ("through FIFOs, from the global buffer once" if shared else "from the global buffer")
+        how = kept.get(op) or "from the global buffer"
+        along = [side for side, d in (("rows", part.rows), ("columns", part.cols)) if d and not needed[op].depends(d)]
+        if op not in kept and along and part.share in ("both", op):
+            how += f", once for all units along {' and '.join(along)}, which pass it on through FIFOs"
         if machine.mesh is not None and machine.mesh.kind != "teu":
             how = kept.get(op) or "from DRAM into the global buffer"
         lines.append(f"{indent}load {op}: {how}")

@@ -222,7 +222,7 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("networks", list_networks),
         ("machines", list_machines),
-        ("problems", lambda: ["tiling", "slicing", "banks", "joint", "mapping"]),
+        ("problems", lambda: ["tiling", "slicing", "banks", "joint", "mapping", "mesh"]),
         (
             "engines",
             lambda: [
@@ -251,6 +251,8 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
                 "single",
                 "ga",
                 "ga-unseeded",
+                "hand",
+                "no-sharing",
             ],
         ),
     ],

@@ -209,20 +209,24 @@ def test_the_simulation_sees_what_is_done_twice() -> None:
 
 
 def test_figure_2_by_hand() -> None:
-    """4x4 times 4x4 on 2x2 units with room for 4 sums each, Fig. 2.
+    """4x4 times 4x4 on 2x2 units with room for 4 sums and 8 elements of either operand each, Fig. 2.
 
     Tiles of 2x2 results side by side: A and B once each through the FIFOs, 16 + 16 + 16 results = 48 bytes, which is
-    what must move. Without FIFOs two units read each tile: 32 + 32 + 16 = 80.
+    what must move. Without FIFOs two units read each tile: 32 + 32 + 16 = 80. If units may keep their rows of A over
+    all columns, A is read once and B by the units of both halves of the rows: 16 + 32 + 16 = 64.
     """
-    layer, machine = Layer.matmul("mm", rows=4, inner=4, cols=4), mesh_machine()
+    layer, machine = Layer.matmul("mm", rows=4, inner=4, cols=4), mesh_machine(input_buffer_bytes=8)
     for engine in EXACT:
         said = MESH_ENGINES[engine].run(Asked(layer, machine, "dram"))
         assert (said.status, said.value, said.bound) == ("OPTIMAL", 48, 48)
     side_by_side = Choice((1, 1, 2, 2, 2, 1, 1, 1), "r", "m", (1, 1, 2, 1, 2, 1, 1, 1))
     assert price(layer, machine, side_by_side)[0].dram == 48
     assert fits(layer, machine, side_by_side)
-    alone = MESH_ENGINES["no-sharing"].run(Asked(layer, machine, "dram"))
-    assert (alone.value, alone.status, alone.stats["no_sharing_proven"]) == (80, "FEASIBLE", True)
+    assert price(layer, machine, replace(side_by_side, share="none"))[0].dram == 80
+    for pins, value in (((), 64), (("keep=none",), 80)):
+        asked = Asked(layer, machine, "dram", parse_pins(pins, DECISIONS))
+        alone = MESH_ENGINES["no-sharing"].run(asked)
+        assert (alone.value, alone.status, alone.stats["no_sharing_proven"]) == (value, "FEASIBLE", True)
 
 
 def test_time_by_hand() -> None:
@@ -234,9 +238,9 @@ def test_time_by_hand() -> None:
 
 
 SMALL = [
-    (conv(m=2, n=2, r=3, c=2, kh=2), {"input_buffer_bytes": 6, "psum_buffer_bytes": 12}),
+    (conv(m=2, n=2, r=3, c=1, kh=2), {"input_buffer_bytes": 6, "psum_buffer_bytes": 12}),
     (conv(m=3, n=1, r=4, c=1, kh=3, pad_top=1), {"input_buffer_bytes": 4, "psum_buffer_bytes": 16}),
-    (conv(m=1, g=3, n=1, r=3, c=2, kh=2), {"input_buffer_bytes": 5, "psum_buffer_bytes": 8}),
+    (conv(m=1, g=3, n=1, r=3, c=1, kh=2), {"input_buffer_bytes": 5, "psum_buffer_bytes": 8}),
     (Layer.matmul("mm", rows=5, inner=3, cols=4), {"input_buffer_bytes": 5, "psum_buffer_bytes": 16}),
     (conv(m=2, n=3, r=3, c=1, kh=1, stride_h=2, h=6), {"rows": 1, "cols": 3, "input_buffer_bytes": 8}),
     (matching(r=3, c=1, kh=3), {"input_buffer_bytes": 6, "psum_buffer_bytes": 12}),

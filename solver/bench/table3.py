@@ -30,15 +30,15 @@ _ORDER = "glb,dram,time"
 _BASELINES = ("hand", "no-sharing", "greedy")
 #: Why ours differ; what the paper does not print is said to be likely only.
 _REASONS = {
-    "tpu_128": "GLB: of ours some 1,000 bytes are 32-bit partial sums, written and read for every pass of 8 channels, and "
-    "three layers have 3 channels; with 16-bit sums ours is below the published figure (table of assumptions). DRAM: "
-    "our tiles are proven optima for each layer, and kept partial sums in 128 KB; the paper's are not printed. Speed: "
-    "nothing but filling the array stalls here; the paper simulates DDR timing",
-    "eyeriss_128": "GLB: what PEs hold is optimal for each layer here. DRAM: fewest bytes among the plans with the least "
+    "tpu_128": "GLB: of ours some 1,000 bytes are 32-bit partial sums, written and read for each pass of 8 channels, "
+    "and three layers have 3 channels; 16-bit sums need less than published (other readings, below). DRAM: tiles are "
+    "proven best for each layer, with partial sums kept in 128 KB; the paper's are not printed. Speed: nothing but "
+    "filling the array stalls here; the paper simulates DDR timing",
+    "eyeriss_128": "GLB: what PEs hold is optimal for each layer here. DRAM: fewest bytes among plans with the least "
     "GLB; tiles of the paper are not printed. Speed: no stalls for DDR timing nor for filling PEs here",
-    "vectormesh_128": "Hand tiles (table of baselines) come between the published figures, proven ones below both: "
-    "44 % more bytes are the price of choosing by hand. DRAM equals GLB here, since 2 KB only stream; the published DRAM "
-    "figure is the larger one, likely for whole bursts. P printed as 20 is 21.3 by the row P/(AN) = 20.49 and A = 1.04",
+    "vectormesh_128": "hand tiles (baselines, below) come between the published figures, proven ones below both: 44 % "
+    "more bytes are the price of choosing by hand. DRAM equals GLB here, since 2 KB only stream; the published DRAM "
+    "figure is the larger one, likely for whole bursts. P, printed as 20, is 21.3 by P/(AN) = 20.49 and A = 1.04",
 }
 
 
