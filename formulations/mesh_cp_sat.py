@@ -9,6 +9,7 @@ Constraints  one option of each half; a, b are the entries of the options; every
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ortools.sat.python import cp_model
@@ -70,12 +71,10 @@ def cp_model_of(found: Halves, measure: str) -> MeshCpModel:
     return MeshCpModel(model, left, right)
 
 
-def _goal(model: cp_model.CpModel, found: Halves, measure: str, total: object) -> _Expression:
-    assert callable(total)
+def _goal(model: cp_model.CpModel, found: Halves, measure: str, total: Callable[[Linear], _Expression]) -> _Expression:
     measures, mesh = found.member.measures, found.member.setup.mesh
     if measure != "time":
-        goal: _Expression = total(measures[measure])
-        return goal
+        return total(measures[measure])
     time = model.new_int_var(0, 2**53, "T")
     model.add(time >= total(measures["cycles"]))
     model.add(time * mesh.dram_bytes_per_cycle >= total(measures["dram"]))
