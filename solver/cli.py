@@ -159,9 +159,7 @@ def solve(
         options.check_writable(out)
     graph = _load(network, batch, size, symbol)
     if (asked := network_cli.whole(machine, problem, set_)) is not None:
-        network_cli.refuse(
-            asked, layer=asked != "mesh" and layer, jobs=jobs, full=full, no_bounding=no_bounding, all_kinds=all_kinds
-        )
+        network_cli.refuse(asked, layer=layer, jobs=jobs, full=full, no_bounding=no_bounding, all_kinds=all_kinds)
         _warn(graph.warnings)
         wanted = network_cli.Wanted(
             graph, machine, engine, objective, pin or (), set_ or (), time_limit, profile, tuple(layer or ())

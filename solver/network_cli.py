@@ -61,6 +61,7 @@ def whole(machine: str, problem: str | None, settings: Sequence[str] | None) -> 
 
 def refuse(problem: str, **given: object) -> None:
     """Raise InputError for options that do not apply to whole networks."""
+    given = {name: value for name, value in given.items() if (problem, name) != ("mesh", "layer")}
     wrong = [f"--{name.replace('_', '-')}" for name, value in given.items() if value]
     if wrong:
         raise InputError(f"{', '.join(wrong)}: not for problem {problem}, which plans whole networks")
