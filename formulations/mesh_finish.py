@@ -14,7 +14,7 @@ from formulations.pins import Pins
 from instances.machine import Machine
 from instances.workload import DIMS, Layer
 
-__all__ = ["complete", "fewer_steps", "fits", "hand"]
+__all__ = ["complete", "fewer_steps", "fits", "hand", "served"]
 
 
 def fits(layer: Layer, machine: Machine, choice: Choice) -> bool:
@@ -37,7 +37,7 @@ def complete(
     if chosen:
         found = layout_of(layer, machine, choice)
         return None if found is None else (choice, found)
-    tried = [replace(choice, vector=v) for v in _vectors(layer, machine, choice, pins)]
+    tried = [replace(choice, vector=v) for v in _vectors(layer, machine, pins)]
     for one in sorted(tried, key=lambda c: price(layer, machine, c)[0].cycles):
         found = layout_of(layer, machine, one)
         if found is not None:
@@ -45,7 +45,14 @@ def complete(
     return None
 
 
-def _vectors(layer: Layer, machine: Machine, choice: Choice, pins: Pins) -> Iterator[tuple[int, ...]]:
+def served(layer: Layer, machine: Machine, pins: Pins) -> bool:
+    """Whether any PE vector keeps the pins."""
+    if machine.mesh is None or machine.mesh.kind != "teu":
+        return True
+    return next(_vectors(layer, machine, pins), None) is not None
+
+
+def _vectors(layer: Layer, machine: Machine, pins: Pins) -> Iterator[tuple[int, ...]]:
     mesh = machine.mesh
     assert mesh is not None
     for vector in vectors(mesh.pes, movable(setup_of(layer, machine))):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from formulations.mesh import Choice
-from formulations.mesh_finish import complete, fits
+from formulations.mesh_finish import complete, fits, served
 from formulations.mesh_layout import Layout
 from formulations.mesh_price import price
 from formulations.mesh_search import Halves, greedy, halves, roof
@@ -144,6 +144,8 @@ def searched(asked: Asked, solve: Solve, versions: str = "") -> Decided:
     so none that the reduced space left out would have one instead.
     """
     start = time.monotonic()
+    if not served(asked.layer, asked.machine, asked.pins):
+        return Decided(None, None, None, None, "INFEASIBLE", versions, {"note": "no PE vector keeps the pins"})
     best = _first(asked)
     bounds: list[int | None] = []
     stats: dict[str, Stat] = {"left": 0, "right": 0, "forbidden": 0}

@@ -30,7 +30,7 @@ from instances.load import load_machine, load_network
 from instances.machine import Machine
 from instances.ndrange import ndrange
 from instances.workload import DIMS, Layer
-from solver import check, solve, solve_mesh
+from solver import check, solve, solve_joint, solve_mesh
 from solver.bench.table3 import PUBLISHED, averages, point
 from solver.cli import main
 from solver.mesh_base import Asked
@@ -160,6 +160,10 @@ def test_workloads_of_table_1() -> None:
 def test_correlations_are_for_meshes_only() -> None:
     with pytest.raises(InputError, match="only problem mesh plans correlations"):
         solve("vectormesh_modern", "scratchpad_64k", layers=["fn_correlation"])
+    with pytest.raises(InputError, match="only problem mesh plans correlations"):
+        solve_joint("vectormesh_modern", "scratchpad_768k")
+    with pytest.raises(InputError, match="by solve_mesh"):
+        solve("lenet5", "vectormesh_128", problem="tiling")
     with pytest.raises(InputError, match="cannot match two maps"):
         solve_mesh("vectormesh_modern", "tpu_128", layers="fn_correlation")
     with pytest.raises(ValueError, match="has g = m = 1"):
@@ -536,6 +540,8 @@ def test_infeasible_is_explained() -> None:
     pinned = solve_mesh("lenet5", "vectormesh_128", layers="c1", pins=["T_M=1", "T_R>=29"])
     assert pinned.conflicts == ("c1: without pin T_R>=29 there is a plan",)
     assert check(pinned).ok
+    lanes = solve_mesh("lenet5", "vectormesh_128", layers="c1", pins=["P_M=32", "P_C=2"])
+    assert lanes.conflicts == ("c1: without pin P_M=32 there is a plan", "c1: without pin P_C=2 there is a plan")
     lied = pinned.model_copy(update={"conflicts": ("c1: no reason",)})
     assert any("is not so" in line for line in check(lied).problems)
 
