@@ -9,7 +9,9 @@ __all__ = ["MEASURES", "OPERANDS", "UNITS", "Counts", "Outcome"]
 #: The measures of a plan in the fixed order that breaks ties, with their units.
 MEASURES: dict[str, str] = {"time": "ticks", "bytes": "bytes", "energy": "fJ"}
 #: The units of all that a plan may minimise.
-UNITS: dict[str, str] = {**MEASURES, "period": "ticks", "latency": "ticks", "response": "ticks"}
+UNITS: dict[str, str] = {
+    **MEASURES, "period": "ticks", "latency": "ticks", "response": "ticks", "dram": "bytes", "glb": "bytes",
+}  # fmt: skip
 #: The rows of `Outcome.by_operand`: OUT is final results written, PSUM partial sums written and read back.
 OPERANDS = ("IN", "W", "OUT", "PSUM")
 

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from instances.errors import InputError
 from instances.jsonfile import BUNDLED_NAME, Json, as_object, parse_json, read_bytes, shown, validate, write_atomically
 from instances.machine import Banks, Compute, Machine, Transfer
+from instances.mesh import Mesh
 from instances.network import Network
 from instances.partial_engine import PartialEngine
 from instances.processors import Processors
@@ -29,6 +30,7 @@ NETWORK_FORMAT = "certile-network/1"
 Nested: dict[str, type[BaseModel]] = {
     "transfer": Transfer, "compute": Compute, "banks": Banks, "processors": Processors,
     "engine": PartialEngine,
+    "mesh": Mesh,
 }  # fmt: skip
 
 
@@ -186,12 +188,11 @@ def _resolve(field: str) -> tuple[str, ...]:
         return matches[0]
     if matches:
         raise InputError(f"machine field {field} is ambiguous: write {' or '.join('.'.join(p) for p in matches)}")
-    known = [".".join(p) for p in paths]
-    near = get_close_matches(field, known + [p[-1] for p in paths], n=3)
+    near = get_close_matches(field, [".".join(p) for p in paths] + [p[-1] for p in paths], n=3)
     hint = f"did you mean {' or '.join(dict.fromkeys(near))}? " if near else ""
-    top = [p[0] for p in paths if len(p) == 1]
-    inner = [f"{outer}.({' '.join(model.model_fields)})" for outer, model in Nested.items()]
-    raise InputError(f"unknown machine field {shown(field)}: {hint}known fields: {', '.join([*top, *inner])}")
+    known = [p[0] for p in paths if len(p) == 1 and p[0] not in Nested]
+    known += [f"{outer}.{{{','.join(model.model_fields)}}}" for outer, model in Nested.items()]
+    raise InputError(f"unknown machine field {shown(field)}: {hint}known fields: {', '.join(known)}")
 
 
 def _value(path: tuple[str, ...], text: str, where: str) -> Json:

@@ -18,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from instances.mesh import Mesh
 from instances.partial_engine import PartialEngine
 from instances.processors import Processors
 
@@ -123,11 +124,12 @@ class Machine(_Frozen):
 
     Attributes
     ----------
-    problem : {"tiling", "slicing", "banks", "mapping", "engine"}
+    problem : {"tiling", "slicing", "banks", "mapping", "engine", "mesh"}
         The formulation the machine is meant for (the default of ``certile solve``).
     ocm_bytes : int or None
         One shared on-chip memory; or, instead, three buffers `in_buffer_bytes`, `w_buffer_bytes`,
-        `out_buffer_bytes` (per core); or, instead, `banks`; none of them beside `processors` or `engine`.
+        `out_buffer_bytes` (per core); or, instead, `banks`; none of them beside `processors`, `engine`
+        or `mesh`.
     ocm_banks : int
         The equal banks that the shared memory is divided in, where maps may stay on chip (problem joint); 0: not known.
     reserved_bytes : int
@@ -160,7 +162,7 @@ class Machine(_Frozen):
 
     name: str = Field(min_length=1)
     description: str = ""
-    problem: Literal["tiling", "slicing", "banks", "mapping", "engine"] = "tiling"
+    problem: Literal["tiling", "slicing", "banks", "mapping", "engine", "mesh"] = "tiling"
     tick_ps: PositiveInt
     in_bytes: PositiveInt
     w_bytes: PositiveInt
@@ -177,6 +179,7 @@ class Machine(_Frozen):
     banks: Banks | None = None
     processors: Processors | None = None
     engine: PartialEngine | None = None
+    mesh: Mesh | None = None
     ocm_banks: int = Count
     reserved_bytes: int = Count
     im2col_rows: int = Count
@@ -208,7 +211,11 @@ class Machine(_Frozen):
             raise ValueError("problem 'mapping' needs processors, and processors need problem 'mapping'")
         if (self.problem == "engine") != (self.engine is not None):
             raise ValueError("problem 'engine' needs an engine, and an engine needs problem 'engine'")
-        if self.processors is not None or self.engine is not None:
+        if (self.problem == "mesh") != (self.mesh is not None):
+            raise ValueError("problem 'mesh' needs mesh, and mesh needs problem 'mesh'")
+        if self.mesh is not None and (self.ocm_bytes is not None or any(given)):
+            raise ValueError("give either mesh or other on-chip memories, not both")
+        if self.processors is not None or self.engine is not None or self.mesh is not None:
             return self
         if self.banks is None and self.ocm_bytes is None and not all(given):
             raise ValueError("give ocm_bytes, or all of in_buffer_bytes, w_buffer_bytes and out_buffer_bytes")
@@ -232,7 +239,7 @@ class Machine(_Frozen):
         return {
             name: value
             for name, value in write(self).items()
-            if name not in ("banks", "ocm_banks", "processors", "engine") or value
+            if name not in ("banks", "ocm_banks", "processors", "engine", "mesh") or value
         }
 
     @property
@@ -256,7 +263,7 @@ class Machine(_Frozen):
         """Bytes of each on-chip memory: ``{"ocm": ..}``, ``{"in": .., "w": .., "out": ..}`` or ``{"banks": ..}``."""
         if self.banks is not None:
             return {"banks": self.banks.map_bytes}
-        if self.processors is not None or self.engine is not None:
+        if self.processors is not None or self.engine is not None or self.mesh is not None:
             return {}
         if self.ocm_bytes is not None:
             return {"ocm": self.ocm_bytes}

@@ -6,6 +6,7 @@ op        what it is
 input     a tensor that comes from outside
 conv      2-D convolution with constant weights (groups, dilation, asymmetric padding)
 matmul    ``[..., K] x K x out_features`` with constant weights, or a (batched) product of two inputs
+correlation  products of every pixel with its neighbours in another map, over the channels
 pool      max or average pooling over a window, or over the whole map
 eltwise   element-wise operation of one or more inputs, and row-wise ones (softmax, layer_norm)
 concat    joins inputs along one axis
@@ -27,7 +28,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from instances.workload import Layer
 
 __all__ = [
-    "NARY", "UNARY", "Concat", "Conv", "Eltwise", "Input", "MatMul", "Opaque", "Operator", "Pool", "Reshape", "Shape",
+    "NARY", "UNARY", "Concat", "Conv", "Correlation", "Eltwise", "Input", "MatMul", "Opaque", "Operator", "Pool",
+    "Reshape", "Shape",
 ]  # fmt: skip
 
 #: The largest size of one dimension (a signed 32-bit count, as in every deployment format).
@@ -203,6 +205,35 @@ class MatMul(_Operator):
         return (inputs[0][-1] * features if len(inputs) == 1 else 0) + features * self.bias
 
 
+class Correlation(_Operator):
+    """Spatial matching: each pixel of the first map times its neighbours in the second (`vectormesh` Eq. 3)."""
+
+    op: Literal["correlation"] = "correlation"
+    displacement: Pair
+    stride: Pair = (1, 1)
+
+    def infer(self, inputs: Sequence[Shape]) -> Shape:
+        """Return a map with one channel for every displacement, -displacement to displacement in steps of stride."""
+        _arity(self, inputs, 2, 2)
+        first, second = (_feature_map(shape) for shape in inputs)
+        if first != second:
+            raise ValueError(f"the maps differ: {first} and {second}")
+        return (
+            first[0],
+            prod(2 * (d // s) + 1 for d, s in zip(self.displacement, self.stride, strict=True)),
+            *first[2:],
+        )
+
+    def layer(self, inputs: Sequence[Shape]) -> Layer:
+        """Return the layer: rows and columns of displacements are its kernel, their steps its dilation."""
+        b, n, h, w = inputs[0]
+        (dh, dw), (sh, sw) = self.displacement, self.stride
+        return Layer(
+            name=self.name, kind="correlation", b=b, m=1, n=n, r=h, c=w, kh=2 * (dh // sh) + 1, kw=2 * (dw // sw) + 1,
+            dilation_h=sh, dilation_w=sw, pad_top=dh // sh * sh, pad_left=dw // sw * sw, h=h, l=w, weights="activation",
+        )  # fmt: skip
+
+
 class Pool(_Operator):
     """Max or average pooling, over a window or (``global_*``) over the whole map."""
 
@@ -361,5 +392,5 @@ def _broadcast(shapes: Sequence[Shape]) -> Shape:
 
 
 Operator = Annotated[
-    Input | Conv | MatMul | Pool | Eltwise | Concat | Reshape | Opaque, Field(discriminator="op")
+    Input | Conv | MatMul | Correlation | Pool | Eltwise | Concat | Reshape | Opaque, Field(discriminator="op")
 ]  # fmt: skip

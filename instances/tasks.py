@@ -13,7 +13,7 @@ from math import prod
 
 from instances.errors import InputError
 from instances.network import Network
-from instances.operators import UNARY, Conv, Eltwise, Input, MatMul, Operator, Reshape
+from instances.operators import UNARY, Conv, Correlation, Eltwise, Input, MatMul, Operator, Reshape
 
 __all__ = ["Task", "TaskGraph", "tasks"]
 
@@ -111,7 +111,7 @@ def _task(network: Network, operator: Operator) -> Task:
     op = operator.fn if isinstance(operator, Eltwise) else operator.op
     if op == "opaque":
         raise InputError(f"network {network.name}: operator {operator.name} is of an unknown kind: no time is known")
-    if isinstance(operator, Conv | MatMul):
+    if isinstance(operator, Conv | Correlation | MatMul):
         layer = operator.layer(shapes)
         return Task(operator.name, op, layer.macs, results, layer.macs // results, 0)
     moves = not isinstance(operator, Input | Reshape)

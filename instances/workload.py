@@ -13,7 +13,11 @@ matmul         OUT[r, m] = IN[r, n] * W[n, m] with ``c = kh = kw = 1``; a batche
                two activations has one group per product and ``weights = "activation"``
 pool           depthwise without weights
 eltwise        a 1x1 pool over ``inputs`` operands of the same shape
+correlation    OUT[b, r, c, i, j] += W[b, n, r, c] * IN[b, n, S_h*r + D_h*i - P_h, S_w*c + D_w*j - P_w]: every
+               pixel of one map against its neighbours in the other; the displacements i, j are not summed over
 =============  ==========================================================================
+
+Only problem mesh plans a correlation (`instances.ndrange` has its operands).
 
 Letters follow the source papers (`tso_burst_slicing` section II; `optimal_tiling_dma` section 2):
 N input channels, M output channels, R x C output map, H x L input map, K kernel, S stride.
@@ -77,7 +81,7 @@ class Layer(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(min_length=1)
-    kind: Literal["conv", "matmul", "pool", "eltwise"] = "conv"
+    kind: Literal["conv", "matmul", "pool", "eltwise", "correlation"] = "conv"
     b: Size = 1
     g: Size = 1
     m: Size
@@ -130,6 +134,8 @@ class Layer(BaseModel):
                 raise ValueError(f"{out} output {what} with stride {stride} start beyond the {size} input {what}")
         if self.kind in ("pool", "eltwise") and (self.m, self.n, self.weights) != (1, 1, "none"):
             raise ValueError(f"a {self.kind} layer has m = n = 1 per group and weights 'none'")
+        if self.kind == "correlation" and (self.g, self.m, self.weights) != (1, 1, "activation"):
+            raise ValueError("a correlation layer has g = m = 1 and weights 'activation', its other map")
         if self.kind != "eltwise" and self.inputs != 1:
             raise ValueError("only an eltwise layer has more than one input operand")
         return self

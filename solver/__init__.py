@@ -16,6 +16,8 @@ from solver.joint_solve import solve_joint
 from solver.mapping_front import MappingFront, front_mapping
 from solver.mapping_plan import MappingPlan
 from solver.mapping_solve import solve_mapping
+from solver.mesh_plan import MeshPlan
+from solver.mesh_solve import solve_mesh
 from solver.plan import LayerPlan, Plan
 from solver.runs_plan import EnginePlan
 from solver.runs_solve import solve_engine
@@ -24,6 +26,7 @@ from solver.verify import PlanMismatch
 
 __all__ = [
     "ApplicationsPlan", "BankPlan", "CheckReport", "EnginePlan", "EngineSize", "InputError", "JointPlan", "LayerPlan",
-    "MappingFront", "MappingPlan", "Plan", "PlanMismatch", "check", "front_engine", "front_mapping", "front_network",
-    "size_engine", "solve", "solve_applications", "solve_engine", "solve_joint", "solve_mapping", "solve_network",
+    "MappingFront", "MappingPlan", "MeshPlan", "Plan", "PlanMismatch", "check", "front_engine", "front_mapping",
+    "front_network", "size_engine", "solve", "solve_applications", "solve_engine", "solve_joint", "solve_mapping",
+    "solve_mesh", "solve_network",
 ]  # fmt: skip

@@ -24,6 +24,8 @@ from solver.joint_check import problems_of_joint
 from solver.joint_plan import JointPlan
 from solver.mapping_check import problems_of_mapping
 from solver.mapping_plan import MappingPlan
+from solver.mesh_check import problems_of_mesh
+from solver.mesh_plan import MeshPlan
 from solver.options import pick_pins, pick_problem
 from solver.plan import LayerPlan, Plan, digest, network_digest
 from solver.runs_check import problems_of_engine
@@ -49,7 +51,7 @@ class CheckReport:
 
 
 def check(plan: AnyPlan | str | os.PathLike[str]) -> CheckReport:
-    """Re-verify a plan of layers, in banks, in a shared memory or on processors, on a small engine, or a plan file.
+    """Re-verify a plan of any problem, or a plan file.
 
     Raises
     ------
@@ -69,6 +71,9 @@ def check(plan: AnyPlan | str | os.PathLike[str]) -> CheckReport:
         return CheckReport(not found, found, len(plan.tasks), 0)
     if isinstance(plan, EnginePlan):
         found = tuple(problems_of_engine(plan))
+        return CheckReport(not found, found, len(plan.layers), 0)
+    if isinstance(plan, MeshPlan):
+        found = tuple(problems_of_mesh(plan))
         return CheckReport(not found, found, len(plan.layers), 0)
     if isinstance(plan, JointPlan):
         found = tuple(problems_of_joint(plan))

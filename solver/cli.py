@@ -63,7 +63,7 @@ LayerOpt = Annotated[
 ]
 ProblemOpt = Annotated[
     str | None,
-    typer.Option("--problem", metavar="P", help="tiling, slicing, banks, joint, mapping, engine; default: by machine"),
+    typer.Option("--problem", metavar="P", help="See certile list problems; default: by machine: --problem joint"),
 ]
 EngineOpt = Annotated[
     str,
@@ -76,8 +76,8 @@ ObjectiveOpt = Annotated[
     typer.Option(
         "--objective",
         metavar="O",
-        help="time, bytes, energy, or several: bytes,time (joint: bytes, energy; mapping: period, energy, latency; "
-        "several networks: response, energy)",
+        help="time, bytes, energy, or several: bytes,time (mapping: period, energy, latency; several networks: "
+        "response, energy; mesh: dram, glb, time)",
     ),
 ]
 PinOpt = Annotated[
@@ -155,7 +155,7 @@ def solve(
     out: OutOpt = None,
     as_json: JsonOpt = False,
 ) -> int:
-    """Plan every conv and matmul layer of a network, or those named; banks, joint, mapping, engine: the whole network.
+    """Plan every conv and matmul layer of a network, or those named; other problems than tiling, slicing: all of it.
 
     Ctrl-C and the time limit return the best plan so far. Exit code 0 solved, 3 infeasible, 4 no solution in time.
     """

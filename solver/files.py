@@ -9,14 +9,15 @@ from solver.applications_plan import ApplicationsPlan
 from solver.bank_plan import BankPlan
 from solver.joint_plan import JointPlan
 from solver.mapping_plan import MappingPlan
+from solver.mesh_plan import MeshPlan
 from solver.plan import Plan
 from solver.runs_plan import EnginePlan
 
 __all__ = ["AnyPlan", "load_plan"]
 
-AnyPlan = Plan | BankPlan | JointPlan | MappingPlan | ApplicationsPlan | EnginePlan
-_WHOLE: tuple[type[BankPlan | JointPlan | MappingPlan | ApplicationsPlan | EnginePlan], ...] = (
-    BankPlan, JointPlan, MappingPlan, ApplicationsPlan, EnginePlan,
+AnyPlan = Plan | BankPlan | JointPlan | MappingPlan | ApplicationsPlan | EnginePlan | MeshPlan
+_WHOLE: tuple[type[BankPlan | JointPlan | MappingPlan | ApplicationsPlan | EnginePlan | MeshPlan], ...] = (
+    BankPlan, JointPlan, MappingPlan, ApplicationsPlan, EnginePlan, MeshPlan,
 )  # fmt: skip
 
 

@@ -104,6 +104,9 @@ def solve_joint(
     demands = pick_pins(pins, pick_problem("tiling"))
     chosen = pick_joint_engine(engine)
     check_machine(real)
+    for layer in network.layers:
+        if layer.kind == "correlation":
+            raise InputError(f"layer {layer.name}: only problem mesh plans correlations")
     found = stores(network)
     said = chosen.run(Tables(found, real, demands), limit)
     options = JointOptions(time_limit_s=limit, settings=set_fields)

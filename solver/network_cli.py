@@ -1,4 +1,4 @@
-"""What the command line does for the problems of whole networks: ``banks``, ``joint``, ``mapping`` and ``engine``."""
+"""What the command line does for problems with plans of their own: banks, joint, mapping, engine, mesh."""
 
 from __future__ import annotations
 
@@ -26,6 +26,9 @@ from solver.mapping_front import front_mapping
 from solver.mapping_plan import MappingPlan
 from solver.mapping_show import mapping_rows, mapping_status, show_mapping
 from solver.mapping_solve import pick_mapping_engine, solve_mapping
+from solver.mesh_plan import MeshPlan
+from solver.mesh_show import mesh_rows, mesh_status, show_mesh
+from solver.mesh_solve import mesh_aims, pick_mesh_engine, solve_mesh
 from solver.network_plan import WholePlan
 from solver.plan import Status
 from solver.report import ratio, rows_table
@@ -83,8 +86,8 @@ def whole(
 
 
 def refuse(problem: str, **given: object) -> None:
-    """Raise InputError for options that do not apply to whole networks; problem engine plans layers by name, too."""
-    if problem == "engine":
+    """Raise InputError for options that do not apply to whole networks; engine and mesh plan layers by name, too."""
+    if problem in ("engine", "mesh"):
         given.pop("layer", None)
     wrong = [f"--{name.replace('_', '-')}" for name, value in given.items() if value]
     if wrong:
@@ -196,19 +199,33 @@ def _engine(wanted: Wanted, engine: str) -> EnginePlan:
     )  # fmt: skip
 
 
+def _check_mesh(wanted: Wanted, engine: str) -> None:
+    mesh_aims(wanted.aims("dram"))
+    pick_mesh_engine(engine)
+
+
+def _mesh(wanted: Wanted, engine: str) -> MeshPlan:
+    return solve_mesh(
+        wanted.network, wanted.machine, engine=engine, objective=wanted.aims("dram"), pins=wanted.pins,
+        layers=wanted.layers, settings=wanted.settings, time_limit_s=wanted.time_limit_s,
+    )  # fmt: skip
+
+
 _PROBLEMS: dict[
     str,
     _Problem[BankPlan]
     | _Problem[JointPlan]
     | _Problem[MappingPlan]
     | _Problem[ApplicationsPlan]
-    | _Problem[EnginePlan],
+    | _Problem[EnginePlan]
+    | _Problem[MeshPlan],
 ] = {
     "applications": _Problem(_check_applications, _applications, applications_rows, applications_status),
     "banks": _Problem(_check_banks, _banks, bank_rows, bank_status),
     "joint": _Problem(lambda _, engine: pick_joint_engine(engine), _joint, joint_rows, joint_status),
     "mapping": _Problem(_check_mapping, _mapping, mapping_rows, mapping_status),
     "engine": _Problem(_check_engine, _engine, engine_rows, engine_status),
+    "mesh": _Problem(_check_mesh, _mesh, mesh_rows, mesh_status),
 }
 
 
@@ -230,6 +247,8 @@ def shown(plan: WholePlan, layer: str | None) -> str:
         return show_joint(plan, layer)
     if isinstance(plan, EnginePlan):
         return show_engine(plan, layer)
+    if isinstance(plan, MeshPlan):
+        return show_mesh(plan, layer)
     assert isinstance(plan, BankPlan)
     return show_banks(plan, layer)
 
@@ -258,7 +277,7 @@ def print_front(problem: str, wanted: Wanted, axes: str, *, out: str | None, as_
         return
     known = {"banks": "bytes,time", "mapping": "period,energy"}
     if problem not in known:
-        raise InputError("problem joint has no front: it decides bytes; fronts of tiling are layer by layer")
+        raise InputError(f"problem {problem} has no front; fronts of tiling are layer by layer")
     if axes not in (known[problem], ""):
         raise InputError(f"axes {axes!r}: problem {problem} has the front {known[problem]}")
     plans: Sequence[BankPlan] | Sequence[MappingPlan]

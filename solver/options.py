@@ -229,6 +229,14 @@ def pick_layers(
     InputError
         If a layer does not exist or none is left.
     """
+    layers = _named_layers(target, names, all_kinds)
+    for layer in layers:
+        if layer.kind == "correlation":
+            raise InputError(f"layer {layer.name}: only problem mesh plans correlations")
+    return layers
+
+
+def _named_layers(target: Layer | Network, names: str | Iterable[str] | None, all_kinds: bool) -> tuple[Layer, ...]:
     wanted = None if names is None else tuple(dict.fromkeys(as_texts("layers", names)))
     if isinstance(target, Layer):
         if wanted not in (None, (target.name,)):

@@ -152,7 +152,8 @@ def prepare(
     limit, processes = check_time_limit(time_limit_s), check_jobs(jobs)
     set_fields = as_texts("settings", settings)
     real_machine = pick_machine(machine, set_fields)
-    for whole, function in (("banks", "solve_network"), ("mapping", "solve_mapping"), ("engine", "solve_engine")):
+    functions = {"banks": "solve_network", "mapping": "solve_mapping", "engine": "solve_engine", "mesh": "solve_mesh"}
+    for whole, function in functions.items():
         if whole in (problem, real_machine.problem):
             said = f"whole networks are planned, by {function} or certile solve"
             raise InputError(f"machine {real_machine.name}, problem {whole}: {said}")

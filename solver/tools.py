@@ -102,6 +102,7 @@ def _names(kind: str) -> dict[str, str]:
             "engine": "F4: runs of layers on a small engine, and where maps lie in its banks; how large it should be",
             "mapping": "F5: which processor of a board runs which task of a network, in a pipeline",
             "applications": "F5: the same for several networks with periods, deadlines and priorities",
+            "mesh": "F3: tiles, sides, PE vectors and bank layouts of layers on a mesh of tile units, or an array",
         }
         return {f.name: f.summary for f in FORMULATIONS.values()} | networks
     if kind == "engines":
@@ -110,6 +111,7 @@ def _names(kind: str) -> dict[str, str]:
         from solver.engines import ENGINES
         from solver.joint_engines import JOINT_ENGINES
         from solver.mapping_engines import MAPPING_ENGINES
+        from solver.mesh_engines import MESH_ENGINES
         from solver.runs_engines import RUNS_ENGINES
 
         proofs = {True: "proves", False: "heuristic"}
@@ -119,6 +121,7 @@ def _names(kind: str) -> dict[str, str]:
         whole += [("mapping", e.name, e.summary, e.proves) for e in MAPPING_ENGINES.values()]
         whole += [("applications", e.name, e.summary, e.proves) for e in APPLICATION_ENGINES.values()]
         whole += [("engine", e.name, e.summary, e.proves) for e in RUNS_ENGINES.values()]
+        whole += [("mesh", e.name, e.summary, e.proves) for e in MESH_ENGINES.values()]
         for problem, name, summary, proves in whole:
             about = f"{summary} ({proofs[proves]}; {problem})"
             found[name] = f"{found[name]}; {about}" if name in found else about
@@ -198,7 +201,8 @@ def doctor() -> int:
 
 def schema(
     kind: Annotated[
-        str, typer.Argument(metavar="KIND", help="layers, banks, joint, mapping, applications, engine: of that problem")
+        str,
+        typer.Argument(metavar="KIND", help="layers, or a problem: banks, joint, mapping, applications, engine, mesh"),
     ] = "layers",
 ) -> int:
     """Print the JSON Schema of plan files."""
@@ -206,12 +210,12 @@ def schema(
     from solver.bank_plan import bank_schema
     from solver.joint_plan import joint_schema
     from solver.mapping_plan import mapping_schema
+    from solver.mesh_plan import mesh_schema
     from solver.runs_plan import engine_schema
 
     schemas = {
         "layers": plan_schema, "banks": bank_schema, "joint": joint_schema, "mapping": mapping_schema,
-        "applications": applications_schema,
-        "engine": engine_schema,
+        "applications": applications_schema, "engine": engine_schema, "mesh": mesh_schema,
     }  # fmt: skip
     if kind not in schemas:
         raise options.unknown("schema", kind, schemas)

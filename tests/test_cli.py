@@ -222,7 +222,7 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("networks", list_networks),
         ("machines", list_machines),
-        ("problems", lambda: ["tiling", "slicing", "banks", "joint", "mapping", "applications", "engine"]),
+        ("problems", lambda: ["tiling", "slicing", "banks", "joint", "mapping", "applications", "engine", "mesh"]),
         (
             "engines",
             lambda: [
@@ -253,6 +253,8 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
                 "ga-unseeded",
                 "apart",
                 "paper",
+                "hand",
+                "no-sharing",
             ],
         ),
     ],

@@ -223,6 +223,7 @@ def test_bundled_networks_and_machines_load_and_are_described() -> None:
         "nmp", "zynq7020", "scratchpad_24k", "scratchpad_64k", "scratchpad_128k", "scratchpad_512k",
         "scratchpad_768k", "galaxy_s9", "hikey970",
         "midap", "midap_1600", "midap_2400", "partial_cnn_16", "partial_cnn_32",
+        "vectormesh_128", "vectormesh_512", "tpu_128", "tpu_512", "eyeriss_128", "eyeriss_512",
     }  # fmt: skip
     for name, description in list_machines().items():
         assert load_machine(name).name == name

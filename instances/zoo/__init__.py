@@ -18,6 +18,7 @@ from instances.zoo.pixels import espcn, flownet_s, srcnn
 from instances.zoo.resnet import resnet50, resnet50_v1, resnet152, wide_resnet50_2
 from instances.zoo.shufflenet import shufflenet_1x, shufflenet_2x
 from instances.zoo.squeezenet import squeezenet1_0, squeezenet1_1
+from instances.zoo.vectormesh import vectormesh_classic, vectormesh_modern
 from instances.zoo.xception import xception
 from instances.zoo.yolo import tiny_yolo, yolov2
 
@@ -50,6 +51,8 @@ GENERATORS: dict[str, Callable[[], Network]] = {
     "squeezenet1_1": squeezenet1_1,
     "srcnn": srcnn,
     "tiny_yolo": tiny_yolo,
+    "vectormesh_classic": vectormesh_classic,
+    "vectormesh_modern": vectormesh_modern,
     "vgg16": vgg16,
     "wide_resnet50_2": wide_resnet50_2,
     "xception": xception,

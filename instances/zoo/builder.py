@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from instances.network import Network
-from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape, Shape
+from instances.operators import Concat, Conv, Correlation, Eltwise, Input, MatMul, Operator, Pool, Reshape, Shape
 
 __all__ = ["Builder"]
 
@@ -98,6 +98,11 @@ class Builder:
     def matmul(self, a: str, b: str, name: str, *, transpose_b: bool = False) -> str:
         """Add a batched product of two tensors."""
         return self.add(MatMul(name=name, inputs=(a, b), shape=(1,), transpose_b=transpose_b))
+
+    def correlation(self, a: str, b: str, name: str, displacement: OneOrTwo, stride: OneOrTwo = 1) -> str:
+        """Add products of every pixel of `a` with its neighbours in `b`."""
+        reach, step = _pair(displacement), _pair(stride)
+        return self.add(Correlation(name=name, inputs=(a, b), shape=(1,), displacement=reach, stride=step))
 
     def eltwise(self, fn: str, xs: Sequence[str], name: str, *, act: str = "") -> str:
         """Add an element-wise function of several tensors and its activation, if any."""

@@ -1,0 +1,203 @@
+"""Referee for meshes: operand tiles go from the global buffer through FIFOs into the units, step by step.
+
+A unit works on one tile of results; its partial sums stay until all products are in, then the results are written. In
+every step each unit needs a box of either operand. It has it still (the operand that is kept), or a neighbour above or
+to the left has the same box and passes it on (operands that are shared), or it is read from the global buffer, which
+streams it from DRAM. Padding is not read. Nothing is taken from the formulation.
+
+Source: `vectormesh` sections II-B and II-C, Fig. 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from instances.machine import Machine
+from instances.workload import DIMS, Layer
+
+__all__ = ["Given", "Seen", "boxes", "pieces", "replay_mesh"]
+
+Box = tuple[tuple[int, int], ...]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Given:
+    """The decisions of a plan; names as in the plan file."""
+
+    tile: Mapping[str, int]
+    rows: str = ""
+    cols: str = ""
+    vector: Mapping[str, int] = field(default_factory=dict)
+    share: tuple[str, ...] = ("IN", "W")
+    keep: str = "none"
+    filters: int = 1
+    channels: int = 1
+
+
+@dataclass
+class Seen:
+    """What the simulation counted: bytes, cycles of PEs, products, fetches of tiles, words through FIFOs."""
+
+    dram: int = 0
+    glb: int = 0
+    cycles: int = 0
+    macs: int = 0
+    fetches: int = 0
+    fifo_words: int = 0
+    steps: int = 0
+    faults: list[str] = field(default_factory=list)
+
+
+def pieces(size: int, tile: int) -> list[tuple[int, int]]:
+    """Begin and end of every tile."""
+    return [(first, min(first + tile, size)) for first in range(0, size, tile)]
+
+
+def boxes(layer: Layer, at: Mapping[str, tuple[int, int]]) -> dict[str, tuple[Box, Box]]:
+    """Return for either operand the box that ranges of indices need, and what of it lies inside the tensor."""
+    rows = _window(at["r"], at["i"], layer.stride_h, layer.dilation_h, layer.pad_top)
+    cols = _window(at["c"], at["j"], layer.stride_w, layer.dilation_w, layer.pad_left)
+    given = (at["b"], at["g"], at["n"], rows, cols)
+    inside = (at["b"], at["g"], at["n"], _clip(rows, layer.h), _clip(cols, layer.l))
+    names = "bnrc" if layer.kind == "correlation" else "gmnij"
+    weights = tuple(at[d] for d in names)
+    return {"IN": (given, inside), "W": (weights, weights)}
+
+
+def _window(out: tuple[int, int], tap: tuple[int, int], stride: int, dilation: int, pad: int) -> tuple[int, int]:
+    return out[0] * stride + tap[0] * dilation - pad, (out[1] - 1) * stride + (tap[1] - 1) * dilation - pad + 1
+
+
+def _clip(span: tuple[int, int], size: int) -> tuple[int, int]:
+    low = min(max(span[0], 0), size)
+    return low, max(low, min(span[1], size))
+
+
+def volume(box: Sequence[tuple[int, int]]) -> int:
+    """Elements of a box."""
+    return prod(end - begin for begin, end in box)
+
+
+def replay_mesh(layer: Layer, machine: Machine, given: Given) -> Seen:
+    """Run a layer on a mesh of tile units."""
+    run = _Run(layer, machine, given)
+    for at in run.mesh_steps():
+        run.step(at)
+    results = run.written
+    expected = layer.b * layer.g * layer.m * layer.r * layer.c
+    expected *= layer.kh * layer.kw if layer.kind == "correlation" else 1
+    if results != expected:
+        run.seen.faults.append(f"results: {results} are written, the layer has {expected}")
+    if run.seen.macs != layer.macs:
+        run.seen.faults.append(f"products: {run.seen.macs} are made, the layer has {layer.macs}")
+    run.seen.dram += results * machine.out_bytes
+    run.seen.glb += results * machine.out_bytes
+    return run.seen
+
+
+class _Run:
+    def __init__(self, layer: Layer, machine: Machine, given: Given) -> None:
+        self.layer, self.machine, self.given = layer, machine, given
+        assert machine.mesh is not None
+        self.mesh, self.seen, self.written = machine.mesh, Seen(), 0
+        self.parallel = [d for d in DIMS if d not in (("n",) if layer.kind == "correlation" else ("n", "i", "j"))]
+        self.temporal = [d for d in DIMS if d not in self.parallel]
+        self.side = dict.fromkeys(DIMS, 1)
+        if given.rows:
+            self.side[given.rows] *= self.mesh.rows
+        if given.cols:
+            self.side[given.cols] *= self.mesh.cols
+        self.cuts = {d: pieces(layer.extent(d), given.tile[d]) for d in DIMS}
+        self.bytes = {"IN": machine.in_bytes, "W": machine.w_bytes}
+        #: Which tile of the kept operand each unit holds.
+        self.held: dict[tuple[int, int], Box] = {}
+        self.taps = [
+            {d: self.cuts[d][k] for d, k in zip(self.temporal, ks, strict=True)}
+            for ks in product(*(range(len(self.cuts[d])) for d in self.temporal))
+        ]
+
+    def mesh_steps(self) -> Iterator[dict[str, int]]:
+        """The first tile of every step, by index; the loops that the kept operand depends on are outermost."""
+        zero = dict.fromkeys(DIMS, (0, 1))
+        self.moved = [d for d in self.parallel if self._moves(zero, d)]
+        order = [*self.moved, *(d for d in self.parallel if d not in self.moved)]
+        for firsts in product(*(range(0, len(self.cuts[d]), self.side[d]) for d in order)):
+            yield dict(zip(order, firsts, strict=True))
+
+    def _moves(self, zero: dict[str, tuple[int, int]], d: str) -> bool:
+        """Whether the kept operand's box moves along an index."""
+        if self.given.keep == "none":
+            return True
+        keep = self.given.keep
+        return boxes(self.layer, zero)[keep][0] != boxes(self.layer, {**zero, d: (1, 2)})[keep][0]
+
+    def _tiles(self, first: dict[str, int], unit: tuple[int, int]) -> dict[str, tuple[int, int]] | None:
+        """The results of a unit in a step, None if there are none left for it."""
+        found = {}
+        for d in self.parallel:
+            place = 0
+            if self.given.rows == d:
+                place = unit[0]
+            if self.given.cols == d:
+                place = place * self.mesh.cols + unit[1] if self.given.rows == d else unit[1]
+            at = first[d] + place
+            if at >= len(self.cuts[d]):
+                return None
+            found[d] = self.cuts[d][at]
+        return found
+
+    def step(self, first: dict[str, int]) -> None:
+        """All units, over all products of their results."""
+        units = {}
+        for unit in product(range(self.mesh.rows), range(self.mesh.cols)):
+            tiles = self._tiles(first, unit)
+            if tiles is not None:
+                units[unit] = tiles
+        self.seen.steps += len(self.taps)
+        slowest = 0
+        for tiles in units.values():
+            vectors = prod(-(-(end - begin) // self.given.vector.get(d, 1)) for d, (begin, end) in tiles.items())
+            slowest = max(slowest, vectors)
+            results = volume(list(tiles.values()))
+            self.written += results
+            self.seen.macs += results * prod(self.layer.extent(d) for d in self.temporal)
+        self.seen.cycles += slowest * prod(self.layer.extent(d) for d in self.temporal)
+        for operand in ("IN", "W"):
+            self._move(operand, units)
+
+    def _move(self, operand: str, units: dict[tuple[int, int], dict[str, tuple[int, int]]]) -> None:
+        """Bring the tiles of an operand into all units, for all steps over what is summed."""
+        first = {unit: boxes(self.layer, {**tiles, **self.taps[0]})[operand][0] for unit, tiles in units.items()}
+        for unit, tiles in units.items():
+            if operand == self.given.keep:
+                # Units are told by index: equal boxes of other indices (r + 1, i - 1) are not looked for.
+                place = tuple(tiles[d] for d in self.moved)
+                if self.held.get(unit) == place:
+                    continue
+                self.held[unit] = place
+            words = sum(volume(boxes(self.layer, {**tiles, **tap})[operand][1]) for tap in self.taps_of(operand, tiles))
+            words *= self.repeats
+            above, left = (unit[0] - 1, unit[1]), (unit[0], unit[1] - 1)
+            # The same box for the first products is the same for all of them: what is summed is the same everywhere.
+            if operand in self.given.share and first[unit] in (first.get(above), first.get(left)):
+                self.seen.fifo_words += words
+                continue
+            self.seen.fetches += len(self.taps)
+            self.seen.glb += words * self.bytes[operand]
+            self.seen.dram += words * self.bytes[operand]
+
+    def taps_of(self, operand: str, tiles: dict[str, tuple[int, int]]) -> list[dict[str, tuple[int, int]]]:
+        """The steps over what is summed: boxes of equally many channels are counted once, `repeats` times."""
+        whole = [tap for tap in self.taps if tap["n"][1] - tap["n"][0] == self.given.tile["n"]]
+        if len(whole) < len(self.taps) or self.given.tile["n"] == self.layer.n:
+            self.repeats = 1
+            return self.taps
+        self.repeats = len(self.cuts["n"])
+        return [tap for tap in whole if tap["n"][0] == 0]

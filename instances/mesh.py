@@ -1,0 +1,80 @@
+"""The section ``mesh`` of a machine: units in a mesh or an array, what they hold, and the buffer in front of them.
+
+Source: `vectormesh` sections II and III-B. Rates are bytes per cycle, so that every time is whole cycles.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+
+__all__ = ["Mesh"]
+
+Count = Field(default=0, ge=0)
+
+
+class Mesh(BaseModel):
+    """A mesh of tile units, or one of the two arrays that it is compared with.
+
+    Attributes
+    ----------
+    kind : {"teu", "systolic", "row_stationary"}
+        ``teu``: units with vector PEs and FIFOs between them (VectorMesh). ``systolic``: an array of PEs that hold a
+        weight each, partial sums in the global buffer (TPU). ``row_stationary``: PEs that hold kernel rows (Eyeriss).
+    rows, cols : int
+        Units along both sides.
+    pes : int
+        PEs of a unit, a power of two; they work as one vector.
+    banks : int
+        Of the input buffer of each operand in a unit, a power of two (teu).
+    input_buffer_bytes, psum_buffer_bytes : int
+        Of a unit (teu): for each of the two operands, and for partial sums.
+    local_bytes : int
+        Scratchpad of a PE (row_stationary).
+    global_bytes : int
+        The global buffer. A mesh streams through it; arrays keep their tiles there, partial sums too.
+    copies : int
+        1, or 2 if the next input tile is loaded while one is in use.
+    dram_bytes_per_cycle, global_bytes_per_cycle : int
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Literal["teu", "systolic", "row_stationary"]
+    rows: PositiveInt
+    cols: PositiveInt
+    pes: PositiveInt = 1
+    banks: int = Count
+    input_buffer_bytes: int = Count
+    psum_buffer_bytes: int = Count
+    local_bytes: int = Count
+    global_bytes: PositiveInt
+    copies: int = Field(default=2, ge=1, le=2)
+    dram_bytes_per_cycle: PositiveInt
+    global_bytes_per_cycle: PositiveInt
+
+    @model_validator(mode="after")
+    def _complete(self) -> Mesh:
+        needed = {
+            "teu": {"banks", "input_buffer_bytes", "psum_buffer_bytes"}, "systolic": set(),
+            "row_stationary": {"local_bytes"},
+        }[self.kind]  # fmt: skip
+        for name in ("banks", "input_buffer_bytes", "psum_buffer_bytes", "local_bytes"):
+            if bool(getattr(self, name)) != (name in needed):
+                state = "needs" if name in needed else "has no"
+                raise ValueError(f"kind {self.kind} {state} {name}")
+        for name in ("pes", "banks"):
+            value = getattr(self, name)
+            if value & (value - 1):
+                raise ValueError(f"{name} {value}: a power of two is needed")
+        if self.kind == "teu" and self.banks < self.pes:
+            raise ValueError(f"banks {self.banks}: at least one for each of {self.pes} PEs")
+        if self.kind != "teu" and self.pes != 1:
+            raise ValueError(f"pes {self.pes}: kind {self.kind} has one PE in a unit")
+        return self
+
+    @property
+    def all_pes(self) -> int:
+        """PEs of the whole machine."""
+        return self.rows * self.cols * self.pes

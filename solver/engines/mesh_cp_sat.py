@@ -1,0 +1,34 @@
+"""Engine ``cp-sat`` for the problem mesh: `formulations.mesh_cp_sat` with OR-tools."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from ortools.sat.python import cp_model
+
+from formulations.mesh_cp_sat import cp_model_of
+from formulations.mesh_search import Halves
+from solver.mesh_base import Answer, Asked, Decided, searched
+
+__all__ = ["run"]
+
+
+def run(asked: Asked) -> Decided:
+    """Solve."""
+    return searched(asked, _solve, f"ortools {version('ortools')}")
+
+
+def _solve(found: Halves, measure: str, seconds: float | None) -> Answer:
+    made = cp_model_of(found, measure)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = 0
+    if seconds is not None:
+        solver.parameters.max_time_in_seconds = seconds
+    status = solver.status_name(solver.solve(made.model))
+    if status == "INFEASIBLE":
+        return Answer(None, None, empty=True)
+    bound = round(solver.best_objective_bound)
+    if status not in ("OPTIMAL", "FEASIBLE"):
+        return Answer(None, bound)
+    return Answer(made.chosen(solver), bound)

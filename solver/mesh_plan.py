@@ -1,0 +1,124 @@
+"""Plans of layers on meshes and arrays: tiles, sides, PE vectors and bank layouts.
+
+Bytes are bytes, times are cycles (ticks of the machine); names and letters as in docs/mesh.md.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+
+from instances.workload import Layer
+from solver.network_plan import WholePlan
+from solver.plan import Dim, Gap, Natural, Stat, Status
+
+__all__ = [
+    "MESH_FORMAT", "MeshAxis", "MeshBanks", "MeshLayer", "MeshMeasures", "MeshOperand", "MeshOptions", "MeshPlan",
+    "MeshReplay", "mesh_schema",
+]  # fmt: skip
+
+#: The first field of every such file; a reader refuses other versions.
+MESH_FORMAT = "certile-mesh/1"
+Side = Literal["", "b", "g", "m", "n", "r", "c", "i", "j"]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class MeshMeasures(_Frozen):
+    """Bytes from and to DRAM and the global buffer, cycles of the PEs, and the time under the roofline."""
+
+    dram: Natural
+    glb: Natural
+    cycles: Natural
+    time: Natural
+
+
+class MeshReplay(_Frozen):
+    """What the simulation counted; `fetches` of tiles, words that went through FIFOs, and steps."""
+
+    ok: bool
+    dram: Natural
+    glb: Natural
+    cycles: Natural
+    fetches: Natural
+    fifo_words: Natural
+    steps: Natural
+    faults: tuple[str, ...]
+
+
+class MeshAxis(_Frozen):
+    """An axis of an operand (by number, as in `instances.ndrange`): elements of the tile, words between them."""
+
+    axis: Annotated[int, Field(ge=0, le=4)]
+    extent: PositiveInt
+    pitch: PositiveInt
+
+
+class MeshOperand(_Frozen):
+    """The tile of an operand in its banks, innermost axis first; `padding` words hold nothing."""
+
+    operand: Literal["IN", "W"]
+    axes: tuple[MeshAxis, ...]
+    words: PositiveInt
+    padding: Natural
+
+
+class MeshBanks(_Frozen):
+    """The layout of both operands; `bits`: what each bit of the PE number is, lowest first (``c0``, ``c1``, ``m0``)."""
+
+    bits: tuple[Annotated[str, Field(pattern=r"^[bgmnrcij][0-9]{1,2}$")], ...]
+    operands: tuple[MeshOperand, MeshOperand]
+
+
+class MeshLayer(_Frozen):
+    """One layer; `vector`, `share` and `banks` are of a mesh, `filters` and `channels` of row-stationary PEs."""
+
+    layer: str
+    workload: Layer
+    tile: dict[Dim, PositiveInt]
+    rows: Side
+    cols: Side
+    vector: dict[Dim, PositiveInt]
+    share: Literal["both", "IN", "W", "none"]
+    keep: Literal["none", "IN", "W"]
+    filters: PositiveInt
+    channels: PositiveInt
+    banks: MeshBanks | None
+    status: Status
+    measures: MeshMeasures
+    bound: Natural | None
+    gap: Gap | None
+    compulsory_bytes: Natural
+    replay: MeshReplay
+    stats: dict[str, Stat]
+
+
+class MeshOptions(_Frozen):
+    """What else was asked for."""
+
+    layers: tuple[str, ...]
+    pins: tuple[str, ...]
+    time_limit_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
+    settings: tuple[str, ...]
+
+
+class MeshPlan(WholePlan):
+    """A plan of layers on a machine with mesh; `measures` are sums over them."""
+
+    FORMAT = MESH_FORMAT
+
+    format: Literal["certile-mesh/1"]
+    problem: Literal["mesh"]
+    objectives: Annotated[tuple[Literal["dram", "glb", "time"], ...], Field(min_length=1)]
+    unit: Literal["ticks", "bytes"]
+    options: MeshOptions
+    measures: MeshMeasures | None
+    layers: tuple[MeshLayer, ...]
+
+
+def mesh_schema() -> str:
+    """Return the text of ``mesh.schema.json``, the JSON Schema shipped beside this file."""
+    return MeshPlan.schema_text()
