@@ -34,7 +34,7 @@ Source: `heterogeneous_mapping_and_banks` 3.3.1, 3.3.4; the sender of a result i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd
@@ -189,7 +189,7 @@ class Mapping:
 
 def build(
     graph: TaskGraph, board: Processors, configuration: Sequence[int], times: Sequence[dict[str, float | None]],
-    tick_ps: int, shares: int = 1,
+    tick_ps: int, shares: int = 1, rounded: Callable[[float], int] = round,
 ) -> Mapping:  # fmt: skip
     """Return a network on one configuration of a board.
 
@@ -199,6 +199,8 @@ def build(
         For every task its microseconds by option (`hwmodels.task_times.options`).
     shares : int
         Into how many tasks may be divided; 1: they are whole.
+    rounded : callable
+        Times to ticks: to the nearest, or up (``math.ceil``) where deadlines are kept.
 
     Raises
     ------
@@ -209,19 +211,19 @@ def build(
         known = ", ".join("(" + ",".join(map(str, one)) + ")" for one in board.configurations)
         raise InputError(f"configuration {tuple(configuration)}: known are {known}")
     groups = board.groups(tuple(configuration))
-    rows = tuple(tuple(_ticks(row, option, tick_ps) for option in _options(groups)) for row in times)
+    rows = tuple(tuple(_ticks(row, option, tick_ps, rounded) for option in _options(groups)) for row in times)
     powers = {one.name: one.power_mw for one in board.accelerators}
     scale = tick_ps  # mW * ps = 10**-15 J
     watts = tuple(
         powers[group.name] * scale if not group.cores else board.cpu.power_mw * scale * group.cores // board.cpu.cores
         for group in groups
     )
-    copies = _copies(graph, board, groups, tick_ps, shares, shares)
+    copies = _copies(graph, board, groups, tick_ps, shares, shares, rounded)
     split = None
     if shares > 1:
-        some = [_copies(graph, board, groups, tick_ps, k, shares) for k in range(1, shares)]
+        some = [_copies(graph, board, groups, tick_ps, k, shares, rounded) for k in range(1, shares)]
         fine = frozenset(i for i, task in enumerate(graph.tasks) if task.divisible and task.results >= shares)
-        split = Split(shares, fine, round(board.split_sync_ns * _US_PS / 1000 / tick_ps), np.stack(some, axis=1))
+        split = Split(shares, fine, rounded(board.split_sync_ns * _US_PS / 1000 / tick_ps), np.stack(some, axis=1))
     host = tuple(p for p, group in enumerate(groups) if group.cores)
     total = sum(max((t for t in row if t is not None), default=0) for row in rows) + int(copies.max(initial=0)) * len(
         copies
@@ -236,8 +238,9 @@ def build(
 
 
 def _copies(
-    graph: TaskGraph, board: Processors, groups: Sequence[Group], tick_ps: int, shares: int, whole: int
-) -> Ints:
+    graph: TaskGraph, board: Processors, groups: Sequence[Group], tick_ps: int, shares: int, whole: int,
+    rounded: Callable[[float], int],
+) -> Ints:  # fmt: skip
     """Ticks to hand some shares of results over, by edge and processors."""
     copies = np.zeros((len(graph.edges), len(groups), len(groups)), dtype=np.int64)
     for e, (i, _) in enumerate(graph.edges):
@@ -246,7 +249,7 @@ def _copies(
             for q, after in enumerate(groups):
                 if p != q:
                     us = copied(size, board.copying, out=not before.cores, into=not after.cores)
-                    copies[e, p, q] = round(us * _US_PS / tick_ps)
+                    copies[e, p, q] = rounded(us * _US_PS / tick_ps)
     return copies
 
 
@@ -257,9 +260,11 @@ def _options(groups: Sequence[Group]) -> Iterable[str]:
         yield group.name if not group.cores else ALONE if alone else str(group.cores)
 
 
-def _ticks(row: dict[str, float | None], option: str, tick_ps: int) -> int | None:
+def _ticks(
+    row: dict[str, float | None], option: str, tick_ps: int, rounded: Callable[[float], int]
+) -> int | None:  # fmt: skip
     time = row.get(option)
-    return None if time is None else round(time * _US_PS / tick_ps)
+    return None if time is None else rounded(time * _US_PS / tick_ps)
 
 
 def merged(mapping: Mapping) -> Mapping:

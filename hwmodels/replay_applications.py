@@ -15,16 +15,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-__all__ = ["Referee", "Stream"]
+__all__ = ["Referee", "Repeated"]
 
 
 @dataclass(frozen=True)
-class Stream:
-    """An application: by processor its tasks in order, ticks between releases, and until it has to end."""
+class Repeated:
+    """An application: by processor its tasks in order, and ticks between releases."""
 
     lists: tuple[tuple[int, ...], ...]
     period: int
-    deadline: int
 
 
 class Referee:
@@ -45,7 +44,7 @@ class Referee:
 
     def __init__(
         self, edges: Sequence[tuple[int, int]], times: Sequence[Sequence[int | None]],
-        copies: Mapping[tuple[int, int, int], int], streams: Sequence[Stream],
+        copies: Mapping[tuple[int, int, int], int], streams: Sequence[Repeated],
     ) -> None:  # fmt: skip
         self.streams, self.number = streams, len(streams[0].lists)
         at = {i: p for stream in streams for p, few in enumerate(stream.lists) for i in few}

@@ -18,8 +18,9 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
@@ -32,17 +33,22 @@ __all__ = ["APPLICATIONS_FORMAT", "Application", "Applications", "applications",
 
 APPLICATIONS_FORMAT = "certile-application-set/1"
 _US = {"us": 1, "ms": 1_000, "s": 1_000_000}
-_TIME = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)(us|ms|s)")
+_TIME = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(us|ms|s)")
+#: What names of applications, objectives and pins are told apart by.
+_MARKS = frozenset(":,=#@")
 
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+Microseconds = Annotated[int, Field(ge=1, le=1_000_000_000)]
+
+
 class _Entry(_Frozen):
     network: str = Field(min_length=1)
-    period_us: PositiveInt
-    deadline_us: PositiveInt | None = None
+    period_us: Microseconds
+    deadline_us: Microseconds | None = None
 
 
 class _File(_Frozen):
@@ -63,8 +69,8 @@ class Application(_Frozen):
 
     name: str
     operators: PositiveInt
-    period_us: PositiveInt
-    deadline_us: PositiveInt
+    period_us: Microseconds
+    deadline_us: Microseconds
 
     @model_validator(mode="after")
     def _in_time(self) -> Application:
@@ -85,11 +91,13 @@ class Applications:
 
 
 def is_several(text: str) -> bool:
-    """Whether a target names applications: it has a period, or is such a file."""
-    if "@" in text:
-        return True
-    path = Path(text)
-    return path.suffix == ".json" and path.is_file() and APPLICATIONS_FORMAT.encode() in path.read_bytes()[:4096]
+    """Whether a target names applications: it is such a file, or no file and has a period."""
+    try:
+        if Path(text).is_file():
+            return text.endswith(".json") and f'"{APPLICATIONS_FORMAT}"'.encode() in Path(text).read_bytes()
+    except OSError:  # a name that is too long, a file that may not be read: the loader says so
+        return False
+    return re.search(r"@\s*[\d.]+\s*\w*", text) is not None
 
 
 def applications(target: str | os.PathLike[str], *, batch: int | None = None) -> Applications:
@@ -101,7 +109,7 @@ def applications(target: str | os.PathLike[str], *, batch: int | None = None) ->
         If a period is missing or none, a deadline is after it, or a network is unknown.
     """
     text = os.fspath(target)
-    if "@" not in text:
+    if os.path.isfile(text) or "@" not in text:
         data = dict(as_object(parse_json(read_bytes(text), text), text))
         entries, folder = validate(_File, data, text).applications, Path(text).parent
         return _joined(entries, lambda name: load_network(_beside(name, folder), batch=batch), text)
@@ -129,9 +137,11 @@ def _entry(part: str, text: str) -> _Entry:
 
 def _us(text: str, part: str) -> int:
     found = _TIME.fullmatch(text.strip())
-    number = float(found[1]) * _US[found[2]] if found else 0
-    if number < 1 or number != int(number):
-        raise InputError(f"application {part!r}: {text!r} is no time; write whole microseconds as 33ms, 500us or 1.5s")
+    number = Fraction(found[1]) * _US[found[2]] if found else Fraction(0)
+    if not 1 <= number <= 10**9 or number.denominator > 1:
+        raise InputError(
+            f"application {part!r}: {text!r} is no time; write whole microseconds up to 1000s, as 33ms, 500us or 1.5s"
+        )
     return int(number)
 
 
@@ -140,6 +150,10 @@ def _joined(entries: Sequence[_Entry], load: Callable[[str], Network], text: str
     found, operators, names = [], [], dict[str, int]()
     for entry in entries:
         network = load(entry.network)
+        if _MARKS & set(network.name):
+            raise InputError(
+                f"applications {text!r}: network {network.name!r}: its name has one of {' '.join(sorted(_MARKS))}"
+            )
         names[network.name] = number = names.get(network.name, 0) + 1
         name = network.name if number == 1 else f"{network.name}#{number}"
         operators += [

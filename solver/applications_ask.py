@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 
 from formulations.applications import Goal, Rule, Several, Stream
 from formulations.mapping import Limits, build
@@ -21,9 +22,11 @@ from solver.mapping_pins import Demands, demands
 from solver.options import as_texts, check_time_limit, pick_machine
 from solver.plan import Status
 
-__all__ = ["Best", "Setting", "ask", "goals_of", "lexicographic", "rule_of", "streams_of"]
+__all__ = ["Best", "Setting", "ask", "goals_of", "lexicographic", "rule_of", "several_of"]
 
 _US_PS = 1_000_000
+#: Of one application within a period of another.
+_MOST_RELEASES = 1_000
 
 
 @dataclass(frozen=True)
@@ -41,9 +44,8 @@ class Setting:
 
     def instance(self, configuration: tuple[int, ...]) -> Several:
         """The applications on a configuration, with the pins."""
-        made = build(self.graph, board_of(self.machine), configuration, self.rows, self.machine.tick_ps)
-        streams = streams_of(self.target.applications, self.graph, self.machine.tick_ps)
-        return Several(self.demands.restrict(made), streams, self.options.analysis)
+        applications, rule = self.target.applications, self.options.analysis
+        return several_of(applications, self.graph, self.machine, configuration, self.rows, self.demands, rule)
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,16 @@ class Best:
     value: int | None
 
 
-def streams_of(applications: Sequence[Application], graph: TaskGraph, tick_ps: int) -> tuple[Stream, ...]:
+def several_of(
+    applications: Sequence[Application], graph: TaskGraph, machine: Machine, configuration: tuple[int, ...],
+    rows: Sequence[Row], wanted: Demands, rule: Rule,
+) -> Several:  # fmt: skip
+    """Return the applications on a configuration: times in ticks rounded up, so that deadlines hold in real time."""
+    made = build(graph, board_of(machine), configuration, rows, machine.tick_ps, rounded=ceil)
+    return Several(wanted.restrict(made), _streams(applications, graph, machine.tick_ps), rule)
+
+
+def _streams(applications: Sequence[Application], graph: TaskGraph, tick_ps: int) -> tuple[Stream, ...]:
     """Return the applications with their tasks, in ticks."""
     begin, found = 0, []
     for one in applications:
@@ -65,6 +76,12 @@ def streams_of(applications: Sequence[Application], graph: TaskGraph, tick_ps: i
             raise InputError(f"application {one.name}: deadline {one.deadline_us} us is below a tick of {tick_ps} ps")
         found.append(Stream(one.name, range(begin, begin + number), period, deadline))
         begin += number
+    shortest, longest = min(one.period for one in found), max(one.period for one in found)
+    if longest > _MOST_RELEASES * shortest:
+        raise InputError(
+            f"applications: the longest period is {longest // shortest:,} times the shortest; at most "
+            f"{_MOST_RELEASES} releases of one within a period of another are analysed and simulated"
+        )
     return tuple(found)
 
 
@@ -182,7 +199,7 @@ def _decided(
     bound = None
     if len(known) == len(bounds):
         bound = min([*known, *([] if best.value is None else [best.value])], default=None)
-    status: Status = best.found.status
+    status: Status = "NO_SOLUTION_FOUND" if bounds else "INFEASIBLE"  # bounds: of all that are not refuted
     if best.value is not None:
         status = "OPTIMAL" if bound == best.value else "FEASIBLE"
     return replace(best, found=replace(best.found, bound=bound, status=status))

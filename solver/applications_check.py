@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from formulations.applications import Schedule, Several
-from formulations.mapping import Limits, build
+from formulations.mapping import Limits
 from hwmodels.task_times import estimated
 from instances.applications import Application
 from instances.errors import InputError
 from instances.tasks import tasks
-from solver.applications_ask import goals_of, rule_of, streams_of
+from solver.applications_ask import goals_of, rule_of, several_of
 from solver.applications_plan import ApplicationsPlan
-from solver.applications_solve import parts_of
+from solver.applications_solve import DRAWS, parts_of, pick_application_engine
 from solver.mapping_ask import ESTIMATED, board_of
 from solver.mapping_pins import demands
 from solver.network_check import head_of, status_of
@@ -40,6 +40,9 @@ def _body(plan: ApplicationsPlan) -> Iterator[str]:
         goals_of(plan.objectives, [one.name for one in asked])
         rule, rest = rule_of(plan.options.pins)
         yield from unequal("options.analysis", plan.options.analysis, rule)
+        engine = pick_application_engine(plan.engine)
+        if plan.status in ("OPTIMAL", "INFEASIBLE") and not engine.proves:
+            yield f"status {plan.status}: engine {plan.engine} proves nothing"
         graph, board = tasks(plan.network_data), board_of(plan.machine_data)
         if list(plan.profile) != [task.name for task in graph.tasks]:
             yield f"profile: it has {len(plan.profile)} tasks, the network {len(graph.tasks)}, or other ones"
@@ -51,11 +54,11 @@ def _body(plan: ApplicationsPlan) -> Iterator[str]:
         if wanted.limits != Limits() or wanted.shares > 1 or plan.cpu_config not in wanted.configurations:
             yield f"cpu_config {plan.cpu_config}, or a limit: the pins ask for another one"
         if not plan.tasks:
-            if plan.processors or plan.measures is not None or plan.replay.ok is not None:
-                yield "a plan without tasks has no processors, measures and replay"
+            figures = [one for row in plan.applications for one in (row.alone, row.response, row.seen)]
+            if plan.processors or plan.measures is not None or plan.replay.ok is not None or set(figures) != {None}:
+                yield "a plan without tasks has no processors, measures, responses and replay"
             return
-        made = build(graph, board, plan.cpu_config, rows, plan.machine_data.tick_ps)
-        several = Several(wanted.restrict(made), streams_of(asked, graph, plan.machine_data.tick_ps), rule)
+        several = several_of(asked, graph, plan.machine_data, plan.cpu_config, rows, wanted, rule)
         schedule = _schedule(plan, several)
     except (InputError, KeyError, ValueError) as error:
         yield str(error)
@@ -63,8 +66,8 @@ def _body(plan: ApplicationsPlan) -> Iterator[str]:
     if isinstance(schedule, str):
         yield schedule
         return
-    if not 0 < plan.replay.draws <= _MOST_DRAWS:
-        yield f"replay: {plan.replay.draws} draws; at least one, at most {_MOST_DRAWS} are repeated"
+    if not DRAWS <= plan.replay.draws <= _MOST_DRAWS:
+        yield f"replay: {plan.replay.draws} draws; {DRAWS} to {_MOST_DRAWS} are repeated"
         return
     derived = parts_of(several, schedule, asked, plan.objectives[0], plan.replay.draws)
     for name, value in derived.items():

@@ -98,6 +98,8 @@ APPLICATION_ENGINES: dict[str, ApplicationEngine] = {
         ApplicationEngine("cp-sat", "flows, paths and releases with CP-SAT, from the best start", True, _cp_sat),
         ApplicationEngine("exhaustive", f"all schedules, up to {_MOST:,} assignments", True, _exhaustive),
         ApplicationEngine("ga", "genetic by SPEA2: all responses and energy", False, _ga),
-        ApplicationEngine("apart", "each application on one processor, the best way", False, _apart),
+        ApplicationEngine(
+            "apart", "each application on one processor, or a list schedule: the best of these", False, _apart
+        ),
     )
 }

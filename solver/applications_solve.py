@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from formulations.applications import Schedule, Several, responses
 from formulations.pipeline import busy
 from hwmodels.outcome import UNITS
-from hwmodels.replay_applications import Referee, Stream
+from hwmodels.replay_applications import Referee, Repeated
 from instances.applications import Application, Applications
 from instances.machine import Machine
 from instances.profiles import Profile
@@ -130,12 +130,11 @@ def hunted(several: Several, schedule: Schedule, draws: int, seed: int = 0) -> l
     mapping, at = several.mapping, schedule.at
     number, edges = len(mapping.processors), mapping.graph.edges
     streams = [
-        Stream(
-            tuple(tuple(i for i in schedule.order if i in one.tasks and at[i] == p) for p in range(number)),
-            one.period, one.deadline,
+        Repeated(
+            tuple(tuple(i for i in schedule.order if i in s.tasks and at[i] == p) for p in range(number)), s.period
         )
-        for one in several.streams
-    ]  # fmt: skip
+        for s in several.streams
+    ]
     copies = {
         (e, p, q): int(mapping.copies[e, p, q])
         for e in range(len(edges)) for p in range(number) for q in range(number) if p != q

@@ -187,7 +187,7 @@ def decided(asked: Setting, engine: MappingEngine, aim: Aim, limits: Limits, sec
     bound = (
         None if len(known) < len(bounds) else min([*known, *([] if best.value is None else [best.value])], default=None)
     )
-    status: Status = best.said.status
+    status: Status = "NO_SOLUTION_FOUND" if bounds else "INFEASIBLE"  # bounds: of all that are not refuted
     if best.value is not None:
         status = "OPTIMAL" if bound == best.value else "FEASIBLE"
     return replace(best, said=replace(best.said, bound=bound, status=status, stats=stats))

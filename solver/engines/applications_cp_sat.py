@@ -8,6 +8,7 @@ from ortools.sat.python import cp_model
 
 from formulations.applications_cp_sat import applications_cp_model
 from formulations.applications_search import starts
+from instances.errors import InputError
 from solver.applications_engines import Asked, Found
 from solver.plan import Stat
 
@@ -27,6 +28,8 @@ def run(asked: Asked) -> Found:
     if asked.time_limit_s is not None:
         solver.parameters.max_time_in_seconds = asked.time_limit_s
     status: object = solver.solve(built.model)
+    if status == cp_model.MODEL_INVALID:
+        raise InputError(f"engine cp-sat: the model is not one of 64 bits: {built.model.validate()[:200]}")
     stats: dict[str, Stat] = {"branches": solver.num_branches, "conflicts": solver.num_conflicts}
     if status == cp_model.INFEASIBLE:
         return Found(None, None, "INFEASIBLE", versions, stats)
