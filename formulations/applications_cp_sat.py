@@ -123,8 +123,8 @@ def _blocks(built: ApplicationsCpModel) -> list[list[Var] | None]:
             if below is not None:
                 model.add(block >= below[p])
             for i in several.streams[a + 1].tasks:
-                if (i, p) in built.x:
-                    model.add(block >= built.durations[i]).only_enforce_if(built.x[i, p])
+                if (i, p) in built.x:  # what i keeps p busy with, which is 0 elsewhere: a row of the relaxation
+                    model.add(block >= _total(built.busy[i, p, p]))
         found[a] = blocks
     return found
 
@@ -187,10 +187,17 @@ def _safe(
         for p in range(len(mapping.processors)):
             wait = model.new_int_var(0, stream.deadline, f"V_{a}_{h}_{p}")
             model.add(wait >= loads[h][p]).only_enforce_if(used[p])
+            model.add(wait >= loads[h][p] - _most(built, h, p) * used[p].negated())
             for k, one in enumerate(more, 2):
                 model.add(wait >= k * loads[h][p]).only_enforce_if([used[p], one])
             waits.append(wait)
     model.add(response >= alone + cp_model.LinearExpr.sum(waits))
+
+
+def _most(built: ApplicationsCpModel, h: int, p: int) -> int:
+    """The most that W[h,p] may be."""
+    parts = (few for (i, _, q), few in built.busy.items() if q == p and i in built.several.streams[h].tasks)
+    return min(sum(ticks for few in parts for _, ticks in few), built.several.streams[h].deadline)
 
 
 def _releases(several: Several, a: int, h: int) -> int:

@@ -1,11 +1,17 @@
-"""Engine ``cp-sat`` for several applications."""
+"""Engine ``cp-sat`` for several applications, in two phases.
+
+First the objective is minimised. If that proves nothing in its share of the time, better schedules are refuted: a model
+without an objective, only with a cap just below the best value, is found infeasible far sooner (or has a better one).
+"""
 
 from __future__ import annotations
 
+import time
 from importlib.metadata import version
 
 from ortools.sat.python import cp_model
 
+from formulations.applications import Schedule
 from formulations.applications_cp_sat import applications_cp_model
 from formulations.applications_search import starts
 from instances.errors import InputError
@@ -14,31 +20,90 @@ from solver.plan import Stat
 
 __all__ = ["run"]
 
+#: Of the time limit that the first phase may take; if there is none, seconds. Of what is left a refutation may take.
+_SHARE, _FIRST_S, _REST = 0.4, 60.0, 0.8
+_LEAST_S = 0.1
+
 
 def run(asked: Asked) -> Found:
     """Solve."""
-    several, goal = asked.several, asked.goal
-    known, versions = starts(several, goal), f"ortools {version('ortools')}"
-    best = asked.best(known)
-    most = None if best is None else asked.value(best)
-    built = applications_cp_model(several, goal, [*asked.caps, *([] if most is None else [(goal, most)])])
-    built.hint(known[0] if best is None else best)
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 8
-    if asked.time_limit_s is not None:
-        solver.parameters.max_time_in_seconds = asked.time_limit_s
-    status: object = solver.solve(built.model)
-    if status == cp_model.MODEL_INVALID:
-        raise InputError(f"engine cp-sat: the model is not one of 64 bits: {built.model.validate()[:200]}")
-    stats: dict[str, Stat] = {"branches": solver.num_branches, "conflicts": solver.num_conflicts}
-    if status == cp_model.INFEASIBLE:
-        return Found(None, None, "INFEASIBLE", versions, stats)
-    solved = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
-    found = asked.best([*([built.chosen(solver)] if solved else []), *([] if best is None else [best])])
-    unit = 1 if goal.streams else several.mapping.energy_unit
-    bound = unit * max(0, round(solver.best_objective_bound))
-    if found is None:
-        return Found(None, bound, "NO_SOLUTION_FOUND", versions, stats)
-    value = asked.value(found)
-    assert value is not None
-    return Found(found, min(bound, value), "OPTIMAL" if bound >= value else "FEASIBLE", versions, stats)
+    return _Search(asked).run()
+
+
+class _Search:
+    """What is known: the best schedule, its value, and what no schedule undercuts."""
+
+    def __init__(self, asked: Asked) -> None:
+        self.asked, self.begun = asked, time.monotonic()
+        known = starts(asked.several, asked.goal)
+        self.best, self.hint = asked.best(known), known[0]
+        self.unit = 1 if asked.goal.streams else asked.several.mapping.energy_unit
+        self.bound = 0
+        self.stats: dict[str, Stat] = {"branches": 0, "conflicts": 0}
+
+    @property
+    def value(self) -> int | None:
+        """Of the best schedule."""
+        return None if self.best is None else self.asked.value(self.best)
+
+    def run(self) -> Found:
+        """Minimise, then refute."""
+        limit, versions = self.asked.time_limit_s, f"ortools {version('ortools')}"
+        status = self._solve(self.value, _FIRST_S if limit is None else _SHARE * limit)
+        if status == cp_model.INFEASIBLE:
+            return Found(None, None, "INFEASIBLE", versions, self.stats)
+        if status == cp_model.UNKNOWN and self.best is None:
+            status = self._solve(None, self._left())
+            if status == cp_model.INFEASIBLE:
+                return Found(None, None, "INFEASIBLE", versions, self.stats)
+        self._refute()
+        value = self.value
+        if value is None:
+            return Found(None, self.bound, "NO_SOLUTION_FOUND", versions, self.stats)
+        proven = self.bound >= value
+        return Found(self.best, min(self.bound, value), "OPTIMAL" if proven else "FEASIBLE", versions, self.stats)
+
+    def _left(self, share: float = 1.0) -> float | None:
+        limit = self.asked.time_limit_s
+        return None if limit is None else max(_LEAST_S, share * (limit - (time.monotonic() - self.begun)))
+
+    def _refute(self) -> None:
+        """Ask for better schedules; if that takes too long, for much better ones."""
+        share, cap = _REST, None if self.value is None else self.value - self.unit
+        while (value := self.value) is not None and cap is not None and self.bound < value:
+            seconds = self._left(share)
+            if seconds is not None and seconds <= _LEAST_S:
+                return
+            status = self._solve(cap, seconds, aimless=True)
+            if status == cp_model.INFEASIBLE:
+                self.bound = max(self.bound, cap + self.unit)
+            elif status == cp_model.UNKNOWN:
+                share = 1.0
+                cap = (self.bound + cap) // 2
+                continue
+            cap = None if self.value is None else self.value - self.unit
+
+    def _solve(self, cap: int | None, seconds: float | None, *, aimless: bool = False) -> object:
+        """Solve with a cap of the objective, or for any schedule within it."""
+        asked = self.asked
+        caps = [*asked.caps, *([] if cap is None else [(asked.goal, cap)])]
+        built = applications_cp_model(asked.several, asked.goal, caps)
+        if aimless:
+            built.model.clear_objective()  # type: ignore[no-untyped-call]
+        built.hint(self.hint if self.best is None else self.best)
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers = 8
+        if seconds is not None:
+            solver.parameters.max_time_in_seconds = seconds
+        status: object = solver.solve(built.model)
+        if status == cp_model.MODEL_INVALID:
+            raise InputError(f"engine cp-sat: the model is not one of 64 bits: {built.model.validate()[:200]}")
+        self.stats |= {"branches": solver.num_branches, "conflicts": solver.num_conflicts}
+        if not aimless and status != cp_model.INFEASIBLE:
+            self.bound = max(self.bound, self.unit * round(solver.best_objective_bound))
+        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            self._keep(built.chosen(solver))
+        return status
+
+    def _keep(self, found: Schedule) -> None:
+        self.best = self.asked.best([found, *([] if self.best is None else [self.best])])
