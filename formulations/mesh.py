@@ -9,7 +9,8 @@ Given
 Variables
     T[d]        the tile of a unit (teu) or of the global buffer (arrays), 1 .. size[d]
     rows, cols  the parallel index whose tiles lie side by side along the mesh; systolic: rows is temporal, cols is m
-    P[d]        the shape of the PE vector: powers of two over parallel indices (teu)
+    P[d]        the shape of the PE vector: powers of two over parallel indices above 1 and the first of size 1, along
+                which all but one idle (teu); the same indices may lie along the sides
     share       the operands that go from unit to unit through FIFOs (teu)
     keep        the operand whose tile stays while the next one is the same; "none": all are fetched at every step
     filters, channels   what a PE holds (row_stationary)
@@ -55,12 +56,17 @@ from dataclasses import dataclass
 from formulations.pins import Decision
 from instances.workload import DIMS
 
-__all__ = ["ARRAYS", "DECISIONS", "KEEPS", "MEASURES", "SHARES", "Choice", "Price"]
+__all__ = ["ARRAYS", "DECISIONS", "KEEPS", "MEASURES", "ONLY", "SHARES", "Choice", "Price"]
 
 #: What may be minimised, with units.
 MEASURES: dict[str, str] = {"dram": "bytes", "glb": "bytes", "time": "ticks"}
 KEEPS = ("none", "IN", "W")
 SHARES: dict[str, tuple[str, ...]] = {"both": ("IN", "W"), "IN": ("IN",), "W": ("W",), "none": ()}
+#: Decisions that only some kinds of machines have.
+ONLY: dict[str, tuple[str, ...]] = {
+    "P": ("teu",), "cols": ("teu",), "share": ("teu",), "rows": ("teu", "systolic"), "filters": ("row_stationary",),
+    "channels": ("row_stationary",),
+}  # fmt: skip
 #: Kinds of machines that are no mesh.
 ARRAYS = ("systolic", "row_stationary")
 

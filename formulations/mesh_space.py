@@ -215,9 +215,14 @@ def _least_by_key(groups: Sequence[Group]) -> dict[tuple[int, ...], Ints]:
 
 
 def movable(setup: Setup) -> tuple[str, ...]:
-    """Indices that units and PEs of a mesh may lie along: others would leave all but one idle."""
+    """Indices that units and PEs of a mesh may lie along: those above 1, and the first of size 1.
+
+    All but one are idle along the latter: that spares banks where every other vector hits one twice, and a side where
+    tiles that stay would be fetched more often.
+    """
     workload = setup.ndrange
-    return tuple(d for d in workload.parallel if workload.sizes[d] > 1) or workload.parallel[:1]
+    idle = [d for d in workload.parallel if workload.sizes[d] == 1][:1]
+    return tuple(d for d in workload.parallel if workload.sizes[d] > 1 or d in idle)
 
 
 class _Sides:

@@ -30,7 +30,8 @@ Constraints
              all results stay there (y = O, one strip, nothing stored); grids then have places of their own
 Candidates
     rows: the fewest for every number of strips, and more only where fewer input rows are read twice (a cut so near to
-    the border that its halo is padding). x: the most for every y, since a further place never costs bytes.
+    the border that its halo is padding) or the tallest input strip is lower. x: the most for every y, since a
+    further place never costs bytes.
 Assumes
     Every strip runs the same program. Places do not move within a layer: no fragments.
 Optimal means
@@ -231,13 +232,18 @@ class _Sizes:
 
 
 def _heights(work: Work) -> Iterator[int]:
-    """The rows of strips that may be best: of those that make as many strips and read as many rows the fewest."""
-    least: dict[int, int] = {}
+    """The rows of strips that may be best.
+
+    Of those that make as many strips none with fewer rows reads as few rows, and has as low a tallest strip of inputs
+    (which may be lower for more rows, if the padding above is larger than below).
+    """
+    seen: dict[int, list[tuple[int, int]]] = {}
     for height in range(1, work.layer.r + 1):
         strips = work.strips(height)
-        read = sum(strip.in_rows for strip in strips)
-        if read < least.get(len(strips), read + 1):
-            least[len(strips)] = read
+        read, tall = sum(strip.in_rows for strip in strips), max(strip.in_rows for strip in strips)
+        known = seen.setdefault(len(strips), [])
+        if not any(r <= read and t <= tall for r, t in known):
+            known.append((read, tall))
             yield height
 
 

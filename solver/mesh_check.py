@@ -10,7 +10,7 @@ from formulations.pins import Pins, parse_pins
 from instances.errors import InputError
 from instances.machine import Machine
 from solver.mesh_plan import MeshLayer, MeshMeasures, MeshPlan
-from solver.mesh_solve import choice_of, compulsory, mesh_layers, replay_of, replayed, summed
+from solver.mesh_solve import choice_of, compulsory, mesh_layers, pick_mesh_engine, replay_of, replayed, summed
 from solver.mesh_why import conflicts
 from solver.network_check import head_of, status_of
 from solver.verify import gap_of, unequal
@@ -30,9 +30,12 @@ def _layers(plan: MeshPlan) -> Iterator[str]:
         if plan.status == "INFEASIBLE" and not plan.layers:
             known = {line for layer in wanted for line in conflicts(layer, plan.machine_data, pins)}
             yield from (f"conflicts: {line!r} is not so" for line in plan.conflicts if line not in known)
+        proves = pick_mesh_engine(plan.engine).proves
     except InputError as error:
         yield str(error)
         return
+    if not proves and any(part.status == "OPTIMAL" for part in plan.layers):
+        yield f"status OPTIMAL: engine {plan.engine} proves nothing"
     if len(set(plan.objectives)) < len(plan.objectives):
         yield f"objectives: {', '.join(plan.objectives)}: one stands twice"
     if not plan.layers:

@@ -12,7 +12,7 @@ from solver.network_check import head_of, status_of
 from solver.options import pick_layers
 from solver.runs_pins import conflicts, demands
 from solver.runs_plan import EngineLayer, EnginePlan, EngineSchedule
-from solver.runs_solve import totals_of, verified
+from solver.runs_solve import pick_runs_engine, totals_of, verified
 from solver.verify import gap_of, unequal
 
 __all__ = ["problems_of_engine"]
@@ -28,12 +28,15 @@ def _layers(plan: EnginePlan) -> Iterator[str]:
         engine_of(plan.machine_data)
         demands(plan.options.pins)
         asked = pick_layers(plan.network_data, plan.options.layers or None)
+        proves = pick_runs_engine(plan.engine).proves
     except InputError as error:
         yield str(error)
         return
     if [row.layer for row in plan.layers] != [layer.name for layer in asked]:
         yield f"layers: the plan has {len(plan.layers)}, {len(asked)} are asked for, or other ones"
         return
+    if not proves and any(row.status == "OPTIMAL" for row in plan.layers):
+        yield f"status OPTIMAL: engine {plan.engine} proves nothing"
     seen: dict[tuple[object, ...], list[str]] = {}
     for row, layer in zip(plan.layers, asked, strict=True):
         key = (layer.signature(), row.model_dump_json(exclude={"layer", "wall_s"}))

@@ -25,10 +25,12 @@ def demands(texts: Sequence[str]) -> Demands:
     InputError
         If a pin is unknown.
     """
-    wanted = Demands()
+    wanted, chosen = Demands(), dict[str, str]()
     for text in texts:
         found = _PIN.fullmatch(text)
         name, relation, value = found.groups() if found else ("", "", "")
+        if name in ("spill", "inputs", "results") and chosen.setdefault(name, value) != value:
+            raise InputError(f"pin {text!r}: {name} is pinned to {chosen[name]} already")
         if name == "spill" and relation == "=" and value in ("yes", "no"):
             wanted = replace(wanted, stay=value == "no" or wanted.stay)
         elif name in ("inputs", "results") and relation == "=" and value in ("banks", "dram"):

@@ -815,3 +815,25 @@ def test_a_branch_bound_adds_weights_and_results() -> None:
     game = Game((3, 3), (6,) * 4, 1, 2)
     branch = Branch(4, 1, 1, 2, 100, ((game, 2),), 1, 1)
     assert branch_bound(branch) == 100 + 2 * 9
+
+
+@pytest.mark.parametrize("engine", ["auto", "exhaustive", "cp-sat", "milp"])
+def test_more_rows_may_take_less_of_a_bank(engine: str) -> None:
+    """Ten rows in two strips, two rows of padding above, none below: 5 + 5 rows of results read 5 and 7 rows, 6 + 4
+    read 6 and 6, which fits banks of 144 bytes (6*16 + 6*8): no third strip, 616 bytes, not 716.
+    """
+    causal = Conv(
+        name="c", inputs=("x",), shape=(1, 2, 10, 8), filters=2, kernel=(3, 3), pad=(2, 1, 0, 1), stride=(1, 2)
+    )  # fmt: skip
+    made = Network(name="causal", operators=(Input(name="x", shape=(1, 2, 10, 16)), causal))
+    plan = solve_engine(made, machine(e=2, bank=144), engine=engine)
+    assert (plan.status, plan.objective and plan.objective.value) == ("OPTIMAL", 616)
+    assert solve_engine(made, machine(e=2, bank=144), engine=engine, pins=["strips=2"]).status == "OPTIMAL"
+
+
+def test_pins_that_contradict_each_other() -> None:
+    with pytest.raises(InputError, match="inputs is pinned to banks already"):
+        solve_engine("lenet5", "partial_cnn_16", pins=["inputs=banks", "inputs=dram"])
+    plan = solve_engine("lenet5", "partial_cnn_16", engine="greedy")
+    lie = plan.model_copy(update={"layers": tuple(row.model_copy(update={"status": "OPTIMAL"}) for row in plan.layers)})
+    assert any("proves nothing" in line for line in check(lie).problems)

@@ -29,6 +29,8 @@ from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.machine import Machine
 from instances.ndrange import ndrange
+from instances.network import Network
+from instances.operators import Conv, Input
 from instances.workload import DIMS, Layer
 from solver import check, solve, solve_joint, solve_mesh
 from solver.bench.table3 import PUBLISHED, averages, point
@@ -646,3 +648,27 @@ def test_below_the_published_figures() -> None:
         assert isinstance(at["gmacs"], float)
         assert isinstance(at["roof"], float)
         assert at["gmacs"] <= at["roof"] * (1 + 1e-9) <= 25.6 * (1 + 1e-9)
+
+
+def test_units_may_idle_along_an_index_of_size_one() -> None:
+    """A stride of 4 leaves no layout for 32 PEs along r and c but with tiles of one row or column; 32 PEs along an
+    index of size 1, of which one works, allow tiles of 9 x 9: 14,268 bytes, not 28,870.
+    """
+    wide = Conv(name="c", inputs=("x",), shape=(1, 1, 17, 17), filters=1, kernel=(11, 11), stride=(4, 4))
+    made = Network(name="one", operators=(Input(name="x", shape=(1, 1, 75, 75)), wide))
+    plan = solve_mesh(made, "vectormesh_128")
+    assert (plan.status, plan.objective and plan.objective.value, check(plan).ok) == ("OPTIMAL", 14_268, True)
+
+
+def test_pins_of_decisions_that_a_machine_does_not_have() -> None:
+    for on, pin in (
+        ("vectormesh_128", "filters=2"),
+        ("tpu_128", "P_C=4"),
+        ("tpu_128", "cols=r"),
+        ("eyeriss_128", "rows=r"),
+    ):
+        with pytest.raises(InputError, match="is a decision of"):
+            solve_mesh("lenet5", on, layers=["c1"], pins=[pin])
+    plan = solve_mesh("lenet5", "vectormesh_128", layers=["c1"], engine="greedy")
+    lie = plan.model_copy(update={"layers": tuple(row.model_copy(update={"status": "OPTIMAL"}) for row in plan.layers)})
+    assert any("proves nothing" in line for line in check(lie).problems)
