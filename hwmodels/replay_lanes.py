@@ -39,13 +39,33 @@ def replay_lanes(
         lanes[d] = lanes[d] + ((numbers >> at & 1) << bit)
     faults: list[str] = []
     for operand, (axes, words) in placed.items():
-        faults += _apart(operand, axes, words)
+        faults += _axes(operand, axes, _box(layer, operand, tile)) or _apart(operand, axes, words)
+        if faults:
+            return faults
         for points, active in _vectors(layer, tile, lanes, bits):
             address = _address(layer, operand, axes, points)
             faults += _conflicts(operand, address, active, words, banks, len(bits))
             if faults:
                 return faults
     return faults
+
+
+def _box(layer: Layer, operand: str, tile: Mapping[str, int]) -> list[int]:
+    """Elements of an operand's tile along its axes."""
+    if operand != "IN":
+        return [tile[d] for d in ("bnrc" if layer.kind == "correlation" else "gmnij")]
+    rows = layer.stride_h * (tile["r"] - 1) + layer.dilation_h * (tile["i"] - 1) + 1
+    cols = layer.stride_w * (tile["c"] - 1) + layer.dilation_w * (tile["j"] - 1) + 1
+    return [tile["b"], tile["g"], tile["n"], rows, cols]
+
+
+def _axes(operand: str, axes: Sequence[tuple[int, int, int]], box: Sequence[int]) -> list[str]:
+    """Every axis of the tile is laid out once, as long as it is."""
+    numbers = [number for number, _, _ in axes]
+    wrong = len(set(numbers)) < len(numbers) or any(not 0 <= n < len(box) or box[n] != e for n, e, _ in axes)
+    if wrong or any(extent > 1 and n not in numbers for n, extent in enumerate(box)):
+        return [f"{operand}: its axes are not those of a tile of {' x '.join(map(str, box))}"]
+    return []
 
 
 def _apart(operand: str, axes: Sequence[tuple[int, int, int]], words: int) -> list[str]:

@@ -672,3 +672,15 @@ def test_pins_of_decisions_that_a_machine_does_not_have() -> None:
     plan = solve_mesh("lenet5", "vectormesh_128", layers=["c1"], engine="greedy")
     lie = plan.model_copy(update={"layers": tuple(row.model_copy(update={"status": "OPTIMAL"}) for row in plan.layers)})
     assert any("proves nothing" in line for line in check(lie).problems)
+
+
+def test_layouts_of_other_tiles_are_found() -> None:
+    """Operands without axes would lie in one word each; an axis may not stand for another one."""
+    plan = solve_mesh("lenet5", "vectormesh_128", layers=["c1"])
+    row = plan.layers[0]
+    assert row.banks is not None
+    mine, other = row.banks.operands
+    for axes in ((), mine.axes[:1] * 2):
+        banks = row.banks.model_copy(update={"operands": (mine.model_copy(update={"axes": axes}), other)})
+        lie = plan.model_copy(update={"layers": (row.model_copy(update={"banks": banks}),)})
+        assert any("its axes are not those of a tile" in line for line in check(lie).problems)
