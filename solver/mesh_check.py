@@ -39,8 +39,10 @@ def _layers(plan: MeshPlan) -> Iterator[str]:
     if len(set(plan.objectives)) < len(plan.objectives):
         yield f"objectives: {', '.join(plan.objectives)}: one stands twice"
     if not plan.layers:
-        if plan.measures is not None:
-            yield "a plan without layers has no measures"
+        if plan.measures is not None or plan.bound is not None:
+            yield "a plan without layers has no measures and no bound"
+        if bool(plan.conflicts) != (plan.status == "INFEASIBLE"):
+            yield f"status {plan.status} with {len(plan.conflicts)} conflicts"
         return
     yield from unequal("layers", tuple(part.workload for part in plan.layers), wanted)
     for part in plan.layers:

@@ -15,7 +15,7 @@ _NEEDS = frozenset({"dram", "glb", "cycles"})
 
 
 def conflicts(layer: Layer, machine: Machine, pins: Pins) -> tuple[str, ...]:
-    """Return one line for every demand that cannot be kept; with pins, which one to drop."""
+    """Return one line for every demand that cannot be kept; with pins, which one to drop; none if there is a plan."""
     found: list[str] = []
     for member in members(layer, machine, Pins(), needs=_NEEDS, lanes=False, full=True, thin=True, fitting=False):
         for cap in member.caps:
@@ -27,8 +27,10 @@ def conflicts(layer: Layer, machine: Machine, pins: Pins) -> tuple[str, ...]:
                 what = " + ".join(cap.what.factors)
                 found.append(f"{layer.name}: {cap.tag}: the smallest {what} takes {least} bytes, there are {cap.limit}")
         break  # keeping operands asks for more, never less
-    if found or not pins.pins:
-        return tuple(found) or (f"{layer.name}: no tile keeps all demands with a bank layout",)
+    if found or _any(layer, machine, pins):
+        return tuple(found)
+    if not pins.pins:
+        return (f"{layer.name}: no tile keeps all demands with a bank layout",)
     for pin in pins.pins:
         if _any(layer, machine, pins.without(pin)):
             found.append(f"{layer.name}: without pin {pin} there is a plan")

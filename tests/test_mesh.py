@@ -684,3 +684,14 @@ def test_layouts_of_other_tiles_are_found() -> None:
         banks = row.banks.model_copy(update={"operands": (mine.model_copy(update={"axes": axes}), other)})
         lie = plan.model_copy(update={"layers": (row.model_copy(update={"banks": banks}),)})
         assert any("its axes are not those of a tile" in line for line in check(lie).problems)
+
+
+def test_a_plan_is_not_infeasible_by_its_own_word() -> None:
+    plan = solve_mesh("lenet5", "vectormesh_128", layers=["c1"])
+    empty = {"layers": (), "measures": None, "objective": None, "bound": None, "gap": None, "status": "INFEASIBLE"}
+    bare = plan.model_copy(update=empty)
+    assert any("INFEASIBLE with 0 conflicts" in line for line in check(bare).problems)
+    said = ("c1: no tile keeps all demands with a bank layout",)
+    assert any("is not so" in line for line in check(bare.model_copy(update={"conflicts": said})).problems)
+    late = bare.model_copy(update={"status": "NO_SOLUTION_FOUND", "bound": 10**9})
+    assert any("no bound" in line for line in check(late).problems)
