@@ -149,16 +149,22 @@ def solve_mesh(
 
 def _decide(asked: Asked, aims: Sequence[str], engine: MeshEngine) -> Decided:
     """The first objective, then the others among what is as good."""
-    said = engine.run(asked)
+    start, limit = time.monotonic(), asked.time_limit_s
+
+    def left(shares: int) -> float | None:
+        return None if limit is None else max(0.1, (limit - (time.monotonic() - start)) / shares)
+
+    said = engine.run(replace(asked, time_limit_s=left(len(aims))))
     limits: dict[str, int] = {}
-    for before, aim in pairwise(aims):
+    for number, (before, aim) in enumerate(pairwise(aims), 1):
         if said.choice is None:
             break
         limits[before] = price(asked.layer, asked.machine, said.choice)[0].of(before)
-        then = engine.run(replace(asked, measure=aim, limits=dict(limits), known=(said.choice,)))
+        wanted = replace(asked, measure=aim, limits=dict(limits), known=(said.choice,))
+        then = engine.run(replace(wanted, time_limit_s=left(len(aims) - number)))
+        said = replace(said, status=said.status if then.status == "OPTIMAL" else "FEASIBLE")
         if then.choice is not None:
-            status = said.status if then.status == "OPTIMAL" else "FEASIBLE"
-            said = replace(said, choice=then.choice, layout=then.layout, status=status)
+            said = replace(said, choice=then.choice, layout=then.layout)
     if said.choice is not None:
         choice, layout = fewer_steps(asked.layer, asked.machine, said.choice, asked.pins, said.layout)
         said = replace(said, choice=choice, layout=layout)
