@@ -49,7 +49,7 @@ import networkx as nx
 from formulations.mapping import Assignment, Mapping
 from formulations.pipeline import busy
 
-__all__ = ["Goal", "Rule", "Schedule", "Several", "Stream", "answers", "orders", "responses"]
+__all__ = ["Goal", "Rule", "Schedule", "Several", "Stream", "answers", "begins", "orders", "responses"]
 
 Rule = Literal["safe", "printed"]
 
@@ -183,6 +183,11 @@ class _Paths:
                 default=extra,
             )
         return begins
+
+
+def begins(several: Several, schedule: Schedule) -> dict[int, int]:
+    """Return by task when it begins after its release, if no other application is there."""
+    return _Paths(several, schedule).longest(schedule.order, [0] * len(several.mapping.processors))
 
 
 def responses(several: Several, schedule: Schedule) -> tuple[int | None, ...]:

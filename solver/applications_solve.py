@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
-from formulations.applications import Schedule, Several, responses
+from formulations.applications import Schedule, Several, begins, responses
 from formulations.pipeline import busy
 from hwmodels.outcome import UNITS
 from hwmodels.replay_applications import Referee, Repeated
@@ -148,7 +148,7 @@ def parts_of(
 ) -> dict[str, object]:  # fmt: skip
     """Return everything in a plan that follows from a schedule."""
     mapping, at = several.mapping, schedule.at
-    durations, begins, found = busy(mapping, at), _begins(several, schedule), responses(several, schedule)
+    durations, begun, found = busy(mapping, at), begins(several, schedule), responses(several, schedule)
     seen, faults, rows = hunted(several, schedule, draws), list[str](), []
     for stream, one, response, longest in zip(several.streams, applications, found, seen, strict=True):
         if response is None or response > stream.deadline:
@@ -159,7 +159,7 @@ def parts_of(
         rows.append(
             ApplicationPlan(
                 name=one.name, operators=one.operators, period_us=one.period_us, deadline_us=one.deadline_us,
-                alone=max(begins[i] + durations[i] for i in stream.tasks), response=response, seen=longest,
+                alone=max(begun[i] + durations[i] for i in stream.tasks), response=response, seen=longest,
             )
         )  # fmt: skip
     names, graph = [group.name for group in mapping.processors], mapping.graph
@@ -183,25 +183,12 @@ def parts_of(
         ),
         "tasks": tuple(
             OrderedTask(
-                task=graph.tasks[i].name, processor=names[at[i]], start=begins[i], time=mapping.times[i][at[i]] or 0,
+                task=graph.tasks[i].name, processor=names[at[i]], start=begun[i], time=mapping.times[i][at[i]] or 0,
                 copies=durations[i] - (mapping.times[i][at[i]] or 0),
             )
             for i in schedule.order
         ),
     }  # fmt: skip
-
-
-def _begins(several: Several, schedule: Schedule) -> dict[int, int]:
-    """When tasks begin after the release, if no other application is there."""
-    mapping, at, durations = several.mapping, schedule.at, busy(several.mapping, schedule.at)
-    begins: dict[int, int] = {}
-    for stream in several.streams:
-        free = [0] * len(mapping.processors)
-        for i in (i for i in schedule.order if i in stream.tasks):
-            there = max((begins[k] + durations[k] for k in mapping.graph.before[i]), default=0)
-            begins[i] = max(there, free[at[i]])
-            free[at[i]] = begins[i] + durations[i]
-    return begins
 
 
 def _conflicts(asked: Setting) -> tuple[str, ...]:

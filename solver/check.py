@@ -26,6 +26,7 @@ from solver.mapping_check import problems_of_mapping
 from solver.mapping_plan import MappingPlan
 from solver.mesh_check import problems_of_mesh
 from solver.mesh_plan import MeshPlan
+from solver.network_plan import WholePlan
 from solver.options import pick_pins, pick_problem
 from solver.plan import LayerPlan, Plan, digest, network_digest
 from solver.runs_check import problems_of_engine
@@ -60,27 +61,29 @@ def check(plan: AnyPlan | str | os.PathLike[str]) -> CheckReport:
     """
     if isinstance(plan, str | os.PathLike):
         plan = load_plan(plan)
-    if isinstance(plan, BankPlan):
-        found = tuple(problems_of(plan))
-        return CheckReport(not found, found, len(plan.layers), 0)
-    if isinstance(plan, MappingPlan):
-        found = tuple(problems_of_mapping(plan))
-        return CheckReport(not found, found, len(plan.tasks), 0)
-    if isinstance(plan, ApplicationsPlan):
-        found = tuple(problems_of_applications(plan))
-        return CheckReport(not found, found, len(plan.tasks), 0)
-    if isinstance(plan, EnginePlan):
-        found = tuple(problems_of_engine(plan))
-        return CheckReport(not found, found, len(plan.layers), 0)
-    if isinstance(plan, MeshPlan):
-        found = tuple(problems_of_mesh(plan))
-        return CheckReport(not found, found, len(plan.layers), 0)
-    if isinstance(plan, JointPlan):
-        found = tuple(problems_of_joint(plan))
-        return CheckReport(not found, found, len(plan.layers), plan.replay.executed)
+    if not isinstance(plan, Plan):
+        found = tuple(_of_a_network(plan))
+        executed = plan.replay.executed if isinstance(plan, JointPlan) else 0
+        return CheckReport(not found, found, plan.parts, executed)
     checker = _Checker(plan)
     problems = tuple(dict.fromkeys([*checker.head(), *checker.layers(), *checker.sums()]))
     return CheckReport(not problems, problems, len(checker.verdicts), checker.executed)
+
+
+def _of_a_network(plan: WholePlan) -> list[str]:
+    """The mismatches of a plan of a whole network."""
+    if isinstance(plan, MappingPlan):
+        return problems_of_mapping(plan)
+    if isinstance(plan, ApplicationsPlan):
+        return problems_of_applications(plan)
+    if isinstance(plan, EnginePlan):
+        return problems_of_engine(plan)
+    if isinstance(plan, MeshPlan):
+        return problems_of_mesh(plan)
+    if isinstance(plan, JointPlan):
+        return problems_of_joint(plan)
+    assert isinstance(plan, BankPlan)
+    return problems_of(plan)
 
 
 class _Checker:

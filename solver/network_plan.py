@@ -44,9 +44,14 @@ class WholePlan(PlanFile):
     machine_data: Machine
 
     @property
+    def parts(self) -> int:
+        """How many layers there are, or tasks."""
+        return len(getattr(self, "layers", ()) or getattr(self, "tasks", ()))
+
+    @property
     def decided(self) -> bool:
         """Whether there are layers, or tasks."""
-        return bool(getattr(self, "layers", ()) or getattr(self, "tasks", ()))
+        return self.parts > 0
 
 
 class NetworkPlan(WholePlan):
