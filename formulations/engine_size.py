@@ -6,6 +6,9 @@ Given
     cycles[n][e_in, e_out]   of an inference (`hwmodels.engine_work`)
     rate[n][e_in, e_out] = floor(1000*clock_hz / cycles)     frames in 1000 s
     dsps, brams[e_in, e_out] the engine's, and the budget of the FPGA
+    level[k]                 all distinct figures, in increasing order; figures of a size are its rates for worst, the
+                             sum of its rates for mean
+    rank[f][e_in, e_out] = k where level[k] is figure f of the size
 Variables
     x[a] = 1 if e_in = a; u[b] = 1 if e_out = b; y[a, b] = 1 if both
 Objectives
@@ -13,8 +16,11 @@ Objectives
     the front of DSPs against either
 Constraints
     (ONE)    sum_a x[a] = sum_b u[b] = 1;  sum_b y[a, b] = x[a];  sum_a y[a, b] = u[b]
-    (DSP)    sum dsps[a, b]*y[a, b] <= budget;  (BRAM)  sum brams[a, b]*y[a, b] <= budget
-    (RATE)   worst <= sum rate[n][a, b]*y[a, b] for every n
+    (BUDGET) y[a, b] = 0 where dsps or brams are above the budget
+    (RATE)   k <= sum rank[f][a, b]*y[a, b] for every figure f; max k, and level[k] is the value
+Ranks
+    One y is 1 and ranks grow with rates, so level[max k] is the highest value, exactly: solvers with floating point see
+    numbers up to the count of levels, not rates of any size.
 Candidates
     Sizes that keep the budget and that no other such size is at least as large as in both. Nothing is lost: cycles
     never grow with e_in or e_out, since ceil(N/e) and ceil(C/lanes) never do, and pixels do not depend on them
@@ -36,7 +42,7 @@ from hwmodels.engine_work import network_parts
 from instances.network import Network
 from instances.partial_engine import PartialEngine
 
-__all__ = ["MOST", "SECONDS", "Rates", "Size", "candidates", "front", "rated", "sizes"]
+__all__ = ["MOST", "SECONDS", "Rates", "Size", "candidates", "front", "ranked", "rated", "sizes"]
 
 #: The largest e_in and e_out.
 MOST = 64
@@ -64,7 +70,11 @@ class Size:
 
     def value(self, aim: Rates) -> int:
         """What is maximised: the worst rate, or the sum of all."""
-        return min(self.rates) if aim == "worst" else sum(self.rates)
+        return min(self.figures(aim))
+
+    def figures(self, aim: Rates) -> tuple[int, ...]:
+        """What the value is the least of: the rates, or only the sum of all."""
+        return self.rates if aim == "worst" else (sum(self.rates),)
 
 
 def sizes(engine: PartialEngine, most: int = MOST, *, any_fpga: bool = False) -> list[tuple[int, int]]:
@@ -102,6 +112,14 @@ def rated(networks: Sequence[Network], engine: PartialEngine, pairs: Iterable[tu
         rates = tuple(SECONDS * engine.clock_hz // max(1, c) for c in cycles)
         found.append(Size(a, b, one.dsps_used, one.brams_used, cycles, rates))
     return found
+
+
+def ranked(found: Sequence[Size], aim: Rates) -> tuple[list[int], list[list[int]]]:
+    """Return the levels, and by figure the ranks of all sizes."""
+    figures = [size.figures(aim) for size in found]
+    levels = sorted({figure for few in figures for figure in few})
+    rank = {level: k for k, level in enumerate(levels)}
+    return levels, [[rank[figure] for figure in column] for column in zip(*figures, strict=True)]
 
 
 def front(found: Iterable[Size], aim: Rates) -> list[Size]:

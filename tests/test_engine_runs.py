@@ -6,6 +6,7 @@ import json
 from importlib import resources
 from itertools import pairwise
 from pathlib import Path
+from typing import Literal
 
 import jsonschema
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formulations.engine_size import candidates, front, rated, sizes
+from formulations.engine_size import Size, candidates, front, ranked, rated, sizes
 from formulations.runs import Branch, Demands, Game, branch_at, build
 from formulations.runs_bounds import branch_bound, lower
 from formulations.runs_orders import Step, as_text, from_text, greedy, passes, plain, price, program
@@ -29,6 +30,7 @@ from instances.partial_engine import PartialEngine
 from instances.workload import Layer
 from solver import EnginePlan, PlanMismatch, check, front_engine, size_engine, solve_engine
 from solver.cli import main
+from solver.engine_size import SIZE_ENGINES
 from solver.runs_base import RunsAsked
 from solver.runs_engines import RUNS_ENGINES
 from solver.runs_plan import engine_schema
@@ -728,6 +730,36 @@ def test_engines_agree_on_sizes(aim: str, name: str) -> None:
     found = size_engine(nets, "partial_cnn_16", aim=aim, engine=name)
     assert (found.size.e_in, found.size.e_out, found.size.dsps, found.size.brams) == (16, 18, 216, 126)
     assert found.value == found.bound
+
+
+#: Rates of two networks up to 10**16, which floating point does not tell from 10**16 + 1; the last size is too large.
+FAST = [
+    Size(2, 1, 5, 1, (1, 1), (10**16, 7)), Size(1, 2, 5, 1, (1, 1), (3, 10**16)), Size(2, 2, 8, 1, (1, 1), (10**12, 5)),
+    Size(3, 3, 9, 1, (1, 1), (10**17, 10**17)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("aim", "value"), [("worst", 7), ("mean", 10**16 + 7)])
+@pytest.mark.parametrize("name", ["cp-sat", "milp"])
+def test_bounds_of_rates_of_any_size(name: str, aim: Literal["worst", "mean"], value: int) -> None:
+    """The least rates are 7, 3 and 5, the sums 10**16 + 7, 10**16 + 3 and 10**12 + 5: a bound below 7 is false."""
+    assert SIZE_ENGINES[name](FAST, aim, engine_of(machine(dsps=8))) == value
+
+
+def test_ranks_of_rates() -> None:
+    """Eight figures, 10**16 and 10**17 twice: six levels; sums have a level each."""
+    levels, ranks = ranked(FAST, "worst")
+    assert levels == [3, 5, 7, 10**12, 10**16, 10**17]
+    assert ranks == [[4, 0, 3, 5], [2, 4, 1, 5]]
+    assert ranked(FAST, "mean")[1] == [[2, 1, 0, 3]]
+
+
+def test_milp_takes_as_many_rates_as_it_tells_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    from solver.engines import size_milp
+
+    monkeypatch.setattr(size_milp, "_LARGEST", 5)
+    with pytest.raises(InputError, match="engine milp: 6 different rates, it tells 5 apart; auto takes all"):
+        SIZE_ENGINES["milp"](FAST, "worst", engine_of(machine(dsps=8)))
 
 
 @settings(max_examples=30)

@@ -15,8 +15,8 @@ __all__ = ["run"]
 
 def run(sizes: Sequence[Size], aim: Rates, engine: PartialEngine) -> int:
     """Return a rate that no size exceeds."""
-    model, _ = size_cp_model(sizes, aim, engine.dsps, engine.brams)
+    model, levels = size_cp_model(sizes, aim, engine.dsps, engine.brams)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.solve(model)
-    return round(solver.best_objective_bound)
+    return levels[round(solver.best_objective_bound)]

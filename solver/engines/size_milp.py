@@ -1,4 +1,4 @@
-"""Engine ``milp`` for engine sizes, by HiGHS; the bound is rounded down after a quarter of a frame in 1000 s."""
+"""Engine ``milp`` for engine sizes, by HiGHS; the bound on the rank is rounded down after a quarter."""
 
 from __future__ import annotations
 
@@ -9,13 +9,26 @@ import pulp
 
 from formulations.engine_size import Rates, Size
 from formulations.engine_size_milp import size_model
+from instances.errors import InputError
 from instances.partial_engine import PartialEngine
 
 __all__ = ["run"]
 
+#: Ranks up to which HiGHS tells one from the next: a millionth of it, a variable's tolerance, is below a quarter.
+_LARGEST = 200_000
+
 
 def run(sizes: Sequence[Size], aim: Rates, engine: PartialEngine) -> int:
-    """Return a rate that no size exceeds."""
-    problem, _ = size_model(sizes, aim, engine.dsps, engine.brams)
+    """Return a rate that no size exceeds.
+
+    Raises
+    ------
+    InputError
+        If there are too many different rates.
+    """
+    problem, levels = size_model(sizes, aim, engine.dsps, engine.brams)
+    if len(levels) > _LARGEST:
+        raise InputError(f"engine milp: {len(levels):,} different rates, it tells {_LARGEST:,} apart; auto takes all")
     problem.solve(pulp.HiGHS(msg=False, gapRel=0.0, gapAbs=0.49, threads=1))
-    return floor(-float(problem.solverModel.getInfo().mip_dual_bound) + 0.25)
+    bound = floor(-float(problem.solverModel.getInfo().mip_dual_bound) + 0.25)
+    return levels[min(bound, len(levels) - 1)]
