@@ -61,6 +61,9 @@ def check(plan: AnyPlan | str | os.PathLike[str]) -> CheckReport:
     """
     if isinstance(plan, str | os.PathLike):
         plan = load_plan(plan)
+    if isinstance(plan, EnginePlan):
+        problems_, replayed = problems_of_engine(plan)
+        return CheckReport(not problems_, tuple(problems_), replayed, 0)
     if not isinstance(plan, Plan):
         found = tuple(_of_a_network(plan))
         executed = plan.replay.executed if isinstance(plan, JointPlan) else 0
@@ -76,8 +79,6 @@ def _of_a_network(plan: WholePlan) -> list[str]:
         return problems_of_mapping(plan)
     if isinstance(plan, ApplicationsPlan):
         return problems_of_applications(plan)
-    if isinstance(plan, EnginePlan):
-        return problems_of_engine(plan)
     if isinstance(plan, MeshPlan):
         return problems_of_mesh(plan)
     if isinstance(plan, JointPlan):

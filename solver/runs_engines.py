@@ -18,12 +18,19 @@ __all__ = ["RUNS_ENGINES", "RunsEngine"]
 
 @dataclass(frozen=True)
 class RunsEngine:
-    """A way to decide."""
+    """A way to decide.
+
+    Attributes
+    ----------
+    gives_up : bool
+        Whether it may find nothing although something fits.
+    """
 
     name: str
     summary: str
     proves: bool
     run: Callable[[RunsAsked], RunsDecided]
+    gives_up: bool = False
 
 
 def _auto(asked: RunsAsked) -> RunsDecided:
@@ -116,10 +123,11 @@ RUNS_ENGINES: dict[str, RunsEngine] = {
         RunsEngine("cp-sat", "bounds for all orders with CP-SAT, met by an order in passes", True, _cp_sat),
         RunsEngine("milp", "bounds for all orders with HiGHS, met by an order in passes", True, _milp),
         RunsEngine("milp-cbc", "bounds for all orders with CBC, met by an order in passes", True, _cbc),
-        RunsEngine("exhaustive", f"all orders of grids of up to {MOST_RUNS} runs", True, _exhaustive),
+        RunsEngine("exhaustive", f"all orders of grids of up to {MOST_RUNS} runs", True, _exhaustive,
+                   gives_up=True),
         RunsEngine("greedy", "next what the places allow, else the group with the most runs a byte", False,
-                   _heuristic(greedy, wide=False)),
+                   _heuristic(greedy, wide=False), gives_up=True),
         RunsEngine("paper", "the source's order, one output group after the other", False,
-                   _heuristic(plain, wide=True)),
+                   _heuristic(plain, wide=True), gives_up=True),
     )
 }  # fmt: skip

@@ -33,8 +33,9 @@ from solver.cli import main
 from solver.engine_size import SIZE_ENGINES
 from solver.runs_base import RunsAsked
 from solver.runs_engines import RUNS_ENGINES
-from solver.runs_plan import engine_schema
+from solver.runs_plan import EngineReplay, engine_schema
 from solver.runs_show import engine_rows, engine_status, show_engine
+from solver.runs_solve import totals_of
 
 PROVING = ("auto", "cp-sat", "milp", "milp-cbc", "exhaustive")
 
@@ -634,6 +635,78 @@ def test_check_sees_wrong_conflicts() -> None:
     data["layers"][0]["conflicts"] = ["because"]
     problems = check(EnginePlan.from_json(json.dumps(data))).problems
     assert any("conflicts: the plan says" in text for text in problems)
+
+
+def changed(plan: EnginePlan, **fields: object) -> EnginePlan:
+    """The first layer of a plan with other fields, and what is summed over layers."""
+    layers = (plan.layers[0].model_copy(update=fields), *plan.layers[1:])
+    return plan.model_copy(update={"layers": layers, **totals_of(layers)})
+
+
+NOTHING = {
+    **dict.fromkeys(("schedule", "counts", "objective", "bound", "gap")), "replay": EngineReplay(ok=None)
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bound", [0, 1, 10**6])
+def test_layers_without_a_schedule_have_no_bound(bound: int) -> None:
+    tiny = solve_engine(network((6, 1, 1)), machine(bank=11))
+    large = solve_engine("mobilenet_v1", "partial_cnn_16", layers="conv3/pw", engine="exhaustive")
+    for plan, status in ((tiny, "INFEASIBLE"), (large, "NO_SOLUTION_FOUND")):
+        assert (plan.status, plan.layers[0].bound, check(plan).problems) == (status, None, ())
+        said = f"layer {plan.layers[0].layer}: bound {bound}: a layer without a schedule has none"
+        assert check(changed(plan, bound=bound)).problems == (said,)
+    faults = check(changed(tiny, replay=EngineReplay(ok=None, faults=("why",)))).problems
+    assert any("replay: the plan says" in line for line in faults)
+
+
+@pytest.mark.parametrize("engine", ["auto", "cp-sat", "milp", "exhaustive", "greedy", "paper"])
+def test_check_asks_engines_that_give_up_again(engine: str) -> None:
+    """6 groups of runs are searched and have a schedule by every engine, whatever a plan without one says."""
+    found = solve_engine(network((6, 1, 1)), machine(), engine=engine)
+    lost = changed(found, status="NO_SOLUTION_FOUND", **NOTHING)
+    assert check(lost).problems == (f"layer c0: status NO_SOLUTION_FOUND: engine {engine} finds a schedule",)
+    for conflicts in ((), ("because",)):
+        lie = changed(found, status="INFEASIBLE", conflicts=conflicts, **NOTHING)
+        assert f"layer c0: status INFEASIBLE: engine {engine} finds a schedule" in check(lie).problems
+
+
+def test_greedy_gives_up_where_partial_maps_may_not_leave() -> None:
+    """The layer of `test_partial_maps_are_stored_where_that_is_cheaper`: the greedy order stores partial maps."""
+    operators = (
+        Input(name="x", shape=(1, 4, 8, 8)),
+        Conv(name="c", inputs=("x",), shape=(1, 4, 4, 4), filters=4, kernel=(3, 3), stride=(2, 2), pad=(1, 1, 1, 1)),
+    )
+    net = Network(name="net", operators=operators)
+    found = solve_engine(net, machine(bank=96), engine="greedy", pins=["strips=1", "spill=no"])
+    assert (found.status, check(found).problems, check(found).layers) == ("NO_SOLUTION_FOUND", (), 0)
+    assert solve_engine(net, machine(bank=96), pins=["strips=1", "spill=no"]).status == "OPTIMAL"
+
+
+@pytest.mark.parametrize("status", ["OPTIMAL", "FEASIBLE"])
+def test_check_refutes_bounds_above_what_orders_in_passes_move(status: str) -> None:
+    """conv4/pw: the paper's order moves more than the optimum, 835,584 bytes; called proven, or bounded by itself."""
+    worse = solve_engine("mobilenet_v1", "partial_cnn_16", layers="conv4/pw", engine="paper")
+    assert worse.objective is not None
+    value = worse.objective.value
+    assert value > 835_584
+    lie = changed(worse, status=status, bound=value, gap=0.0).model_copy(update={"engine": "auto"})
+    (line,) = check(lie).problems
+    assert line == f"layer conv4/pw: bound {value}: 2 strips with 8 input and 8 partial places move 835584 bytes"
+    true = changed(worse, status="FEASIBLE", bound=835_584, gap=(value - 835_584) / value)
+    assert check(true).problems == ()
+
+
+def test_check_counts_schedules(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """conv3/dw has a schedule, conv3/pw has none; an unknown pin ends the check."""
+    plan = solve_engine("mobilenet_v1", "partial_cnn_16", layers=["conv3/dw", "conv3/pw"], engine="exhaustive")
+    assert (plan.status, check(plan).problems, check(plan).layers) == ("NO_SOLUTION_FOUND", (), 1)
+    path = tmp_path / "plan.json"
+    plan.save(path)
+    assert main(["check", str(path)]) == 0
+    assert "ok; 1 schedules re-priced and replayed" in capsys.readouterr().out
+    pinned = plan.model_copy(update={"options": plan.options.model_copy(update={"pins": ("what=4",)})})
+    assert check(pinned).layers == 0
 
 
 def test_check_sees_partial_maps_that_may_not_leave() -> None:
