@@ -24,7 +24,9 @@ from instances.network import Network
 from instances.partial_engine import PartialEngine
 from instances.workload import Layer
 
-__all__ = ["Grid", "Part", "Strip", "Work", "engine_of", "network_cycles", "network_parts", "work_of"]
+__all__ = [
+    "Grid", "Part", "Strip", "Work", "engine_of", "network_cycles", "network_parts", "run_pixels", "work_of",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -220,3 +222,13 @@ def network_cycles(network: Network, engine: PartialEngine) -> int:
     """Return the engine's cycles for an inference; as `network_parts`."""
     parts = network_parts(network, engine)
     return sum(number * part.cycles(engine.e_in, engine.e_out) for part, number in parts.items())
+
+
+def run_pixels(network: Network, engine: PartialEngine) -> int:
+    """Return the output pixels of all runs of an inference, but of depthwise layers and poolings; as `network_parts`.
+
+    Where a run makes a pixel of its maps in a cycle at best (V: each has one bank), an inference takes at least as many
+    cycles, whatever additions, depthwise layers, larger kernels and transfers take.
+    """
+    works = [work_of(x, engine) for x in network.layers if x.kind != "eltwise" and x.r * x.c > 1]
+    return sum(work.runs * work.layer.r * work.layer.c for work in works if not work.apart)
