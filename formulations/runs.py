@@ -98,7 +98,7 @@ class Branch:
     fixed : int
         Bytes of weights and results.
     games : tuple of (Game, int)
-        The grids' games, and how many grids are alike.
+        The grids' games, and how many grids are alike. Only those of the first may have more than a run.
     in_place, part_place : int
         a and p.
     """
@@ -111,6 +111,11 @@ class Branch:
     games: tuple[tuple[Game, int], ...]
     in_place: int
     part_place: int
+
+    @property
+    def others(self) -> int:
+        """Bytes of weights and results, and of all games but the first: no order changes them."""
+        return self.fixed + sum(number * game.base for game, number in self.games[1:])
 
     @cached_property
     def least(self) -> int:

@@ -62,8 +62,8 @@ def check(plan: AnyPlan | str | os.PathLike[str]) -> CheckReport:
     if isinstance(plan, str | os.PathLike):
         plan = load_plan(plan)
     if isinstance(plan, EnginePlan):
-        problems_, replayed = problems_of_engine(plan)
-        return CheckReport(not problems_, tuple(problems_), replayed, 0)
+        found, replayed = problems_of_engine(plan)
+        return CheckReport(not found, found, replayed, 0)
     if not isinstance(plan, Plan):
         found = tuple(_of_a_network(plan))
         executed = plan.replay.executed if isinstance(plan, JointPlan) else 0

@@ -68,9 +68,7 @@ def best_passes(problem: Problem, branch: Branch) -> RunsFound:
     return best
 
 
-def finished(
-    asked: RunsAsked, found: Sequence[RunsFound], bound: int, versions: str, stats: dict[str, Stat]
-) -> RunsDecided:
+def finished(found: Sequence[RunsFound], bound: int, versions: str, stats: dict[str, Stat]) -> RunsDecided:
     """Return the best of some answers with what is known to bound all."""
     best = min(found, key=lambda one: one.bytes)
     status: Status = "OPTIMAL" if bound >= best.bytes else "FEASIBLE"
@@ -96,11 +94,9 @@ def closed(
         if bound >= best.bytes:
             continue
         game, number = branch.games[0]
-        fixed = branch.fixed + sum(n * other.base for other, n in branch.games[1:])
         left = None if asked.time_limit_s is None else max(0.1, asked.time_limit_s - (time.monotonic() - start))
-        # Every grid has the same game here: grids that differ have one run, and no gap.
-        proven, order = stages(game, -(-(best.bytes - fixed) // number), left, stay=problem.stay)
-        least = min(least, max(bound, fixed + number * proven))
+        proven, order = stages(game, -(-(best.bytes - branch.others) // number), left, stay=problem.stay)
+        least = min(least, max(bound, branch.others + number * proven))
         if order is not None:
             best = min(best, made(problem, branch, order), key=lambda one: one.bytes)
     least = min(least, best.bytes)

@@ -26,10 +26,10 @@ from solver.verify import gap_of, unequal
 __all__ = ["problems_of_engine"]
 
 
-def problems_of_engine(plan: EnginePlan) -> tuple[list[str], int]:
+def problems_of_engine(plan: EnginePlan) -> tuple[tuple[str, ...], int]:
     """Return every mismatch of a plan, one line each, and how many schedules were re-priced and replayed."""
     replayed: list[str] = []
-    problems = list(dict.fromkeys([*head_of(plan), *status_of(plan), *_layers(plan, replayed)]))
+    problems = tuple(dict.fromkeys([*head_of(plan), *status_of(plan), *_layers(plan, replayed)]))
     return problems, len(replayed)
 
 

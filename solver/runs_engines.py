@@ -10,7 +10,6 @@ from formulations.runs import Branch, Game, Problem
 from formulations.runs_bounds import branch_bound
 from formulations.runs_orders import Order, greedy, plain
 from formulations.runs_search import MOST_RUNS, best_order
-from solver.plan import Stat
 from solver.runs_base import RunsAsked, RunsDecided, RunsFound, best_passes, finished, made
 
 __all__ = ["RUNS_ENGINES", "RunsEngine"]
@@ -38,19 +37,17 @@ def _auto(asked: RunsAsked) -> RunsDecided:
     problem, start, limit = asked.problem, time.monotonic(), asked.time_limit_s
     bounds = sorted((branch_bound(b, stay=problem.stay), n) for n, b in enumerate(problem.branches))
     found: list[RunsFound] = []
-    least, looked = 2**62, 0
+    proven: list[int] = []
     for bound, n in bounds:
         if found and bound >= min(one.bytes for one in found):
             break
         if found and limit is not None and time.monotonic() - start > limit:
-            least = min(least, bound)
+            proven.append(bound)
             break
-        looked += 1
-        one, known = _closed(problem, problem.branches[n], bound)
+        one, least = _closed(problem, problem.branches[n], bound)
         found.append(one)
-        least = min(least, known)
-    bound = min(least, *(one.bytes for one in found))
-    return finished(asked, found, bound, "", {"choices": len(bounds), "looked_at": looked})
+        proven.append(least)
+    return finished(found, min(proven), "", {"choices": len(bounds), "looked_at": len(found)})
 
 
 def _closed(problem: Problem, branch: Branch, bound: int) -> tuple[RunsFound, int]:
@@ -63,13 +60,13 @@ def _closed(problem: Problem, branch: Branch, bound: int) -> tuple[RunsFound, in
 
 
 def _searched(problem: Problem, branch: Branch) -> tuple[RunsFound, int] | None:
-    """The best of all orders of a choice, if they are few; grids of a layer differ only where they have one run."""
+    """The best of all orders of a choice, if they are few, and what no order undercuts."""
     game, number = branch.games[0]
     answer = best_order(game, stay=problem.stay)
     if answer is None:
         return None
-    others = sum(number * other.base for other, number in branch.games[1:])
-    return made(problem, branch, answer[1]), branch.fixed + number * answer[0] + others
+    least, order = answer
+    return made(problem, branch, order), branch.others + number * least
 
 
 def _exhaustive(asked: RunsAsked) -> RunsDecided:
@@ -78,7 +75,7 @@ def _exhaustive(asked: RunsAsked) -> RunsDecided:
     if not found:
         note = f"{problem.work.inputs * problem.work.outputs} runs of a grid, at most {MOST_RUNS} are searched"
         return RunsDecided(None, None, "NO_SOLUTION_FOUND", stats={"note": note})
-    return finished(asked, [one for one, _ in found], min(bound for _, bound in found), "", {"choices": len(found)})
+    return finished([one for one, _ in found], min(bound for _, bound in found), "", {"choices": len(found)})
 
 
 def _cp_sat(asked: RunsAsked) -> RunsDecided:
@@ -103,14 +100,13 @@ def _heuristic(order: Callable[[Game], Order], *, wide: bool) -> Callable[[RunsA
     """The fewest strips that fit, with the most places for inputs (`wide`) or for partial maps."""
 
     def run(asked: RunsAsked) -> RunsDecided:
-        problem, stats = asked.problem, dict[str, Stat]()
+        problem = asked.problem
         fewest = min(branch.strips for branch in problem.branches)
         branches = [branch for branch in problem.branches if branch.strips == fewest]
         branch = max(branches, key=lambda b: b.x if wide else b.y)
         found = made(problem, branch, order(branch.games[0][0]), recent=wide)
         if problem.stay and any(step.verb == "spill" for step in found.steps):
-            stats["note"] = "this order stores partial maps"
-            return RunsDecided(None, None, "NO_SOLUTION_FOUND", stats=stats)
+            return RunsDecided(None, None, "NO_SOLUTION_FOUND", stats={"note": "this order stores partial maps"})
         return RunsDecided(found, None, "FEASIBLE")
 
     return run

@@ -32,6 +32,9 @@ from solver.verify import PlanMismatch, gap_of
 
 __all__ = ["engine_aims", "pick_runs_engine", "solve_engine", "totals_of", "verified"]
 
+#: Kinds of DRAM bytes, the terms of the objective.
+_KINDS = ("inputs", "weights", "spilled", "reloaded", "results")
+
 
 def pick_runs_engine(name: str) -> RunsEngine:
     """Return an engine for runs; raises InputError with the known ones."""
@@ -122,10 +125,11 @@ def _planned(
     problem = build(work, machine, demands(pins))
     row = EngineLayer(
         layer=layer.name, status="INFEASIBLE", objective=None, bound=None, gap=None, wall_s=0.0, stats={},
-        schedule=None, counts=None, replay=EngineReplay(ok=None), conflicts=conflicts(work, machine, pins),
+        schedule=None, counts=None, replay=EngineReplay(ok=None),
     )  # fmt: skip
     if not problem.branches:
-        return row.model_copy(update={"wall_s": time.monotonic() - start}), ""
+        why = conflicts(work, machine, pins)
+        return row.model_copy(update={"conflicts": why, "wall_s": time.monotonic() - start}), ""
     said = engine.run(RunsAsked(problem, limit))
     done: dict[str, object] = {
         "status": said.status,
@@ -187,12 +191,15 @@ def verified(layer: Layer, machine: Machine, schedule: EngineSchedule) -> tuple[
              (schedule.in_place_bytes, schedule.part_place_bytes)),
         ]  # fmt: skip
         faults += [f"{what}: priced {one}, replayed {two}" for what, one, two in pairs if one != two]
-    kinds = ("inputs", "weights", "spilled", "reloaded", "results")
-    terms = {kind: getattr(seen, kind) for kind in kinds}
     counts = EngineCounts(
-        **terms, bytes=seen.bytes, runs=seen.runs, adds=seen.adds, cycles=seen.cycles, peak_bytes=seen.peak
-    )
-    return faults, counts, Objective(value=seen.bytes, unit="bytes", terms=terms)
+        **{kind: getattr(seen, kind) for kind in _KINDS}, bytes=seen.bytes, runs=seen.runs, adds=seen.adds,
+        cycles=seen.cycles, peak_bytes=seen.peak,
+    )  # fmt: skip
+    return faults, counts, _objective(counts)
+
+
+def _objective(counts: EngineCounts) -> Objective:
+    return Objective(value=counts.bytes, unit="bytes", terms={kind: getattr(counts, kind) for kind in _KINDS})
 
 
 # ---- sums ------------------------------------------------------------------------------------------------------------
@@ -204,8 +211,7 @@ def totals_of(rows: Sequence[EngineLayer]) -> dict[str, object]:
     replay = EngineReplay(ok=None)
     if all(row.counts is not None for row in rows):
         counts = _summed([row.counts for row in rows if row.counts is not None])
-        terms = {kind: getattr(counts, kind) for kind in ("inputs", "weights", "spilled", "reloaded", "results")}
-        objective = Objective(value=counts.bytes, unit="bytes", terms=terms)
+        objective = _objective(counts)
         faults = [f"{row.layer}: {fault}" for row in rows for fault in row.replay.faults]
         replay = EngineReplay(ok=all(row.replay.ok for row in rows), faults=tuple(faults))
     if all(row.bound is not None for row in rows):

@@ -32,4 +32,4 @@ def run(asked: RunsAsked) -> RunsDecided:
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         found.append(best_passes(problem, branches[made.chosen(solver)]))
     stats: dict[str, Stat] = {"choices": len(branches), "branches": solver.num_branches}
-    return closed(asked, finished(asked, found, bound, versions, stats), solve_stages, start)
+    return closed(asked, finished(found, bound, versions, stats), solve_stages, start)

@@ -38,7 +38,7 @@ def run(asked: RunsAsked, *, solver: str = "highs") -> RunsDecided:
         stats["note"] = "bytes are too large for a proof by this solver" if bound is not None else "no bound"
         best = min(found, key=lambda one: one.bytes)
         return RunsDecided(best, None, "FEASIBLE", versions, stats)
-    return finished(asked, found, made.base + made.unit * max(0, ceil(bound - 0.25)), versions, stats)
+    return finished(found, made.base + made.unit * max(0, ceil(bound - 0.25)), versions, stats)
 
 
 def _highs(made: RunsModel, limit: float | None) -> float | None:
