@@ -33,6 +33,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from formulations.bank_labels import Writes
 from formulations.banks import Prices, Program, Task, best
 from hwmodels.bank_steps import Goal, Pass
 from instances.feature_maps import Stage, Stages
@@ -316,9 +317,9 @@ class Visit:
         self.state, self.at, self.source = state, at, source
         self.stage, self.prices, self.done = walk.stages[at], walk.prices(state, at, source), state.done | 1 << at
         target, found = self.stage.target, state.of(source)
-        begun = state.of(target)
+        self._target = begun = state.of(target)
         self._begun = walk.columns(begun) if begun else None
-        self._result = walk.result(target)
+        self._result, self._columns = walk.result(target), walk.found.maps[target].columns
         self._left = [
             r for r in state.residents if r.map != source and (r.map == target or walk.waits(r.map, self.done))
         ]
@@ -355,6 +356,16 @@ class Visit:
             written += max(0, self._only_here - task.retain * task.stage.tile) * self._written
         weights = prices.step * program.steps if prices.step else stage.weight_bytes
         return program.loaded * prices.column, weights, written
+
+    def writes(self, direction: int) -> Writes:
+        """What is written, column by column."""
+        stays, columns = None, self._columns
+        if self._result:
+            stays = 0, 0
+        elif self._target is not None and self._begun is not None:
+            first = 0 if self._target.end == direction else columns - self._begun
+            stays = first, first + self._begun
+        return Writes(self.stage.written, stays, self._only_here, self._written)
 
     def after(self, direction: int, task: Task) -> State:
         """What is on chip afterwards."""

@@ -20,9 +20,15 @@ Constraints
     (FREE)     in the last group of a step a tile's bank is free when the last column is done whose window begins in the
                tile; the i-th load after a step is asked for when the i-th bank that the step frees is free, or with the
                step's end
+    (WRITE)    where writes take time (`Banks.writes`) each is a request. As a unit begins, ahead of all else, it asks
+               for what the unit before has left: its part of the columns that do not stay, rounded up to bytes; the
+               first unit for what leaves the chip though others will read it. The last unit of a step asks, ahead of
+               the weights of the step or stage to come, for what the step drops and DRAM lacks though it is loaded
+               again. A stage ends when all its writes are served
 Optimal means
     All times are sums and maxima of times of the label before, so a label that is nowhere greater stays so: labels that
-    another one of the same state dominates are dropped, the rest is the exact front.
+    another one of the same state dominates are dropped, the rest is the exact front. Writes only delay: times without
+    them are bounds.
 
 Source: `heterogeneous_mapping_and_banks` 4.1.2.1 (Eq. 4.1, 4.2), 4.2.3, Appendix A.3.
 """
@@ -53,18 +59,42 @@ class _Search(Labels):
         tile = stage.columns - 1 if stage.reach else (stage.columns - 1) // stage.tile * stage.tile
         #: Work of one group on the columns that need the last tile, and on the last column.
         self.last, self.column = ticks[-1] - ticks[stage.complete(tile)], ticks[-1] - ticks[-2]
+        #: Work of one group on the columns that need no column of the map from one on.
+        self.done = [ticks[stage.complete(end)] for end in range(stage.columns + 1)]
+        #: Ticks of a tile on the bus, and before it.
+        size = stage.tile * prices.column
+        self.load, self.lag = self.clock.dram.byte_ticks * size, self.clock.latency(size)
         #: Bytes streamed from a column on.
         self.streamed = (*tuple(accumulate(reversed(timing.streams), initial=0))[::-1], 0)
+
+    def follow(self, label: Label, begun: State, state: State, action: Action, after: State) -> Label:
+        """The label after an action, with times as late as they may be without delaying anything.
+
+        More labels dominate others then. No column needs a tile before those that need only the tiles ahead of it are
+        done; no load is on the bus before it is free, or the loads ahead of it are served.
+        """
+        new = super().follow(label, begun, state, action, after)
+        stage, ticks, now = self.stage, self.timing.ticks, new.now
+        ready, late = list(new.ready), now - ticks[after.made]
+        for number in range(1, len(ready)):
+            ready[number] = max(ready[number], late + self.done[after.first + number * stage.tile])
+        freed = [min(now, max(time, new.bus + i * self.load - self.lag)) for i, time in enumerate(new.freed)]
+        while freed and freed[-1] == now:
+            freed.pop()
+        return replace(new, ready=tuple(ready), freed=tuple(freed))
 
     def least(self, begun: State) -> Timed:
         """Costs that no program undercuts: the fewest bytes; all tiles on chip, once the first one is, and one step."""
         stage = self.stage
         begin, end = State(0, stage.columns, 0), State(stage.columns, stage.columns, stage.results)
-        label = self.begin(begin)
+        free = self
+        if self.timing.writes:  # one step leaves more to write at its end than several do
+            free = _Search(self.task, self.prices, replace(self.timing, writes=None), self.wait)
+        label = free.begin(begin)
         if begun.loaded == 0:
             there = self.clock.served(0, label.bus, stage.tile * self.prices.column)
             label = replace(label, ready=(there,) * len(label.ready))
-        (one,) = self.timed([self.process(label, begin, begin, Action("process", stage.tiles(begin)), end)])
+        (one,) = free.timed([free.process(label, begin, begin, Action("process", stage.tiles(begin)), end)])
         fewest = _fewest(self.task, self.prices)
         assert fewest is not None
         return replace(one, bytes=fewest.bytes(self.prices))
@@ -82,7 +112,8 @@ class _Search(Labels):
         """Ticks that nothing onward undercuts: until the stage ends, until the first weights of the next one are there.
 
         What is left to compute, and what is left to come over the bus (`_coming`): the columns that need the next tile
-        wait for it in all groups, as do those of the last tile; something follows whatever comes last.
+        wait for it in all groups, as do those of the last tile; something follows whatever comes last. Whatever is
+        still to be written is written before the stage ends.
         """
         stage, timing, byte = self.stage, self.timing, self.clock.dram.byte_ticks
         ticks, bus, groups = timing.ticks, label.bus, timing.groups
@@ -95,9 +126,12 @@ class _Search(Labels):
         if loads or coming:
             bus += (loads + coming) * byte
             ends = max(ends, bus + behind)
+        write = label.pending + self.sizes[-1] - self.sizes[state.made] if self.sizes else 0
         unit = self.column if timing.streams else ticks[-1] - ticks[state.made]
         asked = max(worked - unit + self.following, bus + timing.following * byte)
         ends += self.clock.fixed
+        if write:
+            ends = max(ends, bus + write * byte)
         return ends, max(ends, asked) if timing.following else ends
 
     def _coming(self, state: State, left: int) -> tuple[int, int, int]:
@@ -180,9 +214,9 @@ class Programs:
         if ahead and self.hidden and self.wait >= self.hidden.wait:
             return ahead
         solved = [(other, found) for other, found in self.answers.items() if found]
-        freer = {_costs(found) for other, found in solved if _freer(other, task)}
+        freer = {_costs(found) for other, found in solved if self._freer(other, task)}
         for other, found in solved:
-            if _costs(found) in freer and _freer(task, other):
+            if _costs(found) in freer and self._freer(task, other):
                 return found
         search = _Search(task, self.prices, self.timing, self.wait)
         bounds = {*freer, _costs(ahead), _costs([search.least(begun)])}
@@ -193,6 +227,13 @@ class Programs:
                 if _costs(search.known) in bounds:
                     return search.known
         return search.run(begun)
+
+    def _freer(self, one: Task, other: Task) -> bool:
+        """Whether a task allows all programs of another one, none of them slower: it must write the same columns."""
+        writes = self.timing.writes
+        if writes and (writes.at_first(one), writes.sizes(one)) != (writes.at_first(other), writes.sizes(other)):
+            return False
+        return _freer(one, other)
 
     def _ahead(self, task: Task) -> list[Timed]:
         """What the programs are at best, going by those of `hidden`."""
@@ -228,7 +269,7 @@ def _costs(found: Iterable[Timed]) -> tuple[tuple[int, int, int], ...]:
 
 
 def _freer(one: Task, other: Task) -> bool:
-    """Whether a task of the same pass allows all programs of another one, none of them slower."""
+    """Whether a task of the same pass leaves as much room as another one everywhere."""
     return one.retain <= other.retain and _excess(one.goal, other.goal) <= one.banks - other.banks
 
 

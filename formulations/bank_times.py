@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import accumulate
 
-from formulations.bank_labels import Timing, along
+from formulations.bank_labels import Timing, Writes, along
 from formulations.bank_network import BankPlan, State, Visit, Walk
 from formulations.bank_time import Programs
 from hwmodels.bank_clock import Clock
@@ -25,6 +25,7 @@ class Times:
 
     def __init__(self, walk: Walk, clock: Clock, *, shifting: bool = True) -> None:
         self.walk, self.clock, self.shifting = walk, clock, shifting
+        self.writing = walk.banks.writes == "bus"
         self._ticks: dict[tuple[int, int], tuple[int, ...]] = {}
         self._same: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._programs: dict[object, Programs] = {}
@@ -40,6 +41,10 @@ class Times:
         for at, stage in enumerate(self.walk.stages):
             yield -(-stage.weight_bytes // stage.groups)
             yield sum(maps[name].column_bytes for name in self.walk.sources(at))
+            if self.writing:
+                yield stage.written * maps[stage.target].columns
+        if self.writing:
+            yield from (one.columns * self.walk.written[name] for name, one in maps.items())
 
     def ticks(self, at: int, direction: int) -> tuple[int, ...]:
         """Ticks until each column of the result is done, for one group of filters."""
@@ -82,13 +87,20 @@ class Times:
             return self.streams(state, at, source, direction)[0]
         return -(-stage.weight_bytes // stage.groups)
 
-    def timing(self, state: State, at: int, source: str, direction: int, following: int) -> Timing:
+    def writes(self, visit: Visit, direction: int) -> Writes | None:
+        """What a stage writes, if that takes time."""
+        return visit.writes(direction) if self.writing else None
+
+    def timing(
+        self, state: State, at: int, source: str, direction: int, following: int, writes: Writes | None = None
+    ) -> Timing:
         """What a stage takes."""
         stage = self.walk.stages[at]
         anew = self.walk.anew[at]
         share = 0 if stage.kind == "sum" else -(-stage.weight_bytes // stage.groups)
         streams = self.streams(state, at, source, direction)
-        return Timing(self.clock, self.ticks(at, direction), stage.groups, share, anew, streams, following)
+        ticks = self.ticks(at, direction)
+        return Timing(self.clock, ticks, stage.groups, share, anew, streams, following, writes=writes)
 
     def starts(self, state: State) -> dict[int, list[tuple[int, str, int]]]:
         """The stages that may come next, with operand and direction, by the bytes of their first weights.
@@ -112,15 +124,16 @@ class Times:
         """The programs of a visit that no other beats, if the first weights come after `wait` ticks."""
         state, at, source = visit.state, visit.at, visit.source
         others = tuple(map(state.of, self.walk.sources(at))) if self.walk.stages[at].kind == "sum" else state.of(source)
-        key = at, source, others, visit.prices, direction, following, wait
+        writes = self.writes(visit, direction)
+        key = at, source, others, visit.prices, direction, following, wait, writes
         found = self._programs.get(key)
         if found is None:
-            self._programs[key] = found = self._shared(visit, direction, following, wait)
+            self._programs[key] = found = self._shared(visit, direction, following, wait, writes)
         return found
 
-    def _shared(self, visit: Visit, direction: int, following: int, wait: int) -> Programs:
+    def _shared(self, visit: Visit, direction: int, following: int, wait: int, writes: Writes | None) -> Programs:
         """Those of an equal visit: equal stages share their answers."""
-        timing = self.timing(visit.state, visit.at, visit.source, direction, following)
+        timing = self.timing(visit.state, visit.at, visit.source, direction, following, writes)
         one, resident = self.walk.passed(visit.at, visit.source, direction), visit.state.of(visit.source)
         alike = one, resident.tiles if resident else 0, visit.prices, timing, wait
         if alike not in self._alike:
@@ -141,7 +154,8 @@ class Times:
             if after is not None:
                 onward = self.walk.stages.index(after.stage)
                 following = self.first(step.after, onward, after.source, after.direction)
-            timing = self.timing(state, at, step.source, step.direction, following)
+            writes = self.writes(Visit(self.walk, state, at, step.source), step.direction)
+            timing = self.timing(state, at, step.source, step.direction, following, writes)
             one = along(step.task, self.walk.prices(state, at, step.source), timing, step.program, wait)
             state, total, wait = step.after, total + one.ticks, one.wait
         return total

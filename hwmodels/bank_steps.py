@@ -62,6 +62,11 @@ class Goal:
         """Columns that go to DRAM only."""
         return self.columns - self.kept
 
+    @property
+    def stays(self) -> tuple[int, int]:
+        """The columns that stay, in the order in which they are made: from the first to before the second."""
+        return (self.spilled, self.columns) if self.mirrored else (0, self.kept)
+
     def banks(self, made: int) -> int:
         """Banks taken once `made` columns are done."""
         return self._banks[made]

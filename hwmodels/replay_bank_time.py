@@ -6,7 +6,11 @@ column for the tiles that the column needs. DRAM requests are served in the orde
 begins, the weights of the next group (a sum: the next column) are asked for, then the loads that open the stage, then,
 in the last group of a step, the weights of the step or stage that follows. Later loads are asked for when a bank
 becomes free in the last group. A request that is made at t is on the bus from
-``max(t + latency, end of the request before)``. Writes take no time.
+``max(t + latency, end of the request before)``.
+
+Writes take no time, or are requests like others. Then a unit, as it begins, first asks for what the unit before has
+left to write, the first one of a stage for what leaves the chip though others read it; the last one of a step, ahead of
+the weights of what follows, for columns that the step drops and a load brings again. A stage ends when all is written.
 
 Source: `heterogeneous_mapping_and_banks` 4.1.2.1 (Eq. 4.1, 4.2), 4.2.3.
 """
@@ -44,6 +48,8 @@ class Unit:
         Loads that are asked for when it begins.
     script : list
         Columns, and loads (their numbers) that are asked for between them.
+    drops, again, left : int
+        Bytes to write: as the unit begins, ahead of all else; ahead of the weights of what follows; of its own result.
     """
 
     stage: str
@@ -51,15 +57,19 @@ class Unit:
     more: bool = False
     opening: list[int] = field(default_factory=list)
     script: list[Column | int] = field(default_factory=list)
+    drops: int = 0
+    again: int = 0
+    left: int = 0
 
 
 @dataclass
 class Spent:
-    """Ticks of a stage: until it ends, and waiting among them for tiles and for weights."""
+    """Ticks of a stage: until it ends, and waiting among them for tiles, for weights, and at its end for writes."""
 
     ticks: int = 0
     waits_for_maps: int = 0
     waits_for_weights: int = 0
+    waits_for_writes: int = 0
 
 
 class _Bus:
@@ -83,7 +93,13 @@ class _Bus:
 
 
 def clocked(
-    units: Sequence[Unit], loads: Sequence[int], dram: Transfer, cycle: int, fixed_cycles: int = 0
+    units: Sequence[Unit],
+    loads: Sequence[int],
+    dram: Transfer,
+    cycle: int,
+    fixed_cycles: int = 0,
+    *,
+    writing: bool = False,
 ) -> dict[str, Spent]:
     """Follow the units in time.
 
@@ -95,17 +111,24 @@ def clocked(
         Ticks of a cycle.
     fixed_cycles : int
         Of every stage beside its columns.
+    writing : bool
+        Whether writes take time.
     """
-    bus, now = _Bus(dram), 0
+    bus, now, written, left = _Bus(dram), 0, 0, 0
     spent: dict[str, Spent] = {}
     there = bus.ask(0, units[0].weights) if units else 0
     arrived: dict[int, int] = {}
     for unit, after in zip(units, [*units[1:], None], strict=True):
         begin, mine, needed = now, spent.setdefault(unit.stage, Spent()), there
+        if writing:
+            written = max([written, *(bus.ask(now, size) for size in (left, unit.drops))])
+            left = unit.left
         if after is not None and unit.more:
             there = bus.ask(now, after.weights)
         for load in unit.opening:
             arrived[load] = bus.ask(now, loads[load])
+        if writing:
+            written = max(written, bus.ask(now, unit.again))
         if after is not None and not unit.more:
             there = bus.ask(now, after.weights)
         if needed > now:
@@ -120,6 +143,10 @@ def clocked(
                 now = arrived[item.needs]
             now += item.cycles * cycle
         if after is None or after.stage != unit.stage:
+            written, left = max(written, bus.ask(now, left)), 0
             now += fixed_cycles * cycle
+            if written > now:
+                mine.waits_for_writes += written - now
+                now = written
         mine.ticks += now - begin
     return spent

@@ -57,12 +57,14 @@ class _Machine:
     def on_chip(self, name: str) -> list[_Bank]:
         return [bank for bank in self.banks if bank.map == name]
 
-    def write(self, name: str, columns: Iterable[int]) -> None:
-        """Write what DRAM does not have of some columns."""
+    def write(self, name: str, columns: Iterable[int]) -> int:
+        """Write what DRAM does not have of some columns; returns the bytes."""
+        before = self.moved.write
         for part in self.parts(name):
             missing = set(columns) - self.dram.setdefault(part.name, set())
             self.moved.write += len(missing) * part.written
             self.dram[part.name] |= missing
+        return self.moved.write - before
 
     def fetch(self, name: str, columns: Sequence[int]) -> None:
         """See that DRAM has some columns: those that it lacks must have been made, and are written for this."""
@@ -151,10 +153,12 @@ class _Reader:
         self.upto = sum(len(bank.columns) for bank in self.waiting)
         self.staying = 0
         self.streams: dict[int, int] = {}
-        #: Where in the script of the last unit banks become free; loads ahead of the first step; units before it.
+        #: Where in the script of the last unit banks become free; loads ahead of the first step; units before it; the
+        #: first unit.
         self.freed: list[int] = []
         self.ahead: list[int] = []
         self.steps = 0
+        self.opened: Unit | None = None
         self.begun: dict[int, _Bank] = {}
         if run.stage.target != run.source and (there := machine.on_chip(run.stage.target)):
             self.tiles = [set(bank.columns) for bank in there]
@@ -185,12 +189,7 @@ class _Reader:
 
     def load(self) -> None:
         """Bring the next tile."""
-        if self.waiting:
-            begin = self.place[self.waiting[-1].columns[-1]] + 1
-        elif self.made < len(self.results) and self.run.stage.kind != "patches":
-            begin = min(self.upto, *(self.place[c] for c in self.needed[self.results[self.made]]))
-        else:
-            begin = self.upto
+        begin = self.place[self.waiting[-1].columns[-1]] + 1 if self.waiting else self._restart()
         columns = self.order[begin : begin + self.tile]
         self.upto = begin + len(columns)
         if not columns:
@@ -208,6 +207,12 @@ class _Reader:
         self.waiting.append(bank)
         self._take(bank)
         self.machine.note(self.run.stage.name, "load", {id(bank): "L"})
+
+    def _restart(self) -> int:
+        """Where loads go on once nothing is on chip: where the next window begins."""
+        if self.made == len(self.results) or self.run.stage.kind == "patches":
+            return self.upto
+        return min(self.upto, *(self.place[c] for c in self.needed[self.results[self.made]]))
 
     def _number(self, columns: list[int]) -> int | None:
         """The bank that the plan gives to the next tile."""
@@ -235,9 +240,16 @@ class _Reader:
         self.freed = [at + 1 for at in self.freed]
 
     def _work(
-        self, made: list[tuple[int, int | None, int]], ends: list[int], consumed: list[_Bank], staying: int
+        self,
+        made: list[tuple[int, int | None, int]],
+        wrote: list[int],
+        ends: list[int],
+        consumed: list[_Bank],
+        staying: int,
     ) -> None:
         """Note the units of a step: for every column the result, the load that it waits for, and its work.
+
+        `wrote`: bytes of every column that do not stay; each unit leaves its part to write, rounded up.
 
         `ends`: for every tile consumed how many of the columns are made when its last one is. A tile is consumed once
         it is there, though no column may begin in it. The banks of the first `staying` tiles do not become free.
@@ -248,8 +260,9 @@ class _Reader:
         share = -(-stage.weight_bytes // stage.groups) if anew or not self.steps else 0
         if stage.kind == "sum":
             units = [Unit(stage.name, self.streams.get(result, 0), result != self.results[-1]) for result, _, _ in made]
-            for unit, column in zip(units, columns, strict=True):
+            for unit, column, left in zip(units, columns, wrote, strict=True):
                 unit.script.append(column)
+                unit.left = left
         else:
             more = [True] * (stage.groups - 1) + [False]
             script: list[Column | int] = []
@@ -259,9 +272,12 @@ class _Reader:
                         script.append(Column(0, bank.load))
                         freed += [len(script)] * (tile >= staying)
                 script += columns[at : at + 1]
-            units = [Unit(stage.name, share, another, script=list(script)) for another in more]
+            left = -(-sum(wrote) // stage.groups)
+            units = [Unit(stage.name, share, another, script=list(script), left=left) for another in more]
         if self.ahead and units:
             units[0].opening, self.ahead = self.ahead, []
+        if self.opened is None and units:
+            self.opened = units[0]
         self.machine.moved.units += units
         self.freed = freed
         self.steps += 1
@@ -285,6 +301,7 @@ class _Reader:
         end = max((self.place[c] for c in mine), default=-1)
         where = {c: bank for bank in (*consumed, *self.waiting) for c in bank.columns}
         made: list[tuple[int, int | None, int]] = []
+        wrote: list[int] = []
         ends = [0] * len(consumed)
         while self.made < len(self.results):
             needed = self.needed[self.results[self.made]]
@@ -292,7 +309,7 @@ class _Reader:
                 needed = needed[:1]
             if not set(needed) <= there or (needed and self.place[needed[0]] > end):
                 break
-            self._store(self.results[self.made])
+            wrote.append(self._store(self.results[self.made]))
             loads = [where[c].load for c in needed]
             latest = max((load for load in loads if load is not None), default=None)
             made.append((self.results[self.made], latest, run.stage.tap_cycles * self._taps(self.results[self.made])))
@@ -306,17 +323,23 @@ class _Reader:
                 self.machine.fault(f"{self.run.stage.name}: columns {sorted(lost)} are dropped before their last use")
         letters = {id(bank): "O" for bank in self.begun.values()} | {id(bank): "P" for bank in consumed}
         self.machine.note(run.stage.name, f"process {tiles}", letters)
-        self._work(made, ends, consumed, run.retain - self.staying)
+        self._work(made, wrote, ends, consumed, run.retain - self.staying)
         for bank in consumed:
             if self.staying < self.run.retain:
                 self.staying += 1
             else:
                 self.machine.banks.remove(bank)
                 if self.machine.awaited(bank.map):
-                    self.machine.write(bank.map, bank.columns)
+                    size = self.machine.write(bank.map, bank.columns)
+                    if self.opened:
+                        self.opened.drops += size
+        if not self.waiting:
+            size = self.machine.write(run.source, self.order[self._restart() : self.upto])
+            if size:
+                self.machine.moved.units[-1].again += size
 
-    def _store(self, column: int) -> None:
-        """Put a column of the result where it belongs."""
+    def _store(self, column: int) -> int:
+        """Put a column of the result where it belongs; returns the bytes of it that are written."""
         stage, machine = self.run.stage, self.machine
         at = next((i for i, tile in enumerate(self.tiles) if column in tile), None)
         lasting = not any(stage.target in (s.source, *s.streamed) for s in machine.found.stages)
@@ -326,9 +349,11 @@ class _Reader:
             self._take(self.begun[at])
         if at is not None and column not in self.begun[at].columns:
             self.begun[at].columns.append(column)
-        if at is None or lasting:
-            machine.moved.write += stage.written
-            machine.dram.setdefault(stage.name, set()).add(column)
+        if at is not None and not lasting:
+            return 0
+        machine.moved.write += stage.written
+        machine.dram.setdefault(stage.name, set()).add(column)
+        return stage.written
 
     def end(self) -> None:
         """All of the result is made, all of the source consumed, and its tiles that stay are as many as were asked."""

@@ -94,6 +94,8 @@ class Banks(_Frozen):
         A convolution of at most so many channels of the network's input is a product over patches; 0: none is.
     bias_bytes : int
         Of the bias of a channel; patches come with theirs.
+    writes : {"free", "bus"}
+        Whether columns on their way out only count as bytes, or take time on the DRAM bus too.
 
     Source: `heterogeneous_mapping_and_banks` 4.4.1.1, Table 4.1.
     """
@@ -106,6 +108,7 @@ class Banks(_Frozen):
     stage_cycles: int = Count
     patch_channels: int = Field(default=3, ge=0)
     bias_bytes: int = Field(default=1, ge=0)
+    writes: Literal["free", "bus"] = "free"
 
     @model_validator(mode="after")
     def _equal(self) -> Banks:

@@ -92,7 +92,7 @@ class StagePlan(_Frozen):
         How often they are loaded.
     ticks : int
         Until the stage ends, from the end of the one before.
-    wait_maps_ticks, wait_weights_ticks : int
+    wait_maps_ticks, wait_weights_ticks, wait_writes_ticks : int
         What of it is spent waiting: the delay of the processing elements.
     """
 
@@ -114,6 +114,12 @@ class StagePlan(_Frozen):
     ticks: Natural
     wait_maps_ticks: Natural
     wait_weights_ticks: Natural
+    wait_writes_ticks: Natural = 0
+
+    @property
+    def wait_ticks(self) -> int:
+        """All that is spent waiting."""
+        return self.wait_maps_ticks + self.wait_weights_ticks + self.wait_writes_ticks
 
     def to_run(self, stage: Stage) -> StageRun:
         """For the replay."""

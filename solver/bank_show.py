@@ -37,7 +37,7 @@ def bank_rows(plan: BankPlan) -> tuple[Sequence[str], list[list[str]]]:
         [
             row.layer, f"{row.volume.total:,}", f"{row.volume.load:,}", f"{row.volume.weight:,}",
             f"{row.volume.streamed:,}", f"{row.volume.write:,}", microseconds(plan, row.ticks),
-            microseconds(plan, row.wait_maps_ticks + row.wait_weights_ticks), _code(row),
+            microseconds(plan, row.wait_ticks), _code(row),
         ]
         for row in plan.layers
     ]  # fmt: skip
@@ -85,7 +85,7 @@ def bank_lines(plan: BankPlan) -> dict[str, list[str]]:
         cells = [[action, *(_cell(held.get(k), row) for k in range(banks.count))] for action, held in steps]
         lines = [head, _line(["", *(f"bank {k}" for k in range(banks.count))])]
         lines += [_line(row_cells) for row_cells in cells]
-        waits = microseconds(plan, row.wait_maps_ticks + row.wait_weights_ticks)
+        waits = microseconds(plan, row.wait_ticks)
         lines.append(f"  {row.volume.total:,} bytes, {microseconds(plan, row.ticks)} us, {waits} us of them waiting")
         blocks[row.layer] = [*lines, ""]
     return blocks

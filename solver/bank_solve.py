@@ -64,7 +64,7 @@ class Figures:
     @property
     def delay(self) -> int:
         """What of it the processing elements wait."""
-        return sum(one.waits_for_maps + one.waits_for_weights for one in self.spent.values())
+        return sum(s.waits_for_maps + s.waits_for_weights + s.waits_for_writes for s in self.spent.values())
 
 
 def setting_of(network: Network, machine: Machine) -> tuple[Stages, Banks, Clock]:
@@ -87,7 +87,8 @@ def figures(found: Stages, machine: Machine, runs: Sequence[StageRun]) -> Figure
     assert machine.banks is not None
     moved = replay_banks(found, machine.banks, runs)
     spent = {} if moved.faults else clocked(
-        moved.units, moved.loads, machine.transfer, machine.compute.cycle_ticks, machine.banks.stage_cycles
+        moved.units, moved.loads, machine.transfer, machine.compute.cycle_ticks, machine.banks.stage_cycles,
+        writing=machine.banks.writes == "bus",
     )  # fmt: skip
     return Figures(moved, spent)
 
@@ -266,6 +267,8 @@ def objective_of(measure: str, network: Network, machine: Machine, seen: Figures
             "wait_maps": sum(one.waits_for_maps for one in seen.spent.values()),
             "wait_weights": sum(one.waits_for_weights for one in seen.spent.values()),
         }
+        if machine.banks is not None and machine.banks.writes == "bus":
+            waits["wait_writes"] = sum(one.waits_for_writes for one in seen.spent.values())
         terms = {"compute": seen.ticks - sum(waits.values()), **waits}
     else:
         price = machine.byte_fj if measure == "energy" else 1
@@ -296,6 +299,7 @@ def stage_plans(found: Stages, machine: Machine, runs: Sequence[StageRun], seen:
                     load=parts[0], weight=parts[1], streamed=parts[2], bias=parts[3], write=parts[4], total=sum(parts)
                 ),
                 ticks=spent.ticks, wait_maps_ticks=spent.waits_for_maps, wait_weights_ticks=spent.waits_for_weights,
+                wait_writes_ticks=spent.waits_for_writes,
             )
         )  # fmt: skip
     return tuple(plans)

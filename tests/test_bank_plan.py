@@ -59,6 +59,30 @@ def test_objectives_and_energy(plan: BankPlan) -> None:
         assert sum(one.objective.terms.values()) == one.objective.value
 
 
+def test_writes_on_the_bus_only_take_time(plan: BankPlan, tmp_path: Path) -> None:
+    """The same bytes, all engines agree, nothing gets faster, and a check knows what it waits for."""
+    on = {"banks.writes": "bus"}
+    made = {engine: solve_network("squeezenet1_1", "midap", engine=engine, settings=on, objective="bytes")
+            for engine in ENGINES}  # fmt: skip
+    fast = solve_network("squeezenet1_1", "midap", settings=on)
+    free = solve_network("squeezenet1_1", "midap")
+    assert fast.measures and free.measures and fast.objective and plan.measures  # noqa: PT018
+    assert fast.status == "OPTIMAL"
+    assert fast.measures.time > free.measures.time
+    assert fast.objective.terms["wait_writes"] == sum(row.wait_writes_ticks for row in fast.layers) > 0
+    for engine, one in made.items():
+        assert one.measures is not None
+        assert one.measures.time >= fast.measures.time
+        if engine in ("dynamic", "milp", "cp-sat"):
+            assert one.measures.bytes == plan.measures.bytes
+            assert one.measures.time == made["dynamic"].measures.time  # type: ignore[union-attr]
+    fast.save(tmp_path / "plan.json")
+    assert check(tmp_path / "plan.json").problems == ()
+    late = fast.layers[0].model_copy(update={"wait_writes_ticks": fast.layers[0].wait_writes_ticks + 1})
+    fast.model_copy(update={"layers": (late, *fast.layers[1:])}).save(tmp_path / "plan.json")
+    assert check(tmp_path / "plan.json").problems != ()
+
+
 def test_the_front_holds_both_optima(plan: BankPlan) -> None:
     front = front_network("squeezenet1_1", "midap")
     assert front[0].measures == plan.measures
