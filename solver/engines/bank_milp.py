@@ -13,6 +13,7 @@ import pulp
 from formulations.bank_graph import OutOfTime
 from formulations.bank_milp import chosen, state_arcs
 from solver.bank_base import Asked, Decided, graph_of, tied
+from solver.engines.highs_milp import highs
 from solver.plan import Stat
 
 __all__ = ["run"]
@@ -26,7 +27,7 @@ def run(asked: Asked) -> Decided:
     except OutOfTime:
         return Decided(None, None, "NO_SOLUTION_FOUND", versions)
     problem, arcs, unit = state_arcs(graph)
-    problem.solve(pulp.HiGHS(msg=False, timeLimit=left, gapRel=0.0, gapAbs=0.49, threads=1))
+    problem.solve(highs(left, presolve=False))
     stats: dict[str, Stat] = {"states": len(graph.number), "arcs": len(arcs)}
     if problem.sol_status == pulp.LpSolutionInfeasible:
         return Decided(None, None, "INFEASIBLE", versions, stats)

@@ -13,6 +13,7 @@ import pulp
 
 from formulations.joint import NEVER, Choice, Joint
 from formulations.joint_milp import milp
+from solver.engines.highs_milp import highs
 from solver.joint_base import Mastered
 
 __all__ = ["run"]
@@ -22,8 +23,7 @@ def run(joint: Joint, time_limit_s: float | None, hint: Choice | None) -> Master
     """Solve; HiGHS takes no hint."""
     versions = f"pulp {version('pulp')}, highspy {version('highspy')}"
     model = milp(joint)
-    solver = pulp.HiGHS(msg=False, timeLimit=time_limit_s, gapRel=0.0, gapAbs=0.49, threads=1)
-    model.problem.solve(solver)
+    model.problem.solve(highs(time_limit_s, presolve=False))
     if model.problem.sol_status == pulp.LpSolutionInfeasible:
         return Mastered(None, NEVER, versions)
     bound = _bound(model.problem) * model.unit + model.constant

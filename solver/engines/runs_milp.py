@@ -12,6 +12,7 @@ from math import ceil
 import pulp
 
 from formulations.runs_milp import RunsModel, runs_model
+from solver.engines.highs_milp import highs
 from solver.plan import Stat
 from solver.runs_base import RunsAsked, RunsDecided, best_passes, finished
 
@@ -42,7 +43,7 @@ def run(asked: RunsAsked, *, solver: str = "highs") -> RunsDecided:
 
 
 def _highs(made: RunsModel, limit: float | None) -> float | None:
-    made.problem.solve(pulp.HiGHS(msg=False, timeLimit=limit, gapRel=0.0, gapAbs=0.49, threads=1))
+    made.problem.solve(highs(limit))
     bound = made.problem.solverModel.getInfo().mip_dual_bound
     return None if abs(bound) == float("inf") else float(bound)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import floor
 
-import pulp
-
 from formulations.engine_size import Rates, Size
 from formulations.engine_size_milp import size_model
 from instances.errors import InputError
 from instances.partial_engine import PartialEngine
+from solver.engines.highs_milp import highs
 
 __all__ = ["run"]
 
@@ -29,6 +28,6 @@ def run(sizes: Sequence[Size], aim: Rates, engine: PartialEngine) -> int:
     problem, levels = size_model(sizes, aim, engine.dsps, engine.brams)
     if len(levels) > _LARGEST:
         raise InputError(f"engine milp: {len(levels):,} different rates, it tells {_LARGEST:,} apart; auto takes all")
-    problem.solve(pulp.HiGHS(msg=False, gapRel=0.0, gapAbs=0.49, threads=1))
+    problem.solve(highs())
     bound = floor(-float(problem.solverModel.getInfo().mip_dual_bound) + 0.25)
     return levels[min(bound, len(levels) - 1)]
