@@ -100,7 +100,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Decided:
-    """An engine's answer."""
+    """An engine's answer; `bounds` by objective where there are several (`solver.mesh_solve`), `bound` of the last."""
 
     choice: Choice | None
     layout: Layout | None
@@ -109,6 +109,7 @@ class Decided:
     status: Status
     versions: str = ""
     stats: dict[str, Stat] = field(default_factory=dict)
+    bounds: Mapping[str, int | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

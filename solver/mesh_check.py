@@ -9,8 +9,19 @@ from formulations.mesh_price import price
 from formulations.pins import Pins, parse_pins
 from instances.errors import InputError
 from instances.machine import Machine
-from solver.mesh_plan import MeshLayer, MeshMeasures, MeshPlan
-from solver.mesh_solve import choice_of, compulsory, mesh_layers, pick_mesh_engine, replay_of, replayed, summed
+from solver.mesh_plan import Aim, MeshLayer, MeshMeasures, MeshPlan
+from solver.mesh_solve import (
+    above,
+    choice_of,
+    compulsory,
+    mesh_layers,
+    pick_mesh_engine,
+    replay_of,
+    replayed,
+    status_by,
+    summed,
+    summed_bounds,
+)
 from solver.mesh_why import conflicts
 from solver.network_check import head_of, status_of
 from solver.verify import gap_of, unequal
@@ -34,12 +45,12 @@ def _layers(plan: MeshPlan) -> Iterator[str]:
     except InputError as error:
         yield str(error)
         return
-    if not proves and any(part.status == "OPTIMAL" for part in plan.layers):
-        yield f"status OPTIMAL: engine {plan.engine} proves nothing"
+    if not proves and any(bound is not None for part in plan.layers for bound in part.bounds.values()):
+        yield f"bounds: engine {plan.engine} proves nothing"
     if len(set(plan.objectives)) < len(plan.objectives):
         yield f"objectives: {', '.join(plan.objectives)}: one stands twice"
     if not plan.layers:
-        if plan.measures is not None or plan.bound is not None:
+        if plan.measures is not None or plan.bound is not None or plan.bounds:
             yield "a plan without layers has no measures and no bound"
         if bool(plan.conflicts) != (plan.status == "INFEASIBLE"):
             yield f"status {plan.status} with {len(plan.conflicts)} conflicts"
@@ -49,7 +60,7 @@ def _layers(plan: MeshPlan) -> Iterator[str]:
         where = f"layer {part.layer}"
         yield from unequal(f"{where}: workload.name", part.workload.name, part.layer)
         try:
-            for line in _layer(part, plan.machine_data, pins, plan.objectives[0]):
+            for line in _layer(part, plan.machine_data, pins, plan.objectives):
                 yield f"{where}: {line}"
         except InputError as error:
             yield str(error)
@@ -58,26 +69,24 @@ def _layers(plan: MeshPlan) -> Iterator[str]:
     yield from unequal("objective.value", plan.objective and plan.objective.value, value)
     terms = {part.layer: getattr(part.measures, plan.objectives[0]) for part in plan.layers}
     yield from unequal("objective.terms", plan.objective and plan.objective.terms, terms)
-    bounds = [part.bound for part in plan.layers]
-    yield from unequal("bound", plan.bound, None if None in bounds else sum(b for b in bounds if b is not None))
+    bounds = summed_bounds(plan.layers, plan.objectives)
+    yield from unequal("bounds", plan.bounds, bounds)
+    yield from unequal("bound", plan.bound, bounds[plan.objectives[0]])
     proven = all(part.status == "OPTIMAL" for part in plan.layers)
     yield from unequal("status", plan.status, "OPTIMAL" if proven else "FEASIBLE")
 
 
-def _layer(part: MeshLayer, machine: Machine, pins: Pins, aim: str) -> Iterator[str]:
+def _layer(part: MeshLayer, machine: Machine, pins: Pins, aims: tuple[Aim, ...]) -> Iterator[str]:
     choice = choice_of(part)
     cost, over = price(part.workload, machine, choice)
     yield from (f"{name}: {by} bytes too many" for name, by in over.items() if by > 0)
     made = MeshMeasures(dram=cost.dram, glb=cost.glb, cycles=cost.cycles, time=cost.time)
     yield from unequal("measures", part.measures, made)
     yield from unequal("compulsory_bytes", part.compulsory_bytes, compulsory(part.workload, machine))
-    yield from unequal("gap", part.gap, gap_of(cost.of(aim), part.bound))
-    if part.bound is not None and part.bound > cost.of(aim):
-        yield f"bound {part.bound} is above the value {cost.of(aim)}"
-    if part.status == "OPTIMAL" and part.bound != cost.of(aim):
-        yield f"status OPTIMAL with bound {part.bound} and value {cost.of(aim)}"
-    if part.status not in ("OPTIMAL", "FEASIBLE"):
-        yield f"status {part.status} of a layer that has a plan"
+    yield from unequal("bounds: objectives", list(part.bounds), list(aims))
+    yield from unequal("gap", part.gap, gap_of(cost.of(aims[0]), part.bounds.get(aims[0])))
+    yield from above(cost, {str(aim): bound for aim, bound in part.bounds.items()})
+    yield from unequal("status", part.status, status_by(cost, {str(aim): bound for aim, bound in part.bounds.items()}))
     yield from _banks(part, machine, choice)
     if not keeps(choice, pins):
         yield f"pins {', '.join(map(str, pins.pins))} are not kept"

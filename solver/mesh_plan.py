@@ -23,6 +23,10 @@ MESH_FORMAT = "certile-mesh/1"
 Side = Literal["", "b", "g", "m", "n", "r", "c", "i", "j"]
 
 
+Aim = Literal["dram", "glb", "time"]
+Bounds = dict[Aim, Natural | None]
+
+
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -74,7 +78,11 @@ class MeshBanks(_Frozen):
 
 
 class MeshLayer(_Frozen):
-    """One layer; `vector`, `share` and `banks` are of a mesh, `filters` and `channels` of row-stationary PEs."""
+    """One layer; `vector`, `share` and `banks` are of a mesh, `filters` and `channels` of row-stationary PEs.
+
+    `bounds`: for each objective, what no plan of the layer undercuts whose objectives before it are at most those here;
+    None if nothing is known. OPTIMAL: each is reached. `gap` is that of the first.
+    """
 
     layer: str
     workload: Layer
@@ -89,7 +97,7 @@ class MeshLayer(_Frozen):
     banks: MeshBanks | None
     status: Status
     measures: MeshMeasures
-    bound: Natural | None
+    bounds: Bounds
     gap: Gap | None
     compulsory_bytes: Natural
     replay: MeshReplay
@@ -106,16 +114,17 @@ class MeshOptions(_Frozen):
 
 
 class MeshPlan(WholePlan):
-    """A plan of layers on a machine with mesh; `measures` are sums over them."""
+    """A plan of layers on a machine with mesh; `measures` and `bounds` are sums over them, `bound` is the first one."""
 
     FORMAT = MESH_FORMAT
 
     format: Literal["certile-mesh/1"]
     problem: Literal["mesh"]
-    objectives: Annotated[tuple[Literal["dram", "glb", "time"], ...], Field(min_length=1)]
+    objectives: Annotated[tuple[Aim, ...], Field(min_length=1)]
     unit: Literal["ticks", "bytes"]
     options: MeshOptions
     measures: MeshMeasures | None
+    bounds: Bounds
     layers: tuple[MeshLayer, ...]
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import get_args
 
+from hwmodels.outcome import UNITS
 from instances.errors import InputError
 from instances.ndrange import ndrange
 from instances.workload import DIMS, Layer
 from solver.mesh_plan import MeshLayer, MeshPlan
 from solver.plan import Dim
 from solver.report import ratio
+from solver.verify import gap_of
 
 __all__ = ["mesh_rows", "mesh_status", "show_mesh"]
 
@@ -29,8 +31,13 @@ def _row(plan: MeshPlan, part: MeshLayer) -> list[str]:
     return [
         part.layer, _sizes(part, "tile"), sides, _sizes(part, "vector") or "-", part.keep,
         f"{1000 * cost.dram / macs:.1f}", f"{1000 * cost.glb / macs:.1f}", f"{speed:.1f}",
-        "no bound" if part.gap is None else f"{100 * part.gap:.3g} %",
+        ", ".join(_gap(getattr(cost, aim), part.bounds.get(aim)) for aim in plan.objectives),
     ]  # fmt: skip
+
+
+def _gap(value: int, bound: int | None) -> str:
+    gap = gap_of(value, bound)
+    return "no bound" if gap is None else f"{100 * gap:.3g} %"
 
 
 def _sizes(part: MeshLayer, what: str) -> str:
@@ -42,19 +49,23 @@ def _sizes(part: MeshLayer, what: str) -> str:
 def mesh_status(plan: MeshPlan) -> str:
     """Return one line that says what is known: status, value, bound, gap, bytes, and simulation."""
     parts = [f"{plan.network} on {plan.machine} (mesh, {plan.engine}): {plan.status}"]
-    bound = "no bound" if plan.bound is None else f"bound {plan.bound:,}"
     if plan.objective is None or plan.measures is None:
         note = plan.stats.get("note")
         return "; ".join([*parts, *plan.conflicts, *([str(note)] if note else [])])
-    gap = "no gap" if plan.gap is None else f"gap {100 * plan.gap:.3g} %"
     must = sum(part.compulsory_bytes for part in plan.layers)
     parts += [
-        f"{plan.objectives[0]} {plan.objective.value:,} {plan.objective.unit}, {bound}, {gap}",
+        *(_aim(aim, getattr(plan.measures, aim), plan.bounds.get(aim)) for aim in plan.objectives),
         f"DRAM {plan.measures.dram:,} bytes, {ratio(plan.measures.dram, must)} times what must ({must:,}), "
         f"global buffer {plan.measures.glb:,} bytes, {plan.measures.time:,} cycles",
         "simulation agrees" if all(part.replay.ok for part in plan.layers) else "simulation does not agree",
     ]
     return "; ".join(parts)
+
+
+def _aim(aim: str, value: int, bound: int | None) -> str:
+    """An objective with what is proven of it."""
+    said = "no bound" if bound is None else f"bound {bound:,}, gap {_gap(value, bound)}"
+    return f"{aim} {value:,} {UNITS[aim]}, {said}"
 
 
 def show_mesh(plan: MeshPlan, layer: str | None = None) -> str:

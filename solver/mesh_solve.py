@@ -7,8 +7,9 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import get_args
 
-from formulations.mesh import DECISIONS, MEASURES, ONLY, SHARES, Choice
+from formulations.mesh import DECISIONS, MEASURES, ONLY, SHARES, Choice, Price
 from formulations.mesh_finish import fewer_steps
 from formulations.mesh_layout import AxisLayout, Layout, OperandLayout
 from formulations.mesh_price import price, setup_of
@@ -26,6 +27,7 @@ from solver.mesh_base import Asked, Decided
 from solver.mesh_engines import MESH_ENGINES, MeshEngine
 from solver.mesh_plan import (
     MESH_FORMAT,
+    Aim,
     MeshAxis,
     MeshBanks,
     MeshLayer,
@@ -41,12 +43,12 @@ from solver.plan import Objective, Stat, Status, digest, version
 from solver.verify import PlanMismatch, gap_of
 
 __all__ = [
-    "choice_of", "compulsory", "layout_of_plan", "mesh_aims", "mesh_layers", "part_of", "pick_mesh_engine", "replayed",
-    "solve_mesh", "summed",
+    "above", "choice_of", "compulsory", "layout_of_plan", "mesh_aims", "mesh_layers", "part_of", "pick_mesh_engine",
+    "replayed", "solve_mesh", "status_by", "summed", "summed_bounds",
 ]  # fmt: skip
 
 
-def mesh_aims(objective: str | Sequence[str]) -> tuple[str, ...]:
+def mesh_aims(objective: str | Sequence[str]) -> tuple[Aim, ...]:
     """Read ``dram``, ``glb``, ``time`` or several, the first one first; raises InputError for others."""
     names = [part.strip() for text in as_texts("objective", objective) for part in text.split(",")]
     for name in names:
@@ -56,7 +58,7 @@ def mesh_aims(objective: str | Sequence[str]) -> tuple[str, ...]:
             )
     if not names:
         raise InputError(f"objective is empty: problem mesh minimises {choices(MEASURES)}")
-    return tuple(names)
+    return tuple(aim for name in names for aim in get_args(Aim) if aim == name)
 
 
 def _known(pins: Pins, machine: Machine) -> None:
@@ -143,12 +145,12 @@ def solve_mesh(
         if said.choice is None:
             failed[layer.name] = said
         else:
-            parts.append(part_of(layer, real, said, said.choice, aims[0]))
+            parts.append(part_of(layer, real, said, said.choice, aims))
     return _plan(network, real, chosen, aims, asked, tuple(parts), failed, done, start, parsed, wanted)
 
 
 def _decide(asked: Asked, aims: Sequence[str], engine: MeshEngine) -> Decided:
-    """The first objective, then the others among what is as good."""
+    """The first objective, then the others among what is as good; with a bound for each."""
     start, limit = time.monotonic(), asked.time_limit_s
 
     def left(shares: int) -> float | None:
@@ -156,44 +158,56 @@ def _decide(asked: Asked, aims: Sequence[str], engine: MeshEngine) -> Decided:
 
     said = engine.run(replace(asked, time_limit_s=left(len(aims))))
     limits: dict[str, int] = {}
+    bounds = {aims[0]: said.bound}
     for number, (before, aim) in enumerate(pairwise(aims), 1):
         if said.choice is None:
             break
         limits[before] = price(asked.layer, asked.machine, said.choice)[0].of(before)
         wanted = replace(asked, measure=aim, limits=dict(limits), known=(said.choice,))
         then = engine.run(replace(wanted, time_limit_s=left(len(aims) - number)))
-        said = replace(said, status=said.status if then.status == "OPTIMAL" else "FEASIBLE")
+        bounds[aim] = then.bound
         if then.choice is not None:
             said = replace(said, choice=then.choice, layout=then.layout)
-    if said.choice is not None:
-        choice, layout = fewer_steps(asked.layer, asked.machine, said.choice, asked.pins, said.layout)
-        said = replace(said, choice=choice, layout=layout)
-    return said
+    if said.choice is None:
+        return said
+    choice, layout = fewer_steps(asked.layer, asked.machine, said.choice, asked.pins, said.layout)
+    return replace(said, choice=choice, layout=layout, bounds=bounds)
 
 
 # ---- the plan --------------------------------------------------------------------------------------------------------
 
 
-def part_of(layer: Layer, machine: Machine, said: Decided, choice: Choice, aim: str) -> MeshLayer:
+def part_of(layer: Layer, machine: Machine, said: Decided, choice: Choice, aims: Sequence[str]) -> MeshLayer:
     """Return the plan of a layer, simulated; raises PlanMismatch if the simulation or the proof disagrees."""
     cost, over = price(layer, machine, choice)
-    value, banks = cost.of(aim), None if said.layout is None else _banks(said.layout)
+    banks = None if said.layout is None else _banks(said.layout)
     seen, faults = replayed(layer, machine, choice, banks)
     faults += [f"{name}: {by} bytes too many" for name, by in over.items() if by > 0]
     if (seen.dram, seen.glb, seen.cycles) != (cost.dram, cost.glb, cost.cycles):
         faults.append(f"priced {cost}, simulated dram {seen.dram}, glb {seen.glb}, cycles {seen.cycles}")
-    if said.status == "OPTIMAL" and said.bound != value:
-        faults.append(f"value {value}, bound {said.bound}, {said.status}")
+    faults += above(cost, said.bounds)
     if faults:
         raise PlanMismatch(f"layer {layer.name} on {machine.name}: {'; '.join(faults[:5])}")
     return MeshLayer(
         layer=layer.name, workload=layer, tile=_by_index(choice.tile), rows=choice.rows or "", cols=choice.cols or "",
         vector=_by_index(choice.vector), share=choice.share, keep=choice.keep, filters=choice.filters,
-        channels=choice.channels, banks=banks, status=said.status,
+        channels=choice.channels, banks=banks, status=status_by(cost, said.bounds),
         measures=MeshMeasures(dram=cost.dram, glb=cost.glb, cycles=cost.cycles, time=cost.time),
-        bound=said.bound, gap=gap_of(value, said.bound), compulsory_bytes=compulsory(layer, machine),
+        bounds={aim: said.bounds[aim] for aim in aims}, gap=gap_of(cost.of(aims[0]), said.bounds[aims[0]]),
+        compulsory_bytes=compulsory(layer, machine),
         replay=replay_of(seen, faults), stats=said.stats,
     )  # fmt: skip
+
+
+def status_by(cost: Price, bounds: Mapping[str, int | None]) -> Status:
+    """OPTIMAL if every objective reaches its bound."""
+    return "OPTIMAL" if all(bound == cost.of(aim) for aim, bound in bounds.items()) else "FEASIBLE"
+
+
+def above(cost: Price, bounds: Mapping[str, int | None]) -> list[str]:
+    """One line for every bound that the plan itself undercuts."""
+    found = [(aim, bound) for aim, bound in bounds.items() if bound is not None and bound > cost.of(aim)]
+    return [f"bounds: {aim} {bound} is above the value {cost.of(aim)}" for aim, bound in found]
 
 
 def replay_of(seen: Seen, faults: Sequence[str]) -> MeshReplay:
@@ -282,15 +296,24 @@ def summed(parts: Sequence[MeshLayer]) -> MeshMeasures:
     )  # fmt: skip
 
 
+def summed_bounds(parts: Sequence[MeshLayer], aims: Sequence[Aim]) -> dict[Aim, int | None]:
+    """Of all layers together, by objective; None where a layer has none."""
+    found: dict[Aim, int | None] = {}
+    for aim in aims if parts else ():
+        bounds = [part.bounds.get(aim) for part in parts]
+        found[aim] = None if None in bounds else sum(bound for bound in bounds if bound is not None)
+    return found
+
+
 def _plan(
-    network: Network, machine: Machine, engine: MeshEngine, aims: tuple[str, ...], asked: MeshOptions,
+    network: Network, machine: Machine, engine: MeshEngine, aims: tuple[Aim, ...], asked: MeshOptions,
     parts: tuple[MeshLayer, ...], failed: Mapping[str, Decided], done: Mapping[tuple[object, ...], Decided],
     start: float, pins: Pins, wanted: Sequence[Layer],
 ) -> MeshPlan:  # fmt: skip
     said, stats = list(done.values()), dict[str, Stat](layers=len(wanted), distinct=len(done))
     why: list[str] = []
     status: Status = "OPTIMAL"
-    value = bound = None
+    value = None
     if failed:
         infeasible = [name for name, one in failed.items() if one.status == "INFEASIBLE"]
         status, parts = "INFEASIBLE" if infeasible else "NO_SOLUTION_FOUND", ()
@@ -304,8 +327,8 @@ def _plan(
         if any(part.status != "OPTIMAL" for part in parts):
             status = "FEASIBLE"
         value = sum(getattr(part.measures, aims[0]) for part in parts)
-        bounds = [part.bound for part in parts if part.bound is not None]
-        bound = sum(bounds) if len(bounds) == len(parts) else None
+    bounds = summed_bounds(parts, aims)
+    bound = bounds.get(aims[0])
     terms = {part.layer: getattr(part.measures, aims[0]) for part in parts}
     objective = (
         None if value is None else Objective.model_validate({"value": value, "unit": UNITS[aims[0]], "terms": terms})
@@ -317,5 +340,5 @@ def _plan(
         "gap": gap_of(value, bound), "wall_s": time.monotonic() - start, "conflicts": tuple(why), "stats": stats,
         "network_digest": digest(network.model_dump(mode="json")),
         "machine_digest": digest(machine.model_dump(mode="json")), "network_data": network, "machine_data": machine,
-        "options": asked, "measures": summed(parts) if parts else None, "layers": parts,
+        "options": asked, "measures": summed(parts) if parts else None, "bounds": bounds, "layers": parts,
     })  # fmt: skip

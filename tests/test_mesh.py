@@ -499,7 +499,7 @@ def test_plans_are_checked_anew(plan: MeshPlan, tmp_path: Path) -> None:
     ("where", "value", "said"),
     [
         (("layers", 0, "tile", "m"), 8, "measures"), (("layers", 0, "tile", "n"), 64, "bytes too many"),
-        (("layers", 0, "measures", "dram"), 1, "measures"), (("layers", 0, "bound"), 10**9, "above the value"),
+        (("layers", 0, "measures", "dram"), 1, "measures"), (("layers", 0, "bounds", "dram"), 10**9, "above the value"),
         (("layers", 0, "banks", "operands", 0, "axes", 1, "pitch"), 1, "lie in one word"),
         (("layers", 0, "banks", "operands", 0, "words"), 9000, "with padding"), (("layers", 0, "rows"), "n", "rows"),
         (("layers", 0, "share"), "none", "measures"), (("layers", 0, "vector", "m"), 64, "product must be"),
@@ -671,7 +671,10 @@ def test_pins_of_decisions_that_a_machine_does_not_have() -> None:
             solve_mesh("lenet5", on, layers=["c1"], pins=[pin])
     plan = solve_mesh("lenet5", "vectormesh_128", layers=["c1"], engine="greedy")
     lie = plan.model_copy(update={"layers": tuple(row.model_copy(update={"status": "OPTIMAL"}) for row in plan.layers)})
-    assert any("proves nothing" in line for line in check(lie).problems)
+    assert any("the plan says OPTIMAL, it is FEASIBLE" in line for line in check(lie).problems)
+    row = plan.layers[0]
+    sure = row.model_copy(update={"bounds": {"dram": row.measures.dram}, "gap": 0.0, "status": "OPTIMAL"})
+    assert any("proves nothing" in line for line in check(plan.model_copy(update={"layers": (sure,)})).problems)
 
 
 def test_layouts_of_other_tiles_are_found() -> None:
