@@ -9,8 +9,8 @@ Given
 Variables
     T[d]        the tile of a unit (teu) or of the global buffer (arrays), 1 .. size[d]
     rows, cols  the parallel index whose tiles lie side by side along the mesh; systolic: rows is temporal, cols is m
-    P[d]        the shape of the PE vector: powers of two over parallel indices above 1 and the first of size 1, along
-                which all but one idle (teu); the same indices may lie along the sides
+    P[d]        the shape of the PE vector: powers of two over parallel indices (teu). Of those of size 1, along which
+                all but one idle, the first is enough, for sides too: `formulations.mesh_space.movable` has the proof
     share       the operands that go from unit to unit through FIFOs (teu)
     keep        the operand whose tile stays while the next one is the same; "none": all are fetched at every step
     filters, channels   what a PE holds (row_stationary)

@@ -55,7 +55,7 @@ def served(layer: Layer, machine: Machine, pins: Pins) -> bool:
 def _vectors(layer: Layer, machine: Machine, pins: Pins) -> Iterator[tuple[int, ...]]:
     mesh = machine.mesh
     assert mesh is not None
-    for vector in vectors(mesh.pes, movable(setup_of(layer, machine))):
+    for vector in vectors(mesh.pes, movable(setup_of(layer, machine), pins)):
         kept = (
             all(_keeps(p.op, v, int(p.value)) for p in pins.of(f"P_{d.upper()}"))
             for d, v in zip(DIMS, vector, strict=True)

@@ -10,6 +10,8 @@ Variables
 Derived
     address = sum over axes of pitch * (element in the tile); N moves it by sum over bits of stride_i * b_i, where the
     bit q of lane[d] has stride 2**q * step[d] * pitch of the axis that d moves; 0 if there is none
+    active[d] = min(k[d], ceil(log2 T[d])): the lowest bits of lane[d], which working PEs have set; whoever has one of
+    the others set has no point of the tile and idles, so that those bits have no stride
 Constraints
     (BUTTERFLY) stride_i = 2**i * o_i with odd o_i, or 0: A_N = A_0 + sum of 2**i * o_i * b_i. The low bits 0 .. i of a
                 bank number then depend on b_0 .. b_i only and tell apart those among them that matter, so a butterfly
@@ -20,7 +22,10 @@ Constraints
 Objective
     min words of both operands together, padding included
 Optimal means
-    No bit assignment, order of axes and pitches that nest need fewer words. For a given assignment and order the least
+    No bit assignment, order of axes and pitches that nest need fewer words. Every parallel index moves an axis of an
+    operand, so by (BUTTERFLY) the active bits of d follow one another in N: strides double from q to q+1. So all
+    assignments are the orders of the indices with active bits, and of the other bits some before, between and after
+    them; which of the others is which does not matter. For a given assignment and order the least
     pitch of every axis is best, from the inside out: a smaller one lets all axes around it have smaller ones. The proof
     is that there is no smaller multiple of the odd kind (BUTTERFLY) at or above the end of the inner axis (APART).
 
@@ -33,7 +38,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import permutations, product
+from itertools import combinations_with_replacement, permutations, product
 
 from formulations.mesh import Choice
 from instances.machine import Machine
@@ -41,6 +46,10 @@ from instances.ndrange import Operand, ndrange
 from instances.workload import DIMS, Layer
 
 __all__ = ["AxisLayout", "Layout", "OperandLayout", "layout_of", "vectors"]
+
+
+#: An index and the bit of its lane.
+Bit = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -74,7 +83,7 @@ class OperandLayout:
 class Layout:
     """The bits of the PE number, lowest first, as (index, bit of its lane); and both operands."""
 
-    bits: tuple[tuple[str, int], ...]
+    bits: tuple[Bit, ...]
     operands: tuple[OperandLayout, ...]
 
     @property
@@ -85,29 +94,42 @@ class Layout:
 
 def layout_of(layer: Layer, machine: Machine, choice: Choice) -> Layout | None:
     """Return the layout with the fewest words, None if no layout fits."""
-    lanes = tuple((d, p.bit_length() - 1) for d, p in zip(DIMS, choice.vector, strict=True) if p > 1)
     best: Layout | None = None
-    for order in permutations(lanes):
-        at, low = 0, {}
-        for d, bits in order:
-            low[d], at = at, at + bits
-        found = _operands(layer, machine, choice, tuple(low.items()))
-        if found is None:
-            continue
-        layout = Layout(tuple((d, q) for d, bits in order for q in range(bits)), found)
-        if best is None or layout.words < best.words:
-            best = layout
+    for bits, low in _assignments(choice):
+        found = _operands(layer, machine, choice, low)
+        if found is not None and (best is None or sum(one.words for one in found) < best.words):
+            best = Layout(bits, found)
+            if all(one.words == one.elements for one in found):
+                break
     return best
 
 
+def _assignments(choice: Choice) -> Iterator[tuple[tuple[Bit, ...], dict[str, int]]]:
+    """Yield all bit assignments that differ, lowest bit first, and where the active bits of each index begin."""
+    active, idle = [], list[Bit]()
+    for d, lanes, tile in zip(DIMS, choice.vector, choice.tile, strict=True):
+        bits = lanes.bit_length() - 1
+        used = min(bits, (tile - 1).bit_length())
+        active += [(d, used)] if used else []
+        idle += [(d, q) for q in range(used, bits)]
+    for order in permutations(active):
+        for before in combinations_with_replacement(range(len(idle) + 1), len(order)):
+            made, low, spent = list[Bit](), dict[str, int](), 0
+            for (d, used), until in zip(order, before, strict=True):
+                made += idle[spent:until]
+                low[d], spent = len(made), until
+                made += [(d, q) for q in range(used)]
+            yield (*made, *idle[spent:]), low
+
+
 def _operands(
-    layer: Layer, machine: Machine, choice: Choice, low: tuple[tuple[str, int], ...]
-) -> tuple[OperandLayout, ...] | None:
+    layer: Layer, machine: Machine, choice: Choice, low: dict[str, int]
+) -> tuple[OperandLayout, ...] | None:  # fmt: skip
     mesh = machine.mesh
     assert mesh is not None
     tile, found = dict(zip(DIMS, choice.tile, strict=True)), []
     for operand, size in zip(ndrange(layer).inputs, (machine.in_bytes, machine.w_bytes), strict=True):
-        axes = tuple(_axis(operand, at, tile, dict(low)) for at in range(len(operand.axes)))
+        axes = tuple(_axis(operand, at, tile, low) for at in range(len(operand.axes)))
         if None in axes:
             return None
         best = _packed(tuple(axis for axis in axes if axis is not None), mesh.input_buffer_bytes // mesh.copies // size)
@@ -124,7 +146,7 @@ def _axis(operand: Operand, at: int, tile: dict[str, int], low: dict[str, int]) 
     """The number of an axis, its extent, and the power of two in its pitch (None: any); None if there is no pitch."""
     axis, power = operand.axes[at], None
     for d, step in axis.steps.items():
-        if d in low and tile[d] > 1:  # else only the first lane works
+        if d in low:
             needed = low[d] - ((step & -step).bit_length() - 1)
             if needed < 0 or power not in (None, needed):
                 return None

@@ -23,6 +23,7 @@ __all__ = ["Group", "Member", "members", "movable", "undominated", "ways"]
 
 #: Sums of bytes and cycles stay below this, so that all engines count in 64 bits.
 _LARGEST = 2**53
+_FREE = Pins()
 
 
 @dataclass(frozen=True)
@@ -214,13 +215,19 @@ def _least_by_key(groups: Sequence[Group]) -> dict[tuple[int, ...], Ints]:
     return found
 
 
-def movable(setup: Setup) -> tuple[str, ...]:
+def movable(setup: Setup, pins: Pins = _FREE) -> tuple[str, ...]:
     """Indices that units and PEs of a mesh may lie along: those above 1, and the first of size 1.
 
-    All but one are idle along the latter: that spares banks where every other vector hits one twice, and a side where
-    tiles that stay would be fetched more often.
+    All units and PEs but one idle along the latter: that spares banks where every other vector hits one twice, and a
+    side where tiles that stay would be fetched more often. One such index is enough. Say d and e have size 1. Then
+    T[d] = trips[d] = 1, whatever side[d] and P[d] are, so often[d] = 1, the factor of d in the cycles is 1 and axes
+    have the extent 1 along d; no bit of lane[d] is active (`formulations.mesh_layout`), and bits that are not active
+    are alike. The same holds for e. So moving a side, or PEs, from e to d (P[d]*P[e], P[e] = 1) changes no price, no
+    demand and no layout. Only pins tell d from e: where one names PEs or sides, all parallel indices may move.
     """
     workload = setup.ndrange
+    if any(pin.name.startswith("P_") or pin.name in ("rows", "cols") for pin in pins.pins):
+        return workload.parallel
     idle = [d for d in workload.parallel if workload.sizes[d] == 1][:1]
     return tuple(d for d in workload.parallel if workload.sizes[d] > 1 or d in idle)
 
@@ -233,7 +240,7 @@ class _Sides:
         workload, mesh = setup.ndrange, setup.mesh
         self.kind = mesh.kind
         self.square = mesh.rows == mesh.cols and not (pins.of("rows") or pins.of("cols"))
-        self.movable = movable(setup) if mesh.kind == "teu" else tuple(sorted(workload.temporal))
+        self.movable = movable(setup, pins) if mesh.kind == "teu" else tuple(sorted(workload.temporal))
         self.total = {"teu": (2,) if self.square else (1, 1), "systolic": (1,), "row_stationary": ()}[mesh.kind]
 
     def of(self, d: str) -> list[int]:

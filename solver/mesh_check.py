@@ -114,13 +114,8 @@ def _banks(part: MeshLayer, machine: Machine, choice: Choice) -> Iterator[str]:
         yield from unequal(f"banks: padding of {one.operand}", one.padding, one.words - elements)
     if [one.operand for one in part.banks.operands] != ["IN", "W"]:
         yield "banks: the operands are IN and W"
-    lanes = dict.fromkeys(part.vector, 0)
-    for bit in part.banks.bits:
-        if bit[0] in lanes and int(bit[1:]) == lanes[bit[0]]:
-            lanes[bit[0]] += 1
-        else:
-            yield f"banks: bit {bit} is out of order"
-    if any(1 << lanes[d] != lanes_of for d, lanes_of in part.vector.items()):
+    bits = [f"{d}{q}" for d, lanes in part.vector.items() for q in range(lanes.bit_length() - 1)]
+    if sorted(part.banks.bits) != sorted(bits):
         yield f"banks: bits {', '.join(part.banks.bits)} are not those of the PE vector"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import permutations, product
 from math import prod
@@ -385,10 +385,9 @@ def test_no_layout_for_strides_beyond_the_banks() -> None:
 def brute_words(layer: Layer, choice: Choice, most: int) -> int | None:
     """The fewest words of both operands: all bit orders, axis orders and pitches, the simulation says what works."""
     tile = dict(zip(DIMS, choice.tile, strict=True))
-    lanes = [(d, p.bit_length() - 1) for d, p in zip(DIMS, choice.vector, strict=True) if p > 1]
+    all_bits = [(d, q) for d, p in zip(DIMS, choice.vector, strict=True) for q in range(p.bit_length() - 1)]
     best: int | None = None
-    for order in permutations(lanes):
-        bits = [(d, q) for d, k in order for q in range(k)]
+    for bits in permutations(all_bits):
         total = 0
         for operand in ndrange(layer).inputs:
             extents = [1 + sum(s * (tile[d] - 1) for d, s in axis.steps.items()) for axis in operand.axes]
@@ -413,12 +412,12 @@ def brute_words(layer: Layer, choice: Choice, most: int) -> int | None:
     return best
 
 
-def _odd(axes: object, order: object, pitches: object, bits: list[tuple[str, int]], tile: dict[str, int]) -> bool:
-    """A_N = A_0 + sum of 2**i * o_i * b_i: each bit's stride is 2**i times an odd number, or nothing."""
+def _odd(axes: object, order: object, pitches: object, bits: Sequence[tuple[str, int]], tile: dict[str, int]) -> bool:
+    """A_N = A_0 + sum of 2**i * o_i * b_i: the stride of each bit of working PEs is 2**i times an odd number, or 0."""
     at = dict(zip(order, pitches, strict=True))  # type: ignore[call-overload]
     for i, (d, q) in enumerate(bits):
         stride = sum(at.get(k, 0) * axis.steps.get(d, 0) for k, axis in enumerate(axes)) << q  # type: ignore[arg-type, var-annotated]
-        if tile[d] > 1 and stride and (stride % (1 << i) or not stride >> i & 1):
+        if tile[d] > 1 << q and stride and (stride % (1 << i) or not stride >> i & 1):
             return False
     return True
 
@@ -430,6 +429,10 @@ def _odd(axes: object, order: object, pitches: object, bits: list[tuple[str, int
         ((1, 1, 3, 1, 3, 2, 1, 1), (1, 1, 2, 1, 2, 1, 1, 1), 1),
         ((1, 1, 3, 1, 2, 2, 1, 1), (1, 1, 1, 1, 2, 2, 1, 1), 1),
         ((1, 1, 4, 1, 1, 2, 1, 1), (1, 1, 2, 1, 1, 2, 1, 1), 2),
+        ((1, 1, 1, 1, 2, 1, 1, 1), (1, 1, 1, 1, 4, 4, 1, 1), 1),
+        ((1, 1, 1, 1, 1, 2, 1, 1), (1, 1, 1, 1, 1, 16, 1, 1), 2),
+        ((1, 1, 3, 1, 2, 2, 1, 1), (1, 1, 4, 1, 2, 2, 1, 1), 2),
+        ((1, 1, 1, 1, 2, 3, 1, 1), (2, 1, 2, 1, 2, 2, 1, 1), 2),
     ],
 )  # fmt: skip
 def test_padding_is_the_least(tile: tuple[int, ...], vector: tuple[int, ...], stride: int) -> None:
@@ -438,6 +441,9 @@ def test_padding_is_the_least(tile: tuple[int, ...], vector: tuple[int, ...], st
     found = layout_of(layer, mesh_machine(), choice)
     expected = brute_words(layer, choice, 16)
     assert (None if found is None else found.words) == expected
+    if found is not None:
+        placed = {one.operand: ([(a.axis, a.extent, a.pitch) for a in one.axes], one.words) for one in found.operands}
+        assert replay_lanes(layer, dict(zip(DIMS, tile, strict=True)), found.bits, placed, prod(vector)) == []
 
 
 def test_every_layout_is_served_by_the_butterfly() -> None:
