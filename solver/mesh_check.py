@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from formulations.mesh import DECISIONS, Choice
+from formulations.mesh_pins import check_pins
 from formulations.mesh_price import price
 from formulations.pins import Pins, parse_pins
 from instances.errors import InputError
@@ -37,6 +38,7 @@ def problems_of_mesh(plan: MeshPlan) -> list[str]:
 def _layers(plan: MeshPlan) -> Iterator[str]:
     try:
         pins = parse_pins(plan.options.pins, DECISIONS)
+        check_pins(pins, plan.machine_data)
         wanted = mesh_layers(plan.network_data, plan.options.layers)
         if plan.status == "INFEASIBLE" and not plan.layers:
             known = {line for layer in wanted for line in conflicts(layer, plan.machine_data, pins)}

@@ -9,9 +9,10 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import get_args
 
-from formulations.mesh import DECISIONS, MEASURES, ONLY, SHARES, Choice, Price
+from formulations.mesh import DECISIONS, MEASURES, SHARES, Choice, Price
 from formulations.mesh_finish import fewer_steps
 from formulations.mesh_layout import AxisLayout, Layout, OperandLayout
+from formulations.mesh_pins import check_pins
 from formulations.mesh_price import price, setup_of
 from formulations.pins import Pins, parse_pins
 from hwmodels.outcome import UNITS
@@ -59,17 +60,6 @@ def mesh_aims(objective: str | Sequence[str]) -> tuple[Aim, ...]:
     if not names:
         raise InputError(f"objective is empty: problem mesh minimises {choices(MEASURES)}")
     return tuple(aim for name in names for aim in get_args(Aim) if aim == name)
-
-
-def _known(pins: Pins, machine: Machine) -> None:
-    """Raise InputError for pins of decisions that the machine does not have."""
-    kind = None if machine.mesh is None else machine.mesh.kind
-    for pin in pins.pins:
-        kinds = ONLY.get(pin.name.partition("_")[0])
-        if kind is not None and kinds is not None and kind not in kinds:
-            raise InputError(
-                f"pin {pin}: machine {machine.name} is {kind}; {pin.name} is a decision of {', '.join(kinds)}"
-            )
 
 
 def pick_mesh_engine(name: str) -> MeshEngine:
@@ -130,7 +120,7 @@ def solve_mesh(
     set_fields, pin_texts, names = as_texts("settings", settings), as_texts("pins", pins), as_texts("layers", layers)
     limit, parsed = check_time_limit(time_limit_s), parse_pins(pin_texts, DECISIONS)
     real, network = pick_machine(machine, set_fields), pick_network(target, "mesh")
-    _known(parsed, real)
+    check_pins(parsed, real)
     asked = MeshOptions(layers=names, pins=pin_texts, time_limit_s=limit, settings=set_fields)
     wanted = mesh_layers(network, names)
     parts: list[MeshLayer] = []

@@ -1,6 +1,6 @@
 """F3 mesh: engines against every choice of the variables, none left out, priced here a second time.
 
-For a mesh all tiles of a layer are one grid, an axis for every index; bytes and cycles are products of tables worked out
+All tiles of a layer on a mesh are one grid, an axis for every index; bytes and cycles are products of tables worked out
 by loops over tiles; all sides, PE vectors and ways to keep are gone through. Layouts are `layout_of`'s, which
 tests/test_mesh.py compares with every bit assignment. For arrays all options of all groups are multiplied out.
 """

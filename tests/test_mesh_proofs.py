@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from instances.errors import InputError
 from solver import check, solve_mesh
 from solver.mesh_plan import MeshPlan
 from solver.mesh_show import mesh_rows, mesh_status
@@ -61,3 +62,20 @@ def test_lies_on_any_objective_are_found(
     at[where[-1]] = value
     problems = check(MeshPlan.model_validate(data)).problems
     assert any(said in line for line in problems), problems
+
+
+# ---- pins ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pin", ["P_C=3", "P_M=64", "P_C>=33", "P_R%3"])
+def test_pes_along_an_index_are_a_power_of_two(pin: str) -> None:
+    with pytest.raises(InputError, match=f"pin {pin}.* a power of two.* one of 1, 2, 4, 8, 16, 32 on vectormesh_128"):
+        solve_mesh("lenet5", "vectormesh_128", layers=["c1"], pins=[pin])
+
+
+def test_check_reads_pins_alike() -> None:
+    plan = solve_mesh("lenet5", "vectormesh_128", layers=["c1"], pins=["P_C<=3", "P_M!=3"], engine="greedy")
+    assert check(plan).ok
+    assert plan.layers[0].vector["c"] <= 2
+    lie = plan.model_copy(update={"options": plan.options.model_copy(update={"pins": ("P_C=3",)})})
+    assert any("a power of two" in line for line in check(lie).problems)
