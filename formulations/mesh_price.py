@@ -13,7 +13,10 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import DIMS, Layer
 
-__all__ = ["price", "setup_of"]
+__all__ = ["LARGEST", "price", "setup_of"]
+
+#: Sums of bytes and cycles stay below this, so that all engines count in 64 bits, and in doubles, without rounding.
+LARGEST = 2**53
 
 
 def setup_of(layer: Layer, machine: Machine, share: str = "both", keep: str = "none") -> Setup:
@@ -22,7 +25,27 @@ def setup_of(layer: Layer, machine: Machine, share: str = "both", keep: str = "n
         raise InputError(f"machine {machine.name}: problem mesh needs a mesh, such as vectormesh_128 has")
     if machine.mesh.kind != "teu" and layer.kind == "correlation":
         raise InputError(f"layer {layer.name}: machine {machine.name} ({machine.mesh.kind}) cannot match two maps")
-    return Setup(layer, machine, share, keep)
+    made = Setup(layer, machine, share, keep)
+    for group in made.ndrange.groups:
+        _countable(made, group)
+    return made
+
+
+def _countable(setup: Setup, group: tuple[str, ...]) -> None:
+    """Raise InputError if a table entry of a group might reach `LARGEST`; reckoned in Python's integers.
+
+    Entries are at most the sizes, times a window's elements by tile (1 + steps), times what a side or a PE adds.
+    """
+    mesh, axes = setup.mesh, setup.groups_of(setup.ndrange.inputs[0], group)
+    most = 4 * (mesh.rows + mesh.cols + mesh.rows * mesh.cols + mesh.local_bytes)
+    for d in group:
+        most *= setup.ndrange.sizes[d]
+    for axis in axes:
+        most *= 1 + sum(axis.steps.values()) + abs(axis.offset)
+        most = max(most, axis.size)
+    if most >= LARGEST:
+        indices = " and ".join(group)
+        raise InputError(f"layer {setup.layer.name}: indices {indices} are too long to count: {most:,}, 2**53 and more")
 
 
 def _columns(setup: Setup, group: tuple[str, ...], choice: Choice) -> Columns:

@@ -12,7 +12,7 @@ import numpy as np
 
 from formulations.mesh import KEEPS, SHARES, Choice
 from formulations.mesh_arrays import caps_of, linear_of, terms_of
-from formulations.mesh_price import setup_of
+from formulations.mesh_price import LARGEST, setup_of
 from formulations.mesh_tables import Cap, Ints, Linear, Setup, up
 from formulations.pins import Pins
 from instances.errors import InputError
@@ -21,8 +21,6 @@ from instances.workload import DIMS, Layer
 
 __all__ = ["Group", "Member", "members", "movable", "undominated", "ways"]
 
-#: Sums of bytes and cycles stay below this, so that all engines count in 64 bits.
-_LARGEST = 2**53
 _FREE = Pins()
 
 
@@ -164,12 +162,32 @@ def _member(setup: Setup, asked: _Asked) -> Member:
     groups = [_group(setup, group, asked, names, sides) for group in setup.ndrange.groups]
     total = (*sides.total, *((setup.mesh.pes.bit_length() - 1,) if asked.lanes and setup.mesh.kind == "teu" else ()))
     made = Member(setup, tuple(groups), names, measures, caps, total)
+    _countable(made, used)
+    if asked.fitting:
+        groups = [_fitting(setup, group, names) for group in groups]
+        made = replace(made, groups=tuple(groups))
     if not asked.full and all(len(group) for group in groups):
         demands = [(cap.what, cap.limit) for cap in caps]
         demands += [(what, asked.limits[name]) for name, what in measures.items() if name in asked.limits]
         groups = _possible(made, demands)
         groups = [undominated(g, [n for n in g.columns if n.startswith("P_")]) for g in groups]
     return replace(made, groups=tuple(groups))
+
+
+def _countable(member: Member, used: Sequence[Linear]) -> None:
+    """Raise InputError if a sum of products might reach `LARGEST`, whatever is chosen; in Python's integers.
+
+    Products of some groups' terms only, and with the least of the others, are not above those with the largest of all.
+    """
+    largest = [[max(1, int(most)) for most in group.terms.max(axis=0, initial=0)] for group in member.groups]
+    products = {name: prod(of[at] for of in largest) for at, name in enumerate(member.names)}
+    for what in used:
+        most = abs(what.constant) + sum(abs(factor) * products[name] for name, factor in what.factors.items())
+        if most >= LARGEST:
+            raise InputError(
+                f"layer {member.setup.layer.name}: {' + '.join(what.factors)} could come to {most:,}; the problem mesh "
+                f"counts up to 2**53"
+            )
 
 
 def _possible(member: Member, demands: Sequence[tuple[Linear, int]]) -> list[Group]:
@@ -279,20 +297,17 @@ def _group(
             columns = {name: entries[fits] for name, entries in columns.items()}
     made = {f"P_{up(d)}": np.ones_like(columns[f"T_{up(d)}"]) for d in group} | columns
     terms = terms_of(setup, group, made)
-    if max((float(t.max(initial=0)) for t in terms.values()), default=0.0) > _LARGEST:
-        raise InputError(f"layer {setup.layer.name}: too large to count")
     keys = [sum(parts) for parts in zip(*(sides.keys(columns[f"S_{up(d)}"]) for d in group), strict=True)]
     if asked.lanes and setup.mesh.kind == "teu":
         keys.append(sum(np.log2(made[f"P_{up(d)}"]).astype(np.int64) for d in group))
     number = len(next(iter(columns.values())))
-    found = Group(
+    return Group(
         tuple(columns), np.stack(list(columns.values()), axis=1),
         np.stack([terms[n] for n in names], axis=1),
         np.stack([columns[f"T_{up(d)}"] for d in group], axis=1) if setup.mesh.kind == "teu"
         else np.zeros((number, 0), dtype=np.int64),
         np.stack(keys, axis=1) if keys else np.zeros((number, 0), dtype=np.int64),
     )  # fmt: skip
-    return _fitting(setup, found, names) if asked.fitting else found
 
 
 def _ranges(setup: Setup, d: str, asked: _Asked, sides: _Sides) -> dict[str, list[int]]:

@@ -5,13 +5,16 @@ Source: `vectormesh` sections II and III-B. Rates are bytes per cycle, so that e
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 __all__ = ["Mesh"]
 
-Count = Field(default=0, ge=0)
+#: Whatever is reckoned with fits in 64 bits.
+_LARGEST = 2**53
+Count = Field(default=0, ge=0, le=_LARGEST)
+Positive = Annotated[int, Field(ge=1, le=_LARGEST)]
 
 
 class Mesh(BaseModel):
@@ -42,17 +45,17 @@ class Mesh(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Literal["teu", "systolic", "row_stationary"]
-    rows: PositiveInt
-    cols: PositiveInt
-    pes: PositiveInt = 1
+    rows: Positive
+    cols: Positive
+    pes: Positive = 1
     banks: int = Count
     input_buffer_bytes: int = Count
     psum_buffer_bytes: int = Count
     local_bytes: int = Count
-    global_bytes: PositiveInt
+    global_bytes: Positive
     copies: int = Field(default=2, ge=1, le=2)
-    dram_bytes_per_cycle: PositiveInt
-    global_bytes_per_cycle: PositiveInt
+    dram_bytes_per_cycle: Positive
+    global_bytes_per_cycle: Positive
 
     @model_validator(mode="after")
     def _complete(self) -> Mesh:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import json
+from math import prod
 
+import numpy as np
 import pytest
 
+from formulations.mesh_search import halves
+from formulations.mesh_space import members
+from formulations.pins import Pins
 from instances.errors import InputError
+from instances.load import load_machine, load_network
+from instances.workload import Layer
 from solver import check, solve_mesh
 from solver.mesh_plan import MeshPlan
 from solver.mesh_show import mesh_rows, mesh_status
@@ -79,3 +86,49 @@ def test_check_reads_pins_alike() -> None:
     assert plan.layers[0].vector["c"] <= 2
     lie = plan.model_copy(update={"options": plan.options.model_copy(update={"pins": ("P_C=3",)})})
     assert any("a power of two" in line for line in check(lie).problems)
+
+
+# ---- sums that do not fit --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("layer", "said"),
+    [
+        (Layer.matmul("mm", rows=2000, inner=2000, cols=2000), None),
+        (Layer.matmul("mm", rows=2, inner=1, cols=3).model_copy(update={"b": 200_000, "g": 200_000, "n": 200_000}),
+         "could come to"),
+        (Layer.matmul("mm", rows=2, inner=1, cols=3).model_copy(update={"pad_top": 2**60}), "indices r and i"),
+        (Layer.matmul("mm", rows=2, inner=1, cols=3).model_copy(update={"dilation_h": 2**62}), "indices r and i"),
+    ],
+)  # fmt: skip
+def test_sums_beyond_64_bits_are_refused(layer: Layer, said: str | None) -> None:
+    """200,000 ** 3 products of 200,000 ** 3 elements would come to 2 ** 106: no group alone is that long."""
+    machine, needs = load_machine("vectormesh_128"), frozenset({"dram", "cycles"})
+    found = members(layer, machine, Pins(), needs=needs, lanes=False, thin=True, full=True)
+    if said is None:
+        assert list(found)
+        return
+    with pytest.raises(InputError, match=f"layer mm: .*{said}"):
+        list(found)
+
+
+def test_the_guard_is_above_every_sum() -> None:
+    """What any pair of options comes to is below what the guard reckons with: the largest entries of all groups."""
+    layer = load_network("vectormesh_classic").layer("al_conv1")
+    for name in ("vectormesh_128", "tpu_128", "eyeriss_128"):
+        needs = frozenset({"dram", "glb", "cycles"})
+        for member in members(layer, load_machine(name), Pins(), needs=needs, lanes=False, thin=True):
+            found = halves(member, {})
+            for what in member.measures.values():
+                most = what.constant + sum(
+                    factor * prod(int(g.terms[:, member.names.index(term)].max(initial=1)) for g in member.groups)
+                    for term, factor in what.factors.items()
+                )
+                rows = np.arange(len(found.left))[:2000]
+                values = found.values(what, rows, np.arange(len(found.right)))
+                assert 0 < int(values.max(initial=1)) <= most < 2**53
+
+
+def test_machines_are_bounded() -> None:
+    with pytest.raises(InputError, match=r"mesh\.dram_bytes_per_cycle"):
+        solve_mesh("lenet5", "vectormesh_128", layers=["c1"], settings=[f"mesh.dram_bytes_per_cycle={2**70}"])
