@@ -170,6 +170,7 @@ def _strips(setup: Setup, tiles: Ints) -> Ints:
     layer, mesh = setup.layer, setup.mesh
     found: dict[int, int] = {}
     for tile in {int(t) for t in tiles}:
+        setup.clock.tick()
         total = 0
         for first in range(0, layer.r, tile):
             end = min(first + tile, layer.r)

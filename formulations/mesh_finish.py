@@ -6,15 +6,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import isqrt
 
-from formulations.mesh import Choice
+import numpy as np
+
+from formulations.mesh import KEEPS, SHARES, Choice
 from formulations.mesh_layout import Layout, layout_of, vectors
 from formulations.mesh_price import price, setup_of
 from formulations.mesh_space import movable
+from formulations.mesh_tables import Clock
 from formulations.pins import Pins
 from instances.machine import Machine
 from instances.workload import DIMS, Layer
 
-__all__ = ["complete", "fewer_steps", "fits", "hand", "served"]
+__all__ = ["complete", "doubled", "fewer_steps", "fits", "hand", "served"]
 
 
 def fits(layer: Layer, machine: Machine, choice: Choice) -> bool:
@@ -71,13 +74,18 @@ def _keeps(op: str, value: int, wanted: int) -> bool:
 
 
 def fewer_steps(
-    layer: Layer, machine: Machine, choice: Choice, pins: Pins, layout: Layout | None
+    layer: Layer, machine: Machine, choice: Choice, pins: Pins, layout: Layout | None, clock: Clock
 ) -> tuple[Choice, Layout | None]:
-    """Return the choice with the largest tile along n that costs the same and has a layout: the fewest steps."""
+    """Return the choice with the largest tile along n that costs the same and has a layout: the fewest steps.
+
+    When the time is up, the choice as it is.
+    """
     if layout is None or choice.keep != "none" or pins.of("T_N"):
         return choice, layout
     before, at = price(layer, machine, choice)[0], DIMS.index("n")
     for size in range(layer.n, choice.tile[at], -1):
+        if clock.over:
+            break
         tile = (*choice.tile[:at], size, *choice.tile[at + 1 :])
         more = replace(choice, tile=tile)
         if fits(layer, machine, more) and price(layer, machine, more)[0] == before:
@@ -85,6 +93,62 @@ def fewer_steps(
             if found is not None:
                 return more, found
     return choice, layout
+
+
+def doubled(layer: Layer, machine: Machine, pins: Pins) -> list[Choice]:
+    """Return choices that keep pins and buffers, each with one size of the tile twice that before; no PE vectors.
+
+    The first one has the smallest tile that the pins allow; none if it does not fit. A start where time is short.
+    """
+    now = _smallest(layer, machine, pins)
+    found = [now] if now is not None and fits(layer, machine, _any_vector(machine, now)) else []
+    while now is not None and found:
+        now = next(iter(_larger(layer, machine, pins, found[-1])), None)
+        found += [now] if now is not None else []
+    return found
+
+
+def _larger(layer: Layer, machine: Machine, pins: Pins, choice: Choice) -> Iterator[Choice]:
+    """The choices with one size twice as large that keep everything, the smallest size first."""
+    for at in sorted(range(len(DIMS)), key=lambda k: choice.tile[k]):
+        size = min(2 * choice.tile[at], layer.extent(DIMS[at]))
+        more = replace(choice, tile=(*choice.tile[:at], size, *choice.tile[at + 1 :]))
+        allowed = len(pins.sizes(f"T_{DIMS[at].upper()}", np.array([size], dtype=np.int64)))
+        if size > choice.tile[at] and allowed and fits(layer, machine, _any_vector(machine, more)):
+            yield more
+
+
+def _any_vector(machine: Machine, choice: Choice) -> Choice:
+    """The choice with all PEs along the first index: buffers do not depend on it."""
+    pes = 1 if machine.mesh is None else machine.mesh.pes
+    return replace(choice, vector=(pes, *(1 for _ in DIMS[1:])))
+
+
+def _smallest(layer: Layer, machine: Machine, pins: Pins) -> Choice | None:
+    setup = setup_of(layer, machine)
+    workload, kind = setup.ndrange, setup.mesh.kind
+    along = {"teu": (movable(setup, pins),) * 2, "systolic": (tuple(sorted(workload.temporal)), ("m",))}
+    rows, cols = along.get(kind, (("",), ("",)))
+    words = {"rows": rows, "cols": cols, "share": tuple(SHARES), "keep": KEEPS}
+    named = {name: next((v for v in values if not v or pins.allows(name, v)), None) for name, values in words.items()}
+    held = {"m": _least(pins, "filters", 1, layer.m), "n": _least(pins, "channels", 1, layer.n)}
+    sizes = {}
+    for d in DIMS:
+        whole = d in workload.temporal and (named["keep"] != "none" or (kind == "row_stationary" and d in "ij"))
+        low = workload.sizes[d] if whole else held.get(d) or 1
+        sizes[d] = _least(pins, f"T_{d.upper()}", low, workload.sizes[d])
+    if None in (*named.values(), *held.values(), *sizes.values()):
+        return None
+    return Choice(
+        tuple(sizes[d] or 1 for d in DIMS), named["rows"] or "", named["cols"] or "", share=named["share"] or "",
+        keep=named["keep"] or "", filters=held["m"] or 1, channels=held["n"] or 1,
+    )  # fmt: skip
+
+
+def _least(pins: Pins, name: str, low: int, high: int) -> int | None:
+    """The smallest size that the pins allow."""
+    allowed = pins.sizes(name, np.arange(low, high + 1, dtype=np.int64))
+    return int(allowed[0]) if len(allowed) else None
 
 
 def hand(layer: Layer, machine: Machine) -> Choice:

@@ -62,6 +62,7 @@ def model_of(found: Halves, measure: str, most: int) -> MeshModel | None:
         of_right.setdefault(v, []).append(flow)
     x = {u: pulp.LpVariable(f"x_{u}", 0, 1) for u in of_left}
     y = {v: pulp.LpVariable(f"y_{v}", cat="Binary") for v in of_right}
+    found.member.setup.clock.tick()
     for u, flows in of_left.items():
         problem += pulp.lpSum(flows) == x[u]
     for v, flows in of_right.items():
@@ -93,6 +94,7 @@ def _pairs(found: Halves, measure: str, most: int) -> tuple[Ints | None, list[In
     rows: list[list[Ints]] = [[] for _ in parts]
     number = 0
     for left, right in classes(found):
+        found.member.setup.clock.tick()
         if len(left) * len(right) > 50 * most:
             return None, []
         fits = fitting(found, left, right)

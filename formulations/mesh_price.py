@@ -8,7 +8,7 @@ import numpy as np
 
 from formulations.mesh import KEEPS, SHARES, Choice, Price
 from formulations.mesh_arrays import caps_of, linear_of, terms_of
-from formulations.mesh_tables import Columns, Linear, Setup, up
+from formulations.mesh_tables import Clock, Columns, Linear, Setup, up
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import DIMS, Layer
@@ -17,15 +17,18 @@ __all__ = ["LARGEST", "price", "setup_of"]
 
 #: Sums of bytes and cycles stay below this, so that all engines count in 64 bits, and in doubles, without rounding.
 LARGEST = 2**53
+_ENDLESS = Clock()
 
 
-def setup_of(layer: Layer, machine: Machine, share: str = "both", keep: str = "none") -> Setup:
+def setup_of(
+    layer: Layer, machine: Machine, share: str = "both", keep: str = "none", clock: Clock = _ENDLESS
+) -> Setup:  # fmt: skip
     """Return what is fixed before the tile; raises InputError if the machine cannot run the layer."""
     if machine.mesh is None:
         raise InputError(f"machine {machine.name}: problem mesh needs a mesh, such as vectormesh_128 has")
     if machine.mesh.kind != "teu" and layer.kind == "correlation":
         raise InputError(f"layer {layer.name}: machine {machine.name} ({machine.mesh.kind}) cannot match two maps")
-    made = Setup(layer, machine, share, keep)
+    made = Setup(layer, machine, share, keep, clock)
     for group in made.ndrange.groups:
         _countable(made, group)
     return made

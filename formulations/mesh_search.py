@@ -101,7 +101,8 @@ def _merged(member: Member, groups: Sequence[Group], limits: Limits) -> Group:
         least = prod((g.terms.min(axis=0) for g in rest.values() if len(g)), start=np.ones_like(total, shape=1))
         found = _product(member, found, group, limits, np.asarray(least, dtype=np.int64), total)
         if len(found) <= _REDUCED:
-            found = undominated(found, [name for name in found.columns if name.startswith("P_")])
+            fixed = [name for name in found.columns if name.startswith("P_")]
+            found = undominated(found, fixed, member.setup.clock)
     return found
 
 
@@ -112,6 +113,7 @@ def _product(member: Member, one: Group, two: Group, limits: Limits, least: Ints
     kept: list[tuple[Ints, Ints]] = []
     rows = max(1, _PIECE // max(1, len(two)))
     for begin in range(0, len(one), rows):
+        member.setup.clock.tick()
         part = one.terms[begin : begin + rows]
         fits = np.ones((len(part), len(two)), dtype=bool)
         for what, most in demands:
@@ -167,19 +169,21 @@ def costs(found: Halves, measure: str, left: Ints, right: Ints) -> Ints:
     return np.maximum(np.maximum(parts[0], parts[1]), parts[2])
 
 
-def best_pair(found: Halves, measure: str) -> tuple[tuple[int, int] | None, int | None]:
-    """Return the pair with the least objective of all, and that."""
+def best_pair(found: Halves, measure: str) -> tuple[tuple[int, int] | None, int | None, bool]:
+    """Return the pair with the least objective, that, and whether all pairs were looked at before the time was up."""
     best: tuple[tuple[int, int] | None, int | None] = None, None
     for left, right in classes(found):
         rows = max(1, _PIECE // len(right))
         for begin in range(0, len(left), rows):
+            if found.member.setup.clock.over:
+                return *best, False
             part = left[begin : begin + rows]
             values = np.where(fitting(found, part, right), costs(found, measure, part, right), 2**62)
             at = int(values.argmin())
             a, b = divmod(at, len(right))
             if values[a, b] < 2**62 and (best[1] is None or values[a, b] < best[1]):
                 best = (int(part[a]), int(right[b])), int(values[a, b])
-    return best
+    return *best, True
 
 
 # ---- greedy ----------------------------------------------------------------------------------------------------------
@@ -219,6 +223,7 @@ def _descend(member: Member, measure: str, limits: Limits, groups: list[Group]) 
     for _ in range(20):
         before = list(at)
         for k, group in enumerate(groups):
+            member.setup.clock.tick()
             rest = np.prod([g.terms[i] for g, i in zip(groups, at, strict=True)][:k] or [1], axis=0)
             rest = rest * np.prod([g.terms[i] for g, i in zip(groups, at, strict=True)][k + 1 :] or [1], axis=0)
             single = Group((), np.zeros((1, 0), dtype=np.int64), np.atleast_2d(rest), group.shape[:1], group.keys[:1])

@@ -13,7 +13,7 @@ import numpy as np
 from formulations.mesh import KEEPS, SHARES, Choice
 from formulations.mesh_arrays import caps_of, linear_of, terms_of
 from formulations.mesh_price import LARGEST, setup_of
-from formulations.mesh_tables import Cap, Ints, Linear, Setup, up
+from formulations.mesh_tables import Cap, Clock, Ints, Linear, Setup, up
 from formulations.pins import Pins
 from instances.errors import InputError
 from instances.machine import Machine
@@ -22,6 +22,7 @@ from instances.workload import DIMS, Layer
 __all__ = ["Group", "Member", "members", "movable", "undominated", "ways"]
 
 _FREE = Pins()
+_ENDLESS = Clock()
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ class Member:
 def members(
     layer: Layer, machine: Machine, pins: Pins, *, needs: frozenset[str], lanes: bool,
     limits: Mapping[str, int] | None = None, full: bool = False, thin: bool = False,
-    fitting: bool = True,
+    fitting: bool = True, clock: Clock = _ENDLESS,
 ) -> Iterator[Member]:  # fmt: skip
     """Yield the members of a layer's space.
 
@@ -128,10 +129,12 @@ def members(
         Only the smallest tile for every number of trips: enough for a heuristic, not for a proof.
     fitting : bool
         Leave out options that overflow a buffer by themselves.
+    clock : Clock
+        When to raise TimeUp.
     """
     asked = _Asked(pins, needs, lanes, dict(limits or {}), full, thin, fitting)
     for share, keep in ways(pins, full=full):
-        yield _member(setup_of(layer, machine, share, keep), asked)
+        yield _member(setup_of(layer, machine, share, keep, clock), asked)
 
 
 def ways(pins: Pins, *, full: bool = False) -> list[tuple[str, str]]:
@@ -170,7 +173,7 @@ def _member(setup: Setup, asked: _Asked) -> Member:
         demands = [(cap.what, cap.limit) for cap in caps]
         demands += [(what, asked.limits[name]) for name, what in measures.items() if name in asked.limits]
         groups = _possible(made, demands)
-        groups = [undominated(g, [n for n in g.columns if n.startswith("P_")]) for g in groups]
+        groups = [undominated(g, [n for n in g.columns if n.startswith("P_")], setup.clock) for g in groups]
     return replace(made, groups=tuple(groups))
 
 
@@ -198,6 +201,7 @@ def _possible(member: Member, demands: Sequence[tuple[Linear, int]]) -> list[Gro
             group, rest = groups[at], _least_by_key([g for k, g in enumerate(groups) if k != at])
             kept = np.zeros(len(group), dtype=bool)
             for key in np.unique(group.keys, axis=0):
+                member.setup.clock.tick()
                 which = np.flatnonzero((group.keys == key).all(axis=1))
                 others = rest.get(tuple(int(k) for k in total - key))
                 if others is None:
@@ -287,6 +291,7 @@ def _group(
 ) -> Group:  # fmt: skip
     """The options of one group of indices."""
     axes: dict[str, list[int]] = {}
+    setup.clock.tick()
     for d in group:
         axes |= _ranges(setup, d, asked, sides)
     grid = np.meshgrid(*(np.array(a, dtype=np.int64) for a in axes.values()), indexing="ij")
@@ -338,7 +343,7 @@ def _fitting(setup: Setup, group: Group, names: tuple[str, ...]) -> Group:
     return group.take(np.flatnonzero(kept))
 
 
-def undominated(group: Group, fixed: Sequence[str] = ()) -> Group:
+def undominated(group: Group, fixed: Sequence[str] = (), clock: Clock = _ENDLESS) -> Group:
     """Leave out options that another one with the same keys, and the same columns `fixed`, beats or equals."""
     if not len(group):
         return group
@@ -350,15 +355,16 @@ def undominated(group: Group, fixed: Sequence[str] = ()) -> Group:
     _, which = np.unique(classes[order], axis=0, return_inverse=True) if classes.size else (None, np.zeros(len(order)))
     kept: list[Ints] = []
     for label in np.unique(which):
-        kept.append(_front(order[which.reshape(-1) == label], costs))
+        kept.append(_front(order[which.reshape(-1) == label], costs, clock))
     return group.take(np.sort(np.concatenate(kept)))
 
 
-def _front(rows: Ints, costs: Ints) -> Ints:
+def _front(rows: Ints, costs: Ints, clock: Clock) -> Ints:
     """The rows that no other one beats; a row comes before those that it beats."""
     rows = rows[np.argsort(costs[rows].sum(axis=1, dtype=np.float64), kind="stable")]
     found = []
     while len(rows):
+        clock.tick()
         first = rows[0]
         found.append(first)
         rows = rows[1:][(costs[rows[1:]] < costs[first]).any(axis=1)]

@@ -6,9 +6,11 @@ PEs along it; ``filters`` and ``channels``. Tables are integers; names and lette
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +21,43 @@ from instances.mesh import Mesh
 from instances.ndrange import Axis, NDRange, Operand, ndrange
 from instances.workload import Layer
 
-__all__ = ["Cap", "Columns", "Ints", "Linear", "Setup", "ceil_div", "fetched", "footprint", "ones", "up"]
+__all__ = [
+    "Cap", "Clock", "Columns", "Ints", "Linear", "Setup", "TimeUp", "ceil_div", "fetched", "footprint", "ones", "up",
+]  # fmt: skip
 
 Ints = NDArray[np.int64]
 Columns = Mapping[str, Ints]
+
+
+class TimeUp(Exception):
+    """The time limit is over; whoever catches it keeps what is known and claims no more."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """When a search has to stop, by `now`, in seconds."""
+
+    until: float = inf
+    now: Callable[[], float] = time.monotonic
+
+    def tick(self) -> None:
+        """Raise TimeUp if it is time."""
+        if self.over:
+            raise TimeUp
+
+    @property
+    def over(self) -> bool:
+        """Whether it is time."""
+        return self.until < inf and self.now() >= self.until
+
+    def half(self) -> Clock:
+        """A clock with half of the time that is left."""
+        return self if self.until == inf else replace(self, until=(self.now() + self.until) / 2)
+
+    @property
+    def left(self) -> float | None:
+        """Seconds left, at least a tenth; None without a limit."""
+        return None if self.until == inf else max(0.1, self.until - self.now())
 
 
 def ceil_div(a: Ints | int, b: Ints | int) -> Ints:
@@ -61,12 +96,15 @@ class Setup:
     ----------
     share, keep : str
         As in `formulations.mesh.Choice`.
+    clock : Clock
+        When to stop making tables.
     """
 
     layer: Layer
     machine: Machine
     share: str = "both"
     keep: str = "none"
+    clock: Clock = Clock()
 
     @cached_property
     def mesh(self) -> Mesh:
@@ -111,7 +149,7 @@ def fetched(setup: Setup, operand: Operand, group: tuple[str, ...], columns: Col
     """The part of a group in ``fetched[x]``."""
     total = ones(columns)
     for axis in setup.groups_of(operand, group):
-        total = total * _inside(setup.ndrange, axis, columns)
+        total = total * _inside(setup, axis, columns)
     for d in group:
         if not operand.depends(d):
             total = total * setup.often(operand.name, d, columns)
@@ -131,16 +169,18 @@ def extent(axis: Axis, columns: Columns) -> Ints:
     return 1 + sum((step * (columns[f"T_{up(d)}"] - 1) for d, step in axis.steps.items()), 0 * ones(columns))
 
 
-def _inside(workload: NDRange, axis: Axis, columns: Columns) -> Ints:
+def _inside(setup: Setup, axis: Axis, columns: Columns) -> Ints:
     """Elements along an axis of all tiles together, without padding."""
     names = tuple(axis.steps)
     if len(names) == 1:
         return np.full_like(ones(columns), axis.size)
     tiles = np.stack([columns[f"T_{up(d)}"] for d in names], axis=1)
     kinds, where = np.unique(tiles, axis=0, return_inverse=True)
-    sizes = tuple(workload.sizes[d] for d in names)
-    steps = tuple(axis.steps.values())
-    sums = [windows(sizes, steps, axis.offset, axis.size, (int(a), int(b))) for a, b in kinds]
+    sizes = tuple(setup.ndrange.sizes[d] for d in names)
+    steps, sums = tuple(axis.steps.values()), []
+    for a, b in kinds:
+        setup.clock.tick()
+        sums.append(windows(sizes, steps, axis.offset, axis.size, (int(a), int(b))))
     return np.array(sums, dtype=np.int64)[where.reshape(-1)]
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 
 from formulations.mesh import Choice
-from formulations.mesh_finish import complete, fits, served
+from formulations.mesh_finish import complete, doubled, fits, served
 from formulations.mesh_layout import Layout
 from formulations.mesh_price import price
 from formulations.mesh_search import Halves, greedy, halves, roof
 from formulations.mesh_space import Member, members, ways
+from formulations.mesh_tables import Clock, TimeUp
 from formulations.pins import Pins
 from instances.machine import Machine
 from instances.ndrange import ndrange
@@ -31,6 +32,8 @@ class Asked:
         Of dram, glb and time.
     known : tuple of Choice
         Plans that keep everything, for a start.
+    clock : Clock
+        When to stop; `started` sets it.
     """
 
     layer: Layer
@@ -40,6 +43,13 @@ class Asked:
     limits: Mapping[str, int] = field(default_factory=dict)
     time_limit_s: float | None = None
     known: tuple[Choice, ...] = ()
+    clock: Clock = field(default_factory=Clock)
+
+    def started(self) -> Asked:
+        """The same with the time limit running from now; unchanged if it runs already, or if there is none."""
+        if self.time_limit_s is None or self.clock.until < inf:
+            return self
+        return replace(self, clock=replace(self.clock, until=self.clock.now() + self.time_limit_s))
 
     @property
     def teu(self) -> bool:
@@ -73,8 +83,9 @@ class Asked:
     def members(self, below: int | None = None, *, thin: bool = False) -> Iterator[Member]:
         """The space of plans better than `below`."""
         return members(
-            self.layer, self.machine, self.pins, needs=self.needs, lanes=self.lanes, limits=self.caps(below), thin=thin
-        )
+            self.layer, self.machine, self.pins, needs=self.needs, lanes=self.lanes, limits=self.caps(below), thin=thin,
+            clock=self.clock,
+        )  # fmt: skip
 
     def caps(self, below: int | None) -> dict[str, int]:
         """The most of dram, glb and cycles by the limits, and to be better than a known plan."""
@@ -122,17 +133,30 @@ class Answer:
     stats: dict[str, Stat] = field(default_factory=dict)
 
 
-#: Halves, measure and seconds left -> answer.
-Solve = Callable[[Halves, str, float | None], Answer]
+#: Halves and measure -> answer; until the clock of the halves' setup is over, by TimeUp or with what is known then.
+Solve = Callable[[Halves, str], Answer]
 
 
 def heuristic(asked: Asked, *, most: int = 40) -> tuple[Choice, Layout | None] | None:
-    """Return the best greedy plan that has a layout, None without any."""
+    """Return the best greedy plan that has a layout, or one made by doubling; None without any.
+
+    When the time is up, the best of those found by then.
+    """
     found: list[tuple[int, Choice]] = []
-    for member in asked.members(thin=True):
-        found += greedy(member, asked.measure, asked.caps(None))
+    try:
+        for member in asked.members(thin=True):
+            for one in greedy(member, asked.measure, asked.caps(None)):
+                found.append(one)
+    except TimeUp:
+        pass
     for _, choice in sorted(found, key=lambda one: one[0])[:most]:
         made = asked.complete(choice)
+        if made is not None and asked.keeps(made[0]):
+            return made
+        if asked.clock.over:
+            break
+    for choice in reversed(doubled(asked.layer, asked.machine, asked.pins)):
+        made = complete(asked.layer, asked.machine, choice, asked.pins, chosen=False)
         if made is not None and asked.keeps(made[0]):
             return made
     return None
@@ -142,9 +166,10 @@ def searched(asked: Asked, solve: Solve, versions: str = "") -> Decided:
     """Search every member for what beats the best plan so far, which is greedy at first.
 
     A pair without a layout is forbidden and the search goes on: layouts of a larger tile are layouts of a smaller one,
-    so none that the reduced space left out would have one instead.
+    so none that the reduced space left out would have one instead. When the time is up, ways that are not searched
+    to the end are open: what is known of all of them bounds the rest.
     """
-    start = time.monotonic()
+    asked = asked.started()
     if not served(asked.layer, asked.machine, asked.pins):
         return Decided(None, None, None, None, "INFEASIBLE", versions, {"note": "no PE vector keeps the pins"})
     best = _first(asked)
@@ -155,10 +180,14 @@ def searched(asked: Asked, solve: Solve, versions: str = "") -> Decided:
         if value is not None and value <= asked.least:
             break
         one = replace(asked, pins=asked.pins.plus("share", share).plus("keep", keep))
-        for member in one.members(value):  # made with what is known by then
-            best, bound = _member(asked, member, solve, best, start, stats)
-            if bound is not None or stats.get("open"):
-                bounds.append(bound)
+        try:
+            for member in one.members(value):  # made with what is known by then
+                best, bound = _member(asked, member, solve, best, stats)
+                if bound is not None or stats.get("open"):
+                    bounds.append(bound)
+        except TimeUp:
+            stats["open"] = True
+            bounds.append(None)
     if best is None:
         proven = not stats.pop("open", None)
         return Decided(None, None, None, None, "INFEASIBLE" if proven else "NO_SOLUTION_FOUND", versions, stats)
@@ -176,12 +205,12 @@ Plan = tuple[Choice, Layout | None]
 
 def _first(asked: Asked) -> Plan | None:
     made = [plan for one in asked.known if (plan := asked.complete(one)) is not None and asked.keeps(plan[0])]
-    first = heuristic(asked)
+    first = heuristic(replace(asked, clock=asked.clock.half()))
     return min([*made, *([first] if first else [])], key=lambda plan: asked.value(plan[0]), default=None)
 
 
 def _member(
-    asked: Asked, member: Member, solve: Solve, best: Plan | None, start: float, stats: dict[str, Stat]
+    asked: Asked, member: Member, solve: Solve, best: Plan | None, stats: dict[str, Stat]
 ) -> tuple[Plan | None, int | None]:  # fmt: skip
     """Search one member; the bound is None if all of it is known not to beat `best`, or if nothing is known."""
     if not all(len(group) for group in member.groups):
@@ -190,12 +219,8 @@ def _member(
     stats["left"] = max(int(stats["left"] or 0), len(found.left))
     stats["right"] = max(int(stats["right"] or 0), len(found.right))
     while len(found.left) and len(found.right):
-        limit = asked.time_limit_s
-        left = None if limit is None else limit - (time.monotonic() - start)
-        if left is not None and left <= 0:
-            stats["open"] = True
-            return best, None
-        said = solve(found, asked.measure, left)
+        asked.clock.tick()
+        said = solve(found, asked.measure)
         stats |= said.stats
         if said.empty:
             return best, None

@@ -41,9 +41,9 @@ def _cp_sat(asked: Asked) -> Decided:
     return mesh_cp_sat.run(asked)
 
 
-def _every_pair(found: Halves, measure: str, _: float | None) -> Answer:
-    pair, value = best_pair(found, measure)
-    return Answer(pair, value, empty=pair is None)
+def _every_pair(found: Halves, measure: str) -> Answer:
+    pair, value, done = best_pair(found, measure)
+    return Answer(pair, value if done else None, empty=done and pair is None)
 
 
 def _exhaustive(asked: Asked) -> Decided:
@@ -51,7 +51,7 @@ def _exhaustive(asked: Asked) -> Decided:
 
 
 def _greedy(asked: Asked) -> Decided:
-    return _unproven(asked, heuristic(asked))
+    return _unproven(asked, heuristic(asked.started()))
 
 
 def _unproven(asked: Asked, made: tuple[object, object] | None) -> Decided:

@@ -141,10 +141,10 @@ def solve_mesh(
 
 def _decide(asked: Asked, aims: Sequence[str], engine: MeshEngine) -> Decided:
     """The first objective, then the others among what is as good; with a bound for each."""
-    start, limit = time.monotonic(), asked.time_limit_s
+    clock = asked.started().clock
 
     def left(shares: int) -> float | None:
-        return None if limit is None else max(0.1, (limit - (time.monotonic() - start)) / shares)
+        return None if clock.left is None else max(0.1, clock.left / shares)
 
     said = engine.run(replace(asked, time_limit_s=left(len(aims))))
     limits: dict[str, int] = {}
@@ -160,7 +160,7 @@ def _decide(asked: Asked, aims: Sequence[str], engine: MeshEngine) -> Decided:
             said = replace(said, choice=then.choice, layout=then.layout)
     if said.choice is None:
         return said
-    choice, layout = fewer_steps(asked.layer, asked.machine, said.choice, asked.pins, said.layout)
+    choice, layout = fewer_steps(asked.layer, asked.machine, said.choice, asked.pins, said.layout, clock)
     return replace(said, choice=choice, layout=layout, bounds=bounds)
 
 

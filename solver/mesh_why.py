@@ -39,7 +39,8 @@ def conflicts(layer: Layer, machine: Machine, pins: Pins) -> tuple[str, ...]:
 
 
 def _any(layer: Layer, machine: Machine, pins: Pins) -> bool:
-    from solver.mesh_base import Asked
+    from solver.mesh_base import Asked, heuristic
     from solver.mesh_engines import MESH_ENGINES
 
-    return MESH_ENGINES["exhaustive"].run(Asked(layer, machine, "dram", pins)).choice is not None
+    asked = Asked(layer, machine, "dram", pins)
+    return heuristic(asked) is not None or MESH_ENGINES["exhaustive"].run(asked).choice is not None

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 import pytest
 
+from formulations.mesh import DECISIONS
+from formulations.mesh_finish import complete, doubled, fits
 from formulations.mesh_search import halves
 from formulations.mesh_space import members
-from formulations.pins import Pins
+from formulations.mesh_tables import Clock
+from formulations.pins import Pins, parse_pins
 from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.workload import Layer
 from solver import check, solve_mesh
+from solver.mesh_base import Asked
+from solver.mesh_check import keeps
+from solver.mesh_engines import MESH_ENGINES
 from solver.mesh_plan import MeshPlan
 from solver.mesh_show import mesh_rows, mesh_status
 
@@ -132,3 +139,83 @@ def test_the_guard_is_above_every_sum() -> None:
 def test_machines_are_bounded() -> None:
     with pytest.raises(InputError, match=r"mesh\.dram_bytes_per_cycle"):
         solve_mesh("lenet5", "vectormesh_128", layers=["c1"], settings=[f"mesh.dram_bytes_per_cycle={2**70}"])
+
+
+# ---- time limits -----------------------------------------------------------------------------------------------------
+
+
+class Ticks:
+    """A clock that moves on by one whenever it is read."""
+
+    def __init__(self) -> None:
+        self.read = 0
+
+    def __call__(self) -> float:
+        self.read += 1
+        return float(self.read)
+
+
+@pytest.mark.parametrize("engine", ["exhaustive", "milp", "greedy"])
+@pytest.mark.parametrize("measure", ["dram", "time"])
+@pytest.mark.parametrize("name", ["vectormesh_128", "eyeriss_128"])
+def test_time_may_be_up_at_any_moment(engine: str, measure: str, name: str) -> None:
+    """Then the search stops soon, claims nothing false and has a plan: one made by doubling at least."""
+    layer, machine = Layer.conv("c", channels=4, filters=6, size=(7, 6), kernel=(3, 2)), load_machine(name)
+    if machine.mesh is not None and machine.mesh.kind == "teu":
+        machine = machine.model_copy(update={"mesh": machine.mesh.model_copy(update={"pes": 4, "banks": 4})})
+    best = MESH_ENGINES["exhaustive"].run(Asked(layer, machine, measure)).value
+    assert best is not None
+    endless = Ticks()
+    done = MESH_ENGINES[engine].run(Asked(layer, machine, measure, time_limit_s=1e9, clock=Clock(now=endless)))
+    assert (done.value == best) == (engine != "greedy") or done.value is not None
+    stopped = 0
+    for limit in np.unique(np.geomspace(1, 2 * endless.read, 15).astype(int)):
+        now = Ticks()
+        said = MESH_ENGINES[engine].run(Asked(layer, machine, measure, time_limit_s=float(limit), clock=Clock(now=now)))
+        assert said.status in ("OPTIMAL", "FEASIBLE")
+        assert said.value is not None
+        assert said.value >= best
+        assert said.bound is None or said.bound <= best
+        assert (said.status == "OPTIMAL") == (said.bound == said.value)
+        assert now.read <= limit + 30
+        stopped += said.status == "FEASIBLE"
+    assert stopped > 3
+
+
+def test_no_time_is_no_proof() -> None:
+    """Without a plan in time nothing is called infeasible: the greedy start and doubling fail for a stride of 16."""
+    layer = Layer.conv("c", channels=2, filters=3, size=(64, 64), kernel=(1, 1), stride=(16, 16))
+    machine = load_machine("vectormesh_128")
+    pins = parse_pins(["T_R=4", "T_C=4", "P_R=4", "P_C=4"], DECISIONS)
+    asked = Asked(layer, machine, "dram", pins)
+    assert MESH_ENGINES["exhaustive"].run(asked).status == "INFEASIBLE"
+    for limit in range(1, 40, 3):
+        hard = replace(asked, time_limit_s=float(limit), clock=Clock(now=Ticks()))
+        assert MESH_ENGINES["exhaustive"].run(hard).status in ("NO_SOLUTION_FOUND", "INFEASIBLE")
+    assert MESH_ENGINES["exhaustive"].run(replace(hard, time_limit_s=1.0)).status == "NO_SOLUTION_FOUND"
+
+
+def test_limits_hold_for_all_objectives() -> None:
+    plan = solve_mesh("vectormesh_classic", "vectormesh_128", layers=["sr_conv1"], objective="time,dram",
+                      time_limit_s=0.05)  # fmt: skip
+    assert plan.status == "FEASIBLE"
+    assert check(plan).ok
+    assert plan.wall_s < 60
+
+
+@pytest.mark.parametrize("pins", [(), ("T_M=2", "keep=W"), ("filters=2", "channels=2"), ("T_R>=3",)])
+@pytest.mark.parametrize("name", ["vectormesh_128", "tpu_128", "eyeriss_128"])
+def test_doubling_keeps_pins(pins: tuple[str, ...], name: str) -> None:
+    parsed, machine = parse_pins(pins, DECISIONS), load_machine(name)
+    layer = Layer.conv("c", channels=4, filters=6, size=(9, 8), kernel=(3, 2))
+    if "filters=2" in pins and name != "eyeriss_128":
+        pytest.skip("a decision of row-stationary PEs")
+    found = doubled(layer, machine, parsed)
+    assert len(found) > 3
+    for choice in found:
+        made = complete(layer, machine, choice, parsed, chosen=False)
+        assert made is not None
+        assert keeps(made[0], parsed)
+        assert fits(layer, machine, made[0])
+    assert [prod(choice.tile) for choice in found] == sorted(prod(choice.tile) for choice in found)
+    assert doubled(layer, machine, parse_pins(["T_M>=7"], DECISIONS)) == []

@@ -18,12 +18,12 @@ def run(asked: Asked) -> Decided:
     return searched(asked, _solve, f"ortools {version('ortools')}")
 
 
-def _solve(found: Halves, measure: str, seconds: float | None) -> Answer:
+def _solve(found: Halves, measure: str) -> Answer:
     made = cp_model_of(found, measure)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = 0
-    if seconds is not None:
+    if (seconds := found.member.setup.clock.left) is not None:
         solver.parameters.max_time_in_seconds = seconds
     status = solver.status_name(solver.solve(made.model))
     if status == "INFEASIBLE":

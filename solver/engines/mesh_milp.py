@@ -26,16 +26,17 @@ def run(asked: Asked, *, solver: str = "highs") -> Decided:
     """Solve."""
     package = "highspy" if solver == "highs" else "pulp"
     versions = f"pulp {version('pulp')}, {package} {version(package)}"
-    return searched(asked, lambda found, measure, seconds: _solve(found, measure, seconds, solver), versions)
+    return searched(asked, lambda found, measure: _solve(found, measure, solver), versions)
 
 
-def _solve(found: Halves, measure: str, seconds: float | None, solver: str) -> Answer:
+def _solve(found: Halves, measure: str, solver: str) -> Answer:
     try:
         made = model_of(found, measure, _PAIRS)
     except ValueError:
         return Answer(None, None, empty=True)
     if made is None:
         return Answer(None, None, stats={"note": f"more than {_PAIRS:,} pairs of options: too many for this engine"})
+    seconds = found.member.setup.clock.left
     if solver == "highs":
         made.problem.solve(pulp.HiGHS(msg=False, timeLimit=seconds, gapRel=0.0, gapAbs=0.49, threads=1))
         bound = float(made.problem.solverModel.getInfo().mip_dual_bound)
