@@ -16,7 +16,7 @@ from formulations.mesh_space import Group, Member, undominated
 from formulations.mesh_tables import Ints, Linear
 from instances.mesh import Mesh
 
-__all__ = ["Halves", "Limits", "best_pair", "greedy", "halves", "roof"]
+__all__ = ["Halves", "Limits", "best_pair", "greedy", "halves", "leading", "roof"]
 
 #: Pairs of options that are looked at in one piece of memory.
 _PIECE = 4_000_000
@@ -129,6 +129,21 @@ def _product(member: Member, one: Group, two: Group, limits: Limits, least: Ints
         one.terms[left] * two.terms[right], np.concatenate([one.shape[left], two.shape[right]], axis=1),
         one.keys[left] + two.keys[right],
     )  # fmt: skip
+
+
+def leading(found: Halves) -> tuple[Ints, Ints]:
+    """Return the options of both halves that no other one with the same keys beats in every term, extents aside.
+
+    Their best pair is as good as that of all options; only its layout may fail where another option's does not.
+    """
+    left, right = (
+        undominated(
+            Group(("at",), np.arange(len(half), dtype=np.int64)[:, None], half.terms, half.shape[:, :0], half.keys),
+            clock=found.member.setup.clock,
+        ).values[:, 0]
+        for half in (found.left, found.right)
+    )
+    return left, right
 
 
 def classes(found: Halves) -> Iterator[tuple[Ints, Ints]]:

@@ -10,7 +10,7 @@ from formulations.mesh import Choice
 from formulations.mesh_finish import complete, doubled, fits, served
 from formulations.mesh_layout import Layout
 from formulations.mesh_price import price
-from formulations.mesh_search import Halves, greedy, halves, roof
+from formulations.mesh_search import Halves, greedy, halves, leading, roof
 from formulations.mesh_space import Member, members, ways
 from formulations.mesh_tables import Clock, TimeUp
 from formulations.pins import Pins
@@ -19,7 +19,7 @@ from instances.ndrange import ndrange
 from instances.workload import Layer
 from solver.plan import Stat, Status
 
-__all__ = ["Answer", "Asked", "Decided", "heuristic", "searched"]
+__all__ = ["Answer", "Asked", "Decided", "heuristic", "led", "searched"]
 
 
 @dataclass(frozen=True)
@@ -135,6 +135,20 @@ class Answer:
 
 #: Halves and measure -> answer; until the clock of the halves' setup is over, by TimeUp or with what is known then.
 Solve = Callable[[Halves, str], Answer]
+
+
+def led(solve: Solve) -> Solve:
+    """The same answers from fewer options (`formulations.mesh_search.leading`), until a pair of theirs is forbidden."""
+
+    def answer(found: Halves, measure: str) -> Answer:
+        if found.forbidden:
+            return solve(found, measure)
+        left, right = leading(found)
+        said = solve(replace(found, left=found.left.take(left), right=found.right.take(right)), measure)
+        pair = None if said.pair is None else (int(left[said.pair[0]]), int(right[said.pair[1]]))
+        return replace(said, pair=pair)
+
+    return answer
 
 
 def heuristic(asked: Asked, *, most: int = 40) -> tuple[Choice, Layout | None] | None:

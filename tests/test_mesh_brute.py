@@ -228,6 +228,7 @@ MESHES = [
     (conv(m=6, n=4, r=6, c=5, kh=3, kw=1, pad_top=1), {"input_buffer_bytes": 24, "psum_buffer_bytes": 48}),
     (conv(m=4, n=3, r=5, c=4, kh=2, kw=2, stride_h=2, stride_w=2), {"input_buffer_bytes": 18, "copies": 2}),
     (conv(m=1, g=5, n=1, r=6, c=4, kh=3, kw=1), {"rows": 1, "cols": 3, "psum_buffer_bytes": 32}),
+    (conv(m=2, n=2, r=3, c=4, kh=1, stride_h=4, stride_w=4), {"input_buffer_bytes": 12, "psum_buffer_bytes": 24}),
     (Layer.matmul("mm", rows=9, inner=8, cols=7), {"rows": 2, "cols": 3, "input_buffer_bytes": 12}),
 ]  # fmt: skip
 

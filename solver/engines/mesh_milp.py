@@ -12,7 +12,7 @@ import pulp
 
 from formulations.mesh_milp import model_of
 from formulations.mesh_search import Halves
-from solver.mesh_base import Answer, Asked, Decided, searched
+from solver.mesh_base import Answer, Asked, Decided, led, searched
 
 __all__ = ["run"]
 
@@ -26,7 +26,7 @@ def run(asked: Asked, *, solver: str = "highs") -> Decided:
     """Solve."""
     package = "highspy" if solver == "highs" else "pulp"
     versions = f"pulp {version('pulp')}, {package} {version(package)}"
-    return searched(asked, lambda found, measure: _solve(found, measure, solver), versions)
+    return searched(asked, led(lambda found, measure: _solve(found, measure, solver)), versions)
 
 
 def _solve(found: Halves, measure: str, solver: str) -> Answer:
