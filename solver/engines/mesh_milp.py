@@ -12,6 +12,7 @@ import pulp
 
 from formulations.mesh_milp import model_of
 from formulations.mesh_search import Halves
+from solver.engines.highs_milp import highs
 from solver.mesh_base import Answer, Asked, Decided, led, searched
 
 __all__ = ["run"]
@@ -38,7 +39,7 @@ def _solve(found: Halves, measure: str, solver: str) -> Answer:
         return Answer(None, None, stats={"note": f"more than {_PAIRS:,} pairs of options: too many for this engine"})
     seconds = found.member.setup.clock.left
     if solver == "highs":
-        made.problem.solve(pulp.HiGHS(msg=False, timeLimit=seconds, gapRel=0.0, gapAbs=0.49, threads=1))
+        made.problem.solve(highs(seconds))
         bound = float(made.problem.solverModel.getInfo().mip_dual_bound)
     else:
         made.problem.solve(pulp.PULP_CBC_CMD(msg=False, timeLimit=seconds, gapRel=0.0, gapAbs=0.49, threads=1))
