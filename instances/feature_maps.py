@@ -8,7 +8,8 @@ Maps
 Weights
     ``ceil(C_out, N_f) * k_w * ceil(k_h * C_stored, N_pe)`` bytes (multiples of N_f and N_pe); depthwise
     ``k_h * k_w * ceil(C, N_pe)``. A convolution of at most ``patch_channels`` channels of the network's input is a
-    product over patches: a column of its map is a patch of ``ceil(k_h * k_w * C_in, N_pe)`` bytes.
+    product over patches, if nothing else reads the input: a column of its map is a patch of
+    ``ceil(k_h * k_w * C_in, N_pe)`` bytes.
 Cycles
     Of a pixel of the result: a convolution ``k_w' * ceil(k_h' * C_in / N_pe) * ceil(C_out / N_f)``, depthwise and
     pooling ``k_w' * k_h' * ceil(C / N_pe)``, a sum ``ceil(C / N_pe)``, with k' the taps inside the map.
@@ -164,12 +165,14 @@ class _Reader:
     #: (columns, rows, channels)
     shapes: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     drafts: list[_Draft] = field(default_factory=list)
-    patches: dict[str, int] = field(default_factory=dict)
 
     def read(self) -> Stages:
         """Make all stages."""
         for operator in self.network.operators:
             self._operator(operator)
+        if not self.drafts:
+            raise InputError(f"network {self.network.name}: no operator computes, banks need one stage at least")
+        self._pixels()
         self._join()
         wide = self._wide()
         maps = {name: self._map(name, name in wide) for name in self._live()}
@@ -185,11 +188,16 @@ class _Reader:
     def _operator(self, operator: Operator) -> None:
         if isinstance(operator, Input):
             self._place(operator)
-        elif isinstance(operator, Reshape) and len(operator.shape) == 4:
+        elif isinstance(operator, Reshape) and (len(operator.shape) == 4 or operator.fn not in ("reshape", "identity")):
             raise InputError(f"network {self.network.name}: reshape {operator.name!r} moves columns; no bank program")
         elif isinstance(operator, Reshape) or (isinstance(operator, Eltwise) and len(operator.inputs) == 1):
             self.held[operator.name] = self.held[operator.inputs[0]]  # goes on where it is
         elif isinstance(operator, Concat):
+            if operator.axis != 1:
+                raise InputError(
+                    f"network {self.network.name}: concat {operator.name!r} joins along axis {operator.axis}; what is "
+                    "written in place are channels (axis 1)"
+                )
             self._place(operator)
         else:
             self.drafts.append(self._draft(operator))
@@ -238,6 +246,13 @@ class _Reader:
             return _Draft(operator, "sum", inputs)
         raise InputError(f"network {self.network.name}: operator {operator.name!r} ({operator.op}) has no bank program")
 
+    def _pixels(self) -> None:
+        """Let an input that several stages read lie in pixels: patches are those of one convolution."""
+        read = Counter(name for draft in self.drafts for name in draft.inputs)
+        for draft in self.drafts:
+            if draft.kind == "patches" and read[draft.inputs[0]] > 1:
+                draft.kind = "conv"
+
     def _join(self) -> None:
         """Let what is concatenated be written where the whole lies."""
         made = {draft.operator.name: draft for draft in self.drafts}
@@ -250,10 +265,10 @@ class _Reader:
         for whole in joins:
             offset = 0
             for part in _flat(whole, joins, inner) if whole not in inner else ():
-                if part not in made or made[part].target != part or made[part].kind == "whole":
+                if part not in made or made[part].kind == "whole" or read[part] > 1:
                     raise InputError(
                         f"network {self.network.name}: concat {whole!r} joins {part!r}, which is an input, a global "
-                        "pool, or a concatenation that others read too; banks hold one copy of a map"
+                        "pool, or read by others too; banks hold one copy of a map"
                     )
                 made[part].target, made[part].offset = whole, offset
                 offset += self.shapes[part][2]
@@ -374,7 +389,7 @@ def stages(network: Network, banks: Banks) -> Stages:
     Raises
     ------
     InputError
-        If the batch is not 1, or an operator has no such program (products of two inputs, opaque operators,
-        concatenations of inputs or of concatenations).
+        If the batch is not 1, nothing is computed, or an operator has no such program (products of two inputs, opaque
+        operators, concatenations of rows or columns, of inputs, or of what others read too).
     """
     return _Reader(network, banks).read()
