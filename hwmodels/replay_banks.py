@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from hwmodels.replay_bank_moved import Moved
 from hwmodels.replay_bank_time import Column, Unit
+from hwmodels.replay_bank_windows import taps, windows
 from hwmodels.schedule import StageRun
 from instances.feature_maps import Stage, Stages
 from instances.machine import Banks
@@ -66,12 +67,18 @@ class _Machine:
             self.dram[part.name] |= missing
         return self.moved.write - before
 
-    def fetch(self, name: str, columns: Sequence[int]) -> None:
-        """See that DRAM has some columns: those that it lacks must have been made, and are written for this."""
-        for part in self.parts(name):
-            if part.name not in self.done:
-                self.fault(f"{name} is read before {part.name} has run")
-        self.write(name, columns)
+    def reads(self, run: StageRun) -> bool:
+        """Whether a stage reads one of its operands from the banks; all of them must have been made."""
+        stage = run.stage
+        operands = dict.fromkeys((stage.source, *stage.streamed))
+        if run.source not in operands:
+            self.fault(f"{stage.name}: reads {run.source} from the banks, its operands are {', '.join(operands)}")
+            return False
+        for name in operands:
+            for part in self.parts(name):
+                if part.name not in self.done:
+                    self.fault(f"{stage.name}: reads {name} before {part.name} has run")
+        return True
 
     def note(self, stage: str, action: str, letters: dict[int, str]) -> None:
         """Write down what the banks hold, those with numbers."""
@@ -86,22 +93,26 @@ class _Machine:
     # ---- one stage -------------------------------------------------------------------------------------------
 
     def run(self, run: StageRun) -> None:
-        stage, target, source = run.stage, self.found.maps[run.stage.target], self.found.maps[run.source]
+        stage, target = run.stage, self.found.maps[run.stage.target]
         if stage.name in self.done:
             self.fault(f"{stage.name} runs twice")
+        readable = self.reads(run)
         self.done.add(stage.name)
+        if not readable:
+            return
+        source = self.found.maps[run.source]
         order = list(range(source.columns))[:: -1 if run.backwards else 1]
         results = list(range(target.columns))[:: -1 if run.backwards else 1]
-        reader = _Reader(self, run, order, results, self._needed(stage, target.rows, source.columns))
+        reader = _Reader(self, run, order, results, windows(stage, target, source.columns))
         reader.streams = self._streams(run)
         steps = 0
         for name, tiles in run.actions:
-            for _ in range(tiles if name == "load" else 1):
-                if name == "load":
-                    reader.load()
-                else:
-                    reader.process(tiles)
-                    steps += 1
+            if name == "load":
+                while tiles and reader.load():
+                    tiles -= 1
+            else:
+                reader.process(tiles)
+                steps += 1
         reader.end()
         anew = stage.anew(self.size)
         self.moved.weight += stage.weight_bytes * (steps if anew else 1)
@@ -117,20 +128,10 @@ class _Machine:
         for name in {run.stage.source, *run.stage.streamed} - {run.source}:
             there = {c for bank in self.on_chip(name) for c in bank.columns}
             rest = [c for c in range(self.found.maps[name].columns) if c not in there]
-            self.fetch(name, rest)
+            self.write(name, rest)
             for column in rest:
                 found[column] = found.get(column, 0) + self.found.maps[name].rows * self.found.maps[name].stored
         return found
-
-    def _needed(self, stage: Stage, rows: int, columns: int) -> list[range]:
-        """For every column of the result the columns that it is made of."""
-        results = self.found.maps[stage.target].columns
-        if stage.kind == "patches":
-            return [range(x * rows, (x + 1) * rows) for x in range(results)]
-        if stage.kind == "whole":
-            return [range(columns)] * results
-        first = [x * stage.stride - stage.before for x in range(results)]
-        return [range(max(0, f), min(columns, f + (stage.taps - 1) * stage.dilation + 1)) for f in first]
 
 
 class _Reader:
@@ -176,6 +177,9 @@ class _Reader:
         """The tiles of the result that stay."""
         run, size = self.run, self.machine.size.bank_bytes // column_bytes
         made = self.results[::-1] if run.last else self.results
+        if run.keep > -(-len(made) // size):
+            self.machine.fault(f"{run.stage.name}: keeps {run.keep} tiles, {run.stage.target} has fewer")
+            return []
         return [set(made[i * size : (i + 1) * size]) for i in range(run.keep)]
 
     def _take(self, bank: _Bank) -> None:
@@ -187,18 +191,18 @@ class _Reader:
             self.machine.fault(f"{self.run.stage.name}: no bank is free for {bank.map}")
         self.machine.banks.append(bank)
 
-    def load(self) -> None:
-        """Bring the next tile."""
+    def load(self) -> bool:
+        """Bring the next tile, if there is one; what DRAM lacks of it is written for this."""
         begin = self.place[self.waiting[-1].columns[-1]] + 1 if self.waiting else self._restart()
         columns = self.order[begin : begin + self.tile]
         self.upto = begin + len(columns)
         if not columns:
             self.machine.fault(f"{self.run.stage.name}: nothing is left to load")
-            return
+            return False
         held = {c for bank in self.machine.on_chip(self.run.source) for c in bank.columns}
         if held & set(columns):
             self.machine.fault(f"{self.run.stage.name}: columns {sorted(held & set(columns))} are on chip already")
-        self.machine.fetch(self.run.source, columns)
+        self.machine.write(self.run.source, columns)
         source = self.machine.found.maps[self.run.source]
         size = len(columns) * source.rows * source.stored
         self.machine.moved.load += size
@@ -207,6 +211,7 @@ class _Reader:
         self.waiting.append(bank)
         self._take(bank)
         self.machine.note(self.run.stage.name, "load", {id(bank): "L"})
+        return True
 
     def _restart(self) -> int:
         """Where loads go on once nothing is on chip: where the next window begins."""
@@ -282,14 +287,6 @@ class _Reader:
         self.freed = freed
         self.steps += 1
 
-    def _taps(self, result: int) -> int:
-        """Columns of the window that lie inside the map."""
-        stage = self.run.stage
-        if stage.kind in ("patches", "sum"):
-            return 1
-        first = result * stage.stride - stage.before
-        return sum(0 <= first + t * stage.dilation < len(self.order) for t in range(stage.taps))
-
     def process(self, tiles: int) -> None:
         """Consume the first tiles."""
         run = self.run
@@ -312,7 +309,8 @@ class _Reader:
             wrote.append(self._store(self.results[self.made]))
             loads = [where[c].load for c in needed]
             latest = max((load for load in loads if load is not None), default=None)
-            made.append((self.results[self.made], latest, run.stage.tap_cycles * self._taps(self.results[self.made])))
+            cycles = run.stage.tap_cycles * taps(run.stage, self.results[self.made], len(self.order))
+            made.append((self.results[self.made], latest, cycles))
             self.made += 1
             for at, bank in enumerate(consumed):
                 if needed and self.place[needed[0]] <= self.place[bank.columns[-1]]:
@@ -362,6 +360,8 @@ class _Reader:
             self.machine.fault(f"{name}: only {self.made} of {len(self.results)} columns are made")
         if self.waiting:
             self.machine.fault(f"{name}: {len(self.waiting)} tiles are never processed")
+        if any(self.place[need[-1]] >= self.upto for need in self.needed if need):  # patches are made ahead of them
+            self.machine.fault(f"{name}: columns that its result needs are never loaded")
         if self.staying < self.run.retain:
             self.machine.fault(f"{name}: only {self.staying} of {self.run.retain} tiles stay")
         if self.run.tiles and self.read < len(self.run.tiles):
