@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from formulations.bank_network import Walk
 from hwmodels.schedule import StageRun
 from instances.errors import InputError
 from instances.feature_maps import Stages
+from solver.bank_base import Asked
+from solver.bank_engines import BANK_ENGINES
 from solver.bank_plan import BankPlan
-from solver.bank_solve import compulsory, figures, measures_of, objective_of, setting_of, stage_plans
-from solver.network_check import head_of, status_of
+from solver.bank_solve import (
+    compulsory,
+    figures,
+    measures_of,
+    objective_of,
+    pick_bank_engine,
+    setting_of,
+    stage_plans,
+)
+from solver.network_check import head_of, status_of, undecided_of
 from solver.verify import unequal
 
 __all__ = ["problems_of"]
@@ -22,22 +33,32 @@ def problems_of(plan: BankPlan) -> list[str]:
 
 def _program(plan: BankPlan) -> Iterator[str]:
     try:
-        found, _, _ = setting_of(plan.network_data, plan.machine_data)
+        found, banks, clock = setting_of(plan.network_data, plan.machine_data)
+        aim = "time" if plan.objectives[0] == "time" else "bytes"
+        if not pick_bank_engine(plan.engine, aim).proves and plan.status == "OPTIMAL":
+            yield f"status OPTIMAL: engine {plan.engine} proves nothing"
     except InputError as error:
         yield str(error)
         return
     yield from unequal("compulsory_bytes", plan.compulsory_bytes, compulsory(found))
     if not plan.layers:
+        yield from _undecided(plan, Asked(found, banks, clock, aim, plan.options.waiting, None))
         return
     runs = list(_runs(plan, found))
     if len(runs) < len(plan.layers):
         known = {stage.name for stage in found.stages}
         yield f"layers: {', '.join(p.layer for p in plan.layers if p.layer not in known)}: no such stage"
         return
+    unnumbered = [run.stage.name for run in runs if not run.tiles]
+    if unnumbered:
+        yield f"layers: {', '.join(unnumbered)}: no tiles, the plan must say where the stage finds its map"
+        return
     seen = figures(found, plan.machine_data, runs)
     yield from seen.moved.faults
     if seen.moved.faults:
         return
+    if not plan.options.waiting:
+        yield from _waiting(Walk(found, banks, waiting=False), runs)
     yield from unequal("measures", plan.measures, measures_of(plan.network_data, plan.machine_data, seen))
     yield from unequal("pe_delay_ticks", plan.pe_delay_ticks, seen.delay)
     derived = objective_of(plan.objectives[0], plan.network_data, plan.machine_data, seen)
@@ -47,6 +68,29 @@ def _program(plan: BankPlan) -> Iterator[str]:
     for stated, made in zip(plan.layers, stage_plans(found, plan.machine_data, runs, seen), strict=True):
         for name in type(stated).model_fields:
             yield from unequal(f"layer {stated.layer}: {name}", getattr(stated, name), getattr(made, name))
+
+
+def _undecided(plan: BankPlan, asked: Asked) -> Iterator[str]:
+    """Whether there may be none: a policy that has a plan shows that there is one."""
+    yield from undecided_of(plan, plan.replay.ok)
+    if plan.bound is not None or plan.pe_delay_ticks is not None:
+        yield "a plan without layers has no bound and no delay"
+    if plan.status == "INFEASIBLE":
+        for name in ("no-reuse", "double-buffer", "min"):
+            if BANK_ENGINES[name].run(asked).plan is not None:
+                yield f"status INFEASIBLE: engine {name} has a plan"
+                return
+
+
+def _waiting(walk: Walk, runs: Sequence[StageRun]) -> Iterator[str]:
+    """With --pin residuals=dram no map waits on chip for a sum."""
+    number, done = {stage.name: at for at, stage in enumerate(walk.stages)}, 0
+    for run in runs:
+        at, target = number[run.stage.name], run.stage.target
+        done |= 1 << at
+        for name, tiles in ((run.source, run.retain), (target, run.keep)):
+            if tiles and walk.waits(name, done) and not walk.stays(name, done, at):
+                yield f"layer {run.stage.name}: {name} waits on chip for a sum, options.waiting says no"
 
 
 def _runs(plan: BankPlan, found: Stages) -> Iterator[StageRun]:

@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from formulations import tiling
+from formulations.pins import Pins
 from hwmodels.replay_joint import replay_joint
 from hwmodels.schedule import LayerRun
 from instances.errors import InputError
 from instances.stores import Stores, stores
 from solver.joint_plan import JointPlan
-from solver.joint_solve import check_machine, compulsory, joint_layers, objective_of, sums_of
-from solver.network_check import head_of, status_of
+from solver.joint_solve import (
+    check_machine,
+    compulsory,
+    conflicts,
+    joint_layers,
+    objective_of,
+    pick_joint_engine,
+    sums_of,
+)
+from solver.network_check import head_of, status_of, undecided_of
 from solver.options import pick_pins, pick_problem
 from solver.verify import unequal
 
@@ -27,6 +36,8 @@ def _layers(plan: JointPlan) -> Iterator[str]:
     try:
         found, machine = stores(plan.network_data), plan.machine_data
         check_machine(machine)
+        pins = pick_pins(list(plan.pins), pick_problem("tiling"))
+        pick_joint_engine(plan.engine)
     except InputError as error:
         yield str(error)
         return
@@ -35,6 +46,9 @@ def _layers(plan: JointPlan) -> Iterator[str]:
         yield "objectives: problem joint decides bytes or energy, the plan says time"
         return
     if not plan.layers:
+        yield from undecided_of(plan, plan.replay.ok)
+        if plan.status == "INFEASIBLE":
+            yield from unequal("conflicts", plan.conflicts, conflicts(found, machine, pins))
         return
     runs = runs_in(plan, found)
     if isinstance(runs, str):
@@ -48,7 +62,7 @@ def _layers(plan: JointPlan) -> Iterator[str]:
     yield from walked.faults
     if walked.faults:
         return
-    yield from _demands(plan, found, runs)
+    yield from _demands(plan, found, runs, pins)
     yield from unequal("measures", plan.measures, sums_of(machine, walked))
     macs = sum(layer.macs for layer in found.layers)
     yield from unequal("objective", plan.objective, objective_of(plan.objectives[0], machine, walked, macs))
@@ -61,10 +75,9 @@ def _layers(plan: JointPlan) -> Iterator[str]:
             yield from unequal(f"layer {stated.layer}: {name}", getattr(stated, name), getattr(made, name))
 
 
-def _demands(plan: JointPlan, found: Stores, runs: Sequence[LayerRun]) -> Iterator[str]:
+def _demands(plan: JointPlan, found: Stores, runs: Sequence[LayerRun], pins: Pins) -> Iterator[str]:
     """Every nest is a plan of problem tiling, with the pins."""
     try:
-        pins = pick_pins(list(plan.pins), pick_problem("tiling"))
         for t, run in enumerate(runs):
             if not tiling.build(found.layer(t, run.rows, run.unwritten), plan.machine_data, pins).contains(run.nest):
                 demands = f" with {', '.join(plan.pins)}" if plan.pins else ""

@@ -41,6 +41,7 @@ from solver.verify import PlanMismatch, counts_of, gap_of, measures_of
 __all__ = [
     "check_machine",
     "compulsory",
+    "conflicts",
     "joint_layers",
     "objective_of",
     "pick_joint_engine",
@@ -266,7 +267,7 @@ def _plan(
         "machine_digest": digest(machine.model_dump(mode="json")), "network_data": network, "machine_data": machine,
     }  # fmt: skip
     if said.choice is None:
-        said_why = _conflicts(found, machine, pins) if said.status == "INFEASIBLE" else said.why
+        said_why = conflicts(found, machine, pins) if said.status == "INFEASIBLE" else said.why
         return JointPlan.model_validate({**fields, "conflicts": said_why, "wall_s": time.monotonic() - start})
     until = None if options.time_limit_s is None else start + options.time_limit_s
     runs = runs_of(said, until)
@@ -301,7 +302,7 @@ def _refuse(
         raise PlanMismatch(f"network {network.name}, engine {engine.name}: {'; '.join(faults[:5])}")
 
 
-def _conflicts(found: Stores, machine: Machine, pins: Pins) -> tuple[str, ...]:
+def conflicts(found: Stores, machine: Machine, pins: Pins) -> tuple[str, ...]:
     """The demands that a layer cannot meet even with all banks to itself."""
     machine = machine.model_copy(update={"ocm_bytes": machine.ocm_banks * machine.bank_bytes})
     for layer in found.layers:

@@ -49,8 +49,6 @@ def _layers(plan: MeshPlan) -> Iterator[str]:
         return
     if not proves and any(bound is not None for part in plan.layers for bound in part.bounds.values()):
         yield f"bounds: engine {plan.engine} proves nothing"
-    if len(set(plan.objectives)) < len(plan.objectives):
-        yield f"objectives: {', '.join(plan.objectives)}: one stands twice"
     if not plan.layers:
         if plan.measures is not None or plan.bound is not None or plan.bounds:
             yield "a plan without layers has no measures and no bound"

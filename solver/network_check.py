@@ -1,24 +1,26 @@
-"""What is checked alike in all plans of whole networks: names, digests, units, status, bound and gap."""
+"""What is checked alike in all plans of whole networks: names, digests, units, objectives, status, bound and gap."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from hwmodels.outcome import UNITS
-from solver.network_plan import WholePlan
+from solver.network_plan import NetworkPlan, WholePlan
 from solver.plan import digest
 from solver.verify import gap_of, unequal
 
-__all__ = ["head_of", "status_of"]
+__all__ = ["head_of", "status_of", "undecided_of"]
 
 
 def head_of(plan: WholePlan) -> Iterator[str]:
-    """Names, digests and unit."""
+    """Names, digests, unit and objectives."""
     yield from unequal("network", plan.network, plan.network_data.name)
     yield from unequal("machine", plan.machine, plan.machine_data.name)
     yield from unequal("network_digest", plan.network_digest, digest(plan.network_data.model_dump(mode="json")))
     yield from unequal("machine_digest", plan.machine_digest, digest(plan.machine_data.model_dump(mode="json")))
     yield from unequal("unit", plan.unit, UNITS[plan.objectives[0].partition(":")[0]])
+    if len(set(plan.objectives)) < len(plan.objectives):
+        yield f"objectives: {', '.join(plan.objectives)}: one stands twice"
 
 
 def status_of(plan: WholePlan) -> Iterator[str]:
@@ -35,3 +37,11 @@ def status_of(plan: WholePlan) -> Iterator[str]:
         yield f"status OPTIMAL with bound {plan.bound} and value {value}"
     if plan.bound is not None and value is not None and plan.bound > value:
         yield f"bound {plan.bound} is above the value {value}"
+
+
+def undecided_of(plan: NetworkPlan, replayed: bool | None) -> Iterator[str]:
+    """What a plan without layers may say."""
+    if plan.measures is not None or replayed is not None:
+        yield "a plan without layers has no measures and no replay"
+    if plan.status == "INFEASIBLE" and not plan.conflicts:
+        yield "status INFEASIBLE without conflicts"

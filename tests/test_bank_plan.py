@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from instances.errors import InputError
 from instances.load import load_machine, load_network
+from instances.network import Network
+from instances.operators import Concat, Conv, Eltwise, Input, Operator, Reshape
 from instances.workload import Layer
 from solver import BankPlan, check, front_network, solve, solve_network
+from solver.bank_plan import BankAction
 from solver.bank_show import bank_rows, show_banks
 from solver.cli import main
 
@@ -135,6 +139,130 @@ def test_a_plan_that_lies_is_found_out(plan: BankPlan) -> None:
         assert altered(plan, change), change.__name__
     assert any("banks hold" in line for line in altered(plan, bank))
     assert any("no such stage" in line for line in altered(plan, unknown))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("engine",), "min", "engine min proves nothing"),
+        (("engine",), "x", "unknown engine"),
+        (("objectives",), ["bytes", "bytes"], "one stands twice"),
+        (("layers", 0, "tiles"), [], "no tiles"),
+        (("layers", 0, "source"), "x", "reads x from the banks, its operands are input"),
+        (("layers", 0, "actions", 0, "tiles"), 10**12, "nothing is left to load"),
+        (("layers", 0, "keep"), 10**12, "keeps 1000000000000 tiles"),
+    ],
+)
+def test_lies_about_one_field_are_found_out(
+    plan: BankPlan, path: tuple[int | str, ...], value: object, message: str
+) -> None:
+    def change(data: dict[str, object]) -> None:
+        place: Any = data
+        for key in path[:-1]:
+            place = place[key]
+        place[path[-1]] = value
+
+    assert any(message in line for line in altered(plan, change))
+
+
+def test_a_plan_that_only_says_it_is_infeasible_is_found_out() -> None:
+    found = solve_network("lenet5", "midap")
+    none = {"layers": (), "objective": None, "gap": None, "measures": None, "pe_delay_ticks": None}
+    claimed = found.model_copy(update={**none, "status": "INFEASIBLE", "conflicts": ("x",)})
+    said = check(claimed).problems
+    assert any("engine no-reuse has a plan" in line for line in said)
+    assert any("no measures and no replay" in line for line in said)
+    assert any("no bound and no delay" in line for line in said)
+
+
+def test_an_input_that_others_read_lies_in_pixels() -> None:
+    """A sum of the input and its convolution: patches are no pixels, so there are none."""
+    shape = (1, 3, 8, 8)
+    conv = Conv(name="c", inputs=("in",), shape=shape, filters=3, kernel=(3, 3), pad=(1, 1, 1, 1))
+    alone = Network(name="alone", operators=(Input(name="in", shape=shape), conv))
+    both = Network(
+        name="both", operators=(*alone.operators, Eltwise(name="s", inputs=("in", "c"), shape=shape, fn="add"))
+    )
+    assert [row.kind for row in solve_network(alone, "midap").layers] == ["patches"]
+    plan = solve_network(both, "midap")
+    assert [row.kind for row in plan.layers] == ["conv", "sum"]
+    assert plan.layers[0].volume.load == 8 * 8 * 64
+    assert check(plan).ok
+
+
+@pytest.mark.parametrize(
+    ("operators", "message"),
+    [
+        ((), "no operator computes"),
+        ((Conv(name="b", inputs=("a",), shape=(1, 8, 4, 4), filters=8, kernel=(1, 1)),
+          Concat(name="ab", inputs=("a", "b"), shape=(1, 16, 4, 4))), "read by others too"),
+        ((Concat(name="ab", inputs=("a", "a"), shape=(1, 16, 4, 4)),), "read by others too"),
+        ((Conv(name="b", inputs=("in",), shape=(1, 8, 4, 4), filters=8, kernel=(1, 1)),
+          Concat(name="ab", inputs=("a", "b"), shape=(1, 8, 4, 8), axis=3)), "joins along axis 3"),
+        ((Reshape(name="flat", inputs=("a",), shape=(1, 128)),
+          Reshape(name="half", inputs=("flat",), shape=(1, 64), fn="slice")), "moves columns"),
+    ],
+)  # fmt: skip
+def test_networks_without_a_bank_program_are_refused(operators: tuple[Operator, ...], message: str) -> None:
+    first = Conv(name="a", inputs=("in",), shape=(1, 8, 4, 4), filters=8, kernel=(1, 1))
+    network = Network(
+        name="n", operators=(Input(name="in", shape=(1, 8, 4, 4)), *([first] if operators else []), *operators)
+    )
+    with pytest.raises(InputError, match=message):
+        solve_network(network, "midap")
+
+
+def test_a_residual_on_chip_is_none_that_is_streamed() -> None:
+    on_chip, streamed = (solve_network(skip(), "midap", objective="bytes", waiting=w) for w in (True, False))
+    assert on_chip.measures
+    assert streamed.measures
+    assert on_chip.measures.bytes < streamed.measures.bytes
+    assert check(streamed).ok
+    claimed = on_chip.model_copy(update={"options": streamed.options})
+    assert any("waits on chip for a sum" in line for line in check(claimed).problems)
+
+
+def test_a_stage_reads_a_concatenation_once_it_is_made() -> None:
+    """Both parts stay on chip, so nothing is loaded that could be missing."""
+    shape = (1, 64, 8, 8)
+    halves = [Conv(name=name, inputs=("in",), shape=(1, 32, 8, 8), filters=32, kernel=(1, 1)) for name in "ab"]
+    network = Network(name="parts", operators=(
+        Input(name="in", shape=shape), *halves, Concat(name="ab", inputs=("a", "b"), shape=shape),
+        Conv(name="c", inputs=("ab",), shape=shape, filters=64, kernel=(1, 1)),
+    ))  # fmt: skip
+    found = solve_network(network, "midap", objective="bytes")
+    one, two, last = found.layers
+    early = found.model_copy(update={"layers": (one, last, two)})
+    assert any(f"c: reads ab before {two.layer} has run" in line for line in check(early).problems)
+
+
+def test_all_of_a_patch_must_be_loaded() -> None:
+    """Two patches for each column, three in a bank: a column is made from its first patch on, the other must come."""
+    network = Network(name="patches", operators=(
+        Input(name="in", shape=(1, 3, 2, 2)),
+        Conv(name="c", inputs=("in",), shape=(1, 16, 2, 2), filters=16, kernel=(1, 1)),
+    ))  # fmt: skip
+    found = solve_network(network, "midap", settings={"banks.count": 2, "banks.map_bytes": 2 * 3 * 64})
+    assert [tile.end for tile in found.layers[0].tiles] == [3, 4]
+    short = found.layers[0].model_copy(update={
+        "tiles": found.layers[0].tiles[:1],
+        "actions": (BankAction(do="load", tiles=1), BankAction(do="process", tiles=1)),
+    })  # fmt: skip
+    problems = check(found.model_copy(update={"layers": (short,)})).problems
+    assert "c: columns that its result needs are never loaded" in problems
+
+
+def skip() -> Network:
+    """A map that a sum reads after two convolutions."""
+    shape = (1, 64, 8, 8)
+    return Network(name="skip", operators=(
+        Input(name="in", shape=shape),
+        *(
+            Conv(name=name, inputs=(before,), shape=shape, filters=64, kernel=(1, 1))
+            for before, name in (("in", "a"), ("a", "b"), ("b", "c"))
+        ),
+        Eltwise(name="sum", inputs=("a", "c"), shape=shape, fn="add"),
+    ))  # fmt: skip
 
 
 def test_the_map_of_banks_by_time(plan: BankPlan) -> None:

@@ -524,6 +524,8 @@ def test_a_plan_file_says_everything(tmp_path: Path) -> None:
         (("pins",), ["T_X=5"], "T_X"),
         (("objectives",), ["time"], "the plan says time"),
         (("conflicts",), ["x"], "it names 1"),
+        (("engine",), "x", "unknown engine"),
+        (("objectives",), ["bytes", "bytes"], "one stands twice"),
     ],
 )
 def test_a_plan_that_lies_is_found_out(path: tuple[object, ...], value: object, message: str) -> None:
@@ -533,6 +535,14 @@ def test_a_plan_that_lies_is_found_out(path: tuple[object, ...], value: object, 
         place = place[key]
     place[path[-1]] = value
     assert any(message in line for line in check(JointPlan.from_json(json.dumps(data))).problems)
+
+
+def test_a_plan_that_only_says_it_is_infeasible_is_found_out() -> None:
+    claimed = solve_joint(with_skip(), MACHINE).model_copy(
+        update={"status": "INFEASIBLE", "layers": (), "objective": None, "bound": None, "gap": None}
+    )
+    assert any("no measures and no replay" in line for line in check(claimed).problems)
+    assert any(line.startswith("conflicts:") for line in check(claimed).problems)
 
 
 def test_energy_is_bytes_in_another_unit() -> None:
