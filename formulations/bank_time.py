@@ -113,7 +113,7 @@ class _Search(Labels):
 
         What is left to compute, and what is left to come over the bus (`_coming`): the columns that need the next tile
         wait for it in all groups, as do those of the last tile; something follows whatever comes last. Whatever is
-        still to be written is written before the stage ends.
+        still to be written is written before the stage ends (`_writing`).
         """
         stage, timing, byte = self.stage, self.timing, self.clock.dram.byte_ticks
         ticks, bus, groups = timing.ticks, label.bus, timing.groups
@@ -126,13 +126,29 @@ class _Search(Labels):
         if loads or coming:
             bus += (loads + coming) * byte
             ends = max(ends, bus + behind)
-        write = label.pending + self.sizes[-1] - self.sizes[state.made] if self.sizes else 0
         unit = self.column if timing.streams else ticks[-1] - ticks[state.made]
         asked = max(worked - unit + self.following, bus + timing.following * byte)
         ends += self.clock.fixed
+        write, after = self._writing(label, state)
         if write:
-            ends = max(ends, bus + write * byte)
+            ends = max(ends, bus + (write + after) * byte)
+            asked = max(asked, bus + (write + timing.following) * byte)
         return ends, max(ends, asked) if timing.following else ends
+
+    def _writing(self, label: Label, state: State) -> tuple[int, int]:
+        """Bytes yet to be written, and bytes that are asked for beside them ahead of the last write.
+
+        The last unit asks for the next stage's first weights, and leaves something to write if it makes a column that
+        does not stay. It does, if tiles go on as they lie; else a column at least is loaded once more.
+        """
+        if not self.sizes:
+            return 0, 0
+        stage, sizes = self.stage, self.sizes
+        at = state.loaded if state.loaded < stage.columns else state.first
+        made = stage.begun(at + (stage.columns - 1 - at) // stage.tile * stage.tile)
+        left = sizes[-1] > sizes[-2 if self.timing.streams else made]
+        after = min(self.timing.following, self.prices.column) if left else 0
+        return label.pending + sizes[-1] - sizes[state.made], after
 
     def _coming(self, state: State, left: int) -> tuple[int, int, int]:
         """Bytes of columns to load, of weights or streams yet to be asked for; ticks of work after all of them."""
