@@ -30,7 +30,7 @@ def run(asked: Asked) -> Decided:
     if graph.bytes[0] == NEVER:
         return Decided(None, None, "INFEASIBLE", versions)
     problem, arcs, unit = state_arcs(graph)
-    problem.solve(highs(left))  # without presolve, 300,000 arcs take more than 20 GB
+    problem.solve(highs(left))
     stats: dict[str, Stat] = {"states": len(graph.number), "arcs": len(arcs)}
     if problem.sol_status not in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
         return Decided(None, None, "NO_SOLUTION_FOUND", versions, stats)
