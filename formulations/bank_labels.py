@@ -16,7 +16,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
-from typing import Protocol, TypeVar
+from operator import gt
+from typing import NamedTuple, Protocol, TypeVar
 
 from formulations.banks import Action, Prices, Program, Task, reloaded, told, told_apart
 from hwmodels.bank_clock import Clock
@@ -105,8 +106,7 @@ class Timed:
     wait: int
 
 
-@dataclass(frozen=True)
-class Label:
+class Label(NamedTuple):
     """A path to a state.
 
     Attributes
@@ -131,17 +131,13 @@ class Label:
     pending: int = 0
     made: tuple[Label, State, Action] | None = None
 
-    def costs(self) -> tuple[int, ...]:
-        """Everything that may only be better if it is less."""
-        return (self.bytes, self.now, self.bus, self.weights, self.pending, *self.ready)
-
     def dominates(self, other: Label) -> bool:
         """Whether nothing is greater."""
-        mine, yours = self.costs(), other.costs()
-        if any(a > b for a, b in zip(mine, yours, strict=True)):
+        if self.bytes > other.bytes or self.now > other.now or self.bus > other.bus or self.weights > other.weights:
             return False
-        most = max(len(self.freed), len(other.freed))
-        return all(self.release(i) <= other.release(i) for i in range(most))
+        if self.pending > other.pending or any(map(gt, self.ready, other.ready)):
+            return False
+        return all(self.release(i) <= other.release(i) for i in range(max(len(self.freed), len(other.freed))))
 
     def release(self, at: int) -> int:
         """When the bank is free that a load takes."""

@@ -38,7 +38,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import accumulate
 
 from formulations.bank_labels import Label, Labels, Timed, Timing, undominated
@@ -59,29 +59,32 @@ class _Search(Labels):
         tile = stage.columns - 1 if stage.reach else (stage.columns - 1) // stage.tile * stage.tile
         #: Work of one group on the columns that need the last tile, and on the last column.
         self.last, self.column = ticks[-1] - ticks[stage.complete(tile)], ticks[-1] - ticks[-2]
-        #: Work of one group on the columns that need no column of the map from one on.
-        self.done = [ticks[stage.complete(end)] for end in range(stage.columns + 1)]
         #: Ticks of a tile on the bus, and before it.
         size = stage.tile * prices.column
         self.load, self.lag = self.clock.dram.byte_ticks * size, self.clock.latency(size)
         #: Bytes streamed from a column on.
         self.streamed = (*tuple(accumulate(reversed(timing.streams), initial=0))[::-1], 0)
 
-    def follow(self, label: Label, begun: State, state: State, action: Action, after: State) -> Label:
-        """The label after an action, with times as late as they may be without delaying anything.
+    def settled(self, new: Label, state: State) -> Label:
+        """The label with times as late as they may be without delaying anything: more labels dominate others then.
 
-        More labels dominate others then. No column needs a tile before those that need only the tiles ahead of it are
-        done; no load is on the bus before it is free, or the loads ahead of it are served.
+        No column needs a tile before those that need only the tiles ahead of it are done; no load is on the bus before
+        it is free, or the loads ahead of it are served.
         """
-        new = super().follow(label, begun, state, action, after)
-        stage, ticks, now = self.stage, self.timing.ticks, new.now
-        ready, late = list(new.ready), now - ticks[after.made]
+        now, ready, freed = new.now, list(new.ready), new.freed
+        at, late = state.first, now - self.timing.ticks[state.made]
         for number in range(1, len(ready)):
-            ready[number] = max(ready[number], late + self.done[after.first + number * stage.tile])
-        freed = [min(now, max(time, new.bus + i * self.load - self.lag)) for i, time in enumerate(new.freed)]
-        while freed and freed[-1] == now:
-            freed.pop()
-        return replace(new, ready=tuple(ready), freed=tuple(freed))
+            at += self.stage.tile
+            ready[number] = max(ready[number], late + self.done[at])
+        if freed:
+            later = [max(time, new.bus + i * self.load - self.lag) for i, time in enumerate(freed)]
+            freed = tuple(time for time in later if time < now)
+        return Label(new.bytes, now, new.bus, new.weights, tuple(ready), freed, new.pending, new.made)
+
+    @cached_property
+    def done(self) -> list[int]:
+        """Work of one group on the columns that need no column of the map from one on."""
+        return [self.timing.ticks[self.stage.complete(end)] for end in range(self.stage.columns + 1)]
 
     def least(self, begun: State) -> Timed:
         """Costs that no program undercuts: the fewest bytes; all tiles on chip, once the first one is, and one step."""
@@ -93,7 +96,7 @@ class _Search(Labels):
         label = free.begin(begin)
         if begun.loaded == 0:
             there = self.clock.served(0, label.bus, stage.tile * self.prices.column)
-            label = replace(label, ready=(there,) * len(label.ready))
+            label = label._replace(ready=(there,) * len(label.ready))
         (one,) = free.timed([free.process(label, begin, begin, Action("process", stage.tiles(begin)), end)])
         fewest = _fewest(self.task, self.prices)
         assert fewest is not None
@@ -179,7 +182,7 @@ class _Search(Labels):
                 if self.hopeless(label, state):
                     continue
                 for action, after in steps:
-                    new = self.follow(label, begun, state, action, after)
+                    new = self.settled(self.follow(label, begun, state, action, after), after)
                     if after not in labels:
                         heapq.heappush(heap, _order(after))
                     known = labels.setdefault(after, [])
