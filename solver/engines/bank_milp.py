@@ -14,7 +14,7 @@ import pulp
 from formulations.bank_graph import NEVER, OutOfTime
 from formulations.bank_milp import chosen, state_arcs
 from solver.bank_base import Asked, Decided, graph_of, tied
-from solver.engines.highs_milp import highs
+from solver.engines.solvers_milp import highs
 from solver.plan import Stat
 
 __all__ = ["run"]

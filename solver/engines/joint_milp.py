@@ -13,7 +13,7 @@ import pulp
 
 from formulations.joint import NEVER, Choice, Joint
 from formulations.joint_milp import milp
-from solver.engines.highs_milp import highs
+from solver.engines.solvers_milp import highs
 from solver.joint_base import Mastered
 
 __all__ = ["run"]

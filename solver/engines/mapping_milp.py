@@ -3,7 +3,7 @@
 The decoded assignment is priced in integers. It counts as proven only if the solver's bound, less a quarter of the unit
 for its tolerances, rounds up to that price; and only if no coefficient is so large that a variable within the solver's
 tolerance of an integer changes a row by a whole unit (found wrong at 10**7): else the answer has no bound. HiGHS does
-not presolve (`solver.engines.highs_milp`): most mappings are solved three times as fast and more without it.
+not presolve (`solver.engines.solvers_milp`): most mappings are solved three times as fast and more without it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pulp
 
 from formulations.mapping import clusters
 from formulations.mapping_milp import MappingModel, model
-from solver.engines.highs_milp import highs
+from solver.engines.solvers_milp import bound_by
 from solver.mapping_base import Asked, Decided, best_of
 from solver.plan import Stat, Status
 
@@ -54,7 +54,7 @@ def solved(made: MappingModel, asked: Asked, solver: str, largest: int) -> tuple
     """Solve a model; return its bound as far as it is believed, versions and statistics."""
     if asked.least:
         made.problem += made.problem.objective >= asked.least // asked.unit
-    bound = _highs(made, asked.time_limit_s) if solver == "highs" else _cbc(made, asked.time_limit_s)
+    bound = bound_by(solver, made.problem, asked.time_limit_s, presolve=False)
     package = "highspy" if solver == "highs" else "pulp"
     versions = f"pulp {version('pulp')}, {package} {version(package)}"
     stats: dict[str, Stat] = {"variables": len(made.problem.variables()), "constraints": len(made.problem.constraints)}
@@ -71,16 +71,3 @@ def least_of(asked: Asked, bound: float | None) -> int | None:
 def _clustered(asked: Asked, at: tuple[int, ...], clustered: str) -> bool:
     found = clusters(asked.mapping, at)
     return all(number == 1 if clustered == "=" else number <= 1 for number in found)
-
-
-def _highs(made: MappingModel, limit: float | None) -> float | None:
-    made.problem.solve(highs(limit, presolve=False))
-    bound = made.problem.solverModel.getInfo().mip_dual_bound
-    return None if abs(bound) == float("inf") else float(bound)
-
-
-def _cbc(made: MappingModel, limit: float | None) -> float | None:
-    made.problem.solve(pulp.PULP_CBC_CMD(msg=False, timeLimit=limit, gapRel=0.0, gapAbs=0.49, threads=1))
-    if made.problem.sol_status != pulp.LpSolutionOptimal:
-        return None
-    return float(pulp.value(made.problem.objective)) - 0.49

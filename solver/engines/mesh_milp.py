@@ -12,7 +12,7 @@ import pulp
 
 from formulations.mesh_milp import model_of
 from formulations.mesh_search import Halves
-from solver.engines.highs_milp import highs
+from solver.engines.solvers_milp import bound_by
 from solver.mesh_base import Answer, Asked, Decided, led, searched
 
 __all__ = ["run"]
@@ -37,16 +37,10 @@ def _solve(found: Halves, measure: str, solver: str) -> Answer:
         return Answer(None, None, empty=True)
     if made is None:
         return Answer(None, None, stats={"note": f"more than {_PAIRS:,} pairs of options: too many for this engine"})
-    seconds = found.member.setup.clock.left
-    if solver == "highs":
-        made.problem.solve(highs(seconds))
-        bound = float(made.problem.solverModel.getInfo().mip_dual_bound)
-    else:
-        made.problem.solve(pulp.PULP_CBC_CMD(msg=False, timeLimit=seconds, gapRel=0.0, gapAbs=0.49, threads=1))
-        optimal = made.problem.sol_status == pulp.LpSolutionOptimal
-        bound = float(pulp.value(made.problem.objective) or 0.0) - 0.49 if optimal else -float("inf")
+    bound = bound_by(solver, made.problem, found.member.setup.clock.left)
     solved = made.problem.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible)
-    believed = made.largest <= _LARGEST and abs(bound) != float("inf")
-    least = made.least + made.unit * max(0, ceil(bound - 0.25)) if believed else made.least
+    least = made.least
+    if bound is not None and made.largest <= _LARGEST:
+        least += made.unit * max(0, ceil(bound - 0.25))
     note = {} if made.largest <= _LARGEST else {"note": "values are too large for a proof by this solver"}
     return Answer(made.chosen() if solved else None, least, stats={**note})

@@ -11,8 +11,8 @@ from math import ceil
 
 import pulp
 
-from formulations.runs_milp import RunsModel, runs_model
-from solver.engines.highs_milp import highs
+from formulations.runs_milp import runs_model
+from solver.engines.solvers_milp import bound_by
 from solver.plan import Stat
 from solver.runs_base import RunsAsked, RunsDecided, best_passes, finished
 
@@ -30,7 +30,7 @@ def run(asked: RunsAsked, *, solver: str = "highs") -> RunsDecided:
     known = best_passes(problem, problem.branches[0])
     branches = [branch for branch in problem.branches if branch.least <= known.bytes]
     made = runs_model(branches, known.bytes, stay=problem.stay)
-    bound = (_highs if solver == "highs" else _cbc)(made, asked.time_limit_s)
+    bound = bound_by(solver, made.problem, asked.time_limit_s)
     found = [known]
     if made.problem.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
         found.append(best_passes(problem, branches[made.chosen()]))
@@ -40,16 +40,3 @@ def run(asked: RunsAsked, *, solver: str = "highs") -> RunsDecided:
         best = min(found, key=lambda one: one.bytes)
         return RunsDecided(best, None, "FEASIBLE", versions, stats)
     return finished(found, made.base + made.unit * max(0, ceil(bound - 0.25)), versions, stats)
-
-
-def _highs(made: RunsModel, limit: float | None) -> float | None:
-    made.problem.solve(highs(limit))
-    bound = made.problem.solverModel.getInfo().mip_dual_bound
-    return None if abs(bound) == float("inf") else float(bound)
-
-
-def _cbc(made: RunsModel, limit: float | None) -> float | None:
-    made.problem.solve(pulp.PULP_CBC_CMD(msg=False, timeLimit=limit, gapRel=0.0, gapAbs=0.49, threads=1))
-    if made.problem.sol_status != pulp.LpSolutionOptimal:
-        return None
-    return float(pulp.value(made.problem.objective)) - 0.49

@@ -9,7 +9,7 @@ from formulations.engine_size import Rates, Size
 from formulations.engine_size_milp import size_model
 from instances.errors import InputError
 from instances.partial_engine import PartialEngine
-from solver.engines.highs_milp import highs
+from solver.engines.solvers_milp import bound_by
 
 __all__ = ["run"]
 
@@ -28,6 +28,6 @@ def run(sizes: Sequence[Size], aim: Rates, engine: PartialEngine) -> int:
     problem, levels = size_model(sizes, aim, engine.dsps, engine.brams)
     if len(levels) > _LARGEST:
         raise InputError(f"engine milp: {len(levels):,} different rates, it tells {_LARGEST:,} apart; auto takes all")
-    problem.solve(highs())
-    bound = floor(-float(problem.solverModel.getInfo().mip_dual_bound) + 0.25)
-    return levels[min(bound, len(levels) - 1)]
+    bound = bound_by("highs", problem)
+    highest = len(levels) - 1
+    return levels[highest if bound is None else min(highest, floor(-bound + 0.25))]
