@@ -8,20 +8,17 @@ import numpy as np
 
 from formulations.mesh import KEEPS, SHARES, Choice, Price
 from formulations.mesh_arrays import caps_of, linear_of, terms_of
-from formulations.mesh_tables import Clock, Columns, Linear, Setup, up
+from formulations.mesh_tables import ENDLESS, Clock, Columns, Linear, Setup, up
 from instances.errors import InputError
 from instances.machine import Machine
+from instances.mesh import LARGEST
 from instances.workload import DIMS, Layer
 
-__all__ = ["LARGEST", "price", "setup_of"]
-
-#: Sums of bytes and cycles stay below this, so that all engines count in 64 bits, and in doubles, without rounding.
-LARGEST = 2**53
-_ENDLESS = Clock()
+__all__ = ["price", "setup_of"]
 
 
 def setup_of(
-    layer: Layer, machine: Machine, share: str = "both", keep: str = "none", clock: Clock = _ENDLESS
+    layer: Layer, machine: Machine, share: str = "both", keep: str = "none", clock: Clock = ENDLESS
 ) -> Setup:  # fmt: skip
     """Return what is fixed before the tile; raises InputError if the machine cannot run the layer."""
     if machine.mesh is None:

@@ -12,17 +12,17 @@ import numpy as np
 
 from formulations.mesh import KEEPS, SHARES, Choice
 from formulations.mesh_arrays import caps_of, linear_of, terms_of
-from formulations.mesh_price import LARGEST, setup_of
-from formulations.mesh_tables import Cap, Clock, Ints, Linear, Setup, up
+from formulations.mesh_price import setup_of
+from formulations.mesh_tables import ENDLESS, Cap, Clock, Ints, Linear, Setup, up
 from formulations.pins import Pins
 from instances.errors import InputError
 from instances.machine import Machine
+from instances.mesh import LARGEST
 from instances.workload import DIMS, Layer
 
 __all__ = ["Group", "Member", "members", "movable", "undominated", "ways"]
 
 _FREE = Pins()
-_ENDLESS = Clock()
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Member:
 def members(
     layer: Layer, machine: Machine, pins: Pins, *, needs: frozenset[str], lanes: bool,
     limits: Mapping[str, int] | None = None, full: bool = False, thin: bool = False,
-    fitting: bool = True, clock: Clock = _ENDLESS,
+    fitting: bool = True, clock: Clock = ENDLESS,
 ) -> Iterator[Member]:  # fmt: skip
     """Yield the members of a layer's space.
 
@@ -343,7 +343,7 @@ def _fitting(setup: Setup, group: Group, names: tuple[str, ...]) -> Group:
     return group.take(np.flatnonzero(kept))
 
 
-def undominated(group: Group, fixed: Sequence[str] = (), clock: Clock = _ENDLESS) -> Group:
+def undominated(group: Group, fixed: Sequence[str] = (), clock: Clock = ENDLESS) -> Group:
     """Leave out options that another one with the same keys, and the same columns `fixed`, beats or equals."""
     if not len(group):
         return group

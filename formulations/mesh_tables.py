@@ -22,7 +22,8 @@ from instances.ndrange import Axis, NDRange, Operand, ndrange
 from instances.workload import Layer
 
 __all__ = [
-    "Cap", "Clock", "Columns", "Ints", "Linear", "Setup", "TimeUp", "ceil_div", "fetched", "footprint", "ones", "up",
+    "ENDLESS", "Cap", "Clock", "Columns", "Ints", "Linear", "Setup", "TimeUp", "ceil_div", "fetched", "footprint",
+    "ones", "up",
 ]  # fmt: skip
 
 Ints = NDArray[np.int64]
@@ -58,6 +59,10 @@ class Clock:
     def left(self) -> float | None:
         """Seconds left, at least a tenth; None without a limit."""
         return None if self.until == inf else max(0.1, self.until - self.now())
+
+
+#: No limit.
+ENDLESS = Clock()
 
 
 def ceil_div(a: Ints | int, b: Ints | int) -> Ints:
@@ -104,7 +109,7 @@ class Setup:
     machine: Machine
     share: str = "both"
     keep: str = "none"
-    clock: Clock = Clock()
+    clock: Clock = ENDLESS
 
     @cached_property
     def mesh(self) -> Mesh:

@@ -9,12 +9,12 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-__all__ = ["Mesh"]
+__all__ = ["LARGEST", "Mesh"]
 
-#: Whatever is reckoned with fits in 64 bits.
-_LARGEST = 2**53
-Count = Field(default=0, ge=0, le=_LARGEST)
-Positive = Annotated[int, Field(ge=1, le=_LARGEST)]
+#: Sums of bytes and cycles stay below this, so that all engines count in 64 bits, and in doubles, without rounding.
+LARGEST = 2**53
+Count = Field(default=0, ge=0, le=LARGEST)
+Positive = Annotated[int, Field(ge=1, le=LARGEST)]
 
 
 class Mesh(BaseModel):

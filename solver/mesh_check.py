@@ -85,8 +85,9 @@ def _layer(part: MeshLayer, machine: Machine, pins: Pins, aims: tuple[Aim, ...])
     yield from unequal("compulsory_bytes", part.compulsory_bytes, compulsory(part.workload, machine))
     yield from unequal("bounds: objectives", list(part.bounds), list(aims))
     yield from unequal("gap", part.gap, gap_of(cost.of(aims[0]), part.bounds.get(aims[0])))
-    yield from above(cost, {str(aim): bound for aim, bound in part.bounds.items()})
-    yield from unequal("status", part.status, status_by(cost, {str(aim): bound for aim, bound in part.bounds.items()}))
+    bounds = {str(aim): bound for aim, bound in part.bounds.items()}
+    yield from above(cost, bounds)
+    yield from unequal("status", part.status, status_by(cost, bounds))
     yield from _banks(part, machine, choice)
     if not keeps(choice, pins):
         yield f"pins {', '.join(map(str, pins.pins))} are not kept"
