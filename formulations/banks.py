@@ -154,7 +154,7 @@ class Task:
             return None
         if self.retain:
             end = min(state.loaded, state.first + tiles * self.stage.tile)
-            if after.first < end <= self.retain * self.stage.tile:
+            if after.first < min(end, self.retain * self.stage.tile):
                 return None
         if after.again and after.first >= min(self.stage.columns, self.on_chip * self.stage.tile):
             return State(after.first, after.loaded, after.made)  # nothing of the start is needed any more

@@ -19,7 +19,7 @@ from formulations.bank_graph import optimum
 from formulations.bank_network import BankPlan
 from formulations.bank_policies import Reuse, double_buffer, minimise
 from formulations.banks import Action, Prices, Task, best, policy
-from hwmodels.bank_steps import Goal, Pass
+from hwmodels.bank_steps import Goal, Pass, State
 from hwmodels.replay_banks import replay_banks
 from hwmodels.schedule import StageRun
 from instances.errors import InputError
@@ -115,6 +115,20 @@ def test_figure_4_7_two_banks_win_unless_the_weights_stay() -> None:
         cost[keep] = {w: program.bytes(Prices(128, w)) + 2 * 128 * (4 - keep) for w in (0, 256)}
     assert cost[2][256] < cost[3][256]
     assert cost[3][0] < cost[2][0]
+
+
+def test_a_tile_that_stays_is_not_loaded_again() -> None:
+    """Windows of three columns, tiles of one: with both tiles on chip processed, the next window begins in the first.
+
+    It would have to be loaded again. If it stays for other stages, it would be on chip twice, so a third tile comes
+    first.
+    """
+    stage = Pass(columns=9, tile=1, results=9, reach=2, stride=1, before=1)
+    goes, stays = (Task(stage, 4, 1, Goal(9, 2, 0, mirrored=False), retain) for retain in (0, 1))
+    begin = State(0, 2, 0)
+    assert goes.process(begin, 2) == State(0, 0, 1, again=True)
+    assert stays.process(begin, 2) is None
+    assert stays.process(State(0, 3, 0), 1) == State(1, 3, 2)
 
 
 def test_figure_4_8_leaves_a_bank_for_the_second_result() -> None:
