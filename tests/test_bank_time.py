@@ -220,6 +220,19 @@ def test_tasks_that_share_what_they_know_find_what_each_finds_alone(
             assert costs(known.of(other)) == expected(other, prices, timing, known.wait)
 
 
+@st.composite
+def tiny_banks(
+    draw: st.DrawFn, count: tuple[int, int], size: tuple[int, ...], weights: tuple[int, ...],
+    writes: tuple[Literal["free", "bus"], ...] = ("free", "bus"),
+) -> Banks:  # fmt: skip
+    """From so many to so many banks of one of some sizes, with one of some sizes for weights."""
+    number = draw(st.integers(*count))
+    return Banks(
+        count=number, map_bytes=number * draw(st.sampled_from(size)), weight_bytes=draw(st.sampled_from(weights)),
+        filters=2, lanes=4, writes=draw(st.sampled_from(writes)),
+    )  # fmt: skip
+
+
 #: Programs that are tried for one network.
 MOST = 3_000
 
@@ -264,20 +277,10 @@ def everything(found: Stages, banks: Banks, clock: Clock) -> list[Point]:
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    networks(stages=2, columns=4),
-    st.integers(2, 3),
-    st.sampled_from([16, 24]),
-    st.sampled_from([1, 64]),
-    st.sampled_from(["free", "bus"]),
-    st.sampled_from(CLOCKS),
-)
-def test_the_front_of_a_network_is_that_of_everything(
-    network: Network, count: int, size: int, weights: int, writes: Literal["free", "bus"], clock: Clock
-) -> None:
-    banks = Banks(count=count, map_bytes=count * size, weight_bytes=weights, filters=2, lanes=4, writes=writes)
+@given(networks(stages=2, columns=4), tiny_banks((2, 3), (16, 24), (1, 64)), st.sampled_from(CLOCKS))
+def test_the_front_of_a_network_is_that_of_everything(network: Network, banks: Banks, clock: Clock) -> None:
     found = stages(network, banks)
-    if any(one.column_bytes > size for one in found.maps.values()):
+    if any(one.column_bytes > banks.bank_bytes for one in found.maps.values()):
         reject()
     expected = everything(found, banks, clock)
     if not expected:
@@ -301,18 +304,8 @@ def test_the_front_of_a_network_is_that_of_everything(
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    networks(),
-    st.integers(1, 5),
-    st.sampled_from([24, 40, 64]),
-    st.sampled_from([1, 64, 1000]),
-    st.sampled_from(["free", "bus"]),
-    st.sampled_from(CLOCKS),
-)
-def test_every_plan_takes_what_the_replay_finds(
-    network: Network, count: int, size: int, weights: int, writes: Literal["free", "bus"], clock: Clock
-) -> None:
-    banks = Banks(count=count, map_bytes=count * size, weight_bytes=weights, filters=2, lanes=4, writes=writes)
+@given(networks(), tiny_banks((1, 5), (24, 40, 64), (1, 64, 1000)), st.sampled_from(CLOCKS))
+def test_every_plan_takes_what_the_replay_finds(network: Network, banks: Banks, clock: Clock) -> None:
     found = stages(network, banks)
     try:
         best = {aim: decide(found, banks, clock, aim) for aim in ("bytes", "time")}
@@ -351,21 +344,13 @@ def any_program(task: Task, data: st.DataObject) -> Program:
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    networks(),
-    st.integers(2, 5),
-    st.sampled_from([16, 24, 40]),
-    st.sampled_from([1, 1000]),
-    st.sampled_from(CLOCKS),
-    st.data(),
-)
+@given(networks(), tiny_banks((2, 5), (16, 24, 40), (1, 1000), ("bus",)), st.sampled_from(CLOCKS), st.data())
 def test_any_plan_takes_what_the_replay_finds(
-    network: Network, count: int, size: int, weights: int, clock: Clock, data: st.DataObject
+    network: Network, banks: Banks, clock: Clock, data: st.DataObject
 ) -> None:
     """Plans drawn at random, good or not: columns are dropped and loaded again, written late, and kept for nothing."""
-    banks = Banks(count=count, map_bytes=count * size, weight_bytes=weights, filters=2, lanes=4, writes="bus")
     found = stages(network, banks)
-    if any(one.column_bytes > size for one in found.maps.values()):
+    if any(one.column_bytes > banks.bank_bytes for one in found.maps.values()):
         reject()
     walk, state, steps = Walk(found, banks), State(), []
     while state.done != walk.all:

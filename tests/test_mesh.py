@@ -516,13 +516,18 @@ def test_plans_are_checked_anew(plan: MeshPlan, tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_lies_are_found(plan: MeshPlan, where: tuple[str | int, ...], value: object, said: str) -> None:
+    problems = problems_with(plan, where, value)
+    assert any(said in line for line in problems), problems
+
+
+def problems_with(plan: MeshPlan, where: tuple[str | int, ...], value: object) -> tuple[str, ...]:
+    """What check finds in a plan that says something else in one place."""
     data = json.loads(plan.to_json())
     at = data
     for key in where[:-1]:
         at = at[key]
     at[where[-1]] = value
-    problems = check(MeshPlan.model_validate(data)).problems
-    assert any(said in line for line in problems), problems
+    return check(MeshPlan.model_validate(data)).problems
 
 
 def test_pins() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from math import prod
 
@@ -25,6 +24,7 @@ from solver.mesh_check import keeps
 from solver.mesh_engines import MESH_ENGINES
 from solver.mesh_plan import MeshPlan
 from solver.mesh_show import mesh_rows, mesh_status
+from tests.test_mesh import problems_with
 
 # ---- a bound for every objective -------------------------------------------------------------------------------------
 
@@ -70,12 +70,7 @@ def test_every_bound_is_shown(both: MeshPlan) -> None:
 def test_lies_on_any_objective_are_found(
     both: MeshPlan, where: tuple[str | int, ...], value: object, said: str
 ) -> None:  # fmt: skip
-    data = json.loads(both.to_json())
-    at = data
-    for key in where[:-1]:
-        at = at[key]
-    at[where[-1]] = value
-    problems = check(MeshPlan.model_validate(data)).problems
+    problems = problems_with(both, where, value)
     assert any(said in line for line in problems), problems
 
 
