@@ -315,19 +315,20 @@ class _Step:
         """The groups between the first and the last one, as `_unit` would run them."""
         now, bus, weights, clock, size = self.now, self.bus, self.weights, self.search.clock, self.left
         latency, transfer = clock.latency(share), clock.dram.byte_ticks * share
-        apart = None
-        for left in range(count if share or size else 0, 0, -1):
+        once = twice = None  # how far the bus was ahead after the groups before, and when they ended
+        left = count if share or size else 0
+        while left:
             begun = now
             if size:
                 bus = clock.served(now, bus, size)
             if share:
                 bus = max(now + latency, bus) + transfer
             now, weights = max(now, weights) + work, bus if share else begun
-            if bus - now == apart:  # as after the group before: the rest takes as long
-                now, bus = now + (left - 1) * (now - begun), bus + (left - 1) * (now - begun)
-                weights = bus if share else now
-                break
-            apart = bus - now
+            left -= 1
+            if twice and bus - now == twice[0]:  # as two groups before: what is left takes as long, two by two
+                ahead = left // 2 * (now - twice[1])
+                now, bus, weights, left = now + ahead, bus + ahead, weights + ahead, left % 2
+            once, twice = (bus - now, now), once
         if not (share or size) and count:
             now = max(now, weights) + work * count
         self.now, self.bus, self.weights = now, bus, weights

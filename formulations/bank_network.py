@@ -2,7 +2,7 @@
 
 Sets
     stages s of a network; maps m; states (D, R): the stages D are done, R holds for some maps with readers to come how
-    many tiles k are on chip, and at which end of the map
+    many tiles k are on chip, and at which end of the map (a map of one tile may be read from both)
 Given
     readers of every map; for a stage in one direction, with some banks, tiles at the start, tiles that stay and a goal,
     the program with the fewest bytes (`formulations.banks`)
@@ -43,7 +43,7 @@ __all__ = ["BankPlan", "Resident", "State", "Step", "Visit", "Volume", "Walk"]
 
 
 class Resident(NamedTuple):
-    """Tiles of a map on chip: its first columns (end 0) or its last ones (end 1), from there on.
+    """Tiles of a map on chip: its first columns (end 0, also for a map of one tile) or its last ones, from there on.
 
     DRAM does not have the first `unwritten` of these tiles.
     """
@@ -138,11 +138,14 @@ class Walk:
         #: The stages that read a map, as a set of bits; columns of its tiles; bytes of a column on its way out.
         self.readers = readers
         self.tile = {name: one.tile(banks) for name, one in found.maps.items()}
+        self._tiles = {name: -(-one.columns // self.tile[name]) for name, one in found.maps.items()}
         self.written = {name: sum(self.stages[m].written for m in made) for name, made in self.makers.items()}
         self.all = (1 << len(self.stages)) - 1
         #: Whether the weights of a stage come with every process step.
         self.anew = [stage.anew(banks) for stage in self.stages]
         self._next: dict[tuple[int, int], list[int]] = {}
+        self._last: dict[tuple[int, int], int] = {}
+        self._evens: dict[int, bool] = {}
         self._passes: dict[tuple[int, str, int], Pass] = {}
         self._alike: dict[Pass, Pass] = {}
         self._same: dict[Task, Task] = {}
@@ -151,7 +154,7 @@ class Walk:
 
     def tiles(self, name: str) -> int:
         """Tiles of a map."""
-        return -(-self.found.maps[name].columns // self.tile[name])
+        return self._tiles[name]
 
     # ---- order -----------------------------------------------------------------------------------------------
 
@@ -163,6 +166,14 @@ class Walk:
             last = self.stages[state.last].target if state.last >= 0 else ""
             self._next[key] = [at for at in ready if last in self.sources(at)] or ready
         return self._next[key]
+
+    def last(self, done: int, at: int) -> int:
+        """The stage that was last if one that reads its result has to be next, else -1: then it makes no difference."""
+        key = done, at
+        if key not in self._last:
+            target = self.stages[at].target
+            self._last[key] = at if any(target in self.sources(onward) for onward in self.next(State(*key))) else -1
+        return self._last[key]
 
     def _ready(self, done: int, at: int) -> bool:
         return all(done >> m & 1 for name in self.sources(at) for m in self.makers[name])
@@ -229,7 +240,7 @@ class Walk:
         free = self._free(state, source)
         on_chip = found.tiles if found else 0
         retains = range(min(self.tiles(source), free) + 1) if self.stays(source, after, at) else range(1)
-        for direction in (found.end,) if found else (0, 1):
+        for direction in self.directions(state, at, source):
             stage = self.passed(at, source, direction)
             for goal in self._goals(target, keeps=self._keeps(state, at)):
                 for retain in retains:
@@ -253,7 +264,8 @@ class Walk:
         key = columns, tile = self.found.maps[target].columns, self.tile[target]
         if key not in self._goals_of:
             most = min(self.tiles(target), self.banks.count)
-            kept = [Goal(columns, tile, keep, mirrored) for keep in range(1, most + 1) for mirrored in (False, True)]
+            sides = (False, True) if self.tiles(target) > 1 else (False,)
+            kept = [Goal(columns, tile, keep, mirrored) for keep in range(1, most + 1) for mirrored in sides]
             self._goals_of[key] = [Goal(columns, tile, 0, mirrored=False), *kept]
         return self._goals_of[key] if keeps else self._goals_of[key][:1]
 
@@ -279,6 +291,25 @@ class Walk:
         resident = state.of(name)
         return self.found.maps[name].columns - (self.columns(resident) if resident else 0)
 
+    def directions(self, state: State, at: int, source: str) -> tuple[int, ...]:
+        """How an operand may be read: from the end where it is on chip, a single tile from both, if they differ."""
+        found = state.of(source)
+        if found and self.tiles(source) > 1:
+            return (found.end,)
+        return (0,) if self._even(at) else (0, 1)
+
+    def _even(self, at: int) -> bool:
+        """Whether both directions are the same: all maps are single tiles, and the windows symmetric."""
+        if at not in self._evens:
+            source, target = self.stages[at].source, self.stages[at].target
+            single = all(self.tiles(name) == 1 for name in (target, *self.sources(at)))
+            self._evens[at] = single and self.passed(at, source, 0) == self.passed(at, source, 1)
+        return self._evens[at]
+
+    def resident(self, name: str, tiles: int, end: int, unwritten: int) -> Resident:
+        """What is on chip of a map; a single tile has no end."""
+        return Resident(name, tiles, end if self.tiles(name) > 1 else 0, unwritten)
+
     def operands(self, state: State, at: int) -> list[str]:
         """The operands to read from the banks: one that is on chip, where the others may not be."""
         there = [name for name in self.sources(at) if state.of(name)]
@@ -288,8 +319,8 @@ class Walk:
         """All stages that may be next, with operand, direction, what may stay, and the best programs."""
         for at in self.next(state):
             for source in self.operands(state, at):
-                visit, found = Visit(self, state, at, source), state.of(source)
-                for direction in (found.end,) if found else (0, 1):
+                visit = Visit(self, state, at, source)
+                for direction in self.directions(state, at, source):
                     for task, program in self.programs(state, at, source, direction, visit.prices):
                         yield visit, direction, task, program
 
@@ -314,8 +345,9 @@ class Visit:
     """A stage in a state, with an operand to read from the banks: what all its programs share."""
 
     def __init__(self, walk: Walk, state: State, at: int, source: str) -> None:
-        self.state, self.at, self.source = state, at, source
+        self.walk, self.state, self.at, self.source = walk, state, at, source
         self.stage, self.prices, self.done = walk.stages[at], walk.prices(state, at, source), state.done | 1 << at
+        self._last = walk.last(self.done, at)
         target, found = self.stage.target, state.of(source)
         self._target = begun = state.of(target)
         self._begun = walk.columns(begun) if begun else None
@@ -372,12 +404,12 @@ class Visit:
         left, goal = list(self._left), task.goal
         if goal.keep:
             unwritten = 0 if self._result else goal.keep
-            left.append(Resident(self.stage.target, goal.keep, direction ^ goal.mirrored, unwritten))
+            left.append(self.walk.resident(self.stage.target, goal.keep, direction ^ goal.mirrored, unwritten))
         if task.retain:
-            left.append(Resident(self.source, task.retain, direction, min(task.retain, self._unwritten)))
+            left.append(self.walk.resident(self.source, task.retain, direction, min(task.retain, self._unwritten)))
         if len(left) > 1:
             left.sort()
-        return State(self.done, self.at, tuple(left))
+        return State(self.done, self._last, tuple(left))
 
 
 @lru_cache(maxsize=200_000)

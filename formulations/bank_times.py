@@ -115,8 +115,7 @@ class Times:
         found: dict[int, list[tuple[int, str, int]]] = {0: []} if state.done == self.walk.all else {}
         for at in self.walk.next(state):
             for source in self.walk.operands(state, at):
-                resident = state.of(source)
-                for direction in (resident.end,) if resident else (0, 1):
+                for direction in self.walk.directions(state, at, source):
                     found.setdefault(self.first(state, at, source, direction), []).append((at, source, direction))
         return found
 

@@ -30,6 +30,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from itertools import count
+from typing import NamedTuple
 
 from hwmodels.bank_steps import Goal, Pass, State
 
@@ -49,8 +50,7 @@ _LOAD = Action("load", 1)
 _NEVER = 2**40
 
 
-@dataclass(frozen=True)
-class Prices:
+class Prices(NamedTuple):
     """Bytes that a program is charged.
 
     Attributes
