@@ -5,7 +5,8 @@ Sets
     next; arcs: pairs of nodes that a stage joins
 Given
     W, a wait that hides the latency of every request; for every arc the programs that no other beats, each with its
-    bytes and ``ticks + wait - W``, if the stage begins W ticks before its first weights are there and leaves `wait`
+    bytes and ``ticks + wait - W``, if the stage begins W ticks before its first weights are there and leaves `wait`;
+    as long as they are not searched, what none of them undercuts
 Variables
     for every node the least ``p*bytes + q*ticks`` to the end
 Optimal means
@@ -20,18 +21,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from formulations.bank_graph import NEVER, Graph, OutOfTime
-from formulations.bank_labels import Timing
-from formulations.bank_network import State, Visit, Walk
+from formulations.bank_network import Visit, Walk
+from formulations.bank_states import State
 from formulations.bank_time import Programs
 from formulations.bank_times import Times
-from formulations.banks import Prices, Program, Task
-from hwmodels.bank_steps import Goal
+from formulations.banks import Program, Task
 
 __all__ = ["Alone", "Bounds", "ByNode", "ByState", "Node", "Point", "lowest", "options"]
+
+Ints = NDArray[np.int64]
+#: Costs beyond which 64 bits might not hold the sums.
+_FAR = 2**61
 
 
 class Point(NamedTuple):
@@ -84,41 +90,12 @@ class Bounds(Protocol):
 
 
 class Alone:
-    """Cheap bounds: what every stage to come takes in the best state that it could find."""
+    """Cheap bounds: the work of every stage to come."""
 
-    def __init__(self, walk: Walk, times: Times, *, computing: bool = False) -> None:
+    def __init__(self, walk: Walk, times: Times) -> None:
         self.weights = [(1, 0), (0, 1)]
+        self._work = [stage.cycles * times.clock.cycle + times.clock.fixed for stage in walk.stages]
         self._left: dict[int, int] = {}
-        self._known: dict[object, int] = {}
-        if computing:  # what takes no search
-            clock = times.clock
-            self._alone = [stage.cycles * clock.cycle + clock.fixed for stage in walk.stages]
-        else:
-            self._alone = [self._least(walk, times, at) for at in range(len(walk.stages))]
-
-    def _least(self, walk: Walk, times: Times, at: int) -> int:
-        """Ticks of a stage that nothing else leaves fewer banks, and that waits for no streams."""
-        target, found = walk.stages[at].target, [NEVER]
-        goal = Goal(walk.found.maps[target].columns, walk.tile[target], 0, mirrored=False)
-        for source in walk.sources(at):
-            prices, banks = walk.prices(State(), at, source), walk.banks.count
-            stays = walk.makers[source] or walk.readers[source].bit_count() > 1
-            on_chip = min(walk.tiles(source), banks) if stays else 0
-            for direction in (0, 1):
-                timing = times.timing(State(), at, source, direction, 0)
-                timing = replace(timing, streams=(0,) * len(timing.streams))
-                one = walk.passed(at, source, direction)
-                tasks = [Task(one, banks, tiles, goal) for tiles in range(on_chip + 1)]
-                found.append(self._quickest(tasks, prices, timing, times.hidden))
-        return min(found)
-
-    def _quickest(self, tasks: list[Task], prices: Prices, timing: Timing, wait: int) -> int:
-        """The least ticks of some tasks; equal stages share the answer."""
-        key = *tasks, prices, timing
-        if key not in self._known:
-            ways = (way for task in tasks for way in Programs(prices, timing, wait).of(task))
-            self._known[key] = min((way.ticks - wait for way in ways), default=NEVER)
-        return self._known[key]
 
     def left(self, node: Node) -> tuple[int, ...] | None:
         """Of bytes nothing is known."""
@@ -130,7 +107,7 @@ class Alone:
     def ticks(self, done: int) -> int:
         """Until the end, once some stages are done."""
         if done not in self._left:
-            self._left[done] = sum(ticks for at, ticks in enumerate(self._alone) if not done >> at & 1)
+            self._left[done] = sum(ticks for at, ticks in enumerate(self._work) if not done >> at & 1)
         return self._left[done]
 
 
@@ -139,7 +116,7 @@ class ByState:
 
     def __init__(self, graph: Graph, times: Times) -> None:
         self.graph, self.weights = graph, [(1, 0), (0, 1)]
-        self.alone = Alone(graph.walk, times, computing=True)
+        self.alone = Alone(graph.walk, times)
 
     def left(self, node: Node) -> tuple[int, ...] | None:
         """The least bytes and ticks to the end."""
@@ -153,28 +130,30 @@ class ByState:
 class ByNode:
     """All nodes and arcs.
 
+    At first every stage counts with what no program of it undercuts; `tighten` has the programs themselves searched.
+
     Parameters
     ----------
     until : float, optional
         When to give up, on `time.monotonic`.
-    most : int, optional
-        Ticks of a plan that is known: nodes from where none is quicker are not followed.
-    cheap : Alone, optional
-        The bounds that say so, if they are made already.
 
     Raises
     ------
     OutOfTime
     """
 
-    def __init__(
-        self, walk: Walk, times: Times, until: float | None = None, most: int = NEVER, cheap: Alone | None = None
-    ) -> None:
-        self.walk, self.times, self.until, self.most = walk, times, until, most
-        self.arcs: list[list[tuple[int, tuple[Point, ...]]]] = []
-        self.number = {Node(State(), first): at for at, first in enumerate(times.starts(State()))}
-        self._known: dict[object, _Costs] = {}
-        self._explore(cheap or Alone(walk, times))
+    def __init__(self, walk: Walk, times: Times, until: float | None = None) -> None:
+        self.walk, self.times, self.until = walk, times, until
+        starts = times.starts(State())
+        self.number = {Node(State(), first): at for at, first in enumerate(starts)}
+        #: Ticks until the first weights are there.
+        self._begun = [times.clock.served(0, 0, first) for first in starts]
+        self._ways: list[_Way] = []
+        self._known: dict[object, list[int | None]] = {}
+        #: Arcs from node to node by a way, all from one layer of nodes ahead of those from the next.
+        self._arcs, self._layers = self._explore()
+        self._ends = [at for node, at in self.number.items() if node.state.done == walk.all]
+        self._bytes, self._ticks = self._costs(1, 0), self._costs(0, 1)
         self.weights: list[tuple[int, int]] = []
         self._lefts: list[tuple[int, ...]] = []
         self.bound([])
@@ -182,95 +161,135 @@ class ByNode:
     def bound(self, sums: Iterable[tuple[int, int]]) -> None:
         """Bound some sums beside bytes and ticks."""
         self.weights = [(1, 0), (0, 1), *sums]
-        self._lefts = list(zip(*(self._sums(p, q) for p, q in self.weights), strict=True))
+        costs = [self._bytes, self._ticks, *(self._costs(p, q) for p, q in self.weights[2:])]
+        self._lefts = list(zip(*(self._left(one).tolist() for one in costs), strict=True))
+
+    def tighten(self, most: int = NEVER) -> None:
+        """Search the programs of all stages that may be on a path of no more than so many ticks, and bound by them."""
+        while vague := self._vague(most):
+            for number in vague:
+                self._in_time()
+                way = self._ways[number]
+                way.search()
+                self._bytes[number], self._ticks[number] = way.cost(1, 0), way.cost(0, 1)
+        self.bound(self.weights[2:])
+
+    def _vague(self, most: int) -> list[int]:
+        """The ways that are not searched, on paths that may take no more than so many ticks."""
+        (begins, ends, ways), ticks = self._arcs, self._ticks
+        spent, left = self._spent(ticks), self._left(ticks)
+        near = np.unique(ways[spent[begins] + ticks[ways] + left[ends] <= min(most, _never(ticks) // 2)])
+        return [way for way in near.tolist() if not self._ways[way].exact]
 
     def left(self, node: Node) -> tuple[int, ...] | None:
         """The least sums to the end."""
         at = self.number.get(node)
-        if at is None or self._lefts[at][0] == NEVER:
-            return None
-        return self._lefts[at]
+        return None if at is None or self._lefts[at][0] >= _FAR else self._lefts[at]
 
     def __len__(self) -> int:
         return len(self.number)
 
-    def _sums(self, p: int, q: int) -> list[int]:
-        found = [NEVER] * len(self.number)
-        for (state, _), at in reversed(self.number.items()):
-            if state.done == self.walk.all:
-                found[at] = 0
-                continue
-            least = NEVER
-            for onward, points in self.arcs[at]:
-                rest = found[onward]
-                for size, ticks in points:
-                    least = min(least, rest + p * size + q * ticks)
-            found[at] = least
-        return found
+    def _in_time(self) -> None:
+        if self.until is not None and time.monotonic() > self.until:
+            raise OutOfTime
 
-    def _explore(self, cheap: Alone) -> None:
-        """Follow all nodes, stage by stage; `spent` is what no way to a node undercuts."""
-        number = self.number
-        layer = list(number)
-        spent = [self.times.clock.served(0, 0, node.following) for node in layer]
+    # ---- sums ------------------------------------------------------------------------------------------------------
+
+    def _costs(self, p: int, q: int) -> NDArray[Any]:
+        """What every way costs; in Python's integers where 64 bits are too few."""
+        costs = [way.cost(p, q) for way in self._ways]
+        small = max(costs, default=0) * len(self._layers) < _FAR
+        return np.array(costs, dtype=np.int64 if small else object)
+
+    def _left(self, costs: NDArray[Any]) -> NDArray[Any]:
+        """By node what is left to the end."""
+        begins, ends, ways = self._arcs
+        left = np.full(len(self.number), _never(costs), dtype=costs.dtype)
+        left[self._ends] = 0
+        for layer in reversed(self._layers):
+            np.minimum.at(left, begins[layer], costs[ways[layer]] + left[ends[layer]])
+        return left
+
+    def _spent(self, ticks: NDArray[Any]) -> NDArray[Any]:
+        """By node the ticks that no way to it undercuts."""
+        begins, ends, ways = self._arcs
+        spent = np.full(len(self.number), _never(ticks), dtype=ticks.dtype)
+        spent[: len(self._begun)] = self._begun
+        for layer in self._layers:
+            np.minimum.at(spent, ends[layer], spent[begins[layer]] + ticks[ways[layer]])
+        return spent
+
+    # ---- nodes -----------------------------------------------------------------------------------------------------
+
+    def _explore(self) -> tuple[tuple[Ints, Ints, Ints], list[slice]]:
+        """Follow all nodes, stage by stage."""
+        number, layer, layers = self.number, list(self.number), list[slice]()
+        begins, ends, ways = list[int](), list[int](), list[int]()
         while layer:
             following: list[Node] = []
-            for node in layer:
-                if self.until is not None and time.monotonic() > self.until:
-                    raise OutOfTime
-                ticks, arcs = spent[len(self.arcs)], list[tuple[int, tuple[Point, ...]]]()
-                self.arcs.append(arcs)
-                if ticks + cheap.ticks(node.state.done) > self.most:
-                    continue
-                for after, points in self._ways(node).items():
-                    least = ticks + min([point.ticks for point in points])
-                    onward = number.get(after)
-                    if onward is None:
-                        number[after] = onward = len(number)
-                        spent.append(least)
+            before = len(begins)
+            for begin, node in enumerate(layer, len(number) - len(layer)):
+                self._in_time()
+                for after, way in self._onward(node):
+                    end = number.get(after)
+                    if end is None:
+                        number[after] = end = len(number)
                         following.append(after)
-                    elif least < spent[onward]:
-                        spent[onward] = least
-                    arcs.append((onward, points))
+                    begins.append(begin)
+                    ends.append(end)
+                    ways.append(way)
+            layers.append(slice(before, len(begins)))
             layer = following
+        return (np.array(begins, np.int64), np.array(ends, np.int64), np.array(ways, np.int64)), layers
 
-    def _ways(self, node: Node) -> dict[Node, tuple[Point, ...]]:
-        """The nodes that follow, with the least costs on the way."""
-        ways: dict[Node, tuple[Point, ...]] = {}
-        starts = self.times.starts
+    def _onward(self, node: Node) -> Iterator[tuple[Node, int]]:
+        """The nodes that follow, each with the way to it."""
+        starts, all_ways = self.times.starts, self._ways
         for visit, direction, tasks in options(self.walk, self.times, node):
-            known: dict[int, _Costs] = {}
-            for number, (task, _) in enumerate(tasks):
+            known: dict[int, tuple[Programs, list[int | None]]] = {}
+            for number, (task, program) in enumerate(tasks):
                 after = visit.after(direction, task)
                 for following in starts(after):
-                    costs = known.get(following)
-                    if costs is None:
-                        known[following] = costs = self._costs(visit, direction, tasks, following)
-                    points = costs.points[number]
-                    if points is None:
-                        costs.points[number] = points = self._points(visit, task, costs.programs)
-                    onward = Node(after, following)
-                    if onward in ways:
-                        points = tuple(lowest((*points, *ways[onward])))
-                    ways[onward] = points
-        return ways
+                    if following not in known:
+                        known[following] = self._alike(visit, direction, tasks, following)
+                    programs, ways = known[following]
+                    way = ways[number]
+                    if way is None:
+                        ways[number] = way = len(all_ways)
+                        all_ways.append(_Way(visit, task, program, programs))
+                    yield Node(after, following), way
 
-    def _costs(self, visit: Visit, direction: int, tasks: list[tuple[Task, Program]], following: int) -> _Costs:
-        """What the tasks of a visit cost; visits that are alike share it."""
+    def _alike(
+        self, visit: Visit, direction: int, tasks: list[tuple[Task, Program]], following: int
+    ) -> tuple[Programs, list[int | None]]:
+        """The programs of a visit, and the ways of its tasks as far as they are known; alike visits share them."""
         programs = self.times.programs(visit, direction, following=following, wait=self.times.hidden)
         key = id(tasks), id(programs), visit.alike  # both live as long as the walk and the times
         if key not in self._known:
-            self._known[key] = _Costs(programs, [None] * len(tasks))
-        return self._known[key]
-
-    def _points(self, visit: Visit, task: Task, programs: Programs) -> tuple[Point, ...]:
-        wait = self.times.hidden
-        points = [Point(visit.bytes(task, one.program), one.ticks + one.wait - wait) for one in programs.of(task)]
-        return tuple(lowest(points) if len(points) > 1 else points)
+            self._known[key] = [None] * len(tasks)
+        return programs, self._known[key]
 
 
-class _Costs(NamedTuple):
-    """The programs of a visit, and the costs of its tasks as far as they are known."""
+class _Way:
+    """A task of a visit with the stage that follows: bytes, and ticks as `ByNode` counts them."""
 
-    programs: Programs
-    points: list[tuple[Point, ...] | None]
+    def __init__(self, visit: Visit, task: Task, program: Program, programs: Programs) -> None:
+        self.visit, self.task, self.programs, self.exact = visit, task, programs, False
+        ticks = programs.bound(task) - programs.wait
+        self.points: list[Point] = [Point(visit.bytes(task, program), ticks)]
+
+    def cost(self, p: int, q: int) -> int:
+        """The least sum."""
+        return min([p * size + q * ticks for size, ticks in self.points])
+
+    def search(self) -> None:
+        """Search all programs that no other beats."""
+        visit, wait = self.visit, self.programs.wait
+        found = self.programs.of(self.task)
+        self.points = lowest(Point(visit.bytes(self.task, one.program), one.ticks + one.wait - wait) for one in found)
+        self.exact = True
+
+
+def _never(costs: NDArray[Any]) -> int:
+    """More than any sum of such costs."""
+    return 2 * _FAR if costs.dtype == np.int64 else NEVER

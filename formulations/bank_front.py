@@ -33,11 +33,12 @@ from typing import Literal, NamedTuple
 
 from formulations.bank_bounds import Alone, Bounds, ByNode, ByState, Node, Point, lowest, options
 from formulations.bank_graph import NEVER, Graph, OutOfTime
-from formulations.bank_labels import Timed, undominated
-from formulations.bank_network import BankPlan, State, Visit, Walk
+from formulations.bank_network import Visit, Walk
+from formulations.bank_states import BankPlan, State
 from formulations.bank_time import Programs
 from formulations.bank_times import Times
-from formulations.banks import Task
+from formulations.bank_timing import Timed, undominated
+from formulations.banks import Program, Task
 from hwmodels.bank_clock import Clock
 from instances.errors import InputError
 from instances.feature_maps import Stages
@@ -47,10 +48,11 @@ __all__ = ["Aim", "Found", "decide"]
 
 #: What is asked for: lexicographic minima, or the front.
 Aim = Literal["bytes", "time", "front"]
-#: Labels of a stage that are followed at first, for each bound; more only if the cheap bounds are within a hundredth of
-#: the plan found, as few nodes are left to follow then; then with the expensive bounds.
-_HURRIED, _CLOSE = (3, 30), 1.01
-_WIDTHS = {"bytes": (), "time": (10,), "front": (10, 10, 10)}
+#: Labels of a stage that are followed at first to find a quick plan; to find a front, and how often.
+_FEW, _MORE, _FRONTS = 3, 10, 3
+#: In turn the stages are searched that may be on paths up to these parts of the way from the bound to the plan found:
+#: what is found on the shortest paths leaves fewer of the others.
+_PARTS = (16, 4, 1)
 
 
 @dataclass(frozen=True)
@@ -97,12 +99,54 @@ class _Label(NamedTuple):
         return self.ticks + self.wait
 
 
+class _Room(NamedTuple):
+    """What there is room for: bytes, ticks until the next first weights are there, and sums ``p*bytes + q*ticks``."""
+
+    bytes: int
+    ready: int
+    sums: list[tuple[int, int, int]]
+
+
+class _Onward:
+    """The labels that follow those of one node with one visit; `waiting`: by what they wait for its first weights."""
+
+    def __init__(
+        self, times: Times, visit: Visit, direction: int, waiting: dict[int, list[_Label]], *, bounded: bool
+    ) -> None:
+        self.times, self.visit, self.direction, self.waiting, self.bounded = times, visit, direction, waiting, bounded
+        self._programs: dict[tuple[int, int], Programs] = {}
+
+    def programs(self, following: int, wait: int) -> Programs:
+        """The programs of the visit."""
+        key = following, wait
+        if key not in self._programs:
+            found = self.times.programs(self.visit, self.direction, following=following, wait=wait)
+            self._programs[key] = found
+        return self._programs[key]
+
+    def labels(self, task: Task, program: Program, following: int, rooms: list[_Room]) -> Iterator[_Label]:
+        """What comes of a task, where there is room; `program` moves the fewest bytes."""
+        visit, fewest, least = self.visit, self.visit.bytes(task, program), 0
+        if self.bounded:  # what the stage takes at least, from its first weights to the next one's
+            least = self.programs(following, self.times.hidden).bound(task) - self.times.hidden
+        for wait, labels in self.waiting.items():
+            going = [label for label in labels if _fits(rooms, label.bytes + fewest, label.ready + least)]
+            if not going:
+                continue
+            for one in self.programs(following, wait).of(task):
+                size = visit.bytes(task, one.program)
+                for label in going:
+                    spent, ticks = label.bytes + size, label.ticks + one.ticks
+                    if _fits(rooms, spent, ticks + one.wait):
+                        yield _Label(spent, ticks, one.wait, _Way(label, visit, self.direction, task, one))
+
+
 class _Search:
     """The search through all labels."""
 
     def __init__(self, walk: Walk, times: Times, aim: Aim, until: float | None) -> None:
         self.walk, self.times, self.aim, self.until = walk, times, aim, until
-        self.bounds: Bounds = Alone(walk, times, computing=True)
+        self.bounds: Bounds = Alone(walk, times)
         self.known: dict[Point, _Label] = {}
         self.corners = [(NEVER, NEVER)]
         self.labels = 0
@@ -127,15 +171,17 @@ class _Search:
             self.corners = [(b, p.ticks - 1) for b, p in zip(ends_at, points, strict=True)]
             self.corners.append((points[0].bytes - 1, NEVER))
 
-    def hopeless(self, left: tuple[int, ...], spent: int, ready: int) -> bool:
-        """Whether nothing that goes on beats the plans known, with so much spent when the next weights are there."""
-        least_bytes, least_ticks = spent + left[0], ready + left[1]
-        corners = [(b, t) for b, t in self.corners if b >= least_bytes and t >= least_ticks]
-        if not corners or len(left) == 2:
-            return not corners
-        weights = self.bounds.weights
-        sums = [(p, q, p * spent + q * ready + left[k]) for k, (p, q) in enumerate(weights) if k > 1]
-        return not any(all(p * b + q * t >= least for p, q, least in sums) for b, t in corners)
+    def rooms(self, left: tuple[int, ...]) -> list[_Room]:
+        """How much may be spent where so much is left: with more nothing that goes on beats the plans known."""
+        sums = [(p, q, rest) for (p, q), rest in zip(self.bounds.weights[2:], left[2:], strict=True)]
+        return [
+            _Room(b - left[0], t - left[1], [(p, q, p * b + q * t - rest) for p, q, rest in sums])
+            for b, t in self.corners if b >= left[0] and t >= left[1]
+        ]  # fmt: skip
+
+    def quickest(self) -> int:
+        """The fewest ticks of the plans known."""
+        return min((point.ticks for point in self.known), default=NEVER)
 
     def convex(self) -> list[tuple[int, int]]:
         """The weighted sums along which the plans known are convex."""
@@ -177,28 +223,19 @@ class _Search:
     def _onward(self, node: Node, labels: list[_Label]) -> Iterator[tuple[Node, _Label]]:
         if self.until is not None and time.monotonic() > self.until:
             raise OutOfTime
-        times, hidden, bounded = self.times, self.times.hidden, isinstance(self.bounds, ByNode)
-        for visit, direction, tasks in options(self.walk, times, node):
-            ahead: dict[int, Programs] = {}
+        waiting: dict[int, list[_Label]] = {}
+        for label in labels:
+            waiting.setdefault(label.wait, []).append(label)
+        for visit, direction, tasks in options(self.walk, self.times, node):
+            onward = _Onward(self.times, visit, direction, waiting, bounded=isinstance(self.bounds, ByNode))
             for task, program in tasks:
-                after, fewest, least = visit.after(direction, task), visit.bytes(task, program), 0
-                for following in times.starts(after):
-                    onward = Node(after, following)
-                    left = self.bounds.left(onward)
-                    if left is None:
-                        continue
-                    if bounded:  # what the stage takes at least, from its first weights to the next one's
-                        if following not in ahead:
-                            ahead[following] = times.programs(visit, direction, following=following, wait=hidden)
-                        least = min([one.ticks + one.wait for one in ahead[following].of(task)]) - hidden
-                    for label in labels:
-                        if self.hopeless(left, label.bytes + fewest, label.ready + least):
-                            continue
-                        programs = times.programs(visit, direction, following=following, wait=label.wait)
-                        for one in programs.of(task):
-                            spent, ticks = label.bytes + visit.bytes(task, one.program), label.ticks + one.ticks
-                            if not self.hopeless(left, spent, ticks + one.wait):
-                                yield onward, _Label(spent, ticks, one.wait, _Way(label, visit, direction, task, one))
+                after = visit.after(direction, task)
+                for following in self.times.starts(after):
+                    reached = Node(after, following)
+                    left = self.bounds.left(reached)
+                    if left is not None and (rooms := self.rooms(left)):
+                        for label in onward.labels(task, program, following, rooms):
+                            yield reached, label
 
     def _best(self, layer: dict[Node, list[_Label]], width: int) -> dict[Node, list[_Label]]:
         """Those that can still come to the least bytes, ticks, and weighted sums."""
@@ -226,6 +263,14 @@ class _Search:
             )
             way = way.before.way
         return BankPlan(tuple(reversed(steps)))
+
+
+def _fits(rooms: list[_Room], spent: int, ready: int) -> bool:
+    """Whether there is room for so much."""
+    for most, latest, sums in rooms:
+        if spent <= most and ready <= latest and (not sums or all(p * spent + q * ready <= at for p, q, at in sums)):
+            return True
+    return False
 
 
 def _above(one: Point, two: Point, three: Point) -> bool:
@@ -291,23 +336,24 @@ def _fewest(search: _Search) -> None:
 
 
 def _fastest(search: _Search) -> None:
-    """Find the fewest ticks, then bytes, or the front: plans first, by cheap bounds, the expensive ones then."""
-    alone = Alone(search.walk, search.times)
-    search.bounds = alone
-    aim, cheap, most = search.aim, search.least(), NEVER
-    for width in _HURRIED:
-        search.learn(search.run(width))
-        most = min((point.ticks for point in search.known), default=NEVER)
-        if cheap is None or most > cheap.ticks * _CLOSE:
-            break
-    bounds = ByNode(search.walk, search.times, search.until, most if aim == "time" else NEVER, alone)
+    """Find the fewest ticks, then bytes, or the front: by bounds that are cheap at first."""
+    bounds = ByNode(search.walk, search.times, search.until)
     search.bounds = bounds
-    if search.least() is None:
+    least = search.least()
+    if least is None:
         raise _no_program(Graph(search.walk, search.until))
-    for few in (*_WIDTHS[aim], None):
-        if aim == "front":
+    if search.aim == "time":
+        for part in _PARTS:
+            search.learn(search.run(_FEW))
+            least = search.least() or least
+            bounds.tighten(least.ticks + (search.quickest() - least.ticks) // part)
+    else:
+        bounds.tighten()
+        for _ in range(_FRONTS):
             bounds.bound(search.convex())
-        search.learn(search.run(few))
+            search.learn(search.run(_MORE))
+        bounds.bound(search.convex())
+    search.learn(search.run())
 
 
 def _no_program(graph: Graph) -> InputError:

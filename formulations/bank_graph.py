@@ -18,7 +18,8 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from formulations.bank_network import BankPlan, State, Walk
+from formulations.bank_network import Walk
+from formulations.bank_states import BankPlan, State
 from instances.errors import InputError
 from instances.feature_maps import Stages
 from instances.machine import Banks

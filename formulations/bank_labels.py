@@ -12,98 +12,15 @@ Source: `heterogeneous_mapping_and_banks` 4.1.2.1 (Eq. 4.1, 4.2), 4.2.3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cache
-from itertools import accumulate
+from collections.abc import Sequence
 from operator import gt
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
+from formulations.bank_timing import Script, Timed, Timing, undominated
 from formulations.banks import Action, Prices, Program, Task, reloaded, told, told_apart
-from hwmodels.bank_clock import Clock
 from hwmodels.bank_steps import State
 
-__all__ = ["Label", "Labels", "Timed", "Timing", "Writes", "along", "undominated"]
-
-
-@dataclass(frozen=True)
-class Writes:
-    """What a stage writes, where that takes time.
-
-    Attributes
-    ----------
-    column : int
-        Bytes of a column of the result.
-    stays : tuple of int, optional
-        Columns that are not written, in the order in which they are made, from the first to before the second; those
-        that the goal keeps by default.
-    alone, dropped : int
-        First columns of the map that is read that only the chip has though other stages will read them; bytes of each.
-        Those that do not stay are written as the stage begins.
-    """
-
-    column: int
-    stays: tuple[int, int] | None = None
-    alone: int = 0
-    dropped: int = 0
-
-    def sizes(self, task: Task) -> tuple[int, ...]:
-        """Bytes of the columns of the result that are written: ``sizes[x]`` of the first x."""
-        return _sizes(self.column, task.goal.stays if self.stays is None else self.stays, task.stage.results)
-
-    def at_first(self, task: Task) -> int:
-        """Bytes that are written as the stage begins."""
-        return max(0, self.alone - task.retain * task.stage.tile) * self.dropped
-
-
-@cache
-def _sizes(column: int, stays: tuple[int, int], columns: int) -> tuple[int, ...]:
-    return tuple(accumulate((0 if stays[0] <= x < stays[1] else column for x in range(columns)), initial=0))
-
-
-@dataclass(frozen=True)
-class Timing:
-    """What a stage takes, in one direction.
-
-    Attributes
-    ----------
-    ticks : tuple of int
-        Until each column of the result is done, for one group of filters: ``ticks[x]`` for the first x columns.
-    groups : int
-        Of filters.
-    share : int
-        Bytes of the weights of one group.
-    anew : bool
-        Whether they come with every process step.
-    streams : tuple of int
-        Of a sum: bytes that are streamed for every column; else empty.
-    following : int
-        Bytes of the first weights (a sum: the first streamed column) of the stage that follows.
-    late : bool
-        Whether loads wait for the end of the step before them (a coarser estimate).
-    writes : Writes, optional
-        What is written; nothing that takes time by default.
-    """
-
-    clock: Clock
-    ticks: tuple[int, ...]
-    groups: int = 1
-    share: int = 0
-    anew: bool = False
-    streams: tuple[int, ...] = ()
-    following: int = 0
-    late: bool = False
-    writes: Writes | None = None
-
-
-@dataclass(frozen=True)
-class Timed:
-    """A program with its bytes, ticks until it ends, and ticks then until the next stage's first weights are there."""
-
-    program: Program
-    bytes: int
-    ticks: int
-    wait: int
+__all__ = ["Label", "Labels", "along"]
 
 
 class Label(NamedTuple):
@@ -144,6 +61,17 @@ class Label(NamedTuple):
         return self.freed[at] if at < len(self.freed) else self.now
 
 
+class _Ended(NamedTuple):
+    """How a process step ends, as a label has it; `served`: when all is but what the last unit asks for."""
+
+    now: int
+    bus: int
+    served: int
+    weights: int
+    pending: int
+    freed: list[int]
+
+
 class Labels:
     """Labels of one stage."""
 
@@ -181,19 +109,138 @@ class Labels:
     def process(self, label: Label, begun: State, state: State, action: Action, after: State) -> Label:
         """The label after a process step."""
         tiles, again = action.tiles, reloaded(begun, state, after) * self.prices.reload
-        run = _Step(self, label, state, tiles, after, again)
-        run.go()
-        spent = label.bytes + self.prices.step + again
-        ready = tuple(max(time, run.now) for time in label.ready[tiles:]) if after.loaded == state.loaded else ()
-        freed = [] if self.timing.late else run.freed
-        while freed and freed[-1] == run.now:
+        step = (
+            self._columns(label, state, after)
+            if self.timing.streams
+            else self._groups(label, state, tiles, after, again)
+        )
+        now, freed = step.now, [] if self.timing.late else step.freed
+        while freed and freed[-1] == now:
             freed.pop()
-        bus = run.served if run.last else run.bus
-        if not self.sizes or run.pending or after.loaded < self.stage.columns:
-            earliest = freed[0] if freed else run.now
-            bus = max(bus, earliest + self.clock.dram.call_ticks)  # the next request is not on the bus before that
-        made = label, state, action
-        return Label(spent, run.now, bus, max(run.weights, run.now), ready, tuple(freed), run.pending, made)
+        bus = step.served if after.first == self.stage.columns else step.bus
+        if not self.sizes or step.pending or after.loaded < self.stage.columns:
+            bus = max(bus, (freed[0] if freed else now) + self.clock.dram.call_ticks)  # no request is on the bus before
+        left = label.ready[tiles:] if after.loaded == state.loaded else ()
+        ready = tuple([time if time > now else now for time in left])
+        spent, made = label.bytes + self.prices.step + again, (label, state, action)
+        return Label(spent, now, bus, max(step.weights, now), ready, tuple(freed), step.pending, made)
+
+    # ---- units -----------------------------------------------------------------------------------------------
+
+    def _asked(self, now: int, bus: int, pending: int, again: int, ask: int) -> tuple[int, int, int]:
+        """A unit begins: what is left is written, it asks for the weights of the next one.
+
+        When what is written is served, and all, and when those weights are there.
+        """
+        for size in (pending, again):
+            if size:
+                bus = self.clock.served(now, bus, size)
+        if not ask:
+            return bus, bus, now
+        there = self.clock.served(now, bus, ask)
+        return bus, there, there
+
+    def _groups(self, label: Label, state: State, tiles: int, after: State, again: int) -> _Ended:
+        """The units of a step: groups of filters. What is loaded again may have to be written."""
+        timing, script, groups = self.timing, self._script(state, tiles, after.made), self.timing.groups
+        first = state.first == 0 and state.made == 0
+        share = timing.share if first or timing.anew else 0
+        onward = timing.following if after.first == self.stage.columns else timing.share * timing.anew
+        left = 0
+        if self.sizes:
+            left = -(-(self.sizes[after.made] - self.sizes[state.made]) // groups)
+        else:
+            again = 0
+        ask = onward if groups == 1 else 0 if first else share  # the first step's is ahead of the loads
+        served, bus, weights = self._asked(label.now, label.bus, label.pending, again if groups == 1 else 0, ask)
+        now, freed = max(label.now, label.weights), list[int]()
+        for tile, work, leaves in script.first:
+            now = max(now, label.ready[tile])
+            freed += [now + ticks for ticks in leaves]
+            now += work
+        if groups > 1:
+            if first:
+                weights = self.second
+            now, bus, weights = self._alike(groups - 2, now, bus, weights, script.work, share, left)
+            served, bus, asked = self._asked(now, bus, left, again, onward)
+            now, weights = max(now, weights), asked
+            freed = [now + ticks for ticks in script.freed]
+            now += script.work
+        return _Ended(now, bus, served, weights, left, freed)
+
+    def _alike(
+        self, count: int, now: int, bus: int, weights: int, work: int, share: int, size: int
+    ) -> tuple[int, int, int]:
+        """The groups between the first and the last one: when they end, the bus is free, the next weights are there."""
+        if not share and not size:
+            return (max(now, weights) + work * count, bus, now) if count else (now, bus, weights)
+        clock = self.clock
+        latency, transfer = clock.latency(share), clock.dram.byte_ticks * share
+        once = twice = None  # how far the bus was ahead after the groups before, and when they ended
+        while count:
+            begun = now
+            if size:
+                bus = clock.served(now, bus, size)
+            if share:
+                bus = max(now + latency, bus) + transfer
+            now, weights = max(now, weights) + work, bus if share else begun
+            count -= 1
+            if twice and bus - now == twice[0]:  # as two groups before: what is left takes as long, two by two
+                ahead = count // 2 * (now - twice[1])
+                now, bus, weights, count = now + ahead, bus + ahead, weights + ahead, count % 2
+            once, twice = (bus - now, now), once
+        return now, bus, weights
+
+    def _columns(self, label: Label, state: State, after: State) -> _Ended:
+        """The units of a sum: a column each, with its streamed bytes."""
+        timing, there, upto = self.timing, label.ready, self.stage.units(state, 0, after.made)[0]
+        asks, ticks, served, sizes = (*timing.streams, timing.following), timing.ticks, self.clock.served, self.sizes
+        _, now, bus, weights, _, _, pending, _ = label
+        at, done = 0, bus
+        for column in range(state.made, after.made):
+            if pending:
+                bus = served(now, bus, pending)
+            if sizes:
+                pending = sizes[column + 1] - sizes[column]
+            done = bus
+            if column == 0 and self.several:
+                asked = self.second
+            elif asks[column + 1]:
+                asked = bus = served(now, bus, asks[column + 1])
+            else:
+                asked = now
+            while upto[at] <= column:
+                at += 1
+            now = max(now, weights, there[at]) + ticks[column + 1] - ticks[column]
+            weights = asked
+        return _Ended(now, bus, done, weights, pending, [])
+
+    def _script(self, state: State, tiles: int, made: int) -> Script:
+        """What a step does, whenever it begins."""
+        retain, tile = self.task.retain, self.stage.tile
+        stay = retain - min(retain, -(-state.first // tile)) if retain else 0
+        key = state.first, state.loaded, state.made, tiles, made, stay
+        found = self.timing.scripts.get(key)
+        if found is None:
+            self.timing.scripts[key] = found = self._scripted(state, tiles, made, stay)
+        return found
+
+    def _scripted(self, state: State, tiles: int, made: int, stay: int) -> Script:
+        ticks, (upto, free) = self.timing.ticks, self.stage.units(state, tiles, made)
+        freed, at = [(number, max(end, state.made)) for number, end in free[stay:]], 0
+        done, first = state.made, list[tuple[int, int, tuple[int, ...]]]()
+        for number, end in enumerate(upto):
+            if number >= tiles and end <= done:
+                continue
+            begin, done, leaves = done, max(done, end), list[int]()
+            while at < len(freed) and freed[at][0] <= number and freed[at][1] <= done:
+                leaves.append(ticks[max(begin, freed[at][1])] - ticks[begin])
+                at += 1
+            first.append((number, ticks[done] - ticks[begin], tuple(leaves)))
+        begin = ticks[state.made]
+        return Script(tuple(first), tuple(ticks[end] - begin for _, end in freed), ticks[made] - begin)
+
+    # ---- programs --------------------------------------------------------------------------------------------
 
     def along(self, begun: State, program: Program) -> Timed | None:
         """The costs of a program; None if it does not fit."""
@@ -203,16 +250,21 @@ class Labels:
             if after is None:
                 return None
             label, state = self.follow(label, begun, state, action, after), after
-        return self.timed([label])[0]
+        return self._costs(label, program)
 
     def timed(self, ends: Sequence[Label]) -> list[Timed]:
         """What the programs of some labels cost, all columns done: those that no other beats."""
-        fixed, made = self.clock.fixed, []
-        for end in ends:
-            ticks = max(end.now + fixed, self._written(end)) if self.sizes else end.now + fixed
-            wait = max(0, end.weights - ticks) if self.timing.following else 0
-            made.append(Timed(self._program(end), end.bytes, ticks, wait))
-        return undominated(sorted(made, key=lambda timed: timed.program.steps))
+        return undominated(
+            sorted((self._costs(end, self._program(end)) for end in ends), key=lambda t: t.program.steps)
+        )
+
+    def _costs(self, end: Label, program: Program) -> Timed:
+        """What a program costs that leads to a label."""
+        ticks = end.now + self.clock.fixed
+        if self.sizes:
+            ticks = max(ticks, self._written(end))
+        wait = max(0, end.weights - ticks) if self.timing.following else 0
+        return Timed(program, end.bytes, ticks, wait)
 
     def _written(self, end: Label) -> int:
         """When all that a stage writes is written, once all columns are done."""
@@ -229,158 +281,6 @@ class Labels:
             done.append(action)
             made = label.made
         return told(path[::-1], done[::-1])
-
-
-class _Costs(Protocol):
-    """Bytes, ticks, and ticks that are then waited."""
-
-    @property
-    def bytes(self) -> int: ...
-    @property
-    def ticks(self) -> int: ...
-    @property
-    def wait(self) -> int: ...
-
-
-C = TypeVar("C", bound=_Costs)
-
-
-def undominated(found: Iterable[C]) -> list[C]:
-    """Those that no other beats in bytes, ticks and the end of the wait; the first of those that are equal."""
-    best: list[C] = []
-    for one in sorted(found, key=lambda t: (t.bytes, t.ticks, t.wait)):
-        if not any(o.ticks <= one.ticks and o.ticks + o.wait <= one.ticks + one.wait for o in best):
-            best.append(one)
-    return best
-
-
-class _Step:
-    """One process step on its way."""
-
-    def __init__(self, search: Labels, label: Label, state: State, tiles: int, after: State, again: int) -> None:
-        self.search, self.label, self.state, self.after, self.tiles = search, label, state, after, tiles
-        #: Bytes to write: left by the unit before, by each unit of this step, and of columns to be loaded again.
-        self.pending = label.pending
-        self.left = self.again = 0
-        if search.sizes:
-            self.left = -(-(search.sizes[after.made] - search.sizes[state.made]) // search.timing.groups)
-            self.again = again
-        #: When all is served but what the last unit asks for.
-        self.served = 0
-        self.now, self.bus, self.weights = label.now, label.bus, label.weights
-        self.second = search.second
-        self.ticks, self.freed = search.timing.ticks, list[int]()
-        self.first = state.first == 0 and state.made == 0
-        self.last = after.first == search.stage.columns
-        self.upto, self.free = search.stage.units(state, tiles, after.made)
-
-    def go(self) -> None:
-        """Run all units of the step."""
-        timing = self.search.timing
-        if timing.streams:
-            self._columns()
-            return
-        groups = timing.groups
-        if groups == 1:
-            self._unit(self._next(), self.again)
-            self._work(self._free_at())
-            return
-        share = timing.share if self.first or timing.anew else 0
-        self._unit(None if self.first else share)  # the first step's second group is asked for ahead of the loads
-        self._work(())
-        work = self.ticks[self.after.made] - self.ticks[self.state.made]
-        self._groups(groups - 2, share, work)
-        self._unit(self._next(), self.again)
-        begin = self.ticks[self.state.made]
-        self.freed = [self.now + max(0, self.ticks[at] - begin) for _, at in self._free_at()]
-        self.now += work
-        self.weights = self.second
-
-    def _unit(self, ask: int | None, again: int = 0) -> None:
-        """A unit begins: what is left is written, it asks for the weights of the next one, and waits for its own."""
-        clock = self.search.clock
-        for size in (self.pending, again):
-            if size:
-                self.bus = clock.served(self.now, self.bus, size)
-        self.pending, self.served = self.left, self.bus
-        if ask is None:
-            self.second = self.search.second
-        elif ask:
-            self.second = self.bus = clock.served(self.now, self.bus, ask)
-        else:
-            self.second = self.now
-        self.now = max(self.now, self.weights)
-
-    def _groups(self, count: int, share: int, work: int) -> None:
-        """The groups between the first and the last one, as `_unit` would run them."""
-        now, bus, weights, clock, size = self.now, self.bus, self.weights, self.search.clock, self.left
-        latency, transfer = clock.latency(share), clock.dram.byte_ticks * share
-        once = twice = None  # how far the bus was ahead after the groups before, and when they ended
-        left = count if share or size else 0
-        while left:
-            begun = now
-            if size:
-                bus = clock.served(now, bus, size)
-            if share:
-                bus = max(now + latency, bus) + transfer
-            now, weights = max(now, weights) + work, bus if share else begun
-            left -= 1
-            if twice and bus - now == twice[0]:  # as two groups before: what is left takes as long, two by two
-                ahead = left // 2 * (now - twice[1])
-                now, bus, weights, left = now + ahead, bus + ahead, weights + ahead, left % 2
-            once, twice = (bus - now, now), once
-        if not (share or size) and count:
-            now = max(now, weights) + work * count
-        self.now, self.bus, self.weights = now, bus, weights
-
-    def _next(self) -> int:
-        """Bytes of the weights of the next step or stage."""
-        timing = self.search.timing
-        return timing.following if self.last else timing.share * timing.anew
-
-    def _work(self, free: Sequence[tuple[int, int]]) -> None:
-        """The columns of the first group: they wait for tiles."""
-        done, now, ticks, at = self.state.made, self.now, self.ticks, 0
-        for number, (there, upto) in enumerate(zip(self.label.ready, self.upto, strict=True)):
-            if number >= self.tiles and upto <= done:
-                continue
-            now, upto = max(now, there), max(done, upto)
-            while at < len(free) and free[at][0] <= number and free[at][1] <= upto:
-                self.freed.append(now + ticks[max(done, free[at][1])] - ticks[done])
-                at += 1
-            now += ticks[upto] - ticks[done]
-            done = upto
-        self.now, self.weights = now, self.second
-
-    def _free_at(self) -> Sequence[tuple[int, int]]:
-        """The tiles whose banks become free, and how many columns are done then."""
-        retain = self.search.task.retain
-        stayed = min(retain, -(-self.state.first // self.search.stage.tile)) if retain else 0
-        return self.free[retain - stayed :]
-
-    def _columns(self) -> None:
-        """The units of a sum: a column each, with its streamed bytes."""
-        search, ticks, there, upto, at = self.search, self.ticks, self.label.ready, self.upto, 0
-        asks, served = (*search.timing.streams, search.timing.following), search.clock.served
-        now, bus, weights, second, pending = self.now, self.bus, self.weights, self.second, self.pending
-        sizes = search.sizes
-        for column in range(self.state.made, self.after.made):  # as `_unit` would run them
-            if pending:
-                bus = served(now, bus, pending)
-            if sizes:
-                pending = sizes[column + 1] - sizes[column]
-            self.served = bus
-            if column == 0 and search.several:
-                second = search.second
-            elif asks[column + 1]:
-                second = bus = served(now, bus, asks[column + 1])
-            else:
-                second = now
-            while upto[at] <= column:
-                at += 1
-            now = max(now, weights, there[at]) + ticks[column + 1] - ticks[column]
-            weights = second
-        self.now, self.bus, self.weights, self.second, self.pending = now, bus, weights, second, pending
 
 
 def along(task: Task, prices: Prices, timing: Timing, program: Program, wait: int = 0) -> Timed:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from formulations.bank_network import BankPlan, Step
+from formulations.bank_states import BankPlan, Step
 from formulations.banks import told_apart
 from hwmodels.bank_steps import State
 from hwmodels.schedule import StageRun, Tile

@@ -24,9 +24,11 @@ from functools import lru_cache
 from itertools import permutations, product
 from typing import Literal
 
-from formulations.bank_labels import Label, Labels, Timing, along
-from formulations.bank_network import BankPlan, State, Step, Walk
+from formulations.bank_labels import Label, Labels, along
+from formulations.bank_network import Walk
+from formulations.bank_states import BankPlan, State, Step
 from formulations.bank_times import Times
+from formulations.bank_timing import Timing
 from formulations.banks import Action, Prices, Program, Task, policy, told
 from hwmodels.bank_clock import Clock
 from hwmodels.bank_steps import Goal

@@ -36,16 +36,20 @@ Source: `heterogeneous_mapping_and_banks` 4.1.2.1 (Eq. 4.1, 4.2), 4.2.3, Appendi
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, lru_cache
 from itertools import accumulate
 
-from formulations.bank_labels import Label, Labels, Timed, Timing, undominated
+from formulations.bank_labels import Label, Labels
+from formulations.bank_timing import Timed, Timing, undominated
 from formulations.banks import Action, Prices, Program, Rest, Task, actions, best, policy
 from hwmodels.bank_steps import Goal, State
 
 __all__ = ["Programs"]
+
+#: Bytes, ticks until a stage ends, ticks until the first weights of the next one are there.
+Cost = tuple[int, int, int]
 
 
 class _Search(Labels):
@@ -54,6 +58,8 @@ class _Search(Labels):
     def __init__(self, task: Task, prices: Prices, timing: Timing, wait: int) -> None:
         super().__init__(task, prices, timing, wait)
         self.known: list[Timed] = []
+        #: Costs of which no program undercuts all; those that known programs do not come to.
+        self.open: list[Cost] = [(0, 0, 0)]
         self.rest, stage, ticks = Rest(task, prices), task.stage, timing.ticks
         # without overlaps tiles never begin elsewhere
         tile = stage.columns - 1 if stage.reach else (stage.columns - 1) // stage.tile * stage.tile
@@ -87,7 +93,10 @@ class _Search(Labels):
         return [self.timing.ticks[self.stage.complete(end)] for end in range(self.stage.columns + 1)]
 
     def least(self, begun: State) -> Timed:
-        """Costs that no program undercuts: the fewest bytes; all tiles on chip, once the first one is, and one step."""
+        """Costs that no program undercuts: the fewest bytes; all tiles on chip, once the first one is, and one step.
+
+        Or what nothing onward undercuts, if that is more.
+        """
         stage = self.stage
         begin, end = State(0, stage.columns, 0), State(stage.columns, stage.columns, stage.results)
         free = self
@@ -98,18 +107,31 @@ class _Search(Labels):
             there = self.clock.served(0, label.bus, stage.tile * self.prices.column)
             label = label._replace(ready=(there,) * len(label.ready))
         (one,) = free.timed([free.process(label, begin, begin, Action("process", stage.tiles(begin)), end)])
-        fewest = _fewest(self.task, self.prices)
+        fewest, left = _fewest(self.task, self.prices), self.rest(begun)
         assert fewest is not None
-        return replace(one, bytes=fewest.bytes(self.prices))
+        assert left is not None
+        ends, ready = self.earliest(self.begin(begun), begun, left)
+        ticks = max(one.ticks, ends)
+        return replace(one, bytes=fewest.bytes(self.prices), ticks=ticks, wait=max(one.ticks + one.wait, ready) - ticks)
 
     def hopeless(self, label: Label, state: State) -> bool:
-        """Whether a known program is nowhere greater than what the label can still become."""
+        """Whether known programs are nowhere greater than all that the label can still become."""
         left = self.rest(state)
         if left is None:
             return True
         ends, ready = self.earliest(label, state, left)
         spent = label.bytes + left
-        return any(k.bytes <= spent and k.ticks <= ends and k.ticks + k.wait <= ready for k in self.known)
+        return all(self._reached((max(spent, b), max(ends, t), max(ready, r))) for b, t, r in self.open)
+
+    def close(self, fronts: Iterable[Sequence[Cost]]) -> bool:
+        """Whether the known programs come to one of the fronts that no program undercuts; else the closest is open."""
+        self.open = min(([cost for cost in front if not self._reached(cost)] for front in fronts), key=len)
+        return not self.open
+
+    def _reached(self, cost: Cost) -> bool:
+        """Whether a known program is nowhere greater."""
+        b, t, r = cost
+        return any([k.bytes <= b and k.ticks <= t and k.ticks + k.wait <= r for k in self.known])  # noqa: C419 (quicker)
 
     def earliest(self, label: Label, state: State, left: int) -> tuple[int, int]:
         """Ticks that nothing onward undercuts: until the stage ends, until the first weights of the next one are there.
@@ -218,6 +240,7 @@ class Programs:
     def __init__(self, prices: Prices, timing: Timing, wait: int = 0, hidden: Programs | None = None) -> None:
         self.prices, self.timing, self.wait, self.hidden = prices, timing, wait, hidden
         self.answers: dict[Task, list[Timed]] = {}
+        self._bounds: dict[Task, int] = {}
 
     def of(self, task: Task) -> list[Timed]:
         """All programs that no other beats, by bytes; none if the task does not fit."""
@@ -227,6 +250,21 @@ class Programs:
             fits = begun is not None and _fewest(task, self.prices) is not None
             self.answers[task] = found = self._found(task, begun) if begun is not None and fits else []
         return found
+
+    def bound(self, task: Task) -> int:
+        """Ticks until the first weights of the next stage are there that no program of a task undercuts.
+
+        As long as the task has not been asked for, it is not searched for this.
+        """
+        found = self.answers.get(task)
+        if found is not None:
+            return min([one.ticks + one.wait for one in found])
+        if task not in self._bounds:
+            begun = task.begin()
+            assert begun is not None
+            least = _Search(task, self.prices, self.timing, self.wait).least(begun)
+            self._bounds[task] = least.ticks + least.wait
+        return self._bounds[task]
 
     def _found(self, task: Task, begun: State) -> list[Timed]:
         ahead = self._ahead(task)
@@ -238,12 +276,14 @@ class Programs:
             if _costs(found) in freer and self._freer(task, other):
                 return found
         search = _Search(task, self.prices, self.timing, self.wait)
-        bounds = {*freer, _costs(ahead), _costs([search.least(begun)])}
+        fronts = [*freer, _costs([search.least(begun)])]
+        if ahead:
+            fronts.append(_costs(ahead))
         for program in dict.fromkeys((*(one.program for one in ahead), *self._ways(task))):
             one = search.along(begun, program)
             if one is not None:
                 search.known = undominated([*search.known, one])
-                if _costs(search.known) in bounds:
+                if search.close(fronts):
                     return search.known
         return search.run(begun)
 
@@ -263,7 +303,7 @@ class Programs:
 
     def _ways(self, task: Task) -> Iterator[Program]:
         """Programs that are known, that with the fewest bytes, and those of the policies."""
-        for found in self.answers.values():
+        for found in list(self.answers.values())[-4:]:
             yield from (one.program for one in found)
         fewest = _fewest(task, self.prices)
         assert fewest is not None
@@ -283,7 +323,7 @@ def _policies(task: Task) -> tuple[Program, ...]:
     return tuple(dict.fromkeys(one for one in tried if one is not None))
 
 
-def _costs(found: Iterable[Timed]) -> tuple[tuple[int, int, int], ...]:
+def _costs(found: Iterable[Timed]) -> tuple[Cost, ...]:
     return tuple((one.bytes, one.ticks, one.ticks + one.wait) for one in found)
 
 

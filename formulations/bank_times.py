@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import accumulate
 
-from formulations.bank_labels import Timing, Writes, along
-from formulations.bank_network import BankPlan, State, Visit, Walk
+from formulations.bank_labels import along
+from formulations.bank_network import Visit, Walk
+from formulations.bank_states import BankPlan, State
 from formulations.bank_time import Programs
+from formulations.bank_timing import Script, Timing, Writes
 from hwmodels.bank_clock import Clock
 
 __all__ = ["Times"]
@@ -30,6 +32,7 @@ class Times:
         self._same: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._programs: dict[object, Programs] = {}
         self._alike: dict[object, Programs] = {}
+        self._scripts: dict[object, dict[object, Script]] = {}
         self._starts: dict[State, dict[int, list[tuple[int, str, int]]]] = {}
         #: A wait that hides the latency of every request.
         self.hidden = max(map(clock.latency, self._requests()))
@@ -100,7 +103,8 @@ class Times:
         share = 0 if stage.kind == "sum" else -(-stage.weight_bytes // stage.groups)
         streams = self.streams(state, at, source, direction)
         ticks = self.ticks(at, direction)
-        return Timing(self.clock, ticks, stage.groups, share, anew, streams, following, writes=writes)
+        scripts = self._scripts.setdefault((self.walk.passed(at, source, direction), ticks), {})
+        return Timing(self.clock, ticks, stage.groups, share, anew, streams, following, writes=writes, scripts=scripts)
 
     def starts(self, state: State) -> dict[int, list[tuple[int, str, int]]]:
         """The stages that may come next, with operand and direction, by the bytes of their first weights.

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from formulations.bank_front import decide
 from formulations.bank_graph import Graph
-from formulations.bank_network import BankPlan, Walk
+from formulations.bank_network import Walk
+from formulations.bank_states import BankPlan
 from hwmodels.bank_clock import Clock
 from instances.feature_maps import Stages
 from instances.machine import Banks

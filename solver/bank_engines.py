@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from itertools import islice
 
 from formulations.bank_front import Aim, decide
-from formulations.bank_network import BankPlan, Walk
+from formulations.bank_network import Walk
 from formulations.bank_policies import double_buffer, hide, minimise, no_reuse
+from formulations.bank_states import BankPlan
 from formulations.bank_times import Times
 from instances.errors import InputError
 from solver.bank_base import Asked, Decided

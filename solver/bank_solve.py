@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from formulations.bank_front import decide
-from formulations.bank_network import BankPlan as Decisions
 from formulations.bank_network import Walk
 from formulations.bank_numbers import numbered
+from formulations.bank_states import BankPlan as Decisions
 from formulations.bank_times import Times
 from hwmodels.bank_clock import Clock
 from hwmodels.outcome import MEASURES

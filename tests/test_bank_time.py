@@ -16,12 +16,14 @@ from hypothesis import strategies as st
 from formulations.bank_bounds import Alone, ByNode, Node, Point, lowest
 from formulations.bank_front import decide
 from formulations.bank_graph import Graph, optimum
-from formulations.bank_labels import Timed, Timing, Writes, along, undominated
-from formulations.bank_network import BankPlan, State, Visit, Walk
+from formulations.bank_labels import along
+from formulations.bank_network import Visit, Walk
 from formulations.bank_numbers import numbered
 from formulations.bank_policies import double_buffer, hide, hiding, minimise, no_reuse
+from formulations.bank_states import BankPlan, State
 from formulations.bank_time import Programs
 from formulations.bank_times import Times
+from formulations.bank_timing import Timed, Timing, Writes, undominated
 from formulations.banks import Action, Prices, Program, Task, actions, told
 from hwmodels.bank_clock import Clock
 from hwmodels.bank_steps import Goal, Pass
@@ -293,7 +295,10 @@ def test_the_front_of_a_network_is_that_of_everything(network: Network, banks: B
     assert [(plan.volume.total, ticks) for plan, ticks in fastest.plans] == expected[-1:]
     walk = Walk(found, banks)
     times, start = Times(walk, clock), State()
-    for bounds in (Alone(walk, times), ByNode(walk, times), ByNode(walk, times, None, expected[-1].ticks)):
+    loose, some, tight = (ByNode(walk, times) for _ in range(3))
+    some.tighten(expected[-1].ticks)
+    tight.tighten()
+    for bounds in (Alone(walk, times), loose, some, tight):
         lefts = [(clock.served(0, 0, f), bounds.left(Node(start, f))) for f in times.starts(start)]
         assert min(wait + left[1] for wait, left in lefts if left) <= expected[-1].ticks
     for plan, ticks in said.plans:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import partial
 
 from formulations.bank_graph import optimum
-from formulations.bank_network import BankPlan
 from formulations.bank_numbers import numbered
 from formulations.bank_policies import Reuse, minimise
+from formulations.bank_states import BankPlan
 from hwmodels.replay_banks import replay_banks
 from instances.errors import InputError
 from instances.feature_maps import Stages, stages

@@ -1,0 +1,136 @@
+"""F6 banks, inside one stage: what a stage takes in one direction, and what programs cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import accumulate
+from typing import NamedTuple, Protocol, TypeVar
+
+from formulations.banks import Program, Task
+from hwmodels.bank_clock import Clock
+
+__all__ = ["Script", "Timed", "Timing", "Writes", "undominated"]
+
+
+@dataclass(frozen=True)
+class Writes:
+    """What a stage writes, where that takes time.
+
+    Attributes
+    ----------
+    column : int
+        Bytes of a column of the result.
+    stays : tuple of int, optional
+        Columns that are not written, in the order in which they are made, from the first to before the second; those
+        that the goal keeps by default.
+    alone, dropped : int
+        First columns of the map that is read that only the chip has though other stages will read them; bytes of each.
+        Those that do not stay are written as the stage begins.
+    """
+
+    column: int
+    stays: tuple[int, int] | None = None
+    alone: int = 0
+    dropped: int = 0
+
+    def sizes(self, task: Task) -> tuple[int, ...]:
+        """Bytes of the columns of the result that are written: ``sizes[x]`` of the first x."""
+        return _sizes(self.column, task.goal.stays if self.stays is None else self.stays, task.stage.results)
+
+    def at_first(self, task: Task) -> int:
+        """Bytes that are written as the stage begins."""
+        return max(0, self.alone - task.retain * task.stage.tile) * self.dropped
+
+
+@cache
+def _sizes(column: int, stays: tuple[int, int], columns: int) -> tuple[int, ...]:
+    return tuple(accumulate((0 if stays[0] <= x < stays[1] else column for x in range(columns)), initial=0))
+
+
+class Script(NamedTuple):
+    """What a process step does, but for time.
+
+    Attributes
+    ----------
+    first : tuple
+        Of the first group: a tile, the work on the columns that wait for it, after how much of it banks become free.
+    freed : tuple of int
+        After how much work of the last group banks become free.
+    work : int
+        Of a group.
+    """
+
+    first: tuple[tuple[int, int, tuple[int, ...]], ...]
+    freed: tuple[int, ...]
+    work: int
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What a stage takes, in one direction.
+
+    Attributes
+    ----------
+    ticks : tuple of int
+        Until each column of the result is done, for one group of filters: ``ticks[x]`` for the first x columns.
+    groups : int
+        Of filters.
+    share : int
+        Bytes of the weights of one group.
+    anew : bool
+        Whether they come with every process step.
+    streams : tuple of int
+        Of a sum: bytes that are streamed for every column; else empty.
+    following : int
+        Bytes of the first weights (a sum: the first streamed column) of the stage that follows.
+    late : bool
+        Whether loads wait for the end of the step before them (a coarser estimate).
+    writes : Writes, optional
+        What is written; nothing that takes time by default.
+    """
+
+    clock: Clock
+    ticks: tuple[int, ...]
+    groups: int = 1
+    share: int = 0
+    anew: bool = False
+    streams: tuple[int, ...] = ()
+    following: int = 0
+    late: bool = False
+    writes: Writes | None = None
+    scripts: dict[object, Script] = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A program with its bytes, ticks until it ends, and ticks then until the next stage's first weights are there."""
+
+    program: Program
+    bytes: int
+    ticks: int
+    wait: int
+
+
+class _Costs(Protocol):
+    """Bytes, ticks, and ticks that are then waited."""
+
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def ticks(self) -> int: ...
+    @property
+    def wait(self) -> int: ...
+
+
+C = TypeVar("C", bound=_Costs)
+
+
+def undominated(found: Iterable[C]) -> list[C]:
+    """Those that no other beats in bytes, ticks and the end of the wait; the first of those that are equal."""
+    best: list[C] = []
+    for one in sorted(found, key=lambda t: (t.bytes, t.ticks, t.wait)):
+        if not any(o.ticks <= one.ticks and o.ticks + o.wait <= one.ticks + one.wait for o in best):
+            best.append(one)
+    return best
