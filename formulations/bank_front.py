@@ -44,7 +44,7 @@ from instances.errors import InputError
 from instances.feature_maps import Stages
 from instances.machine import Banks
 
-__all__ = ["Aim", "Found", "decide"]
+__all__ = ["Aim", "Found", "decide", "few_labels"]
 
 #: What is asked for: lexicographic minima, or the front.
 Aim = Literal["bytes", "time", "front"]
@@ -326,6 +326,18 @@ def decide(
     return Found(plans, *least, proven, search.labels, len(search.bounds))
 
 
+@_uncollected()
+def few_labels(found: Stages, banks: Banks, clock: Clock, *, waiting: bool = True) -> BankPlan | None:
+    """Return a plan with few ticks: of every stage the few labels with the least are followed, a matter of seconds.
+
+    None if none of them comes to the end.
+    """
+    walk = Walk(found, banks, waiting=waiting)
+    search = _Search(walk, Times(walk, clock, shifting=False), "time", None)
+    search.learn(search.run(_FEW))
+    return next((search.plan(label) for label in search.known.values()), None)
+
+
 def _fewest(search: _Search) -> None:
     """Find the fewest bytes, then ticks."""
     graph = Graph(search.walk, search.until)
@@ -348,6 +360,7 @@ def _fastest(search: _Search) -> None:
             least = search.least() or least
             bounds.tighten(least.ticks + (search.quickest() - least.ticks) // part)
     else:
+        search.learn(search.run(_FEW))
         bounds.tighten()
         for _ in range(_FRONTS):
             bounds.bound(search.convex())

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
-from formulations.bank_front import Aim, decide
+from formulations.bank_front import Aim, decide, few_labels
 from formulations.bank_network import Walk
 from formulations.bank_policies import double_buffer, hide, minimise, no_reuse
 from formulations.bank_states import BankPlan
@@ -48,14 +49,25 @@ def _dynamic(asked: Asked) -> Decided:
     plans = [plan for plan, _ in said.plans]
     if said.proven:
         return Decided(plans[0], bound, "OPTIMAL", stats=stats)
-    if not plans:  # the quickest policies, until one fits: others take minutes on wide networks
-        made = (_POLICIES[name](asked) for name in ("double-buffer", "no-reuse", "min"))
-        plans = list(islice((plan for plan in made if plan is not None), 1))
+    if not plans:
+        plans = list(islice(_quick(asked), 1))
     if not plans:
         return Decided(None, bound or None, "NO_SOLUTION_FOUND", stats=stats)
     times = Times(Walk(asked.found, asked.banks, waiting=asked.waiting), asked.clock)
     best = min(plans, key=times.of if aim == "time" else lambda plan: plan.volume.total)
     return Decided(best, bound or None, "FEASIBLE", stats=stats)
+
+
+def _quick(asked: Asked) -> Iterator[BankPlan]:
+    """Plans that take no search, the best first; where paths join, policies try their orders, which takes minutes."""
+    names = ("hide", "double-buffer", "no-reuse", "min")
+    ways: list[Callable[[], BankPlan | None]] = [partial(_POLICIES[name], asked) for name in names]
+    joins = any(len(makers) > 1 for makers in Walk(asked.found, asked.banks).makers.values())
+    few = partial(few_labels, asked.found, asked.banks, asked.clock, waiting=asked.waiting)
+    ways.insert(0 if joins else len(ways), few)
+    for way in ways:
+        if (plan := way()) is not None:
+            yield plan
 
 
 def _or_none(plan: Callable[[Asked], BankPlan]) -> Callable[[Asked], BankPlan | None]:
