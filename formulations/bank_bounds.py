@@ -36,8 +36,8 @@ from formulations.banks import Program, Task
 __all__ = ["Alone", "Bounds", "ByNode", "ByState", "Node", "Point", "lowest", "options"]
 
 Ints = NDArray[np.int64]
-#: Costs beyond which 64 bits might not hold the sums.
-_FAR = 2**61
+#: Costs beyond which 64 bits might not hold the sums; how many times more a searched stage may cost than its bound.
+_FAR, _MORE = 2**61, 2**10
 
 
 class Point(NamedTuple):
@@ -198,7 +198,7 @@ class ByNode:
     def _costs(self, p: int, q: int) -> NDArray[Any]:
         """What every way costs; in Python's integers where 64 bits are too few."""
         costs = [way.cost(p, q) for way in self._ways]
-        small = max(costs, default=0) * len(self._layers) < _FAR
+        small = max(costs, default=0) * len(self._layers) < _FAR // _MORE
         return np.array(costs, dtype=np.int64 if small else object)
 
     def _left(self, costs: NDArray[Any]) -> NDArray[Any]:

@@ -78,6 +78,7 @@ class Labels:
     def __init__(self, task: Task, prices: Prices, timing: Timing, wait: int) -> None:
         self.task, self.prices, self.timing, self.wait = task, prices, timing, wait
         self.clock, self.stage = timing.clock, task.stage
+        self.scripts = timing.scripts.setdefault(task.stage, {})
         self.following = self.clock.served(0, 0, timing.following)
         self.several = len(timing.streams) > 1 if timing.streams else timing.groups > 1
         #: Bytes of the first columns of the result that are written, if that takes time.
@@ -109,11 +110,8 @@ class Labels:
     def process(self, label: Label, begun: State, state: State, action: Action, after: State) -> Label:
         """The label after a process step."""
         tiles, again = action.tiles, reloaded(begun, state, after) * self.prices.reload
-        step = (
-            self._columns(label, state, after)
-            if self.timing.streams
-            else self._groups(label, state, tiles, after, again)
-        )
+        sums = self.timing.streams
+        step = self._columns(label, state, after) if sums else self._groups(label, state, tiles, after, again)
         now, freed = step.now, [] if self.timing.late else step.freed
         while freed and freed[-1] == now:
             freed.pop()
@@ -161,14 +159,14 @@ class Labels:
         if groups > 1:
             if first:
                 weights = self.second
-            now, bus, weights = self._alike(groups - 2, now, bus, weights, script.work, share, left)
+            now, bus, weights = self._between(groups - 2, now, bus, weights, script.work, share, left)
             served, bus, asked = self._asked(now, bus, left, again, onward)
             now, weights = max(now, weights), asked
             freed = [now + ticks for ticks in script.freed]
             now += script.work
         return _Ended(now, bus, served, weights, left, freed)
 
-    def _alike(
+    def _between(
         self, count: int, now: int, bus: int, weights: int, work: int, share: int, size: int
     ) -> tuple[int, int, int]:
         """The groups between the first and the last one: when they end, the bus is free, the next weights are there."""
@@ -220,9 +218,9 @@ class Labels:
         retain, tile = self.task.retain, self.stage.tile
         stay = retain - min(retain, -(-state.first // tile)) if retain else 0
         key = state.first, state.loaded, state.made, tiles, made, stay
-        found = self.timing.scripts.get(key)
+        found = self.scripts.get(key)
         if found is None:
-            self.timing.scripts[key] = found = self._scripted(state, tiles, made, stay)
+            self.scripts[key] = found = self._scripted(state, tiles, made, stay)
         return found
 
     def _scripted(self, state: State, tiles: int, made: int, stay: int) -> Script:
@@ -254,9 +252,8 @@ class Labels:
 
     def timed(self, ends: Sequence[Label]) -> list[Timed]:
         """What the programs of some labels cost, all columns done: those that no other beats."""
-        return undominated(
-            sorted((self._costs(end, self._program(end)) for end in ends), key=lambda t: t.program.steps)
-        )
+        found = [self._costs(end, self._program(end)) for end in ends]
+        return undominated(sorted(found, key=lambda one: one.program.steps))
 
     def _costs(self, end: Label, program: Program) -> Timed:
         """What a program costs that leads to a label."""

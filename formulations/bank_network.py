@@ -64,6 +64,7 @@ class Walk:
         self._next: dict[tuple[int, int], list[int]] = {}
         self._last: dict[tuple[int, int], int] = {}
         self._evens: dict[int, bool] = {}
+        self._reached: dict[int, frozenset[int]] = {}
         self._passes: dict[tuple[int, str, int], Pass] = {}
         self._alike: dict[Pass, Pass] = {}
         self._same: dict[Task, Task] = {}
@@ -103,11 +104,14 @@ class Walk:
 
     def _after(self, at: int) -> frozenset[int]:
         """A stage and all that depend on it."""
+        if at in self._reached:
+            return self._reached[at]
         found = {at}
         for later in range(at + 1, len(self.stages)):
             if any(m in found for name in self.sources(later) for m in self.makers[name]):
                 found.add(later)
-        return frozenset(found)
+        self._reached[at] = frozenset(found)
+        return self._reached[at]
 
     def stays(self, name: str, done: int, last: int) -> bool:
         """Whether tiles of a map may stay: for any reader, or only for those that read it from the banks."""

@@ -61,6 +61,7 @@ class _Run:
     reuse: Reuse
     dram_first: bool = True
     joined: dict[str, int] = field(default_factory=dict)
+    _steps: dict[object, Step | None] = field(default_factory=dict)
 
     def run(self) -> BankPlan:
         """Plan all stages."""
@@ -87,7 +88,13 @@ class _Run:
     # ---- one stage ---------------------------------------------------------------------------------------------
 
     def _step(self, state: State, at: int, stay: int, *, inside: bool) -> Step | None:
-        """One stage, `stay` tiles of its map kept for other paths."""
+        """One stage, `stay` tiles of its map kept for other paths; orders that come to the same state share it."""
+        key = state, at, stay, inside, tuple(self.joined.items())
+        if key not in self._steps:
+            self._steps[key] = self._stepped(state, at, stay, inside=inside)
+        return self._steps[key]
+
+    def _stepped(self, state: State, at: int, stay: int, *, inside: bool) -> Step | None:
         walk, stage = self.walk, self.walk.stages[at]
         last = walk.stages[state.last].target if state.last >= 0 else ""
         source = last if last in stage.streamed else stage.source

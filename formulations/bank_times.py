@@ -11,6 +11,7 @@ from formulations.bank_states import BankPlan, State
 from formulations.bank_time import Programs
 from formulations.bank_timing import Script, Timing, Writes
 from hwmodels.bank_clock import Clock
+from hwmodels.bank_steps import Pass
 
 __all__ = ["Times"]
 
@@ -32,7 +33,7 @@ class Times:
         self._same: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._programs: dict[object, Programs] = {}
         self._alike: dict[object, Programs] = {}
-        self._scripts: dict[object, dict[object, Script]] = {}
+        self._scripts: dict[tuple[int, ...], dict[Pass, dict[object, Script]]] = {}
         self._starts: dict[State, dict[int, list[tuple[int, str, int]]]] = {}
         #: A wait that hides the latency of every request.
         self.hidden = max(map(clock.latency, self._requests()))
@@ -103,7 +104,7 @@ class Times:
         share = 0 if stage.kind == "sum" else -(-stage.weight_bytes // stage.groups)
         streams = self.streams(state, at, source, direction)
         ticks = self.ticks(at, direction)
-        scripts = self._scripts.setdefault((self.walk.passed(at, source, direction), ticks), {})
+        scripts = self._scripts.setdefault(ticks, {})
         return Timing(self.clock, ticks, stage.groups, share, anew, streams, following, writes=writes, scripts=scripts)
 
     def starts(self, state: State) -> dict[int, list[tuple[int, str, int]]]:

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from formulations.banks import Program, Task
 from hwmodels.bank_clock import Clock
+from hwmodels.bank_steps import Pass
 
 __all__ = ["Script", "Timed", "Timing", "Writes", "undominated"]
 
@@ -89,6 +90,8 @@ class Timing:
         Whether loads wait for the end of the step before them (a coarser estimate).
     writes : Writes, optional
         What is written; nothing that takes time by default.
+    scripts : dict
+        By pass, then by step: what process steps do, as far as it is known. All with the same `ticks` may share it.
     """
 
     clock: Clock
@@ -100,7 +103,7 @@ class Timing:
     following: int = 0
     late: bool = False
     writes: Writes | None = None
-    scripts: dict[object, Script] = field(default_factory=dict, repr=False, compare=False)
+    scripts: dict[Pass, dict[object, Script]] = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def _dynamic(asked: Asked) -> Decided:
 
 
 def _quick(asked: Asked) -> Iterator[BankPlan]:
-    """Plans that take no search, the best first; where paths join, policies try their orders, which takes minutes."""
+    """Plans that take no search, the best first; where paths join, policies try their orders, which takes longer."""
     names = ("hide", "double-buffer", "no-reuse", "min")
     ways: list[Callable[[], BankPlan | None]] = [partial(_POLICIES[name], asked) for name in names]
     joins = any(len(makers) > 1 for makers in Walk(asked.found, asked.banks).makers.values())

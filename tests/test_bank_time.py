@@ -385,6 +385,20 @@ def test_the_front_is_between_the_two_optima(name: str) -> None:
         assert same_time(found, banks, plan, clock) == ticks
 
 
+@pytest.mark.parametrize("aim", ["time", "front"])
+def test_times_may_exceed_64_bits(aim: Literal["time", "front"]) -> None:
+    """All ticks of the clock 2**50 times as many: so are those of the plans."""
+    many = 2**50
+    found, banks, clock = setting_of(load_network("squeezenet1_1"), load_machine("midap"))
+    dram = clock.dram
+    names = [name for name in type(dram).model_fields if name.endswith("_ticks")]
+    slow = dram.model_copy(update={name: getattr(dram, name) * many for name in names})
+    scaled = decide(found, banks, Clock(slow, clock.cycle * many, clock.fixed * many), aim)
+    expected = [(plan.volume.total, ticks * many) for plan, ticks in decide(found, banks, clock, aim).plans]
+    assert [(plan.volume.total, ticks) for plan, ticks in scaled.plans] == expected
+    assert scaled.plans[-1][1] > 2**63
+
+
 def test_a_time_limit_leaves_plans_and_bounds() -> None:
     found, banks, clock = setting_of(load_network("mobilenet_v2"), load_machine("midap"))
     said = decide(found, banks, clock, "time", time_limit_s=1e-9)
