@@ -29,11 +29,10 @@ orders and tiles are decided exactly.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 
 from formulations.bank_states import Resident, State, Step, Volume
 from formulations.bank_timing import Writes
-from formulations.banks import Prices, Program, Task, best
+from formulations.banks import Prices, Program, Task, fewest
 from hwmodels.bank_steps import Goal, Pass
 from instances.feature_maps import Stages
 from instances.machine import Banks
@@ -256,10 +255,10 @@ class Walk:
             self.stays(source, after, at), self._keeps(state, at),
         )  # fmt: skip
         if key not in self._options:
-            tasks = (task for _, way, task in self.tasks_from(state, at, source) if way == direction)
-            made = [(task, program) for task in tasks if (program := _best(task, prices)) is not None]
-            made[1:] = sorted(made[1:], key=lambda one: -one[0].retain - one[0].goal.keep)
-            self._options[key] = made  # the freest first, then from the tightest on: `formulations.bank_time.Programs`
+            # the freest first, then from the tightest on: they bound those between (`formulations.bank_time.Programs`)
+            tasks = [task for _, way, task in self.tasks_from(state, at, source) if way == direction]
+            tasks[1:] = sorted(tasks[1:], key=lambda task: -task.retain - task.goal.keep)
+            self._options[key] = [(task, program) for task in tasks if (program := fewest(task, prices)) is not None]
         return self._options[key]
 
 
@@ -332,8 +331,3 @@ class Visit:
         if len(left) > 1:
             left.sort()
         return State(self.done, self._last, tuple(left))
-
-
-@lru_cache(maxsize=200_000)
-def _best(task: Task, prices: Prices) -> Program | None:
-    return best(task, prices)

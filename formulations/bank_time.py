@@ -38,13 +38,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate
 
 from formulations.bank_labels import Label, Labels
 from formulations.bank_timing import Timed, Timing, undominated
-from formulations.banks import Action, Prices, Program, Rest, Task, actions, best, policy
-from hwmodels.bank_steps import Goal, State
+from formulations.banks import Action, Prices, Program, Rest, Task, actions, fewest, policy
+from hwmodels.bank_steps import State
 
 __all__ = ["Programs"]
 
@@ -107,12 +107,14 @@ class _Search(Labels):
             there = self.clock.served(0, label.bus, stage.tile * self.prices.column)
             label = label._replace(ready=(there,) * len(label.ready))
         (one,) = free.timed([free.process(label, begin, begin, Action("process", stage.tiles(begin)), end)])
-        fewest, left = _fewest(self.task, self.prices), self.rest(begun)
-        assert fewest is not None
+        leanest, left = fewest(self.task, self.prices), self.rest(begun)
+        assert leanest is not None
         assert left is not None
         ends, ready = self.earliest(self.begin(begun), begun, left)
         ticks = max(one.ticks, ends)
-        return replace(one, bytes=fewest.bytes(self.prices), ticks=ticks, wait=max(one.ticks + one.wait, ready) - ticks)
+        return replace(
+            one, bytes=leanest.bytes(self.prices), ticks=ticks, wait=max(one.ticks + one.wait, ready) - ticks
+        )
 
     def hopeless(self, label: Label, state: State) -> bool:
         """Whether known programs are nowhere greater than all that the label can still become."""
@@ -247,7 +249,7 @@ class Programs:
         found = self.answers.get(task)
         if found is None:
             begun = task.begin()
-            fits = begun is not None and _fewest(task, self.prices) is not None
+            fits = begun is not None and fewest(task, self.prices) is not None
             self.answers[task] = found = self._found(task, begun) if begun is not None and fits else []
         return found
 
@@ -292,7 +294,7 @@ class Programs:
         writes = self.timing.writes
         if writes and (writes.at_first(one), writes.sizes(one)) != (writes.at_first(other), writes.sizes(other)):
             return False
-        return _freer(one, other)
+        return one.freer(other)
 
     def _ahead(self, task: Task) -> list[Timed]:
         """What the programs are at best, going by those of `hidden`."""
@@ -305,15 +307,10 @@ class Programs:
         """Programs that are known, that with the fewest bytes, and those of the policies."""
         for found in list(self.answers.values())[-4:]:
             yield from (one.program for one in found)
-        fewest = _fewest(task, self.prices)
-        assert fewest is not None
-        yield fewest
+        leanest = fewest(task, self.prices)
+        assert leanest is not None
+        yield leanest
         yield from _policies(task)
-
-
-@lru_cache(maxsize=100_000)
-def _fewest(task: Task, prices: Prices) -> Program | None:
-    return best(task, prices)
 
 
 @lru_cache(maxsize=100_000)
@@ -325,14 +322,3 @@ def _policies(task: Task) -> tuple[Program, ...]:
 
 def _costs(found: Iterable[Timed]) -> tuple[Cost, ...]:
     return tuple((one.bytes, one.ticks, one.ticks + one.wait) for one in found)
-
-
-def _freer(one: Task, other: Task) -> bool:
-    """Whether a task of the same pass leaves as much room as another one everywhere."""
-    return one.retain <= other.retain and _excess(one.goal, other.goal) <= one.banks - other.banks
-
-
-@cache
-def _excess(one: Goal, other: Goal) -> int:
-    """How many banks more results take at most than those of another goal."""
-    return max(one.banks(made) - other.banks(made) for made in range(one.columns + 1))
