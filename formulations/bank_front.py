@@ -311,7 +311,7 @@ def decide(
     """
     until = None if time_limit_s is None else time.monotonic() + time_limit_s
     walk = Walk(found, banks, waiting=waiting)
-    search, proven = _Search(walk, Times(walk, clock, shifting=aim != "bytes"), aim, until), True
+    search, proven = _Search(walk, Times(walk, clock, shifting=aim != "bytes", lean=aim == "bytes"), aim, until), True
     try:
         if aim == "bytes":
             _fewest(search)

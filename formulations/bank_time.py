@@ -60,6 +60,8 @@ class _Search(Labels):
         self.known: list[Timed] = []
         #: Costs of which no program undercuts all; those that known programs do not come to.
         self.open: list[Cost] = [(0, 0, 0)]
+        #: Programs with more bytes are not searched.
+        self.most: int | None = None
         self.rest, stage, ticks = Rest(task, prices), task.stage, timing.ticks
         # without overlaps tiles never begin elsewhere
         tile = stage.columns - 1 if stage.reach else (stage.columns - 1) // stage.tile * stage.tile
@@ -119,7 +121,7 @@ class _Search(Labels):
     def hopeless(self, label: Label, state: State) -> bool:
         """Whether known programs are nowhere greater than all that the label can still become."""
         left = self.rest(state)
-        if left is None:
+        if left is None or (self.most is not None and label.bytes + left > self.most):
             return True
         ends, ready = self.earliest(label, state, left)
         spent = label.bytes + left
@@ -237,10 +239,14 @@ class Programs:
     hidden : Programs, optional
         The same for a wait that hides the latency of every request. A longer wait delays these programs by as much as
         it is longer, and no program gains more by a shorter one than that it is shorter.
+    lean : bool
+        Whether of every task those programs are enough that move the fewest bytes.
     """
 
-    def __init__(self, prices: Prices, timing: Timing, wait: int = 0, hidden: Programs | None = None) -> None:
-        self.prices, self.timing, self.wait, self.hidden = prices, timing, wait, hidden
+    def __init__(
+        self, prices: Prices, timing: Timing, wait: int = 0, hidden: Programs | None = None, *, lean: bool = False
+    ) -> None:
+        self.prices, self.timing, self.wait, self.hidden, self.lean = prices, timing, wait, hidden, lean
         self.answers: dict[Task, list[Timed]] = {}
         self._bounds: dict[Task, int] = {}
 
@@ -272,13 +278,16 @@ class Programs:
         ahead = self._ahead(task)
         if ahead and self.hidden and self.wait >= self.hidden.wait:
             return ahead
-        solved = [(other, found) for other, found in self.answers.items() if found]
+        solved = [] if self.lean else [(other, found) for other, found in self.answers.items() if found]
         freer = {_costs(found) for other, found in solved if self._freer(other, task)}
         for other, found in solved:
             if _costs(found) in freer and self._freer(task, other):
                 return found
         search = _Search(task, self.prices, self.timing, self.wait)
-        fronts = [*freer, _costs([search.least(begun)])]
+        least = search.least(begun)
+        if self.lean:
+            search.most = least.bytes
+        fronts = [*freer, _costs([least])]
         if ahead:
             fronts.append(_costs(ahead))
         for program in dict.fromkeys((*(one.program for one in ahead), *self._ways(task))):

@@ -24,10 +24,12 @@ class Times:
     shifting : bool
         Whether programs for a wait that hides all latencies are found first, to bound those for other waits: it pays
         if they are needed anyway (`formulations.bank_bounds.ByNode`).
+    lean : bool
+        Whether only programs with the fewest bytes are asked for.
     """
 
-    def __init__(self, walk: Walk, clock: Clock, *, shifting: bool = True) -> None:
-        self.walk, self.clock, self.shifting = walk, clock, shifting
+    def __init__(self, walk: Walk, clock: Clock, *, shifting: bool = True, lean: bool = False) -> None:
+        self.walk, self.clock, self.shifting, self.lean = walk, clock, shifting, lean
         self.writing = walk.banks.writes == "bus"
         self._ticks: dict[tuple[int, int], tuple[int, ...]] = {}
         self._same: dict[tuple[int, ...], tuple[int, ...]] = {}
@@ -144,7 +146,7 @@ class Times:
             hidden = None
             if self.shifting and wait != self.hidden:
                 hidden = self.programs(visit, direction, following=following, wait=self.hidden)
-            self._alike[alike] = Programs(visit.prices, timing, wait, hidden)
+            self._alike[alike] = Programs(visit.prices, timing, wait, hidden, lean=self.lean)
         return self._alike[alike]
 
     def of(self, plan: BankPlan) -> int:
