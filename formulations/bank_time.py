@@ -248,7 +248,7 @@ class Programs:
     ) -> None:
         self.prices, self.timing, self.wait, self.hidden, self.lean = prices, timing, wait, hidden, lean
         self.answers: dict[Task, list[Timed]] = {}
-        self._bounds: dict[Task, int] = {}
+        self._leasts: dict[Task, Timed] = {}
 
     def of(self, task: Task) -> list[Timed]:
         """All programs that no other beats, by bytes; none if the task does not fit."""
@@ -267,12 +267,16 @@ class Programs:
         found = self.answers.get(task)
         if found is not None:
             return min([one.ticks + one.wait for one in found])
-        if task not in self._bounds:
-            begun = task.begin()
-            assert begun is not None
-            least = _Search(task, self.prices, self.timing, self.wait).least(begun)
-            self._bounds[task] = least.ticks + least.wait
-        return self._bounds[task]
+        begun = task.begin()
+        assert begun is not None
+        least = self._least(task, begun)
+        return least.ticks + least.wait
+
+    def _least(self, task: Task, begun: State) -> Timed:
+        """Costs that no program of a task undercuts."""
+        if task not in self._leasts:
+            self._leasts[task] = _Search(task, self.prices, self.timing, self.wait).least(begun)
+        return self._leasts[task]
 
     def _found(self, task: Task, begun: State) -> list[Timed]:
         ahead = self._ahead(task)
@@ -284,7 +288,7 @@ class Programs:
             if _costs(found) in freer and self._freer(task, other):
                 return found
         search = _Search(task, self.prices, self.timing, self.wait)
-        least = search.least(begun)
+        least = self._least(task, begun)
         if self.lean:
             search.most = least.bytes
         fronts = [*freer, _costs([least])]
