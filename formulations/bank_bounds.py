@@ -19,14 +19,13 @@ Source: the bounds are ours; times as in `formulations.bank_time`.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.bank_graph import NEVER, Graph, OutOfTime
+from formulations.bank_graph import NEVER, Graph, in_time
 from formulations.bank_network import Visit, Walk
 from formulations.bank_states import State
 from formulations.bank_time import Programs
@@ -168,7 +167,7 @@ class ByNode:
         """Search the programs of all stages that may be on a path of no more than so many ticks, and bound by them."""
         while vague := self._vague(most):
             for number in vague:
-                self._in_time()
+                in_time(self.until)
                 way = self._ways[number]
                 way.search()
                 self._bytes[number], self._ticks[number] = way.cost(1, 0), way.cost(0, 1)
@@ -188,10 +187,6 @@ class ByNode:
 
     def __len__(self) -> int:
         return len(self.number)
-
-    def _in_time(self) -> None:
-        if self.until is not None and time.monotonic() > self.until:
-            raise OutOfTime
 
     # ---- sums ------------------------------------------------------------------------------------------------------
 
@@ -229,7 +224,7 @@ class ByNode:
             following: list[Node] = []
             before = len(begins)
             for begin, node in enumerate(layer, len(number) - len(layer)):
-                self._in_time()
+                in_time(self.until)
                 for after, way in self._onward(node):
                     end = number.get(after)
                     if end is None:

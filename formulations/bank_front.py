@@ -32,7 +32,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from formulations.bank_bounds import Alone, Bounds, ByNode, ByState, Node, Point, lowest, options
-from formulations.bank_graph import NEVER, Graph, OutOfTime
+from formulations.bank_graph import NEVER, Graph, OutOfTime, in_time
 from formulations.bank_network import Visit, Walk
 from formulations.bank_states import BankPlan, State
 from formulations.bank_time import Programs
@@ -221,8 +221,7 @@ class _Search:
         return [label for labels in layer.values() for label in labels]
 
     def _onward(self, node: Node, labels: list[_Label]) -> Iterator[tuple[Node, _Label]]:
-        if self.until is not None and time.monotonic() > self.until:
-            raise OutOfTime
+        in_time(self.until)
         waiting: dict[int, list[_Label]] = {}
         for label in labels:
             waiting.setdefault(label.wait, []).append(label)

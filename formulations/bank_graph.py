@@ -24,7 +24,7 @@ from instances.errors import InputError
 from instances.feature_maps import Stages
 from instances.machine import Banks
 
-__all__ = ["NEVER", "Graph", "OutOfTime", "optimum"]
+__all__ = ["NEVER", "Graph", "OutOfTime", "in_time", "optimum"]
 
 #: More than any cost.
 NEVER = 2**200
@@ -32,6 +32,12 @@ NEVER = 2**200
 
 class OutOfTime(Exception):
     """The time limit has passed."""
+
+
+def in_time(until: float | None) -> None:
+    """Raise OutOfTime once a time on `time.monotonic` has passed."""
+    if until is not None and time.monotonic() > until:
+        raise OutOfTime
 
 
 class Graph:
@@ -94,8 +100,7 @@ class Graph:
         while layer:
             following: list[State] = []
             for state in layer:
-                if self.until is not None and time.monotonic() > self.until:
-                    raise OutOfTime
+                in_time(self.until)
                 ways: dict[int, int] = {}
                 for visit, direction, task, program in self.walk.visits(state):
                     after, size = visit.after(direction, task), visit.bytes(task, program)
