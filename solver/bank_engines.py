@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 
 from formulations.bank_front import Aim, decide, few_labels
 from formulations.bank_network import Walk
@@ -49,8 +48,8 @@ def _dynamic(asked: Asked) -> Decided:
     plans = [plan for plan, _ in said.plans]
     if said.proven:
         return Decided(plans[0], bound, "OPTIMAL", stats=stats)
-    if not plans:
-        plans = list(islice(_quick(asked), 1))
+    if not plans and (plan := _quick(asked)) is not None:
+        plans = [plan]
     if not plans:
         return Decided(None, bound or None, "NO_SOLUTION_FOUND", stats=stats)
     times = Times(Walk(asked.found, asked.banks, waiting=asked.waiting), asked.clock)
@@ -58,16 +57,14 @@ def _dynamic(asked: Asked) -> Decided:
     return Decided(best, bound or None, "FEASIBLE", stats=stats)
 
 
-def _quick(asked: Asked) -> Iterator[BankPlan]:
-    """Plans that take no search, the best first; where paths join, policies try their orders, which takes longer."""
+def _quick(asked: Asked) -> BankPlan | None:
+    """The best plan that takes no search; where paths join, policies try their orders, which takes longer."""
     names = ("hide", "double-buffer", "no-reuse", "min")
     ways: list[Callable[[], BankPlan | None]] = [partial(_POLICIES[name], asked) for name in names]
     joins = any(len(makers) > 1 for makers in Walk(asked.found, asked.banks).makers.values())
     few = partial(few_labels, asked.found, asked.banks, asked.clock, waiting=asked.waiting)
     ways.insert(0 if joins else len(ways), few)
-    for way in ways:
-        if (plan := way()) is not None:
-            yield plan
+    return next((plan for way in ways if (plan := way()) is not None), None)
 
 
 def _or_none(plan: Callable[[Asked], BankPlan]) -> Callable[[Asked], BankPlan | None]:
