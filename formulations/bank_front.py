@@ -13,10 +13,11 @@ Objectives
 Constraints
     those of `formulations.bank_network` and `formulations.bank_time`
 Optimal means
-    A label that is nowhere greater stays so (all times are sums and maxima), so dominated ones are dropped; so are
-    those that cannot end below the plans known: from a state on there is a least number of bytes, of ticks, and of
-    weighted sums of both (`formulations.bank_graph`). What is left is exact. The plans known at first come from the
-    same search with few labels a stage.
+    A label that is nowhere greater stays so (all times are sums and maxima), so dominated ones are dropped. What
+    follows a label depends on its wait alone: for the fewest ticks, of labels with the same wait the one with the least
+    (ticks, bytes) is enough. Dropped are also those that cannot end below the plans known: from a state on there is a
+    least number of bytes, of ticks, and of weighted sums of both (`formulations.bank_graph`). What is left is exact.
+    The plans known at first come from the same search with few labels a stage.
 
 Source: `heterogeneous_mapping_and_banks` 4.1.3 (two objectives), 4.2.3; the front is ours.
 """
@@ -214,7 +215,7 @@ class _Search:
             for node, labels in layer.items():
                 for after, label in self._onward(node, labels):
                     new.setdefault(after, []).append(label)
-            layer = {node: undominated(labels) for node, labels in new.items()}
+            layer = {node: self._kept(labels) for node, labels in new.items()}
             self.labels += sum(map(len, layer.values()))
             if width is not None:
                 layer = self._best(layer, width)
@@ -235,6 +236,17 @@ class _Search:
                     if left is not None and (rooms := self.rooms(left)):
                         for label in onward.labels(task, program, following, rooms):
                             yield reached, label
+
+    def _kept(self, labels: list[_Label]) -> list[_Label]:
+        """Those that no other of the same node makes superfluous."""
+        if self.aim == "time":
+            least: dict[int, _Label] = {}
+            for label in labels:
+                known = least.get(label.wait)
+                if known is None or (label.ticks, label.bytes) < (known.ticks, known.bytes):
+                    least[label.wait] = label
+            labels = list(least.values())
+        return undominated(labels)
 
     def _best(self, layer: dict[Node, list[_Label]], width: int) -> dict[Node, list[_Label]]:
         """Those that can still come to the least bytes, ticks, and weighted sums."""

@@ -239,14 +239,24 @@ class Programs:
     hidden : Programs, optional
         The same for a wait that hides the latency of every request. A longer wait delays these programs by as much as
         it is longer, and no program gains more by a shorter one than that it is shorter.
+    cheaper : Programs, optional
+        The same if reloads cost nothing beside the load: as long as these programs reload nothing, none beats them.
     lean : bool
         Whether of every task those programs are enough that move the fewest bytes.
     """
 
     def __init__(
-        self, prices: Prices, timing: Timing, wait: int = 0, hidden: Programs | None = None, *, lean: bool = False
+        self,
+        prices: Prices,
+        timing: Timing,
+        wait: int = 0,
+        hidden: Programs | None = None,
+        cheaper: Programs | None = None,
+        *,
+        lean: bool = False,
     ) -> None:
-        self.prices, self.timing, self.wait, self.hidden, self.lean = prices, timing, wait, hidden, lean
+        self.prices, self.timing, self.wait = prices, timing, wait
+        self.hidden, self.cheaper, self.lean = hidden, cheaper, lean
         self.answers: dict[Task, list[Timed]] = {}
         self._leasts: dict[Task, Timed] = {}
 
@@ -282,6 +292,10 @@ class Programs:
         ahead = self._ahead(task)
         if ahead and self.hidden and self.wait >= self.hidden.wait:
             return ahead
+        if self.cheaper and not any(one.program.reloaded for one in self.cheaper.of(task)):
+            return self.cheaper.of(task)
+        if not self.lean and (easier := _easier(task)) and self._freer(easier, task):
+            self.of(easier)
         solved = [] if self.lean else [(other, found) for other, found in self.answers.items() if found]
         freer = {_costs(found) for other, found in solved if self._freer(other, task)}
         for other, found in solved:
@@ -324,6 +338,13 @@ class Programs:
         assert leanest is not None
         yield leanest
         yield from _policies(task)
+
+
+def _easier(task: Task) -> Task | None:
+    """A freer task, from which the programs of many tasks are known: first nothing is retained, then nothing kept."""
+    if task.retain:
+        return replace(task, retain=0)
+    return replace(task, goal=replace(task.goal, keep=0, mirrored=False)) if task.goal.keep else None
 
 
 @lru_cache(maxsize=100_000)

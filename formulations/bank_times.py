@@ -10,6 +10,7 @@ from formulations.bank_network import Visit, Walk
 from formulations.bank_states import BankPlan, State
 from formulations.bank_time import Programs
 from formulations.bank_timing import Script, Timing, Writes
+from formulations.banks import Prices
 from hwmodels.bank_clock import Clock
 from hwmodels.bank_steps import Pass
 
@@ -34,7 +35,7 @@ class Times:
         self._ticks: dict[tuple[int, int], tuple[int, ...]] = {}
         self._same: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._programs: dict[object, Programs] = {}
-        self._alike: dict[object, Programs] = {}
+        self._equal: dict[object, Programs] = {}
         self._scripts: dict[tuple[int, ...], dict[Pass, dict[object, Script]]] = {}
         self._starts: dict[State, dict[int, list[tuple[int, str, int]]]] = {}
         #: A wait that hides the latency of every request.
@@ -141,13 +142,18 @@ class Times:
         """Those of an equal visit: equal stages share their answers."""
         timing = self.timing(visit.state, visit.at, visit.source, direction, following, writes)
         one, resident = self.walk.passed(visit.at, visit.source, direction), visit.state.of(visit.source)
-        alike = one, resident.tiles if resident else 0, visit.prices, timing, wait
-        if alike not in self._alike:
-            hidden = None
+        return self._alike(one, resident.tiles if resident else 0, visit.prices, timing, wait)
+
+    def _alike(self, one: Pass, on_chip: int, prices: Prices, timing: Timing, wait: int) -> Programs:
+        key = one, on_chip, prices, timing, wait
+        if key not in self._equal:
+            hidden = cheaper = None
             if self.shifting and wait != self.hidden:
-                hidden = self.programs(visit, direction, following=following, wait=self.hidden)
-            self._alike[alike] = Programs(visit.prices, timing, wait, hidden, lean=self.lean)
-        return self._alike[alike]
+                hidden = self._alike(one, on_chip, prices, timing, self.hidden)
+            if prices.reload and not self.lean:
+                cheaper = self._alike(one, on_chip, prices._replace(reload=0), timing, wait)
+            self._equal[key] = Programs(prices, timing, wait, hidden, cheaper, lean=self.lean)
+        return self._equal[key]
 
     def of(self, plan: BankPlan) -> int:
         """Ticks of a plan."""
