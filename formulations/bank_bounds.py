@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from formulations.bank_graph import NEVER, Graph, in_time
 from formulations.bank_network import Visit, Walk
 from formulations.bank_states import State
+from formulations.bank_tasks import Program, Task
 from formulations.bank_time import Programs
 from formulations.bank_times import Times
-from formulations.banks import Program, Task
 
 __all__ = ["Alone", "Bounds", "ByNode", "ByState", "Node", "Point", "lowest", "options"]
 

@@ -36,10 +36,10 @@ from formulations.bank_bounds import Alone, Bounds, ByNode, ByState, Node, Point
 from formulations.bank_graph import NEVER, Graph, OutOfTime, in_time
 from formulations.bank_network import Visit, Walk
 from formulations.bank_states import BankPlan, State
+from formulations.bank_tasks import Program, Task
 from formulations.bank_time import Programs
 from formulations.bank_times import Times
 from formulations.bank_timing import Timed, undominated
-from formulations.banks import Program, Task
 from hwmodels.bank_clock import Clock
 from instances.errors import InputError
 from instances.feature_maps import Stages

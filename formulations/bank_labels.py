@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from operator import gt
 from typing import NamedTuple
 
+from formulations.bank_tasks import Action, Prices, Program, Task, reloaded, told, told_apart
 from formulations.bank_timing import Script, Timed, Timing, undominated
-from formulations.banks import Action, Prices, Program, Task, reloaded, told, told_apart
 from hwmodels.bank_steps import State
 
 __all__ = ["Label", "Labels", "along"]

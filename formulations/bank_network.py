@@ -31,8 +31,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from formulations.bank_states import Resident, State, Step, Volume
+from formulations.bank_tasks import Prices, Program, Task
 from formulations.bank_timing import Writes
-from formulations.banks import Prices, Program, Task, fewest
+from formulations.banks import fewest
 from hwmodels.bank_steps import Goal, Pass
 from instances.feature_maps import Stages
 from instances.machine import Banks
@@ -160,11 +161,14 @@ class Walk:
         found = state.of(source)
         free = self._free(state, source)
         on_chip = found.tiles if found else 0
-        retains = range(min(self.tiles(source), free) + 1) if self.stays(source, after, at) else range(1)
+        tiles = self.tiles(source)
+        retains = range(min(tiles, free) + 1) if self.stays(source, after, at) else range(1)
         for direction in self.directions(state, at, source):
             stage = self.passed(at, source, direction)
             for goal in self._goals(target, keeps=self._keeps(state, at)):
                 for retain in retains:
+                    if min(retain + 1, tiles) + goal.keep > free:
+                        break  # no tile finds a bank beside all that stays
                     task = Task(stage, free, on_chip, goal, retain)
                     yield source, direction, self._same.setdefault(task, task)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from formulations.bank_states import BankPlan, Step
-from formulations.banks import told_apart
+from formulations.bank_tasks import told_apart
 from hwmodels.bank_steps import State
 from hwmodels.schedule import StageRun, Tile
 from instances.machine import Banks

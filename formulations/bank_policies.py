@@ -27,9 +27,10 @@ from typing import Literal
 from formulations.bank_labels import Label, Labels, along
 from formulations.bank_network import Walk
 from formulations.bank_states import BankPlan, State, Step
+from formulations.bank_tasks import Action, Prices, Program, Task, told
 from formulations.bank_times import Times
 from formulations.bank_timing import Timing
-from formulations.banks import Action, Prices, Program, Task, policy, told
+from formulations.banks import policy
 from hwmodels.bank_clock import Clock
 from hwmodels.bank_steps import Goal
 from hwmodels.bank_steps import State as Inside

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from formulations.banks import Program, Task
+from formulations.bank_tasks import Program, Task
 from instances.feature_maps import Stage
 
 __all__ = ["BankPlan", "Resident", "State", "Step", "Volume"]

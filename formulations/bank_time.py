@@ -38,12 +38,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import accumulate
 
 from formulations.bank_labels import Label, Labels
+from formulations.bank_tasks import Action, Prices, Program, Task, actions
 from formulations.bank_timing import Timed, Timing, undominated
-from formulations.banks import Action, Prices, Program, Rest, Task, actions, fewest, policy
+from formulations.banks import Rest, fewest, policy
 from hwmodels.bank_steps import State
 
 __all__ = ["Programs"]
@@ -80,19 +81,15 @@ class _Search(Labels):
         it is free, or the loads ahead of it are served.
         """
         now, ready, freed = new.now, list(new.ready), new.freed
-        at, late = state.first, now - self.timing.ticks[state.made]
+        stage, ticks, at = self.stage, self.timing.ticks, state.first
+        late, completes = now - ticks[state.made], stage.completes
         for number in range(1, len(ready)):
-            at += self.stage.tile
-            ready[number] = max(ready[number], late + self.done[at])
+            at += stage.tile
+            ready[number] = max(ready[number], late + ticks[completes[at]])
         if freed:
             later = [max(time, new.bus + i * self.load - self.lag) for i, time in enumerate(freed)]
             freed = tuple(time for time in later if time < now)
         return Label(new.bytes, now, new.bus, new.weights, tuple(ready), freed, new.pending, new.made)
-
-    @cached_property
-    def done(self) -> list[int]:
-        """Work of one group on the columns that need no column of the map from one on."""
-        return [self.timing.ticks[self.stage.complete(end)] for end in range(self.stage.columns + 1)]
 
     def least(self, begun: State) -> Timed:
         """Costs that no program undercuts: the fewest bytes; all tiles on chip, once the first one is, and one step.

@@ -8,9 +8,9 @@ from itertools import accumulate
 from formulations.bank_labels import along
 from formulations.bank_network import Visit, Walk
 from formulations.bank_states import BankPlan, State
+from formulations.bank_tasks import Prices
 from formulations.bank_time import Programs
 from formulations.bank_timing import Script, Timing, Writes
-from formulations.banks import Prices
 from hwmodels.bank_clock import Clock
 from hwmodels.bank_steps import Pass
 

@@ -8,7 +8,7 @@ from functools import cache
 from itertools import accumulate
 from typing import NamedTuple, Protocol, TypeVar
 
-from formulations.banks import Program, Task
+from formulations.bank_tasks import Program, Task
 from hwmodels.bank_clock import Clock
 from hwmodels.bank_steps import Pass
 

@@ -14,8 +14,9 @@ Constraints
     (LOAD)     tiles on chip + 1 + tiles that stay + banks of the result <= B
     (PROCESS)  tiles on chip, those processed included, + tiles that stay + banks of the result after the step <= B
 Optimal means
-    Shortest path over all sequences of these actions (Dijkstra, unless the policy below loads every column once and
-    weights are not loaded anew). Tiles are processed in order, those on chip first.
+    Shortest path over all sequences of these actions (A*, unless a quick program comes to the bytes that nothing
+    undercuts, `Rest`: the policy below, or where weights are loaded anew the program with the fewest steps). Tiles are
+    processed in order, those on chip first.
 
 The policies of the paper are paths of the same graph: `policy` loads whenever a tile fits and leaves room for the
 result of the next tile, else processes all tiles that it may (Appendix A.2, Algorithm 4).
@@ -26,171 +27,30 @@ Source: `heterogeneous_mapping_and_banks` 4.1.3, 4.2.2, Appendix A.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import lru_cache
 from itertools import count
-from typing import NamedTuple
 
+from formulations.bank_tasks import Action, Prices, Program, Task, actions, reloaded, told
 from hwmodels.bank_steps import Goal, Pass, State
 
-__all__ = [
-    "Action",
-    "Prices",
-    "Program",
-    "Rest",
-    "Task",
-    "actions",
-    "best",
-    "fewest",
-    "policy",
-    "reloaded",
-    "told",
-    "told_apart",
-]
+__all__ = ["Rest", "best", "fewest", "policy"]
 
-
-@dataclass(frozen=True)
-class Action:
-    """``load`` or ``process`` a number of tiles."""
-
-    name: str
-    tiles: int
-
-
-_LOAD = Action("load", 1)
 #: More steps than any program has.
 _NEVER = 2**40
 
 
-class Prices(NamedTuple):
-    """Bytes that a program is charged.
-
-    Attributes
-    ----------
-    column, step : int
-        Of a column that is loaded, of a process step (its weights, if they are loaded anew).
-    reload : int
-        Of a column that is reloaded though it was on chip: its producer has to write it too.
-    """
-
-    column: int
-    step: int = 0
-    reload: int = 0
-
-
-@dataclass(frozen=True)
-class Program:
-    """A control program and what it moves.
-
-    Attributes
-    ----------
-    loaded : int
-        Columns loaded, reloads included.
-    reloaded : int
-        Columns loaded though they were on chip at the start.
-    steps : int
-        Process steps.
-    """
-
-    actions: tuple[Action, ...]
-    loaded: int
-    reloaded: int
-    steps: int
-
-    def bytes(self, prices: Prices) -> int:
-        """What the program moves, the result and weights that are loaded once aside."""
-        return self.loaded * prices.column + self.steps * prices.step + self.reloaded * prices.reload
-
-
-@dataclass(frozen=True)
-class Task:
-    """One stage in one direction, and what it finds and leaves.
-
-    Attributes
-    ----------
-    banks : int
-        Those that no other map takes.
-    on_chip : int
-        First tiles of the map that are there at the start.
-    goal : Goal
-        What stays of the result.
-    retain : int
-        First tiles of the map that stay for other stages.
-    """
-
-    stage: Pass
-    banks: int
-    on_chip: int
-    goal: Goal
-    retain: int = 0
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash((self.stage, self.banks, self.on_chip, self.goal, self.retain))
-
-    def freer(self, other: Task) -> bool:
-        """Whether it leaves as much room as another task of the same pass and start, so allows all its programs."""
-        return self.retain <= other.retain and _excess(self.goal, other.goal) <= self.banks - other.banks
-
-    def begin(self) -> State | None:
-        """The first state, if it fits and the last step may: a tile to process beside all that stays."""
-        state, tiles = self.stage.start(self.on_chip), -(-self.stage.columns // self.stage.tile)
-        last = min(self.retain + 1, tiles) + self.goal.keep
-        return state if max(last, self.taken(state)) <= self.banks else None
-
-    def taken(self, state: State) -> int:
-        """Banks in use."""
-        return self._read(state) + self.goal.banks(state.made)
-
-    def _read(self, state: State) -> int:
-        """Banks with tiles that are read, or stay of those that were."""
-        tile, retain = self.stage.tile, self.retain
-        on_chip = -(-(state.loaded - state.first) // tile)
-        return on_chip + (min(retain, -(-state.first // tile)) if retain else 0)
-
-    def load(self, state: State) -> State | None:
-        """Load one tile, if there is one and a bank for it."""
-        if state.loaded == self.stage.columns or self.taken(state) >= self.banks:
-            return None
-        return self.stage.load(state)
-
-    def process(self, state: State, tiles: int, room: int | None = None) -> State | None:
-        """Process the first tiles, if their results fit beside them and no tile that stays is cut by a reload.
-
-        Parameters
-        ----------
-        room : int, optional
-            Banks for results (the same for all numbers of tiles).
-        """
-        after = self.stage.process(state, tiles)
-        if after is None or self.goal.banks(after.made) > (self.room(state) if room is None else room):
-            return None
-        if self.retain:
-            end = min(state.loaded, state.first + tiles * self.stage.tile)
-            if after.first < min(end, self.retain * self.stage.tile):
-                return None
-        if after.again and after.first >= min(self.stage.columns, self.on_chip * self.stage.tile):
-            return State(after.first, after.loaded, after.made)  # nothing of the start is needed any more
-        return after
-
-    def room(self, state: State) -> int:
-        """Banks for results while tiles of a state are processed."""
-        return self.banks - self._read(state)
-
-
-@cache
-def _excess(one: Goal, other: Goal) -> int:
-    """How many banks more results take at most than those of another goal."""
-    return max(one.banks(made) - other.banks(made) for made in range(one.columns + 1))
-
-
 @lru_cache(maxsize=200_000)
 def fewest(task: Task, prices: Prices) -> Program | None:
-    """Return what `best` does: for equal tasks once, and without a search if other tasks bound it from both sides."""
+    """Return what `best` does: for equal tasks once, and without a search if other tasks bound it from both sides.
+
+    The price of reloads matters only where a program without it reloads.
+    """
+    if task.begin() is None:
+        return None
+    if prices.reload:
+        free = fewest(task, prices._replace(reload=0))
+        if free is None or not free.reloaded:
+            return free
     known = _family(task.stage, task.on_chip, task.banks, prices)
     least = max((size for other, _, size in known if other.freer(task)), default=-1)
     for other, program, size in known:
@@ -213,10 +73,10 @@ def best(task: Task, prices: Prices) -> Program | None:
     begin = task.begin()
     if begin is None:
         return None
-    greedy = None if prices.step else policy(task)
-    if greedy is not None and greedy.loaded == task.stage.columns - begin.loaded:
-        return greedy  # what is not on chip, once
     order, rest = count(), Rest(task, prices)
+    quick = rest.greedy() if prices.step else policy(task)
+    if quick is not None and quick.bytes(prices) == rest(begin):
+        return quick
     heap: list[tuple[int, int, int, State]] = [(0, 0, next(order), begin)]
     reached: dict[State, int] = {begin: 0}
     came: dict[State, tuple[State, Action]] = {}
@@ -241,9 +101,12 @@ def best(task: Task, prices: Prices) -> Program | None:
 
 
 @lru_cache(maxsize=100_000)
-def _steps_from(stage: Pass, banks: int, goal: Goal, retain: int) -> dict[int, int]:
-    """By column the fewest steps from there on, as far as `Rest` knows; the same whatever is on chip at the start."""
-    return {stage.columns: 0}
+def _steps_from(stage: Pass, banks: int, goal: Goal, retain: int) -> dict[int, tuple[int, int]]:
+    """By column the fewest steps from there on, and where the first one ends, as far as `Rest` knows.
+
+    They are the same whatever is on chip at the start.
+    """
+    return {stage.columns: (0, stage.columns)}
 
 
 class Rest:
@@ -259,62 +122,64 @@ class Rest:
 
     def __call__(self, state: State) -> int | None:
         """The bytes, or None if the stage cannot be ended from there."""
-        steps = self.steps.get(state.first)
-        if steps is None:
-            steps = self._fewest(state.first)
+        steps, _ = self._step(state.first)
         if steps >= _NEVER:
             return None
         return (self.task.stage.columns - state.loaded) * self.prices.column + steps * self.prices.step
 
-    def _fewest(self, first: int) -> int:
+    def greedy(self) -> Program | None:
+        """The program with these steps, if windows do not overlap and no tile that is on chip takes a bank it needs."""
+        task, stage = self.task, self.task.stage
+        first, on_chip, done = 0, min(task.on_chip, -(-stage.columns // stage.tile)), list[Action]()
+        while first < stage.columns:
+            steps, end = self._step(first)
+            if stage.reach or steps >= _NEVER:
+                return None
+            tiles = -(-(end - first) // stage.tile)
+            if on_chip < tiles:
+                done.append(Action("load", tiles - on_chip))
+            elif on_chip + task.goal.banks(stage.complete(end)) > self._room(first):
+                return None
+            done.append(Action("process", tiles))
+            first, on_chip = end, max(0, on_chip - tiles)
+        return Program(tuple(done), stage.columns - stage.start(task.on_chip).loaded, 0, self._step(0)[0])
+
+    def _step(self, first: int) -> tuple[int, int]:
+        """The fewest steps from a column on, and where the first one ends."""
+        known = self.steps.get(first)
+        return self._fewest(first) if known is None else known
+
+    def _fewest(self, first: int) -> tuple[int, int]:
         path = [first]
         while path[-1] not in self.steps:
             end = self._furthest(path[-1])
             if end is None:
-                self.steps[path[-1]] = _NEVER
+                self.steps[path[-1]] = _NEVER, path[-1]
                 break
             path.append(end)
         for before, after in zip(path[-2::-1], path[:0:-1], strict=True):
-            self.steps[before] = min(_NEVER, self.steps[after] + 1)
+            self.steps[before] = min(_NEVER, self.steps[after][0] + 1), after
         return self.steps[first]
 
     def _furthest(self, first: int) -> int | None:
         """Where the longest step from a column ends, None if there is no step."""
         task, stage = self.task, self.task.stage
-        room = task.banks - min(task.retain, -(-first // stage.tile))
+        room = self._room(first)
         for tiles in range(min(room, -(-(stage.columns - first) // stage.tile)), 0, -1):
             end = min(stage.columns, first + tiles * stage.tile)
             if tiles + task.goal.banks(stage.complete(end)) <= room:
                 return end
         return None
 
-
-@cache
-def _processing(tiles: int) -> Action:
-    return Action("process", tiles)
-
-
-def actions(task: Task, state: State) -> Iterator[tuple[Action, State]]:
-    """All actions from a state, with the states they lead to."""
-    loaded = task.load(state)
-    if loaded is not None:
-        yield _LOAD, loaded
-    room = task.room(state)
-    for tiles in range(1, task.stage.tiles(state) + 1):
-        after = task.process(state, tiles, room)
-        if after is not None:
-            yield _processing(tiles), after
+    def _room(self, first: int) -> int:
+        """Banks that no tile takes that stays of those ahead of a column."""
+        return self.task.banks - min(self.task.retain, -(-first // self.task.stage.tile))
 
 
 def _bytes(prices: Prices, begin: State, state: State, action: Action, after: State) -> int:
     if action.name == "process":
         return prices.step + reloaded(begin, state, after) * prices.reload
     return (after.loaded - state.loaded) * prices.column
-
-
-def reloaded(begin: State, state: State, after: State) -> int:
-    """Columns of the start that a process step makes the next loads bring again: once, DRAM has them then."""
-    return max(0, begin.loaded - after.first) if after.again and not state.again else 0
 
 
 def _program(begin: State, end: State, came: dict[State, tuple[State, Action]]) -> Program:
@@ -326,28 +191,6 @@ def _program(begin: State, end: State, came: dict[State, tuple[State, Action]]) 
         path.append(state)
         done.append(action)
     return told(path[::-1], done[::-1])
-
-
-def told(path: list[State], done: list[Action]) -> Program:
-    """Return the program of a path: loads that follow each other are one action."""
-    loaded = again = 0
-    joined: list[Action] = []
-    for action, state, after in zip(done, path[:-1], path[1:], strict=True):
-        if action.name == "load":
-            loaded += after.loaded - state.loaded
-            if joined and joined[-1].name == "load":
-                joined[-1] = Action("load", joined[-1].tiles + action.tiles)
-                continue
-        else:
-            again += reloaded(path[0], state, after)
-        joined.append(action)
-    return Program(tuple(joined), loaded, again, sum(a.name == "process" for a in joined))
-
-
-def told_apart(program: Program) -> Iterator[Action]:
-    """The actions of a program with a load for every tile."""
-    for action in program.actions:
-        yield from [Action("load", 1)] * action.tiles if action.name == "load" else [action]
 
 
 def policy(task: Task, *, most: int | None = None, inputs: int | None = None) -> Program | None:

@@ -158,6 +158,11 @@ class Pass:
             return self.begun(end) if end < self.columns else self.results
         return max(0, min(self.results, (end - 1 + self.before - self.reach) // self.stride + 1))
 
+    @cached_property
+    def completes(self) -> tuple[int, ...]:
+        """`complete` of every number of columns."""
+        return tuple(map(self.complete, range(self.columns + 1)))
+
     def begun(self, end: int) -> int:
         """Columns of the result whose windows begin before `end`."""
         if self.patches:

@@ -141,8 +141,9 @@ class _Reader:
         self, machine: _Machine, run: StageRun, order: list[int], results: list[int], needed: list[range]
     ) -> None:
         self.machine, self.run, self.order, self.results = machine, run, order, results
-        self.needed = [[c for c in order if c in need] for need in needed]
         self.place = {column: at for at, column in enumerate(order)}
+        step = -1 if run.backwards else 1
+        self.needed = [[c for c in need[::step] if c in self.place] for need in needed]
         found = machine.found.maps
         self.tile = min(len(order), machine.size.bank_bytes // (found[run.source].rows * found[run.source].stored))
         self.tiles = self._target_tiles(found[run.stage.target].rows * found[run.stage.target].stored)

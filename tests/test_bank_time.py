@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
@@ -21,10 +22,11 @@ from formulations.bank_network import Visit, Walk
 from formulations.bank_numbers import numbered
 from formulations.bank_policies import double_buffer, hide, hiding, minimise, no_reuse
 from formulations.bank_states import BankPlan, State
+from formulations.bank_tasks import Action, Prices, Program, Task, actions, told
 from formulations.bank_time import Programs
 from formulations.bank_times import Times
 from formulations.bank_timing import Timed, Timing, Writes, undominated
-from formulations.banks import Action, Prices, Program, Task, actions, told
+from formulations.banks import fewest
 from hwmodels.bank_clock import Clock
 from hwmodels.bank_steps import Goal, Pass
 from hwmodels.bank_steps import State as Inside
@@ -161,7 +163,7 @@ def programs(task: Task) -> Iterator[Program]:
 def tasks(draw: st.DrawFn) -> tuple[Task, Prices, Timing, int]:
     columns, tile, reach = draw(st.integers(2, 6)), draw(st.integers(1, 3)), draw(st.integers(0, 2))
     stride = draw(st.integers(1, 2))
-    before = draw(st.integers(0, min(1, reach)))
+    before = draw(st.integers(1 - stride, min(1, reach)))
     results = max(1, (columns + before - reach - 1) // stride + 1)
     banks, results_tile = draw(st.integers(1, 4)), draw(st.integers(1, 3))
     keep = draw(st.integers(0, -(-results // results_tile)))
@@ -193,6 +195,42 @@ def test_the_front_of_a_stage_is_that_of_all_programs(drawn: tuple[Task, Prices,
     assert costs(Programs(prices, timing, wait).of(task)) == expected(task, prices, timing, wait)
 
 
+@pytest.mark.parametrize(("reach", "stride", "before"), [(0, 1, 0), (0, 2, -1), (1, 1, 0), (2, 1, 1), (2, 2, 0)])
+def test_the_fewest_bytes_of_a_stage_are_those_of_all_programs(reach: int, stride: int, before: int) -> None:
+    """For all tasks of small passes, in any order: they share what they know."""
+    drawn = []
+    for (columns, tile), banks in product(((4, 1), (5, 2), (8, 3)), range(1, 5)):
+        stage = Pass(columns, tile, (columns + before - reach - 1) // stride + 1, reach, stride, before)
+        goals = [Goal(stage.results, 1, 0, mirrored=False)]
+        goals += [Goal(stage.results, 1, keep, mirrored) for keep, mirrored in product((1, 2), (False, True))]
+        drawn += [Task(stage, banks, *rest) for rest in product(range(banks + 1), goals, range(3))]
+    random.Random(0).shuffle(drawn)
+    for task in drawn:
+        every = list(programs(task))
+        for prices in (Prices(2), Prices(2, 0, 1), Prices(2, 5), Prices(2, 5, 9), Prices(2, 1, 9)):
+            found = fewest(task, prices)
+            if found is None:
+                assert not every
+            else:
+                assert found in every
+                assert found.bytes(prices) == min(one.bytes(prices) for one in every)
+
+
+def test_a_price_of_reloads_changes_the_program_where_they_save_steps() -> None:
+    """Two tiles of three columns on chip, both banks taken, the last two columns in DRAM; a window takes two columns.
+
+    Both tiles in one step: of these a column comes again, 3 columns of 2 bytes and 2 steps of 5: 16 bytes, or 25 if it
+    has to be written for 9. Each tile alone: 2 columns and 3 steps: 19.
+    """
+    task = Task(Pass(8, 3, 7, reach=1), 2, 2, Goal(7, 1, 1, mirrored=True))
+    timing = Timing(CLOCK, tuple(range(8)), share=5, anew=True)
+    cheaper = Programs(Prices(2, 5), timing)
+    dear = Programs(Prices(2, 5, 9), timing, cheaper=cheaper)
+    assert any(one.program.reloaded for one in cheaper.of(task))
+    assert costs(dear.of(task)) == expected(task, Prices(2, 5, 9), timing, 0)
+    assert not dear.of(task)[0].program.reloaded
+
+
 def costs(found: list[Timed]) -> list[tuple[int, int, int]]:
     return [(t.bytes, t.ticks, t.wait) for t in found]
 
@@ -213,8 +251,13 @@ def test_tasks_that_share_what_they_know_find_what_each_finds_alone(
     if timing.writes:
         sizes += [timing.writes.alone * timing.writes.dropped, task.stage.results * timing.writes.column]
         sizes.append(task.stage.columns * prices.reload)
-    hidden = Programs(prices, timing, max(map(CLOCK.latency, sizes)))
-    waits = [Programs(prices, timing, some, hidden) for some in (wait, hidden.wait + wait)]
+    cheap, latest = prices._replace(reload=0), max(map(CLOCK.latency, sizes))
+    cheaper = Programs(cheap, timing, latest)
+    hidden = Programs(prices, timing, latest, cheaper=cheaper)
+    waits = [
+        Programs(prices, timing, some, hidden, Programs(cheap, timing, some, cheaper))
+        for some in (wait, latest + wait)
+    ]  # fmt: skip
     for _ in range(6):
         goal = replace(task.goal, keep=data.draw(st.integers(0, task.goal.tiles)), mirrored=data.draw(st.booleans()))
         other = replace(task, banks=data.draw(st.integers(1, 5)), goal=goal, retain=data.draw(st.integers(0, 2)))

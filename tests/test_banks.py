@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from formulations.bank_graph import optimum
 from formulations.bank_policies import Reuse, double_buffer, minimise
 from formulations.bank_states import BankPlan
-from formulations.banks import Action, Prices, Task, best, policy
+from formulations.bank_tasks import Action, Prices, Task
+from formulations.banks import best, policy
 from hwmodels.bank_steps import Goal, Pass, State
 from hwmodels.replay_banks import replay_banks
 from hwmodels.schedule import StageRun
