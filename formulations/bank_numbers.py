@@ -68,7 +68,7 @@ class _Numbers:
     def _results(self, step: Step, known: int, after: State) -> list[Tile]:
         """The tiles of the result that a process step begins, in the order in which they are made."""
         goal, made = step.task.goal, []
-        for number in range(known, goal.banks(after.made)):
+        for number in range(known, goal.banks[after.made]):
             if goal.mirrored:  # counted from the last column on, the last tile made is the first one read
                 at = goal.keep - 1 - number
                 begin, end = max(0, goal.columns - (at + 1) * goal.tile), goal.columns - at * goal.tile

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
+from operator import sub
 from typing import NamedTuple
 
 from hwmodels.bank_steps import Goal, Pass, State
@@ -107,7 +108,7 @@ class Task:
 
     def taken(self, state: State) -> int:
         """Banks in use."""
-        return self._read(state) + self.goal.banks(state.made)
+        return self._read(state) + self.goal.banks[state.made]
 
     def _read(self, state: State) -> int:
         """Banks with tiles that are read, or stay of those that were."""
@@ -130,7 +131,7 @@ class Task:
             Banks for results (the same for all numbers of tiles).
         """
         after = self.stage.process(state, tiles)
-        if after is None or self.goal.banks(after.made) > (self.room(state) if room is None else room):
+        if after is None or self.goal.banks[after.made] > (self.room(state) if room is None else room):
             return None
         if self.retain:
             end = min(state.loaded, state.first + tiles * self.stage.tile)
@@ -148,7 +149,7 @@ class Task:
 @cache
 def _excess(one: Goal, other: Goal) -> int:
     """How many banks more results take at most than those of another goal."""
-    return max(one.banks(made) - other.banks(made) for made in range(one.columns + 1))
+    return max(map(sub, one.banks, other.banks))
 
 
 @cache

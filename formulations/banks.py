@@ -138,7 +138,7 @@ class Rest:
             tiles = -(-(end - first) // stage.tile)
             if on_chip < tiles:
                 done.append(Action("load", tiles - on_chip))
-            elif on_chip + task.goal.banks(stage.complete(end)) > self._room(first):
+            elif on_chip + task.goal.banks[stage.complete(end)] > self._room(first):
                 return None
             done.append(Action("process", tiles))
             first, on_chip = end, max(0, on_chip - tiles)
@@ -167,7 +167,7 @@ class Rest:
         room = self._room(first)
         for tiles in range(min(room, -(-(stage.columns - first) // stage.tile)), 0, -1):
             end = min(stage.columns, first + tiles * stage.tile)
-            if tiles + task.goal.banks(stage.complete(end)) <= room:
+            if tiles + task.goal.banks[stage.complete(end)] <= room:
                 return end
         return None
 

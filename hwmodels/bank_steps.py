@@ -67,12 +67,9 @@ class Goal:
         """The columns that stay, in the order in which they are made: from the first to before the second."""
         return (self.spilled, self.columns) if self.mirrored else (0, self.kept)
 
-    def banks(self, made: int) -> int:
-        """Banks taken once `made` columns are done."""
-        return self._banks[made]
-
     @cached_property
-    def _banks(self) -> tuple[int, ...]:
+    def banks(self) -> tuple[int, ...]:
+        """Banks taken once so many columns are done."""
         return tuple(self._taken(made) for made in range(self.columns + 1))
 
     def _taken(self, made: int) -> int:
