@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
-from operator import sub
 from typing import NamedTuple
 
 from hwmodels.bank_steps import Goal, Pass, State
@@ -149,7 +148,7 @@ class Task:
 @cache
 def _excess(one: Goal, other: Goal) -> int:
     """How many banks more results take at most than those of another goal."""
-    return max(map(sub, one.banks, other.banks))
+    return max(mine - others for mine, others in zip(one.banks, other.banks, strict=True))
 
 
 @cache
