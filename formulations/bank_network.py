@@ -65,7 +65,7 @@ class Walk:
         self._last: dict[tuple[int, int], int] = {}
         self._evens: dict[int, bool] = {}
         self._reached: dict[int, frozenset[int]] = {}
-        self._passes: dict[tuple[int, str, int], Pass] = {}
+        self._passes: dict[tuple[int, str, int, int], Pass] = {}
         self._alike: dict[Pass, Pass] = {}
         self._same: dict[Task, Task] = {}
         self._goals_of: dict[tuple[int, int], list[Goal]] = {}
@@ -133,20 +133,25 @@ class Walk:
         stage = self.stages[at]
         return (stage.source, *stage.streamed)
 
-    def passed(self, at: int, source: str, direction: int) -> Pass:
-        """The stage in one direction."""
-        key = at, source, direction
+    def passed(self, at: int, source: str, direction: int, least: int = 0) -> Pass:
+        """The stage in one direction; through so many tiles at least, if those that no window reads may be left."""
+        key = at, source, direction, least
         if key not in self._passes:
-            one = self._passed(at, source, direction)
+            one = self._passed(at, source, direction, least)
             self._passes[key] = self._alike.setdefault(one, one)  # equal stages share what they know
         return self._passes[key]
 
-    def _passed(self, at: int, source: str, direction: int) -> Pass:
+    def _passed(self, at: int, source: str, direction: int, least: int) -> Pass:
         stage, read, made = self.stages[at], self.found.maps[source], self.found.maps[self.stages[at].target]
+        columns, tile = read.columns, self.tile[source]
         if stage.kind == "patches":
-            return Pass(read.columns, self.tile[source], made.columns, patches=made.rows)
+            return Pass(columns, tile, made.columns, patches=made.rows)
         before = stage.after if direction else stage.before
-        return Pass(read.columns, self.tile[source], made.columns, stage.reach, stage.stride, before)
+        ends = columns
+        if self.banks.unread == "left":
+            window = (made.columns - 1) * stage.stride - before + stage.reach + 1  # where the last one ends
+            ends = min(columns, max(-(-window // tile), least) * tile)
+        return Pass(ends, tile, made.columns, stage.reach, stage.stride, before, beyond=columns - ends)
 
     def prices(self, state: State, at: int, source: str) -> Prices:
         """What a program is charged; reloads cost a write only if the columns are not in DRAM, or get there anyway."""
@@ -161,13 +166,12 @@ class Walk:
         found = state.of(source)
         free = self._free(state, source)
         on_chip = found.tiles if found else 0
-        tiles = self.tiles(source)
-        retains = range(min(tiles, free) + 1) if self.stays(source, after, at) else range(1)
+        retains = range(min(self.tiles(source), free) + 1) if self.stays(source, after, at) else range(1)
         for direction in self.directions(state, at, source):
-            stage = self.passed(at, source, direction)
+            passes = [self.passed(at, source, direction, max(on_chip, retain)) for retain in retains]
             for goal in self._goals(target, keeps=self._keeps(state, at)):
-                for retain in retains:
-                    if min(retain + 1, tiles) + goal.keep > free:
+                for retain, stage in zip(retains, passes, strict=True):
+                    if min(retain + 1, stage.all_tiles) + goal.keep > free:
                         break  # no tile finds a bank beside all that stays
                     task = Task(stage, free, on_chip, goal, retain)
                     yield source, direction, self._same.setdefault(task, task)

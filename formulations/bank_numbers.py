@@ -28,6 +28,7 @@ class _Numbers:
     def _stage(self, step: Step) -> StageRun:
         task, state = step.task, step.task.begin()
         assert state is not None
+        columns = task.stage.columns + task.stage.beyond
         there = self.held.pop(step.source, [])
         tiles, waiting = list(there), list(there)
         results: list[Tile] = []
@@ -39,7 +40,7 @@ class _Numbers:
                 assert after is not None
                 bank = freed.pop(0) if freed else self.free[0]
                 self.free.remove(bank)
-                tiles.append(self._tile(bank, state.loaded, after.loaded, task.stage.columns, step, loaded=True))
+                tiles.append(self._tile(bank, state.loaded, after.loaded, columns, step, loaded=True))
                 waiting.append(tiles[-1])
             else:
                 after = task.process(state, action.tiles)

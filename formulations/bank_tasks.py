@@ -96,13 +96,14 @@ class Task:
         return hash((self.stage, self.banks, self.on_chip, self.goal, self.retain))
 
     def freer(self, other: Task) -> bool:
-        """Whether it leaves as much room as another task of the same pass and start, so allows all its programs."""
+        """Whether it leaves as much room as another task of its pass and start, so allows all its programs."""
+        if self.stage is not other.stage:
+            return False
         return self.retain <= other.retain and _excess(self.goal, other.goal) <= self.banks - other.banks
 
     def begin(self) -> State | None:
         """The first state, if it fits and the last step may: a tile to process beside all that stays."""
-        state, tiles = self.stage.start(self.on_chip), -(-self.stage.columns // self.stage.tile)
-        last = min(self.retain + 1, tiles) + self.goal.keep
+        state, last = self.stage.start(self.on_chip), min(self.retain + 1, self.stage.all_tiles) + self.goal.keep
         return state if max(last, self.taken(state)) <= self.banks else None
 
     def taken(self, state: State) -> int:

@@ -130,7 +130,7 @@ class Rest:
     def greedy(self) -> Program | None:
         """The program with these steps, if windows do not overlap and no tile that is on chip takes a bank it needs."""
         task, stage = self.task, self.task.stage
-        first, on_chip, done = 0, min(task.on_chip, -(-stage.columns // stage.tile)), list[Action]()
+        first, on_chip, done = 0, min(task.on_chip, stage.all_tiles), list[Action]()
         while first < stage.columns:
             steps, end = self._step(first)
             if stage.reach or steps >= _NEVER:

@@ -85,13 +85,15 @@ class Pass:
     Attributes
     ----------
     columns, tile : int
-        Of the map that is read.
+        Of the map that is read, as far as the pass goes.
     results : int
         Columns of the result.
     reach, stride, before : int
         A window over the columns ``x*stride - before .. + reach`` gives the column x of the result.
     patches : int
         Columns of the map that each column of the result takes, if they are patches (a pixel each, no windows); else 0.
+    beyond : int
+        Columns of the map after those.
     """
 
     columns: int
@@ -101,10 +103,16 @@ class Pass:
     stride: int = 1
     before: int = 0
     patches: int = 0
+    beyond: int = 0
     _known: dict[tuple[State, int], State | None] = field(default_factory=dict, repr=False, compare=False)
     _units: dict[tuple[int, int, int, int], tuple[tuple[int, ...], tuple[tuple[int, int], ...]]] = field(
         default_factory=dict, repr=False, compare=False
     )
+
+    @cached_property
+    def all_tiles(self) -> int:
+        """Tiles that the pass goes through."""
+        return -(-self.columns // self.tile)
 
     def start(self, on_chip: int) -> State:
         """The state with the first `on_chip` tiles on chip."""

@@ -363,6 +363,8 @@ class _Reader:
             self.machine.fault(f"{name}: {len(self.waiting)} tiles are never processed")
         if any(self.place[need[-1]] >= self.upto for need in self.needed if need):  # patches are made ahead of them
             self.machine.fault(f"{name}: columns that its result needs are never loaded")
+        elif self.upto < len(self.order) and self.machine.size.unread == "loaded":
+            self.machine.fault(f"{name}: the last tiles are never loaded, banks.unread is loaded")
         if self.staying < self.run.retain:
             self.machine.fault(f"{name}: only {self.staying} of {self.run.retain} tiles stay")
         if self.run.tiles and self.read < len(self.run.tiles):

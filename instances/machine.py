@@ -96,6 +96,8 @@ class Banks(_Frozen):
         Of the bias of a channel; patches come with theirs.
     writes : {"free", "bus"}
         Whether columns on their way out only count as bytes, or take time on the DRAM bus too.
+    unread : {"loaded", "left"}
+        Whether the last tiles of a map are loaded though no window reads them (strides may leave some).
 
     Source: `heterogeneous_mapping_and_banks` 4.4.1.1, Table 4.1.
     """
@@ -109,6 +111,7 @@ class Banks(_Frozen):
     patch_channels: int = Field(default=3, ge=0)
     bias_bytes: int = Field(default=1, ge=0)
     writes: Literal["free", "bus"] = "free"
+    unread: Literal["loaded", "left"] = "loaded"
 
     @model_validator(mode="after")
     def _equal(self) -> Banks:

@@ -274,7 +274,7 @@ def tiny_banks(
     number = draw(st.integers(*count))
     return Banks(
         count=number, map_bytes=number * draw(st.sampled_from(size)), weight_bytes=draw(st.sampled_from(weights)),
-        filters=2, lanes=4, writes=draw(st.sampled_from(writes)),
+        filters=2, lanes=4, writes=draw(st.sampled_from(writes)), unread=draw(st.sampled_from(("loaded", "left"))),
     )  # fmt: skip
 
 

@@ -10,12 +10,14 @@ import json
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from formulations.bank_graph import optimum
+from formulations.bank_network import Walk
 from formulations.bank_policies import Reuse, double_buffer, minimise
 from formulations.bank_states import BankPlan
 from formulations.bank_tasks import Action, Prices, Task
@@ -250,6 +252,56 @@ def test_the_best_program_is_brute_force_by_the_replay(taps: int, count: int) ->
             assert expected == program.bytes(prices) + once + goal.spilled * stage.written
 
 
+@pytest.mark.parametrize(("columns", "stride"), [(2, 2), (3, 3), (4, 2)])
+@pytest.mark.parametrize("keep", [0, 1])
+def test_tiles_that_no_window_reads_may_be_left(columns: int, stride: int, keep: int) -> None:
+    """One tap, a column a tile, three banks: 1 of 2, 2 of 3 and 1 of 4 columns come last and are not read."""
+    width = (columns - 1) // stride + 1
+    operators: list[Operator] = [
+        Input(name="in", shape=(1, 1, 1, columns)),
+        Conv(name="a", inputs=("in",), shape=(1, 1, 1, columns), filters=1, kernel=(1, 1)),
+        Conv(name="b", inputs=("a",), shape=(1, 1, 1, width), filters=1, kernel=(1, 1), stride=(1, stride)),
+        Conv(name="c", inputs=("b",), shape=(1, 1, 1, width), filters=1, kernel=(1, 1)),
+    ]
+    banks = Banks(count=3, map_bytes=3, weight_bytes=9, filters=1, lanes=1, unread="left")
+    found = stages(Network(name="n", operators=tuple(operators)), banks)
+    each = ((LOAD, 1), (PROCESS, 1)) * columns
+    head = StageRun(found.stages[0], "in", backwards=False, keep=0, last=False, retain=0, actions=each)
+    walk, stage = Walk(found, banks), found.stages[1]
+    program = best(Task(walk.passed(1, "a", 0), 3, 0, Goal(width, 1, keep, mirrored=False)), Prices(1))
+    assert program is not None
+    assert program.loaded == (width - 1) * stride + 1
+    expected = brute(found, banks, 1, [head], keep, False, 5)
+    assert expected == program.loaded + stage.weight_bytes + (width - keep) * stage.written
+    whole = banks.model_copy(update={"unread": "loaded"})
+    told = tuple((action.name, action.tiles) for action in program.actions)
+    run = StageRun(stage, "a", backwards=False, keep=keep, last=False, retain=0, actions=told)
+    (fault, *_) = replay_banks(found, whole, [head, run]).faults
+    assert fault == "b: the last tiles are never loaded, banks.unread is loaded"
+    assert (
+        best(Task(Walk(found, whole).passed(1, "a", 0), 3, 0, Goal(width, 1, keep, False)), Prices(1)).loaded == columns
+    )
+
+
+@pytest.mark.parametrize(("both", "load", "write"), [(False, 4, 4), (True, 6, 8)])
+def test_a_tile_that_no_window_reads_is_loaded_for_another_stage_only(both: bool, load: int, write: int) -> None:
+    """Two columns of 2 bytes, a tile each, two banks: the first stage reads 4 bytes and keeps one column of its result.
+
+    The other one is written, and again read only if a stage needs it beside that of stride 2. Results: 2 and 4 bytes.
+    """
+    operators: list[Operator] = [
+        Input(name="in", shape=(1, 2, 1, 2)),
+        Conv(name="z", inputs=("in",), shape=(1, 2, 1, 2), filters=2, kernel=(1, 1)),
+        Conv(name="a", inputs=("z",), shape=(1, 2, 1, 1), filters=2, kernel=(1, 1), stride=(1, 2)),
+        Conv(name="b", inputs=("z",), shape=(1, 2, 1, 2), filters=2, kernel=(1, 1)),
+    ]
+    banks = Banks(count=2, map_bytes=4, weight_bytes=64, filters=2, lanes=2, unread="left")
+    found = stages(Network(name="n", operators=tuple(operators if both else operators[:-1])), banks)
+    plan = optimum(found, banks)
+    agrees(found, banks, plan)
+    assert (plan.volume.load, plan.volume.write) == (load, write)
+
+
 # ---- a published compiler ------------------------------------------------------------------------------------------
 
 
@@ -413,9 +465,10 @@ def networks(draw: st.DrawFn, stages: int = 3, columns: int = 9) -> Network:
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(networks(), st.integers(1, 5), st.sampled_from([24, 40, 64]), st.sampled_from([1, 64, 1000]))
-def test_every_plan_is_what_the_replay_finds(found: Network, count: int, size: int, weights: int) -> None:
-    banks = Banks(count=count, map_bytes=count * size, weight_bytes=weights, filters=2, lanes=4)
+@given(networks(), st.integers(1, 5), st.sampled_from([16, 24, 40, 64]), st.sampled_from([1, 64, 1000]), st.booleans())
+def test_every_plan_is_what_the_replay_finds(found: Network, count: int, size: int, weights: int, left: bool) -> None:
+    unread: Literal["loaded", "left"] = "left" if left else "loaded"
+    banks = Banks(count=count, map_bytes=count * size, weight_bytes=weights, filters=2, lanes=4, unread=unread)
     made = stages(found, banks)
     totals = {}
     plans = {
