@@ -18,8 +18,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from formulations.bank_network import Walk
+from formulations.bank_network import Visit, Walk
 from formulations.bank_states import BankPlan, State
+from formulations.bank_tasks import Program, Task
 from instances.errors import InputError
 from instances.feature_maps import Stages
 from instances.machine import Banks
@@ -66,6 +67,7 @@ class Graph:
         self.walk, self.until = walk, until
         self.arcs: list[list[tuple[int, int]]] = []
         self.number: dict[State, int] = {State(): 0}
+        self._known: dict[object, list[int]] = {}
         self._explore()
         self.bytes = self._least()
 
@@ -89,7 +91,11 @@ class Graph:
         steps = []
         while at in chosen:
             onward = chosen[at]
-            ways = [way for way in self.walk.visits(states[at]) if way[0].after(way[1], way[2]) == states[onward]]
+            ways = [
+                (visit, direction, task, program)
+                for visit, direction, tasks in self.walk.visits(states[at])
+                for task, program in tasks if visit.after(direction, task) == states[onward]
+            ]  # fmt: skip
             visit, direction, task, program = min(ways, key=lambda way: way[0].bytes(way[2], way[3]))
             steps.append(self.walk.step(states[at], visit.at, visit.source, direction, task, program))
             at = onward
@@ -102,15 +108,23 @@ class Graph:
             for state in layer:
                 in_time(self.until)
                 ways: dict[int, int] = {}
-                for visit, direction, task, program in self.walk.visits(state):
-                    after, size = visit.after(direction, task), visit.bytes(task, program)
-                    onward = self.number.get(after)
-                    if onward is None:
-                        self.number[after] = onward = len(self.number)
-                        following.append(after)
-                    ways[onward] = min(size, ways.get(onward, size))
+                for visit, direction, tasks in self.walk.visits(state):
+                    for (task, _), size in zip(tasks, self._sizes(visit, tasks), strict=True):
+                        after = visit.after(direction, task)
+                        onward = self.number.get(after)
+                        if onward is None:
+                            self.number[after] = onward = len(self.number)
+                            following.append(after)
+                        ways[onward] = min(size, ways.get(onward, size))
                 self.arcs.append(list(ways.items()))
             layer = following
+
+    def _sizes(self, visit: Visit, tasks: list[tuple[Task, Program]]) -> list[int]:
+        """What the programs of a visit move; alike visits share it."""
+        key = id(tasks), visit.alike  # the tasks live as long as the walk
+        if key not in self._known:
+            self._known[key] = [visit.bytes(task, program) for task, program in tasks]
+        return self._known[key]
 
 
 def optimum(found: Stages, banks: Banks, *, waiting: bool = True) -> BankPlan:

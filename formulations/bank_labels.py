@@ -244,7 +244,7 @@ class Labels:
         """The costs of a program; None if it does not fit."""
         label, state = self.begin(begun), begun
         for action in told_apart(program):
-            after = self.task.load(state) if action.name == "load" else self.task.process(state, action.tiles)
+            after = self.task.follow(state, action)
             if after is None:
                 return None
             label, state = self.follow(label, begun, state, action, after), after

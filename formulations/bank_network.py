@@ -244,23 +244,23 @@ class Walk:
         there = [name for name in self.sources(at) if state.of(name)]
         return there if there and not self.waiting else list(self.sources(at))
 
-    def visits(self, state: State) -> Iterator[tuple[Visit, int, Task, Program]]:
-        """All stages that may be next, with operand, direction, what may stay, and the best programs."""
+    def visits(self, state: State) -> Iterator[tuple[Visit, int, list[tuple[Task, Program]]]]:
+        """All stages that may be next, with operand, direction, and what may stay with the best programs."""
         for at in self.next(state):
             for source in self.operands(state, at):
                 visit = Visit(self, state, at, source)
                 for direction in self.directions(state, at, source):
-                    for task, program in self.programs(state, at, source, direction, visit.prices):
-                        yield visit, direction, task, program
+                    yield visit, direction, self.programs(state, at, source, direction, visit.prices)
 
     def programs(
         self, state: State, at: int, source: str, direction: int, prices: Prices
     ) -> list[tuple[Task, Program]]:
-        """What may stay, with the best programs; the same for all states that leave a stage the same banks."""
-        found, after = state.of(source), state.done | 1 << at
+        """What may stay, with the best programs; the same for equal stages in states that leave them the same banks."""
+        found, after, target = state.of(source), state.done | 1 << at, self.stages[at].target
         key = (
-            at, source, direction, prices, found.tiles if found else 0, self._free(state, source),
-            self.stays(source, after, at), self._keeps(state, at),
+            self.passed(at, source, direction), self.found.maps[target].columns, self.tile[target], prices,
+            found.tiles if found else 0, self._free(state, source), self.stays(source, after, at),
+            self._keeps(state, at),
         )  # fmt: skip
         if key not in self._options:
             # the freest first, then from the tightest on: they bound those between (`formulations.bank_time.Programs`)

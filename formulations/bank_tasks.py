@@ -141,6 +141,10 @@ class Task:
             return State(after.first, after.loaded, after.made)  # nothing of the start is needed any more
         return after
 
+    def follow(self, state: State, action: Action) -> State | None:
+        """Load one tile or process some, if that may be."""
+        return self.load(state) if action.name == "load" else self.process(state, action.tiles)
+
     def room(self, state: State) -> int:
         """Banks for results while tiles of a state are processed."""
         return self.banks - self._read(state)

@@ -14,9 +14,8 @@ Constraints
     (LOAD)     tiles on chip + 1 + tiles that stay + banks of the result <= B
     (PROCESS)  tiles on chip, those processed included, + tiles that stay + banks of the result after the step <= B
 Optimal means
-    Shortest path over all sequences of these actions (A*, unless a quick program comes to the bytes that nothing
-    undercuts, `Rest`: the policy below, or where weights are loaded anew the program with the fewest steps). Tiles are
-    processed in order, those on chip first.
+    Shortest path over all sequences of these actions (A*, unless windows do not overlap: then a program that comes to
+    the bytes that nothing undercuts is written down, `Rest`). Tiles are processed in order, those on chip first.
 
 The policies of the paper are paths of the same graph: `policy` loads whenever a tile fits and leaves room for the
 result of the next tile, else processes all tiles that it may (Appendix A.2, Algorithm 4).
@@ -29,6 +28,7 @@ from __future__ import annotations
 import heapq
 from functools import lru_cache
 from itertools import count
+from typing import NamedTuple
 
 from formulations.bank_tasks import Action, Prices, Program, Task, actions, reloaded, told
 from hwmodels.bank_steps import Goal, Pass, State
@@ -74,30 +74,52 @@ def best(task: Task, prices: Prices) -> Program | None:
     if begin is None:
         return None
     order, rest = count(), Rest(task, prices)
-    quick = rest.greedy() if prices.step else policy(task)
-    if quick is not None and quick.bytes(prices) == rest(begin):
+    quick = rest.greedy()
+    if quick is not None:
         return quick
-    heap: list[tuple[int, int, int, State]] = [(0, 0, next(order), begin)]
+    known = _ways_on(task.stage, task.banks, task.goal, task.retain, prices, task.on_chip if prices.reload else None)
+    heap: list[tuple[int, int, int, State, bool]] = [(0, 0, next(order), begin, False)]
     reached: dict[State, int] = {begin: 0}
     came: dict[State, tuple[State, Action]] = {}
     done: set[State] = set()
     while heap:
-        _, _, _, state = heapq.heappop(heap)
-        if state.first == task.stage.columns:
-            return _program(begin, state, came)
+        *_, state, ends = heapq.heappop(heap)
+        if ends:
+            return _program(task, prices, state, came, known)
         cost = reached.pop(state, None)
         if cost is None:
             continue  # it was here before, for less
         done.add(state)
+        if state in known:  # nothing but the end of its way is searched
+            if (way := known[state]) is not None:
+                heapq.heappush(heap, (cost + way.bytes, -task.stage.columns, next(order), state, True))
+            continue
         for action, after in actions(task, state):
-            known = cost + _bytes(prices, begin, state, action, after)
-            if after not in done and known < reached.get(after, known + 1):
-                reached[after] = known
+            after = _alike(prices, after)
+            spent = cost + _bytes(prices, begin, state, action, after)
+            if after not in done and spent < reached.get(after, spent + 1):
+                reached[after] = spent
                 came[after] = state, action
                 least = rest(after)
                 if least is not None:
-                    heapq.heappush(heap, (known + least, -after.first, next(order), after))
+                    heapq.heappush(heap, (spent + least, -after.first, next(order), after, False))
+    known |= dict.fromkeys(done)
     return None
+
+
+class _Way(NamedTuple):
+    """The best way on from a state: its bytes, and its first action if it has one."""
+
+    bytes: int
+    action: Action | None
+
+
+@lru_cache(maxsize=2_000)
+def _ways_on(
+    stage: Pass, banks: int, goal: Goal, retain: int, prices: Prices, on_chip: int | None
+) -> dict[State, _Way | None]:
+    """By state what is known of the way on, None if there is none; without a price of reloads for any tiles on chip."""
+    return {State(stage.columns, stage.columns, stage.results): _Way(0, None)}
 
 
 @lru_cache(maxsize=100_000)
@@ -182,15 +204,33 @@ def _bytes(prices: Prices, begin: State, state: State, action: Action, after: St
     return (after.loaded - state.loaded) * prices.column
 
 
-def _program(begin: State, end: State, came: dict[State, tuple[State, Action]]) -> Program:
-    """Follow a path back, and join loads that follow each other."""
-    path = [end]
-    done: list[Action] = []
-    while path[-1] != begin:
+def _program(
+    task: Task, prices: Prices, met: State, came: dict[State, tuple[State, Action]], known: dict[State, _Way | None]
+) -> Program:
+    """The program on the path to a state and on from it; the ways on from the path are known then."""
+    path, done = [met], list[Action]()
+    while path[-1] in came:
         state, action = came[path[-1]]
         path.append(state)
         done.append(action)
-    return told(path[::-1], done[::-1])
+    begin, way = path[-1], known[met]
+    assert way is not None
+    left = way.bytes
+    for after, state, action in zip(path[:-1], path[1:], done, strict=True):
+        left += _bytes(prices, begin, state, action, after)
+        known[state] = _Way(left, action)
+    path, done = [begin], []
+    while (way := known[_alike(prices, path[-1])]) is not None and way.action is not None:
+        onward = task.follow(path[-1], way.action)
+        assert onward is not None
+        path.append(onward)
+        done.append(way.action)
+    return told(path, done)
+
+
+def _alike(prices: Prices, state: State) -> State:
+    """Without a price of reloads it makes no difference whether there were some."""
+    return state if prices.reload else state._replace(again=False)
 
 
 def policy(task: Task, *, most: int | None = None, inputs: int | None = None) -> Program | None:
