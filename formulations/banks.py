@@ -74,8 +74,7 @@ def best(task: Task, prices: Prices) -> Program | None:
     if begin is None:
         return None
     order, rest = count(), Rest(task, prices)
-    quick = rest.greedy()
-    if quick is not None:
+    if (quick := rest.greedy()) is not None:
         return quick
     known = _ways_on(task.stage, task.banks, task.goal, task.retain, prices, task.on_chip if prices.reload else None)
     heap: list[tuple[int, int, int, State, bool]] = [(0, 0, next(order), begin, False)]
@@ -230,7 +229,7 @@ def _program(
 
 def _alike(prices: Prices, state: State) -> State:
     """Without a price of reloads it makes no difference whether there were some."""
-    return state if prices.reload else state._replace(again=False)
+    return State(state.first, state.loaded, state.made) if state.again and not prices.reload else state
 
 
 def policy(task: Task, *, most: int | None = None, inputs: int | None = None) -> Program | None:
