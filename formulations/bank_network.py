@@ -149,8 +149,8 @@ class Walk:
         before = stage.after if direction else stage.before
         ends = columns
         if self.banks.unread == "left":
-            window = (made.columns - 1) * stage.stride - before + stage.reach + 1  # where the last one ends
-            ends = min(columns, max(-(-window // tile), least) * tile)
+            tiles = -(-stage.ends(made.columns, backwards=bool(direction)) // tile)
+            ends = min(columns, max(tiles, least) * tile)
         return Pass(ends, tile, made.columns, stage.reach, stage.stride, before, beyond=columns - ends)
 
     def prices(self, state: State, at: int, source: str) -> Prices:

@@ -121,6 +121,10 @@ class Stage:
         """Columns beyond the first that one column of the result needs."""
         return (self.taps - 1) * self.dilation
 
+    def ends(self, results: int, *, backwards: bool = False) -> int:
+        """Columns up to the end of the last of so many windows, from the end of the map where the stage begins."""
+        return (results - 1) * self.stride - (self.after if backwards else self.before) + self.reach + 1
+
 
 @dataclass(frozen=True)
 class Stages:

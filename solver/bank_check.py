@@ -40,7 +40,7 @@ def _program(plan: BankPlan) -> Iterator[str]:
     except InputError as error:
         yield str(error)
         return
-    yield from unequal("compulsory_bytes", plan.compulsory_bytes, compulsory(found))
+    yield from unequal("compulsory_bytes", plan.compulsory_bytes, compulsory(found, banks))
     if not plan.layers:
         yield from _undecided(plan, Asked(found, banks, clock, aim, plan.options.waiting, None))
         return

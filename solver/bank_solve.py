@@ -93,13 +93,21 @@ def figures(found: Stages, machine: Machine, runs: Sequence[StageRun]) -> Figure
     return Figures(moved, spent)
 
 
-def compulsory(found: Stages) -> int:
-    """Bytes of every weight, bias, input and result once."""
+def compulsory(found: Stages, banks: Banks) -> int:
+    """Bytes of every weight, bias, input and result once; of inputs without what may stay unread."""
     made = {stage.target for stage in found.stages}
     weights = sum(stage.weight_bytes + stage.bias_bytes for stage in found.stages)
-    inputs = sum(m.columns * m.column_bytes for name, m in found.maps.items() if name not in made)
+    inputs = sum(_read(found, banks, name) * m.column_bytes for name, m in found.maps.items() if name not in made)
     results = sum(s.written * found.maps[s.target].columns for s in found.stages if not found.users[s.target])
     return weights + inputs + results
+
+
+def _read(found: Stages, banks: Banks, name: str) -> int:
+    """Columns of a map that have to be loaded."""
+    columns, users = found.maps[name].columns, [stage for stage in found.stages if stage.name in found.users[name]]
+    if banks.unread == "loaded" or any(stage.kind == "patches" for stage in users):
+        return columns
+    return min(columns, max((stage.ends(found.maps[stage.target].columns) for stage in users), default=0))
 
 
 def pick_bank_engine(name: str, objective: str) -> BankEngine:
@@ -195,13 +203,14 @@ def _plan(
     network: Network, machine: Machine, engine: BankEngine, objectives: tuple[str, ...], options: BankOptions,
     said: Decided, setting: tuple[Stages, Banks, Clock], wall_s: float,
 ) -> BankPlan:  # fmt: skip
-    found = setting[0]
+    found, banks, _ = setting
     fields: dict[str, object] = {
         "format": BANKS_FORMAT, "certile": version(), "problem": "banks", "network": network.name,
         "machine": machine.name, "engine": engine.name, "engine_version": said.versions, "objectives": objectives,
         "unit": MEASURES[objectives[0]], "options": options, "status": said.status, "objective": None,
-        "bound": None, "gap": None, "measures": None, "pe_delay_ticks": None, "compulsory_bytes": compulsory(found),
-        "wall_s": wall_s, "replay": BankReplay(ok=None, faults=()), "stats": said.stats, "layers": (),
+        "bound": None, "gap": None, "measures": None, "pe_delay_ticks": None,
+        "compulsory_bytes": compulsory(found, banks), "wall_s": wall_s, "stats": said.stats, "layers": (),
+        "replay": BankReplay(ok=None, faults=()),
         "network_digest": digest(network.model_dump(mode="json")),
         "machine_digest": digest(machine.model_dump(mode="json")), "network_data": network, "machine_data": machine,
     }  # fmt: skip
@@ -246,10 +255,10 @@ def _bound(
     network: Network, machine: Machine, objective: str, said: Decided, setting: tuple[Stages, Banks, Clock]
 ) -> int:
     """The engine's bound in the unit of the objective; for a policy what no plan can do without."""
-    found, _, clock = setting
+    found, banks, clock = setting
     if objective == "time":
         return said.bound or sum(stage.cycles for stage in found.stages) * clock.cycle + clock.fixed * len(found.stages)
-    fewest = said.bound or compulsory(found)
+    fewest = said.bound or compulsory(found, banks)
     return machine.byte_fj * fewest + machine.mac_fj * network.macs if objective == "energy" else fewest
 
 

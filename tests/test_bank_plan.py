@@ -236,6 +236,22 @@ def test_a_stage_reads_a_concatenation_once_it_is_made() -> None:
     assert any(f"c: reads ab before {two.layer} has run" in line for line in check(early).problems)
 
 
+@pytest.mark.parametrize(("unread", "load"), [("loaded", 64), ("left", 32)])
+@pytest.mark.parametrize("engine", ["dynamic", "milp", "min"])
+def test_nothing_compulsory_stays_unread(unread: str, load: int, engine: str) -> None:
+    """Two columns of 32 bytes, a tile each, a stride of 2 reads one; 16 x 64 bytes of weights, 32 of result."""
+    operators = (
+        Input(name="in", shape=(1, 16, 2, 2)),
+        Conv(name="a", inputs=("in",), shape=(1, 16, 2, 1), filters=16, kernel=(1, 1), stride=(1, 2), bias=False),
+    )
+    settings = {"banks.map_bytes": 128, "banks.unread": unread}
+    tiny = Network(name="n", operators=operators)
+    plan = solve_network(tiny, "midap", engine=engine, objective="bytes", settings=settings)
+    assert plan.measures is not None
+    assert plan.measures.bytes == plan.compulsory_bytes == plan.bound == load + 1024 + 32
+    assert check(plan).ok
+
+
 def test_all_of_a_patch_must_be_loaded() -> None:
     """Two patches for each column, three in a bank: a column is made from its first patch on, the other must come."""
     network = Network(name="patches", operators=(
