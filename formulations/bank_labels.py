@@ -241,14 +241,14 @@ class Labels:
     # ---- programs --------------------------------------------------------------------------------------------
 
     def along(self, begun: State, program: Program) -> Timed | None:
-        """The costs of a program; None if it does not fit."""
+        """The costs of a program; None if it does not fit, or is one of another pass."""
         label, state = self.begin(begun), begun
         for action in told_apart(program):
-            after = self.task.follow(state, action)
+            after = None if state.first == self.stage.columns else self.task.follow(state, action)
             if after is None:
                 return None
             label, state = self.follow(label, begun, state, action, after), after
-        return self._costs(label, program)
+        return self._costs(label, program) if state.first == self.stage.columns else None
 
     def timed(self, ends: Sequence[Label]) -> list[Timed]:
         """What the programs of some labels cost, all columns done: those that no other beats."""

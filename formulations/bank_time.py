@@ -224,7 +224,7 @@ def _state(order: tuple[int, int, int, bool]) -> State:
 
 
 class Programs:
-    """The programs that no other beats, for all tasks of one pass that find the same tiles and differ in what stays.
+    """The programs that no other beats, for all tasks of one stage that find the same tiles and differ in what stays.
 
     Whatever leaves more banks free at every column, and lets more tiles go, allows more programs, none of them slower.
     So a task whose programs come to what a freer task comes to needs no search of its own.

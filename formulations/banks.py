@@ -133,8 +133,9 @@ def _steps_from(stage: Pass, banks: int, goal: Goal, retain: int) -> dict[int, t
 class Rest:
     """Bytes that nothing onward undercuts: what is not loaded yet, and the fewest steps that could do the rest.
 
-    A step may process k tiles only if these, those that stay and the results that need nothing else fit side by side;
-    from further on as few steps suffice. So the fewest steps are those that process as many as they may.
+    A step may process k tiles only if these, those that stay and the results that need nothing else fit side by side.
+    The next one begins behind it, where windows overlap anywhere up to there: tiles that are cut anew may fit better or
+    worse. Without overlaps as few steps suffice from further on, so they process as many as they may.
     """
 
     def __init__(self, task: Task, prices: Prices) -> None:
@@ -171,16 +172,24 @@ class Rest:
         return self._fewest(first) if known is None else known
 
     def _fewest(self, first: int) -> tuple[int, int]:
+        """All that is needed to know a column: of every column on, or where windows do not overlap of a path."""
+        steps, columns = self.steps, self.task.stage.columns
+        if self.task.stage.reach:
+            for at in range(columns - 1, -1, -1):
+                end = self._furthest(at) or at
+                after = min(range(end, at, -1), key=lambda x: steps[x][0], default=None)
+                steps[at] = (_NEVER, at) if after is None else (min(_NEVER, steps[after][0] + 1), after)
+            return steps[first]
         path = [first]
-        while path[-1] not in self.steps:
-            end = self._furthest(path[-1])
-            if end is None:
-                self.steps[path[-1]] = _NEVER, path[-1]
+        while path[-1] not in steps:
+            end = self._furthest(path[-1]) or 0
+            if not end:
+                steps[path[-1]] = _NEVER, path[-1]
                 break
             path.append(end)
         for before, after in zip(path[-2::-1], path[:0:-1], strict=True):
-            self.steps[before] = min(_NEVER, self.steps[after][0] + 1), after
-        return self.steps[first]
+            steps[before] = min(_NEVER, steps[after][0] + 1), after
+        return steps[first]
 
     def _furthest(self, first: int) -> int | None:
         """Where the longest step from a column ends, None if there is no step."""

@@ -140,7 +140,8 @@ class Pass:
             return State(end, end, self.results)
         if state.loaded > end:
             return State(end, state.loaded, made, state.again) if made == self.begun(end) else None
-        restart = end if self.patches else max(0, min(end, made * self.stride - self.before))
+        over = self.patches or made == self.results  # no window is next
+        restart = end if over else max(0, min(end, made * self.stride - self.before))
         return State(restart, restart, made, True) if restart > state.first or made > state.made else None
 
     def units(self, state: State, tiles: int, made: int) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from instances.feature_maps import FeatureMap, Stage
+from instances.machine import Banks
 
-__all__ = ["taps", "windows"]
+__all__ = ["must_load", "taps", "windows"]
 
 
 def windows(stage: Stage, target: FeatureMap, columns: int) -> list[range]:
@@ -23,3 +24,8 @@ def taps(stage: Stage, result: int, columns: int) -> int:
         return 1
     first = result * stage.stride - stage.before
     return sum(0 <= first + t * stage.dilation < columns for t in range(stage.taps))
+
+
+def must_load(columns: int, read: int, tile: int, banks: Banks) -> int:
+    """Columns that a stage has to load if its windows read the first so many: all, or in whole tiles."""
+    return columns if banks.unread == "loaded" else min(columns, -(-read // tile) * tile)

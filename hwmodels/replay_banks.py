@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from hwmodels.replay_bank_moved import Moved
 from hwmodels.replay_bank_time import Column, Unit
-from hwmodels.replay_bank_windows import taps, windows
+from hwmodels.replay_bank_windows import must_load, taps, windows
 from hwmodels.schedule import StageRun
 from instances.feature_maps import Stage, Stages
 from instances.machine import Banks
@@ -142,8 +142,7 @@ class _Reader:
     ) -> None:
         self.machine, self.run, self.order, self.results = machine, run, order, results
         self.place = {column: at for at, column in enumerate(order)}
-        step = -1 if run.backwards else 1
-        self.needed = [[c for c in need[::step] if c in self.place] for need in needed]
+        self.needed = [[c for c in need[:: -1 if run.backwards else 1] if c in self.place] for need in needed]
         found = machine.found.maps
         self.tile = min(len(order), machine.size.bank_bytes // (found[run.source].rows * found[run.source].stored))
         self.tiles = self._target_tiles(found[run.stage.target].rows * found[run.stage.target].stored)
@@ -361,10 +360,11 @@ class _Reader:
             self.machine.fault(f"{name}: only {self.made} of {len(self.results)} columns are made")
         if self.waiting:
             self.machine.fault(f"{name}: {len(self.waiting)} tiles are never processed")
-        if any(self.place[need[-1]] >= self.upto for need in self.needed if need):  # patches are made ahead of them
+        read = max((self.place[need[-1]] + 1 for need in self.needed if need), default=0)
+        if read > self.upto:  # patches are made ahead of them
             self.machine.fault(f"{name}: columns that its result needs are never loaded")
-        elif self.upto < len(self.order) and self.machine.size.unread == "loaded":
-            self.machine.fault(f"{name}: the last tiles are never loaded, banks.unread is loaded")
+        elif must_load(len(self.order), read, self.tile, self.machine.size) > self.upto:
+            self.machine.fault(f"{name}: the last tiles are never loaded, banks.unread is {self.machine.size.unread}")
         if self.staying < self.run.retain:
             self.machine.fault(f"{name}: only {self.staying} of {self.run.retain} tiles stay")
         if self.run.tiles and self.read < len(self.run.tiles):

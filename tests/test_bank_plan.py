@@ -252,6 +252,34 @@ def test_nothing_compulsory_stays_unread(unread: str, load: int, engine: str) ->
     assert check(plan).ok
 
 
+@pytest.mark.parametrize("unread", ["loaded", "left"])
+@pytest.mark.parametrize("objective", ["bytes", "time"])
+def test_stages_of_one_map_may_read_more_or_less_of_it(unread: str, objective: str) -> None:
+    """The first stage may leave a column unread, or load it for the other one: programs of both kinds are known."""
+    operators = (
+        Input(name="in", shape=(1, 16, 2, 2)),
+        Conv(name="z", inputs=("in",), shape=(1, 16, 2, 2), filters=16, kernel=(1, 1), bias=False),
+        Conv(name="a", inputs=("z",), shape=(1, 16, 2, 1), filters=16, kernel=(1, 1), stride=(1, 2), bias=False),
+        Conv(name="b", inputs=("z",), shape=(1, 16, 2, 2), filters=16, kernel=(1, 1), bias=False),
+    )
+    settings = {"banks.count": 2, "banks.map_bytes": 64, "banks.unread": unread}
+    plan = solve_network(Network(name="n", operators=operators), "midap", objective=objective, settings=settings)
+    assert plan.status == "OPTIMAL"
+    assert check(plan).ok
+
+
+@pytest.mark.parametrize("engine", ["dynamic", "min"])
+def test_loads_go_on_behind_the_last_window(engine: str) -> None:
+    """Six columns, three taps, stride 2, in tiles of five: the last column, which no window reads, is loaded alone."""
+    operators = (
+        Input(name="in", shape=(1, 16, 1, 6)),
+        Conv(name="a", inputs=("in",), shape=(1, 16, 1, 2), filters=16, kernel=(1, 3), stride=(1, 2), bias=False),
+    )
+    settings = {"banks.count": 1, "banks.map_bytes": 80}
+    plan = solve_network(Network(name="n", operators=operators), "midap", engine=engine, settings=settings)
+    assert plan.layers[0].volume.load == 6 * 16
+
+
 def test_all_of_a_patch_must_be_loaded() -> None:
     """Two patches for each column, three in a bank: a column is made from its first patch on, the other must come."""
     network = Network(name="patches", operators=(

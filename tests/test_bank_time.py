@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import Literal
 
+import networkx
 import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
@@ -214,6 +215,49 @@ def test_the_fewest_bytes_of_a_stage_are_those_of_all_programs(reach: int, strid
             else:
                 assert found in every
                 assert found.bytes(prices) == min(one.bytes(prices) for one in every)
+
+
+def shortest(task: Task, prices: Prices) -> int | None:
+    """The fewest bytes, by Dijkstra without bounds."""
+    begin = task.begin()
+    graph = networkx.DiGraph()
+    ahead = [begin] if begin else []
+    while ahead:
+        state = ahead.pop()
+        for action, after in actions(task, state):
+            size = (after.loaded - state.loaded) * prices.column if action.name == "load" else prices.step
+            if after not in graph:
+                ahead.append(after)
+            graph.add_edge(state, after, size=size)
+    last = Inside(task.stage.columns, task.stage.columns, task.stage.results)
+    if last not in graph:
+        return None
+    return int(networkx.shortest_path_length(graph, begin, last, weight="size"))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_the_fewest_bytes_of_longer_stages_are_a_shortest_path(data: st.DataObject) -> None:
+    """Windows that overlap cut tiles anew: fewer may fit from further on."""
+    columns, tile, reach = data.draw(st.integers(8, 32)), data.draw(st.integers(1, 5)), data.draw(st.integers(0, 3))
+    stride = data.draw(st.integers(1, 2))
+    stage = Pass(columns, tile, (columns - reach - 1) // stride + 1, reach, stride)
+    size, banks = data.draw(st.integers(1, 9)), data.draw(st.integers(2, 5))
+    goal = Goal(
+        stage.results, size, data.draw(st.integers(0, min(3, -(-stage.results // size)))), data.draw(st.booleans())
+    )
+    prices = Prices(1, data.draw(st.sampled_from([0, 3, 17, 1000])))
+    for on_chip, retain in product(range(banks + 1), range(2)):
+        task = Task(stage, banks, on_chip, goal, retain)
+        found = fewest(task, prices)
+        assert (found.bytes(prices) if found else None) == shortest(task, prices)
+
+
+def test_fewer_tiles_may_fit_from_further_on() -> None:
+    task = Task(Pass(17, 2, 16, reach=1), 4, 1, Goal(16, 7, 3, mirrored=False))
+    program = fewest(task, Prices(1, 1000))
+    assert program is not None
+    assert program.bytes(Prices(1, 1000)) == shortest(task, Prices(1, 1000)) == 6020
 
 
 def test_a_price_of_reloads_changes_the_program_where_they_save_steps() -> None:

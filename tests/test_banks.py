@@ -282,6 +282,40 @@ def test_tiles_that_no_window_reads_may_be_left(columns: int, stride: int, keep:
     assert (passed.columns, passed.beyond) == (columns, 0)
 
 
+def test_a_reload_does_not_make_more_tiles_unread() -> None:
+    """One bank of three columns, three taps, stride 3: the loads begin at columns 0, 1 and 4 of 8, the last one at 7.
+
+    Column 7 is read by no window, yet lies in a tile with 6, which one reads: it is loaded.
+    """
+    operators: list[Operator] = [
+        Input(name="in", shape=(1, 1, 1, 8)),
+        Conv(
+            name="a", inputs=("in",), shape=(1, 1, 1, 3), filters=1, kernel=(1, 3), stride=(1, 3), pad=(0, 2, 0, 0),
+        ),
+    ]  # fmt: skip
+    banks = Banks(count=1, map_bytes=3, weight_bytes=1, filters=1, lanes=1, patch_channels=0, unread="left")
+    found = stages(Network(name="n", operators=tuple(operators)), banks)
+    agrees(found, banks, optimum(found, banks))
+    each = ((LOAD, 1), (PROCESS, 1)) * 3
+    short = StageRun(found.stages[0], "in", backwards=False, keep=0, last=False, retain=0, actions=each)
+    assert replay_banks(found, banks, [short]).faults == ["a: the last tiles are never loaded, banks.unread is left"]
+
+
+def test_tiles_that_are_cut_anew_may_fit_worse() -> None:
+    """A window of two columns: where a step ends decides how many tiles fit later, and so the steps; by the replay."""
+    operators: list[Operator] = [
+        Input(name="in", shape=(1, 1, 1, 37)),
+        Conv(name="a", inputs=("in",), shape=(1, 3, 1, 37), filters=3, kernel=(1, 1)),
+        Conv(name="b", inputs=("a",), shape=(1, 2, 1, 36), filters=2, kernel=(1, 2)),
+        Conv(name="c", inputs=("b",), shape=(1, 1, 1, 36), filters=1, kernel=(1, 1)),
+    ]
+    banks = Banks(count=5, map_bytes=45, weight_bytes=1, filters=1, lanes=8, patch_channels=0)
+    found = stages(Network(name="n", operators=tuple(operators)), banks)
+    plan = optimum(found, banks)
+    agrees(found, banks, plan)
+    assert plan.volume.total == 519
+
+
 @pytest.mark.parametrize(("both", "load", "write"), [(False, 4, 4), (True, 6, 8)])
 def test_a_tile_that_no_window_reads_is_loaded_for_another_stage_only(both: bool, load: int, write: int) -> None:
     """Two columns of 2 bytes, a tile each, two banks: the first stage reads 4 bytes and keeps one column of its result.
