@@ -182,11 +182,11 @@ class Rest:
             return steps[first]
         path = [first]
         while path[-1] not in steps:
-            end = self._furthest(path[-1]) or 0
-            if not end:
+            onward = self._furthest(path[-1])
+            if onward is None:
                 steps[path[-1]] = _NEVER, path[-1]
                 break
-            path.append(end)
+            path.append(onward)
         for before, after in zip(path[-2::-1], path[:0:-1], strict=True):
             steps[before] = min(_NEVER, steps[after][0] + 1), after
         return steps[first]
