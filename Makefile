@@ -25,7 +25,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: install  ## plan ResNet-50 on two published machines, prove, compare and check (under 5 minutes)
+demo: install  ## plan ResNet-50 on two published machines, bound, compare and check (under 5 minutes)
 	$(BIN)/certile bench demo
 
 test: install  ## the tests, without those marked slow or bench

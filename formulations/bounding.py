@@ -50,7 +50,7 @@ class Bounds:
 
     Attributes
     ----------
-    steps, tiles, slides
+    steps, tiles, slides, ideal
         As in `hwmodels.choices.Choices`.
     """
 
@@ -60,6 +60,7 @@ class Bounds:
     steps: Mapping[str, Ints]
     tiles: Mapping[str, Ints]
     slides: Slides
+    ideal: Mapping[str, str] | None = None
 
     def whole(self) -> dict[str, Ints]:
         """All chains with all slides."""
@@ -90,7 +91,7 @@ class Bounds:
         """Per axis which chains (T, slides) may stay within capacities and limits, with which slide."""
         machine = self.machine
         slides = tuple(self.slides[k] for k in box["slide"]) if self.slides else ()
-        floor = Choices.floor(*self.taken(box), slides)
+        floor = Choices.floor(*self.taken(box), slides, self.ideal)
         tables = nest_tables(self.layer, machine, self.skeleton, floor, measures=tuple(limits))
         most = limits.get("ocm", LARGEST)
         rows = [(t, min(machine.memories[name], most)) for name, parts in tables.capacity.items() for t in parts]
@@ -128,4 +129,4 @@ class Bounds:
             every = np.sort(np.concatenate([np.zeros(0, np.int64), *flat]), kind="stable")  # runs: merged, not hashed
             every = every[np.diff(every, prepend=-1) > 0]
             index.update(zip(dims, (i.astype(np.int64) for i in np.unravel_index(every, shape)), strict=True))
-        return Choices(self.steps, self.tiles, index, self.slides)
+        return Choices(self.steps, self.tiles, index, self.slides, ideal=self.ideal)

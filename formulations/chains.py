@@ -1,4 +1,4 @@
-"""Candidate chains: the steps that the loops over one dimension may have, outermost first.
+"""Candidate chains of equal steps: those that the loops over one dimension may have, outermost first.
 
 A dimension with L loops (L <= 2) takes a chain t_1 >= .. >= t_L of steps that make n_1 <= .. <= n_L pieces; a loop
 whose step cuts nothing is left out of the nest. `grid` lists all chains, the others those that an optimum needs.

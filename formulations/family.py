@@ -10,18 +10,22 @@ import numpy as np
 
 from formulations.chains import Sizes
 from formulations.member import Member
-from formulations.pins import Pins
+from formulations.pins import Decision, Pins
 from hwmodels.choices import Slides
-from hwmodels.schedule import Spatial
+from hwmodels.schedule import Nest, Spatial
 from hwmodels.skeleton import Skeleton, cores
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import DIMS, RELEVANT, Layer
 
-__all__ = ["Restrictions", "free_members"]
+__all__ = ["PIECES", "Restrictions", "free_members", "stated_cuts"]
 
 #: The output dimensions that a row-major order cuts in this order, outermost first.
 _RASTER = ("b", "r", "c")
+PIECES = Decision(
+    "free (rows and columns in pieces of any sizes, where clipping makes tiles smaller) or even (equal steps)",
+    ("free", "even"),
+)
 #: The loops of every segment, outermost first.
 Segments = tuple[tuple[str, ...], ...]
 
@@ -38,11 +42,14 @@ class Restrictions:
         Whether columns of the result must be cut inside its rows, and rows inside the batch.
     buffers : tuple of dict
         The buffers that the Holds may state; ``{}`` leaves them to the machine.
+    even : frozenset of str
+        The dimensions that loops cut in equal steps only.
     """
 
     resident: tuple[str, ...]
     row_major: bool
     buffers: tuple[Mapping[str, int], ...]
+    even: frozenset[str]
 
     @classmethod
     def of(cls, layer: Layer, machine: Machine, pins: Pins) -> Restrictions:
@@ -61,6 +68,7 @@ class Restrictions:
             tuple(op for op in layer.operands if op in resident),
             not pins.allows("output", "any"),
             tuple(_buffers(layer, machine, pins)),
+            _even(machine, pins),
         )
 
     def whole(self, layer: Layer, sizes: Mapping[str, Sizes]) -> dict[str, Sizes]:
@@ -73,6 +81,27 @@ class Restrictions:
         """Whether loops in this order, all outside the Hold of OUT, leave the result in the order asked for."""
         places = [order.index(d) for d in _RASTER if d in order]
         return not self.row_major or places == sorted(places)
+
+
+def stated_cuts(nest: Nest) -> dict[str, str]:
+    """Where loops cut dimensions in pieces of free sizes: ``cuts_R: 2 3``, of several loops outermost first.
+
+    A loop in equal steps beside such a one is named by its step: ``cuts_R: 2 5, by 2``.
+    """
+    found = {}
+    for dim, loops in nest.loops().items():
+        if any(not isinstance(how, int) for how in loops):
+            words = [f"by {how}" if isinstance(how, int) else " ".join(map(str, how)) for how in loops]
+            found[f"cuts_{dim.upper()}"] = ", ".join(words)
+    return found
+
+
+def _even(machine: Machine, pins: Pins) -> frozenset[str]:
+    """All dimensions where tiles are equal by the machine or by a pin, those whose tiles are pinned to multiples."""
+    divisors = not pins.allows("sizes", "free")
+    if machine.edge_tiles == "uniform" or machine.reading == "literal" or divisors or not pins.allows("pieces", "free"):
+        return frozenset(DIMS)
+    return frozenset(d for d in DIMS if any(p.op == "%" for p in pins.of(f"T_{d.upper()}")))
 
 
 def _buffers(layer: Layer, machine: Machine, pins: Pins) -> Iterator[dict[str, int]]:
@@ -112,7 +141,7 @@ def free_members(
                 skeleton = Skeleton(spatial, order, depth, buffers, full=True)
                 name = {"holds": " ".join(holds), **{f"buffers_{op}": str(n) for op, n in buffers.items()}}
                 key = order, tuple(sorted(depth.items())), slides, tuple(buffers.items())
-                member = Member(layer, machine, {**(label or {}), **name}, skeleton, sizes, slides, full)
+                member = Member(layer, machine, {**(label or {}), **name}, skeleton, sizes, slides, full, limits.even)
                 members.setdefault(key, member)
     return tuple(members.values())
 

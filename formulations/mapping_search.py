@@ -2,7 +2,8 @@
 
 `everything` prices every assignment (NumPy, a block of them at a time): the reference on small networks.
 `list_scheduled` is HEFT, CPOP or PEFT: tasks by rank, each where it ends first, or on the critical path's processor.
-They minimise the makespan of one inference, not the period.
+They minimise the makespan of one inference, not the period. `improved` descends from any of them, a move of one task
+after the other.
 
 Source: Topcuoglu et al. 2002 (HEFT, CPOP), Arabnejad and Barbosa 2014 (PEFT); the objective is
 `heterogeneous_mapping_and_banks` Eq. 3.8.
@@ -17,11 +18,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.mapping import Assignment, Ints, Limits, Mapping
+from formulations.mapping import Aim, Assignment, Ints, Limits, Mapping
 
 __all__ = [
-    "MOST", "Pricer", "Rule", "assignments", "everything", "handed_table", "list_scheduled", "seeds", "starts", "used",
-    "work_table",
+    "MOST", "Pricer", "Rule", "assignments", "everything", "handed_table", "improved", "list_scheduled", "seeds",
+    "starts", "used", "work_table",
 ]  # fmt: skip
 
 #: Assignments that `everything` tries at most.
@@ -114,6 +115,26 @@ def seeds(mapping: Mapping) -> list[Assignment]:
 def starts(mapping: Mapping) -> list[Assignment]:
     """What searches start from: the seeds and two list schedules."""
     return [*seeds(mapping), list_scheduled(mapping, "heft"), list_scheduled(mapping, "peft")]
+
+
+def improved(mapping: Mapping, limits: Limits, at: Assignment, aim: Aim) -> Assignment:
+    """Move one task after the other to where it helps most, until no single move does.
+
+    A move helps if it lessens (period, energy), or for energy (energy, period); all moves are priced at once.
+    """
+    price, moves = Pricer(mapping, limits), [(i, a) for i, able in enumerate(mapping.able) for a in able]
+    tasks, places = (np.array(column, dtype=np.int64) for column in zip(*moves, strict=True))
+    best: tuple[int, int] | None = None
+    while True:
+        tried = np.tile(np.array(at, dtype=np.int64), (len(moves), 1))
+        tried[np.arange(len(moves)), tasks] = places
+        periods, energies, kept = price(tried)
+        first, second = (energies, periods) if aim == "energy" else (periods, energies)
+        order = [n for n in np.lexsort((second, first)) if kept[n]]
+        if not order or (best is not None and (int(first[order[0]]), int(second[order[0]])) >= best):
+            return at
+        best = int(first[order[0]]), int(second[order[0]])
+        at = tuple(int(p) for p in tried[order[0]])
 
 
 Rule = Literal["heft", "cpop", "peft"]

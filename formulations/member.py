@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 import numpy as np
@@ -23,25 +24,14 @@ from numpy.typing import NDArray
 
 from formulations.bounding import Bounds, Box, size
 from formulations.branch import Branch, Limits, within
-from formulations.chains import (
-    Edge,
-    Sizes,
-    burst_chains,
-    cheapest,
-    even_pairs,
-    even_steps,
-    grid,
-    pairs,
-    rounded,
-    undominated,
-)
+from formulations.chains import Sizes, pairs
+from formulations.listing import Listing, Steps
 from formulations.pareto import pareto
-from hwmodels.bilinear import Bilinear, Ints
-from hwmodels.boxes import input_windows
+from hwmodels.bilinear import Bilinear
 from hwmodels.choices import AXIS, Choices, Slides
-from hwmodels.pieces import Window, cut
+from hwmodels.pieces import cut
 from hwmodels.schedule import Hold, Item, Loop, Nest
-from hwmodels.skeleton import Skeleton, cores
+from hwmodels.skeleton import Skeleton
 from hwmodels.tables import nest_tables
 from instances.machine import Machine
 from instances.workload import DIMS, Layer
@@ -50,13 +40,6 @@ __all__ = ["Member"]
 
 #: Products of chains above this size are bounded axis by axis before they are laid out.
 _LARGE = 2_000
-#: Above these extents, steps of two loops over one dimension are even steps (or multiples of the array's lanes) ...
-_PAIRS = 1_024
-#: Up to this extent chains of few pieces are compared by their tiles as padding clips them.
-_CLIPPED = 256
-#: ... and kernels above this are cut at one depth, in even steps, and the rows and columns beside them likewise.
-_TAPS = 3
-Steps = Mapping[str, Ints]
 
 
 @dataclass(frozen=True)
@@ -71,6 +54,8 @@ class Member:
         The loops along which IN may slide, where that is a choice.
     full : bool
         Whether nothing may be left out.
+    even : frozenset of str
+        Dimensions that loops cut in equal steps only.
     """
 
     layer: Layer
@@ -80,18 +65,12 @@ class Member:
     sizes: Mapping[str, Sizes]
     slides: Slides = ()
     full: bool = False
+    even: frozenset[str] = frozenset(DIMS)
 
     @property
     def points(self) -> int:
         """Nests that the member stands for: all chains of allowed steps, slides included."""
         return prod(pairs(self.sizes[d], self.skeleton.levels(d)) for d in DIMS) * max(1, len(self.slides))
-
-    @property
-    def timeline(self) -> bool:
-        """Whether time is a timeline, which nothing may be reduced for."""
-        machine, buffers = self.machine, self.skeleton.buffers
-        doubled = any(machine.buffers(buffers.get(op)) == 2 for op in self.layer.operands)
-        return machine.timing == "double_buffered" and doubled
 
     def holds(self, nest: Nest) -> bool:
         """Whether the nest is one of this member's, whatever chains are listed."""
@@ -99,131 +78,36 @@ class Member:
         return self._allows(nest) and any(_matches(skeleton, nest) for skeleton in options)
 
     def _allows(self, nest: Nest) -> bool:
-        """Whether all steps are among the sizes."""
-        loops = nest.loops()
-        inner = all((loops[d] or (self._share(d),))[-1] in self.sizes[d].inner for d in DIMS)
-        return inner and all(step in self.sizes[d].outer for d in DIMS for step in loops[d][:-1])
+        """Whether all steps, and the largest of free pieces, are among the sizes."""
+        loops: dict[str, list[Loop]] = {d: [i for i in nest.items if isinstance(i, Loop) and i.dim == d] for d in DIMS}
+        if any(loop.cuts and d in self.even for d in DIMS for loop in loops[d]):
+            return False
+        inner = all((loops[d][-1].step if loops[d] else self.listing.share(d)) in self.sizes[d].inner for d in DIMS)
+        return inner and all(loop.cuts or loop.step in self.sizes[d].outer for d in DIMS for loop in loops[d][:-1])
 
     # ---- chains ----------------------------------------------------------------------------------------------
 
-    def chains(self, measures: Sequence[str], *, coarse: bool = False) -> tuple[Steps, Steps]:
-        """Candidate chains (T, L) and their innermost sizes (T,) per dimension; those of one axis share T.
+    @cached_property
+    def listing(self) -> Listing:
+        """The chains."""
+        return Listing(self.layer, self.machine, self.skeleton, self.sizes, self.slides, self.full, self.even)
 
-        Parameters
-        ----------
-        coarse : bool
-            Only a few chains of halved extents, from which to find a first good plan.
-        """
-        found = {d: self._halved(d) if coarse else self._listed(d, measures) for d in DIMS}
-        for dim, kernel in (("r", "i"), ("c", "j")):
-            found[dim], found[kernel] = self._joined(dim, kernel, found[dim], found[kernel])
-        tiles = {}
-        for d, chain in found.items():
-            whole = np.full(len(chain), self._share(d), np.int64)
-            tiles[d] = chain[:, -1] if chain.shape[1] else whole
-        return found, tiles
+    @property
+    def timeline(self) -> bool:
+        """Whether time is a timeline, which nothing may be reduced for."""
+        return self.listing.timeline
 
-    def _joined(self, dim: str, kernel: str, outer: Ints, taps: Ints) -> tuple[Ints, Ints]:
-        """All pairs of the chains of r and i (or of c and j); where a large kernel is cut, even steps of r only."""
-        one, two = np.meshgrid(np.arange(len(outer)), np.arange(len(taps)), indexing="ij")
-        if self._extents(kernel)[0] > _TAPS and taps.shape[1] and not self.full:
-            extents = self._extents(dim)
-            even: NDArray[np.bool_] = np.all(np.isin(outer, even_steps(extents, self.sizes[dim].outer)), axis=1)
-            keep = np.logical_or(even[one], taps[two, -1] == self._extents(kernel)[0])
-            one, two = one[keep], two[keep]
-        return outer[one.ravel()], taps[two.ravel()]
+    def chains(self, measures: Sequence[str], *, coarse: bool = False, ideal: bool = False) -> tuple[Steps, Steps]:
+        """Candidate chains (T, L) and their innermost sizes (T,) per dimension (`Listing.chains`)."""
+        return self.listing.chains(measures, coarse=coarse, ideal=ideal)
 
-    def _share(self, dim: str) -> int:
-        """The extent on the largest core."""
-        return max(core.extent(dim) for core in cores(self.layer, self.skeleton.spatial))
+    def exact(self, measures: Sequence[str]) -> bool:
+        """Whether the chains hold an optimum of all nests for these measures; else `branch(ideal=True)` bounds it."""
+        return self.listing.exact(measures)
 
-    def _extents(self, dim: str) -> tuple[int, ...]:
-        """The extents whose numbers of pieces count, the largest core's first."""
-        shares = {core.extent(dim) for core in cores(self.layer, self.skeleton.spatial)}
-        if self.machine.reading == "literal":
-            shares |= {self.layer.extent(dim)}
-        return tuple(sorted(shares, reverse=True))
-
-    def _listed(self, dim: str, measures: Sequence[str]) -> Ints:
-        depth, sizes, extents = self.skeleton.levels(dim), self.sizes[dim], self._extents(dim)
-        if not depth:
-            return np.zeros((1 if self._share(dim) in sizes.inner else 0, 0), np.int64)
-        if self.full:
-            return grid(sizes.outer, sizes.inner, depth)
-        timed = "time" in measures
-        if timed and self.timeline:
-            return even_pairs(extents, sizes, depth) if depth > 1 else sizes.inner[:, None]
-        biased = dim == "n" and self.layer.bias and self.machine.bias_bytes > 0
-        if dim in "bgmn" and not timed and not biased:
-            return cheapest(extents, sizes.outer, sizes.inner, depth)
-        if dim in "ij":
-            return self._kernel_chains(extents, sizes, depth)
-        if timed and self.machine.transfer.burst_ticks:
-            return burst_chains(extents, sizes, depth)
-        lanes = self._lanes(dim) if timed else 0
-        if depth > 1 and extents[0] > _PAIRS:
-            sizes = Sizes(rounded(extents, sizes.outer, lanes), rounded(extents, sizes.inner, lanes))
-        if dim in "bgmn":
-            return undominated(extents, sizes.outer, sizes.inner, depth, lanes=lanes)
-        skipping, edge = self._border(dim, timed=timed)
-        return undominated(extents, sizes.outer, sizes.inner, depth, skipping=skipping, edge=edge)
-
-    def _kernel_chains(self, extents: tuple[int, ...], sizes: Sizes, depth: int) -> Ints:
-        if extents[0] <= _TAPS or depth == 1:
-            return grid(sizes.outer, sizes.inner, depth)
-        even = even_steps(extents, sizes.inner)
-        late = np.stack([np.full_like(even, sizes.outer[-1]), even], axis=1)
-        return np.unique(np.concatenate([np.stack([even, even], axis=1), late]), axis=0)
-
-    def _lanes(self, dim: str) -> int:
-        unit, layer = self.machine.compute, self.layer
-        if unit.model != "array":
-            return 0
-        if layer.m == layer.n == 1:
-            return unit.cols if dim == "g" else 0
-        return {"m": unit.rows, "n": unit.cols}.get(dim, 0)
-
-    def _border(self, dim: str, *, timed: bool) -> tuple[bool, Edge]:
-        """Whether more pieces can skip rows, and where padding can clip pieces but the first and the last.
-
-        Where IN slides, a last piece that the padding swallows needs no call.
-        """
-        window = input_windows(self.layer)[dim]
-        taps = self.skeleton.levels({"r": "i", "c": "j"}[dim]) > 0
-        skipping = window.reach < window.stride or (taps and window.stride > 1)
-        ranges = tuple(dict.fromkeys(core.range(dim) for core in cores(self.layer, self.skeleton.spatial)))
-        before, behind = (max(c) for c in zip(*(window.clipping(*r) for r in ranges), strict=True))
-        stride = window.stride
-        if self.machine.edge_tiles == "uniform" or self.machine.reading == "literal":
-            return skipping, Edge()
-        parts: tuple[Window, ...] = ()
-        if (before > behind or max(before, behind) > stride) and self._share(dim) <= _CLIPPED:
-            most = window.taps if taps and window.taps <= _TAPS else 0
-            parts = (window, *(window.part(i, j) for i in range(most) for j in range(i + 1, most + 1)))
-
-        def short(clip: int) -> int:
-            return max((clip - 1) // stride, (clip - 2) // stride + 1 if taps and clip > 1 else 0, 0)
-
-        swallowed = behind // stride if timed and self.slides else 0
-        after = max(short(behind), swallowed)
-        return skipping, Edge(short(before), after, parts, ranges, before - behind > stride)
-
-    def _halved(self, dim: str) -> Ints:
-        """Few chains: the extent halved again and again, alike in all loops or cut by the last one only."""
-        depth, sizes = self.skeleton.levels(dim), self.sizes[dim]
-        if not depth or not len(sizes.inner) or not len(sizes.outer):
-            return self._listed(dim, ())
-        share = self._share(dim)
-        wanted = [-(-share // 2**k) for k in range(share.bit_length() + 1)]
-        if dim in "ij":
-            wanted = [share, 1]
-        inner = np.unique([sizes.inner[max(0, int(np.searchsorted(sizes.inner, w, "right")) - 1)] for w in wanted])
-        if depth == 1:
-            return inner[:, None]
-        same = np.stack([inner, inner], axis=1)
-        late = np.stack([np.full_like(inner, sizes.outer[-1]), inner], axis=1)
-        early = np.stack([inner, np.full_like(inner, inner[0])], axis=1)
-        return np.unique(np.concatenate([same, late, early]), axis=0)
+    def how(self, *, ideal: bool) -> dict[str, str] | None:
+        """How chains are meant: as candidates (None), or for bounds (`hwmodels.choices.Choices.ideal`)."""
+        return self.listing.ideal() if ideal else None
 
     # ---- branches --------------------------------------------------------------------------------------------
 
@@ -233,6 +117,7 @@ class Member:
         at_most: Limits | None = None,
         *,
         coarse: bool = False,
+        ideal: bool = False,
         listed: Sequence[str] | None = None,
     ) -> Branch:
         """Price what can matter for these measures.
@@ -245,18 +130,23 @@ class Member:
             Chains and choices that cannot stay within these values are dropped.
         coarse : bool
             Only a few chains, from which to find a first good plan.
+        ideal : bool
+            Tables that are lower bounds for all ways to cut the dimensions.
         listed : sequence of str, optional
             Only the chains that matter for these measures.
         """
         limits = dict(sorted((at_most or {}).items()))  # bytes before time, which takes longer to price
-        steps, tiles = self.chains(measures if listed is None else listed, coarse=coarse)
-        bounds = Bounds(self.layer, self.machine, self.skeleton, steps, tiles, self.slides)
+        steps, tiles = self.chains(measures if listed is None else listed, coarse=coarse, ideal=ideal)
+        how = self.how(ideal=ideal)
+        bounds = Bounds(self.layer, self.machine, self.skeleton, steps, tiles, self.slides, how)
         boxes: list[Box] = [bounds.whole()]
         if not (self.full or coarse):
             bounds = self._shrunk(bounds, measures, limits)
             boxes = [*bounds.leaves(bounds.whole(), limits)]
         choices = bounds.choices(boxes)
-        if self.slides and (self.full or "time" in measures):
+        if self.slides and ideal:
+            choices = choices.take(s=np.flatnonzero(self._may_slide(choices)))
+        elif self.slides and (self.full or "time" in measures):
             choices = choices.take(s=np.flatnonzero(self._slides_truly(choices)))
         if self.full:
             return self._priced(choices, measures)
@@ -296,10 +186,25 @@ class Member:
         result: NDArray[np.bool_] = chosen | ~stacked.any(axis=0)
         return result
 
+    def _may_slide(self, choices: Choices) -> NDArray[np.bool_]:
+        """Which spatial choices of a bound slide along a loop that may cut something, as far as this can be told."""
+        may, ideal = np.ones((len(self.slides), choices.shape[0]), np.bool_), self.listing.ideal()
+        for number, (dim, level) in enumerate(self.slides):
+            if ideal.get(dim) == "counts":
+                made = choices.steps[dim]
+                may[number] = (made[:, level] > (made[:, level - 1] if level else 1))[choices.index[AXIS[dim]]]
+            elif dim in "ij":
+                taps, chain = self.layer.extent(dim), choices.steps[dim]
+                before = chain[:, level - 1] if level else np.full(len(chain), taps)
+                same = (before == chain[:, level]) & (-(-taps // before) != -(-taps // (before + 1)))
+                may[number] = ~(same | (before == taps) & (chain[:, level] == taps))[choices.index[AXIS[dim]]]
+        result: NDArray[np.bool_] = may[choices.index["slide"], np.arange(choices.shape[0])]
+        return result
+
     def chains_cut(self, choices: Choices, dim: str, level: int) -> NDArray[np.bool_]:
         """Which chains (T,) cut something on every core by the loop over `dim` at `level`."""
         result = np.ones(len(choices.steps[dim]), np.bool_)
-        for extent in self._extents(dim):
+        for extent in self.listing.extents(dim):
             chain = choices.steps[dim]
             result &= cut(extent, chain[:, : level + 1]).number > cut(extent, chain[:, :level]).number
         return result
@@ -318,7 +223,7 @@ class Member:
 
     def _reduced(self, bounds: Bounds, measures: Sequence[str]) -> Box:
         """The chains that no others of their axis can replace."""
-        log = Choices.logging(bounds.steps, bounds.tiles, self.slides)
+        log = Choices.logging(bounds.steps, bounds.tiles, self.slides, bounds.ideal)
         nest_tables(self.layer, self.machine, self.skeleton, log, measures=measures)
         keep = bounds.whole()
         for d, vectors in (log.log or {}).items():

@@ -167,7 +167,7 @@ def hand(layer: Layer, machine: Machine) -> Choice:
     tile = dict.fromkeys(DIMS, 1)
     tile["j" if matching else "m"] = 1
     tile[over] = min(size[over], max(1, isqrt(sums // 2)))
-    side = isqrt(sums // tile[over])
+    side = max(1, isqrt(sums // tile[over]))
     tile["r"] = min(size["r"], side)
     tile["c"] = min(size["c"], max(1, sums // tile[over] // tile["r"]))
     if not matching:

@@ -39,7 +39,7 @@ def pipelined(mapping: Mapping, at: Assignment, period: int) -> Pipeline:
     edges, free, durations = mapping.graph.edges, [0] * len(mapping.processors), busy(mapping, at)
     starts = []
     for i, p in enumerate(at):
-        starts.append(free[p])
+        starts.append(free[p] % period)  # no time is left for what takes none: it begins with the next period
         free[p] += durations[i]
     stages = [0] * len(at)
     for i, j in sorted(edges, key=lambda e: e[1]):

@@ -70,6 +70,7 @@ def solve_stages(game: Game, known: int, seconds: float | None, *, stay: bool = 
     model.minimize(bytes_)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 8
+    solver.parameters.catch_sigint_signal = False  # it would leave a handler behind that kills
     solver.parameters.max_time_in_seconds = _SECONDS if seconds is None else min(seconds, _SECONDS)
     status: object = solver.solve(model)
     if status == cp_model.INFEASIBLE:

@@ -33,8 +33,9 @@ Readings (`reading` of the machine)
 Assumes
     operands of a core lie in its own buffers; no sharing between cores; one pass per tile.
 Optimal means
-    of the three partitions and the nests as in `formulations.tiling` (bursts: where a dimension is cut twice, even
-    steps), or of the paper's space, none is better under the stated reading and objective.
+    of the three partitions and all nests in the cores, as in `formulations.tiling`, or of the paper's space, none is
+    better under the stated reading and objective; else FEASIBLE with a bound that none is below. All cores run one
+    program: places where loops cut count from the begin of a core's range, the same on every core.
 
 Source: `tso_burst_slicing` section IV, Alg. 1-4, Eq. 2-9.
 """
@@ -44,7 +45,7 @@ from __future__ import annotations
 import numpy as np
 
 from formulations.chains import Sizes
-from formulations.family import Restrictions, free_members
+from formulations.family import PIECES, Restrictions, free_members, stated_cuts
 from formulations.member import Member
 from formulations.pins import Decision, Pins
 from formulations.space import Space
@@ -66,6 +67,7 @@ DECISIONS: dict[str, Decision] = {
     "holds": Decision("free (every operand at its own depth) or uniform (the paper's dataflows)", ("free", "uniform")),
     "dataflow": Decision("the paper's nest in which IS (input), OS (output) or WS (weights) stay", DATAFLOWS),
     **{f"T_{d.upper()}": Decision(f"innermost tile size of dimension {d} in one core") for d in DIMS},
+    "pieces": PIECES,
     "resident": Decision("an operand of which a core keeps all it needs on chip: IN, W or OUT", _OPERANDS),
     "output": Decision("any, or row_major: rows of the result are cut outside its columns", ("any", "row_major")),
     **{f"buffers_{op}": Decision(f"buffers of {op}: 1 or 2", ("1", "2")) for op in _OPERANDS},
@@ -184,4 +186,4 @@ def read(layer: Layer, nest: Nest, *, paper: bool) -> dict[str, int | str]:
     if paper:
         return {"partition": partition, "dataflow": tso_dataflow(skeleton), **sizes}
     words = [i.operand if isinstance(i, Hold) else i.dim for i in nest.items if not isinstance(i, Spatial)]
-    return {"partition": partition, "loops": " ".join(words), **sizes}
+    return {"partition": partition, "loops": " ".join(words), **sizes, **stated_cuts(nest)}

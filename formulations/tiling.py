@@ -6,41 +6,54 @@ Given
     E[d] extent; mem[k] bytes of memory k; prices of `instances.machine`        (integers; bytes, ticks)
 Variables
     X, Y, Z: the operands in the order of their Holds, outermost first
-    T0[d] >= T1[d] in 1..E[d]: the steps of the (at most two) loops over d; slide: the loop that IN slides along
+    how the (at most two) loops over d cut it: in equal steps, r and c also in pieces of free sizes; slide: the loop
+    that IN slides along
 Objective
     min lexicographically any order of time [ticks], bytes, energy [fJ]; ties by the remaining ones in this order
 Constraints
-    (CHOOSE)    one order of Holds, one chain of steps per dimension
+    (CHOOSE)    one order of Holds, one chain per dimension, one slide
     (CAPACITY)  sum over op in memory k of footprint[op] (times its buffers) + scratch + reserved <= mem[k]
     (COST)      objective >= price of the nest, a sum of products of a spatial and a channel factor (`hwmodels.core`)
 Nest
     loops over D[X] | Hold(X) | loops over D[Y] | Hold(Y) | loops over D[Z] | Hold(Z)
     The loop that IN slides along is the last one before Hold(IN); the other loops of a segment stand in any order.
-Why these nests stand for all
-    (1) A Hold may be moved outwards over loops that its operand does not depend on: its tile is the same, it is moved
-    no more often. (2) A loop directly outside a Hold, among the loops between two Holds, that the operand does not
-    depend on may be moved inwards over it: the operand is moved less often, the number of loops outside the other
-    Holds is the same. (3) Two loops over a dimension with no Hold between them may become one with the inner step:
-    fewer pieces, no larger tiles. (4) Loops inside all Holds may be left out: they change no transfer. What is left
-    has every Hold directly inside a loop that its operand depends on, and between two Holds only loops that the inner
-    operand depends on; if such a segment mixes loops that the outer operand depends on with others, the others move
-    inwards and the two Holds change places. A dimension that an operand does not depend on has two such segments; for
-    groups, which all operands depend on, at most two of the three are used.
+Why these nests stand for all, in bytes
+    Each step takes any nest of docs/nest.md to one that moves no more bytes in no more memory; tests try every step on
+    random nests of tiny layers (tests/test_exchange.py).
+    (0) A loop that cuts nothing is left out.
+    (1) A Hold moves outwards (over other Holds and) over the last loop outside it, if its operand does not depend on
+        that: its tile is the same, it is moved no more often.
+    (2) Where (1) moves nothing, a loop among those between two Holds that the inner operand does not depend on moves
+        inwards over that Hold: the operand is moved less often; of every other Hold the last loop outside is one that
+        its operand depends on, so that all loops outside it count, before and after.
+    (3) Where (1) and (2) move nothing, two loops over a dimension with no Hold between them become one, where the inner
+        one is, that cuts at the places of both: the pieces are the same, and where IN slides it slides on where it was
+        fetched anew. One loop in equal steps would not do: where padding or rows on chip clip tiles, pieces of several
+        sizes can be fewer.
+    (4) Loops inside all Holds are left out: no transfer changes, and OUT counts no more (`max(psum_bytes, out_bytes)`
+        while a reduction is cut). (A smaller tile of n takes less im2col scratch: there that loop stays.)
+    What is left has every Hold directly inside a loop that its operand depends on, and between two Holds only loops
+    that the inner operand depends on; if such a segment mixes loops that the outer operand depends on with others, the
+    others move inwards and the two Holds change places. A dimension that an operand does not depend on has two such
+    segments; for groups, which all operands depend on, at most two of the three are used.
     Then every loop outside a Hold counts (`Skeleton.full`): moves = product of the trips of all loops outside that the
     operand does not depend on, times the boxes. For other members of the family this is above the price, never below,
     so its minimum is the optimum. Consequences: X is moved once; W wholly resident is X = W with an empty segment, row
     streaming X = OUT with r alone.
     Sliding moves a part of the whole tile, so in bytes it never costs more. (A slid tile of few columns may have more
     runs than a whole row; where runs are priced the nests are those that slide along the last loop of a window.)
-Assumes
-    (1)-(4) hold for bytes, energy and transfer prices that rise with calls, segments and bytes. With a MAC array,
-    bursts or a timeline they need not, so there "optimal" is about the nests above.
+    Which ways to cut stand for all: b, g, m, n in `formulations.chains` (`cheapest`), r and c in `formulations.cuts`.
+What is not proven by candidates alone
+    Time (MAC arrays, calls, runs and bursts round, so that uneven pieces of any dimension may save some; overlap),
+    loops over the kernel outside the Hold of IN, uniform edge tiles, and the rare cases that `formulations.cuts` names.
+    There a second search, over tables that are lower bounds for every way to cut every dimension (`hwmodels.relaxed`),
+    says below which value no nest is: (1)-(4) lower no count of a transfer and no tile, and finer loops no compute
+    time, so the bound holds for all nests of docs/nest.md.
 Optimal means
-    Bytes, energy: no nest of docs/nest.md is better, whatever its loops and Holds. Time: no nest as above is better,
-    with any steps of every loop. Except: with bursts, where a dimension is cut twice, even steps (the smallest of their
-    number of pieces); with double buffering even steps; two steps for one extent above 1,024 (of r and c: beside
-    padding beyond the stride, above 256) are even steps or multiples of the array's lanes; kernels above 3 are cut at
-    one depth, in even steps, and the rows and columns beside them likewise.
+    No nest of docs/nest.md is better, whatever its loops and Holds, in any objective asked for. If that is not shown
+    the status is FEASIBLE, with a bound that no nest is below. Of pinned decisions: no nest that meets the pins (`T_d`
+    is the largest innermost piece; `T_d%k`, `sizes=divisors` and `pieces=even` mean equal steps, at most two loops a
+    dimension).
 
 A pinned order, holds=uniform and the literal reading mean the textbook's nest: one loop a dimension, the kernel whole,
 all operands held inside. Orders: three stand for all 720. All operands depend on g, so g outermost never adds a
@@ -58,7 +71,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from formulations.chains import Sizes, divisors
-from formulations.family import Restrictions, free_members
+from formulations.family import PIECES, Restrictions, free_members, stated_cuts
 from formulations.member import Member
 from formulations.pins import Decision, Pins
 from formulations.space import Space
@@ -90,6 +103,7 @@ DECISIONS: dict[str, Decision] = {
         ("any", "paper", *ORDERS),
         open=True,
     ),
+    "pieces": PIECES,
     "resident": Decision("an operand that stays on chip whole: IN, W or OUT", _OPERANDS),
     "output": Decision("any, or row_major: rows of the result are cut outside its columns", ("any", "row_major")),
     "array": Decision("any, or filled: tiles that fill the MAC array's lanes", ("any", "filled")),
@@ -210,11 +224,11 @@ def _order(name: str) -> tuple[str, ...]:
 
 
 def read(layer: Layer, machine: Machine, nest: Nest) -> dict[str, int | str]:
-    """Return the order of loops and Holds, and the innermost tile sizes."""
+    """Return the order of loops and Holds, the (largest) innermost tiles, and where loops cut at free places."""
     skeleton = skeleton_of(layer, nest)
     words = [item.operand if isinstance(item, Hold) else item.dim for item in nest.items]
     tile = nest.tile(layer)
     decision: dict[str, int | str] = {"loops": " ".join(words)}
     if machine.buffering == "choose":
         decision |= {f"buffers_{op}": machine.buffers(skeleton.buffers.get(op)) for op in layer.operands}
-    return decision | {f"T_{d.upper()}": tile[d] for d in DIMS if layer.extent(d) > 1}
+    return decision | {f"T_{d.upper()}": tile[d] for d in DIMS if layer.extent(d) > 1} | stated_cuts(nest)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hwmodels.bilinear import Ints
+from hwmodels.places import how
+from hwmodels.schedule import Step
 from instances.workload import DIMS
 
 __all__ = ["AXIS", "Q_DIMS", "S_DIMS", "Choices", "Factors", "Slides", "Term"]
@@ -29,7 +31,8 @@ class Choices:
     Attributes
     ----------
     steps : dict of str to ndarray (T, L)
-        Per dimension the steps of its L loops, outermost first; dimensions of one axis (r and i, c and j) share T.
+        Per dimension the steps of its L loops, outermost first (entries below 0: lists of places, `hwmodels.places`);
+        dimensions of one axis (r and i, c and j) share T.
     tiles : dict of str to ndarray (T,)
         Per dimension the size of its innermost pieces.
     index : dict of str to ndarray (S,) or (Q,)
@@ -41,6 +44,10 @@ class Choices:
         above another one can replace it (`formulations.space`).
     bound : bool
         Whether an index of -1 stands for the least value of every factor: tables are then lower bounds.
+    ideal : dict of str to {"steps", "counts", "sums"}, optional
+        If given, tables are lower bounds for all ways to cut (`hwmodels.relaxed`): of dimensions under "steps" the
+        chains say only how large the largest pieces are, under "counts" only how many pieces there are; under "sums"
+        windows have the sizes of the chains, but fetch the least that so many can; other dimensions are candidates.
     """
 
     steps: Mapping[str, Ints]
@@ -49,6 +56,7 @@ class Choices:
     slides: Slides = ()
     log: dict[str, dict[bytes, Ints]] | None = None
     bound: bool = False
+    ideal: Mapping[str, str] | None = None
 
     @classmethod
     def product(cls, steps: Mapping[str, Ints], tiles: Mapping[str, Ints], slides: Slides = ()) -> Choices:
@@ -61,13 +69,25 @@ class Choices:
         return cls(steps, tiles, index, slides)
 
     @classmethod
-    def logging(cls, steps: Mapping[str, Ints], tiles: Mapping[str, Ints], slides: Slides = ()) -> Choices:
+    def logging(
+        cls,
+        steps: Mapping[str, Ints],
+        tiles: Mapping[str, Ints],
+        slides: Slides = (),
+        ideal: Mapping[str, str] | None = None,
+    ) -> Choices:
         """No combination at all, but a log of what tables multiply."""
         index = dict.fromkeys((*S_DIMS, "slide", *Q_DIMS), np.zeros(0, np.int64))
-        return cls(steps, tiles, index, slides, {d: {} for d in (*S_DIMS, *Q_DIMS)})
+        return cls(steps, tiles, index, slides, {d: {} for d in (*S_DIMS, *Q_DIMS)}, ideal=ideal)
 
     @classmethod
-    def floor(cls, steps: Mapping[str, Ints], tiles: Mapping[str, Ints], slides: Slides) -> Choices:
+    def floor(
+        cls,
+        steps: Mapping[str, Ints],
+        tiles: Mapping[str, Ints],
+        slides: Slides,
+        ideal: Mapping[str, str] | None = None,
+    ) -> Choices:
         """One choice for every chain of every axis with every slide, with the least factors of all other axes."""
         axes, ways = (*S_DIMS, *Q_DIMS), max(1, len(slides))
         counts = [len(tiles[d]) * ways for d in axes]
@@ -76,7 +96,7 @@ class Choices:
         for d, end, count in zip(axes, ends, counts, strict=True):
             index[d][end - count : end] = np.repeat(np.arange(count // ways), ways)
         index["slide"] = np.tile(np.arange(ways), int(ends[-1]) // ways)
-        return cls(steps, tiles, index, slides, bound=True)
+        return cls(steps, tiles, index, slides, bound=True, ideal=ideal)
 
     def at(self, dim: str, vector: Ints) -> Ints:
         """Lay a vector (T,) of one dimension out over the choices."""
@@ -90,7 +110,7 @@ class Choices:
         """Keep some of the combinations."""
         keep = {**dict.fromkeys((*S_DIMS, "slide"), s), **dict.fromkeys(Q_DIMS, q)}
         index = {d: i if (k := keep[d]) is None else i[k] for d, i in self.index.items()}
-        return Choices(self.steps, self.tiles, index, self.slides)
+        return Choices(self.steps, self.tiles, index, self.slides, ideal=self.ideal)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -101,10 +121,10 @@ class Choices:
         """The innermost tile size of `dim` in every choice."""
         return self.tiles[dim][self.index[AXIS[dim]]]
 
-    def chain(self, s: int, q: int) -> dict[str, tuple[int, ...]]:
-        """The steps of every dimension's loops in spatial choice s with channel choice q."""
+    def chain(self, s: int, q: int) -> dict[str, tuple[Step, ...]]:
+        """How the loops over every dimension cut it in spatial choice s with channel choice q."""
         at = {d: int(i[q if d in Q_DIMS else s]) for d, i in self.index.items()}
-        return {d: tuple(int(t) for t in self.steps[d][at[AXIS[d]]]) for d in DIMS}
+        return {d: tuple(how(int(t)) for t in self.steps[d][at[AXIS[d]]]) for d in DIMS}
 
     def slide(self, s: int) -> tuple[str, int] | None:
         """The loop that IN slides along in spatial choice s, if that is a choice."""

@@ -27,6 +27,7 @@ from hwmodels.bilinear import Bilinear, Ints
 from hwmodels.boxes import KINDS, Axis, axes_of, input_windows, runs_of
 from hwmodels.choices import AXIS, Q_DIMS, S_DIMS, Choices, Factors, Term
 from hwmodels.pieces import Pieces, Window, cut, nominal, windows
+from hwmodels.relaxed import Relaxed, ideal_count, ideal_cut, ideal_parts, ideal_windows
 from hwmodels.skeleton import Core, Skeleton
 from instances.machine import Machine
 from instances.workload import DIMS, REDUCTION, Layer
@@ -58,7 +59,7 @@ class CoreTables:
         self.layer, self.machine, self.skeleton, self.core, self.choices = layer, machine, skeleton, core, choices
         self._uniform = machine.edge_tiles == "uniform"
         self._extents = {d: core.extent(d) for d in DIMS}
-        self._steps = choices.steps
+        self._steps, self._ideal = choices.steps, choices.ideal
         slides = [("r", "i")] if layer.kh > 1 else []
         slides += [("c", "j")] if layer.kw > 1 else []
         self._sliding = frozenset(d for axis in slides for d in axis) if machine.sliding else frozenset()
@@ -67,7 +68,13 @@ class CoreTables:
 
     def _cut(self, dim: str, level: int | None = None) -> Pieces:
         """The pieces of `dim` after its first `level` loops (all by default)."""
-        return cut(self._extents[dim], self._steps[dim][:, :level])
+        steps = self._steps[dim][:, :level]
+        if self._ideal is None or not steps.shape[1]:
+            return cut(self._extents[dim], steps)
+        if dim in self._ideal and self._ideal[dim] != "sums":
+            bound = ideal_cut if self._ideal[dim] == "steps" else ideal_count
+            return bound(self._extents[dim], steps[:, -1])
+        return Relaxed(cut(self._extents[dim], steps))
 
     def _trips(self, dim: str, level: int | None = None) -> Ints:
         return self._cut(dim, level).number
@@ -82,8 +89,11 @@ class CoreTables:
         return next((i.step for i in reversed(self.skeleton.spatial) if i.dim == dim), self.layer.extent(dim))
 
     def _nominal(self, dim: str, level: int) -> Ints:
-        """The step that the nest states for `dim` after `level` loops."""
-        return self._steps[dim][:, level - 1] if level else np.array([self._share(dim)], np.int64)
+        """The step that the nest states for `dim` after `level` loops; of free pieces the largest."""
+        if not level:
+            return np.array([self._share(dim)], np.int64)
+        steps = self._steps[dim][:, :level]
+        return np.where(steps[:, -1] > 0, steps[:, -1], cut(self._share(dim), steps).largest)
 
     def _pieces(
         self, dim: str, operand: str, slide: tuple[str, int] | None = None, resident: int | None = None
@@ -93,9 +103,18 @@ class CoreTables:
         if operand == "IN" and dim in ("r", "c"):
             return self._input_pieces(dim, level, slide, resident)
         if operand == "OUT" and dim == "r" and resident:
-            written = Window(1, 1, 1, 0, self.layer.r, resident)
-            return windows(*self.core.range(dim), self._steps[dim][:, :level], np.zeros((1, 0), np.int64), written)
+            return self._written(level, resident)
         return nominal(self._nominal(dim, level), self._trips(dim, level)) if self._uniform else self._cut(dim, level)
+
+    def _written(self, level: int, resident: int) -> Pieces:
+        """The rows of the result's pieces that go to DRAM."""
+        steps = self._steps["r"][:, :level]
+        if self._ideal is not None and level and self._ideal.get("r", "sums") != "sums":
+            bound = ideal_cut if self._ideal["r"] == "steps" else ideal_count
+            return bound(self._extents["r"], steps[:, -1], resident)
+        written = Window(1, 1, 1, 0, self.layer.r, resident)
+        pieces = windows(*self.core.range("r"), steps, np.zeros((1, 0), np.int64), written)
+        return pieces if self._ideal is None else Relaxed(pieces, int(pieces.number.max(initial=0)))
 
     def _input_pieces(self, dim: str, level: int, slide: tuple[str, int] | None, resident: int | None) -> Pieces:
         kernel, window = {"r": "i", "c": "j"}[dim], input_windows(self.layer, resident)[dim]
@@ -109,7 +128,29 @@ class CoreTables:
             along = "outer" if slide[0] == dim else "inner"
             level, inner = (slide[1] + 1, inner) if along == "outer" else (level, slide[1] + 1)
         steps, taps = self._steps[dim][:, :level], self._steps[kernel][:, :inner]
+        if self._ideal is not None:
+            return self._bounded(dim, steps, taps, window, along)
         return windows(*self.core.range(dim), steps, taps, window, along)
+
+    def _bounded(self, dim: str, steps: Ints, taps: Ints, window: Window, along: str) -> Pieces:
+        """The least that windows may be however their loops cut."""
+        lo, hi = self.core.range(dim)
+        if not steps.shape[1] and not taps.shape[1]:
+            return windows(lo, hi, steps, taps, window, along)
+        how = (self._ideal or {}).get(dim)
+        if how == "steps":
+            most = steps[:, -1] if steps.shape[1] else np.array([hi - lo])
+            parts = taps[:, -1] if taps.shape[1] else np.array([window.taps])
+            if window.trivial and hi <= window.size:
+                return ideal_cut(hi - lo, most)
+            return ideal_windows(lo, hi, most, parts, window, along)
+        if taps.shape[1] or how is not None:
+            return ideal_parts(lo, hi, steps, taps, window, along, counts=how == "counts")
+        # fetches of nothing: beyond the end of the map, or of rows that are on chip
+        idle = window.clipping(lo, hi)[1] // window.stride if along else 0
+        if window.first or window.pad >= window.reach or window.clipping(lo, hi)[1] >= window.reach:
+            idle = hi - lo
+        return Relaxed(windows(lo, hi, steps, taps, window, along), idle)
 
     def _axes(self, tensor: str, slide: tuple[str, int] | None = None, resident: int | None = None) -> list[Axis]:
         operand = "W" if tensor == "BIAS" else tensor
@@ -255,6 +296,8 @@ class CoreTables:
         return [(a * layer.inputs, b)]
 
     def _tile_cycles(self) -> list[Term]:
+        if self._ideal is not None:
+            return self._least_cycles()
         step = {d: self._nominal(d, self.skeleton.levels(d)) for d in DIMS}
         work = {d: self._trips(d) * (step[d] if AXIS[d] == d and d not in ("r", "c") else 1) for d in DIMS}
         a, b = self.choices.spread(work)
@@ -262,6 +305,17 @@ class CoreTables:
         for d in ("r", "i", "c", "j"):
             tile = tile * self.choices.at(d, step[d])
         return [(a * self.layer.inputs * -(-tile // self.machine.compute.macs_per_cycle), b)]
+
+    def _least_cycles(self) -> list[Term]:
+        """Eq. 7 for tiles of any sizes: no less than for all of them at once, and a cycle a tile."""
+        work = {d: np.array([self._extents[d]], np.int64) for d in (*Q_DIMS, "b")}
+        a, b = self.choices.spread(work)
+        tiles = np.ones(self.choices.shape[0], np.int64)
+        for d in ("r", "i", "c", "j"):
+            tiles = tiles * self.choices.at(d, self._trips(d))
+        macs = self._extents["r"] * self._extents["c"] * self._extents["i"] * self._extents["j"]
+        least = -(-macs // self.machine.compute.macs_per_cycle)
+        return [(a * self.layer.inputs * np.maximum(tiles, least), b)]
 
     def footprints(self, alike: dict[str, list[Term]] | None = None) -> dict[str, list[Term]]:
         """Largest bytes each operand holds in one buffer, as rank-1 terms; `alike` as in `transfers`."""
@@ -286,23 +340,18 @@ class CoreTables:
         return self.choices.spread({a.dim: a.pieces.largest for a in self._axes(operand, None, resident)})
 
     def _output_bytes(self, a: Ints, b: Ints) -> list[Term]:
-        """Bytes of OUT: partial sums while any reduction is cut, else results."""
+        """Bytes of OUT: partial sums while any reduction is cut (results are there at the end), else results."""
         machine = self.machine
-        if self.choices.bound and machine.psum_bytes < machine.out_bytes:
-            return [(a, b * machine.psum_bytes)]  # a bound: any of the other axes may be cut
+        unfinished = max(machine.psum_bytes, machine.out_bytes)
         cut_s, cut_q = (np.zeros(len(x), np.bool_) for x in (a, b))
         for d in sorted(REDUCTION):
-            is_cut = self._trips(d) > 1
-            # Partial sums are no smaller than results, so an uncut reduction is never worse.
-            if machine.psum_bytes < machine.out_bytes:
-                self.choices.note(d, (~is_cut).astype(np.int64))
-            here = self.choices.at(d, is_cut.astype(np.int64)) > 0
+            here = self.choices.at(d, (self._trips(d) > 1).astype(np.int64)) > 0
             if AXIS[d] in S_DIMS:
                 cut_s |= here
             else:
                 cut_q |= here
-        kinds = np.where(cut_q, machine.psum_bytes, machine.out_bytes)
-        return [(a * cut_s, b * machine.psum_bytes), (a * ~cut_s, b * kinds)]
+        kinds = np.where(cut_q, unfinished, machine.out_bytes)
+        return [(a * cut_s, b * unfinished), (a * ~cut_s, b * kinds)]
 
     def capacity(self, footprints: dict[str, list[Term]]) -> dict[str, Bilinear]:
         """Bytes taken in each memory by these footprints, scratch and reserved bytes included."""

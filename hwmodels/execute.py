@@ -3,7 +3,7 @@
 Plain Python loops over the nest, one core after the other. Reading what is not in a buffer, using partial sums that
 were never written, or finishing an output twice is a fault; at the end the output is compared with a direct one.
 Where IN slides, its buffer is circular: rows (or columns) lie at their number modulo the buffer's length, and only new
-ones are copied in.
+ones are copied in. In snake order it is circular along both; in lines it has only the places of `replay_tiles.Lines`.
 """
 
 from __future__ import annotations
@@ -12,28 +12,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from hwmodels.replay_points import AXES, FetchPoint, fetch_points
+from hwmodels.replay_tiles import Box, Buffer, Fault, Lines, Passes, Ring, Tensor, Torus, at_box
 from hwmodels.schedule import Hold, Item, Loop
-from instances.workload import DIMS, RELEVANT, Layer
+from instances.workload import RELEVANT, Layer
 
 __all__ = ["Execution", "FetchPoint", "direct", "execute", "fetch_points", "work"]
 
-Tensor = npt.NDArray[np.int64]
 Ranges = dict[str, tuple[int, int]]
-Box = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
 class Execution:
-    """Faults found (none: the result equals the direct convolution), and transfers started per row."""
+    """Faults found (none: the result equals the direct convolution), transfers started per row, and places in lines.
+
+    `places` are elements of all inputs; 0 if no input was held in lines.
+    """
 
     faults: tuple[str, ...]
     calls: dict[str, int]
-
-
-class _Fault(Exception):
-    """The nest used something that was not there."""
+    places: int = 0
 
 
 def work(layer: Layer) -> int:
@@ -77,58 +76,6 @@ def direct(layer: Layer, data: _Data) -> Tensor:
     return out + data.bias[None, :, :, None, None]
 
 
-class _Buffer:
-    """On-chip memory that holds one box of a tensor."""
-
-    def __init__(self, box: Box, content: Tensor) -> None:
-        self.box, self.content = box, content
-
-    def view(self, box: Box) -> Tensor:
-        """The part of the content at `box`, writable."""
-        slices = []
-        for (lo, hi), (first, last) in zip(box, self.box, strict=True):
-            if lo < first or hi > last:
-                raise _Fault(f"elements {lo}..{hi - 1} are used while {first}..{last - 1} are on chip")
-            slices.append(slice(lo - first, hi - first))
-        return self.content[tuple(slices)]
-
-
-class _Ring(_Buffer):
-    """A buffer that is circular along one axis: index x lies at x modulo its length; `lies` says which x does."""
-
-    def __init__(self, box: Box, content: Tensor, axis: int, length: int) -> None:
-        shape = list(content.shape)
-        shape[axis] = length
-        super().__init__(box, np.zeros(shape, np.int64))
-        self.axis, self.length, self.lies = axis, length, np.full(length, -1)
-        self.put(box, content)
-
-    def put(self, box: Box, content: Tensor) -> None:
-        """Copy a box in over what lies in its places."""
-        lo, hi = box[self.axis]
-        places = np.arange(lo, hi) % self.length
-        if len(set(places.tolist())) < len(places):
-            raise _Fault(f"{hi - lo} rows or columns do not fit in a buffer of {self.length}")
-        self.box = box
-        self.lies[places] = np.arange(lo, hi)
-        np.moveaxis(self.content, self.axis, 0)[places] = np.moveaxis(content, self.axis, 0)
-
-    def view(self, box: Box) -> Tensor:
-        """The part of the content at `box`, copied."""
-        lo, hi = box[self.axis]
-        places = np.arange(lo, hi) % self.length
-        if (self.lies[places] != np.arange(lo, hi)).any():
-            raise _Fault(f"rows or columns {lo}..{hi - 1} are used, but not all of them are on chip")
-        whole = tuple((0, self.length) if k == self.axis else side for k, side in enumerate(self.box))
-        part = tuple((0, self.length) if k == self.axis else side for k, side in enumerate(box))
-        ring = _Buffer(whole, self.content).view(part)
-        return np.take(ring, places, axis=self.axis)
-
-
-def _at(tensor: Tensor, box: Box) -> Tensor:
-    return tensor[tuple(slice(lo, hi) for lo, hi in box)]
-
-
 @dataclass
 class _Dram:
     """The output side of DRAM: results, partial sums, and what has been written."""
@@ -158,41 +105,25 @@ def _from(rows: tuple[int, int], first: int) -> tuple[int, int]:
     return max(rows[0], first), max(rows[1], first)
 
 
-@dataclass(frozen=True)
-class FetchPoint:
-    """Where an operand is fetched: by every iteration of the first `fetching` items.
-
-    `axis` is the axis of IN that slides (3 rows, 4 columns) or None; the last of these items moves it.
-    """
-
-    fetching: int
-    axis: int | None
-
-
-def fetch_points(items: Sequence[Item], share: Ranges, sliding: bool) -> dict[str, FetchPoint]:
-    """For every operand the loops outside its Hold, down to the innermost that it depends on and that cuts."""
-    found = {}
-    pieces = {d: [share[d]] for d in DIMS}
-    cutting = []
-    for at, item in enumerate(items):
-        if isinstance(item, Loop):
-            finer = [(x, min(x + item.step, hi)) for lo, hi in pieces[item.dim] for x in range(lo, hi, item.step)]
-            if len(finer) > len(pieces[item.dim]):
-                cutting.append((at, item.dim))
-            pieces[item.dim] = finer
-        elif isinstance(item, Hold):
-            at, dim = next(((k, d) for k, d in reversed(cutting) if d in RELEVANT[item.operand]), (-1, ""))
-            axis = {"r": 3, "i": 3, "c": 4, "j": 4}.get(dim) if sliding and item.operand == "IN" else None
-            found[item.operand] = FetchPoint(at + 1, axis)
-    return found
+def _beyond(side: tuple[int, int], there: tuple[int, int]) -> tuple[int, int]:
+    """The part of a range that another one, moved along the axis, does not have."""
+    (lo, hi), (first, end) = side, there
+    if first >= end:
+        return side
+    return (lo, max(lo, min(hi, first))) if lo < first else (max(lo, end), max(lo, hi, end))
 
 
 @dataclass(frozen=True)
 class _Moment:
-    """Where the walk is: the ranges after every item passed so far (position 0: before all), and at the Holds."""
+    """Where the walk is: the ranges after every item passed so far (position 0: before all), and at the Holds.
+
+    `odd` is 1 where the loops inside run backwards (the positions of the loops passed add up to an odd number); None:
+    all run forwards.
+    """
 
     passed: tuple[Ranges, ...]
     at: dict[str, Ranges]
+    odd: int | None = None
 
 
 def _walk(items: Sequence[Item], moment: _Moment) -> Iterator[tuple[Ranges, _Moment]]:
@@ -201,12 +132,13 @@ def _walk(items: Sequence[Item], moment: _Moment) -> Iterator[tuple[Ranges, _Mom
     for i, item in enumerate(items):
         if isinstance(item, Hold):
             at = {**at, item.operand: ranges}
-            moment = _Moment((*moment.passed, ranges), at)
+            moment = _Moment((*moment.passed, ranges), at, moment.odd)
         elif isinstance(item, Loop):
-            lo, hi = ranges[item.dim]
-            for start in range(lo, hi, item.step):
-                piece = {**ranges, item.dim: (start, min(start + item.step, hi))}
-                yield from _walk(items[i + 1 :], _Moment((*moment.passed, piece), at))
+            begin = moment.passed[0][item.dim][0]
+            parts = list(enumerate(item.pieces(*ranges[item.dim], begin)))
+            for position, part in reversed(parts) if moment.odd else parts:
+                odd = None if moment.odd is None else (moment.odd + position) % 2
+                yield from _walk(items[i + 1 :], _Moment((*moment.passed, {**ranges, item.dim: part}), at, odd))
             return
     yield ranges, moment
 
@@ -220,54 +152,112 @@ class _Core:
         self.visit: dict[str, Ranges] = {}
         self.previous: Ranges = {}
         self.covered = [0] * layer.inputs
-        self.held: dict[str, tuple[_Buffer, ...]] = {}
+        self.held: dict[str, tuple[Buffer, ...]] = {}
+        self.sweep: Ranges = {}
+        self.places = 0
 
     def run(self, items: Sequence[Item]) -> None:
         """Walk the whole nest and write the last tile."""
         self.holds = fetch_points(items, self.share, self.how.sliding)
-        self.longest = self._longest(items)
-        for ranges, moment in _walk(items, _Moment((self.share,), {})):
+        self._measure(items)
+        for ranges, moment in _walk(items, _Moment((self.share,), {}, 0 if self.how.snake else None)):
             for operand in self.layer.operands:
                 self._bring(operand, moment)
             self._compute(ranges)
         self._evict()
 
-    def _longest(self, items: Sequence[Item]) -> int:
-        """Rows or columns of the largest tile of IN along the axis that slides."""
-        axis = self.holds["IN"].axis
-        if axis is None:
-            return 0
+    def _measure(self, items: Sequence[Item]) -> None:
+        """Look at all tiles of IN before the first one is fetched: how large buffers must be."""
         end = next(k for k, item in enumerate(items) if isinstance(item, Hold) and item.operand == "IN")
-        inside = [item for item in items[:end] if isinstance(item, Loop)]
-        tiles = (_window(self.layer, ranges)[1][axis - 3] for ranges, _ in _walk(inside, _Moment((self.share,), {})))
-        return max(1, *(hi - lo for lo, hi in tiles), 1)
+        tiles = [
+            (_window(self.layer, ranges)[1], moment)
+            for ranges, moment in _walk(items[:end], _Moment((self.share,), {}))
+        ]
+        self.longest = tuple(
+            max(1, *(hi - lo for lo, hi in sides), 1) for sides in zip(*(t for t, _ in tiles), strict=True)
+        )
+        outer = self.holds["IN"].outer
+        self.passes: tuple[Passes, ...] = ()
+        if self.how.line and outer is not None:
+            sweeps = [(moment.passed[outer], moment.passed[outer + 1]) for _, moment in tiles]
+            axes = [[(_from(rows, resident), cols) for (rows, cols), _ in tiles] for resident in self.layer.residents]
+            down = AXES[items[outer].dim]  # type: ignore[union-attr]
+            self.passes = tuple(Passes(down, windows, sweeps) for windows in axes)
 
     def _bring(self, operand: str, moment: _Moment) -> None:
         hold, ranges = self.holds[operand], moment.at[operand]
         visit = moment.passed[hold.fetching]
+        if self.how.snake:
+            visit = {d: ranges[d] for d in RELEVANT[operand]}
         before = self.visit.get(operand)
         if visit == before:
             return
         if operand == "OUT":
             self._evict()
             self.held["OUT"] = (self._open(tuple(ranges[d] for d in "bgmrc")),)
+        elif operand == "IN" and self.how.snake:
+            self._fetch_turning(ranges, [d for d in visit if before and visit[d] != before[d]])
         elif operand == "IN":
             same_pass = before is not None and moment.passed[hold.fetching - 1] == self.previous
-            self._fetch_input(ranges, hold.axis, slide=hold.axis is not None and same_pass)
+            if self.passes:
+                assert hold.outer is not None
+                self._fetch_lines(ranges, moment.passed[hold.outer], moment.passed[hold.outer + 1])
+            else:
+                self._fetch_input(ranges, hold.axis, slide=hold.axis is not None and same_pass)
             self.previous = moment.passed[hold.fetching - 1] if hold.fetching else self.share
         else:
             box = tuple(ranges[d] for d in "gmnij")
             parts = (self.data.weights, box), (self.data.bias, box[:2])
-            self.held["W"] = tuple(_Buffer(part, _at(tensor, part).copy()) for tensor, part in parts)
+            self.held["W"] = tuple(Buffer(part, at_box(tensor, part).copy()) for tensor, part in parts)
             self.dram.calls["W"] += 1
         self.visit[operand] = visit
 
+    def _boxes(self, ranges: Ranges) -> list[tuple[Tensor, Box]]:
+        """Every input with its tile."""
+        _, (rows, cols) = _window(self.layer, ranges)
+        outer = tuple(ranges[d] for d in "bgn")
+        pairs = zip(self.data.inputs, self.layer.residents, strict=True)
+        return [(tensor, (*outer, _from(rows, resident), cols)) for tensor, resident in pairs]
+
+    def _fetch_turning(self, ranges: Ranges, moved: list[str]) -> None:
+        """Copy the tile of IN in; where only one range of r, c, i, j moved, what lies beyond the tile that is there."""
+        axis = AXES.get(moved[0]) if len(moved) == 1 and self.how.sliding else None
+        held: list[Buffer] = []
+        for at, (tensor, box) in enumerate(self._boxes(ranges)):
+            there = self.held["IN"][at] if axis is not None else None
+            if there is None:
+                new, there = (
+                    box,
+                    Torus(box, *self.longest) if self.how.sliding else Buffer(box, at_box(tensor, box).copy()),
+                )
+            else:
+                new = tuple(_beyond(side, there.box[k]) if k == axis else side for k, side in enumerate(box))
+            content = at_box(tensor, new)
+            self.dram.calls["IN"] += content.size > 0
+            if isinstance(there, Torus):
+                there.move(box, new, content)
+            held.append(there)
+        self.held["IN"] = tuple(held)
+
+    def _fetch_lines(self, ranges: Ranges, sweep: Ranges, now: Ranges) -> None:
+        """Copy in what neither the lines nor the window before have of the tile of IN."""
+        held: list[Lines] = []
+        for at, ((tensor, box), passes) in enumerate(zip(self._boxes(ranges), self.passes, strict=True)):
+            lines = self.held["IN"][at] if self.held.get("IN") and self.sweep == sweep else None
+            if not isinstance(lines, Lines):
+                lines = Lines(box, passes.down, passes.sizes)
+            new = passes.advance(lines, box, now)
+            content = at_box(tensor, new)
+            self.dram.calls["IN"] += content.size > 0
+            lines.put(new, content)
+            held.append(lines)
+        self.held["IN"], self.sweep = tuple(held), sweep
+        self.places = max(self.places, sum(lines.places * int(np.prod(lines.outer)) for lines in held))
+
     def _fetch_input(self, ranges: Ranges, axis: int | None, *, slide: bool) -> None:
         """Copy the tile of IN in, or, in the course of a pass, what lies behind the part that is there."""
-        _, (rows, cols) = _window(self.layer, ranges)
-        held: list[_Buffer] = []
-        for at, (tensor, resident) in enumerate(zip(self.data.inputs, self.layer.residents, strict=True)):
-            box: Box = (*(ranges[d] for d in "bgn"), _from(rows, resident), cols)
+        held: list[Buffer] = []
+        for at, (tensor, box) in enumerate(self._boxes(ranges)):
             if slide and axis is not None:
                 lo, hi = box[axis]
                 self.covered[at], lo = max(self.covered[at], hi), max(lo, self.covered[at])
@@ -278,24 +268,24 @@ class _Core:
             self.dram.calls["IN"] += moves
             if slide:
                 ring = self.held["IN"][at]
-                assert isinstance(ring, _Ring)
+                assert isinstance(ring, Ring)
                 if moves:
-                    ring.put(box, _at(tensor, box))
+                    ring.put(box, at_box(tensor, box))
                 held.append(ring)
             else:
-                copy = box, _at(tensor, box).copy()
-                held.append(_Buffer(*copy) if axis is None else _Ring(*copy, axis, self.longest))
+                copy = box, at_box(tensor, box).copy()
+                held.append(Buffer(*copy) if axis is None else Ring(*copy, axis, self.longest[axis - 3]))
         self.held["IN"] = tuple(held)
 
-    def _open(self, box: Box) -> _Buffer:
+    def _open(self, box: Box) -> Buffer:
         """Start a tile of OUT at zero, or read its partial sums back."""
-        taken = _at(self.taken, box)
+        taken = at_box(self.taken, box)
         if not taken.any() and not self.how.first_read:
-            return _Buffer(box, np.zeros([hi - lo for lo, hi in box], np.int64))
-        if taken.any() and not _at(self.dram.psum_valid, box).all():
-            raise _Fault("partial sums are read that were never written")
+            return Buffer(box, np.zeros([hi - lo for lo, hi in box], np.int64))
+        if taken.any() and not at_box(self.dram.psum_valid, box).all():
+            raise Fault("partial sums are read that were never written")
         self.dram.calls["PSUM"] += 1
-        return _Buffer(box, _at(self.dram.psum, box).copy())
+        return Buffer(box, at_box(self.dram.psum, box).copy())
 
     def _evict(self) -> None:
         """Write the tile of OUT that is on chip: a result if all its products are in, else partial sums."""
@@ -303,13 +293,13 @@ class _Core:
             return
         (buffer,) = self.held.pop("OUT")
         box = buffer.box
-        if (_at(self.taken, box) == self.layer.n * self.layer.kh * self.layer.kw).all():
-            _at(self.dram.out, box)[...] = buffer.content
-            _at(self.dram.written, box)[...] += 1
+        if (at_box(self.taken, box) == self.layer.n * self.layer.kh * self.layer.kw).all():
+            at_box(self.dram.out, box)[...] = buffer.content
+            at_box(self.dram.written, box)[...] += 1
             self.dram.calls["OUT"] += box[3][1] > self.layer.resident_out
         else:
-            _at(self.dram.psum, box)[...] = buffer.content
-            _at(self.dram.psum_valid, box)[...] = 1
+            at_box(self.dram.psum, box)[...] = buffer.content
+            at_box(self.dram.psum_valid, box)[...] = 1
             self.dram.calls["PSUM"] += 1
 
     def _compute(self, ranges: Ranges) -> None:
@@ -318,7 +308,7 @@ class _Core:
         b, g, m, n, r, c, taps_h, taps_w = (ranges[d] for d in "bgmnrcij")
         target: Box = (b, g, m, r, c)
         out = self.held["OUT"][0].view(target)
-        weights = _at(self.data.weights, (g, m, n, taps_h, taps_w))
+        weights = at_box(self.data.weights, (g, m, n, taps_h, taps_w))
         if "W" in layer.operands:
             kernels, biases = self.held["W"]
             weights = kernels.view((g, m, n, taps_h, taps_w))
@@ -328,7 +318,7 @@ class _Core:
         for buffer, tensor, resident in zip(self.held["IN"], self.data.inputs, layer.residents, strict=True):
             patch = np.zeros([hi - lo for lo, hi in (b, g, n, ys, xs)], np.int64)
             there, moved = (rows[0], min(rows[1], resident)), _from(rows, resident)
-            for part, reading in ((there, lambda box, whole=tensor: _at(whole, box)), (moved, buffer.view)):
+            for part, reading in ((there, lambda box, whole=tensor: at_box(whole, box)), (moved, buffer.view)):
                 if part[0] < part[1] and cols[0] < cols[1]:
                     inside = reading((b, g, n, part, cols))
                     patch[:, :, :, part[0] - ys[0] : part[1] - ys[0], cols[0] - xs[0] : cols[1] - xs[0]] = inside
@@ -338,15 +328,17 @@ class _Core:
                     seen = patch[:, :, :, y :: layer.stride_h, x :: layer.stride_w]
                     tap = seen[:, :, :, : r[1] - r[0], : c[1] - c[0]]
                     out += np.einsum("bgnrc,gmn->bgmrc", tap, weights[..., i, j])
-        _at(self.taken, target)[...] += np.prod([hi - lo for lo, hi in (n, taps_h, taps_w)])
+        at_box(self.taken, target)[...] += np.prod([hi - lo for lo, hi in (n, taps_h, taps_w)])
 
 
 @dataclass(frozen=True)
 class _How:
-    """Of the machine: whether the first accumulation reads its tile too, and whether IN slides."""
+    """Whether the first accumulation reads its tile too, IN slides, loops run to and fro, IN is held in lines."""
 
     first_read: bool
     sliding: bool
+    snake: bool
+    line: bool
 
 
 def execute(
@@ -355,6 +347,7 @@ def execute(
     shares: Sequence[Mapping[str, tuple[int, int]]],
     first_read: bool,
     sliding: bool = False,
+    snake: bool = False,
 ) -> Execution:
     """Compute a layer core by core as its nest says and compare with `direct`.
 
@@ -368,16 +361,22 @@ def execute(
         Whether the first accumulation reads its (zero) output tile too.
     sliding : bool
         Whether IN slides along its window.
+    snake : bool
+        Whether loops run to and fro.
     """
     data = _data(layer)
     want = direct(layer, data)
     if "W" not in layer.operands:
         want = want - data.bias[None, :, :, None, None]
     dram = _Dram(np.zeros_like(want), np.zeros_like(want), np.zeros_like(want), np.zeros_like(want))
+    how = _How(first_read, sliding, snake, any(isinstance(i, Hold) and i.line for i in items))
+    places = 0
     try:
         for share in shares:
-            _Core(layer, data, dram, dict(share), _How(first_read, sliding)).run(items)
-    except _Fault as fault:
+            core = _Core(layer, data, dram, dict(share), how)
+            core.run(items)
+            places = max(places, core.places)
+    except Fault as fault:
         return Execution((f"execution: {fault}",), dram.calls)
     faults = []
     if (dram.written != 1).any():
@@ -385,4 +384,4 @@ def execute(
     wrong = int((dram.out != want).sum())
     if wrong:
         faults.append(f"execution: {wrong} of {want.size} output elements differ from the direct convolution")
-    return Execution(tuple(faults), dram.calls)
+    return Execution(tuple(faults), dram.calls, places)

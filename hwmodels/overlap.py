@@ -3,7 +3,7 @@
 Step k is iteration k of all loops. Operands with two buffers are loaded one step ahead (L2) and stored one step behind
 (S2) while the core computes (C); those with one buffer are loaded (L1) and stored (S1) between the steps:
 ``time = L2(0) + sum_k [L1(k) + max(C(k), L2(k+1), S2(k-1)) + S1(k)] + S2(last)`` (docs/machines.md: fill, steady state,
-drain).
+drain). In snake order (docs/nest.md) iterations follow each other to and fro, and tiles that did not change stay.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hwmodels.bilinear import Ints
 from hwmodels.boxes import input_windows
+from hwmodels.schedule import Step
 from hwmodels.skeleton import Core, Skeleton
 from instances.errors import InputError
 from instances.machine import Machine
@@ -29,16 +30,24 @@ Extents = dict[str, Ints]
 
 
 def double_buffered_ticks(
-    layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, steps: Mapping[str, tuple[int, ...]]
+    layer: Layer,
+    machine: Machine,
+    skeleton: Skeleton,
+    core: Core,
+    steps: Mapping[str, tuple[Step, ...]],
+    *,
+    line: bool = False,
 ) -> int:
     """Return the time of the nest in ticks; `steps` are those of the loops over every dimension, outermost first.
+
+    With `line` IN is held in lines.
 
     Raises
     ------
     InputError
         If the nest has more than `MAX_STEPS` steps.
     """
-    return _Timeline(layer, machine, skeleton, core, steps).ticks()
+    return _Timeline(layer, machine, skeleton, core, steps, line).ticks()
 
 
 class _Level:
@@ -53,11 +62,14 @@ class _Level:
         How many iterations of the next loop it has.
     first, steps : ndarray (N,)
         Its first step, and the number of its steps.
+    odd : ndarray (N,)
+        1 where the positions of the loops add up to an odd number: in snake order the next loop runs backwards.
     """
 
     def __init__(self, piece: dict[str, Ints], level: dict[str, int], parent: Ints) -> None:
         self.piece, self.level, self.parent = piece, level, parent
         self.children = self.first = self.steps = parent
+        self.odd = np.zeros_like(parent)
 
 
 class _Timeline:
@@ -67,8 +79,10 @@ class _Timeline:
         machine: Machine,
         skeleton: Skeleton,
         core: Core,
-        steps: Mapping[str, tuple[int, ...]],
+        steps: Mapping[str, tuple[Step, ...]],
+        line: bool,
     ) -> None:
+        self.line, self.snake = line, machine.snake and not line
         self.layer, self.machine, self.skeleton, self.steps = layer, machine, skeleton, steps
         self.start: dict[str, list[Ints]] = {}
         self.stop: dict[str, list[Ints]] = {}
@@ -84,10 +98,14 @@ class _Timeline:
         starts, stops = [np.array([lo])], [np.array([hi])]
         self.number[dim] = []
         for step in self.steps[dim]:
-            number = -(-(stops[-1] - starts[-1]) // step)
-            offset = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number)
-            begin = np.repeat(starts[-1], number) + offset * step
-            stops.append(np.minimum(begin + step, np.repeat(stops[-1], number)))
+            if isinstance(step, int):
+                number = -(-(stops[-1] - starts[-1]) // step)
+                offset = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number)
+                begin = np.repeat(starts[-1], number) + offset * step
+            else:
+                begin = np.union1d(starts[-1], lo + np.array([x for x in step if x < hi - lo], np.int64))
+                number = np.bincount(np.searchsorted(starts[-1], begin, "right") - 1, minlength=len(starts[-1]))
+            stops.append(np.append(begin[1:], hi))
             starts.append(begin)
             self.number[dim].append(number)
         self.start[dim], self.stop[dim] = starts, stops
@@ -102,9 +120,13 @@ class _Timeline:
             outer.children = number[mine]
             parent = np.repeat(np.arange(len(mine)), outer.children)
             offset = np.arange(len(parent)) - np.repeat(np.cumsum(outer.children) - outer.children, outer.children)
+            odd = outer.odd[parent]
+            if self.snake:
+                offset = np.where(odd == 1, number[mine][parent] - 1 - offset, offset)
             piece = {d: p[parent] for d, p in outer.piece.items() if d != dim}
             piece[dim] = first_child[mine][parent] + offset
             levels.append(_Level(piece, {**outer.level, dim: outer.level[dim] + 1}, parent))
+            levels[-1].odd = (odd + offset) % 2
         levels[-1].steps = np.ones(self.count, np.int64)
         for outer, inner in zip(levels[-2::-1], levels[:0:-1], strict=True):
             outer.steps = np.bincount(inner.parent, inner.steps, len(outer.parent)).astype(np.int64)
@@ -142,14 +164,54 @@ class _Timeline:
                 first = r0 * window.stride - window.pad + i0 * window.dilation
                 last = (r1 - 1) * window.stride - window.pad + (i1 - 1) * window.dilation + 1
                 first, last = np.maximum(first, window.first), np.minimum(last, window.size)
-                if slide in (dim, kernel):
-                    same = np.append(False, level.parent[1:] == level.parent[:-1])
-                    first = np.where(same, np.maximum(first, np.roll(last, 1)), first)
+                first, last = self._new_part(level, (first, last), slide, (dim, kernel))
                 extents[dim] = np.maximum(last - first, 0)
         elif resident:
             start, stop = ranges["r"]
             extents["r"] = np.maximum(stop - np.maximum(start, resident), 0)
         return extents
+
+    def _new_part(
+        self, level: _Level, window: tuple[Ints, Ints], slide: str, axis: tuple[str, str]
+    ) -> tuple[Ints, Ints]:
+        """What every iteration fetches of its window along an axis (output and kernel dimension)."""
+        first, last = window
+        if self.snake:
+            if not self.machine.sliding:
+                return first, last
+            moved = self._moved(level, "IN")
+            here = sum(m.astype(np.int64) for m in moved.values()) == 1
+            here &= moved[axis[0]] | moved[axis[1]]
+            begin, end = np.roll(first, 1), np.roll(last, 1)
+            here &= begin < end
+            back = here & (first < begin)
+            return np.where(here & ~back, np.maximum(first, end), first), np.where(back, np.minimum(last, begin), last)
+        if slide in axis:
+            same = np.append(False, level.parent[1:] == level.parent[:-1])
+            first = np.where(same, np.maximum(first, np.roll(last, 1)), first)
+        elif self.line and (sweep := self._sweep()) is not None:
+            passes = level.parent
+            begins = np.searchsorted(passes, np.arange(passes[-1] + 1))
+            same = np.append(False, sweep[1:] == sweep[:-1])[passes]
+            first = np.where(same, np.maximum(first, last[begins[passes - 1]]), first)
+        return first, last
+
+    def _moved(self, level: _Level, operand: str) -> dict[str, NDArray[np.bool_]]:
+        """By dimension of an operand, in which iterations its piece is another one than before."""
+        pieces = {d: level.piece[d] for d in sorted(RELEVANT[operand])}
+        return {d: np.append(True, p[1:] != p[:-1]) for d, p in pieces.items()}
+
+    def _sweep(self) -> Ints | None:
+        """Of every pass over rows or columns in lines the sweep it belongs to; None if no two loops slide."""
+        real: list[tuple[int, str]] = []
+        seen = dict.fromkeys(DIMS, 0)
+        for at, dim in enumerate(self.skeleton.outside("IN")):
+            seen[dim] += 1
+            if len(self.start[dim][seen[dim]]) > len(self.start[dim][seen[dim] - 1]):
+                real.append((at, dim))
+        while real and real[-1][1] not in RELEVANT["IN"]:
+            real.pop()
+        return self.levels[real[-2][0] + 1].parent if {d for _, d in real[-2:]} == {"r", "c"} else None
 
     def _nominal_extents(self, level: _Level, operand: str) -> Extents:
         size = {}
@@ -184,6 +246,26 @@ class _Timeline:
             ticks = ticks + price.burst_ticks * segments * -(-run // price.burst_bytes)
         return np.where(segments * run > 0, ticks + (price.call_ticks if call else 0), 0).astype(np.int64)
 
+    def _turning(self, operand: str) -> tuple[Ints, Ints]:
+        """Ticks that every step loads and stores of one operand in snake order, where its tile changes."""
+        level, _ = self._visits(operand)
+        at = np.flatnonzero(np.any(list(self._moved(level, operand).values()), axis=0))
+        ends = np.append(level.first[at][1:], self.count) - 1
+        load, store = np.zeros(self.count, np.int64), np.zeros(self.count, np.int64)
+        if operand != "OUT":
+            load[level.first[at]] = self._inputs(operand, level, "")[at]
+            return load, store
+        tile = np.zeros(len(at), np.int64)
+        for d in sorted(RELEVANT["OUT"]):
+            tile = tile * len(self.start[d][level.level[d]]) + level.piece[d][at]
+        first, last = np.zeros(len(at), np.bool_), np.zeros(len(at), np.bool_)
+        first[np.unique(tile, return_index=True)[1]] = True
+        last[len(at) - 1 - np.unique(tile[::-1], return_index=True)[1]] = True
+        final, partial = (prices[at] for prices in self._outputs(level))
+        load[level.first[at]] = np.where(first & (not self.machine.psum_first_read), 0, partial)
+        store[ends] = np.where(last, final, partial)
+        return load, store
+
     def _output_visits(self, level: _Level) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which iterations are the first, and which the last, that visit their tile of OUT."""
         first = last = np.ones(len(level.parent), np.bool_)
@@ -193,27 +275,38 @@ class _Timeline:
             last = last & (piece == len(self.start[d][level.level[d]]) - 1)
         return first, last
 
+    def _inputs(self, operand: str, level: _Level, slide: str) -> Ints:
+        """Ticks of fetching IN or W in every iteration."""
+        layer, machine = self.layer, self.machine
+        if operand == "IN":
+            parts = [self._extents(level, operand, slide, resident) for resident in layer.residents]
+            total: Ints = np.sum([self._price("IN", extents, machine.in_bytes) for extents in parts], axis=0)
+            return total
+        extents = self._extents(level, operand, slide, 0)
+        moved = self._price("W", extents, machine.w_bytes)
+        if layer.bias and machine.bias_bytes:
+            moved = moved + self._price("BIAS", extents, machine.bias_bytes, call=False)
+        return moved
+
+    def _outputs(self, level: _Level) -> tuple[Ints, Ints]:
+        """Ticks of writing the tile of OUT of every iteration, as results and as partial sums."""
+        written = self._extents(level, "OUT", "", self.layer.resident_out)
+        final = self._price("OUT", written, self.machine.out_bytes)
+        return final, self._price("OUT", self._extents(level, "OUT", "", 0), self.machine.psum_bytes)
+
     def _transfers(self, operand: str) -> tuple[Ints, Ints]:
         """Ticks that every step loads and stores of one operand."""
-        layer, machine = self.layer, self.machine
+        if self.snake:
+            return self._turning(operand)
         level, slide = self._visits(operand)
-        extents = self._extents(level, operand, slide, 0)
         load, store = np.zeros(self.count, np.int64), np.zeros(self.count, np.int64)
-        if operand == "IN":
-            for resident in layer.residents:
-                extents = self._extents(level, operand, slide, resident)
-                load[level.first] += self._price("IN", extents, machine.in_bytes)
-        elif operand == "W":
-            load[level.first] = self._price("W", extents, machine.w_bytes)
-            if layer.bias and machine.bias_bytes:
-                load[level.first] += self._price("BIAS", extents, machine.bias_bytes, call=False)
-        else:
-            first, last = self._output_visits(level)
-            written = self._extents(level, operand, slide, layer.resident_out)
-            final = self._price("OUT", written, machine.out_bytes)
-            partial = self._price("OUT", extents, machine.psum_bytes)
-            load[level.first] = np.where(first & (not machine.psum_first_read), 0, partial)
-            store[level.first + level.steps - 1] = np.where(last, final, partial)
+        if operand != "OUT":
+            load[level.first] = self._inputs(operand, level, slide)
+            return load, store
+        first, last = self._output_visits(level)
+        final, partial = self._outputs(level)
+        load[level.first] = np.where(first & (not self.machine.psum_first_read), 0, partial)
+        store[level.first + level.steps - 1] = np.where(last, final, partial)
         return load, store
 
     # ---- time ------------------------------------------------------------------------------------------------
@@ -224,7 +317,7 @@ class _Timeline:
         if unit.model == "none":
             return np.zeros(self.count, np.int64)
         if unit.model == "tile":
-            size = {d: (self.steps[d] or (layer.extent(d),))[-1] for d in DIMS}
+            size = {d: self._largest(d) for d in DIMS}
             tile_map = -(-size["r"] * size["c"] * size["i"] * size["j"] // unit.macs_per_cycle)
             work = prod(size[d] for d in "bgmn") * tile_map * layer.inputs * unit.cycle_ticks
             return np.full(self.count, work, np.int64)
@@ -237,6 +330,11 @@ class _Timeline:
         for factor in factors.values():
             busy = busy * factor
         return busy
+
+    def _largest(self, dim: str) -> int:
+        """The tile's size as the nest states it: the last step, or the largest of free pieces."""
+        last = self.steps[dim][-1] if self.steps[dim] else self.layer.extent(dim)
+        return last if isinstance(last, int) else int((self.stop[dim][-1] - self.start[dim][-1]).max())
 
     def ticks(self) -> int:
         """The time of all steps."""

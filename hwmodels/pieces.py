@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwmodels.bilinear import Ints
+from hwmodels.places import begins
 
 #: Chains of steps below this, in at most this many columns, have a number of their own (`_codes`).
-_CODED, _COLUMNS = 2**15, 4
+_CODED, _COLUMNS = 2**14, 4
 #: Places (chains x outputs x taps) that windows are counted for at a time.
 _BLOCK = 50_000
 __all__ = ["Pieces", "Window", "cut", "nominal", "trips", "windows"]
@@ -43,6 +44,11 @@ class Window:
         reach = self.reach if taps is None else (taps - 1) * self.dilation + 1
         extent: Ints = np.minimum((step - 1) * self.stride + reach, self.size)
         return extent
+
+    @property
+    def trivial(self) -> bool:
+        """Whether every output needs its own element and no other."""
+        return self.taps == self.stride == 1 and not self.pad and not self.first
 
     def part(self, first: int, end: int) -> Window:
         """The window of the taps [first, end)."""
@@ -156,14 +162,47 @@ def nominal(step: Ints, count: Ints) -> Pieces:
 @lru_cache(maxsize=8192)
 def _cut(extent: int, chains: bytes, depth: int) -> Pieces:
     steps = np.frombuffer(chains, np.int64).reshape(-1, depth) if depth else np.zeros((1, 0), np.int64)
+    placed: NDArray[np.bool_] = np.any(steps < 0, axis=1)
+    if not placed.any():
+        return Pieces(*_even_cut(extent, steps))
+    length, count = _even_cut(extent, np.maximum(steps, 1))
+    first = begins(extent, steps[placed])[0]
+    free = _counted(np.where(first, _ends(first) - np.arange(extent), 0))
+    return Pieces(*_patched((length, count), free, placed))
+
+
+def _even_cut(extent: int, steps: Ints) -> tuple[Ints, Ints]:
+    """Lengths and counts of the pieces that chains of steps make."""
     length = np.full((len(steps), 1), extent, np.int64)
     count = np.ones_like(length)
-    for level in range(depth):
+    for level in range(steps.shape[1]):
         step = steps[:, level, None]
         full, rest = length // step, length % step
         length = np.concatenate([np.broadcast_to(step, full.shape), rest], axis=1)
         count = np.concatenate([full * count, (rest > 0) * count], axis=1)
-    return Pieces(np.where(count > 0, length, 0), count)
+    return np.where(count > 0, length, 0), count
+
+
+def _patched(whole: tuple[Ints, Ints], part: tuple[Ints, Ints], rows: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    """Replace some rows of (lengths, counts)."""
+    width = max(whole[0].shape[1], part[0].shape[1])
+    result = []
+    for a, b in zip(whole, part, strict=True):
+        wide = np.zeros((len(rows), width), np.int64)
+        wide[:, : a.shape[1]] = a
+        wide[rows] = 0
+        wide[np.flatnonzero(rows)[:, None], np.arange(b.shape[1])] = b
+        result.append(wide)
+    return result[0], result[1]
+
+
+def _counted(length: Ints) -> tuple[Ints, Ints]:
+    """The distinct lengths above 0 of every row, and how often they come."""
+    longest = int(length.max(initial=0)) + 1
+    code = length + np.arange(len(length))[:, None] * longest
+    times = np.bincount(code.ravel(), minlength=len(length) * longest).reshape(len(length), longest)
+    times[:, 0] = 0
+    return _compact(times)
 
 
 def cut(extent: int, steps: Ints) -> Pieces:
@@ -171,28 +210,18 @@ def cut(extent: int, steps: Ints) -> Pieces:
     return _cut(extent, np.ascontiguousarray(steps).tobytes(), steps.shape[1])
 
 
-def _starts(extent: int, steps: Ints) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which of the positions 0..extent-1 begin a piece (T, E), and which begin a piece of the level before."""
-    offset = np.broadcast_to(np.arange(extent, dtype=np.int64), (len(steps), extent))
-    begins = before = offset == 0
-    for level in range(steps.shape[1]):
-        offset = offset % steps[:, level, None]
-        begins, before = offset == 0, begins
-    return begins, before
-
-
-def _ends(begins: NDArray[np.bool_]) -> Ints:
+def _ends(first: NDArray[np.bool_]) -> Ints:
     """For every position the start of the next piece behind it."""
-    extent = begins.shape[1]
-    here = np.where(begins, np.arange(extent), extent)
+    extent = first.shape[1]
+    here = np.where(first, np.arange(extent), extent)
     following = np.concatenate([here[:, 1:], np.full((len(here), 1), extent)], axis=1)
     ends: Ints = np.minimum.accumulate(following[:, ::-1], axis=1)[:, ::-1].astype(np.int64)
     return ends
 
 
-def _new_part(first: Ints, last: Ints, begins: NDArray[np.bool_], before: NDArray[np.bool_], axis: int) -> Ints:
+def _new_part(first: Ints, last: Ints, here: NDArray[np.bool_], before: NDArray[np.bool_], axis: int) -> Ints:
     """Where the part of every window begins that the windows before it in its pass did not cover."""
-    covered = np.maximum.accumulate(np.where(begins, last, -(2**62)), axis=axis)
+    covered = np.maximum.accumulate(np.where(here, last, -(2**62)), axis=axis)
     previous = np.roll(covered, 1, axis=axis)
     # Ends never fall along the axis, so earlier passes cover no more than this one; a piece of `before` starts a pass.
     return np.where(before, first, np.maximum(first, previous))
@@ -200,7 +229,7 @@ def _new_part(first: Ints, last: Ints, begins: NDArray[np.bool_], before: NDArra
 
 def _windows(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide: str) -> Pieces:
     # In blocks of chains that stay in the processor's cache.
-    rows = max(1, _BLOCK // ((hi - lo) * window.taps))
+    rows = max(1, _BLOCK // ((hi - lo) * (window.taps if taps.shape[1] else 1)))
     blocks = [
         _window_lengths(lo, hi, steps[i : i + rows], taps[i : i + rows], window, slide)
         for i in range(0, max(1, len(steps)), rows)
@@ -214,28 +243,27 @@ def _windows(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide: s
 
 def _window_lengths(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide: str) -> tuple[Ints, Ints]:
     """The distinct lengths of each chain's windows, and how often they come."""
-    r_begin, r_before = _starts(hi - lo, steps)
-    i_begin, i_before = _starts(window.taps, taps)
+    r_begin, r_before = begins(hi - lo, steps)
     r0, r1 = lo + np.arange(hi - lo), lo + _ends(r_begin)
-    i0, i1 = np.arange(window.taps), _ends(i_begin)
+    if taps.shape[1]:
+        i_begin, i_before = begins(window.taps, taps)
+        i0, i1 = np.arange(window.taps), _ends(i_begin)
+    else:  # one part begins at the first tap
+        i_begin = i_before = np.ones((len(taps), 1), np.bool_)
+        i0, i1 = np.zeros(1, np.int64), np.full((len(taps), 1), window.taps)
     # axes: chain, output position, kernel position
     first = np.maximum(
         (r0 * window.stride - window.pad)[None, :, None] + (i0 * window.dilation)[None, None, :], window.first
     )
     ends = ((r1 - 1) * window.stride - window.pad)[:, :, None] + ((i1 - 1) * window.dilation)[:, None, :] + 1
     last = np.minimum(ends, window.size)
-    begins = r_begin[:, :, None] & i_begin[:, None, :]
+    here = r_begin[:, :, None] & i_begin[:, None, :]
     first = np.broadcast_to(first, np.broadcast_shapes(first.shape, last.shape))
     if slide == "outer":
-        first = _new_part(first, last, begins, np.broadcast_to(r_before[:, :, None], last.shape), 1)
+        first = _new_part(first, last, here, np.broadcast_to(r_before[:, :, None], last.shape), 1)
     elif slide == "inner":
-        first = _new_part(first, last, begins, np.broadcast_to(i_before[:, None, :], last.shape), 2)
-    length = np.where(begins, np.maximum(last - first, 0), 0).reshape(len(last), -1)
-    longest = int(length.max(initial=0)) + 1
-    code = length + np.arange(len(length))[:, None] * longest
-    times = np.bincount(code.ravel(), minlength=len(length) * longest).reshape(len(length), longest)
-    times[:, 0] = 0
-    return _compact(times)
+        first = _new_part(first, last, here, np.broadcast_to(i_before[:, None, :], last.shape), 2)
+    return _counted(np.where(here, np.maximum(last - first, 0), 0).reshape(len(last), -1))
 
 
 def _compact(times: Ints) -> tuple[Ints, Ints]:
@@ -249,13 +277,16 @@ def _compact(times: Ints) -> tuple[Ints, Ints]:
 
 
 def _codes(*chains: Ints) -> Ints | None:
-    """One number for each row of some chains side by side, the same in every call; None if one has no place for it."""
+    """One number for each row of some chains side by side, the same in every call; None if one has no place for it.
+
+    Entries from -_CODED to _CODED have one (steps, and the numbers of lists of places).
+    """
     columns = [column for chain in chains for column in chain.T]
-    if any(int(column.max(initial=0)) >= _CODED for column in columns) or len(columns) > _COLUMNS:
+    if any(int(np.abs(column).max(initial=0)) > _CODED for column in columns) or len(columns) > _COLUMNS:
         return None
     code = np.zeros(max(len(c) for c in chains), np.int64)
     for column in columns:
-        code = code * _CODED + column
+        code = code * (2 * _CODED + 1) + (column + _CODED)
     return code
 
 
@@ -307,8 +338,11 @@ def windows(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide: st
         Count only what the window before in the same pass did not cover, along the innermost loop over the outputs
         ("outer") or over the kernel ("inner").
     """
-    if window.taps == window.stride == 1 and not window.pad and not window.first and hi <= window.size:
+    if window.trivial and hi <= window.size:
         return cut(hi - lo, steps)
+    if not len(steps):
+        none = np.zeros((0, 1), np.int64)
+        return Pieces(none, none)
     return _shared(
         lo, hi, np.ascontiguousarray(steps).tobytes(), steps.shape[1],
         np.ascontiguousarray(taps).tobytes(), taps.shape[1], window, slide,

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from hwmodels.abilities import snake_counts
 from hwmodels.choices import Choices
+from hwmodels.lines import lined
 from hwmodels.outcome import OPERANDS, Counts, Outcome
 from hwmodels.overlap import double_buffered_ticks
-from hwmodels.schedule import Nest
+from hwmodels.places import chain_of
+from hwmodels.schedule import Hold, Nest
 from hwmodels.skeleton import cores, skeleton_of
 from hwmodels.tables import nest_tables
+from hwmodels.transfer import ticks
+from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import Layer
 
@@ -25,9 +30,14 @@ def price(layer: Layer, machine: Machine, nest: Nest) -> Outcome:
         If the nest is malformed, or the machine prices what closed forms do not count.
     """
     skeleton = skeleton_of(layer, nest)
-    steps = {d: np.array([chain], np.int64).reshape(1, -1) for d, chain in nest.loops().items()}
+    if not nest.even and (machine.edge_tiles == "uniform" or machine.reading == "literal"):
+        raise InputError(f"machine {machine.name}: only equal tiles are counted; loops with cuts have none")
+    if nest.line and not machine.line:
+        raise InputError(f"nest: holds IN in lines, machine {machine.name} has none (line)")
+    if machine.line or machine.snake:
+        return _able(layer, machine, nest)
     tiles = {d: np.array([size], np.int64) for d, size in nest.tile(layer).items()}
-    choices = Choices.product(steps, tiles)
+    choices = Choices.product(chain_of(nest.loops()), tiles)
     tables = nest_tables(layer, machine, skeleton, choices, detail=True)
     by_operand = {row: Counts() for row in OPERANDS}
     for row, kinds in tables.counts.items():
@@ -46,3 +56,38 @@ def price(layer: Layer, machine: Machine, nest: Nest) -> Outcome:
         compute_ticks=max(c.at(0, 0) for c in tables.compute),
         occupancy_bytes={name: max(t.at(0, 0) for t in parts) for name, parts in tables.capacity.items()},
     )
+
+
+def _able(layer: Layer, machine: Machine, nest: Nest) -> Outcome:
+    """Price a nest on a machine with snake order or lines: other rows (and tiles of IN) in the price without them."""
+    plain = price(layer, machine.model_copy(update={"line": False, "snake": False}), _unlined(nest))
+    skeleton, rows, occupancy = skeleton_of(layer, nest), dict(plain.by_operand), dict(plain.occupancy_bytes)
+    (core,) = cores(layer, skeleton.spatial)
+    if nest.line:
+        lines = lined(layer, machine, skeleton, core, nest.loops())
+        if lines is not None:
+            copies = machine.buffers(skeleton.buffers.get("IN"))
+            rows["IN"] = lines.counts
+            occupancy[machine.memory_of("IN")] += copies * (lines.buffer_bytes - lines.tile_bytes)
+    elif machine.snake:
+        rows |= snake_counts(layer, machine, skeleton, core, nest.loops())
+    moving = sum(ticks(machine.transfer, row) for row in rows.values())
+    moved = sum(row.bytes for row in rows.values())
+    if machine.timing == "double_buffered":
+        time = double_buffered_ticks(layer, machine, skeleton, core, nest.loops(), line=nest.line)
+    else:
+        time = moving + (0 if machine.timing == "transfer_only" else plain.compute_ticks)
+    return Outcome(
+        time_ticks=time,
+        bytes=moved,
+        energy_fj=machine.byte_fj * moved + machine.mac_fj * layer.macs,
+        by_operand=rows,
+        transfer_ticks=moving,
+        compute_ticks=plain.compute_ticks,
+        occupancy_bytes=occupancy,
+    )
+
+
+def _unlined(nest: Nest) -> Nest:
+    """The same nest without lines."""
+    return Nest(tuple(Hold(i.operand, i.buffers) if isinstance(i, Hold) else i for i in nest.items))

@@ -18,9 +18,11 @@ from hwmodels.execute import Execution, execute
 from hwmodels.execute import work as execution_work
 from hwmodels.outcome import OPERANDS, Counts, Outcome
 from hwmodels.replay_cores import ReplayCore, cover_faults, replay_cores, unit_faults
-from hwmodels.replay_counts import Axis, Boxes, Stored, boxes_of, price, relevant, slid, stored_tensors
+from hwmodels.replay_counts import Axis, Boxes, Stored, boxes_of, price, stored_tensors, times
+from hwmodels.replay_holds import holds_of, loops_of
+from hwmodels.replay_slides import Between, lined_bytes, slid
 from hwmodels.replay_walk import Cuts, Traffic, cut_range, walk
-from hwmodels.schedule import LEVELS, Hold, Loop, Nest, Spatial
+from hwmodels.schedule import LEVELS, Hold, Loop, Nest, Spatial, Step
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import DIMS, Layer
@@ -73,6 +75,7 @@ class _Run:
     pipeline_ticks: int
     steps: int
     occupancy: Mapping[str, int]
+    lined: int | None
     faults: tuple[str, ...]
 
 
@@ -112,6 +115,9 @@ def replay(layer: Layer, machine: Machine, nest: Nest, *, execute: bool | None =
     if execute:
         result = _execute(layer, machine, nest, cores)
         faults += list(result.faults) + _call_faults(layer, machine, outcome, result)
+        lined = runs[0].lined  # lines are for one core
+        if lined is not None and result.places * machine.in_bytes != lined:
+            faults.append(f"execution: {result.places} elements in lines, the walk counted {lined} bytes")
         executed = not result.faults
     return Replay(outcome, tuple(faults), steps, executed)
 
@@ -133,6 +139,10 @@ def _check(layer: Layer, machine: Machine, nest: Nest) -> None:
         else:
             inside = "a loop" if isinstance(item, Loop) else "a hold"
     nest.validate_for(layer)
+    if nest.line and not machine.line:
+        raise InputError(f"nest: holds IN in lines, machine {machine.name} has none (line)")
+    if machine.edge_tiles == "uniform" and not nest.even:
+        raise InputError(f"machine {machine.name}: edge_tiles 'uniform' counts equal tiles; loops with cuts have none")
     if machine.edge_tiles == "uniform" and machine.transfer.burst_bytes and machine.transfer.burst_count == "address":
         raise InputError(
             f"machine {machine.name}: edge_tiles 'uniform' has no addresses; "
@@ -160,12 +170,16 @@ def _check_length(layer: Layer, nest: Nest, cores: Sequence[ReplayCore]) -> None
     for core in cores:
         product = 1
         for dim in DIMS:
-            loops = [i.step for i in nest.items if isinstance(i, Loop) and i.dim == dim]
+            loops = nest.loops()[dim]
             lo, hi = core.ranges[dim]
-            product *= -(-(hi - lo) // loops[-1]) if loops else 1
+            product *= _pieces(hi - lo, loops[-1]) if loops else 1
         steps += product
     if steps > MAX_STEPS:
         raise InputError(f"nest: about {steps:,} steps for layer {layer.name}; replay walks at most {MAX_STEPS:,}")
+
+
+def _pieces(size: int, step: Step) -> int:
+    return -(-size // step) if isinstance(step, int) else len(step) + 1
 
 
 # ---- one core ----------------------------------------------------------------------------------------------------
@@ -173,14 +187,17 @@ def _check_length(layer: Layer, nest: Nest, cores: Sequence[ReplayCore]) -> None
 
 def _run(layer: Layer, machine: Machine, nest: Nest, core: ReplayCore, known: dict[object, _Run]) -> _Run:
     """Walk one core's nest, or take the result of a core whose walk is the same number by number."""
-    loops = [i for i in nest.items if isinstance(i, Loop)]
-    cuts = {d: cut_range(*core.ranges[d], [i.step for i in loops if i.dim == d]) for d in DIMS}
-    holds = _holds(nest, cuts)
+    cuts = {d: cut_range(*core.ranges[d], steps) for d, steps in nest.loops().items()}
+    holds = holds_of(nest, cuts)
     levels = {op: hold.levels for op, hold in holds.items()}
     tensors = stored_tensors(layer, machine, cuts, levels)
-    slide = holds["IN"].slides if machine.sliding else None
+    snake = machine.snake and not nest.line
+    slide = holds["IN"].slides if machine.sliding and not snake else None
+    lines = holds["IN"].lines if nest.line else None
     if slide:
-        tensors["SLID"] = tuple(slid(t, cuts, *slide) for t in tensors["IN"])
+        tensors["SLID"] = tensors["IN"]
+        for along in lines or (slide,):
+            tensors["SLID"] = tuple(slid(t, cuts, *along) for t in tensors["SLID"])
     address = machine.transfer.burst_count == "address"
     burst = machine.transfer.burst_bytes if address else 0
     # the walk reads nothing but the sizes of the pieces and the extents (and burst phases) of the boxes
@@ -190,62 +207,10 @@ def _run(layer: Layer, machine: Machine, nest: Nest, core: ReplayCore, known: di
         if machine.edge_tiles == "uniform":
             tensors = {row: tuple(_nominal(layer, nest, row, p) for p in parts) for row, parts in tensors.items()}
         known[key] = _walk_core(layer, machine, nest, Traffic(
-            cuts, _loops(nest), levels, {op: hold.visits for op, hold in holds.items()}, _buffers(machine, nest), {},
-            _work(layer, machine, nest, cuts), machine.psum_first_read, machine.timing == "double_buffered",
-        ), tensors)  # fmt: skip
+            cuts, loops_of(nest), levels, {op: hold.visits for op, hold in holds.items()}, _buffers(machine, nest), {},
+            _work(layer, machine, nest, cuts), machine.psum_first_read, machine.timing == "double_buffered", snake,
+        ), tensors, lines)  # fmt: skip
     return known[key]
-
-
-@dataclass(frozen=True)
-class _Held:
-    """How many loops over each dimension stand outside a Hold, and which of them fetch the operand.
-
-    Attributes
-    ----------
-    levels : mapping
-        Loops over the relevant dimensions outside the Hold.
-    visits : mapping
-        Loops over every dimension down to the innermost one that the operand depends on and that cuts something.
-    slides : (str, int) or None
-        The dimension of that loop, if it moves the window of IN, and the level of the pieces it makes.
-    """
-
-    levels: Mapping[str, int]
-    visits: Mapping[str, int]
-    slides: tuple[str, int] | None
-
-
-def _loops(nest: Nest) -> list[tuple[str, int]]:
-    """The loops, outermost first: dimension, and how many loops over it stand outside."""
-    count = dict.fromkeys(DIMS, 0)
-    order = []
-    for item in nest.items:
-        if isinstance(item, Loop):
-            order.append((item.dim, count[item.dim]))
-            count[item.dim] += 1
-    return order
-
-
-def _holds(nest: Nest, cuts: Mapping[str, Cuts]) -> dict[str, _Held]:
-    """Find the loops that fetch every operand."""
-    found = {}
-    outside: list[str] = []
-    for item in nest.items:
-        if isinstance(item, Loop):
-            outside.append(item.dim)
-        elif isinstance(item, Hold):
-            mine = relevant(item.operand)
-            last, slides = 0, None
-            for k, dim in enumerate(outside):
-                level = outside[: k + 1].count(dim)
-                cuts_something = len(cuts[dim].start[level]) > len(cuts[dim].start[level - 1])
-                if dim in mine and cuts_something:
-                    last, slides = k + 1, (dim, level) if dim in "rcij" else None
-            fetching = outside[:last]
-            found[item.operand] = _Held(
-                {d: outside.count(d) for d in mine}, {d: fetching.count(d) for d in DIMS if d in fetching}, slides
-            )
-    return found
 
 
 def _buffers(machine: Machine, nest: Nest) -> dict[str, int]:
@@ -253,7 +218,12 @@ def _buffers(machine: Machine, nest: Nest) -> dict[str, int]:
 
 
 def _walk_core(
-    layer: Layer, machine: Machine, nest: Nest, traffic: Traffic, tensors: Mapping[str, tuple[Stored, ...]]
+    layer: Layer,
+    machine: Machine,
+    nest: Nest,
+    traffic: Traffic,
+    tensors: Mapping[str, tuple[Stored, ...]],
+    lines: tuple[tuple[str, int], tuple[str, int]] | None,
 ) -> _Run:
     cuts = traffic.cuts
     boxes: dict[str, Boxes] = {}
@@ -266,15 +236,24 @@ def _walk_core(
         row: boxes["SLID"] if row == "IN" and "SLID" in boxes else boxes[row] for row in OPERANDS if row in boxes
     }
     prices = {row: b.prices(machine.transfer) for row, b in fetched.items()}
-    tally = walk(replace(traffic, prices=prices))
+    between = None
+    if traffic.snake:
+        levels = traffic.levels["IN"]
+        shape = [len(cuts[d].start[k]) for d, k in levels.items()]
+        between = Between(tensors["IN"], list(levels), shape, machine.transfer, machine.sliding)
+    tally = walk(replace(traffic, prices=prices, rest=between.ticks if between else None))
     rows = {row: fetched[row].total(tally.moves[row]) if row in fetched else Counts() for row in OPERANDS}
+    if between:
+        rows["IN"] = sum((times(between.counts(*pair), often) for pair, often in tally.pairs.items()), Counts())
+    lined = sum(lined_bytes(t, cuts, *lines) for t in tensors["IN"]) if lines else None
     return _Run(
         rows=rows,
         transfer_ticks=sum(price(c, machine.transfer) for c in rows.values()),
         compute_ticks=tally.compute_ticks,
         pipeline_ticks=tally.pipeline_ticks,
         steps=tally.steps,
-        occupancy=_occupancy(layer, machine, nest, cuts, boxes),
+        occupancy=_occupancy(layer, machine, nest, cuts, boxes, lined),
+        lined=lined,
         faults=tally.faults,
     )
 
@@ -298,16 +277,19 @@ def _nominal(layer: Layer, nest: Nest, row: str, tensor: Stored) -> Stored:
 
 
 def _occupancy(
-    layer: Layer, machine: Machine, nest: Nest, cuts: Mapping[str, Cuts], boxes: Mapping[str, Boxes]
+    layer: Layer, machine: Machine, nest: Nest, cuts: Mapping[str, Cuts], boxes: Mapping[str, Boxes], lined: int | None
 ) -> dict[str, int]:
-    """Bytes that the largest tiles take in every memory, with scratch and reserved bytes."""
+    """Bytes that the largest tiles (of IN, `lined` if given) take in every memory, with scratch and reserved bytes."""
     held = dict.fromkeys(machine.memories, 0)
     unfinished = any(cuts[d].leaves > 1 for d in ("n", "i", "j"))
     buffers = _buffers(machine, nest)
     for operand in layer.operands:
         tile = boxes["PSUM" if operand == "OUT" else operand].largest  # results are made apart from where they stay
-        if operand == "OUT" and not unfinished:
-            tile = tile // machine.psum_bytes * machine.out_bytes
+        if operand == "IN" and lined is not None:
+            tile = lined
+        if operand == "OUT":  # a finished tile is there before it leaves, whatever its partial sums took
+            element = max(machine.psum_bytes, machine.out_bytes) if unfinished else machine.out_bytes
+            tile = tile // machine.psum_bytes * element
         held[machine.memory_of(operand)] += tile * buffers[operand]
     if machine.im2col_rows:
         channels = layer.n
@@ -370,7 +352,8 @@ def _outcome(layer: Layer, machine: Machine, cores: Sequence[ReplayCore], runs: 
 def _execute(layer: Layer, machine: Machine, nest: Nest, cores: Sequence[ReplayCore]) -> Execution:
     inner = tuple(i for i in nest.items if not isinstance(i, Spatial))
     shares = [dict(core.ranges) for core in cores]
-    return execute(layer, inner, shares, machine.psum_first_read, machine.sliding)
+    snake = machine.snake and not nest.line
+    return execute(layer, inner, shares, machine.psum_first_read, machine.sliding, snake)
 
 
 def _call_faults(layer: Layer, machine: Machine, outcome: Outcome, result: Execution) -> list[str]:

@@ -19,7 +19,7 @@ from hwmodels.schedule import StageRun
 from instances.feature_maps import Stage, Stages
 from instances.machine import Banks
 
-__all__ = ["Moved", "replay_banks"]
+__all__ = ["Chip", "Moved", "replay_banks"]
 
 
 @dataclass
@@ -33,7 +33,9 @@ class _Bank:
 
 
 @dataclass
-class _Machine:
+class Chip:
+    """What lies on chip and in DRAM between two stages, and what has been moved."""
+
     found: Stages
     size: Banks
     moved: Moved = field(default_factory=Moved)
@@ -43,6 +45,7 @@ class _Machine:
     dram: dict[str, set[int]] = field(default_factory=dict)
 
     def fault(self, text: str) -> None:
+        """Note what is wrong."""
         self.moved.faults.append(text)
 
     # ---- maps ------------------------------------------------------------------------------------------------
@@ -56,6 +59,7 @@ class _Machine:
         return any(s.name not in self.done for s in self.found.stages if name in (s.source, *s.streamed))
 
     def on_chip(self, name: str) -> list[_Bank]:
+        """The banks that hold columns of a map."""
         return [bank for bank in self.banks if bank.map == name]
 
     def write(self, name: str, columns: Iterable[int]) -> int:
@@ -93,6 +97,7 @@ class _Machine:
     # ---- one stage -------------------------------------------------------------------------------------------
 
     def run(self, run: StageRun) -> None:
+        """Follow one stage."""
         stage, target = run.stage, self.found.maps[run.stage.target]
         if stage.name in self.done:
             self.fault(f"{stage.name} runs twice")
@@ -137,9 +142,7 @@ class _Machine:
 class _Reader:
     """The tiles of a stage on their way through the banks."""
 
-    def __init__(
-        self, machine: _Machine, run: StageRun, order: list[int], results: list[int], needed: list[range]
-    ) -> None:
+    def __init__(self, machine: Chip, run: StageRun, order: list[int], results: list[int], needed: list[range]) -> None:
         self.machine, self.run, self.order, self.results = machine, run, order, results
         self.place = {column: at for at, column in enumerate(order)}
         self.needed = [[c for c in need[:: -1 if run.backwards else 1] if c in self.place] for need in needed]
@@ -245,13 +248,9 @@ class _Reader:
         self.freed = [at + 1 for at in self.freed]
 
     def _work(
-        self,
-        made: list[tuple[int, int | None, int]],
-        wrote: list[int],
-        ends: list[int],
-        consumed: list[_Bank],
+        self, made: list[tuple[int, int | None, int]], wrote: list[int], ends: list[int], consumed: list[_Bank],
         staying: int,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Note the units of a step: for every column the result, the load that it waits for, and its work.
 
         `wrote`: bytes of every column that do not stay; each unit leaves its part to write, rounded up.
@@ -293,6 +292,7 @@ class _Reader:
         consumed, self.waiting = self.waiting[:tiles], self.waiting[tiles:]
         if len(consumed) < tiles:
             self.machine.fault(f"{self.run.stage.name}: processes {tiles} tiles, {len(consumed)} are on chip")
+            return
         there = {c for bank in (*consumed, *self.waiting) for c in bank.columns}
         mine = {c for bank in consumed for c in bank.columns}
         end = max((self.place[c] for c in mine), default=-1)
@@ -383,7 +383,7 @@ def replay_banks(found: Stages, banks: Banks, runs: Sequence[StageRun]) -> Moved
     Moved
         With a fault for everything that the banks or DRAM do not allow.
     """
-    machine = _Machine(found, banks)
+    machine = Chip(found, banks)
     for run in runs:
         before = machine.moved.parts
         machine.run(run)

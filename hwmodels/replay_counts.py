@@ -18,7 +18,7 @@ from hwmodels.replay_walk import Cuts
 from instances.machine import Machine, Transfer
 from instances.workload import DIMS, RELEVANT, Layer
 
-__all__ = ["Axis", "Boxes", "Stored", "boxes_of", "price", "slid", "stored_tensors", "times"]
+__all__ = ["Axis", "Boxes", "Stored", "boxes_of", "call_of", "price", "relevant", "stored_tensors", "times"]
 
 Ints = npt.NDArray[np.int64]
 #: Largest range of codes that is counted in a table instead of being sorted.
@@ -149,7 +149,7 @@ def _windows(shape: tuple[int, ...], extents: tuple[int, ...], element: int, bur
     return int((((at + lengths - 1) // burst - at // burst + 1) * number).sum())
 
 
-def _call(parts: Sequence[tuple[tuple[int, ...], tuple[int, ...], int, int]], transfer: Transfer) -> Counts:
+def call_of(parts: Sequence[tuple[tuple[int, ...], tuple[int, ...], int, int]], transfer: Transfer) -> Counts:
     """Count one DMA call that moves a box of each part (tensor's shape, extents, element bytes, start mod burst)."""
     burst = transfer.burst_bytes
     segments = bursts = size = 0
@@ -210,10 +210,10 @@ def boxes_of(
     largest = [0] * len(parts)
     for tile in example:
         index = dict(zip(dims, np.unravel_index(int(tile), tuple(shape)), strict=True))
-        calls = [_call([_box(p, index, transfer.burst_bytes)], transfer) for p in parts]
+        calls = [call_of([_box(p, index, transfer.burst_bytes)], transfer) for p in parts]
         largest = [max(most, call.bytes) for most, call in zip(largest, calls, strict=True)]
         if len(parts) > 1 and not apart:
-            calls = [_call([_box(p, index, transfer.burst_bytes) for p in parts], transfer)]
+            calls = [call_of([_box(p, index, transfer.burst_bytes) for p in parts], transfer)]
         counts.append(sum(calls, Counts()))
     return Boxes(kind, tuple(counts), sum(largest))
 
@@ -302,27 +302,6 @@ def _axis(
     last = (stop[:, None] - 1) * stride - pad + (end[None, :] - 1) * dilation
     begin, after = np.maximum(first, resident if letter == "r" else 0), np.minimum(last + 1, size)
     return Axis(size, (letter, kernel), begin, np.maximum(after - begin, 0))
-
-
-def slid(tensor: Stored, cuts: Mapping[str, Cuts], dim: str, level: int) -> Stored:
-    """What is fetched of every tile of IN when it slides along the loop over `dim` that makes its pieces at `level`.
-
-    The pieces that one piece of the level before is cut in follow each other; each fetches what lies behind the
-    farthest end of those before it.
-    """
-    axes = []
-    for axis in tensor.axes:
-        if dim in axis.dims and len(axis.dims) == 2:
-            along = axis.dims.index(dim)
-            start, extent = np.moveaxis(axis.start, along, 0).copy(), np.moveaxis(axis.extent, along, 0)
-            ends = start + extent
-            for head, number in zip(cuts[dim].first[level - 1], cuts[dim].number[level - 1], strict=True):
-                held = np.maximum.accumulate(ends[head : head + number], axis=0)
-                start[head + 1 : head + number] = np.maximum(start[head + 1 : head + number], held[:-1])
-            left = np.maximum(ends - start, 0)
-            axis = Axis(axis.size, axis.dims, np.moveaxis(start, 0, along), np.moveaxis(left, 0, along))
-        axes.append(axis)
-    return Stored(tuple(axes), tensor.element)
 
 
 def relevant(operand: str) -> tuple[str, ...]:

@@ -5,17 +5,21 @@ every looped dimension, the number of the piece that each iteration works on; ev
 block to the next (what is resident, which outputs have partial sums, what the pipeline is waiting for) is carried
 explicitly. Nothing is derived from trip counts: a transfer happens where two consecutive steps lie in different
 iterations of the loops that fetch an operand (docs/nest.md), and a result is final when all the steps that contribute
-to it have been seen.
+to it have been seen. In snake order a loop runs backwards where the positions of the loops outside it add up to an odd
+number, and a transfer happens where two consecutive steps work on different tiles.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
+
+from hwmodels.replay_pipeline import Moved, Pipeline
+from hwmodels.schedule import Step
 
 __all__ = ["BLOCK_STEPS", "Cuts", "Places", "Tally", "Traffic", "cut_range", "walk"]
 
@@ -67,19 +71,27 @@ class Cuts:
         )
 
 
-def cut_range(lo: int, hi: int, steps: Sequence[int]) -> Cuts:
-    """Cut [lo, hi) by the loops of one dimension, outermost first; the last piece of a range may be smaller."""
+def cut_range(lo: int, hi: int, steps: Sequence[Step]) -> Cuts:
+    """Cut [lo, hi) by the loops of one dimension, outermost first: in equal steps, or at places counted from `lo`."""
     starts, stops = [np.array([lo], np.int64)], [np.array([hi], np.int64)]
     firsts, numbers = [], []
     for step in steps:
-        begins = [np.arange(a, b, step, dtype=np.int64) for a, b in zip(starts[-1], stops[-1], strict=True)]
-        ends = [np.minimum(x + step, b) for x, b in zip(begins, stops[-1], strict=True)]
+        begins = [_begins(a, b, lo, step) for a, b in zip(starts[-1], stops[-1], strict=True)]
+        ends = [np.append(x[1:], b) for x, b in zip(begins, stops[-1], strict=True)]
         number = np.array([len(x) for x in begins], np.int64)
         numbers.append(number)
         firsts.append(np.cumsum(number) - number)
         starts.append(np.concatenate(begins))
         stops.append(np.concatenate(ends))
     return Cuts(tuple(starts), tuple(stops), tuple(firsts), tuple(numbers))
+
+
+def _begins(first: int, end: int, lo: int, step: Step) -> Ints:
+    """Where the pieces of [first, end) begin."""
+    if isinstance(step, int):
+        return np.arange(first, end, step, dtype=np.int64)
+    places = lo + np.array(step, np.int64)
+    return np.append(first, places[(first < places) & (places < end)]).astype(np.int64)
 
 
 class Places:
@@ -114,9 +126,12 @@ class Places:
 
 
 def _blocks(
-    cuts: Mapping[str, Cuts], loops: Sequence[tuple[str, int]], ids: dict[str, Ints]
+    cuts: Mapping[str, Cuts], loops: Sequence[tuple[str, int]], ids: dict[str, Ints], odd: Ints | None = None
 ) -> Iterator[dict[str, Ints]]:
-    """Yield the innermost pieces of consecutive iterations, block by block, in the order of the nest."""
+    """Yield the innermost pieces of consecutive iterations, block by block, in the order of the nest.
+
+    `odd` is 1 where the positions of the loops outside add up to an odd number; None if all loops run forwards.
+    """
     for depth, (dim, level) in enumerate(loops):
         mine = ids[dim]
         number, first = cuts[dim].number[level][mine], cuts[dim].first[level][mine]
@@ -124,9 +139,14 @@ def _blocks(
         if total > BLOCK_STEPS and size > 1:
             bounds = np.linspace(0, size, min(size, -(-total // BLOCK_STEPS)) + 1).astype(np.int64)
             for a, b in pairwise(bounds):
-                yield from _blocks(cuts, loops[depth:], {d: v[a:b] for d, v in ids.items()})
+                part = None if odd is None else odd[a:b]
+                yield from _blocks(cuts, loops[depth:], {d: v[a:b] for d, v in ids.items()}, part)
             return
         offset = np.arange(total, dtype=np.int64) - np.repeat(np.cumsum(number) - number, number)
+        if odd is not None:
+            odd = np.repeat(odd, number)
+            offset = np.where(odd == 1, np.repeat(number, number) - 1 - offset, offset)
+            odd = (odd + offset) % 2
         ids = {d: np.repeat(first, number) + offset if d == dim else np.repeat(v, number) for d, v in ids.items()}
     yield ids
 
@@ -153,6 +173,27 @@ class _Input:
         np.add.at(self.fetches, fetched, 1)
         if load is not None:
             load[at] += self.price[fetched]
+        self.visit = int(visits[-1])
+
+
+class _Turning(_Input):
+    """IN where it slides in snake order: what is fetched of a tile depends on the tile that is there."""
+
+    def __init__(self, places: Places, rest: Callable[[int, int], int]) -> None:
+        super().__init__(places, places, np.zeros(0, np.int64))
+        self.rest, self.pairs = rest, dict[tuple[int, int], int]()
+
+    def take(self, tiles: Ints, visits: Ints, load: Ints | None) -> None:
+        at = _changes(visits, self.visit)
+        before = np.concatenate(([self.visit], visits))[at]
+        codes, which, often = np.unique(
+            (before + 1) * self.places.size + visits[at], return_inverse=True, return_counts=True
+        )
+        pairs = [(int(code) // self.places.size - 1, int(code) % self.places.size) for code in codes]
+        for pair, number in zip(pairs, often, strict=True):
+            self.pairs[pair] = self.pairs.get(pair, 0) + int(number)
+        if load is not None:
+            load[at] += np.array([self.rest(*pair) for pair in pairs], np.int64)[which.ravel()]
         self.visit = int(visits[-1])
 
 
@@ -216,39 +257,6 @@ def _sums_of_earlier(keys: Ints, lengths: Ints) -> Ints:
     return result
 
 
-class Moved:
-    """Ticks that each step of a block loads and stores, apart for operands with one buffer and with two."""
-
-    def __init__(self, size: int) -> None:
-        self.load = {number: np.zeros(size, np.int64) for number in (1, 2)}
-        self.store = {number: np.zeros(size + 1, np.int64) for number in (1, 2)}
-
-
-class _Pipeline:
-    """Double buffering: while step k computes, step k+1 is loaded and the result of step k-1 is stored.
-
-    Operands with a single buffer are loaded and stored between the steps, which adds up.
-    """
-
-    def __init__(self) -> None:
-        self.time, self.pending, self.stored = 0, -1, 0
-
-    def take(self, moved: Moved, compute: Ints) -> None:
-        """Advance by one block; arrays as in `_Output.take`."""
-        load, store = moved.load[2], moved.store[2]
-        self.time += int(moved.load[1].sum()) + int(moved.store[1].sum())
-        if self.pending < 0:
-            self.time += int(load[0])
-        else:
-            self.time += max(self.pending, int(load[0]), self.stored)
-        self.time += int(np.maximum(np.maximum(compute[:-1], load[1:]), store[:-2]).sum())
-        self.pending, self.stored = int(compute[-1]), int(store[-2])
-
-    def close(self, last_store: int) -> int:
-        """Drain: the last step computes while the one before is stored, then its own result is."""
-        return self.time + max(self.pending, self.stored) + last_store
-
-
 @dataclass(frozen=True)
 class Traffic:
     """What the walk needs to know of the core: its cuts and loops, its tiles and their prices in ticks.
@@ -269,6 +277,10 @@ class Traffic:
         Per dimension a factor for every innermost piece; a step computes for the product, in ticks.
     pipelined : bool
         Whether to follow the double-buffered pipeline.
+    snake : bool
+        Whether loops run to and fro; `visits` are then not used.
+    rest : callable, optional
+        Price of fetching IN when another tile of it is there (-1: none), by the numbers of both; None: `prices` say.
     """
 
     cuts: Mapping[str, Cuts]
@@ -280,17 +292,23 @@ class Traffic:
     work: Mapping[str, Ints]
     first_read: bool
     pipelined: bool
+    snake: bool = False
+    rest: Callable[[int, int], int] | None = None
 
 
 @dataclass(frozen=True)
 class Tally:
-    """What the walk saw: per row how often each tile moved, times in ticks, and what is wrong with the output."""
+    """What the walk saw: per row how often each tile moved, times in ticks, and what is wrong with the output.
+
+    `pairs` are the tiles of IN after each other, where what is fetched depends on both, and how often they came.
+    """
 
     moves: dict[str, Ints]
     steps: int
     compute_ticks: int
     pipeline_ticks: int
     faults: tuple[str, ...]
+    pairs: Mapping[tuple[int, int], int]
 
 
 def walk(traffic: Traffic) -> Tally:
@@ -299,17 +317,21 @@ def walk(traffic: Traffic) -> Tally:
     moving = {d: 0 for d, c in cuts.items() if c.leaves > 1}
     everything = Places(cuts, {d: len(cuts[d].start) - 1 for d in moving})
     moved_in = [op for op in ("IN", "W") if op in traffic.levels]
-    visits = {op: Places(cuts, loops) for op, loops in traffic.visits.items()}
+    visits = {op: Places(cuts, loops) for op, loops in (traffic.levels if traffic.snake else traffic.visits).items()}
     inputs = {op: _Input(Places(cuts, traffic.levels[op]), visits[op], traffic.prices[op]) for op in moved_in}
+    turning = _Turning(inputs["IN"].places, traffic.rest) if traffic.rest else None
+    if turning:
+        inputs["IN"] = turning
     places = Places(cuts, traffic.levels["OUT"])
     prices = traffic.prices["OUT"], traffic.prices["PSUM"]
     output = _Output(places, *prices, _due(cuts, traffic.levels["OUT"]), traffic.first_read)
-    pipeline = _Pipeline()
+    pipeline = Pipeline()
     seen = np.zeros(everything.size, bool)
     steps = compute_ticks = 0
     # a loop that cuts nothing does not change the iteration it is in
     loops = [(d, k) for d, k in traffic.loops if len(cuts[d].start[k + 1]) > len(cuts[d].start[k])]
-    for ids in _blocks(cuts, loops, {d: np.zeros(1, np.int64) for d in moving}):
+    even = np.zeros(1, np.int64) if traffic.snake else None
+    for ids in _blocks(cuts, loops, {d: np.zeros(1, np.int64) for d in moving}, even):
         size = len(next(iter(ids.values()))) if ids else 1
         moved = Moved(size) if traffic.pipelined else None
         for op, operand in inputs.items():
@@ -328,7 +350,8 @@ def walk(traffic: Traffic) -> Tally:
     time = pipeline.close(last) if traffic.pipelined else 0
     moves = {op: operand.fetches for op, operand in inputs.items()}
     moves.update(OUT=output.finals, PSUM=output.reads + output.spills)
-    return Tally(moves, steps, compute_ticks, time, _faults(cuts, seen, steps, output.finals))
+    faults = _faults(cuts, seen, steps, output.finals)
+    return Tally(moves, steps, compute_ticks, time, faults, turning.pairs if turning else {})
 
 
 def _due(cuts: Mapping[str, Cuts], levels: Mapping[str, int]) -> Ints:

@@ -6,8 +6,9 @@ A layer's schedule is a `Nest`, an ordered list of items, outermost first:
   the units of a level of the machine (``"tle"`` or ``"tlt"``);
 * `Loop(dim, step)`: the dimension's current range is cut in pieces of `step`, run one after the
   other; the last piece may be smaller;
+* `Loop(dim, step, cuts)`: the same, but cut at these places of the core's range; `step` is the largest piece;
 * `Hold(operand, buffers)`: from here inwards the operand's footprint lies on chip, in one buffer or in two (one in use
-  while the other is filled or emptied).
+  while the other is filled or emptied); `Hold("IN", buffers, line=True)`: in lines, which slide along rows and columns.
 
 A dimension may be looped several times with shrinking steps, so that operands are held at different depths.
 
@@ -19,14 +20,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from instances.errors import InputError
 from instances.feature_maps import Stage
 from instances.workload import DIMS, RELEVANT, Layer
 
-__all__ = ["Hold", "Item", "LayerRun", "Loop", "Nest", "Spatial", "StageRun", "Tile"]
+__all__ = ["Hold", "Item", "LayerRun", "Loop", "Nest", "Spatial", "StageRun", "Step", "Tile"]
 
 LEVELS = ("tle", "tlt")
+#: How a loop cuts: in equal steps, or at these places of the core's range.
+Step = int | tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -40,21 +44,43 @@ class Spatial:
 
 @dataclass(frozen=True)
 class Loop:
-    """Cut the current range of `dim` in pieces of `step`, one after the other."""
+    """Cut the current range of `dim` in pieces of `step`, one after the other; or at the places `cuts`.
+
+    Attributes
+    ----------
+    cuts : tuple of int
+        If not empty: places of the core's range of `dim` (counted from its begin), ascending, where pieces end and
+        begin; `step` is then the largest piece. On a core with a smaller range the places beyond it cut nothing.
+    """
 
     dim: str
     step: int
+    cuts: tuple[int, ...] = ()
+
+    @property
+    def how(self) -> Step:
+        """The places, or the step."""
+        return self.cuts or self.step
+
+    def pieces(self, lo: int, hi: int, begin: int) -> list[tuple[int, int]]:
+        """Cut the range [lo, hi) of a core whose range begins at `begin`."""
+        if not self.cuts:
+            return [(x, min(x + self.step, hi)) for x in range(lo, hi, self.step)]
+        marks = [lo, *(x for c in self.cuts if lo < (x := begin + c) < hi), hi]
+        return list(pairwise(marks))
 
 
 @dataclass(frozen=True)
 class Hold:
     """Keep the footprint of `operand` ("IN", "W" or "OUT") on chip from here inwards.
 
-    `buffers` is 1 or 2; None leaves it to the machine (`Machine.buffers`).
+    `buffers` is 1 or 2; None leaves it to the machine (`Machine.buffers`). `line` (of IN only): beside the tile lie the
+    rows that the next pass over the columns reads again (docs/nest.md).
     """
 
     operand: str
     buffers: int | None = None
+    line: bool = False
 
 
 Item = Spatial | Loop | Hold
@@ -73,9 +99,10 @@ class Nest:
             if isinstance(item, Spatial):
                 rows.append({"spatial": item.dim, "step": item.step, "over": item.over})
             elif isinstance(item, Loop):
-                rows.append({"loop": item.dim, "step": item.step})
+                rows.append({"loop": item.dim, "step": item.step, **({"cuts": list(item.cuts)} if item.cuts else {})})
             else:
-                rows.append({"hold": item.operand, **({"buffers": item.buffers} if item.buffers else {})})
+                stated = {"buffers": item.buffers, "line": item.line}
+                rows.append({"hold": item.operand, **{key: value for key, value in stated.items() if value}})
         return rows
 
     @classmethod
@@ -95,9 +122,19 @@ class Nest:
         """Return the steps of all cuts of `dim`, outermost first."""
         return tuple(i.step for i in self.items if not isinstance(i, Hold) and i.dim == dim)
 
-    def loops(self) -> dict[str, tuple[int, ...]]:
-        """Return the steps of the loops over every dimension, outermost first, without the spatial cuts."""
-        return {d: tuple(i.step for i in self.items if isinstance(i, Loop) and i.dim == d) for d in DIMS}
+    def loops(self) -> dict[str, tuple[Step, ...]]:
+        """Return how the loops over every dimension cut it, outermost first, without the spatial cuts."""
+        return {d: tuple(i.how for i in self.items if isinstance(i, Loop) and i.dim == d) for d in DIMS}
+
+    @property
+    def even(self) -> bool:
+        """Whether all loops cut in equal steps."""
+        return not any(isinstance(i, Loop) and i.cuts for i in self.items)
+
+    @property
+    def line(self) -> bool:
+        """Whether IN is held in lines."""
+        return any(isinstance(i, Hold) and i.line for i in self.items)
 
     def tile(self, layer: Layer) -> dict[str, int]:
         """Return the innermost step of every dimension (its whole extent where it is not cut)."""
@@ -111,40 +148,75 @@ class Nest:
         size = {d: layer.extent(d) for d in DIMS}
         for i, item in enumerate(self.items):
             if isinstance(item, Hold):
+                if item.line and item.operand != "IN":
+                    raise InputError(f"nest[{i}]: only IN is held in lines, not {item.operand}")
                 continue
             if not 1 <= item.step <= size[item.dim]:
                 raise InputError(f"nest[{i}]: step {item.step} of {item.dim} must be 1..{size[item.dim]}")
             size[item.dim] = item.step
+        for dim in {i.dim for i in self.items if isinstance(i, Loop) and i.cuts}:
+            self._validate_cuts(layer, dim)
+
+    def _validate_cuts(self, layer: Layer, dim: str) -> None:
+        """Raise `InputError` unless the places where loops cut `dim` lie in its range and the steps are as stated."""
+        share = min([layer.extent(dim), *(i.step for i in self.items if isinstance(i, Spatial) and i.dim == dim)])
+        pieces = [(0, share)]
+        for i, item in enumerate(self.items):
+            if not isinstance(item, Loop) or item.dim != dim:
+                continue
+            where = f"nest[{i}]: cuts of {dim}"
+            if item.cuts and not (item.cuts[0] > 0 and item.cuts[-1] < share and _ascends(item.cuts)):
+                raise InputError(f"{where} must ascend from 1 to at most {share - 1}, got {_names(item.cuts)}")
+            pieces = [piece for lo, hi in pieces for piece in item.pieces(lo, hi, 0)]
+            longest = max(hi - lo for lo, hi in pieces)
+            if item.cuts and item.step != longest:
+                raise InputError(f"{where}: the largest piece has {longest}, step says {item.step}")
 
 
 def _item(row: object, where: str) -> Item:
     if not isinstance(row, Mapping):
         raise InputError(f"{where}: expected an object, got {type(row).__name__}")
     keys = set(row)
-    if keys in ({"hold"}, {"hold", "buffers"}):
+    if "hold" in keys and keys <= {"hold", "buffers", "line"}:
         if row["hold"] not in RELEVANT:
             raise InputError(f"{where}: unknown operand {row['hold']!r}, expected one of {_names(RELEVANT)}")
         buffers = row.get("buffers")
         if buffers not in (None, 1, 2) or isinstance(buffers, bool | float):
             raise InputError(f"{where}: buffers must be 1 or 2, got {buffers!r}")
-        return Hold(str(row["hold"]), buffers)
+        if not isinstance(line := row.get("line", False), bool):
+            raise InputError(f"{where}: line must be true or false, got {line!r}")
+        return Hold(str(row["hold"]), buffers, line)
     kind = "spatial" if "spatial" in keys else "loop"
-    if keys != ({"spatial", "step", "over"} if kind == "spatial" else {"loop", "step"}):
-        raise InputError(f"{where}: keys {sorted(keys)} are none of hold, buffers | loop, step | spatial, step, over")
+    if keys - {"cuts"} != ({"spatial", "step", "over"} if kind == "spatial" else {"loop", "step"}) or (
+        kind == "spatial" and "cuts" in keys
+    ):
+        raise InputError(
+            f"{where}: keys {sorted(keys)} are none of hold, buffers, line | loop, step, cuts | spatial, step, over"
+        )
     dim, step = row[kind], row["step"]
     if dim not in DIMS:
         raise InputError(f"{where}: unknown dimension {dim!r}, expected one of {_names(DIMS)}")
     if isinstance(step, bool) or not isinstance(step, int) or step < 1:
         raise InputError(f"{where}: step must be a positive integer, got {step!r}")
     if kind == "loop":
-        return Loop(str(dim), step)
+        return Loop(str(dim), step, _cuts(row.get("cuts", []), where))
     if row["over"] not in LEVELS:
         raise InputError(f"{where}: unknown level {row['over']!r}, expected one of {_names(LEVELS)}")
     return Spatial(str(dim), step, str(row["over"]))
 
 
-def _names(items: Iterable[str]) -> str:
-    return ", ".join(items)
+def _cuts(value: object, where: str) -> tuple[int, ...]:
+    if not isinstance(value, list | tuple) or any(isinstance(x, bool) or not isinstance(x, int) for x in value):
+        raise InputError(f"{where}: cuts must be a list of integers, got {value!r}")
+    return tuple(value)
+
+
+def _ascends(numbers: tuple[int, ...]) -> bool:
+    return all(a < b for a, b in pairwise(numbers))
+
+
+def _names(items: Iterable[object]) -> str:
+    return ", ".join(map(str, items))
 
 
 @dataclass(frozen=True)

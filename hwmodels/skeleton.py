@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
-from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
+from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial, Step
 from instances.errors import InputError
 from instances.workload import DIMS, RELEVANT, Layer
 
@@ -81,8 +81,8 @@ class Skeleton:
         counts = Counter(d for d in self.outside(operand) if d not in RELEVANT[operand])
         return tuple(sorted(counts.items()))
 
-    def nest(self, steps: Mapping[str, tuple[int, ...]], layer: Layer, *, every: bool = False) -> Nest:
-        """Return the nest with these steps, one for every loop over a dimension.
+    def nest(self, steps: Mapping[str, tuple[Step, ...]], layer: Layer, *, every: bool = False) -> Nest:
+        """Return the nest with these steps (or lists of places), one for every loop over a dimension.
 
         Loops that cut nothing are left out unless `every` one is wanted: the papers' equations tell dataflows by them.
         """
@@ -90,12 +90,16 @@ class Skeleton:
         size = {d: layer.extent(d) for d in DIMS}
         size.update({i.dim: i.step for i in self.spatial})
         left = {d: list(s) for d, s in steps.items()}
+        pieces = {d: [(0, size[d])] for d, s in left.items() if any(not isinstance(x, int) for x in s)}
         for position in range(len(self.order) + 1):
             items += [Hold(op, self.buffers.get(op)) for op, depth in self.depth.items() if depth == position]
             if position < len(self.order):
                 dim = self.order[position]
                 step = left[dim].pop(0)
-                if every or step < size[dim]:
+                if dim in pieces:
+                    loop = _cutting(dim, step, pieces)
+                    items += [loop] if loop else []
+                elif isinstance(step, int) and (every or step < size[dim]):
                     items.append(Loop(dim, step))
                     size[dim] = step
         return Nest(tuple(items))
@@ -119,6 +123,24 @@ class Skeleton:
                     groups.append(([(dim, seen[dim])], visit))
             seen[dim] += 1
         return [(tuple(loops), visit) for loops, visit in groups]
+
+
+def _cutting(dim: str, step: Step, pieces: dict[str, list[tuple[int, int]]]) -> Loop | None:
+    """The loop that cuts the pieces of a core's range (from 0) again, None if it does not; `pieces` become finer.
+
+    Places that cut nothing are left out, and places that are equal steps are stated as a step.
+    """
+    loop = Loop(dim, step) if isinstance(step, int) else Loop(dim, 0, step)
+    finer = [piece for lo, hi in pieces[dim] for piece in loop.pieces(lo, hi, 0)]
+    before, pieces[dim] = pieces[dim], finer
+    if len(finer) == len(before):
+        return None
+    longest = max(hi - lo for lo, hi in finer)
+    even = Loop(dim, longest)
+    if [piece for lo, hi in before for piece in even.pieces(lo, hi, 0)] == finer:
+        return even
+    made = {lo for lo, _ in finer} - {lo for lo, _ in before}
+    return Loop(dim, longest, tuple(sorted(made)))
 
 
 def skeleton_of(layer: Layer, nest: Nest) -> Skeleton:

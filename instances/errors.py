@@ -1,16 +1,26 @@
-"""The one exception certile raises for input it cannot use."""
+"""The exceptions certile raises for input it cannot use, and for output that nobody takes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["InputError", "choices"]
+__all__ = ["InputError", "OutputError", "choices"]
 
 
 class InputError(ValueError):
     """Bad input: what is wrong, where, and what would be accepted, in one line.
 
     The command line prints the message after ``certile: error:`` and exits with code 2.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(str(message).split()))
+
+
+class OutputError(Exception):
+    """Output that could not be written although the place for it is right: a full disk, a reader that left.
+
+    The command line prints the message after ``certile: output:`` and exits with code 5.
     """
 
     def __init__(self, message: str) -> None:

@@ -1,10 +1,14 @@
 """JSON files read with suspicion and written atomically.
 
+A symbolic link is followed: the file that it names is written. A FIFO or character device is written straight to and
+never replaced; block devices and sockets are refused.
+
 Whatever is wrong with a file, one `InputError` line says what, where, and what would be accepted.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -18,11 +22,11 @@ from typing import NoReturn, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from instances.errors import InputError
+from instances.errors import InputError, OutputError
 
 __all__ = [
-    "LARGEST_FILE", "Json", "as_object", "explain_faults", "parse_json", "read_bytes", "shown", "validate",
-    "write_atomically",
+    "LARGEST_FILE", "Json", "as_object", "destination", "explain_faults", "parse_json", "read_bytes", "shown",
+    "validate", "write_atomically",
 ]  # fmt: skip
 
 Json = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
@@ -205,15 +209,61 @@ def _locate(model: type[BaseModel], location: tuple[int | str, ...]) -> tuple[ty
     return owner, path
 
 
+def destination(path: str | os.PathLike[str]) -> tuple[Path, bool]:
+    """Return the file that a path names, links followed, and whether it is replaced (or else written straight to).
+
+    Raises
+    ------
+    InputError
+        If a file cannot be there: a directory, a block device, a socket, links in a circle.
+    """
+    try:
+        state = os.stat(Path(path)).st_mode  # of an empty path: this folder
+    except FileNotFoundError:
+        return Path(os.path.realpath(path)), True
+    except (OSError, ValueError) as error:  # ValueError: a null character in the path
+        raise InputError(f"output {os.fspath(path)}: cannot be written: {_reason(error)}") from None
+    if stat.S_ISREG(state):
+        return Path(os.path.realpath(path)), True
+    if stat.S_ISFIFO(state) or stat.S_ISCHR(state):
+        return Path(path), False
+    kind = "a directory" if stat.S_ISDIR(state) else "a block device" if stat.S_ISBLK(state) else "a socket"
+    raise InputError(f"output {os.fspath(path)}: cannot be written: is {kind}, a file name is needed")
+
+
 def write_atomically(path: str | os.PathLike[str], text: str) -> None:
     """Write UTF-8 text so that a reader sees the old file or the new one, never a part.
 
     Raises
     ------
     InputError
-        If the folder does not exist or cannot be written to.
+        If the folder does not exist or cannot be written to, or no file can be there.
+    OutputError
+        If the disk is full, or the reader of a FIFO left. The old file is as it was.
     """
-    target = Path(path)
+    target, replaced = destination(path)
+    try:
+        if replaced:
+            _replace(target, text)
+        else:
+            with open(target, "w", encoding="utf-8") as stream:
+                stream.write(text)
+    except (OSError, ValueError) as error:
+        wrong = isinstance(error, ValueError) or error.errno in _WRONG_PLACE
+        raise (InputError if wrong else OutputError)(f"file {target}: cannot be written: {_reason(error)}") from error
+
+
+#: Faults of the path; others are faults of the disk.
+_WRONG_PLACE = frozenset({
+    errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP,
+})  # fmt: skip
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+
+
+def _replace(target: Path, text: str) -> None:
     temporary = ""
     try:
         with tempfile.NamedTemporaryFile(
@@ -225,10 +275,6 @@ def write_atomically(path: str | os.PathLike[str], text: str) -> None:
             os.fsync(stream.fileno())
         os.chmod(temporary, _mode(target))
         os.replace(temporary, target)
-    except OSError as error:
-        if temporary:
-            Path(temporary).unlink(missing_ok=True)
-        raise InputError(f"file {target}: cannot be written: {error.strerror}") from error
     except BaseException:
         if temporary:
             Path(temporary).unlink(missing_ok=True)

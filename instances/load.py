@@ -22,7 +22,7 @@ from instances.processors import Processors
 
 __all__ = [
     "NETWORK_FORMAT", "dump_network", "list_machines", "list_networks", "load_machine", "load_network",
-    "network_from_json", "network_to_json", "parse_overrides",
+    "network_from_json", "network_to_json", "parse_overrides", "unmet_overrides",
 ]  # fmt: skip
 
 #: The first field of every network file; a reader refuses other versions.
@@ -152,6 +152,18 @@ def parse_overrides(texts: Iterable[str]) -> dict[str, str]:
             raise InputError(f"override {text!r}: field {field} is set twice")
         found[field] = value
     return found
+
+
+def unmet_overrides(machine: Machine, texts: Iterable[str]) -> tuple[str, ...]:
+    """Return those of some overrides (``FIELD=VALUE``) that a machine does not have; raises InputError for bad ones."""
+    unmet = []
+    for field, text in parse_overrides(texts).items():
+        fields: dict[str, Json] = machine.model_dump(mode="json")
+        _override(fields, field, text)
+        made = validate(Machine, fields, f"machine {machine.name} with {field}={text}")
+        if made.model_copy(update={"sources": machine.sources}) != machine:
+            unmet.append(f"{field}={text}")
+    return tuple(unmet)
 
 
 def _override(fields: dict[str, Json], field: str, text: str) -> None:

@@ -150,6 +150,12 @@ class Machine(_Frozen):
     sliding : bool
         Whether IN may slide: along the innermost loop outside its Hold that it depends on, only the part of its tile
         that the previous tile did not hold is fetched (a circular buffer); docs/nest.md.
+    line : bool
+        Whether a nest may hold IN in lines: it then slides along rows and columns (K-1 rows and K pixels on chip);
+        docs/nest.md. Needs `sliding` and one core.
+    snake : bool
+        Whether loops run to and fro: each pass begins where the pass before it ended, and tiles stay at the turn;
+        docs/nest.md. One core.
     overlap : {"auto", "serial", "double_buffered", "transfer_only"}
         What `time` counts; "auto" is serial for single buffering and double_buffered otherwise.
     tles, tlts : int
@@ -192,6 +198,8 @@ class Machine(_Frozen):
     im2col_channels: Literal["layer", "tile"] = "layer"
     buffering: Literal["single", "double", "choose"] = "single"
     sliding: bool = False
+    line: bool = False
+    snake: bool = False
     overlap: Literal["auto", "serial", "double_buffered", "transfer_only"] = "auto"
     tles: PositiveInt = 1
     tlts: PositiveInt = 1
@@ -234,18 +242,28 @@ class Machine(_Frozen):
             raise ValueError("overlap 'double_buffered' needs buffering 'double' or 'choose'")
         if self.sliding and (self.edge_tiles == "uniform" or self.reading == "literal"):
             raise ValueError("sliding needs edge_tiles 'true' and reading 'consistent': the papers count whole tiles")
+        self._abilities()
         if self.ocm_banks and (self.ocm_bytes is None or self.ocm_banks > self.ocm_bytes):
             raise ValueError(f"ocm_banks {self.ocm_banks} needs a shared memory (ocm_bytes) of a byte or more for each")
         if self.im2col_rows and self.ocm_bytes is None:
             raise ValueError("im2col_rows needs a shared memory (ocm_bytes)")
         return self
 
+    def _abilities(self) -> None:
+        """Refuse `line` and `snake` beside settings under which they have no meaning."""
+        if self.line and not self.sliding:
+            raise ValueError("line needs sliding: lines hold what a window that slides reads again")
+        if self.snake and (self.edge_tiles == "uniform" or self.reading == "literal"):
+            raise ValueError("snake needs edge_tiles 'true' and reading 'consistent': the papers fetch every tile")
+        if (self.line or self.snake) and self.tles * self.tlts > 1:
+            raise ValueError(f"line and snake are defined for one core, not {self.tles} x {self.tlts}")
+
     @model_serializer(mode="wrap")
     def _without_banks(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
         return {
             name: value
             for name, value in write(self).items()
-            if name not in ("banks", "ocm_banks", "processors", "engine", "mesh") or value
+            if name not in ("banks", "ocm_banks", "processors", "engine", "mesh", "line", "snake") or value
         }
 
     @property

@@ -178,7 +178,22 @@ class Network(BaseModel):
     @property
     def warnings(self) -> tuple[str, ...]:
         """One line for every operator that certile cannot plan."""
-        return tuple(f"operator {o.name!r} ({o.kind}) is kept as opaque: it will not be planned" for o in self.opaque)
+        return tuple(
+            f"operator {o.name!r} ({o.kind}) is kept as opaque: it will not be planned{_why(o)}" for o in self.opaque
+        )
+
+    @property
+    def unplanned(self) -> str:
+        """What the MAC total leaves out: kinds of opaque operators with their MACs; empty if there are none."""
+        kinds: dict[str, list[Opaque]] = {}
+        for operator in self.opaque:
+            kinds.setdefault(operator.kind, []).append(operator)
+        parts = []
+        for kind, found in sorted(kinds.items()):
+            known = [o.macs for o in found if o.macs is not None]
+            said = f"{sum(known):,} MACs" if len(known) == len(found) else "MACs not known"
+            parts.append(f"{kind} x{len(found)} ({said})")
+        return ", ".join(parts)
 
     def with_batch(self, batch: int) -> Network:
         """Return the network for another batch size (the leading dimension of every tensor).
@@ -256,3 +271,9 @@ def _hint(name: str, known: list[str]) -> str:
         return f"; did you mean {' or '.join(near)}?"
     shown = ", ".join(known[:12]) + (f", ... ({len(known)} in all)" if len(known) > 12 else "")
     return f"; it has {shown}" if known else ""
+
+
+def _why(operator: Opaque) -> str:
+    """The reason and the MACs of an opaque operator, as far as they are known."""
+    reason = f", {operator.reason}" if operator.reason else ""
+    return f"{reason} ({operator.macs:,} MACs)" if operator.macs else reason

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from instances.onnx_graph import Graph, Node, Unsupported
-from instances.operators import Conv, MatMul, Pool, Reshape, Shape
+from instances.operators import Conv, Input, MatMul, Pool, Reshape, Shape
 
 __all__ = [
     "conv", "gemm", "global_pool", "integer_conv", "matmul", "pool", "quantised_conv", "quantised_matmul", "reduce",
@@ -94,6 +94,8 @@ def conv(node: Node, graph: Graph, weight: int = 1, bias: int = 2) -> None:
         raise Unsupported("weights that are not constant")
     filters, _, *kernel = graph.shape(weights)
     tensor = node.input(0)
+    if graph.is_constant(tensor) and tensor not in graph.makers:  # a map of constants lies in DRAM as an input does
+        graph.emit(Input(name=graph.unique(tensor), shape=graph.shape(tensor)), tensor)
     extra: Pads = (0, 0, 0, 0)
     if tensor in graph.padding and graph.only_reader(tensor):
         inner, pads = graph.padding[tensor]

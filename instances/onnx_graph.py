@@ -200,8 +200,8 @@ class Graph:
         self.known.shapes[tensor] = shape
         self.emit(operator.model_copy(update={"shape": shape}), tensor, foldable=foldable)
 
-    def opaque(self, node: Node) -> None:
-        """Keep a node as opaque operators, one for each output that is read (at least one)."""
+    def opaque(self, node: Node, reason: str, macs: int | None) -> None:
+        """Keep a node as opaque operators, one for each output that is read (at least one); the first has its MACs."""
         tensors = self.activations(node)
         inputs = tuple(dict.fromkeys(self.maker(t) for t in tensors))
         constants = [t for t in used_tensors(node.proto) if self.is_constant(t)]
@@ -215,7 +215,7 @@ class Graph:
             name = self.unique(node.label if index == 0 else f"{node.label}:{index}")
             made = Opaque(
                 name=name, inputs=inputs, shape=shape, kind=node.op, parameters=0 if index else parameters,
-                dynamic=tensor in self.unknown,
+                dynamic=tensor in self.unknown, reason=reason[:500], macs=0 if index else macs,
             )  # fmt: skip
             self.emit(made, tensor)
 

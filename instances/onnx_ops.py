@@ -23,6 +23,7 @@ from instances.onnx_compute import (
     reduce,
 )
 from instances.onnx_graph import Graph, Node, Unsupported
+from instances.onnx_macs import macs_of
 from instances.operators import Concat, Conv, Eltwise, MatMul, Reshape
 
 __all__ = ["convert"]
@@ -82,7 +83,7 @@ def convert(node: Node, graph: Graph) -> None:
         raise
     except Unsupported as reason:
         logger.debug("%s: operator %r (%s) stays opaque: %s", graph.where, node.label, node.op, reason)
-        graph.opaque(node)
+        graph.opaque(node, str(reason), macs_of(node, graph))
     except ValidationError as error:
         raise graph.fault(node, explain_faults(error, Conv)) from None
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:

@@ -1,14 +1,14 @@
 """Reads ONNX files into networks: shapes and structure only, weights are never loaded.
 
-Opsets 7 to 23. What certile cannot plan is kept in the graph as an opaque operator and reported
-(`Network.warnings`, and as a logged warning). Data kept in other files is not opened at all.
+Opsets 7 to 23. What certile cannot plan is kept in the graph as an opaque operator and reported with its
+reason and MACs (`Network.warnings`, `Network.unplanned`, and as a logged warning). Data kept in other files is not
+opened at all.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from instances.errors import InputError
 from instances.jsonfile import explain_faults, read_bytes
 from instances.network import Network
 from instances.onnx_graph import Graph, Node
+from instances.onnx_macs import folded_macs
 from instances.onnx_ops import convert
 from instances.onnx_shapes import bind, infer, sort_nodes, strip_weights
 from instances.operators import Input
@@ -77,7 +78,7 @@ def read_onnx(
             raise InputError(f"{where}: holds constants only, no operator of the inputs")
         network = Network(
             name=Path(path).stem,
-            description=_describe(model, Path(path).name),
+            description="; ".join(filter(None, (_describe(model, Path(path).name), folded_macs(graph)))),
             operators=tuple(graph.operators.values()),
         )
     except ValidationError as error:
@@ -160,6 +161,5 @@ def _describe(model: onnx.ModelProto, file: str) -> str:
 
 def _report(network: Network, where: str) -> None:
     if network.opaque:
-        counts = Counter(o.kind for o in network.opaque)
-        kinds = ", ".join(f"{kind} x{count}" for kind, count in sorted(counts.items()))
-        logger.warning("%s: %d operators are kept as opaque and not planned: %s", where, len(network.opaque), kinds)
+        number = len(network.opaque)
+        logger.warning("%s: %d operators are kept as opaque and not planned: %s", where, number, network.unplanned)

@@ -6,7 +6,7 @@ into inputs of the graph before anything else happens, so that no code after tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
 
@@ -33,13 +33,25 @@ FOLDABLE = frozenset(
 RANDOM = frozenset("Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike".split())
 
 
+#: Convolutions, and the position of their data; with products of matrices what multiplies.
+DATA = {"Conv": 0, "ConvInteger": 0, "QLinearConv": 0, "ConvTranspose": 0, "DeformConv": 0}
+PRODUCTS = frozenset({*DATA, "Einsum", "Gemm", "MatMul", "MatMulInteger", "QLinearMatMul"})
+
+
 @dataclass
 class Inferred:
-    """What is known of the tensors: shapes (None: unknown), which are constant, and the small constant values."""
+    """What is known of the tensors: shapes (None: unknown), which are constant, and the small constant values.
+
+    Attributes
+    ----------
+    folded : list of NodeProto
+        Products of constants, whose results are constants.
+    """
 
     shapes: dict[str, Shape | None] = field(default_factory=dict)
     constants: set[str] = field(default_factory=set)
     values: dict[str, np.ndarray] = field(default_factory=dict)
+    folded: list[onnx.NodeProto] = field(default_factory=list)
 
 
 def strip_weights(graph: onnx.GraphProto, where: str) -> Inferred:
@@ -291,11 +303,42 @@ def _make_initializers(graph: onnx.GraphProto, found: dict[str, np.ndarray]) -> 
 
 
 def _spread_constants(graph: onnx.GraphProto, known: Inferred) -> None:
-    """Mark the outputs of operators that read constants only."""
+    """Mark the outputs of operators that read constants only; but a convolution of a constant map is computed.
+
+    Such maps are what a network starts from (a flow of zeros, say). A convolution that makes weights for others is
+    folded like any other arithmetic on constants.
+    """
+    given = set(known.constants)
+    _spread(graph, known, frozenset())
+    weights = _weights(graph, known)
+    computed = {
+        node.output[0] for node in graph.node
+        if node.op_type in DATA and node.output and node.output[0] in known.constants - given - weights
+    }  # fmt: skip
+    if computed:
+        known.constants.intersection_update(given)
+        _spread(graph, known, computed)
+    known.folded.extend(n for n in graph.node if n.output and n.output[0] in known.constants and n.op_type in PRODUCTS)
+
+
+def _spread(graph: onnx.GraphProto, known: Inferred, computed: Collection[str]) -> None:
     for node in graph.node:
         used = used_tensors(node)
         if node.op_type == "CastLike":  # its second input only says which element type
             used = used[:1]
         made_from_nothing = node.op_type == "Constant" and not used
         if node.op_type not in RANDOM and (made_from_nothing or (used and all(n in known.constants for n in used))):
-            known.constants.update(o for o in node.output if o)
+            known.constants.update(o for o in node.output if o and o not in computed)
+
+
+def _weights(graph: onnx.GraphProto, known: Inferred) -> set[str]:
+    """Return the constants that weights are made of."""
+    found: set[str] = set()
+    for node in reversed(graph.node):
+        if any(o in found for o in node.output):
+            found.update(used_tensors(node))
+        elif node.op_type in DATA:
+            found.update(name for k, name in enumerate(node.input) if k != DATA[node.op_type])
+        elif node.op_type in PRODUCTS and not all(n in known.constants for n in node.input if n):
+            found.update(n for n in node.input if n in known.constants)
+    return found

@@ -368,12 +368,16 @@ class Opaque(_Operator):
         Its name in the source.
     dynamic : bool
         Its output size depends on the data or could not be inferred; `shape` then says nothing.
+    reason, macs : str, int or None
+        Why it is not planned; its multiply-accumulates, which no total holds (None: not known).
     """
 
     op: Literal["opaque"] = "opaque"
     kind: str = Field(min_length=1, max_length=200)
     parameters: Count = 0
     dynamic: bool = False
+    reason: str = Field("", max_length=500)
+    macs: Count | None = None
 
     def count_parameters(self, inputs: Sequence[Shape]) -> int:
         """Return the declared parameters."""

@@ -20,7 +20,7 @@ from solver.applications_plan import ApplicationsOptions
 from solver.mapping_ask import ESTIMATED, board_of, profile_of
 from solver.mapping_pins import Demands, demands
 from solver.options import as_texts, check_time_limit, pick_machine
-from solver.plan import Status
+from solver.plan import Status, proof
 
 __all__ = ["Best", "Setting", "ask", "goals_of", "lexicographic", "rule_of", "several_of"]
 
@@ -155,21 +155,21 @@ def lexicographic(asked: Setting, engine: ApplicationEngine, start: float) -> Be
         return None if limit is None else max(0.1, (limit - (time.monotonic() - start)) / shares)
 
     first = best = _decided(asked, engine, asked.goals[0], (), left(len(asked.goals)))
-    caps, proven = list[tuple[Goal, int]](), best.found.status == "OPTIMAL"
+    caps, proven = list[tuple[Goal, int]](), int(best.found.status == "OPTIMAL")  # objectives from the first one on
     for number, goal in enumerate(asked.goals[1:], 1):
-        if best.value is None:
+        if best.value is None or best.found.stats.get("interrupted"):
             break
         caps.append((asked.goals[number - 1], best.value))
         then = _decided(asked, engine, goal, tuple(caps), left(len(asked.goals) - number))
-        proven &= then.found.status == "OPTIMAL"
+        proven += proven == number and then.found.status == "OPTIMAL"
         if then.value is None:
-            proven = False
             break
         best = then
-    if best is first:
-        status: Status = first.found.status if proven or first.value is None else "FEASIBLE"
-        return replace(first, found=replace(first.found, status=status))
-    found = replace(first.found, schedule=best.found.schedule, status="OPTIMAL" if proven else "FEASIBLE")
+    status: Status = first.found.status
+    if first.value is not None:
+        status = "OPTIMAL" if proven == len(asked.goals) else "FEASIBLE"
+    stats = {**first.found.stats, **proof(asked.objectives, asked.objectives[:proven])}
+    found = replace(first.found, schedule=best.found.schedule, status=status, stats=stats)
     return replace(first, found=found, configuration=best.configuration)
 
 
@@ -188,13 +188,24 @@ def _decided(
         several = asked.instance(configuration)
         limit = None if seconds is None else max(0.1, (seconds - gone) / (len(configurations) - number))
         below = caps if best.value is None else (*caps, (goal, best.value - 1))
-        one = engine.run(Asked(several, goal, limit, below))
+        try:
+            one = engine.run(Asked(several, goal, limit, below))
+        except KeyboardInterrupt:
+            if best.value is None:
+                raise
+            best = replace(best, found=replace(best.found, stats={**best.found.stats, "interrupted": True}))
+            bounds.append(None)
+            break
         if one.status != "INFEASIBLE":
             bounds.append(one.bound)
         if one.schedule is not None:
             best = Best(one, configuration, several.value(one.schedule, goal))
         elif best.value is None and one.status != "INFEASIBLE":
             best = Best(one, configuration, None)
+        if one.stats.get("interrupted"):
+            best = replace(best, found=replace(best.found, stats={**best.found.stats, "interrupted": True}))
+            bounds += [None] * (number + 1 < len(configurations))
+            break
     known = [bound for bound in bounds if bound is not None]
     bound = None
     if len(known) == len(bounds):

@@ -28,7 +28,7 @@ from solver.options import AUTO, unknown
 from solver.plan import Objective, digest, version
 from solver.verify import PlanMismatch, gap_of
 
-__all__ = ["DRAWS", "hunted", "parts_of", "pick_application_engine", "solve_applications"]
+__all__ = ["DRAWS", "hunted", "parts_of", "pick_application_engine", "plan_of", "solve_applications"]
 
 #: Random offsets that a plan is simulated with.
 DRAWS = 500
@@ -87,10 +87,11 @@ def solve_applications(
         pick_application_engine(engine),
         ask(target, machine, objective, pins, profile, settings, time_limit_s),
     )
-    return _plan_of(asked, chosen, lexicographic(asked, chosen, start), start)
+    return plan_of(asked, chosen, lexicographic(asked, chosen, start), start)
 
 
-def _plan_of(asked: Setting, engine: ApplicationEngine, best: Best, start: float) -> ApplicationsPlan:
+def plan_of(asked: Setting, engine: ApplicationEngine, best: Best, start: float) -> ApplicationsPlan:
+    """Return the plan of an answer, simulated; raises PlanMismatch if the simulation or the proof disagrees."""
     network, machine, found = asked.target.network, asked.machine, best.found
     fields: dict[str, object] = {
         "format": APPLICATIONS_FORMAT, "certile": version(), "problem": "applications", "network": network.name,

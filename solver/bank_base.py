@@ -31,13 +31,17 @@ class Asked:
 
 @dataclass(frozen=True)
 class Decided:
-    """An engine's answer; `bound` is in the unit of the objective."""
+    """An engine's answer; `bound` is in the unit of the objective, `tied` whether no equal plan is better in the other.
+
+    OPTIMAL is about the objective alone.
+    """
 
     plan: BankPlan | None
     bound: int | None
     status: Status
     versions: str = ""
     stats: dict[str, Stat] = field(default_factory=dict)
+    tied: bool = True
 
 
 def graph_of(asked: Asked) -> tuple[Graph, float | None]:
@@ -53,8 +57,13 @@ def graph_of(asked: Asked) -> tuple[Graph, float | None]:
     return graph, None if until is None else max(0.01, until - time.monotonic())
 
 
-def tied(asked: Asked, plan: BankPlan) -> BankPlan:
-    """Return the fastest of the plans that move as many bytes as `plan`, which a solver has proven to be the fewest."""
-    said = decide(asked.found, asked.banks, asked.clock, "bytes", waiting=asked.waiting)
+def tied(asked: Asked, plan: BankPlan, begun: float) -> tuple[BankPlan, bool]:
+    """Return the fastest of the plans that move as many bytes as `plan`, which a solver has proven to be the fewest.
+
+    Also whether it is proven to be that; `plan` itself if the time limit, counted from `begun`, passes first.
+    """
+    limit = asked.time_limit_s
+    left = None if limit is None else max(0.01, limit - (time.monotonic() - begun))
+    said = decide(asked.found, asked.banks, asked.clock, "bytes", waiting=asked.waiting, time_limit_s=left)
     same = [one for one, _ in said.plans if one.volume.total == plan.volume.total]
-    return same[0] if same else plan
+    return (same[0] if same else plan), bool(said.proven and same)

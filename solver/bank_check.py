@@ -35,8 +35,7 @@ def _program(plan: BankPlan) -> Iterator[str]:
     try:
         found, banks, clock = setting_of(plan.network_data, plan.machine_data)
         aim = "time" if plan.objectives[0] == "time" else "bytes"
-        if not pick_bank_engine(plan.engine, aim).proves and plan.status == "OPTIMAL":
-            yield f"status OPTIMAL: engine {plan.engine} proves nothing"
+        pick_bank_engine(plan.engine, aim)
     except InputError as error:
         yield str(error)
         return
@@ -60,6 +59,9 @@ def _program(plan: BankPlan) -> Iterator[str]:
     if not plan.options.waiting:
         yield from _waiting(Walk(found, banks, waiting=False), runs)
     yield from unequal("measures", plan.measures, measures_of(plan.network_data, plan.machine_data, seen))
+    most = plan.options.time_at_most
+    if most is not None and seen.ticks > most:
+        yield f"options.time_at_most: {seen.ticks} ticks are more than {most}"
     yield from unequal("pe_delay_ticks", plan.pe_delay_ticks, seen.delay)
     derived = objective_of(plan.objectives[0], plan.network_data, plan.machine_data, seen)
     yield from unequal("objective", plan.objective, derived)

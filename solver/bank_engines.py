@@ -62,12 +62,11 @@ def _quick(asked: Asked) -> BankPlan | None:
     names = ("hide", "double-buffer", "no-reuse", "min")
     ways: list[Callable[[], BankPlan | None]] = [partial(_POLICIES[name], asked) for name in names]
     joins = any(len(makers) > 1 for makers in Walk(asked.found, asked.banks).makers.values())
-    few = partial(few_labels, asked.found, asked.banks, asked.clock, waiting=asked.waiting)
-    ways.insert(0 if joins else len(ways), few)
+    ways.insert(0 if joins else len(ways), partial(_POLICIES["beam"], asked))
     return next((plan for way in ways if (plan := way()) is not None), None)
 
 
-def _or_none(plan: Callable[[Asked], BankPlan]) -> Callable[[Asked], BankPlan | None]:
+def _or_none(plan: Callable[[Asked], BankPlan | None]) -> Callable[[Asked], BankPlan | None]:
     def run(asked: Asked) -> BankPlan | None:
         try:
             return plan(asked)
@@ -83,6 +82,7 @@ _POLICIES: dict[str, Callable[[Asked], BankPlan | None]] = {
     "hide": _or_none(lambda asked: hide(asked.found, asked.banks, asked.clock)),
     "double-buffer": _or_none(lambda asked: double_buffer(asked.found, asked.banks)),
     "no-reuse": _or_none(lambda asked: no_reuse(asked.found, asked.banks)),
+    "beam": _or_none(lambda asked: few_labels(asked.found, asked.banks, asked.clock, waiting=asked.waiting)),
 }
 
 
@@ -120,6 +120,7 @@ BANK_ENGINES: dict[str, BankEngine] = {
         _policy("double-buffer", "naive reuse: half of the banks for tiles read, half for results, one tile a step"),
         _policy("naive-reuse", "another name of double-buffer, as the source calls it", "double-buffer"),
         _policy("greedy-multipath", "another name of min: shared tiles are chosen path after path", "min"),
+        _policy("beam", "the first pass of dynamic: of every stage the few plans with the least time are followed"),
         _policy("no-reuse", "nothing stays between stages, all banks for tiles read"),
     )
 }  # fmt: skip

@@ -138,11 +138,20 @@ class BankReplay(_Frozen):
 
 
 class BankOptions(_Frozen):
-    """What else was asked for."""
+    """What else was asked for.
+
+    Attributes
+    ----------
+    waiting : bool
+        Whether results may wait on chip for a sum.
+    time_at_most : int, optional
+        Of a plan on a front: the fewest bytes are meant among the plans that take no more ticks.
+    """
 
     waiting: bool
     time_limit_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
     settings: tuple[str, ...]
+    time_at_most: Natural | None = None
 
 
 class BankPlan(NetworkPlan):

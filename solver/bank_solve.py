@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from formulations.bank_front import decide
 from formulations.bank_network import Walk
@@ -43,7 +43,7 @@ from solver.options import (
     pick_network,
     unknown,
 )
-from solver.plan import Measures, Objective, Status, digest, version
+from solver.plan import Measures, Objective, Status, digest, proof, version
 from solver.verify import PlanMismatch, gap_of
 
 __all__ = ["Figures", "compulsory", "figures", "front_network", "pick_bank_engine", "setting_of", "solve_network"]
@@ -166,8 +166,18 @@ def solve_network(
     chosen = pick_bank_engine(engine, aim)
     found, banks, clock = setting_of(network, real)
     options = BankOptions(waiting=waiting, time_limit_s=limit, settings=set_fields)
-    said = chosen.run(Asked(found, banks, clock, aim, waiting, limit))
+    said = _lexicographic(chosen.run(Asked(found, banks, clock, aim, waiting, limit)), objectives)
     return _plan(network, real, chosen, objectives, options, said, (found, banks, clock), time.monotonic() - start)
+
+
+def _lexicographic(said: Decided, objectives: tuple[str, ...]) -> Decided:
+    """OPTIMAL if every objective asked for is proven; energy rises with bytes and nothing else."""
+    proven = objectives if said.status == "OPTIMAL" else ()
+    if not said.tied:
+        first = objectives[0] == "time"
+        proven = tuple(m for m in proven if (m == "time") == first)
+    status = said.status if len(proven) in (0, len(objectives)) else "FEASIBLE"
+    return replace(said, status=status, stats={**said.stats, **proof(objectives, proven)})
 
 
 def front_network(
@@ -180,16 +190,17 @@ def front_network(
 ) -> tuple[BankPlan, ...]:
     """Return the exact front of bytes and time of a network, by bytes: all plans that no other beats in both.
 
-    Parameters, errors and checks as in `solve_network`. A plan's status is OPTIMAL if the whole front is proven.
+    Parameters, errors and checks as in `solve_network`. A plan's status is OPTIMAL if the whole front is proven: it
+    moves the fewest bytes of all that take no more time (`BankOptions.time_at_most`).
     """
     start = time.monotonic()
     limit, set_fields = check_time_limit(time_limit_s), as_texts("settings", settings)
     real, network = pick_machine(machine, set_fields), pick_network(target, "banks")
     setting = setting_of(network, real)
     said = decide(*setting, "front", waiting=waiting, time_limit_s=limit)
-    options = BankOptions(waiting=waiting, time_limit_s=limit, settings=set_fields)
     plans = []
-    for plan, _ in said.plans:
+    for plan, ticks in said.plans:
+        options = BankOptions(waiting=waiting, time_limit_s=limit, settings=set_fields, time_at_most=ticks)
         status: Status = "OPTIMAL" if said.proven else "FEASIBLE"
         bound = plan.volume.total if said.proven else said.bytes_bound
         decided = Decided(plan, bound, status, stats={"labels": said.labels, "states": said.states})

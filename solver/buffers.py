@@ -122,7 +122,8 @@ class NestOnCore:
         machine = self.machine
         unfinished = any(self.cuts[d].leaves > 1 for d in REDUCTION)
         sizes = {"IN": machine.in_bytes, "W": machine.w_bytes, "OUT": machine.out_bytes}
-        return machine.psum_bytes if operand == "OUT" and unfinished else sizes[operand]
+        unfinished_out = operand == "OUT" and unfinished
+        return max(machine.psum_bytes, machine.out_bytes) if unfinished_out else sizes[operand]
 
 
 def buffers(layer: Layer, machine: Machine, nest: Nest) -> tuple[Buffer, ...]:

@@ -1,8 +1,9 @@
 """`check`: re-verify a plan from its decisions alone, whoever made it.
 
 Everything but the decisions (the nests) is derived again: prices, counts, occupancy, totals, digests, status rules;
-every schedule is replayed. What cannot be re-verified without solving again is optimality itself: that OPTIMAL
-carries a bound equal to its value is checked, that no better plan exists is the engine's proof.
+every schedule is replayed, and no plan is ok whose replay is not. Then the claims are doubted (`solver.prove`): an
+engine may claim only what it can prove, and no bound stands above the value of a quick heuristic's plan. That no better
+plan exists is the engine's proof; with `prove` the request is solved again.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from formulations.space import Space
 from hwmodels.outcome import MEASURES, Outcome
@@ -19,6 +21,7 @@ from solver.applications_check import problems_of_applications
 from solver.applications_plan import ApplicationsPlan
 from solver.bank_check import problems_of
 from solver.bank_plan import BankPlan
+from solver.claims import claims_of
 from solver.files import AnyPlan, load_plan
 from solver.joint_check import problems_of_joint
 from solver.joint_plan import JointPlan
@@ -27,8 +30,10 @@ from solver.mapping_plan import MappingPlan
 from solver.mesh_check import problems_of_mesh
 from solver.mesh_plan import MeshPlan
 from solver.network_plan import WholePlan
-from solver.options import pick_pins, pick_problem
+from solver.options import check_jobs, check_time_limit, pick_pins, pick_problem
 from solver.plan import LayerPlan, Plan, digest, network_digest
+from solver.prove import basics, doubts
+from solver.prove import prove as prove_again
 from solver.runs_check import problems_of_engine
 from solver.runs_plan import EnginePlan
 from solver.solve import totals
@@ -36,41 +41,102 @@ from solver.verify import Verdict, counts_of, gap_of, limits_of, measures_of, ob
 
 __all__ = ["CheckReport", "check"]
 
+#: What is known of a plan that passes without being solved again.
+UNPROVEN = "legal, claims re-priced; optimality not re-proven"
+_NONE: dict[str, str] = {
+    "INFEASIBLE": "no plan; derived again that there is none", "NO_SOLUTION_FOUND": "no plan, and nothing is claimed"
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class CheckReport:
-    """The verdict on a plan: every mismatch, one line each."""
+    """The verdict on a plan.
+
+    Attributes
+    ----------
+    problems : tuple of str
+        Every mismatch and every claim that is refuted, one line each.
+    layers, executed : int
+        Schedules that were re-priced and replayed, and those that were also computed on integers.
+    verdict : str
+        What is known now, in words.
+    proof : {"none", "proven", "refuted", "undecided"}
+        What solving again says; "none" if it was not asked for, or the plan is not what it says anyway.
+    better : plan, optional
+        A better one, if solving again found it.
+    """
 
     ok: bool
     problems: tuple[str, ...]
     layers: int
     executed: int
+    verdict: str = UNPROVEN
+    proof: Literal["none", "proven", "refuted", "undecided"] = "none"
+    better: AnyPlan | None = None
 
     def to_json(self) -> dict[str, object]:
         """Return the report as a JSON object."""
-        return {"ok": self.ok, "problems": list(self.problems), "layers": self.layers, "executed": self.executed}
+        better = None
+        if self.better is not None and self.better.objective is not None:
+            better = {"engine": self.better.engine, "objective": self.better.objective.model_dump()}
+        return {
+            "ok": self.ok, "verdict": self.verdict, "proof": self.proof, "problems": list(self.problems),
+            "layers": self.layers, "executed": self.executed, "better": better,
+        }  # fmt: skip
 
 
-def check(plan: AnyPlan | str | os.PathLike[str]) -> CheckReport:
+def check(
+    plan: AnyPlan | str | os.PathLike[str], *, prove: bool = False, time_limit_s: float | None = None, jobs: int = 1
+) -> CheckReport:
     """Re-verify a plan of any problem, or a plan file.
+
+    Parameters
+    ----------
+    prove : bool
+        Whether to solve the stored request again, by another engine where there is one.
+    time_limit_s : float, optional
+        For that.
+    jobs : int
+        Processes for that, where layers are planned one by one; 0 means all processors, 1 none but this one.
 
     Raises
     ------
     InputError
         If the file is missing or does not follow the plan schema (a plan that merely lies is reported instead).
     """
+    limit, processes = check_time_limit(time_limit_s), check_jobs(jobs)
+    if limit is not None and not prove:
+        raise InputError("time limit: only proving again takes one, check with prove")
     if isinstance(plan, str | os.PathLike):
         plan = load_plan(plan)
+    found, layers, executed = _derived(plan)
+    found = list(dict.fromkeys([*found, *basics(plan)]))
+    if found:
+        return CheckReport(False, tuple(found), layers, executed, f"refused: {len(found)} mismatches")
+    found = list(doubts(plan, infeasible=not prove))
+    if not prove:
+        some = any(claim.values for claim in claims_of(plan))
+        verdict = f"refuted: {len(found)} claims" if found else UNPROVEN if some else _NONE[plan.status]
+        return CheckReport(not found, tuple(found), layers, executed, verdict)
+    said = prove_again(plan, limit, processes)
+    found = list(dict.fromkeys([*said.refutations, *found]))
+    proof = "refuted" if found else said.state
+    first = "legal, claims re-priced; " if plan.objective and not found else ""
+    if found and said.state != "refuted":
+        first = "refuted without solving; "
+    return CheckReport(not found, tuple(found), layers, executed, f"{first}{said.said}", proof, said.better)
+
+
+def _derived(plan: AnyPlan) -> tuple[list[str], int, int]:
+    """What does not follow from the decisions of a plan, and how many schedules were replayed and executed."""
     if isinstance(plan, EnginePlan):
         found, replayed = problems_of_engine(plan)
-        return CheckReport(not found, found, replayed, 0)
+        return list(found), replayed, 0
     if not isinstance(plan, Plan):
-        found = tuple(_of_a_network(plan))
-        executed = plan.replay.executed if isinstance(plan, JointPlan) else 0
-        return CheckReport(not found, found, plan.parts, executed)
+        return _of_a_network(plan), plan.parts, plan.replay.executed if isinstance(plan, JointPlan) else 0
     checker = _Checker(plan)
-    problems = tuple(dict.fromkeys([*checker.head(), *checker.layers(), *checker.sums()]))
-    return CheckReport(not problems, problems, len(checker.verdicts), checker.executed)
+    problems = [*checker.head(), *checker.layers(), *checker.sums()]
+    return problems, len(checker.verdicts), checker.executed
 
 
 def _of_a_network(plan: WholePlan) -> list[str]:
@@ -151,10 +217,18 @@ class _Checker:
         for fault in verdict.faults:
             yield f"{where}: {fault}"
         yield from self._figures(where, layer, verdict.outcome)
-        yield from unequal(f"{where}: replay", _verdict_of(layer), (verdict.replay.ok, verdict.replay.compared))
-        if layer.replay is not None:
-            yield from unequal(f"{where}: replay.measures", layer.replay.measures, verdict.replay.measures)
+        for field, value in verdict.replay:
+            yield from unequal(f"{where}: replay.{field}", getattr(layer.replay, field, None), value)
+        if layer.same_as is not None:
+            yield from self._same(where, layer)
         yield from self._decision(where, layer, nest)
+
+    def _same(self, where: str, layer: LayerPlan) -> Iterator[str]:
+        first = next((one for one in self.plan.layers if one.layer == layer.same_as), layer)
+        if first is layer or (first.workload.signature(), first.schedule) != (
+            layer.workload.signature(), layer.schedule
+        ):  # fmt: skip
+            yield f"{where}: same_as {layer.same_as}: there is no such layer with the same schedule"
 
     def _figures(self, where: str, layer: LayerPlan, outcome: Outcome) -> Iterator[str]:
         machine, measure = self.plan.machine_data, self.plan.objectives[0]
@@ -205,7 +279,3 @@ class _Checker:
         total = totals(plan.layers, literal=plan.machine_data.reading == "literal")
         for field in ("status", "objective", "bound", "gap", "measures", "replay"):
             yield from unequal(field, getattr(plan, field), getattr(total, field))
-
-
-def _verdict_of(layer: LayerPlan) -> tuple[bool, bool] | None:
-    return (layer.replay.ok, layer.replay.compared) if layer.replay else None

@@ -1,6 +1,7 @@
 """The command line: every command is one call in Python, see `solver.solve` and `solver.check`.
 
-Exit codes: 0 solved, 1 check failed, 2 bad input (one line on stderr), 3 infeasible, 4 no solution in time.
+Exit codes: 0 solved, 1 check failed, 2 bad input (one line on stderr), 3 infeasible, 4 no solution in time,
+5 output could not be written (full disk, closed pipe), 6 a defect of certile, 7 a disagreement (`solver.exits`).
 """
 
 from __future__ import annotations
@@ -15,32 +16,26 @@ from instances.applications import applications, is_several
 from instances.errors import InputError
 from instances.load import load_network
 from instances.network import Network
-from solver import network_cli, options, tools
-from solver.check import check as check_plan
-from solver.plan import Plan, Status, version
+from solver import check_cli, network_cli, options, tools
+from solver.exits import BAD_INPUT, EXIT_CODES, exit_code
+from solver.plan import Plan, version
 from solver.progress import progress_bar
+from solver.selftest import cli as selftest_cli
 from solver.solve import prepare
 from solver.solve import solve as solve_plan
-from solver.verify import PlanMismatch
 
 if TYPE_CHECKING:
     from formulations.space import Space
 
 __all__ = ["EXIT_CODES", "app", "main"]
 
-EXIT_CODES: dict[Status, int] = {"OPTIMAL": 0, "FEASIBLE": 0, "INFEASIBLE": 3, "NO_SOLUTION_FOUND": 4}
-_CHECK_FAILED = 1
-_BAD_INPUT = 2
-_INTERRUPTED = 130
-#: typer carries its own click since 0.24 and used the package before: reach its base error through a class both have.
-_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-_ClickError: type[Exception] = typer.BadParameter.__mro__[2]
 _MOST_WARNINGS = 3
 
 app = typer.Typer(
     name="certile",
     help="Proven-optimal tile plans for neural-network layers on machines with small on-chip memories.",
-    epilog="First steps: certile list networks; certile solve lenet5 --machine scratchpad_64k; certile solve --help",
+    epilog="First steps: certile list networks; certile solve lenet5 --machine scratchpad_64k; certile solve --help. "
+    "Exit codes: 0 solved, 1 check failed, 2 bad input, 3 infeasible, 4 no solution in time, 5 output lost, 6 defect.",
     no_args_is_help=False, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 118},
 )  # fmt: skip
@@ -126,7 +121,7 @@ def _root(
 ) -> None:
     if context.invoked_subcommand is None:
         tools.emit(context.get_help())
-        raise typer.Exit(_BAD_INPUT)
+        raise typer.Exit(BAD_INPUT)
 
 
 # --- commands --------------------------------------------------------------------------------------------------------
@@ -157,7 +152,8 @@ def solve(
 ) -> int:
     """Plan every conv and matmul layer of a network, or those named; other problems than tiling, slicing: all of it.
 
-    Ctrl-C and the time limit return the best plan so far. Exit code 0 solved, 3 infeasible, 4 no solution in time.
+    Ctrl-C and the time limit return the best plan so far. Exit codes: 0 solved, 3 infeasible, 4 no solution in time;
+    all of them: certile --help.
     """
     if out is not None:
         options.check_writable(out)
@@ -187,15 +183,14 @@ def solve(
     rivals = _rivals(compare, machine, problem, set_)
     _warn(graph.warnings)
     plan = run(engine)
-    if out is not None:
-        plan.save(out)
+    saved = [] if out is None else [tools.save(plan, out)]
     if as_json:
         tools.emit(plan.to_json().rstrip())
         return EXIT_CODES[plan.status]
     others = {name: run(name) for name in rivals}
     from solver.report import plan_table, status_line
 
-    tools.emit_tables(plan_table(plan, others), "", status_line(plan), *([f"written to {out}"] if out else []))
+    tools.emit_tables(plan_table(plan, others), "", status_line(plan), *saved)
     return EXIT_CODES[plan.status]
 
 
@@ -223,21 +218,7 @@ def _warn(warnings: Sequence[str]) -> None:
         tools.complain("warning", f"and {len(warnings) - _MOST_WARNINGS} more")
 
 
-@app.command()
-def check(
-    plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan file: plan.json")], as_json: JsonOpt = False
-) -> int:
-    """Re-price and replay a plan from its decisions alone; exit code 1 and one line for every mismatch."""
-    report = check_plan(plan)
-    if as_json:
-        tools.emit(json.dumps(report.to_json(), indent=1))
-    else:
-        for line in report.problems:
-            tools.emit(f"mismatch: {tools.printable(line)}")
-        verdict = "ok" if report.ok else f"FAILED, {len(report.problems)} mismatches"
-        executed = f", {report.executed} of them executed on integers" if report.executed else ""
-        tools.emit(f"{tools.printable(plan)}: {verdict}; {report.layers} schedules re-priced and replayed{executed}")
-    return 0 if report.ok else _CHECK_FAILED
+check_cli.register(app)
 
 
 @app.command()
@@ -374,27 +355,9 @@ def bench(
 
 
 tools.register(app)
+selftest_cli.register(app)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: bad input is one line, never a traceback."""
-    try:
-        code = app(args=None if argv is None else list(argv), prog_name="certile", standalone_mode=False)
-    except PlanMismatch as error:
-        return _failed(_CHECK_FAILED, "plan refused, please report this", str(error))
-    except InputError as error:
-        return _failed(_BAD_INPUT, "error", str(error))
-    except _ClickError as error:
-        said = getattr(error, "format_message", error.__str__)()
-        hint = " (see certile --help)" if isinstance(error, _UsageError) else ""
-        return _failed(_BAD_INPUT, "error", f"{said}{hint}")
-    except (KeyboardInterrupt, typer.Abort):  # depending on its version
-        return _failed(_INTERRUPTED, "interrupted", "nothing was written")
-    if code == _INTERRUPTED:  # how typer says that Ctrl-C came through
-        return _failed(_INTERRUPTED, "interrupted", "nothing was written")
-    return code if isinstance(code, int) else 0
-
-
-def _failed(code: int, what: str, text: str) -> int:
-    tools.complain(what, text)
-    return code
+    return exit_code(lambda: app(None if argv is None else list(argv), prog_name="certile", standalone_mode=False))

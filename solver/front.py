@@ -1,9 +1,10 @@
 """Exact Pareto fronts of a layer: which plans no other beats in all of bytes, time and on-chip memory.
 
-Two axes (a, b): minimise a, then b among the least a; then the same below that b, until nothing is left. Each step is
-a proven lexicographic optimum, so the points are the whole front. With three axes (bytes, time, memory) the front of
-two is found for the whole memory and again for one byte less than the largest point of it took, and so on: a point of
-the front is found at the first memory size that no point of the front for it exceeds.
+Two axes (a, b): minimise a, then b among the least a; then the same below that b, until nothing is left. Where each
+step is a proven lexicographic optimum the points are the whole front (`Front.proven`: bytes and memory; time seldom,
+where they are the front of the candidates). With three axes (bytes, time, memory) the front of two is found for the
+whole memory and again for one byte less than the largest point of it took, and so on: a point of the front is found at
+the first memory size that no point of the front for it exceeds.
 """
 
 from __future__ import annotations
@@ -47,11 +48,15 @@ class Point:
 
 @dataclass(frozen=True)
 class Front:
-    """The points in ascending order of the first axis; `complete` unless the time ran out."""
+    """The points in ascending order of the first axis; `complete` unless the time ran out.
+
+    `proven` if no nest whatever lies below the front; else it is that of the candidates.
+    """
 
     axes: tuple[str, ...]
     points: tuple[Point, ...]
     complete: bool
+    proven: bool
 
 
 def front(space: Space, axes: Sequence[str] = ("bytes", "time"), *, time_limit_s: float | None = None) -> Front:
@@ -71,36 +76,39 @@ def front(space: Space, axes: Sequence[str] = ("bytes", "time"), *, time_limit_s
     if "time" in wanted and any(member.timeline for member in space.members):
         raise InputError(f"machine {space.machine.name}: double-buffered time has no exact front; set overlap=serial")
     deadline = None if time_limit_s is None else time.monotonic() + time_limit_s
-    points, complete = _front(space, wanted, {}, deadline)
-    return Front(wanted, tuple(sorted(_undominated(points), key=lambda p: p.values)), complete)
+    points, complete, proven = _front(space, wanted, {}, deadline)
+    return Front(wanted, tuple(sorted(_undominated(points), key=lambda p: p.values)), complete, complete and proven)
 
 
 def _front(
     space: Space, axes: tuple[str, ...], limits: dict[str, int], deadline: float | None
-) -> tuple[list[Point], bool]:
+) -> tuple[list[Point], bool, bool]:
     found: list[Point] = []
+    proven = True
     if len(axes) == 3:
         last = axes.index("ocm")
         order = (*(a for a in axes if a != "ocm"), "ocm")
         while True:
-            layer, complete = _two(space, order, axes, dict(limits), deadline)
-            found += layer
+            layer, complete, sure = _two(space, order, axes, dict(limits), deadline)
+            found, proven = found + layer, proven and sure
             if not layer or not complete:
-                return found, complete
+                return found, complete, proven
             limits = {"ocm": max(p.values[last] for p in layer) - 1}
     return _two(space, axes, axes, limits, deadline)
 
 
 def _two(
     space: Space, order: tuple[str, ...], axes: tuple[str, ...], limits: dict[str, int], deadline: float | None
-) -> tuple[list[Point], bool]:
-    """The front of the first two axes of `order` within limits; ties by the third."""
+) -> tuple[list[Point], bool, bool]:
+    """The front of the first two axes of `order` within limits, ties by the third; whether it is whole, and proven."""
     found: list[Point] = []
+    proven = True
     while True:
         search = Search(space, order, deadline=deadline, kept=dict(limits))
         pick = search.run()
-        if pick is None or not search.whole:
-            return found, search.whole
+        proven &= search.whole if pick is None else search.proven == search.aims
+        if pick is None or search.stopped:
+            return found, not search.stopped, proven
         outcome = pick.branch.outcome(pick.s, pick.q)
         values = tuple(pick.measures[a] for a in axes)
         found.append(Point(values, outcome.measures, max(outcome.occupancy_bytes.values()), pick.nest))
@@ -160,7 +168,9 @@ def fronts_json(request: Request, found: Mapping[str, Front]) -> dict[str, objec
              **_decision(request, name, p)}
             for p in one.points
         ]  # fmt: skip
-        layers.append({"layer": name, "axes": list(one.axes), "complete": one.complete, "points": points})
+        layers.append({
+            "layer": name, "axes": list(one.axes), "complete": one.complete, "proven": one.proven, "points": points,
+        })  # fmt: skip
     return {"format": FORMAT, "machine": request.machine.name, "pins": request.pins.to_json(), "layers": layers}
 
 
@@ -173,7 +183,8 @@ def fronts_table(request: Request, found: Mapping[str, Front]) -> Table:
         if not one.points:
             rows.append([name, *["-"] * 4, "time ran out" if not one.complete else "INFEASIBLE"])
         for k, point in enumerate(one.points):
-            label = "" if k else name + ("" if one.complete else " (incomplete)")
+            note = " (incomplete)" if not one.complete else "" if one.proven else " (not proven)"
+            label = "" if k else name + note
             rows.append([
                 label, f"{point.measures['bytes']:,}", ratio(point.measures["bytes"], limit),
                 f"{point.measures['time'] * machine.tick_ps / 1e6:,.1f}", f"{point.ocm:,}",

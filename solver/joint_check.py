@@ -42,7 +42,7 @@ def _layers(plan: JointPlan) -> Iterator[str]:
         yield str(error)
         return
     yield from unequal("compulsory_bytes", plan.compulsory_bytes, compulsory(found, machine))
-    if plan.objectives[0] == "time":
+    if "time" in plan.objectives:
         yield "objectives: problem joint decides bytes or energy, the plan says time"
         return
     if not plan.layers:

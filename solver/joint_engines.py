@@ -16,6 +16,7 @@ import numpy as np
 
 from formulations.joint import NEVER, Choice, Joint, TooLarge, least
 from solver.joint_base import Decided, Master, Mastered
+from solver.joint_bounds import Bound
 from solver.joint_tables import Tables
 from solver.plan import Stat, Status
 
@@ -70,12 +71,20 @@ class _Refining:
         self.best: Choice | None = None
 
     def run(self, master: Master) -> Mastered:
-        """Return the last solution; proven if it relies on no bound."""
+        """Return the last solution with proven bounds; if no nest reaches them, look for the best that there is too."""
+        said = self._refined(master, "proven")
+        if self.best is not None and said.choice is not None and self.bound < self.best.bytes:
+            self._refined(master, "found")
+        return said
+
+    def _refined(self, master: Master, bound: Bound) -> Mastered:
+        """Search where the solution relies on a bound of this kind, until it relies on none."""
         while True:
-            joint = self.tables.joint(lower=True)
+            joint = self.tables.joint(bound=bound)
             self.rounds += 1
             said = master(joint, self._left(), self.best)
-            self.bound = max(self.bound, said.bound)
+            if bound == "proven":
+                self.bound = max(self.bound, said.bound)
             if said.choice is None:
                 return said
             self.take(said.choice)
@@ -86,7 +95,7 @@ class _Refining:
 
     def take(self, choice: Choice) -> None:
         """Keep the best choice that plans are known for."""
-        real = self.tables.joint(lower=False).price(choice.levels)
+        real = self.tables.joint(bound="known").price(choice.levels)
         if real.bytes < NEVER and (self.best is None or real.bytes < self.best.bytes):
             self.best = real
 
@@ -108,18 +117,36 @@ class _Refining:
 def _exact(name: str, summary: str, master: Master) -> JointEngine:
     def run(tables: Tables, time_limit_s: float | None) -> Decided:
         until = _until(tables, time_limit_s)
-        first = _Refining(tables, until)
-        if master is not _dynamic:
-            with suppress(TooLarge):  # the quickest way to the searches that matter
-                first.run(_dynamic)
-        refining = _Refining(tables, until)
-        refining.take(_in_order(tables, until))
-        said = refining.decided(refining.run(master))
-        if said.status == "OPTIMAL" and first.best and said.choice and first.best.bytes == said.choice.bytes:
+        first, refining = _Refining(tables, until), _Refining(tables, until)
+        try:
+            if master is not _dynamic:
+                with suppress(TooLarge):  # the quickest way to the searches that matter
+                    first.run(_dynamic)
+            if first.best is not None:
+                refining.take(first.best)
+            refining.take(_in_order(tables, until))
+            said = refining.decided(refining.run(master))
+        except KeyboardInterrupt:  # the best so far
+            return _broken_off(first, refining)
+        if first.best and said.choice and first.best.bytes == said.choice.bytes:
             return replace(said, choice=first.best)  # of equal optima the same one from all engines
         return said
 
     return JointEngine(name, summary, True, run)
+
+
+def _broken_off(first: _Refining, refining: _Refining) -> Decided:
+    """The better of two solutions after Ctrl-C; raises KeyboardInterrupt again if there is none yet."""
+    if refining.best is None:  # some nest for every layer, every map through DRAM: a matter of seconds
+        refining.tables.hurry()
+        refining.take(_none(refining.tables.joint(bound="known")))
+    found = [(one.best.bytes, n) for n, one in enumerate((first, refining)) if one.best is not None]
+    if not found:
+        raise KeyboardInterrupt
+    better = (first, refining)[min(found)[1]]
+    better.bound = max(first.bound, refining.bound, better.tables.floor())
+    said = better.decided(Mastered(None, better.bound))
+    return replace(said, stats={**said.stats, "interrupted": True})
 
 
 # ---- heuristics ------------------------------------------------------------------------------------------------------
@@ -129,7 +156,7 @@ def _searched(tables: Tables, until: float | None) -> Joint:
     """The problem with the best plan of every layer by itself, its input in DRAM and on chip."""
     for on_chip in (False, True):
         tables.search(tables.alone(on_chip=on_chip), until)
-    return tables.joint(lower=False)
+    return tables.joint(bound="known")
 
 
 def _none(joint: Joint) -> Choice:
@@ -177,12 +204,12 @@ def _heuristic(name: str, summary: str, choose: Callable[[Tables, float | None],
     def run(tables: Tables, time_limit_s: float | None) -> Decided:
         until = _until(tables, time_limit_s)
         choice = choose(tables, until)
-        if tables.search(tables.relied(tables.joint(lower=True), choice), until):  # the best plans for what is left
-            choice = tables.joint(lower=False).price(choice.levels)
+        if tables.search(tables.relied(tables.joint(bound="proven"), choice), until):  # the best plans for what is left
+            choice = tables.joint(bound="known").price(choice.levels)
         stats: dict[str, Stat] = {"searches": tables.searches}
         bound = tables.floor()
         if choice.bytes >= NEVER:
-            if any(int(step.extra.min()) >= NEVER for step in tables.joint(lower=True).steps):
+            if any(int(step.extra.min()) >= NEVER for step in tables.joint(bound="proven").steps):
                 return Decided(None, tables, None, "INFEASIBLE", stats=stats)
             why = f"engine {name} finds no place for some layer"
             return Decided(None, tables, bound, "NO_SOLUTION_FOUND", stats=stats, why=(why,))

@@ -18,11 +18,11 @@ from instances.processors import Processors
 from instances.profiles import Profile, Row, load_profile
 from instances.tasks import TaskGraph, tasks
 from solver.mapping_base import Asked, Decided, value_of
-from solver.mapping_engines import MappingEngine
+from solver.mapping_engines import MAPPING_ENGINES, MappingEngine
 from solver.mapping_pins import Demands, demands
 from solver.mapping_plan import MappingOptions
 from solver.options import as_texts, check_time_limit, pick_machine, pick_network
-from solver.plan import Stat, Status
+from solver.plan import Stat, Status, proof
 
 __all__ = [
     "ESTIMATED",
@@ -174,7 +174,7 @@ def decided(asked: Setting, engine: MappingEngine, aim: Aim, limits: Limits, sec
             bounds.append(None)  # nothing is known of what is not tried
             break
         left = _left(seconds, start, len(instances) - number)
-        one = engine.run(Asked(instance, aim, below(limits, aim, best.value), left))
+        one = _heard(engine, Asked(instance, aim, below(limits, aim, best.value), left))
         where = "" if len(instances) == 1 else f" ({','.join(map(str, configuration))})"
         stats |= {f"{name}{where}": value for name, value in one.stats.items()}
         if one.status != "INFEASIBLE":
@@ -183,6 +183,10 @@ def decided(asked: Setting, engine: MappingEngine, aim: Aim, limits: Limits, sec
             best = Best(one, configuration, value_of(instance, one.at, aim, limits, one.order))
         elif best.value is None and one.status != "INFEASIBLE":
             best = Best(one, configuration, None)
+        if one.stats.get("interrupted"):
+            stats["interrupted"] = True
+            bounds += [None] * (number + 1 < len(instances))
+            break
     known = [bound for bound in bounds if bound is not None]
     bound = (
         None if len(known) < len(bounds) else min([*known, *([] if best.value is None else [best.value])], default=None)
@@ -191,6 +195,15 @@ def decided(asked: Setting, engine: MappingEngine, aim: Aim, limits: Limits, sec
     if best.value is not None:
         status = "OPTIMAL" if bound == best.value else "FEASIBLE"
     return replace(best, said=replace(best.said, bound=bound, status=status, stats=stats))
+
+
+def _heard(engine: MappingEngine, asked: Asked) -> Decided:
+    """Run an engine; if Ctrl-C breaks it off, the quick list schedule stands for what it had not returned yet."""
+    try:
+        return engine.run(asked)
+    except KeyboardInterrupt:
+        quick = MAPPING_ENGINES["heft"].run(asked)
+        return replace(quick, stats={**quick.stats, "interrupted": True})
 
 
 def _able(asked: Setting) -> dict[tuple[int, ...], Instance]:
@@ -228,17 +241,21 @@ def lexicographic(asked: Setting, engine: MappingEngine, start: float) -> Best:
     """The first objective, then every other one among what is as good in those before it."""
     limits = asked.demands.limits
     best = decided(asked, engine, asked.aims[0], limits, left(asked, start))
+    proven = [asked.aims[0]] if best.said.status == "OPTIMAL" else []
     for before, aim in pairwise(asked.aims):
-        if best.value is None:
+        if best.value is None or best.said.stats.get("interrupted"):
             break
         limits = below(limits, before, _value(asked, best, before) + 1)
         then = decided(asked, engine, aim, limits, left(asked, start))
+        if then.said.status == "OPTIMAL" and before in proven:
+            proven.append(aim)
         if then.said.status != "OPTIMAL":
             best = replace(best, said=replace(best.said, status="FEASIBLE"))
         if then.said.at is not None and then.value is not None and then.value <= _value(asked, best, aim):
             said = replace(best.said, at=then.said.at, order=then.said.order)
             best = replace(best, said=said, configuration=then.configuration)
-    return best
+    stats = {**best.said.stats, **proof(asked.aims, proven)}
+    return replace(best, said=replace(best.said, stats=stats))
 
 
 def _value(asked: Setting, best: Best, aim: Aim) -> int:

@@ -8,7 +8,16 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from formulations.mapping import Assignment
-from formulations.mapping_search import MOST, Rule, assignments, everything, list_scheduled, seeds, starts
+from formulations.mapping_search import (
+    MOST,
+    Rule,
+    assignments,
+    everything,
+    improved,
+    list_scheduled,
+    seeds,
+    starts,
+)
 from instances.errors import InputError
 from solver import latency_engines as alone
 from solver.mapping_base import Asked, Decided, best_of
@@ -160,6 +169,12 @@ MAPPING_ENGINES: dict[str, MappingEngine] = {
         MappingEngine("heft", "earliest finish by upward rank", False, *_listed("heft")),
         MappingEngine("cpop", "the critical path on one processor", False, *_listed("cpop")),
         MappingEngine("peft", "earliest finish with a look ahead", False, *_listed("peft")),
+        MappingEngine(
+            "descent",
+            "from the heuristics below and above on, one task moved at a time while that helps",
+            False,
+            *_heuristic(lambda a: [improved(a.mapping, a.limits, at, a.aim) for at in starts(a.mapping)]),
+        ),
         MappingEngine("ga", "genetic, from the heuristics below on", False, _ga, alone.ga),
         MappingEngine("ga-unseeded", "genetic, from random assignments", False, _ga_unseeded, alone.ga_unseeded),
         MappingEngine("single", "one processor runs all that it can", False, *_heuristic(lambda a: seeds(a.mapping))),

@@ -121,6 +121,8 @@ def _walk(asked: Setting, engine: MappingEngine, start: float) -> tuple[list[_Po
             if quick.said.at is None
             else replace(quick, said=replace(least.said, at=quick.said.at, order=quick.said.order))
         )
+        if quick.said.status != "OPTIMAL":  # the least energy is proven, the least period with it is not
+            best = replace(best, said=replace(best.said, status="FEASIBLE"))
         found.append(_point(asked, best, limits))
         if quick.said.status != "OPTIMAL":
             return found, False

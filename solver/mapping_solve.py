@@ -106,9 +106,12 @@ def replayed(instance: Instance, at: Assignment, pipeline: Pipeline, period: int
     return replay_mapping(instance.graph.edges, instance.times, copies, lists, pipeline.buffers, period)
 
 
-def _turn(pipeline: Pipeline, i: int) -> tuple[int, int, int]:
-    """What comes first: tasks that take no time come before one that begins with them."""
-    return pipeline.starts[i], pipeline.starts[i] + pipeline.durations[i], i
+def _turn(pipeline: Pipeline, i: int) -> tuple[int, int, int, int]:
+    """What comes first: tasks that take no time come before one that begins with them.
+
+    Of several that take none at one moment those of later stages do: they free the buffers of those before them.
+    """
+    return pipeline.starts[i], pipeline.starts[i] + pipeline.durations[i], -pipeline.stages[i], i
 
 
 def plan_of(asked: Setting, engine: MappingEngine, best: Best, start: float) -> MappingPlan:

@@ -70,7 +70,7 @@ def _hand(asked: Asked) -> Decided:
     choice = hand(asked.layer, asked.machine)
     made = asked.complete(choice) if asked.lanes else None
     made = made or Asked(asked.layer, asked.machine, "dram").complete(choice)
-    return _unproven(asked, made)
+    return _unproven(asked, made if made is not None and asked.keeps(made[0]) else None)
 
 
 def _no_sharing(asked: Asked) -> Decided:

@@ -40,7 +40,7 @@ from solver.mesh_plan import (
 )
 from solver.mesh_why import conflicts
 from solver.options import AUTO, as_texts, check_time_limit, pick_machine, pick_network, unknown
-from solver.plan import Objective, Stat, Status, digest, version
+from solver.plan import Objective, Stat, Status, digest, proof, version
 from solver.verify import PlanMismatch, gap_of
 
 __all__ = [
@@ -124,13 +124,21 @@ def solve_mesh(
     asked = MeshOptions(layers=names, pins=pin_texts, time_limit_s=limit, settings=set_fields)
     wanted = mesh_layers(network, names)
     parts: list[MeshLayer] = []
+    quick: MeshEngine | None = None
     failed: dict[str, Decided] = {}
     done: dict[tuple[object, ...], Decided] = {}
     for number, layer in enumerate(wanted):
         setup_of(layer, real)
         if layer.signature() not in done:
             left = None if limit is None else max(0.1, (limit - (time.monotonic() - start)) / (len(wanted) - number))
-            done[layer.signature()] = _decide(Asked(layer, real, aims[0], parsed, time_limit_s=left), aims, chosen)
+            question = Asked(layer, real, aims[0], parsed, time_limit_s=left)
+            try:
+                done[layer.signature()] = _decide(question, aims, quick or chosen)
+            except KeyboardInterrupt:  # what is done is kept, the others are done in haste; a second Ctrl-C ends it
+                if quick is not None:
+                    raise
+                quick = MESH_ENGINES["greedy"]
+                done[layer.signature()] = _decide(question, aims, quick)
         said = done[layer.signature()]
         if said.choice is None:
             failed[layer.name] = said
@@ -319,6 +327,9 @@ def _plan(
         value = sum(getattr(part.measures, aims[0]) for part in parts)
     bounds = summed_bounds(parts, aims)
     bound = bounds.get(aims[0])
+    if parts:
+        reached = [bounds[aim] == getattr(summed(parts), aim) for aim in aims]
+        stats |= proof(aims, [aim for number, aim in enumerate(aims, 1) if all(reached[:number])])
     terms = {part.layer: getattr(part.measures, aims[0]) for part in parts}
     objective = (
         None if value is None else Objective.model_validate({"value": value, "unit": UNITS[aims[0]], "terms": terms})

@@ -18,7 +18,7 @@ def head_of(plan: WholePlan) -> Iterator[str]:
     yield from unequal("machine", plan.machine, plan.machine_data.name)
     yield from unequal("network_digest", plan.network_digest, digest(plan.network_data.model_dump(mode="json")))
     yield from unequal("machine_digest", plan.machine_digest, digest(plan.machine_data.model_dump(mode="json")))
-    yield from unequal("unit", plan.unit, UNITS[plan.objectives[0].partition(":")[0]])
+    yield from unequal("unit", plan.unit, UNITS.get(plan.objectives[0].partition(":")[0]))
     if len(set(plan.objectives)) < len(plan.objectives):
         yield f"objectives: {', '.join(plan.objectives)}: one stands twice"
 

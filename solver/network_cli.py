@@ -128,13 +128,12 @@ class _Problem(Generic[P]):
         for name in (wanted.engine, *rivals):
             self.check(wanted, name)
         plan = self.solve(wanted, wanted.engine)
-        if out is not None:
-            plan.save(out)
+        saved = [] if out is None else [tools.save(plan, out)]
         if as_json:
             tools.emit(plan.to_json().rstrip())
             return plan.status
         lines = [_ratios(plan, {name: self.solve(wanted, name) for name in rivals})] if rivals else []
-        lines += [self.status(plan), *([f"written to {out}"] if out else [])]
+        lines += [self.status(plan), *saved]
         if plan.decided:
             tools.emit_tables(rows_table(*self.rows(plan)), "", *lines)
         else:

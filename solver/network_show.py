@@ -20,7 +20,11 @@ def known_parts(plan: WholePlan) -> list[str]:
     if plan.objective is None:
         return [*parts, *([] if plan.bound is None else [bound]), *plan.conflicts]
     gap = "no gap" if plan.gap is None else f"gap {100 * plan.gap:.3g} %"
-    return [*parts, f"{plan.objectives[0]} {plan.objective.value:,} {plan.objective.unit}, {bound}, {gap}"]
+    said = plan.stats.get("proven")
+    part = (
+        [] if said is None or plan.status == "OPTIMAL" else [f"proven of {','.join(plan.objectives)}: {said or 'none'}"]
+    )
+    return [*parts, f"{plan.objectives[0]} {plan.objective.value:,} {plan.objective.unit}, {bound}, {gap}", *part]
 
 
 def status_parts(plan: NetworkPlan) -> list[str]:

@@ -8,12 +8,11 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hwmodels.outcome import MEASURES
 from instances.errors import InputError, choices
-from instances.jsonfile import shown
+from instances.jsonfile import destination, shown
 from instances.load import load_machine, load_network, parse_overrides
 from instances.machine import Machine
 from instances.network import Network
@@ -254,15 +253,14 @@ def _named_layers(target: Layer | Network, names: str | Iterable[str] | None, al
 
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Raise InputError if a file cannot be written there, before any time is spent on its contents."""
-    target = Path(path)
+    target, replaced = destination(path)
     try:
-        if target.is_dir():
-            raise InputError(f"output {target}: is a directory, a file name is needed")
-        # Named like the temporary file that the result is first written to.
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp"):
-            pass
+        if replaced:
+            # Named like the temporary file that the result is first written to.
+            with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp"):
+                pass
+        elif not os.access(target, os.W_OK):
+            raise PermissionError(0, "no permission")
     except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError(f"output {target}: cannot be written: {reason}") from None
+        raise InputError(f"output {os.fspath(path)}: cannot be written: {reason}") from None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import metadata
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -34,7 +34,7 @@ from instances.workload import Layer
 __all__ = [
     "FORMAT", "Counted", "HoldItem", "LayerCounts", "LayerPlan", "LayerReplay", "LoopItem", "Measures", "Objective",
     "Options", "Plan", "PlanFile", "PlanReplay", "Schedule", "SpatialItem", "Status", "TrafficLimits", "digest",
-    "network_digest", "plan_schema", "version",
+    "network_digest", "plan_schema", "proof", "version",
 ]  # fmt: skip
 
 #: The first field of every plan file; a reader refuses other versions.
@@ -70,21 +70,33 @@ class SpatialItem(_Frozen):
 
 
 class LoopItem(_Frozen):
-    """Pieces of `step` along dimension `loop`, one after the other."""
+    """Pieces of `step` along dimension `loop`, one after the other; or of free sizes, cut at the places `cuts`.
+
+    Places count from the begin of the core's range; `step` is then the largest piece.
+    """
 
     loop: Dim
     step: PositiveInt
+    cuts: tuple[PositiveInt, ...] = ()
+
+    @model_serializer(mode="wrap")
+    def _without_cuts(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+        return {k: v for k, v in write(self).items() if k != "cuts" or v}
 
 
 class HoldItem(_Frozen):
-    """The operand's footprint lies on chip from here inwards, in 1 or 2 buffers (left out: as the machine says)."""
+    """The operand's footprint lies on chip from here inwards, in 1 or 2 buffers (left out: as the machine says).
+
+    With `line` IN lies in lines: it slides along rows and columns.
+    """
 
     hold: Literal["IN", "W", "OUT"]
     buffers: Literal[1, 2] | None = None
+    line: bool = False
 
     @model_serializer(mode="wrap")
     def _without_none(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
-        return {k: v for k, v in write(self).items() if v is not None}
+        return {k: v for k, v in write(self).items() if v is not None and (k != "line" or v)}
 
 
 def _kind(item: object) -> str | None:
@@ -99,7 +111,7 @@ NestItem = Annotated[
     Discriminator(
         _kind,
         custom_error_type="nest_item",
-        custom_error_message="a nest item has the keys hold, or loop and step, or spatial, step and over",
+        custom_error_message="a nest item has the keys hold, or loop and step (and cuts), or spatial, step and over",
     ),
 ]
 
@@ -340,6 +352,11 @@ class Plan(PlanFile):
                 return plan
         known = ", ".join(p.layer for p in self.layers)
         raise InputError(f"plan of {self.network} has no layer {name!r}; it has {known}")
+
+
+def proof(objectives: Sequence[str], proven: Iterable[str]) -> dict[str, Stat]:
+    """Return what a plan's stats say of several objectives: which are proven. Of one the status says it."""
+    return {"proven": ",".join(proven)} if len(objectives) > 1 else {}
 
 
 def plan_schema() -> str:

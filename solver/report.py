@@ -163,8 +163,15 @@ def _decided(row: LayerPlan) -> str:
 
 
 def shorten(decision: Mapping[str, int | str]) -> str:
-    """Return decisions in short: ``T_M = 16`` as ``M16``, choices by their value."""
-    return " ".join(v if isinstance(v, str) else f"{name.removeprefix('T_')}{v}" for name, v in decision.items())
+    """Return decisions in short: ``T_M = 16`` as ``M16``, of free pieces the largest as ``R<=5``; choices by value."""
+    words = []
+    for name, value in decision.items():
+        dim = name.removeprefix("T_")
+        if isinstance(value, str):
+            words += [] if name.startswith("cuts_") else [value]
+        else:
+            words.append(f"{dim}<={value}" if f"cuts_{dim}" in decision else f"{dim}{value}")
+    return " ".join(words)
 
 
 def status_line(plan: Plan) -> str:
@@ -175,11 +182,18 @@ def status_line(plan: Plan) -> str:
         bound = "no bound" if plan.bound is None else f"bound {plan.bound:,}, gap {_gap(plan.gap)}"
         parts.append(f"{said}, {bound}")
     missing = [p.layer for p in plan.layers if p.schedule is None]
+    asked = ",".join(plan.objectives)
+    half = [p.layer for p in plan.layers if p.schedule and p.stats.get("proven", asked) not in (asked, "")]
+    if half:
+        parts.append(f"only some of {asked} proven in {len(half)} of {len(plan.layers)} layers: {_few(half)}")
     if missing:
         parts.append(f"{len(missing)} of {len(plan.layers)} layers without a schedule: {_few(missing)}")
     if plan.replay.ok is not None:
         verdict = "replayed, not compared (literal reading)" if plan.replay.note else "replay agrees"
-        parts.append(verdict if plan.replay.ok or plan.replay.note else "replay does not agree")
+        failed = [p.layer for p in plan.layers if p.replay is not None and not p.replay.ok]
+        reading = " by the paper's literal equations" if plan.replay.note else ""
+        refused = f"replay is not ok: {_few(failed)} cannot run as priced{reading}, certile check refuses this plan"
+        parts.append(refused if failed else verdict)
     return "; ".join(parts)
 
 

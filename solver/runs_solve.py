@@ -96,10 +96,17 @@ def solve_engine(
     asked = pick_layers(network, names)
     known: dict[tuple[object, ...], tuple[EngineLayer, str]] = {}
     rows, versions = [], ""
+    quick: RunsEngine | None = None
     for layer in asked:
         if layer.signature() not in known:
             left = None if limit is None else max(0.1, limit - (time.monotonic() - start))
-            known[layer.signature()] = _planned(layer, real, chosen, texts, left)
+            try:
+                known[layer.signature()] = _planned(layer, real, quick or chosen, texts, left)
+            except KeyboardInterrupt:  # what is done is kept, the others are done in haste; a second Ctrl-C ends it
+                if quick is not None:
+                    raise
+                quick = RUNS_ENGINES["greedy"]
+                known[layer.signature()] = _planned(layer, real, quick, texts, left)
         row, said = known[layer.signature()]
         versions = versions or said
         rows.append(row.model_copy(update={"layer": layer.name}))

@@ -28,7 +28,8 @@ def pseudo_code(layer: Layer, machine: Machine, nest: Nest) -> str:
     """Return the nest as loops with the transfers where they happen.
 
     A transfer stands directly inside the innermost loop outside the operand's Hold that it depends on and that cuts
-    something (docs/nest.md); ``to`` excludes its end.
+    something (docs/nest.md); ``to`` excludes its end. ``pieces(lo, hi, at)`` are the pieces (begin, end) of lo to hi
+    that meet at those of the places that lie between.
 
     Raises
     ------
@@ -51,6 +52,7 @@ class _Code:
         self.found, self.layer, self.machine = found, found.layer, found.machine
         self.outcome = price(found.layer, found.machine, found.nest)
         self.piece = {d: _Piece("0", str(self.layer.extent(d))) for d in DIMS}
+        self.begin = dict.fromkeys(DIMS, "0")  # of the core's range, from which places are counted
         self.names: dict[str, int] = dict.fromkeys(DIMS, 0)
         self.visits: list[tuple[Loop, str, str]] = []
 
@@ -68,11 +70,16 @@ class _Code:
         d, before = item.dim, self.piece[item.dim]
         name = f"{d}{self.names[d]}"
         self.names[d] += 1
-        text = f"for {name} in range({before.lo}, {before.hi}, {item.step}):"
+        if isinstance(item, Loop) and item.cuts:
+            self.piece[d] = _Piece(name, f"{name}_end")
+            places = ", ".join(_affine((self.begin[d], 1), ("0", 1), place) for place in item.cuts)
+            return f"for {name}, {name}_end in pieces({before.lo}, {before.hi}, at=[{places}]):"
         even = cuts is not None and (cuts.lengths == item.step).all()
         end = f"{name} + {item.step}"
         self.piece[d] = _Piece(name, end if even else f"min({end}, {before.hi})")
-        return text
+        if isinstance(item, Spatial):
+            self.begin[d] = name
+        return f"for {name} in range({before.lo}, {before.hi}, {item.step}):"
 
     def _body(self, at: int) -> list[str]:
         """The lines from item `at` inwards."""
@@ -95,10 +102,9 @@ class _Code:
         kept, names = self.piece[item.dim], self.names[item.dim]
         cuts = self._level(item.dim)
         head = self._loop(item, cuts)
-        trips = f"{cuts.leaves} pieces" + ("" if (cuts.lengths == item.step).all() else f", last {cuts.lengths[-1]}")
         if item.dim in REDUCTION:
             self.visits.append((item, self.piece[item.dim].lo, kept.lo))
-        lines = [f"{head}  # {trips}", *(_INDENT + line for line in self._body(at + 1))]
+        lines = [f"{head}  # {_trips(cuts)}", *(_INDENT + line for line in self._body(at + 1))]
         self.piece[item.dim], self.names[item.dim] = kept, names
         if item.dim in REDUCTION:
             self.visits.pop()
@@ -188,6 +194,14 @@ class _Code:
         steps = prod(self.found.cuts[d].leaves for d in DIMS)
         step = "OUT += W * IN" if "W" in self.layer.operands else "OUT += IN"
         return f"{step}  # {steps:,} steps, at most {shape}"
+
+
+def _trips(cuts: Cuts) -> str:
+    """How many pieces a loop makes in all, and how large they are if not all are as large as the largest."""
+    most, last = int(cuts.lengths.max()), int(cuts.lengths[-1])
+    if (cuts.lengths[:-1] != most).any():
+        return f"{cuts.leaves} pieces of at most {most}"
+    return f"{cuts.leaves} pieces" + (f", last {last}" if last < most else "")
 
 
 def _affine(one: tuple[str, int], two: tuple[str, int], constant: int) -> str:

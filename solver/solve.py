@@ -44,7 +44,7 @@ from solver.progress import Interrupts, Progress, Silent
 from solver.verify import LITERAL_NOTE, gap_of
 from solver.workers import Clock, OnDone, Outcome, run_here, run_in_processes
 
-__all__ = ["Totals", "prepare", "solve", "totals", "worst"]
+__all__ = ["Totals", "planned", "prepare", "solve", "totals", "worst"]
 
 #: Unproven layers are tried again with the time left over, but only if that is this many times what they had.
 _AGAIN = 2.0
@@ -120,8 +120,13 @@ def solve(
         target, machine, problem=problem, engine=engine, objective=objective, pins=pins, settings=settings,
         time_limit_s=time_limit_s, jobs=jobs, layers=layers, all_kinds=all_kinds, full=full, bounding=bounding,
     )  # fmt: skip
+    return planned(request, progress or Silent(), start)
+
+
+def planned(request: Request, progress: Progress, start: float) -> Plan:
+    """Plan what is asked, from time `start` on; raises PlanMismatch as `solve` does."""
     distinct = _distinct(request)
-    answers = _search(request, distinct, progress or Silent())
+    answers = _search(request, distinct, progress)
     plans = []
     for layer in request.layers:
         first, found = distinct[layer.signature()], answers[layer.signature()].plan

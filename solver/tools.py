@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -12,17 +13,28 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
-from instances.errors import InputError
+from instances.errors import InputError, OutputError
 from instances.jsonfile import write_atomically
 from instances.load import dump_network, list_machines, list_networks, load_network
 from solver import options
-from solver.plan import plan_schema, version
+from solver.plan import Status, plan_schema, version
 from solver.progress import Progress
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["BenchReport", "complain", "emit", "emit_tables", "printable", "register", "suites", "write"]
+__all__ = [
+    "BenchReport",
+    "complain",
+    "emit",
+    "emit_tables",
+    "lost_output",
+    "printable",
+    "register",
+    "save",
+    "suites",
+    "write",
+]
 
 ROOMS = ("instances", "hwmodels", "formulations", "solver")
 _PACKAGES = ("ortools", "highspy", "pulp", "numpy", "networkx", "pydantic", "onnx", "typer", "rich")
@@ -49,21 +61,29 @@ def printable(text: str) -> str:
 
 
 def complain(what: str, text: str) -> None:
-    """Print one line to stderr."""
+    """Print one line to stderr, if somebody reads it."""
     line = printable(" ".join(text.split()))
-    encoding = sys.stderr.encoding or "utf-8"
-    sys.stderr.write(f"certile: {what}: {line}\n".encode(encoding, "backslashreplace").decode(encoding))
+    with contextlib.suppress(AttributeError, OSError):  # None where it was closed before certile began
+        encoding = sys.stderr.encoding or "utf-8"
+        sys.stderr.write(f"certile: {what}: {line}\n".encode(encoding, "backslashreplace").decode(encoding))
 
 
 def emit(text: str) -> None:
-    """Print a text to stdout; a reader who left early (``| head``) ends the output, not the command."""
+    """Print a text to stdout; raises OutputError if its reader left (``| head``), or a disk is full."""
     encoding = sys.stdout.encoding or "utf-8"
     try:
         sys.stdout.write(f"{text}\n".encode(encoding, "backslashreplace").decode(encoding))
         sys.stdout.flush()
-    except BrokenPipeError:
-        # Nothing more can be written, not even by the interpreter when it ends.
+    except OSError as error:
+        raise lost_output(error) from None
+
+
+def lost_output(error: OSError) -> OutputError:
+    """Return what to say when standard output fails; nothing more is written to it, not even at the end."""
+    with contextlib.suppress(AttributeError, OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    left = isinstance(error, BrokenPipeError)
+    return OutputError(f"standard output: {'its reader left early' if left else error.strerror}")
 
 
 def emit_tables(*things: RenderableType) -> None:
@@ -74,8 +94,44 @@ def emit_tables(*things: RenderableType) -> None:
 
 
 def write(path: str, text: str) -> None:
-    """Write a file atomically; raises InputError if that is impossible."""
+    """Write a file atomically; raises InputError if that is impossible, OutputError if the disk is full."""
     write_atomically(path, text)
+
+
+class Saved(Protocol):
+    """A plan of any problem."""
+
+    @property
+    def status(self) -> Status:
+        """Whether it has a solution."""
+
+    def save(self, path: str) -> None:
+        """Write it."""
+
+
+def save(plan: Saved, out: str) -> str:
+    """Write a plan, and return a line that says so. One without a solution never takes the place of one that has.
+
+    What an interrupted run did get done is written beside it then, as ``OUT.partial``.
+    """
+    if plan.status in ("OPTIMAL", "FEASIBLE") or not _solved(out):
+        plan.save(out)
+        return f"written to {out}"
+    aside = f"{out}.partial"
+    if not any(getattr(part, "status", "") in ("OPTIMAL", "FEASIBLE") for part in getattr(plan, "layers", ())):
+        return f"{out} is left as it is: it holds a plan, this run found none"
+    plan.save(aside)
+    return f"{out} is left as it is: it holds a plan, this run has none for some layers; the others are in {aside}"
+
+
+def _solved(path: str) -> bool:
+    """Whether a file is there that holds a plan with a solution."""
+    from solver.files import load_plan
+
+    try:
+        return load_plan(path).status in ("OPTIMAL", "FEASIBLE")
+    except InputError:
+        return False
 
 
 # --- list ------------------------------------------------------------------------------------------------------------
@@ -165,13 +221,15 @@ def import_(
     dump_network(network, out)
     for line in network.warnings:
         complain("warning", line)
+    left_out = f"; not planned: {network.unplanned}" if network.opaque else ""
     emit(
         printable(
             f"{network.name}: {len(network.operators)} operators, {len(network.layers)} layers "
-            f"({len(network.conv_layers)} conv or matmul), {network.macs:,} MACs, {network.parameters:,} parameters; "
-            f"written to {out}"
+            f"({len(network.conv_layers)} conv or matmul), {network.macs:,} MACs, {network.parameters:,} parameters"
+            f"{left_out}; written to {out}"
         )
     )
+    emit(printable(network.description))
     return 0
 
 
@@ -179,7 +237,7 @@ def import_(
 
 
 def doctor() -> int:
-    """Show versions and where the four packages come from; exit code 1 if something shadows one of them."""
+    """Show versions and where the four packages come from; exit code 2 if something shadows one of them."""
     emit(f"certile {version()}")
     emit(f"python {sys.version.split()[0]} ({sys.executable})")
     folders = {}
@@ -195,7 +253,7 @@ def doctor() -> int:
     home = {folder.parent for folder in folders.values()}
     if len(home) > 1:
         emit(f"the four packages come from {len(home)} folders: another package or folder shadows one of them")
-        return 1
+        return 2
     return 0
 
 

@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO
@@ -29,8 +30,11 @@ __all__ = ["Clock", "OnDone", "Outcome", "run_here", "run_in_processes", "worker
 
 logger = logging.getLogger(__name__)
 
-#: Seconds after the time limit or Ctrl-C in which running jobs may still verify and return what they found.
+#: Seconds after the time limit or Ctrl-C in which running jobs may still verify and return what they found, and those
+#: that have not begun take their first pass, so that there is some plan.
 GRACE_S = 10.0
+#: How often a job is given to a worker before it counts as what kills workers.
+_TRIES = 2
 _POLL_S = 0.1
 _BOOT = (
     "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
@@ -56,12 +60,17 @@ class Clock:
     def share(self, waiting: int, workers: int) -> float | None:
         """Return the seconds for a job that starts now while `waiting` jobs (it included) have not: an equal share.
 
-        What a job leaves over goes to those after it. None without a limit; 0 or less when time is up.
+        What a job leaves over goes to those after it. None without a limit; 0 when time is up.
         """
         if self.deadline is None:
             return None
-        left = self.deadline - time.monotonic()
+        left = max(0.0, self.deadline - time.monotonic())
         return left * min(1.0, workers / max(1, waiting))
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more may begin: time is up, and so is the grace for first passes."""
+        return self.deadline is not None and time.monotonic() > self.deadline + GRACE_S
 
 
 @dataclass
@@ -77,9 +86,9 @@ def run_here(jobs: Mapping[int, Job], clock: Clock, interrupts: Interrupts, on_d
     """Run jobs one after the other in this process."""
     outcome = Outcome()
     for done, (index, job) in enumerate(jobs.items()):
-        share = clock.share(len(jobs) - done, 1)
-        if share is not None and share <= 0:
+        if clock.over:
             break
+        share = clock.share(len(jobs) - done, 1)
         outcome.shares_s[index] = share or 0.0
         try:
             answer = decide(job, share, interrupts)
@@ -155,10 +164,11 @@ class _Crew:
         self.shares_s: dict[int, float] = {}
         self._jobs = dict(jobs)
         self._waiting = list(jobs)
+        self._deaths: Counter[int] = Counter()
         self._count = count
         self._clock = clock
         self._lock = threading.Lock()
-        self._closed = False
+        self._closed = self._stopped = False
         self._processes: list[_Process] = []
         self._threads = [threading.Thread(target=self._feed, daemon=True) for _ in range(count)]
         for thread in self._threads:
@@ -166,11 +176,9 @@ class _Crew:
 
     def _next(self) -> tuple[int, float | None] | None:
         with self._lock:
-            if self._closed or not self._waiting:
+            if self._closed or not self._waiting or self._clock.over:
                 return None
             share = self._clock.share(len(self._waiting), self._count)
-            if share is not None and share <= 0:
-                return None
             index = self._waiting.pop(0)
             self.shares_s[index] = share or 0.0
             return index, share
@@ -193,11 +201,20 @@ class _Crew:
             try:
                 kind, value = process.ask(self._jobs[index], share)
             except EOFError as error:
-                kind, value, process = "died", str(error), None
+                kind, value, process = self._died(index), str(error), None
             except Exception as error:  # noqa: BLE001 - a job that cannot be sent is the caller's to see
                 kind, value = "error", error
             self.results.put((index, kind, value))
         self.results.put((-1, "idle", None))
+
+    def _died(self, index: int) -> str:
+        """A worker was killed (by the kernel, say, for want of memory): its job is run again behind all others."""
+        with self._lock:
+            self._deaths[index] += 1
+            if self._closed or self._stopped or self._deaths[index] >= _TRIES:
+                return "died"
+            self._waiting.append(index)
+            return "again"
 
     @property
     def idle(self) -> bool:
@@ -207,6 +224,7 @@ class _Crew:
     def stop(self) -> None:
         """Start nothing more and pass Ctrl-C on to what runs."""
         with self._lock:
+            self._stopped = True
             self._waiting.clear()
         for process in self._processes:
             process.interrupt()
@@ -227,8 +245,9 @@ def run_in_processes(
 ) -> Outcome:
     """Run jobs in `count` worker processes.
 
-    After Ctrl-C running jobs have `GRACE_S` seconds to return their best; a second Ctrl-C does not wait. A worker
-    that dies (out of memory, say) costs its layer, which stays unanswered with a note in its stats.
+    After Ctrl-C running jobs have `GRACE_S` seconds to return their best; a second Ctrl-C does not wait. The job of a
+    worker that dies (out of memory, say) is run again by another one; if that dies too the layer stays unanswered, with
+    a note in its stats. So does one whose worker does not answer in time.
     """
     outcome = Outcome()
     crew = _Crew(jobs, count, clock)
@@ -239,6 +258,9 @@ def run_in_processes(
     finally:
         crew.end()
         outcome.shares_s.update(crew.shares_s)
+    for index in crew.shares_s.keys() - outcome.answers.keys() if not outcome.stopped else ():
+        note = f"no answer within {GRACE_S:g} s after the time limit"
+        _accept(outcome, jobs, index, "died", note, on_done)
     return outcome
 
 
@@ -270,6 +292,8 @@ def _collect(
 def _accept(outcome: Outcome, jobs: Mapping[int, Job], index: int, kind: str, value: object, on_done: OnDone) -> None:
     if kind == "error" and isinstance(value, BaseException):
         raise value
+    if kind == "again" and not outcome.stopped:
+        logger.warning("layer %s: %s, it is run again", jobs[index].layer.name, value)
     if kind == "died" and not outcome.stopped:
         logger.warning("layer %s: %s", jobs[index].layer.name, value)
         value = Answer(unanswered(jobs[index].layer, note=str(value)), "", interrupted=False)

@@ -19,7 +19,7 @@ from solver.bank_plan import BankAction
 from solver.bank_show import bank_rows, show_banks
 from solver.cli import main
 
-ENGINES = ("dynamic", "milp", "cp-sat", "min", "dls", "hide", "double-buffer", "no-reuse")
+ENGINES = ("dynamic", "milp", "cp-sat", "min", "dls", "hide", "double-buffer", "no-reuse", "beam")
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Literal
 
@@ -33,6 +32,7 @@ from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, Operator, Pool
 from solver.bench.banks import MOVED, WAITS, block, both, grown, midap, table42
 from solver.progress import Silent
+from solver.selftest.banks import sequences
 
 MEASURED = json.loads((Path(__file__).parent / "data" / "midap.json").read_text())
 
@@ -199,22 +199,6 @@ def test_columns_of_the_start_may_be_loaded_again_after_others() -> None:
     assert program.reloaded == 1
 
 
-def brute(found: Stages, banks: Banks, at: int, before: list[StageRun], keep: int, last: bool, most: int) -> int | None:
-    """The fewest bytes of stage `at` over all sequences of up to `most` actions, by the replay alone."""
-    stage = found.stages[at]
-    done = replay_banks(found, banks, before)
-    least = None
-    names = [(LOAD, 1), *((PROCESS, n) for n in range(1, banks.count + 1))]
-    for length in range(1, most + 1):
-        for actions in product(names, repeat=length):
-            run = StageRun(stage, stage.source, backwards=False, keep=keep, last=last, retain=0, actions=actions)
-            moved = replay_banks(found, banks, [*before, run])
-            wrong = [f for f in moved.faults if not f.startswith(("stages that never", "result "))]
-            if not wrong:
-                least = min(moved.total - done.total, least or moved.total)
-    return least
-
-
 @pytest.mark.parametrize("taps", [1, 2, 3])
 @pytest.mark.parametrize("count", [2, 3])
 def test_the_best_program_is_brute_force_by_the_replay(taps: int, count: int) -> None:
@@ -244,7 +228,8 @@ def test_the_best_program_is_brute_force_by_the_replay(taps: int, count: int) ->
         anew = stage.weight_bytes > banks.weight_bytes
         prices = Prices(one.column_bytes, stage.weight_bytes if anew else 0, found.stages[0].written)
         program = best(Task(passed, count, 1, goal), prices)
-        expected = brute(found, banks, 1, [head], keep, last, 5)
+        option = StageRun(stage, stage.source, backwards=False, keep=keep, last=last, retain=0, actions=())
+        expected = sequences(found, banks, [head], option, 5)
         if program is None or len(program.actions) > 5:
             assert expected is None
         else:
@@ -271,7 +256,8 @@ def test_tiles_that_no_window_reads_may_be_left(columns: int, stride: int, keep:
     program = best(Task(walk.passed(1, "a", 0), 3, 0, Goal(width, 1, keep, mirrored=False)), Prices(1))
     assert program is not None
     assert program.loaded == (width - 1) * stride + 1
-    expected = brute(found, banks, 1, [head], keep, False, 5)
+    option = StageRun(stage, stage.source, backwards=False, keep=keep, last=False, retain=0, actions=())
+    expected = sequences(found, banks, [head], option, 5)
     assert expected == program.loaded + stage.weight_bytes + (width - keep) * stage.written
     whole = banks.model_copy(update={"unread": "loaded"})
     told = tuple((action.name, action.tiles) for action in program.actions)
@@ -574,3 +560,17 @@ def test_the_replay_sees_what_is_wrong() -> None:
     assert replay_banks(found, banks, [without, *good[1:]]).faults
     fewer = Banks(count=1, map_bytes=banks.bank_bytes, weight_bytes=banks.weight_bytes, filters=16, lanes=64)
     assert any("no bank is free" in f for f in replay_banks(found, fewer, good).faults)
+
+
+def test_a_step_without_tiles_is_a_fault() -> None:
+    """The first stage is a sum, its first action processes a tile that nobody has loaded."""
+    operators: list[Operator] = [
+        Input(name="in", shape=(1, 1, 1, 2)),
+        Input(name="other", shape=(1, 1, 1, 2)),
+        Eltwise(name="s", inputs=("in", "other"), shape=(1, 1, 1, 2), fn="add"),
+    ]
+    banks = Banks(count=2, map_bytes=2, weight_bytes=1, filters=1, lanes=1)
+    found = stages(Network(name="n", operators=tuple(operators)), banks)
+    actions = ((PROCESS, 1), (LOAD, 1), (LOAD, 1), (PROCESS, 2))
+    run = StageRun(found.stages[0], "in", backwards=False, keep=0, last=False, retain=0, actions=actions)
+    assert replay_banks(found, banks, [run]).faults == ["s: processes 1 tiles, 0 are on chip"]

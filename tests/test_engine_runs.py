@@ -712,7 +712,8 @@ def test_check_refutes_bounds_above_what_orders_in_passes_move(status: str) -> N
     (line,) = check(lie).problems
     assert line == f"layer conv4/pw: bound {value}: 2 strips with 8 input and 8 partial places move 835584 bytes"
     true = changed(worse, status="FEASIBLE", bound=835_584, gap=(value - 835_584) / value)
-    assert check(true).problems == ()
+    assert check(true).problems == ("layer conv4/pw: bounds: engine paper proves nothing",)
+    assert check(true.model_copy(update={"engine": "auto"})).problems == ()
 
 
 def test_check_counts_schedules(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,6 +31,7 @@ from solver import JointPlan, check, joint_plan, solve_joint
 from solver.bench.demo import wheel_model
 from solver.cli import main
 from solver.engines.exhaustive import Search
+from solver.joint_bounds import One
 from solver.joint_check import runs_in
 from solver.joint_engines import JOINT_ENGINES
 from solver.joint_tables import Tables
@@ -266,6 +267,66 @@ def test_tiles_of_a_sum_that_pins_make_large() -> None:
         plan = solve_joint(network, on, engine=engine, pins=pins)
         assert (plan.status, plan.objective.value if plan.objective else None) == ("OPTIMAL", best)
         assert check(plan).ok
+
+
+def test_ties_that_are_cut_short_are_no_lack_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Search.run
+
+    def short(search: Search) -> object:
+        pick = whole(search)
+        search.stopped, search.ties = True, False
+        return pick
+
+    monkeypatch.setattr(Search, "run", short)
+    assert solve_joint(chain(), MACHINE).status == "OPTIMAL"
+
+
+def test_what_is_found_counts_where_bounds_stay_below_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bounds that promise too much of rows on chip: the plan is as good as without, and says how far they are."""
+    shape = (1, 2, 6, 4)
+    network = Network(name="two", operators=(
+        Input(name="in", shape=shape), conv("a", "in", shape, 2, 3), conv("b", "a", shape, 2, 3),
+    ))  # fmt: skip
+    on = MACHINE.model_copy(update={"ocm_bytes": 60, "ocm_banks": 5})
+    best = solve_joint(network, on)
+    assert (best.status, best.objective and best.objective.value) == ("OPTIMAL", 312)
+    whole = Search.run
+
+    def loose(search: Search) -> object:
+        pick = whole(search)
+        if pick is not None and search.space.layer.resident_in != (0,):
+            search.bounds["bytes"] = 0
+        return pick
+
+    monkeypatch.setattr(Search, "run", loose)
+    for engine in EXACT:
+        plan = solve_joint(network, on, engine=engine)
+        assert (plan.status, plan.objective and plan.objective.value) == ("FEASIBLE", 312)
+        assert plan.bound is not None
+        assert plan.compulsory_bytes <= plan.bound < 312
+        assert check(plan).ok
+    tables = Tables(stores(network), on, parse_pins((), tiling.DECISIONS))
+    one = tables.plans[1]
+    assert isinstance(one, One)
+    assert one.search((3,), 3, None)
+    reached = int(one.upper[3, 3])
+    assert (one.bounds["found"][3, 3], one.bounds["proven"][3, 3]) == (reached, 0)
+    assert reached > 0
+    assert one.known((3,), 3)
+
+
+def test_padded_layers_in_pieces_of_free_sizes() -> None:
+    """Two layers of docs/nest.md, each of 79 bytes in 19 bytes of memory; in equal steps 99."""
+    shape = (1, 1, 5, 5)
+    network = Network(name="two", operators=(
+        Input(name="in", shape=shape), conv("a", "in", shape, 1, 3), conv("b", "a", shape, 1, 3),
+    ))  # fmt: skip
+    on = MACHINE.model_copy(update={"ocm_bytes": 19, "ocm_banks": 1, "psum_bytes": 1})
+    for engine in EXACT:
+        plan = solve_joint(network, on, engine=engine)
+        assert (plan.status, plan.objective and plan.objective.value, check(plan).ok) == ("OPTIMAL", 158, True)
+    even = solve_joint(network, on, pins=["pieces=even"])
+    assert (even.objective and even.objective.value, even.bound) == (198, 158)
 
 
 def test_a_sum_of_three_keeps_whole_maps() -> None:

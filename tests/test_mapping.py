@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from formulations.mapping import Aim, Limits, Mapping, build, clusters, merged
-from formulations.mapping_search import everything, list_scheduled, seeds
+from formulations.mapping import Aim, Assignment, Limits, Mapping, build, clusters, merged
+from formulations.mapping_search import everything, improved, list_scheduled, seeds, starts
 from formulations.pipeline import pipelined
 from hwmodels.replay_mapping import replay_mapping
 from hwmodels.task_times import copied, estimated, options
@@ -162,6 +162,27 @@ def test_a_pipeline_by_hand() -> None:
     assert (seen.faults, seen.busy, seen.period) == ((), (22, 6), 22)
 
 
+@pytest.mark.parametrize(
+    ("times", "edges", "at"),
+    [
+        # tasks 1 and 2 take no time on the second core; task 2 reads what the first core ends as the period does
+        ([[6, 6], [0, 0], [0, 0]], [(0, 2), (1, 2)], (0, 1, 1)),
+        # the first core is busy all of the period, and task 3 begins as it ends
+        ([[3, 3], [0, 0], [8, 8], [0, 0]], [(0, 1), (1, 3), (2, 3)], (1, 0, 0, 0)),
+    ],
+)
+def test_tasks_that_take_no_time_wait_for_nobody(
+    times: list[list[int | None]], edges: list[tuple[int, int]], at: tuple[int, ...]
+) -> None:
+    """Of tasks that begin and end at one moment, those of earlier inferences come first: they free the buffers."""
+    made = instance(times, edges, 0, (1, 1), 0)
+    period = made.price(at).period
+    pipeline = pipelined(made, at, period)
+    seen = replayed(made, at, pipeline, period)
+    assert (seen.faults, seen.period) == ((), period)
+    assert seen.latency <= pipeline.latency
+
+
 # ---- engines against each other --------------------------------------------------------------------------------------
 
 
@@ -213,6 +234,19 @@ def test_engines_agree_with_everything(made: Mapping, aim: str, cap: int, tight:
         assert (price.period if aim == "period" else price.energy) == expected
     small = least(merged_as_one(made), aim, limits)
     assert expected is None or (small is not None and small <= expected)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(mappings(), st.sampled_from(["period", "energy"]), st.sampled_from([100, 40]))
+def test_descent_ends_where_no_single_move_helps(made: Mapping, aim: str, cap: int) -> None:
+    def key(at: Assignment) -> tuple[int, int]:
+        price = made.price(at, cap)
+        return (price.energy, price.period) if aim == "energy" else (price.period, price.energy)
+
+    for at in starts(made):
+        found = improved(made, Limits(cap), at, aim)  # type: ignore[arg-type]
+        moves = [(*found[:i], a, *found[i + 1 :]) for i, able in enumerate(made.able) for a in able]
+        assert key(found) == min(map(key, moves)) <= key(at)
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))

@@ -628,6 +628,15 @@ def test_time_limit_keeps_the_best() -> None:
     assert said.bound < said.value
 
 
+@pytest.mark.parametrize("buffers", [{"psum_buffer_bytes": 3}, {"input_buffer_bytes": 1, "copies": 2}])
+def test_no_tile_by_hand_where_nothing_fits(buffers: dict[str, int]) -> None:
+    """A partial sum takes 4 bytes, two copies of an element 2."""
+    machine = mesh_machine(**buffers)
+    for measure in ("dram", "time"):
+        said = MESH_ENGINES["hand"].run(Asked(conv(m=3, n=2, r=4, c=3), machine, measure))
+        assert (said.status, said.choice) == ("NO_SOLUTION_FOUND", None)
+
+
 def test_hand_tiles_keep_every_buffer() -> None:
     machine = load_machine("vectormesh_128")
     for network in ("vectormesh_classic", "vectormesh_modern"):

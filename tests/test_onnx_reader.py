@@ -17,6 +17,7 @@ from instances.load import dump_network, load_network
 from instances.network import Network
 from instances.onnx_reader import read_onnx
 from instances.operators import Conv, Eltwise, MatMul, Pool, Reshape
+from solver.cli import main
 
 FLOAT = TensorProto.FLOAT
 
@@ -466,6 +467,114 @@ def test_operators_that_change_nothing(tmp_path: Path) -> None:
         ("gather", "slice", (1, 4, 4)),
         ("t", "transpose", (1, 4, 4)),
     ]
+
+
+# --- nothing vanishes ----------------------------------------------------------------------------------------------
+
+
+def test_convolutions_of_constant_maps_are_planned(tmp_path: Path) -> None:
+    """As in RAFT: the first flow is a difference of two constant grids, and two convolutions look at it."""
+    m = Model(1, 4, 6, 5)
+    m.constant("grid", 1, 2, 6, 5)
+    m.constant("start", 1, 2, 6, 5)
+    m.constant("w1", 8, 2, 3, 3)
+    m.constant("w2", 4, 8, 3, 3)
+    m.node("Sub", "grid,start", "flow")
+    m.node("Conv", "flow,w1", "c1", name="convf1", pads=[1, 1, 1, 1])
+    m.node("Relu", "c1", "r1")
+    m.node("Conv", "r1,w2", "c2", name="convf2", pads=[1, 1, 1, 1])
+    m.node("Add", "x,c2", "sum")
+    network = m.read(tmp_path)
+    assert {layer.name: layer.macs for layer in network.conv_layers} == {
+        "convf1": 30 * 8 * 2 * 9, "convf2": 30 * 4 * 8 * 9,
+    }  # fmt: skip
+    assert network.opaque == ()
+    assert network.operator("convf1").inputs == ("flow",)
+    assert network.operator("flow").shape == (1, 2, 6, 5)
+    assert network.operator("sum").inputs == ("x", "convf2")
+
+
+def test_a_one_dimensional_convolution_of_a_constant_is_planned(tmp_path: Path) -> None:
+    m = Model(1, 4, 7)
+    m.constant("track", 1, 2, 7)
+    m.constant("w", 4, 2, 3)
+    m.node("Conv", "track,w", "c", name="conv", pads=[1, 1])
+    m.node("Add", "x,c", "sum")
+    assert [(layer.name, layer.macs) for layer in m.read(tmp_path).conv_layers] == [("conv", 7 * 4 * 2 * 3)]
+
+
+def test_products_that_make_weights_are_left_out_with_a_word(tmp_path: Path) -> None:
+    """W = A B is made once, before any inference; so is a kernel that a convolution of constants makes."""
+    m = Model(2, 16)
+    m.constant("a", 16, 4)
+    m.constant("b", 4, 8)
+    m.node("MatMul", "a,b", "w")
+    m.node("MatMul", "x,w", "y", name="fc")
+    network = m.read(tmp_path)
+    assert [(layer.name, layer.macs) for layer in network.conv_layers] == [("fc", 2 * 8 * 16)]
+    assert network.description.endswith(f"made of constants only and left out: MatMul x1 ({16 * 8 * 4} MACs)")
+
+    m = Model(1, 2, 5, 5)
+    m.constant("seed", 4, 2, 3, 3)
+    m.constant("taps", 2, 2, 1, 1)
+    m.node("Conv", "seed,taps", "kernel")
+    m.node("Conv", "x,kernel", "y", name="conv")
+    network = m.read(tmp_path)
+    assert [layer.name for layer in network.conv_layers] == ["conv"]
+    assert "left out: Conv x1 (144 MACs)" in network.description  # 4*2*3*3 results of 2 channels
+
+
+def test_a_convolution_of_constants_that_cannot_be_planned_is_named(tmp_path: Path) -> None:
+    m = Model(1, 3, 2, 2, 2)
+    m.constant("volume", 1, 2, 2, 2, 2)
+    m.constant("w", 3, 2, 1, 1, 1)
+    m.node("Conv", "volume,w", "c", name="conv3d")
+    m.node("Add", "x,c", "sum")
+    (kept,) = m.read(tmp_path).opaque
+    assert (kept.name, kept.kind, kept.macs) == ("conv3d", "Conv", 8 * 3 * 2)
+    assert "dimension" in kept.reason
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "attributes", "macs"),
+    [
+        ("ConvTranspose", "x,up", {"strides": [2, 2]}, 4 * 6 * 6 * (3 * 2 * 2)),  # each input: 3 filters of 2x2
+        ("Einsum", "x,mix", {"equation": "bchw,cd->bdhw"}, 4 * 6 * 6 * 5),
+        ("Resize", "x,,scales", {}, 0),
+    ],
+)
+def test_what_is_not_planned_says_why_and_how_much(
+    tmp_path: Path, op: str, inputs: str, attributes: dict[str, object], macs: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    m = Model(1, 4, 6, 6)
+    m.constant("w", 4, 4, 1, 1)
+    m.constant("up", 4, 3, 2, 2)
+    m.constant("mix", 4, 5)
+    m.constant("scales", value=np.array([1, 1, 2, 2], np.float32))
+    m.node("Conv", "x,w", "c", name="conv")
+    m.node(op, inputs.replace("x,", "c,", 1), "y", name="odd", **attributes)
+    network = m.read(tmp_path)
+    (kept,) = network.opaque
+    assert (kept.kind, kept.macs, kept.reason) == (op, macs, "no conversion")
+    assert network.macs == 36 * 16
+    assert network.unplanned == f"{op} x1 ({macs:,} MACs)"
+    assert "no conversion" in network.warnings[0]
+    onnx.save(m.proto(), tmp_path / "again.onnx")
+    assert main(["import", str(tmp_path / "again.onnx"), "-o", str(tmp_path / "net.json")]) == 0
+    said = capsys.readouterr().out
+    assert f"576 MACs, {network.parameters} parameters; not planned: {op} x1 ({macs:,} MACs); written" in said
+    assert load_network(tmp_path / "net.json").opaque == (kept,)
+
+
+def test_work_inside_a_branch_is_not_known(tmp_path: Path) -> None:
+    m = Model(1, 4)
+    m.constant("w", 4, 4)
+    m.node("MatMul", "x,w", "y")
+    m.domains.append("my.domain")
+    m.node("Mystery", "y", "z", domain="my.domain", name="odd")
+    network = m.read(tmp_path)
+    assert [o.macs for o in network.opaque] == [None]
+    assert network.unplanned == "my.domain.Mystery x1 (MACs not known)"
 
 
 def test_subgraphs_are_opaque_and_read_from_outside(tmp_path: Path) -> None:

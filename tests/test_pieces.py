@@ -188,3 +188,10 @@ def test_windows_do_not_depend_on_what_was_asked_before() -> None:
         rest = 40_000 - step
         found = windows(0, 40_000, np.array([[step]], np.int64), WHOLE, wide)
         assert one(found) == ([step + 1, rest + 1] if rest else [40_000])
+
+
+@pytest.mark.parametrize("slide", ["", "outer", "inner"])
+@pytest.mark.parametrize("taps", [WHOLE, np.array([[2]], np.int64), np.zeros((0, 1), np.int64)], ids=len)
+def test_no_chains_have_no_windows(taps: Ints, slide: str) -> None:
+    none = windows(0, 8, np.zeros((0, 2), np.int64), taps, Window(2, 1, 3, 1, 16), slide)
+    assert none.number.shape == none.sum.shape == none.largest.shape == none.full(16).shape == (0,)

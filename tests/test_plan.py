@@ -119,7 +119,7 @@ def test_a_fault_is_named_with_its_path(plan: Plan) -> None:
     with pytest.raises(InputError, match=r"nest\[0\].*'z'.*nest\[0\].*\(got 0\)"):
         Plan.from_json(json.dumps(data))
     data["layers"][0]["schedule"]["nest"][0] = {"jump": "r"}
-    with pytest.raises(InputError, match="a nest item has the keys hold, or loop and step, or spatial"):
+    with pytest.raises(InputError, match=r"a nest item has the keys hold, or loop and step \(and cuts\), or spatial"):
         Plan.from_json(json.dumps(data))
 
 

@@ -19,20 +19,29 @@ from instances.machine import Compute, Machine, Transfer
 from instances.workload import DIMS, RELEVANT, Layer
 
 Ranges = dict[str, tuple[int, int]]
+Elements = frozenset[tuple[tuple[str, int], ...]]
 
 
-def steps_of(items: tuple[Item, ...], passed: tuple[Ranges, ...]) -> Iterator[tuple[Ranges, ...]]:
-    """For every step the ranges before all items, and after each of them."""
+def steps_of(
+    items: tuple[Item, ...], passed: tuple[Ranges, ...], snake: bool = False, turned: bool = False
+) -> Iterator[tuple[Ranges, ...]]:
+    """For every step the ranges before all items, and after each of them.
+
+    In snake order every second piece of a loop has the loops inside it run the other way round.
+    """
     if not items:
         yield passed
     elif isinstance(items[0], Hold):
-        yield from steps_of(items[1:], (*passed, passed[-1]))
+        yield from steps_of(items[1:], (*passed, passed[-1]), snake, turned)
     else:
         lo, hi = passed[-1][items[0].dim]
+        pieces = []
         while lo < hi:
-            piece = {**passed[-1], items[0].dim: (lo, min(lo + items[0].step, hi))}
-            yield from steps_of(items[1:], (*passed, piece))
+            pieces.append((lo, min(lo + items[0].step, hi), snake and len(pieces) % 2 == 1))
             lo += items[0].step
+        for first, end, odd in pieces[::-1] if turned else pieces:
+            piece = {**passed[-1], items[0].dim: (first, end)}
+            yield from steps_of(items[1:], (*passed, piece), snake, turned != odd)
 
 
 def fetching(items: tuple[Item, ...], steps: list[tuple[Ranges, ...]], operand: str) -> int:
@@ -129,8 +138,10 @@ class Naive:
                 ranges[item.dim] = (0, item.step)
         raise AssertionError
 
-    def call(self, row: str, ranges: Ranges, behind: tuple[str, int] | None = None) -> Counts:
-        """One transfer of the box of `row`; of IN only the rows or columns from `behind` on, if given."""
+    def call(
+        self, row: str, ranges: Ranges, behind: tuple[str, int] | None = None, there: Elements = frozenset()
+    ) -> Counts:
+        """One transfer of the box of `row`; of IN only the rows or columns from `behind` on, or what is not `there`."""
         on = self.on
         operand = "OUT" if row == "PSUM" else row
         if on.edge_tiles == "uniform":
@@ -144,9 +155,10 @@ class Naive:
         axes, size = self.axes(operand, ranges)
         if behind is not None:
             axes[behind[0]] = range(max(axes[behind[0]].start, behind[1]), axes[behind[0]].stop)
-        if not all(axes.values()):
+        box = [x for x in elements(axes) if tuple(sorted(x.items())) not in there]
+        if not box:
             return Counts()
-        total = count_runs([address(x, order, size) for x in elements(axes)], element, on.transfer)
+        total = count_runs([address(x, order, size) for x in box], element, on.transfer)
         if row == "W" and self.layer.bias and on.bias_bytes:
             biases = elements({d: axes[d] for d in "gm"})
             total += count_runs([address(x, "gm", size) for x in biases], on.bias_bytes, on.transfer)
@@ -154,8 +166,15 @@ class Naive:
         refreshes = -(-total.bytes // on.transfer.refresh_bytes) if on.transfer.refresh_bytes else 0
         return total + Counts(calls=1, rows=pages, refreshes=refreshes)
 
-    def move(self, row: str, ranges: Ranges, tle: int, behind: tuple[str, int] | None = None) -> int:
-        counts, t = self.call(row, ranges, behind), self.on.transfer
+    def move(
+        self,
+        row: str,
+        ranges: Ranges,
+        tle: int,
+        behind: tuple[str, int] | None = None,
+        there: Elements = frozenset(),
+    ) -> int:
+        counts, t = self.call(row, ranges, behind, there), self.on.transfer
         ticks = (
             t.call_ticks * counts.calls + t.segment_ticks * counts.segments + t.burst_ticks * counts.bursts
             + t.row_ticks * counts.rows + t.refresh_ticks * counts.refreshes + t.byte_ticks * counts.bytes
@@ -166,6 +185,10 @@ class Naive:
         return ticks * (self.layer.inputs if row == "IN" else 1)
 
     # -- walking
+
+    def elements(self, ranges: Ranges) -> Elements:
+        """The input elements of a tile."""
+        return frozenset(tuple(sorted(x.items())) for x in elements(self.axes("IN", ranges)[0]))
 
     def compute(self, ranges: Ranges) -> int:
         unit, layer = self.on.compute, self.layer
@@ -187,7 +210,8 @@ class Naive:
 
     def core(self, tle: int, share: Ranges, items: tuple[Item, ...]) -> None:
         layer = self.layer
-        steps = list(steps_of(items, (share,)))
+        snake = self.on.snake and not self.nest.line
+        steps = list(steps_of(items, (share,), snake))
         self.steps += len(steps)
         holds = {item.operand: k for k, item in enumerate(items) if isinstance(item, Hold)}
         last_loop = {op: fetching(items, steps, op) for op in holds}
@@ -196,8 +220,7 @@ class Naive:
         store = {n: [0] * (len(steps) + 1) for n in (1, 2)}
         work = [0] * len(steps)
         on_chip: dict[str, tuple[Ranges, Ranges]] = {}
-        before: Ranges = {}
-        covered = 0
+        window = Window(self, items, steps, last_loop["IN"])
         summed: dict[tuple[int, ...], set[tuple[int, ...]]] = {}
         in_dram: set[object] = set()
         largest: dict[str, int] = {}
@@ -214,6 +237,8 @@ class Naive:
         for k, passed in enumerate(steps):
             for operand in layer.operands:
                 visit, ranges = passed[last_loop[operand]], passed[holds[operand]]
+                if snake:
+                    visit = {d: ranges[d] for d in RELEVANT[operand]}
                 if operand in on_chip and on_chip[operand][0] == visit:
                     continue
                 if operand == "OUT":
@@ -222,20 +247,17 @@ class Naive:
                     if tuple(ranges[d] for d in "bgmrc") in in_dram or self.on.psum_first_read:
                         load[buffers["OUT"]][k] += self.move("PSUM", ranges, tle)
                 else:
-                    behind = None
-                    if operand == "IN" and self.on.sliding and last_loop["IN"]:
-                        loop = items[last_loop["IN"] - 1]
-                        axis = {"r": "r", "i": "r", "c": "c", "j": "c"}.get(loop.dim)  # type: ignore[union-attr]
-                        if axis is not None:
-                            outer, box = passed[last_loop["IN"] - 1], self.axes("IN", ranges)[0][axis]
-                            if "IN" in on_chip and outer == before:
-                                behind = axis, covered
-                            covered = max(covered, box.stop) if behind else box.stop
-                            before = outer
-                    load[buffers[operand]][k] += self.move(operand, ranges, tle, behind)
+                    behind, there = None, Elements()
+                    if operand == "IN":
+                        behind, there = window.fetch(k, on_chip.get("IN"))
+                    load[buffers[operand]][k] += self.move(operand, ranges, tle, behind, there)
                 on_chip[operand] = visit, ranges
                 row = "PSUM" if operand == "OUT" and len(sums) > 1 else operand
                 size = self.call(row, ranges).bytes * (layer.inputs if operand == "IN" else 1)
+                if operand == "IN" and window.lines:
+                    size = window.lines.places * layer.inputs * self.on.in_bytes
+                if row == "PSUM":  # the finished results take their place in the end
+                    size = size // self.on.psum_bytes * max(self.on.psum_bytes, self.on.out_bytes)
                 largest[operand] = max(largest.get(operand, 0), size * buffers[operand])
             ranges = passed[-1]
             for x in elements({d: range(*ranges[d]) for d in ("b", "g", "m", "r", "c")}):
@@ -272,6 +294,99 @@ class Naive:
         if self.on.dram == "shared":
             return sum(self.transfers.values()) + max(computes.values())
         return max(self.transfers[t] + computes[t] for t in self.transfers)
+
+
+class Window:
+    """What is fetched of IN, tile after tile."""
+
+    def __init__(self, naive: Naive, items: tuple[Item, ...], steps: list[tuple[Ranges, ...]], last_loop: int) -> None:
+        self.naive, self.items, self.steps, self.last_loop = naive, items, steps, last_loop
+        self.hold = next(k for k, item in enumerate(items) if isinstance(item, Hold) and item.operand == "IN")
+        lines = Lines(naive, items, steps, self.hold) if naive.nest.line else None
+        self.lines = lines if lines and lines.outer is not None else None
+        self.before: Ranges = {}
+        self.covered = 0
+
+    def fetch(self, step: int, there: tuple[Ranges, Ranges] | None) -> tuple[tuple[str, int] | None, Elements]:
+        """The axis and place from which on rows or columns are fetched, and elements that are not."""
+        on, passed = self.naive.on, self.steps[step]
+        ranges = passed[self.hold]
+        if self.lines:
+            return None, self.lines.enter(step)
+        if not on.sliding or not self.last_loop:
+            return None, Elements()
+        if on.snake and not self.naive.nest.line:
+            moved = [d for d in DIMS if d in RELEVANT["IN"] and there and ranges[d] != there[1][d]]
+            alone = there and len(moved) == 1 and moved[0] in "rcij"
+            return None, self.naive.elements(there[1]) if there and alone else Elements()
+        axis = {"r": "r", "i": "r", "c": "c", "j": "c"}.get(self.items[self.last_loop - 1].dim)  # type: ignore[union-attr]
+        if axis is None:
+            return None, Elements()
+        outer, box = passed[self.last_loop - 1], self.naive.axes("IN", ranges)[0][axis]
+        behind = (axis, self.covered) if there and outer == self.before else None
+        self.covered = max(self.covered, box.stop) if behind else box.stop
+        self.before = outer
+        return behind, Elements()
+
+
+class Lines:
+    """IN in lines, element by element: in a sweep over rows and columns each is fetched once."""
+
+    def __init__(self, naive: Naive, items: tuple[Item, ...], steps: list[tuple[Ranges, ...]], hold: int) -> None:
+        self.naive, self.steps, self.hold = naive, steps, hold
+        cutting = [k for k in range(self.hold) if any(passed[k] != passed[k + 1] for passed in steps)]
+        while cutting and items[cutting[-1]].dim not in RELEVANT["IN"]:  # type: ignore[union-attr]
+            cutting.pop()
+        pair = [items[k].dim for k in cutting[-2:]]  # type: ignore[union-attr]
+        self.outer = cutting[-2] if sorted(pair) == ["c", "r"] else None
+        self.fetched, self.sweep = set[tuple[tuple[str, int], ...]](), Ranges()
+        if self.outer is not None:
+            self.places = self.capacity(pair[0], pair[1])
+            assert self.live(self.outer) <= self.places
+
+    def capacity(self, down: str, across: str) -> int:
+        """Rows that two passes share over the widest pass, the other rows of a window over its columns."""
+        assert self.outer is not None
+        passes: list[tuple[Ranges, Ranges, range, list[range]]] = []
+        outer = 1
+        for passed in self.steps:
+            axes = self.naive.axes("IN", passed[self.hold])[0]
+            outer = max(outer, len(axes["b"]) * len(axes["g"]) * len(axes["n"]))
+            if not passes or passes[-1][1] != passed[self.outer + 1]:
+                passes.append((passed[self.outer], passed[self.outer + 1], axes[down], []))
+            passes[-1][3].append(axes[across])
+        pairs = [(a, b) for a, b in itertools.pairwise(passes) if a[0] == b[0]]
+        again = max((len(set(a[2]) & set(b[2])) for a, b in pairs), default=0)
+        rows = max(len(p[2]) for p in passes)
+        columns = max(len(x) for p in passes for x in p[3])
+        width = max(max(ends) + 1 - min(ends) if (ends := {x for part in p[3] for x in part}) else 0 for p in passes)
+        return outer * (again * width + (rows - again) * columns)
+
+    def live(self, outer: int) -> int:
+        """The most elements that lie on chip and are read in this step or later in the sweep."""
+        most = 0
+        for _, sweep in itertools.groupby(self.steps, key=lambda passed: passed[outer]):
+            tiles = [self.naive.elements(passed[self.hold]) for passed in sweep]
+            first: dict[object, int] = {}
+            last: dict[object, int] = {}
+            for k, tile in enumerate(tiles):
+                for x in tile:
+                    first.setdefault(x, k)
+                    last[x] = k
+            for k in range(len(tiles)):
+                most = max(most, sum(first[x] <= k <= last[x] for x in first))
+        return most
+
+    def enter(self, step: int) -> Elements:
+        """What the sweep has fetched before this step."""
+        assert self.outer is not None
+        passed = self.steps[step]
+        if self.sweep != passed[self.outer]:
+            self.fetched.clear()
+        there = frozenset(self.fetched)
+        self.sweep = passed[self.outer]
+        self.fetched |= self.naive.elements(passed[self.hold])
+        return there
 
 
 small = st.integers(1, 3)
@@ -315,7 +430,7 @@ def layers(draw: st.DrawFn) -> Layer:
 
 
 @st.composite
-def nests(draw: st.DrawFn, layer: Layer, spatial: bool, choose: bool = False) -> Nest:
+def nests(draw: st.DrawFn, layer: Layer, spatial: bool, choose: bool = False, line: bool = False) -> Nest:
     size = {d: layer.extent(d) for d in DIMS}
 
     def cut(dims: tuple[str, ...]) -> tuple[str, int]:
@@ -328,10 +443,15 @@ def nests(draw: st.DrawFn, layer: Layer, spatial: bool, choose: bool = False) ->
         for over in ("tle", "tlt"):
             items += [Spatial(*cut(("b", "g", "m", "r", "c")), over) for _ in range(draw(st.integers(0, 2)))]
     loops: list[Item] = [Loop(*cut(DIMS)) for _ in range(draw(st.integers(0, 6)))]
+    line = line and draw(st.booleans())
+    if line and draw(st.booleans()):
+        loops += [Loop(*cut((dim,))) for dim in draw(st.permutations(["r", "c"]))]
     at = {op: draw(st.integers(0, len(loops))) for op in layer.operands}
+    if line:
+        at["IN"] = draw(st.integers(max(0, len(loops) - 1), len(loops)))
     for position in range(len(loops) + 1):
         here = [op for op in draw(st.permutations(layer.operands)) if at[op] == position]
-        items += [Hold(op, draw(st.sampled_from([None, 1, 2])) if choose else None) for op in here]
+        items += [Hold(op, draw(st.sampled_from([None, 1, 2])) if choose else None, line and op == "IN") for op in here]
         items += loops[position : position + 1]
     return Nest(tuple(items))
 
@@ -363,7 +483,9 @@ def machines(draw: st.DrawFn) -> Machine:
         fields |= {"in_buffer_bytes": 999, "w_buffer_bytes": 999, "out_buffer_bytes": 999}
     else:
         fields |= {"im2col_rows": draw(st.integers(0, 2)), "im2col_channels": draw(st.sampled_from(["layer", "tile"]))}
-    if draw(st.booleans()):
+    if edges == "true" and draw(st.booleans()):
+        fields |= {"snake": draw(st.booleans()), "line": fields["sliding"] and draw(st.booleans())}
+    elif draw(st.booleans()):
         fields |= {"tles": 64, "tlts": 64, "overlap": draw(st.sampled_from(["serial", "transfer_only"]))}
     return machine(**fields)
 
@@ -372,7 +494,7 @@ def machines(draw: st.DrawFn) -> Machine:
 @given(st.data())
 def test_replay_equals_the_element_by_element_walker(data: st.DataObject) -> None:
     layer, on = data.draw(layers()), data.draw(machines())
-    nest = data.draw(nests(layer, on.tles > 1, on.buffering == "choose"))
+    nest = data.draw(nests(layer, on.tles > 1, on.buffering == "choose", on.line))
     assume(np.prod([-(-layer.extent(d) // nest.tile(layer)[d]) for d in DIMS]) <= 300)
     naive, result = Naive(layer, on, nest), replay(layer, on, nest, execute=True)
     assert result.outcome.by_operand == naive.rows
@@ -410,7 +532,7 @@ def test_a_tile_that_stays_over_several_blocks(block: int, monkeypatch: pytest.M
 @given(st.data(), st.integers(1, 40))
 def test_blocks_do_not_matter(data: st.DataObject, block: int) -> None:
     layer, on = data.draw(layers()), data.draw(machines())
-    nest = data.draw(nests(layer, on.tles > 1, on.buffering == "choose"))
+    nest = data.draw(nests(layer, on.tles > 1, on.buffering == "choose", on.line))
     whole = replay(layer, on, nest, execute=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(replay_walk, "BLOCK_STEPS", block)

@@ -17,6 +17,7 @@ from instances.workload import Layer
 from solver import Plan, solve
 from solver.buffers import buffers
 from solver.cli import main
+from solver.report import shorten
 from solver.show import pseudo_code, show
 from tests.test_exactness import any_nest, layers, machines
 
@@ -125,6 +126,62 @@ def test_buffers_are_the_occupancy_and_do_not_overlap(layer: Layer, machine: Mac
     if "; all" not in text:
         assert sum(moved) == outcome.bytes
     assert text.count("for ") == len(nest.items) - len(layer.operands)
+
+
+FIVE = Layer.conv("five", channels=1, filters=1, size=(5, 5), kernel=(3, 3), pad=(1, 1, 1, 1))
+
+
+def test_free_places_in_words() -> None:
+    """5 rows cut at 2 and 3, where the windows of padded pieces are 3 rows each; columns alike, by 1 inside."""
+    bands, inner = (Loop("r", 2, (2, 3)), Loop("c", 2, (2, 3))), (Loop("r", 1), Loop("c", 1, (1, 4)))
+    nest = Nest((Hold("W"), *bands, Hold("IN"), *inner, Hold("OUT")))
+    box = "rows max(0, r0 - 1) to min(r0_end + 1, 5), columns max(0, c0 - 1) to min(c0_end + 1, 5)"
+    text = pseudo_code(FIVE, MACHINE, nest)
+    assert without_notes(text) == [
+        "load W[i 0 to 3, j 0 to 3]",
+        "for r0, r0_end in pieces(0, 5, at=[2, 3]):",
+        "  for c0, c0_end in pieces(0, 5, at=[2, 3]):",
+        f"    slide IN[{box}]: load the columns behind those on chip, all of them at the first piece",
+        "    for r1 in range(r0, r0_end, 1):",
+        "      for c1, c1_end in pieces(c0, c0_end, at=[1, 4]):",
+        "        OUT[r r1 to r1 + 1, c c1 to c1_end] = 0",
+        "        OUT += W * IN",
+        "        store OUT[r r1 to r1 + 1, c c1 to c1_end]",
+    ]
+    assert text.count("# 3 pieces of at most 2\n") == 2
+    assert "range(r0, r0_end, 1):  # 5 pieces\n" in text
+
+
+def test_places_of_a_core_are_counted_from_its_begin() -> None:
+    machine = Machine.model_validate(
+        {**FIELDS, "ocm_bytes": None, "in_buffer_bytes": 512, "w_buffer_bytes": 512, "out_buffer_bytes": 512, "tles": 2,
+         "tlts": 2, "sliding": False, "problem": "slicing"}
+    )  # fmt: skip
+    cuts = Loop("r", 3, (3,))
+    nest = Nest((Spatial("r", 4, "tle"), Spatial("m", 3, "tlt"), Hold("W"), cuts, Hold("IN"), Hold("OUT")))
+    text = pseudo_code(LAYER, machine, nest)
+    assert "    for r1, r1_end in pieces(r0, min(r0 + 4, 8), at=[r0 + 3]):  # 2 pieces, last 1" in text.splitlines()
+
+
+def test_a_plan_with_free_places_names_them_all() -> None:
+    """9 bytes of weights, 3x3 of IN and a pixel in 19: what equal steps cannot do (docs/nest.md)."""
+    machine = MACHINE.model_copy(update={"psum_bytes": 1, "ocm_bytes": 19})
+    plan = solve(FIVE, machine, objective="bytes")
+    assert plan.objective is not None
+    assert (plan.status, plan.objective.value) == ("OPTIMAL", 79)
+    row = plan.layers[0]
+    assert row.schedule is not None
+    assert row.decision is not None
+    text = show(plan)
+    cut = [i for i in row.schedule.to_nest().items if isinstance(i, Loop) and i.cuts]
+    assert {i.dim for i in cut} == {"r", "c"}
+    for item in cut:
+        places = row.decision[f"cuts_{item.dim.upper()}"]
+        assert str(places).split(",")[0] == " ".join(map(str, item.cuts))
+        assert f"at=[{', '.join(map(str, item.cuts))}]" in text
+    short = shorten(row.decision)
+    assert "R<=1 C<=1" in short
+    assert "2 3" not in short
 
 
 # ---- plans -------------------------------------------------------------------------------------------------------

@@ -215,15 +215,16 @@ def test_time_is_shared_out_and_what_is_left_over_is_handed_on(fakes: ModuleType
 
 def test_unproven_layers_get_the_time_that_others_left(fakes: ModuleType) -> None:
     network = _network("a", "hard", "c", "d", "e", sizes=(2, 3, 4, 5, 6))
-    # a fifth of 2 s is not enough for "hard" (0.5 s), what the others leave over is
-    plan = solve(network, MACHINE, engine="slow_starter", time_limit_s=2.0)
+    # a fifth of 20 s is not enough for "hard" (5 s), what the others leave over is
+    plan = solve(network, MACHINE, engine="slow_starter", time_limit_s=20.0)
     assert plan.status == "OPTIMAL"
 
 
 def test_when_time_is_up_the_rest_has_no_solution(fakes: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     from solver.workers import Clock
 
-    shares = iter([1.0, 0.0])
+    over, shares = iter([False, True]), iter([60.0])
+    monkeypatch.setattr(Clock, "over", property(lambda _: next(over)))
     monkeypatch.setattr(Clock, "share", lambda *_: next(shares, 0.0))
     plan = solve(_network("a", "b", "c", sizes=(2, 3, 4)), MACHINE, engine="honest", time_limit_s=5)
     assert [p.status for p in plan.layers] == ["OPTIMAL", "NO_SOLUTION_FOUND", "NO_SOLUTION_FOUND"]
@@ -320,6 +321,7 @@ def test_an_engine_that_ignores_its_limit_is_ended(fakes: ModuleType, monkeypatc
     patience_s = 8  # a worker starts in less on a busy machine too
     plan = solve(_network("a", "hard", sizes=(2, 3)), MACHINE, engine="sleeps", jobs=2, time_limit_s=patience_s)
     assert [p.status for p in plan.layers] == ["OPTIMAL", "NO_SOLUTION_FOUND"]
+    assert plan.layers[1].stats == {"note": "no answer within 0.5 s after the time limit"}
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

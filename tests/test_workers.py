@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pickle
 import signal
+import time
 from pathlib import Path
 from types import ModuleType
 
@@ -16,7 +17,7 @@ from instances.machine import Machine, Transfer
 from instances.workload import Layer
 from solver.job import Answer, Job
 from solver.progress import Interrupts
-from solver.workers import Clock, answer, run_here
+from solver.workers import GRACE_S, Clock, answer, run_here, run_in_processes
 
 FAKES = Path(__file__).parent / "data" / "fakes"
 MACHINE = Machine(
@@ -118,4 +119,25 @@ def test_shares_of_time() -> None:
         share = clock.share(waiting, workers)
         assert share is not None
         assert expected - 5 < share <= expected
-    assert (Clock(0.0).share(1, 1) or 0) < 0
+    assert Clock(0.0).share(1, 1) == 0
+
+
+def test_when_time_is_up_layers_take_their_first_pass_for_a_while(fakes: ModuleType) -> None:
+    jobs = {i: _job(fakes, "honest", name) for i, name in enumerate(("a", "b"))}
+    now = time.monotonic()
+    outcome = run_here(jobs, Clock(now - 1), Interrupts(), lambda index, found: None)
+    assert [a.plan.objective is not None for a in outcome.answers.values()] == [True, True]
+    late = Clock(now - 2 * GRACE_S)
+    assert late.over
+    assert run_here(jobs, late, Interrupts(), lambda index, found: None).answers == {}
+
+
+def test_the_layer_of_a_killed_worker_is_run_again(
+    fakes: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("FAKE_SIGN", str(tmp_path / "killed"))
+    jobs = {i: _job(fakes, "killed_once", name) for i, name in enumerate(("a", "hard", "c"))}
+    outcome = run_in_processes(jobs, 2, Clock(), Interrupts(), lambda index, found: None)
+    assert (tmp_path / "killed").exists()
+    assert {i: a.plan.status for i, a in outcome.answers.items()} == dict.fromkeys(range(3), "OPTIMAL")
+    assert "layer hard: worker process ended with code -9, it is run again" in caplog.text

@@ -51,7 +51,7 @@ def _run(network: Network, machine: str, rivals: tuple[str, ...], progress: Prog
     path = _FOLDER / f"resnet50-{machine}.plan.json"
     plan.save(path)
     verdict = check(path)
-    columns = ["layer", "decision", "time (us)", "bound (us)", "gap", *(f"{name}/optimum" for name in rivals)]
+    columns = ["layer", "decision", "time (us)", "bound (us)", "gap", *(f"{name}/plan" for name in rivals)]
     section = Section(f"ResNet-50 (ONNX) on {machine}, {plan.problem}, objective time", columns)
     tick_us = plan.machine_data.tick_ps / 1e6
     for i, layer in enumerate(plan.layers):
@@ -66,10 +66,11 @@ def _run(network: Network, machine: str, rivals: tuple[str, ...], progress: Prog
     section.rows.append(
         ["total", plan.status, _us(total, tick_us), _us(plan.bound, tick_us), _percent(plan.gap), *rivals_total]
     )
+    proven = sum(layer.status == "OPTIMAL" for layer in plan.layers)
+    checked = "checked, price and replay agree" if verdict.ok else f"CHECK FAILED: {verdict.problems[0]}"
     section.notes.append(
-        f"{len(plan.layers)} layers, {plan.status}, planned and replayed in {plan.wall_s:.1f} s; "
-        f"{path.as_posix()}: "
-        + ("checked, price and replay agree" if verdict.ok else f"CHECK FAILED: {verdict.problems[0]}")
+        f"{len(plan.layers)} layers, {plan.status}: {proven} proven, gap of the whole {_percent(plan.gap)}; "
+        f"planned and replayed in {plan.wall_s:.1f} s; {path.as_posix()}: {checked}"
     )
     return section
 

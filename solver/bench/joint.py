@@ -77,7 +77,7 @@ def grown(network: Network, banks: int) -> list[Cell]:
     start = time.monotonic()
     said = JOINT_ENGINES["dynamic"].run(tables, None)
     row: list[Cell] = [network.name, len(tables.plans), banks, time.monotonic() - start]
-    problem = tables.joint(lower=True)
+    problem = tables.joint(bound="found")
     start = time.monotonic()
     found = least(problem)
     row.append(time.monotonic() - start)

@@ -16,6 +16,7 @@ from formulations.applications_cp_sat import applications_cp_model
 from formulations.applications_search import starts
 from instances.errors import InputError
 from solver.applications_engines import Asked, Found
+from solver.engines.solvers_cp_sat import stoppable
 from solver.plan import Stat
 
 __all__ = ["run"]
@@ -52,11 +53,12 @@ class _Search:
         status = self._solve(self.value, _FIRST_S if limit is None else _SHARE * limit)
         if status == cp_model.INFEASIBLE:
             return Found(None, None, "INFEASIBLE", versions, self.stats)
-        if status == cp_model.UNKNOWN and self.best is None:
+        if status == cp_model.UNKNOWN and self.best is None and not self.stats.get("interrupted"):
             status = self._solve(None, self._left())
             if status == cp_model.INFEASIBLE:
                 return Found(None, None, "INFEASIBLE", versions, self.stats)
-        self._refute()
+        if not self.stats.get("interrupted"):
+            self._refute()
         value = self.value
         if value is None:
             return Found(None, self.bound, "NO_SOLUTION_FOUND", versions, self.stats)
@@ -75,6 +77,8 @@ class _Search:
             if seconds is not None and seconds <= _LEAST_S:
                 return
             status = self._solve(cap, seconds, aimless=True)
+            if self.stats.get("interrupted"):
+                return
             if status == cp_model.INFEASIBLE:
                 self.bound = max(self.bound, cap + self.unit)
             elif status == cp_model.UNKNOWN:
@@ -95,10 +99,12 @@ class _Search:
         solver.parameters.num_workers = 8
         if seconds is not None:
             solver.parameters.max_time_in_seconds = seconds
-        status: object = solver.solve(built.model)
+        status, stopped = stoppable(solver, built.model)
         if status == cp_model.MODEL_INVALID:
             raise InputError(f"engine cp-sat: the model is not one of 64 bits: {built.model.validate()[:200]}")
         self.stats |= {"branches": solver.num_branches, "conflicts": solver.num_conflicts}
+        if stopped:
+            self.stats["interrupted"] = True
         if not aimless and status != cp_model.INFEASIBLE:
             self.bound = max(self.bound, self.unit * round(solver.best_objective_bound))
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):

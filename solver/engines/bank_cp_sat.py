@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from importlib.metadata import version
 
 from ortools.sat.python import cp_model
@@ -10,6 +11,7 @@ from ortools.sat.python import cp_model
 from formulations.bank_cp_sat import build_arcs
 from formulations.bank_graph import OutOfTime
 from solver.bank_base import Asked, Decided, graph_of, tied
+from solver.engines.solvers_cp_sat import heard
 from solver.plan import Stat
 
 __all__ = ["run"]
@@ -19,17 +21,16 @@ _WORKERS = 2
 
 def run(asked: Asked) -> Decided:
     """Solve with CP-SAT; of equal plans the fastest."""
-    versions = f"ortools {version('ortools')}"
+    begun, versions = time.monotonic(), f"ortools {version('ortools')}"
     try:
         graph, left = graph_of(asked)
     except OutOfTime:
         return Decided(None, None, "NO_SOLUTION_FOUND", versions)
     built, solver = build_arcs(graph), cp_model.CpSolver()
     solver.parameters.num_workers = _WORKERS
-    solver.parameters.catch_sigint_signal = False
     if left is not None:
         solver.parameters.max_time_in_seconds = left
-    status = solver.status_name(solver.solve(built.model))
+    status = solver.status_name(heard(solver, built.model))
     stats: dict[str, Stat] = {"states": len(graph.number), "arcs": len(built.arcs)}
     bound = math.ceil(solver.best_objective_bound - 1e-6)
     if status == "INFEASIBLE":
@@ -39,4 +40,5 @@ def run(asked: Asked) -> Decided:
     plan = graph.follow(built.chosen(solver))
     if status == "FEASIBLE":
         return Decided(plan, bound, "FEASIBLE", versions, stats)
-    return Decided(tied(asked, plan), plan.volume.total, "OPTIMAL", versions, stats)
+    fastest, proven = tied(asked, plan, begun)
+    return Decided(fastest, plan.volume.total, "OPTIMAL", versions, stats, tied=proven)

@@ -11,7 +11,7 @@ from formulations.space import Space
 from hwmodels.outcome import MEASURES
 from hwmodels.schedule import Nest
 
-__all__ = ["ALL", "Engine", "EngineResult", "Limits", "Pick", "Status", "complete", "stages", "vector"]
+__all__ = ["ALL", "Engine", "EngineResult", "Limits", "Pick", "Status", "aims", "complete", "stages", "vector"]
 
 Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "NO_SOLUTION_FOUND"]
 #: The problems an engine handles when it handles all.
@@ -81,10 +81,14 @@ def complete(objectives: tuple[str, ...]) -> tuple[str, ...]:
     return (*objectives, *(m for m in MEASURES if m not in objectives))
 
 
+def aims(objectives: tuple[str, ...]) -> tuple[str, ...]:
+    """The measures to prove for these objectives: energy rises with bytes and nothing else."""
+    return tuple(dict.fromkeys("bytes" if m == "energy" else m for m in objectives))
+
+
 def stages(objectives: tuple[str, ...]) -> tuple[str, ...]:
     """The measures to settle one after the other: energy rises with bytes and nothing else."""
-    keys = ("bytes" if m == "energy" else m for m in complete(objectives))
-    return tuple(dict.fromkeys(keys))
+    return aims(complete(objectives))
 
 
 def vector(measures: dict[str, int], objectives: tuple[str, ...]) -> tuple[int, ...]:

@@ -6,15 +6,26 @@ candidates gives a good plan; the second looks at everything that separable lowe
 least factors of all other axes (`formulations.member`), rows and columns by ``sum_k a[k,s] * min_q b[k,q]``. The first
 stage ends early where the plan moves no more than any plan must (`hwmodels.limits`).
 
-Double-buffered time is a sum of maxima over steps and no table. As the first objective it is searched exactly,
-timelines in the order of their lower bounds. As a tie-break it is the best of the `TIMELINES` most promising ones, the
-same for every engine.
+Double-buffered time is a sum of maxima over steps and no table. As the first objective timelines are laid out in the
+order of their lower bounds, until none is below the best, or `MOST_TIMELINES` are; the lower bound of the next one is
+then the bound of its block. As a tie-break it is the best of the `TIMELINES` most promising ones, the same for
+every engine.
+
+Nests beyond the candidates. Where a member's candidates are not proven to hold an optimum (`Member.exact`), bounds on
+all its nests are searched first, by the same tables (`hwmodels.relaxed`): a member none of whose bounds is below the
+best plan is settled, the others leave their least bound open. An objective is proven if nothing below the plan is open.
+Ties beyond the objectives asked for are broken among as many candidates as the proof looked at, at least `TIES`; the
+plan says so where that ends it.
+
+Time limit. The first pass goes on until it has a plan, so that there is one whatever the limit. What is left open keeps
+a bound: of a block its least separable bound, of a member that was not priced one that prices no combination
+(`solver.engines.floors`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,12 +36,18 @@ from formulations.member import Member
 from formulations.space import Space
 from hwmodels.bilinear import Ints
 from hwmodels.limits import compulsory_bytes
-from solver.engines.base import EngineResult, Limits, Pick, Status, stages, vector
+from solver.engines.base import EngineResult, Limits, Pick, Status, aims, stages, vector
+from solver.engines.floors import floor, least_of
+from solver.plan import proof
 
-__all__ = ["Search", "best_pick", "run"]
+__all__ = ["Search", "answer_of", "best_pick", "proven_of", "run", "told"]
 
-#: Timelines that are laid out to break a tie.
-TIMELINES = 300
+#: Timelines that are laid out to break a tie, of a member in the first pass, and in all for a proof (some seconds).
+TIMELINES, FIRST_TIMELINES, MOST_TIMELINES = 300, 30, 5_000
+#: Work that goes into breaking ties, if the proof took less: combinations looked at, and choices priced.
+TIES = 2_000_000
+#: Combinations that can be looked at in the time that pricing one choice takes.
+_PRICED = 20
 _CHUNK = 4_000_000
 Values = Mapping[str, int]
 
@@ -46,7 +63,19 @@ class Search:
     kept : dict of str to int
         The values of the objectives that are settled.
     whole : bool
-        Whether everything was looked at.
+        Whether the last measure is proven: nothing below the best plan is left open.
+    bound : int or None
+        No nest that was not looked at is below it; None where nothing is left, or nothing is known.
+    stopped : bool
+        Whether candidates were left out as time was up.
+    proven : tuple of str
+        The measures asked for that are proven, in their order.
+    proving : tuple of str, optional
+        The measures to prove, if not all that are asked for.
+    bounds : dict of str to int
+        Of the measures asked for that are not, what no nest is below.
+    ties : bool
+        Whether all candidates were looked at to break ties.
     looked : int
         Combinations of candidates whose value was computed.
     """
@@ -58,16 +87,47 @@ class Search:
     best: Pick | None = None
     kept: dict[str, int] = field(default_factory=dict)
     whole: bool = True
+    bound: int | None = None
+    stopped: bool = False
+    proven: tuple[str, ...] = ()
+    proving: tuple[str, ...] | None = None
+    bounds: dict[str, int] = field(default_factory=dict)
+    ties: bool = True
     looked: int = 0
+    _work: int = 0
+    _open: int | None = None
+    _allowance: int | None = None
+    _patient: bool = False
+    _laid: int = 0
 
     def run(self) -> Pick | None:
-        """Settle all objectives."""
+        """Settle all objectives, then break ties by the other measures."""
         for measure in stages(self.objectives):
+            tie = measure not in self.aims
+            if tie and measure not in self.objectives:
+                self._allowance = self._work + max(self._work, TIES)
             self.settle(measure)
-            if self.best is None or not self.whole:
+            if not tie:
+                self._record(measure)
+            self.ties &= not (tie and self.stopped)
+            if self.best is None or self.stopped:
                 break
             self.kept[measure] = self.best.measures[measure]
         return self.best
+
+    @property
+    def aims(self) -> tuple[str, ...]:
+        """The measures asked for, which are to be proven: energy is as bytes."""
+        if self.proving is not None:
+            return self.proving
+        return aims(self.objectives)
+
+    def _record(self, measure: str) -> None:
+        """Note what is proven, of a measure only if the ones before are."""
+        if self.whole and len(self.proven) == self.aims.index(measure):
+            self.proven += (measure,)
+        if self.bound is not None:
+            self.bounds[measure] = self.bound
 
     def settle(self, measure: str) -> None:
         """Minimise one measure with the earlier ones kept."""
@@ -78,26 +138,33 @@ class Search:
         if self.bounding:
             self.first(measure)
             members.sort(key=self._promise)
-        for member in members:
+        self.stopped, self._open, self._laid = False, None, 0  # the first pass leaves much out
+        for number, member in enumerate(members):
             if self._settled(measure):
                 break
             if self._late():
-                self.whole = False
+                self._stop(measure, min(self._least_of(one, measure) for one in members[number:]))
                 break
             self._look(member, measure)
         if before is not None:
             self._take(before)
+        beaten = self.best is None or self._open is None or self._open < self.best.measures[measure]
+        self.bound = self._open if beaten else None
+        self.whole = self.bound is None
 
     def first(self, measure: str) -> Pick | None:
         """Find a good plan among few candidates: those that settled the objectives before, at first very few."""
         if self.kept and (measure != "time" or "time" in self.kept):
             return self.best  # they are the same
         measures = (*self.kept, measure)
+        self._patient = not self.kept
         for member in sorted(self.space.members, key=self._promise):
             if self._late():
                 break
             few = {"listed": tuple(self.kept)} if self.kept else {"coarse": True}
-            self._search(member.branch(measures, self._limits(measure), **few), measure)
+            branch = member.branch(measures, self._limits(measure), **few)
+            self._search(branch, measure, first=True)
+        self._patient = False
         return self.best
 
     def _promise(self, member: Member) -> bool:
@@ -110,7 +177,25 @@ class Search:
         return self.best.measures["bytes"] <= least
 
     def _late(self) -> bool:
-        return self.deadline is not None and time.monotonic() > self.deadline
+        """Whether time is up; in the first pass not before there is a plan."""
+        if self._patient and self.best is None:
+            return False
+        spent = self._allowance is not None and self._work > self._allowance
+        return spent or (self.deadline is not None and time.monotonic() > self.deadline)
+
+    def _leave(self, bound: int) -> None:
+        """Some nests are not looked at; none is below `bound`."""
+        self._open = bound if self._open is None else min(self._open, bound)
+
+    def _stop(self, measure: str, bound: int) -> None:
+        """Candidates are left out, none below `bound`, as time is up; it is no loss if they cannot be better."""
+        if self.best is None or bound < self.best.measures[measure]:
+            self.stopped = True
+            self._leave(bound)
+
+    def _least_of(self, member: Member, measure: str) -> int:
+        """A bound on what is left out; to break ties none is needed."""
+        return least_of(member, measure) if measure in self.aims else 0
 
     def _limits(self, measure: str) -> dict[str, int]:
         """What a plan must keep, and below what it must be to matter."""
@@ -120,22 +205,60 @@ class Search:
         return limits
 
     def _look(self, member: Member, measure: str) -> None:
+        if measure in self.aims and not self.open(member, measure):
+            return
         branch = member.branch((*self.kept, measure), self._limits(measure))
         self._search(branch, measure)
 
-    def _search(self, branch: Branch, measure: str) -> None:
+    def open(self, member: Member, measure: str) -> bool:
+        """Whether a nest of the member may be below the best plan; where its candidates may miss some, note how far."""
+        if member.exact((*self.kept, measure)):
+            return True
+        least = self._least_bound(member.branch((*self.kept, measure), self._limits(measure), ideal=True), measure)
+        if least is not None:
+            self._leave(least)
+        return least is not None
+
+    def beyond(self, measure: str) -> int | None:
+        """What nests beyond all candidates may be below the best plan, None if none may."""
+        self._open = None
+        for member in self.space.members:
+            if not member.exact((*self.kept, measure)):
+                if self._late():
+                    self._stop(measure, least_of(member, measure))
+                else:
+                    self.open(member, measure)
+        return self._open
+
+    def _least_bound(self, branch: Branch, measure: str) -> int | None:
+        """The least of a branch of bounds, None if none is below the best plan."""
+        least = np.inf if self.best is None else float(self.best.measures[measure])
+        found = False
+        self._work += _PRICED * sum(branch.choices.shape)
+        for block in _blocks(branch, measure, bounding=self.bounding):
+            values = self._values(block, measure)
+            found |= bool(values.min() < least)
+            least = min(least, float(values.min()))
+        return int(least) if found else None
+
+    def _search(self, branch: Branch, measure: str, *, first: bool = False) -> None:
+        self._work += _PRICED * sum(branch.choices.shape)
         for block in _blocks(branch, measure, bounding=self.bounding):
             if self._late():
-                self.whole = False
-                return
+                self._stop(measure, int(lower_bounds(block.tables(measure), "s").min()))
+                if self.bounding:  # the blocks behind it have no lower bound
+                    return
+                continue
             if block is not branch and self.bounding:
                 block = within(block, self._limits(measure))
                 if block.empty:
                     continue
             self.looked += block.choices.shape[0] * block.choices.shape[1]
+            self._work += block.choices.shape[0] * block.choices.shape[1]
             values = self._values(block, measure)
             if not branch.exact and "time" in (*self.kept, measure):
-                self._by_timeline(block, measure, values)
+                most = FIRST_TIMELINES if first else MOST_TIMELINES - self._laid
+                self._by_timeline(block, measure, values, max(0, most))
             else:
                 self._least(block, measure, values)
 
@@ -162,17 +285,20 @@ class Search:
         on_chip = {"ocm": max(outcome.occupancy_bytes.values())} if "ocm" in (*self.kept, *self.objectives) else {}
         return Pick(branch, s, q, {**outcome.measures, **on_chip})
 
-    def _by_timeline(self, branch: Branch, measure: str, values: NDArray[np.float64]) -> None:
+    def _by_timeline(self, branch: Branch, measure: str, values: NDArray[np.float64], most: int) -> None:
         """Lay out timelines in the order of the values, which are lower bounds, until none is below the best."""
+        tie = measure not in self.aims
+        most = min(most, TIMELINES) if tie else most
         s, q = np.nonzero(np.isfinite(values))
         order = np.argsort(values[s, q], kind="stable")
         for number, i in enumerate(order):
             best = self.best.measures[measure] if self.best is not None else np.inf
-            if values[s[i], q[i]] >= best or (self.kept and number >= TIMELINES):
+            if values[s[i], q[i]] >= best or (tie and number >= most):
                 return
-            if self._late():
-                self.whole = False
+            if self._late() or (number >= most and self.best is not None):
+                self._stop(measure, int(values[s[i], q[i]]))
                 return
+            self._laid += 1
             self._take(self._pick(branch, int(s[i]), int(q[i])))
 
     def _take(self, pick: Pick) -> None:
@@ -193,17 +319,6 @@ def best_pick(
     return search.run(), search.whole
 
 
-def floor(space: Space, measure: str) -> int | None:
-    """A bound that needs no search: the least separable lower bound of all members."""
-    key = "bytes" if measure == "energy" else measure
-    branches = [b for m in space.members if not (b := m.branch((key,), coarse=False)).empty]
-    bounds = [int(lower_bounds(b.tables(key), "s").min()) for b in branches]
-    if not bounds:
-        return None
-    machine = space.machine
-    return min(bounds) * machine.byte_fj + machine.mac_fj * space.layer.macs if measure == "energy" else min(bounds)
-
-
 def _blocks(branch: Branch, measure: str, *, bounding: bool) -> Iterator[Branch]:
     """Cut a branch in row blocks of bounded size, the most promising rows first."""
     if branch.empty:
@@ -221,8 +336,13 @@ def _blocks(branch: Branch, measure: str, *, bounding: bool) -> Iterator[Branch]
         yield branch.take(s=np.sort(order[i : i + rows]))
 
 
+def proven_of(objectives: tuple[str, ...], settled: Collection[str]) -> tuple[str, ...]:
+    """Return the objectives that are proven when these stages are."""
+    return tuple(m for m in objectives if ("bytes" if m == "energy" else m) in settled)
+
+
 def run(space: Space, objectives: tuple[str, ...], limits: Limits) -> EngineResult:
-    """Look at every candidate of the space."""
+    """Look at every candidate of the space; OPTIMAL if every objective asked for is proven."""
     start = time.monotonic()
     deadline = None if limits.time_limit_s is None else start + limits.time_limit_s
     search = Search(space, objectives, limits.bounding, deadline)
@@ -231,9 +351,27 @@ def run(space: Space, objectives: tuple[str, ...], limits: Limits) -> EngineResu
     version = f"numpy {np.__version__}"
     stats: dict[str, object] = {"looked_at": search.looked}
     if pick is None:
-        status: Status = "INFEASIBLE" if search.whole else "NO_SOLUTION_FOUND"
-        return EngineResult(status, None, None, None, wall, version, stats)
-    value = pick.measures[objectives[0]]
-    proven = search.whole or bool(search.kept)
-    bound = value if proven else floor(space, objectives[0])
-    return EngineResult("OPTIMAL" if proven else "FEASIBLE", pick.nest, pick.measures, bound, wall, version, stats)
+        none: Status = "INFEASIBLE" if search.whole else "NO_SOLUTION_FOUND"
+        bound = None if search.whole else floor(space, objectives[0], search.bound)
+        return EngineResult(none, None, None, bound, wall, version, stats)
+    return answer_of(search, pick, wall, version, stats)
+
+
+def answer_of(search: Search, pick: Pick, wall_s: float, version: str, stats: dict[str, object]) -> EngineResult:
+    """The answer of a search that has a plan: OPTIMAL if every objective asked for is proven."""
+    objectives, space = search.objectives, search.space
+    proven = proven_of(objectives, search.proven)
+    bound = pick.measures[objectives[0]]
+    if not proven:
+        bound = min(bound, floor(space, objectives[0], search.bounds.get(search.aims[0])))
+    status: Status = "OPTIMAL" if proven == objectives else "FEASIBLE"
+    stats = {**stats, **told(objectives, proven, stopped=search.stopped and search.ties)}
+    if not search.ties:
+        stats["ties"] = "broken among as many candidates as the proof looked at"
+    return EngineResult(status, pick.nest, pick.measures, bound, wall_s, version, stats)
+
+
+def told(objectives: tuple[str, ...], proven: tuple[str, ...], *, stopped: bool) -> dict[str, object]:
+    """What a plan says about its proof: which of several objectives are proven, and that a search was left open."""
+    said: dict[str, object] = {**proof(objectives, proven)}
+    return {**said, "left_open": True} if stopped and proven != objectives else said

@@ -9,6 +9,7 @@ from ortools.sat.python import cp_model
 
 from formulations.joint import NEVER, Choice, Joint
 from formulations.joint_cp_sat import SUBSOLVERS, cp_sat
+from solver.engines.solvers_cp_sat import heard
 from solver.joint_base import Mastered
 
 __all__ = ["run"]
@@ -23,10 +24,9 @@ def run(joint: Joint, time_limit_s: float | None, hint: Choice | None) -> Master
     solver.parameters.num_workers = _WORKERS
     solver.parameters.linearization_level = 2
     solver.parameters.subsolvers[:] = list(SUBSOLVERS)
-    solver.parameters.catch_sigint_signal = False
     if time_limit_s is not None:
         solver.parameters.max_time_in_seconds = time_limit_s
-    status = solver.status_name(solver.solve(built.model))
+    status = solver.status_name(heard(solver, built.model))
     if status == "INFEASIBLE":
         return Mastered(None, NEVER, versions)
     bound = max(0, math.ceil(solver.best_objective_bound - 1e-6))

@@ -28,9 +28,11 @@ def run(asked: Asked, known: list[Timed]) -> Decided:
     )  # fmt: skip
     if first is not None:
         built.hint(first[0], begun(asked, first))
-    solver, status = solve_model(built.mapping, asked.time_limit_s)
+    solver, status, stopped = solve_model(built.mapping, asked.time_limit_s)
     versions = f"ortools {version('ortools')}"
     stats: dict[str, Stat] = {"branches": solver.num_branches, "conflicts": solver.num_conflicts}
+    if stopped:
+        stats["interrupted"] = True
     if status == cp_model.INFEASIBLE:
         return Decided(None, None, "INFEASIBLE", versions, stats)
     found = list(known)

@@ -7,8 +7,9 @@ from importlib.metadata import version
 
 from ortools.sat.python import cp_model
 
-from formulations.mapping import merged
+from formulations.mapping import Assignment, merged
 from formulations.mapping_cp_sat import MappingCpModel, cp_model_of
+from solver.engines.solvers_cp_sat import stoppable
 from solver.mapping_base import Asked, Decided, best_of
 from solver.plan import Stat
 
@@ -27,32 +28,43 @@ def run(asked: Asked) -> Decided:
     if len(small.processors) < len(asked.mapping.processors):
         # The merged problem's own bounds only: what none undercuts here may well be undercut there.
         built = cp_model_of(small, asked.aim, asked.limits)
-        solver, status = solve_model(built, _FIRST_S if limit is None else _SHARE * limit)
+        solver, status, stopped = solve_model(built, _FIRST_S if limit is None else _SHARE * limit)
         if status == cp_model.INFEASIBLE:
             return Decided(None, None, "INFEASIBLE", versions, stats)
         least = max(least, unit * round(solver.best_objective_bound))
         stats["merged_bound"] = least
+        if stopped:
+            stats["interrupted"] = True
+            return _answer(asked, known, least, versions, stats)
     most = None if known is None else asked.value(known) // unit
     built = cp_model_of(asked.mapping, asked.aim, asked.limits, least=least // unit, most=most)
     if known is not None:
         built.hint(known)
-    solver, status = solve_model(built, None if limit is None else max(0.1, limit - (time.monotonic() - start)))
+    solver, status, stopped = solve_model(
+        built, None if limit is None else max(0.1, limit - (time.monotonic() - start))
+    )
     stats |= {"branches": solver.num_branches, "conflicts": solver.num_conflicts}
+    if stopped:
+        stats["interrupted"] = True
     if status == cp_model.INFEASIBLE:
         return Decided(None, None, "INFEASIBLE", versions, stats)
     solved = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
     at = best_of(asked, [*([built.chosen(solver)] if solved else []), *asked.known])
-    bound = max(least, unit * round(solver.best_objective_bound))
+    return _answer(asked, at, max(least, unit * round(solver.best_objective_bound)), versions, stats)
+
+
+def _answer(asked: Asked, at: Assignment | None, bound: int, versions: str, stats: dict[str, Stat]) -> Decided:
+    """What is known of an assignment and a bound."""
     if at is None:
         return Decided(None, bound, "NO_SOLUTION_FOUND", versions, stats)
     value = asked.value(at)
     return Decided(at, min(bound, value), "OPTIMAL" if bound >= value else "FEASIBLE", versions, stats)
 
 
-def solve_model(built: MappingCpModel, limit: float | None) -> tuple[cp_model.CpSolver, object]:
-    """Solve a model; return the solver and its status."""
+def solve_model(built: MappingCpModel, limit: float | None) -> tuple[cp_model.CpSolver, object, bool]:
+    """Solve a model; return the solver, its status, and whether Ctrl-C ended it."""
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 8
     if limit is not None:
         solver.parameters.max_time_in_seconds = limit
-    return solver, solver.solve(built.model)
+    return solver, *stoppable(solver, built.model)

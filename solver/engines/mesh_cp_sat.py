@@ -8,6 +8,7 @@ from ortools.sat.python import cp_model
 
 from formulations.mesh_cp_sat import cp_model_of
 from formulations.mesh_search import Halves
+from solver.engines.solvers_cp_sat import heard
 from solver.mesh_base import Answer, Asked, Decided, led, searched
 
 __all__ = ["run"]
@@ -29,7 +30,7 @@ def _solve(found: Halves, measure: str) -> Answer:
     solver.parameters.linearization_level = 0
     if (seconds := found.member.setup.clock.left) is not None:
         solver.parameters.max_time_in_seconds = seconds
-    status = solver.status_name(solver.solve(made.model))
+    status = solver.status_name(heard(solver, made.model))
     if status == "MODEL_INVALID":
         raise RuntimeError(made.model.validate())
     if status == "INFEASIBLE":

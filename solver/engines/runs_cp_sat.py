@@ -9,6 +9,7 @@ from ortools.sat.python import cp_model
 
 from formulations.runs_cp_sat import runs_cp_model
 from formulations.runs_stages_cp_sat import solve_stages
+from solver.engines.solvers_cp_sat import heard
 from solver.plan import Stat
 from solver.runs_base import RunsAsked, RunsDecided, best_passes, closed, finished
 
@@ -26,7 +27,7 @@ def run(asked: RunsAsked) -> RunsDecided:
     solver.parameters.num_workers = 1
     if asked.time_limit_s is not None:
         solver.parameters.max_time_in_seconds = asked.time_limit_s
-    status: object = solver.solve(made.model)
+    status = heard(solver, made.model)
     bound = made.base + max(0, round(solver.best_objective_bound))
     found = [known]
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):

@@ -11,14 +11,16 @@ below the best exact price; ties are then broken as `solver.engines.exhaustive` 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from formulations.branch import Branch, lower_bounds, undominated
+from formulations.member import Member
 from formulations.space import Space
-from solver.engines.base import EngineResult, Limits, Pick, Status, stages, vector
-from solver.engines.exhaustive import Search
+from solver.engines.base import EngineResult, Limits, Pick, Status, aims, stages, vector
+from solver.engines.exhaustive import Search, proven_of, told
+from solver.engines.floors import in_unit, least_of
 
 __all__ = ["Answer", "BranchSolver", "solve_staged"]
 
@@ -60,7 +62,8 @@ class _Stages:
         self.best: Pick | None = None
         self.levels: dict[str, int] = {}
         self.bound: int | None = None
-        self.proven = True
+        self.settled = True
+        self.proven: tuple[str, ...] = ()
         self.models = self.choices = 0
         self.timeline = any(m.timeline for m in space.members)
 
@@ -70,63 +73,90 @@ class _Stages:
         if self.limits.bounding:
             self.best = Search(self.space, self.objectives, deadline=self.deadline).first(first)
         self.heuristic = self.best is not None
-        self.proven = self._stage(first)
-        if not self.proven or self.best is None:
-            return
-        self.bound = self.best.measures[self.objectives[0]]
-        self.levels[first] = self.best.measures[first]
-        if self.timeline and "time" in stages(self.objectives):
-            self._break_ties(rest)
-            return
-        for key in rest:
-            if not self._stage(key):
+        for number, key in enumerate((first, *rest)):
+            if number and self.timeline and "time" in stages(self.objectives):
+                self._break_ties((first, *rest)[number:])
                 return
+            if not self._stage(key):
+                self.settled = False
+                return
+            if self.best is None:
+                return
+            if key in self.aims:
+                self._prove(key)
             self.levels[key] = self.best.measures[key]
+
+    @property
+    def aims(self) -> tuple[str, ...]:
+        """The measures asked for: energy is as bytes."""
+        return aims(self.objectives)
+
+    def _prove(self, key: str) -> None:
+        """See whether nests beyond the candidates may be better; a measure is proven only if the ones before are."""
+        assert self.best is not None
+        search = Search(
+            self.space, self.objectives, self.limits.bounding, self.deadline, best=self.best, kept=dict(self.levels)
+        )
+        beyond = search.beyond(key)
+        if beyond is None and len(self.proven) == self.aims.index(key):
+            self.proven += (key,)
+        if not self.levels:
+            least = self.best.measures[key] if beyond is None else beyond
+            self.bound = in_unit(self.space, self.objectives[0], least)
 
     def _break_ties(self, rest: Sequence[str]) -> None:
         search = Search(self.space, self.objectives, deadline=self.deadline, best=self.best, kept=dict(self.levels))
         for key in rest:
             search.settle(key)
-            if search.best is None or not search.whole:
+            if search.best is None or search.stopped:
                 break
-            search.kept[key] = search.best.measures[key]
+            if key in self.aims and search.whole and len(self.proven) == self.aims.index(key):
+                self.proven += (key,)
+            search.kept[key] = self.levels[key] = search.best.measures[key]
         self.best = search.best or self.best
 
     def _most(self, key: str) -> int | None:
         return None if self.best is None else self.best.measures[key] - 1
 
-    def _branches(self, key: str) -> Iterator[Branch]:
-        """What is left of every member, the one of the best plan first."""
+    def _members(self) -> list[Member]:
+        """All members, the one of the best plan first."""
 
         def other(label: Mapping[str, str]) -> bool:
             return self.best is None or label != self.best.branch.label
 
-        for member in sorted(self.space.members, key=lambda m: other(m.label)):
-            limits = dict(self.levels)
-            most = self._most(key)
-            if self.limits.bounding and most is not None:
-                limits[key] = most
-            branch = member.branch((*self.levels, key), limits)
-            if not branch.empty:
-                yield from branch.parts()
+        return sorted(self.space.members, key=lambda m: other(m.label))
+
+    def _parts(self, member: Member, key: str) -> list[Branch]:
+        """What is left of a member, in parts."""
+        limits = dict(self.levels)
+        most = self._most(key)
+        if self.limits.bounding and most is not None:
+            limits[key] = most
+        branch = member.branch((*self.levels, key), limits)
+        return [] if branch.empty else branch.parts()
+
+    def _left(self) -> float | None:
+        return None if self.deadline is None else self.deadline - time.monotonic()
 
     def _stage(self, key: str) -> bool:
         """Minimise one measure over all members; whether all were settled. Keeps the bound of the first stage."""
         bounds: list[int] = []
         settled = True
-        for branch in self._branches(key):
-            floor = int(lower_bounds(branch.tables(key), "s").min())
-            part = undominated(branch, [*self.levels, key]) if branch.exact else branch
-            self.choices += sum(part.choices.shape)
-            done, bound = self._branch(part, key)
-            settled &= done
-            bounds.append(floor if bound is None else max(floor, bound))
+        for member in self._members():
+            if (left := self._left()) is not None and left <= 0:
+                bounds.append(least_of(member, key))
+                settled &= self.best is not None and bounds[-1] >= self.best.measures[key]
+                continue
+            for branch in self._parts(member, key):
+                floor = int(lower_bounds(branch.tables(key), "s").min())
+                part = undominated(branch, [*self.levels, key]) if branch.exact else branch
+                self.choices += sum(part.choices.shape)
+                done, bound = self._branch(part, key)
+                settled &= done
+                bounds.append(floor if bound is None else max(floor, bound))
         if not self.levels:
             ceiling = [self.best.measures[key]] if self.best else []
-            lowest = min(bounds + ceiling, default=0)
-            machine = self.space.machine
-            energy = self.objectives[0] == "energy"
-            self.bound = lowest * machine.byte_fj + machine.mac_fj * self.space.layer.macs if energy else lowest
+            self.bound = in_unit(self.space, self.objectives[0], min(bounds + ceiling, default=0))
         return settled
 
     def _branch(self, branch: Branch, key: str) -> tuple[bool, int | None]:
@@ -134,7 +164,7 @@ class _Stages:
         cuts: list[tuple[int, int]] = []
         exact = branch.exact or "time" not in (key, *self.levels)
         while True:
-            left = None if self.deadline is None else self.deadline - time.monotonic()
+            left = self._left()
             if left is not None and left <= 0:
                 return False, None
             limits = replace(self.limits, time_limit_s=left)
@@ -160,7 +190,7 @@ class _Stages:
 def solve_staged(
     solve: BranchSolver, space: Space, objectives: tuple[str, ...], limits: Limits, versions: str
 ) -> EngineResult:
-    """Run all stages and return the plan with the proof of the first objective."""
+    """Run all stages and return the plan; OPTIMAL if the stage of every objective asked for was settled."""
     start = time.monotonic()
     state = _Stages(solve, space, objectives, limits)
     state.run()
@@ -168,8 +198,13 @@ def solve_staged(
     stats: dict[str, object] = {
         "models": state.models, "choices": state.choices, "heuristic_start": state.heuristic
     }  # fmt: skip
+    if not state.settled and limits.time_limit_s is None:
+        stats["interrupted"] = True  # Ctrl-C reached the solver and not us
     if state.best is None:
-        none: Status = "INFEASIBLE" if state.proven else "NO_SOLUTION_FOUND"
-        return EngineResult(none, None, None, None, wall, versions, stats)
-    status: Status = "OPTIMAL" if state.proven else "FEASIBLE"
+        sure = state.settled and Search(space, objectives, deadline=state.deadline).beyond(state.aims[0]) is None
+        none: Status = "INFEASIBLE" if sure else "NO_SOLUTION_FOUND"
+        return EngineResult(none, None, None, None if sure else state.bound, wall, versions, stats)
+    proven = proven_of(objectives, state.proven)
+    status: Status = "OPTIMAL" if proven == objectives else "FEASIBLE"
+    stats |= told(objectives, proven, stopped=not state.settled)
     return EngineResult(status, state.best.nest, state.best.measures, state.bound, wall, versions, stats)

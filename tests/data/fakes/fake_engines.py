@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from dataclasses import replace
 
@@ -38,8 +39,8 @@ def uses_its_time(space: Space, objectives: tuple[str, ...], limits: Limits) -> 
 
 
 def slow_starter(space: Space, objectives: tuple[str, ...], limits: Limits) -> EngineResult:
-    """Layers called hard need more than 0.5 s to be proven, all others are proven at once."""
-    if _named(space, "hard") and (limits.time_limit_s or 9.0) < 0.5:
+    """Layers called hard need more than 5 s to be proven, all others are proven at once."""
+    if _named(space, "hard") and (limits.time_limit_s or 9.0) < 5.0:
         return _nothing()
     return exhaustive.run(space, objectives, limits)
 
@@ -73,6 +74,15 @@ def dies(space: Space, objectives: tuple[str, ...], limits: Limits) -> EngineRes
     return exhaustive.run(space, objectives, limits)
 
 
+def killed_once(space: Space, objectives: tuple[str, ...], limits: Limits) -> EngineResult:
+    """Is killed as by the kernel on the first layer called hard; FAKE_SIGN says that it was."""
+    sign = os.environ["FAKE_SIGN"]
+    if _named(space, "hard") and not os.path.exists(sign):
+        open(sign, "w").close()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return exhaustive.run(space, objectives, limits)
+
+
 def raises(space: Space, objectives: tuple[str, ...], limits: Limits) -> EngineResult:
     """Has a defect."""
     raise ZeroDivisionError("a defect")
@@ -102,7 +112,7 @@ def finds_nothing(space: Space, objectives: tuple[str, ...], limits: Limits) -> 
     return replace(_nothing(odd=float("nan"), more=[1]), bound=7)
 
 
-PROVING = (honest, uses_its_time, slow_starter, interrupted, swallows, sleeps, dies, raises, lies_about_value,
-           lies_about_bound, lies_about_proof, finds_nothing)  # fmt: skip
+PROVING = (honest, uses_its_time, slow_starter, interrupted, swallows, sleeps, dies, killed_once, raises,
+           lies_about_value, lies_about_bound, lies_about_proof, finds_nothing)  # fmt: skip
 ENGINES = {f.__name__: Engine(f.__name__, (f.__doc__ or "").strip(), True, f) for f in PROVING}
 ENGINES["unproven"] = Engine("unproven", "a heuristic", False, unproven)

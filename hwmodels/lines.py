@@ -1,0 +1,125 @@
+"""What IN moves and takes in lines (docs/nest.md): products of vectors, one of each axis.
+
+The two loops that slide fetch every element of a sweep once: new rows of each pass times new columns of each step, the
+product of the two vectors that `hwmodels.pieces.windows` gives for either loop; the sweep is repeated by every loop
+outside the two. The buffer holds ``again * width + (rows - again) * columns`` elements of each channel: the rows that
+two windows of neighbouring passes share, at most, over the widest pass, and the other rows of the largest window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from hwmodels.abilities import Loops, Steps, Tree, clipped, loops_outside, trees_of
+from hwmodels.bilinear import Ints
+from hwmodels.boxes import KINDS, Axis, axes_of, input_windows, runs_of
+from hwmodels.outcome import Counts
+from hwmodels.pieces import Pieces, Window, cut, windows
+from hwmodels.places import chain_of, how
+from hwmodels.skeleton import Core, Skeleton
+from instances.machine import Machine
+from instances.workload import DIMS, RELEVANT, Layer
+
+__all__ = ["Lined", "line_vectors", "lined"]
+
+
+@dataclass(frozen=True)
+class Lined:
+    """What holding IN in lines moves (the row IN), its bytes in one buffer, and those of its largest tile."""
+
+    counts: Counts
+    buffer_bytes: int
+    tile_bytes: int
+
+
+def _pair(order: Loops, trees: Mapping[str, Tree]) -> tuple[int, int] | None:
+    """The numbers of the two loops that slide: neighbours among those that cut, one over rows and one over columns."""
+    real = [j for j, (d, k) in enumerate(order) if trees[d].trips(k + 1) > trees[d].trips(k)]
+    while real and order[real[-1]][0] not in RELEVANT["IN"]:
+        real.pop()
+    dims = {order[j][0] for j in real[-2:]}
+    return (real[-2], real[-1]) if dims == {"r", "c"} else None
+
+
+def lined(layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, steps: Steps) -> Lined | None:
+    """Count IN in lines; None where no two loops slide, so that it moves as without."""
+    trees, order = trees_of(core, steps), loops_outside(skeleton, "IN")
+    pair = _pair(order, trees)
+    if pair is None:
+        return None
+    chain = chain_of(steps)
+    hold = {d: sum(dim == d for dim, _ in order) for d in DIMS}
+    levels = {order[j][0]: order[j][1] + 1 for j in pair}
+    sweeps = prod(trees[d].trips(sum(x == d for x, _ in order[: pair[0]])) for d in DIMS if d not in RELEVANT["IN"])
+    found, size, tile = Counts(), 0, 0
+    for resident in layer.residents:
+        window = input_windows(layer, resident)
+
+        def pieces(dim: str, window: dict[str, Window] = window) -> Pieces:
+            if dim not in window:
+                return cut(core.extent(dim), chain[dim][:, : hold[dim]])
+            kernel = {"r": "i", "c": "j"}[dim]
+            return windows(
+                *core.range(dim), chain[dim][:, : levels[dim]], chain[kernel][:, : hold[kernel]], window[dim], "outer"
+            )
+
+        axes: list[Axis] = axes_of(layer, machine, "IN", pieces)
+        products = runs_of(axes, machine.in_bytes, machine.transfer.burst_bytes, KINDS)
+        counts = {
+            kind: sweeps * sum(c * prod(int(v[0]) for v in vectors.values()) for c, vectors in terms)
+            for kind, terms in products.items()
+        }
+        found += Counts(**counts)
+        plane = machine.in_bytes * prod(int(a.pieces.largest[0]) for a in axes if a.dim not in window)
+        (again, rows, _), (_, columns, width) = (
+            (int(v[0]) for v in _along(core, chain, levels, hold, window, order[j][0])) for j in pair
+        )
+        size += plane * (again * width + (rows - again) * columns)
+        tile += plane * rows * columns
+    return Lined(found, size, tile)
+
+
+def _along(
+    core: Core,
+    chain: Mapping[str, Ints],
+    levels: Mapping[str, int],
+    hold: Mapping[str, int],
+    window: Mapping[str, Window],
+    dim: str,
+) -> tuple[Ints, Ints, Ints]:
+    """The vectors of one axis."""
+    kernel = {"r": "i", "c": "j"}[dim]
+    steps, taps = chain[dim][:, : levels[dim]], chain[kernel][:, : hold[kernel]]
+    return line_vectors(*core.range(dim), steps, taps, window[dim])
+
+
+def line_vectors(lo: int, hi: int, steps: Ints, taps: Ints, window: Window) -> tuple[Ints, Ints, Ints]:
+    """Rows that two windows of a pass share, rows of the longest, and of the widest pass, for T chains.
+
+    `steps` (T, L) are those of the output dimension down to the loop that slides, `taps` (T, L') all of the kernel's
+    outside the Hold; entries below 0 are lists of places (`hwmodels.places`). Of columns alike. IN in lines takes, for
+    an element of its other dimensions, ``again * width + (longest - again) * columns``: `again` and `longest` of the
+    outer axis, `width` and `longest` (its columns) of the inner one.
+    """
+    found = []
+    for chain, kernel in zip(steps.tolist(), taps.tolist(), strict=True):
+        outputs = Tree.of(lo, hi, tuple(how(entry) for entry in chain))
+        inner = Tree.of(0, window.taps, tuple(how(entry) for entry in kernel))
+        found.append(_line(outputs, inner, len(chain), len(kernel), window))
+    again, longest, width = np.array(found, np.int64).reshape(-1, 3).T
+    return again, longest, width
+
+
+def _line(outputs: Tree, taps: Tree, level: int, inner: int, window: Window) -> tuple[int, int, int]:
+    """Measure the windows that the pieces at `level` make, pass by pass."""
+    lo, hi = clipped(window, outputs.start[level], outputs.stop[level], taps.start[inner], taps.stop[inner])
+    there, follows = hi > lo, outputs.position[level] > 0
+    shared = np.where(there[1:] & there[:-1] & follows[1:, None], hi[:-1] - lo[1:], 0)
+    begins = np.flatnonzero(~follows)
+    last = np.maximum.reduceat(np.where(there, hi, -1), begins)
+    first = np.minimum.reduceat(np.where(there, lo, 1 << 60), begins)
+    return (int(shared.max(initial=0)), int((hi - lo).max()), max(0, int((last - first).max())))

@@ -1,0 +1,294 @@
+"""Brute force for F6 banks: every order of stages, every way to keep tiles, every sequence of actions.
+
+A schedule is followed stage by stage by the referee (`hwmodels.replay_banks.Chip`): an action that it finds fault with
+is not taken, a stage ends where it has none left. Bytes and ticks only grow along the way, so that a way is left once
+it moves no less than a schedule that is known; what is left is whether any schedule is better, and the claimed one is
+replayed by `solve_network` itself. In bytes, ways that leave the same on chip and in DRAM go on once. The whole tree is
+walked in random order up to `_NODES` actions, `_ROUNDS` of them a column, beyond that (EQUAL) holds one way only.
+
+Given by the problem, not by the referee: (ORDER) of stages that read the last result one is next, if there is any;
+(CONCAT) which tiles stay of a map is decided with its first part; (END) tiles on chip are read from the end from which
+they were counted. The referee would let a map that is on chip whole be read from its other end, in tiles that begin
+with the smaller one: docs/banks.md names that under "Not decided yet", and it is sometimes better.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import product
+
+from hwmodels.replay_bank_time import clocked
+from hwmodels.replay_banks import Chip, Moved, replay_banks
+from hwmodels.schedule import StageRun
+from instances.errors import InputError
+from instances.feature_maps import Stage, Stages, stages
+from instances.machine import Banks, Machine
+from solver.bank_solve import solve_network
+from solver.selftest.banks_cases import Case, drawn, smaller
+from solver.selftest.base import Disagreement
+from solver.selftest.cases import Recorded, json_of
+from solver.selftest.claims import Claim, asked, contradictions
+
+__all__ = ["TESTER", "Case", "Programs", "sequences"]
+
+_LIMIT_S = 5.0
+#: Actions that are tried for a case; for a column of a stage (more of them load the same columns again and again).
+_NODES, _ROUNDS = 700, 4
+#: Faults that more actions may mend.
+_OPEN = ("columns are made", "tiles are never processed", "are never loaded", "tiles stay")
+Actions = tuple[tuple[str, int], ...]
+
+
+# ---- brute force -----------------------------------------------------------------------------------------------------
+
+
+class Programs:
+    """All schedules of stages in banks that are better than one that is known.
+
+    Attributes
+    ----------
+    least : int or None
+        The best that is known, of whatever schedule.
+    runs : tuple of StageRun
+        The best schedule found here, empty if none is better.
+    left : int
+        Actions that may still be tried; if it ends at 0 the search is not complete.
+    """
+
+    def __init__(self, found: Stages, machine: Machine, objective: str, known: int | None, rng: random.Random) -> None:
+        assert machine.banks is not None
+        self.found, self.machine, self.banks, self.rng = found, machine, machine.banks, rng
+        self.time, self.least, self.left = objective == "time", known, _NODES
+        self.runs: tuple[StageRun, ...] = ()
+        self.seen: dict[object, int] = {}
+        #: What stages that have not run move at least: weights and biases.
+        self.rest = {s.name: s.weight_bytes + s.bias_bytes for s in found.stages}
+
+    def search(self) -> bool:
+        """Look for a better schedule; whether all were looked at."""
+        self._onward(Chip(self.found, self.banks), (), "")
+        return self.left > 0
+
+    def _worse(self, chip: Chip, runs: tuple[StageRun, ...]) -> bool:
+        """Whether what is done so far moves, or takes, no less than the best schedule."""
+        if self.least is None:
+            return False
+        if self.time:
+            return self._ticks(runs, writing=False) >= self.least
+        rest = sum(size for name, size in self.rest.items() if name not in chip.done)
+        return chip.moved.total + rest >= self.least
+
+    def _ticks(self, runs: tuple[StageRun, ...], *, writing: bool) -> int:
+        moved = replay_banks(self.found, self.banks, runs)
+        if not moved.units:
+            return 0
+        spent = clocked(
+            moved.units, moved.loads, self.machine.transfer, self.machine.compute.cycle_ticks, self.banks.stage_cycles,
+            writing=writing,
+        )  # fmt: skip
+        return sum(one.ticks for one in spent.values())
+
+    def _onward(self, chip: Chip, runs: tuple[StageRun, ...], last: str) -> None:
+        if len(chip.done) == len(self.found.stages):
+            value = self._ticks(runs, writing=self.banks.writes == "bus") if self.time else chip.moved.total
+            if self.least is None or value < self.least:
+                self.least, self.runs = value, runs
+            return
+        if not self.time:
+            key = self._key(chip, last)
+            if self.seen.get(key, chip.moved.total + 1) <= chip.moved.total:
+                return
+            self.seen[key] = chip.moved.total
+        ends = _ends(runs)
+        options = [one for one in self._options(chip, last) if self._in_order(chip, one, ends)]
+        self.rng.shuffle(options)
+        for one in options:
+            self._stage(chip, runs, one, ())
+
+    def _key(self, chip: Chip, last: str) -> object:
+        banks = sorted((bank.map, tuple(bank.columns)) for bank in chip.banks)
+        dram = sorted((part, tuple(sorted(columns))) for part, columns in chip.dram.items() if columns)
+        return frozenset(chip.done), tuple(banks), tuple(dram), last
+
+    def _options(self, chip: Chip, last: str) -> Iterator[StageRun]:
+        """The stages that may be next, with all that is decided beside actions."""
+        made = {name: [s.name for s in self.found.stages if s.target == name] for name in self.found.maps}
+        ready = [
+            s for s in self.found.stages if s.name not in chip.done
+            and all(part in chip.done for name in (s.source, *s.streamed) for part in made[name])
+        ]  # fmt: skip
+        target = next((s.target for s in self.found.stages if s.name == last), "")
+        for stage in [s for s in ready if target in (s.source, *s.streamed)] or ready:
+            begun = any(part in chip.done for part in made[stage.target])
+            yield from self._ways(chip, stage, begun=begun)
+
+    def _ways(self, chip: Chip, stage: Stage, *, begun: bool) -> Iterator[StageRun]:
+        tiles = {name: -(-m.columns // m.tile(self.banks)) for name, m in self.found.maps.items()}
+        readers = {
+            name: [s.name for s in self.found.stages if name in (s.source, *s.streamed)] for name in self.found.maps
+        }
+        keeps = range(min(tiles[stage.target], self.banks.count) + 1 if readers[stage.target] and not begun else 1)
+        for source in dict.fromkeys((stage.source, *stage.streamed)):
+            awaited = any(one not in chip.done and one != stage.name for one in readers[source])
+            retains = range(min(tiles[source], self.banks.count) + 1 if awaited else 1)
+            for keep, retain, backwards in product(keeps, retains, (False, True)):
+                for end in (False, True) if keep > 0 and tiles[stage.target] > 1 else (False,):
+                    yield StageRun(stage, source, backwards, keep, end, retain, ())
+
+    def _in_order(self, chip: Chip, option: StageRun, ends: Mapping[str, bool]) -> bool:
+        """(END); a map of a single tile has no end."""
+        source = self.found.maps[option.source]
+        there = chip.on_chip(option.source)
+        return not there or source.columns <= source.tile(self.banks) or ends[option.source] == option.backwards
+
+    def _stage(self, chip: Chip, runs: tuple[StageRun, ...], option: StageRun, actions: Actions) -> None:
+        """All sequences of actions that begin with some, and what follows."""
+        if len(actions) >= _ROUNDS * self.found.maps[option.source].columns:
+            return
+        for action in (("load", 1), *(("process", n) for n in range(1, self.banks.count + 1))):
+            if self.left <= 0:
+                return
+            self.left -= 1
+            run = replace(option, actions=(*actions, action))
+            after = _copy(chip)
+            before = after.moved.total
+            after.run(run)
+            faults = [fault for fault in after.moved.faults if not any(text in fault for text in _OPEN)]
+            if faults or self._worse(after, (*runs, run)) or after.moved.total < before:
+                continue
+            if after.moved.faults:
+                self._stage(chip, runs, option, run.actions)
+            else:
+                self._onward(after, (*runs, run), option.stage.name)
+
+
+def _ends(runs: tuple[StageRun, ...]) -> dict[str, bool]:
+    """By map whether its tiles were counted from its last column on."""
+    found: dict[str, bool] = {}
+    for run in runs:
+        if run.keep:
+            found[run.stage.target] = run.backwards != run.last
+        if run.retain:
+            found[run.source] = run.backwards
+    return found
+
+
+def _copy(chip: Chip) -> Chip:
+    """The same chip, with its counts and no faults."""
+    load, weight, streamed, bias, write = chip.moved.parts
+    moved = Moved(load, weight, streamed, bias, write, units=list(chip.moved.units), loads=list(chip.moved.loads))
+    made = Chip(chip.found, chip.size, moved, [], set(chip.done))
+    made.banks = [replace(bank, columns=list(bank.columns)) for bank in chip.banks]
+    made.dram = {part: set(columns) for part, columns in chip.dram.items()}
+    return made
+
+
+def sequences(found: Stages, banks: Banks, before: list[StageRun], option: StageRun, most: int) -> int | None:
+    """Return the fewest bytes of one stage over all sequences of up to `most` actions, None if none ends."""
+    chip, least = Chip(found, banks), None
+    for run in before:
+        chip.run(run)
+    done = chip.moved.total
+    open_: list[Actions] = [()]
+    for _ in range(most):
+        longer: list[Actions] = []
+        for actions in open_:
+            for action in (("load", 1), *(("process", n) for n in range(1, banks.count + 1))):
+                after = _copy(chip)
+                after.run(replace(option, actions=(*actions, action)))
+                if not after.moved.faults:
+                    moved = after.moved.total - done
+                    least = moved if least is None else min(least, moved)
+                elif all(any(text in fault for text in _OPEN) for fault in after.moved.faults):
+                    longer.append((*actions, action))
+        open_ = longer
+    return least
+
+
+# ---- what engines claim ----------------------------------------------------------------------------------------------
+
+
+def claim(case: Case, engine: str) -> Claim:
+    """What an engine says; `solve_network` has replayed its plan."""
+    network = case.network
+    assert network is not None
+    plan = solve_network(
+        network, case.machine, engine=engine, objective=case.objective,
+        time_limit_s=None if engine == "dynamic" else _LIMIT_S,
+    )  # fmt: skip
+    value = None if plan.objective is None else plan.objective.value
+    return Claim(engine, plan.status, value, plan.bound if plan.status != "NO_SOLUTION_FOUND" else None)
+
+
+class _Banks(Recorded):
+    name = "banks"
+    summary = "every order, tile that stays and sequence of actions of one to three stages in banks"
+
+    def case(self, rng: random.Random) -> object:
+        """One to three stages on maps of two to five columns, two or three banks of a column or two."""
+        return drawn(rng)
+
+    def run(self, case: object, rng: random.Random) -> list[Disagreement]:
+        """Compare; nothing is left to chance, so that a find repeats."""
+        assert isinstance(case, Case)
+        network = case.network
+        if network is None or _stages(case) is None:
+            return []
+        engines = [name for name in case.engines if case.objective != "time" or name not in ("milp", "cp-sat")]
+        claims = [asked(name, lambda name=name: claim(case, name)) for name in engines]  # type: ignore[misc]
+        known = min((one.value for one in claims if one.value is not None), default=None)
+        least, complete = better(case, known)
+        said = list(contradictions(claims, least, complete=complete))
+        said += _rules(case, claims)
+        return [Disagreement(self.name, line, json_of(case)) for line in said]
+
+    def smaller(self, case: object) -> Iterator[object]:
+        """Without a layer or the rule, with fewer columns, channels, banks or bytes."""
+        assert isinstance(case, Case)
+        return (one for one in smaller(case) if one.network is not None)
+
+
+TESTER = _Banks(Case)
+
+
+def _stages(case: Case) -> Stages | None:
+    network, machine = case.network, case.machine
+    assert network is not None
+    assert machine.banks is not None
+    try:
+        return stages(network, machine.banks)
+    except InputError:  # parts of a concatenation that others read as well, and the like
+        return None
+
+
+def better(case: Case, known: int | None) -> tuple[int | None, bool]:
+    """The least that is known once all schedules, or some, were looked at; and whether all were."""
+    found = _stages(case)
+    assert found is not None
+    if any(one.column_bytes > case.banks[1] for one in found.maps.values()):
+        return None, known is None
+    search = Programs(found, case.machine, case.objective, known, random.Random(0))
+    complete = search.search()
+    return search.least, complete
+
+
+def _rules(case: Case, claims: list[Claim]) -> Iterator[str]:
+    """One metamorphic rule, by the quickest engine."""
+    before = next((one for one in claims if one.engine == "dynamic"), None)
+    if before is None or before.status != "OPTIMAL" or before.value is None or not case.rule:
+        return
+    count, size, weights = case.banks
+    if case.rule == "scale":
+        after = claim(replace(case, price=3), "dynamic")
+        expected = before.value * (3 if case.objective == "time" else 1)
+        if (after.status, after.value) != ("OPTIMAL", expected):
+            yield f"{before}; with 3 times all prices: {after}"
+        return
+    banks = (count + 1, size, weights) if case.rule == "bank" else (count, size, weights + 1)
+    if case.rule == "weights" and case.objective == "time":
+        return  # weights that fit come all at once ahead of the stage: not always sooner
+    after = claim(replace(case, banks=banks), "dynamic")
+    if after.status != "OPTIMAL" or after.value is None or after.value > before.value:
+        yield f"{before}; with more ({case.rule}): {after}"

@@ -1,0 +1,144 @@
+"""Cases for the adversary of F6 banks: a few stages on maps of one row, a few banks."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from instances.machine import Machine
+from instances.network import Network
+from instances.operators import Concat, Conv, Eltwise, Input, Operator, Pool
+from solver.selftest.claims import some_engines
+
+__all__ = ["Case", "drawn", "smaller"]
+
+QUICK, SLOW = ("dynamic",), ("milp", "cp-sat", "min", "hide", "double-buffer", "no-reuse")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A small network and banks.
+
+    Attributes
+    ----------
+    columns, channels : of the input, which has one row
+    layers : (kind, operands, filters, taps, stride); 0 is the input, n the result of layer n; kinds are "conv",
+        "pool", "sum" and "join"
+    banks : how many, bytes of one, bytes for weights
+    """
+
+    columns: int
+    channels: int
+    layers: tuple[tuple[str, tuple[int, ...], int, int, int], ...]
+    banks: tuple[int, int, int]
+    unread: bool
+    writes: bool
+    objective: str
+    price: int = 1
+    engines: tuple[str, ...] = QUICK
+    rule: str = ""
+
+    @property
+    def network(self) -> Network | None:
+        """The operators; None if a layer does not fit its operands."""
+        made: list[Operator] = [Input(name="in", shape=(1, self.channels, 1, self.columns))]
+        for number, (kind, operands, *sizes) in enumerate(self.layers, 1):
+            if any(n >= number for n in operands):
+                return None
+            one = _operator(f"n{number}", kind, [made[n] for n in operands], *sizes)
+            if one is None:
+                return None
+            made.append(one)
+        return Network(name="n", operators=tuple(made))
+
+    @property
+    def machine(self) -> Machine:
+        """Banks, one element and a bus with all terms of its price."""
+        count, size, weights = self.banks
+        banks = {
+            "count": count, "map_bytes": count * size, "weight_bytes": weights, "filters": 1, "lanes": 1,
+            "stage_cycles": 1, "patch_channels": 0, "writes": "bus" if self.writes else "free",
+            "unread": "left" if self.unread else "loaded",
+        }  # fmt: skip
+        k = self.price
+        transfer = {"model": "lpddr4", "call_ticks": 3 * k, "row_ticks": 2 * k, "row_bytes": 4,
+                    "refresh_ticks": k, "refresh_bytes": 8, "byte_ticks": k}  # fmt: skip
+        compute = {"model": "array", "rows": 1, "cols": 1, "cycle_ticks": 2 * k}
+        return Machine.model_validate({
+            "name": "m", "problem": "banks", "tick_ps": 1, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 1,
+            "in_layout": "HWC", "w_layout": "OHWI", "out_layout": "HWC", "banks": banks, "transfer": transfer,
+            "compute": compute, "byte_fj": k, "mac_fj": 0,
+        })  # fmt: skip
+
+
+def _operator(name: str, kind: str, before: list[Operator], filters: int, taps: int, stride: int) -> Operator | None:
+    shape, inputs = before[0].shape, tuple(one.name for one in before)
+    if kind == "sum":
+        alike = len(before) == 2 and before[1].shape == shape
+        return Eltwise(name=name, inputs=inputs, shape=shape, fn="add") if alike else None
+    if kind == "join":
+        alike = len(before) == 2 and before[1].shape[2:] == shape[2:]
+        whole = (1, sum(one.shape[1] for one in before), *shape[2:])
+        return Concat(name=name, inputs=inputs, shape=whole, axis=1) if alike else None
+    pad = (taps - 1) // 2, taps - 1 - (taps - 1) // 2
+    width = (shape[3] - 1) // stride + 1
+    sizes = {"kernel": (1, taps), "stride": (1, stride), "pad": (0, pad[0], 0, pad[1])}
+    if kind == "pool":
+        return Pool.model_validate(
+            {"name": name, "inputs": inputs, "shape": (1, shape[1], 1, width), "fn": "max", **sizes}
+        )
+    return Conv.model_validate(
+        {"name": name, "inputs": inputs, "shape": (1, filters, 1, width), "filters": filters, "bias": True, **sizes}
+    )
+
+
+def drawn(rng: random.Random) -> Case:
+    """A random case."""
+    objective = rng.choice(("bytes", "bytes", "time"))
+    columns = rng.randint(2, 5 if objective == "bytes" else 4)
+    banks = rng.choice((2, 2, 3, 3, 4)), rng.choice((2, 2, 3, 4, 6)), rng.choice((1, 4, 99))
+    case = Case(
+        columns, rng.randint(1, 2), (), banks,
+        rng.randrange(3) == 0, rng.randrange(2) == 0, objective,
+    )  # fmt: skip
+    wanted = rng.choice((1, 2, 2, 3) if objective == "bytes" else (1, 1, 2))
+    for _ in range(20):
+        if len(case.layers) >= wanted:
+            break
+        number = len(case.layers)
+        kind = rng.choice(("conv", "conv", "conv", "pool", "sum", "join"))
+        operands = (number,) if number == 0 or kind in ("conv", "pool") else tuple(rng.sample(range(number + 1), 2))
+        if rng.randrange(4) == 0 and len(operands) == 1:
+            operands = (rng.randint(0, number),)
+        one = kind, operands, rng.randint(1, 2), rng.choice((1, 1, 2, 3)), rng.choice((1, 1, 1, 2))
+        more = replace(case, layers=(*case.layers, one))
+        if more.network is not None:
+            case = more
+    return replace(
+        case, engines=some_engines(rng, QUICK, SLOW), rule=rng.choice(("", "", "", "bank", "weights", "scale")),
+    )  # fmt: skip
+
+
+def smaller(case: Case) -> Iterator[Case]:
+    """Simpler variants of a case."""
+    yield from (replace(case, engines=(name,)) for name in case.engines if len(case.engines) > 1)
+    if case.rule:
+        yield replace(case, rule="")
+    for k in range(len(case.layers) if len(case.layers) > 1 else 0):
+        kept = [one for n, one in enumerate(case.layers) if n != k]
+        yield replace(case, layers=tuple((a, tuple(o - (o > k) for o in ops), *more) for a, ops, *more in kept))  # type: ignore[misc]
+    if case.columns > 1:
+        yield replace(case, columns=case.columns - 1)
+    if case.channels > 1:
+        yield replace(case, channels=1)
+    for k, (kind, operands, *sizes) in enumerate(case.layers):
+        for n, size in enumerate(sizes):
+            if size > 1:
+                less = (kind, operands, *sizes[:n], size - 1, *sizes[n + 1 :])
+                yield replace(case, layers=(*case.layers[:k], less, *case.layers[k + 1 :]))  # type: ignore[arg-type]
+    for n, size in enumerate(case.banks):
+        if size > 1:
+            yield replace(case, banks=(*case.banks[:n], size - 1, *case.banks[n + 1 :]))  # type: ignore[arg-type]
+    yield from [replace(case, unread=False)] if case.unread else []
+    yield from [replace(case, writes=False)] if case.writes else []

@@ -1,0 +1,55 @@
+"""What the driver of the adversary asks of every problem."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+__all__ = ["Disagreement", "Tester"]
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """Two answers that cannot both be right.
+
+    Attributes
+    ----------
+    problem : str
+    what : str
+        One line: who claims what, who found what.
+    instance : dict
+        JSON data from which `Tester.from_json` rebuilds the case.
+    """
+
+    problem: str
+    what: str
+    instance: Mapping[str, object]
+
+
+class Tester(Protocol):
+    """The adversary of one problem."""
+
+    name: str
+    summary: str
+
+    def case(self, rng: random.Random) -> object:
+        """A random tiny instance: layer or network, machine, pins, objectives."""
+        ...
+
+    def run(self, case: object, rng: random.Random) -> list[Disagreement]:
+        """Every engine against every other and against brute force; metamorphic rules."""
+        ...
+
+    def smaller(self, case: object) -> Iterator[object]:
+        """Simpler variants of a case, for shrinking a find."""
+        ...
+
+    def to_json(self, case: object) -> dict[str, object]:
+        """The case as JSON data."""
+        ...
+
+    def from_json(self, data: Mapping[str, object]) -> object:
+        """What `to_json` gave."""
+        ...

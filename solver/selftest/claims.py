@@ -1,0 +1,74 @@
+"""What engines claim of a case, and what contradicts it: (EQUAL), (ABOVE) and (RULES) of `solver.selftest`."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+__all__ = ["Claim", "asked", "contradictions", "some_engines"]
+
+#: Cases of a hundred on which a solver that takes long is asked too.
+SLOW_PERCENT = 8
+
+
+@dataclass(frozen=True)
+class Claim:
+    """An engine's answer: `value` as replay counts it, None without a schedule; `bound` as the engine says."""
+
+    engine: str
+    status: str
+    value: int | None = None
+    bound: int | None = None
+    faults: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.engine} says {self.status} {self.value} with bound {self.bound}"
+
+
+def asked(engine: str, ask: Callable[[], Claim]) -> Claim:
+    """Return the claim, or a crash as one that is at fault."""
+    try:
+        return ask()
+    except (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        said = " ".join(str(error).split())
+        return Claim(engine, "CRASHED", faults=(f"{type(error).__name__}: {said}",))
+
+
+def some_engines(rng: random.Random, quick: Sequence[str], slow: Sequence[str]) -> tuple[str, ...]:
+    """Return the engines for one case: the quick ones, and now and then a slow one."""
+    return (*quick, *(name for name in slow if rng.randrange(100) < SLOW_PERCENT))
+
+
+def contradictions(
+    claims: Sequence[Claim], least: int | None, *, complete: bool, who: str = "brute force"
+) -> Iterator[str]:  # fmt: skip
+    """Yield one line for everything that cannot be.
+
+    Parameters
+    ----------
+    least : int or None
+        The least value of all schedules that a search found, None if it found none.
+    complete : bool
+        Whether it looked at every schedule.
+    """
+    values = [claim.value for claim in claims if claim.value is not None]
+    known = min([*values, *([] if least is None else [least])], default=None)
+    for one in claims:
+        yield from (f"{one.engine}: {fault}" for fault in one.faults)
+        if one.status == "CRASHED":
+            continue
+        if one.status == "OPTIMAL" and (one.value is None or one.bound != one.value):
+            yield f"{one}: not the same"
+        if one.status == "OPTIMAL" and known is not None and one.value is not None and one.value > known:
+            yield f"{one}, {_other(claims, least, known, who)} finds {known}"
+        if one.status == "INFEASIBLE" and known is not None:
+            yield f"{one}, {_other(claims, least, known, who)} finds {known}"
+        if one.status != "INFEASIBLE" and one.bound is not None and known is not None and one.bound > known:
+            yield f"{one}, {_other(claims, least, known, who)} finds {known}"
+        if complete and one.value is not None and (least is None or one.value < least):
+            yield f"{one}, the least of all schedules is {least} by {who}"
+
+
+def _other(claims: Sequence[Claim], least: int | None, known: int, who: str) -> str:
+    return who if least == known else next(claim.engine for claim in claims if claim.value == known)

@@ -1,0 +1,122 @@
+"""Whether a nest meets pins, read from the nest alone (formulations have their own reading, which is under test).
+
+T_d        the innermost loop over d, of those that cut something and stand outside a Hold whose operand depends
+           on d (n: any, where scratch depends on the tile of channels); its step, or its largest piece; the
+           largest share of d if there is none. A loop inside all Holds changes no tile, so it meets no demand.
+sizes      divisors: all steps divide the extent
+resident   no loop that cuts what the operand depends on stands outside its Hold
+output     row_major: outside Hold(OUT) loops over b stand before those over r, and these before those over c
+array      filled: T_m, T_n (depthwise: T_g) at least the lanes, or the layer's extent
+buffers_X  of the Hold, or the machine's
+holds      uniform: one loop a dimension, in even steps, the kernel whole, all Holds inside
+order      the same, and the loops in this order
+partition  the cuts over clusters
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from hwmodels.schedule import Step
+from instances.machine import Machine
+from instances.workload import DIMS, RELEVANT, Layer
+from solver.selftest.moves import Form, partitions, shares
+from solver.selftest.pricing import levels
+
+__all__ = ["broken", "readable", "tile"]
+
+_ORDERS = {"IS": "gbrcnm", "paper": "gbrcnm", "OS": "gbrcmn", "WS": "gmnbrc"}
+_PIN = re.compile(r"([A-Za-z_]+)(<=|>=|!=|=|%)(.+)")
+
+
+def _parts(pin: str) -> tuple[str, str, str]:
+    match = _PIN.fullmatch(pin)
+    return (match[1], match[2], match[3]) if match else ("", "", "")
+
+
+def readable(pins: Sequence[str]) -> bool:
+    """Whether all these demands can be read from a nest."""
+    known = {"sizes", "resident", "output", "array", "holds", "order", "partition"}
+    return all(
+        name in known or name.startswith(("T_", "buffers_")) for name, _, _ in (_parts(pin) for pin in pins)
+    )  # fmt: skip
+
+
+def tile(layer: Layer, machine: Machine, form: Form) -> dict[str, int]:
+    """Return the innermost tile size of every dimension."""
+    size = shares(layer, form.spread)
+    found, hows = dict(size), dict[str, tuple[Step, ...]]()
+    for k, (d, how) in enumerate(form.items):
+        if d in RELEVANT or how is None:
+            continue
+        hows[d] = (*hows.get(d, ()), how)
+        inside = {name for name, _ in form.items[k:] if name in RELEVANT}
+        scratch = d == "n" and bool(machine.im2col_rows) and machine.im2col_channels == "tile"
+        if scratch or any(d in RELEVANT[x] for x in inside):
+            found[d] = max(b - a for a, b in levels(0, size[d], hows[d])[0][-1])
+    return found
+
+
+def broken(layer: Layer, machine: Machine, pins: Sequence[str], form: Form) -> int:
+    """Count the demands that a tidy form does not meet."""
+    return sum(not _meets(layer, machine, *_parts(pin), form) for pin in pins)
+
+
+def _meets(layer: Layer, machine: Machine, name: str, op: str, value: str, form: Form) -> bool:
+    if name.startswith("T_"):
+        size, number = tile(layer, machine, form)[name[2:].lower()], int(value)
+        return {
+            "=": size == number, "!=": size != number, "<=": size <= number, ">=": size >= number,
+            "%": size % number == 0,
+        }[op]  # fmt: skip
+    is_so = _is(layer, machine, name, value, form)
+    return is_so if op == "=" else not is_so
+
+
+def _is(layer: Layer, machine: Machine, name: str, value: str, form: Form) -> bool:
+    loops = [(d, how) for d, how in form.items if d not in RELEVANT and how is not None]
+    if name == "sizes":
+        return value == "free" or all(isinstance(how, int) and layer.extent(d) % how == 0 for d, how in loops)
+    if name == "resident":
+        return value not in layer.operands or not any(d in RELEVANT[value] for d in _outside(form, value))
+    if name == "output":
+        raster = ["brc".index(d) for d in _outside(form, "OUT") if d in "brc"]
+        return value == "any" or all(a <= b for a, b in pairwise(raster))
+    if name == "array":
+        return value == "any" or _filled(layer, machine, form)
+    if name.startswith("buffers_"):
+        chosen = next((how for x, how in form.items if x == name[8:]), None)
+        number = machine.buffers(chosen if isinstance(chosen, int) else None)
+        return name[8:] not in layer.operands or number == int(value)
+    if name == "partition":
+        return partitions(layer, machine).get(value) == form.spread
+    uniform = _uniform(form)
+    if name == "holds":
+        return uniform if value == "uniform" else True
+    order = _ORDERS.get(value, value)
+    order = "".join(d for d in "gbrcmn" if d not in order) + order
+    places = [order.find(d) for d, _ in loops]
+    return value == "any" or (uniform and -1 not in places and places == sorted(places))
+
+
+def _outside(form: Form, operand: str) -> list[str]:
+    at = [name for name, _ in form.items].index(operand)
+    return [name for name, _ in form.items[:at] if name in DIMS]
+
+
+def _filled(layer: Layer, machine: Machine, form: Form) -> bool:
+    unit, size = machine.compute, tile(layer, machine, form)
+    if unit.model != "array":
+        return True
+    lanes = {"g": unit.cols} if layer.m == layer.n == 1 else {"m": unit.rows, "n": unit.cols}
+    return all(size[d] >= min(number, layer.extent(d)) for d, number in lanes.items())
+
+
+def _uniform(form: Form) -> bool:
+    names = [name for name, _ in form.items]
+    loops = [(d, how) for d, how in form.items if d in DIMS]
+    inside = all(name in DIMS for name in names[: len(loops)])
+    once = len({d for d, _ in loops}) == len(loops) and not any(d in "ij" for d, _ in loops)
+    return inside and once and all(isinstance(how, int) for _, how in loops)

@@ -1,0 +1,336 @@
+"""Brute force for F10 joint: every number of rows of every map at every layer, all nests of every layer.
+
+For a map that may stay, k_t rows are on chip while layer t runs, from its first writer to its last reader; they never
+rise again. u first rows of a result are never written, if no reader and no result of the network needs them: u <= k_t
+for all of these. Banks that maps leave hold the tiles: the fewest bytes of layer t in so much room are those of all
+its nests (`solver.selftest.nests`). The best schedule is given banks and run by `hwmodels.replay_joint`, which must
+count the same bytes, so that (EQUAL) holds both ways.
+
+Maps have at most `ROWS` rows and no padding: where padding or resident rows clip tiles, nests with pieces of free sizes
+may move less than those that problem tiling looks at, and joint plans rest on them. A 2x1 kernel over six rows, two
+of them resident, is such a case (tests/test_selftest_brute.py); `ROWS` can rise when tiling looks at all nests.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from formulations.pins import Pins
+from hwmodels.replay_joint import replay_joint
+from hwmodels.schedule import LayerRun
+from instances.machine import Machine, Transfer
+from instances.network import Network
+from instances.operators import Conv, Eltwise, Input, Operator, Pool
+from instances.stores import Stores, stores
+from solver.joint_engines import JOINT_ENGINES
+from solver.joint_solve import solve_joint
+from solver.joint_tables import Tables
+from solver.selftest.base import Disagreement
+from solver.selftest.cases import Recorded, json_of
+from solver.selftest.claims import Claim, asked, contradictions, some_engines
+from solver.selftest.nests import Best, fronts, rules_of
+
+__all__ = ["ROWS", "TESTER", "Case", "Found", "best"]
+
+#: "plan" is `solve_joint`, which replays what it returns.
+QUICK, SLOW = ("dynamic",), ("plan", "milp", "cp-sat", "greedy", "sequence", "no-reuse")
+_LIMIT_S = 5.0
+#: Rows of a map at most.
+ROWS = 3
+
+
+@dataclass(frozen=True)
+class Case:
+    """A small network and a memory in banks.
+
+    Attributes
+    ----------
+    rows, columns, channels : of the input
+    layers : by layer (kind, operands, filters): 0 is the input, n the result of layer n; kinds are "conv", "tall"
+        (a 2x1 kernel without padding), "pool" (2x1), "copy" (a 1x1 pool) and "sum" of two maps
+    """
+
+    rows: int
+    columns: int
+    channels: int
+    layers: tuple[tuple[str, tuple[int, ...], int], ...]
+    banks: int
+    memory: int
+    bytes: tuple[int, int, int, int]
+    sliding: bool
+    double: bool
+    engines: tuple[str, ...] = QUICK
+    rule: str = ""
+
+    @property
+    def network(self) -> Network | None:
+        """The operators; None if a layer does not fit its operands."""
+        made: list[Operator] = [Input(name="in", shape=(1, self.channels, self.rows, self.columns))]
+        for number, (kind, operands, filters) in enumerate(self.layers, 1):
+            if any(n >= number for n in operands):
+                return None
+            name, before = f"n{number}", [made[n] for n in operands]
+            one = _operator(name, kind, before, filters)
+            if one is None:
+                return None
+            made.append(one)
+        return Network(name="n", operators=tuple(made))
+
+    @property
+    def machine(self) -> Machine:
+        """One core with a shared memory."""
+        names = ("in_bytes", "w_bytes", "out_bytes", "psum_bytes")
+        return Machine.model_validate({
+            "name": "m", "tick_ps": 1, "ocm_bytes": self.memory, "ocm_banks": self.banks, "sliding": self.sliding,
+            "buffering": "double" if self.double else "single", "byte_fj": 3, "mac_fj": 1,
+            "transfer": Transfer(byte_ticks=1), **dict(zip(names, self.bytes, strict=True)),
+        })  # fmt: skip
+
+
+def _operator(name: str, kind: str, before: Sequence[Operator], filters: int) -> Operator | None:
+    source, shape = before[0].name, before[0].shape
+    if kind == "sum":
+        alike = len(before) == 2 and before[1].shape == shape
+        inputs = tuple(one.name for one in before)
+        return Eltwise(name=name, inputs=inputs, shape=shape, fn="add") if alike else None
+    rows = shape[2] - (kind in ("tall", "pool"))
+    if rows < 1:
+        return None
+    kernel = (1 + (kind in ("tall", "pool")), 1)
+    if kind in ("pool", "copy"):
+        return Pool(name=name, inputs=(source,), shape=(1, shape[1], rows, shape[3]), fn="max", kernel=kernel)
+    return Conv(name=name, inputs=(source,), shape=(1, filters, rows, shape[3]), filters=filters, kernel=kernel)
+
+
+# ---- brute force -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Found:
+    """A schedule of the network."""
+
+    bytes: int
+    runs: tuple[LayerRun, ...]
+
+
+#: By store its rows at every layer from the first that writes it on.
+Rows = Mapping[int, Mapping[int, int]]
+
+
+class _Plans:
+    """All schedules of a network on a machine."""
+
+    def __init__(self, network: Network, machine: Machine) -> None:
+        self.found, self.machine, self.rules = stores(network), machine, rules_of(machine)
+        self.known: dict[tuple[int, tuple[tuple[int, int], ...], int, int], Best | None] = {}
+
+    def stays(self) -> Iterator[Rows]:
+        """Every way in which maps may stay."""
+        options: list[list[tuple[int, dict[int, int]]]] = []
+        for s, store in enumerate(self.found.stores):
+            if store.dram or not store.parts or not store.readers:
+                continue
+            first = min(t for t, _ in store.parts)
+            times = range(first, max(store.readers) + 1)
+            levels = (0, store.rows) if store.whole else range(store.rows + 1)
+            falling = [row for row in product(levels, repeat=len(times)) if list(row) == sorted(row, reverse=True)]
+            options.append([(s, dict(zip(times, row, strict=True))) for row in falling])
+        for chosen in product(*options):
+            yield dict(chosen)
+
+    def banks(self, s: int, rows: int) -> int:
+        """Banks of some rows of a store."""
+        return -(-rows * self.found.stores[s].row_elements * self.machine.out_bytes // self.machine.bank_bytes)
+
+    def layer(self, t: int, on_chip: Mapping[int, int], most: int, free: int) -> tuple[int, Best] | None:
+        """Rows that are never written, and the nest: the fewest bytes of a layer; None if no nest fits."""
+        reads = tuple(sorted((s, on_chip.get(s, 0)) for s in set(self.found.reads[t])))
+        least: tuple[int, Best] | None = None
+        for unwritten in range(most + 1):
+            key = t, reads, unwritten, free
+            if key not in self.known:
+                layer = self.found.layer(t, dict(reads), unwritten)
+                room = free * self.machine.bank_bytes
+                fits = [one for one in fronts(layer, self.rules) if one.room <= room]
+                self.known[key] = fits[-1] if fits else None
+            one = self.known[key]
+            if one is not None and (least is None or one.bytes < least[1].bytes):
+                least = unwritten, one
+        return least
+
+    def price(self, stays: Rows) -> tuple[int, list[tuple[int, Best]]] | None:
+        """The fewest bytes if maps stay like this."""
+        total, nests = 0, []
+        for t in range(len(self.found.layers)):
+            on_chip = {s: rows[t] for s, rows in stays.items() if t in rows}
+            free = self.machine.ocm_banks - sum(self.banks(s, k) for s, k in on_chip.items())
+            made = self.found.writes[t]
+            kept = stays.get(made, {0: 0})
+            store = self.found.stores[made]
+            most = 0 if store.results or store.dram or made not in stays else min(kept.values())
+            if store.whole and most:
+                most = store.rows
+            one = None if free < 0 else self.layer(t, on_chip, most, free)
+            if one is None:
+                return None
+            total += one[1].bytes
+            nests.append(one)
+        return total, nests
+
+    def best(self) -> Found | None:
+        """The schedule with the fewest bytes."""
+        least: tuple[int, Rows, list[tuple[int, Best]]] | None = None
+        for stays in self.stays():
+            one = self.price(stays)
+            if one is not None and (least is None or one[0] < least[0]):
+                least = one[0], stays, one[1]
+        return None if least is None else Found(least[0], self._runs(least[1], least[2]))
+
+    def _runs(self, stays: Rows, nests: Sequence[tuple[int, Best]]) -> tuple[LayerRun, ...]:
+        """The schedule with numbers for the banks: maps take the lowest free ones and give back their last ones."""
+        held: dict[int, tuple[int, ...]] = {}
+        runs = []
+        for t, (unwritten, one) in enumerate(nests):
+            on_chip = {s: rows[t] for s, rows in stays.items() if t in rows}
+            held = {s: banks[: self.banks(s, on_chip[s])] for s, banks in held.items() if s in on_chip}
+            for s, rows in on_chip.items():
+                if s not in held:
+                    held[s] = tuple(self._free(held)[: self.banks(s, rows)])
+            residents = {s: (rows, held[s]) for s, rows in on_chip.items() if rows}
+            runs.append(LayerRun(one.nest, residents, unwritten, tuple(self._free(held))))
+        return tuple(runs)
+
+    def _free(self, held: Mapping[int, tuple[int, ...]]) -> list[int]:
+        taken = {bank for banks in held.values() for bank in banks}
+        return [bank for bank in range(self.machine.ocm_banks) if bank not in taken]
+
+
+def best(network: Network, machine: Machine) -> Found | None:
+    """The schedule with the fewest bytes of all there are, None if nothing fits."""
+    return _Plans(network, machine).best()
+
+
+# ---- what engines claim ----------------------------------------------------------------------------------------------
+
+
+def claim(case: Case, engine: str) -> Claim:
+    """What an engine says; a value that no schedule has is known by brute force."""
+    network = case.network
+    assert network is not None
+    if engine != "plan":
+        tables = Tables(stores(network), case.machine, Pins(()))
+        said = JOINT_ENGINES[engine].run(tables, None if engine == "dynamic" else _LIMIT_S)
+        return Claim(engine, said.status, None if said.choice is None else said.choice.bytes, said.bound)
+    plan = solve_joint(network, case.machine)
+    value = None if plan.objective is None else plan.objective.value
+    faults = [] if plan.measures is None or plan.measures.bytes == value else ["its value is not its bytes"]
+    return Claim(engine, plan.status, value, plan.bound, tuple(faults))
+
+
+def _walked(found: Found, on: Stores, machine: Machine) -> Iterator[str]:
+    """What the referee says against the schedule of brute force."""
+    seen = replay_joint(on, machine, found.runs)
+    moved = sum(one.outcome.bytes for one in seen.layers)
+    if seen.faults or moved != found.bytes:
+        yield f"brute force: its schedule moves {moved} by replay, not {found.bytes}: {seen.faults[:1]}"
+
+
+class _Joint(Recorded):
+    name = "joint"
+    summary = "every nest and all rows that may stay, of two to four tiny layers"
+
+    def case(self, rng: random.Random) -> object:
+        """Two to four layers on maps of up to three rows, memories in which a little fits."""
+        return _drawn(rng)
+
+    def run(self, case: object, rng: random.Random) -> list[Disagreement]:
+        """Compare; nothing is left to chance, so that a find repeats."""
+        assert isinstance(case, Case)
+        network = case.network
+        if network is None:
+            return []
+        claims = [asked(name, lambda name=name: claim(case, name)) for name in case.engines]  # type: ignore[misc]
+        found, said = best(network, case.machine), list[str]()
+        if found is not None:
+            said += _walked(found, stores(network), case.machine)
+        said += contradictions(claims, None if found is None else found.bytes, complete=True)
+        said += _rules(case, claims)
+        return [Disagreement(self.name, line, json_of(case)) for line in said]
+
+    def smaller(self, case: object) -> Iterator[object]:
+        """Without the last layer, with fewer rows, columns, channels, banks or bytes."""
+        assert isinstance(case, Case)
+        return (one for one in _smaller(case) if one.network is not None)
+
+
+TESTER = _Joint(Case)
+
+
+# ---- cases -----------------------------------------------------------------------------------------------------------
+
+
+def _drawn(rng: random.Random) -> Case:
+    rows, columns, channels = rng.randint(2, ROWS), rng.choice((1, 1, 1, 2)), rng.choice((1, 2))
+    case = Case(rows, columns, channels, (), 1, 1, (1, 1, 1, 1), rng.randrange(2) == 0, rng.randrange(3) == 0)
+    wanted, tries = rng.choice((2, 2, 3, 3, 4)), 0
+    while len(case.layers) < wanted and tries < 40:
+        tries, number = tries + 1, len(case.layers)
+        kind = rng.choice(("conv", "conv", "tall", "pool", "copy", "sum", "sum"))
+        operands = tuple(rng.randint(max(0, number - 2), number) for _ in range(1 + (kind == "sum")))
+        filters = rng.choice((1, 2)) if kind in ("conv", "tall") else 1
+        more = replace(case, layers=(*case.layers, (kind, operands, filters)))
+        if more.network is not None and (kind != "sum" or len(set(operands)) == 2):
+            case = more
+    size = rng.choice((1, 1, 2))
+    widths = (size, rng.choice((1, 2)), size, size * rng.choice((1, 2)))
+    banks = rng.randint(1, 6)
+    return replace(
+        case, bytes=widths, banks=banks, memory=banks * rng.randint(1, 6) * size + rng.randint(0, banks - 1),
+        engines=some_engines(rng, QUICK, SLOW), rule=rng.choice(("", "", "", "", "", "banks", "scale", "memory")),
+    )  # fmt: skip
+
+
+def _rules(case: Case, claims: Sequence[Claim]) -> Iterator[str]:
+    """One metamorphic rule, by the quickest engine."""
+    before = next((one for one in claims if one.engine == "dynamic"), None)
+    if before is None or before.status != "OPTIMAL" or before.value is None or not case.rule:
+        return
+    if case.rule == "scale":
+        many = replace(case, bytes=tuple(3 * b for b in case.bytes), memory=3 * case.memory)  # type: ignore[arg-type]
+        if case.memory % case.banks == 0:
+            after = claim(many, "dynamic")
+            if (after.status, after.value) != ("OPTIMAL", 3 * before.value):
+                yield f"{before}; with 3 times all bytes: {after}"
+        return
+    more = replace(case, memory=case.memory + case.banks)
+    if case.rule == "banks":  # one more of the same size
+        more = replace(case, banks=case.banks + 1, memory=(case.banks + 1) * (case.memory // case.banks))
+    after = claim(more, "dynamic")
+    if after.status != "OPTIMAL" or after.value is None or after.value > before.value:
+        yield f"{before}; with more memory ({case.rule}): {after}"
+
+
+def _smaller(case: Case) -> Iterator[Case]:
+    yield from (replace(case, engines=(name,)) for name in case.engines if len(case.engines) > 1)
+    if case.rule:
+        yield replace(case, rule="")
+    for k in range(len(case.layers) if len(case.layers) > 1 else 0):
+        kept = [one for n, one in enumerate(case.layers) if n != k]
+        yield replace(case, layers=tuple((a, tuple(o - (o > k) for o in ops), f) for a, ops, f in kept))
+    for name in ("rows", "columns", "channels"):
+        if getattr(case, name) > 1:
+            yield replace(case, **{name: getattr(case, name) - 1})
+    for k, (kind, operands, filters) in enumerate(case.layers):
+        if filters > 1:
+            yield replace(case, layers=(*case.layers[:k], (kind, operands, 1), *case.layers[k + 1 :]))
+    yield from [replace(case, sliding=False)] if case.sliding else []
+    yield from [replace(case, double=False)] if case.double else []
+    if case.banks > 1:
+        yield replace(case, banks=case.banks - 1, memory=(case.banks - 1) * (case.memory // case.banks))
+    if case.memory > case.banks:
+        yield replace(case, memory=case.memory - 1)
+    if case.bytes != (1, 1, 1, 1):
+        yield replace(case, bytes=(1, 1, 1, 1))

@@ -1,0 +1,367 @@
+"""Prices for searches: what a nest costs by the rules of docs/nest.md, operand by operand, many nests a second.
+
+The loops over one dimension cut it whatever the other loops do, so the tiles of an operand are the products of the
+pieces of its dimensions, and every count is a product over axes. For an operand X held inside loops l_1 .. l_k:
+
+    prefix   l_1 .. l_p, l_p the innermost of them that is real and that X depends on
+    often    product over the dimensions that X does not depend on of their pieces in the prefix
+    bytes    often * element * product over axes of (sum of the extents of the pieces)
+    calls    often * product over axes of (pieces of positive extent)
+    runs     axes from the inside: while all inner extents are whole a piece that is whole joins them, one that is not
+             begins a run; a box that is broken already has a run for every index
+    bursts   the same with ceil(run / burst) for every run that begins
+    OUT      every tile leaves once as a result; often - 1 times it leaves and comes back as partial sums
+
+Axes of input rows and columns have a piece for every pair of pieces of r, i (c, j): clipped to the map and to the rows
+that are not resident, and, along the loop that slides, without what lay there before. A timeline of double buffering is
+no product: there `Priced.time` is the largest of the sums that run side by side, which is never above it.
+
+Nothing here is shared with the closed forms or with replay; a find of a search is confirmed by replay.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from math import prod
+from typing import NamedTuple
+
+from hwmodels.schedule import Step
+from instances.machine import Machine
+from instances.workload import DIMS, RELEVANT, Layer
+
+__all__ = ["Core", "Cost", "Cut", "Item", "Priced", "Pricer", "Spread", "levels", "real"]
+
+#: A loop (dimension, how it cuts) or a Hold (operand, buffers or None).
+Item = tuple[str, Step | None]
+#: A cut over units: dimension, step, level.
+Spread = tuple[str, int, str]
+#: The loops of a nest.
+Cut = tuple[str, Step]
+Span = tuple[int, int]
+#: An axis: its size, and how many pieces have which extent.
+Axis = tuple[int, tuple[tuple[int, int], ...]]
+_WINDOWS = {"r": "i", "c": "j"}
+
+
+class Core(NamedTuple):
+    """The cluster of a core and its range of every dimension, in the order of `DIMS`."""
+
+    tle: int
+    spans: tuple[Span, ...]
+
+
+class Cost(NamedTuple):
+    """One operand on one core: bytes of its largest tile (OUT: elements), bytes moved, ticks of loads and of stores."""
+
+    tile: int
+    moved: int
+    load: int
+    store: int
+
+
+class Priced(NamedTuple):
+    """What a nest costs; `over` is by how much memories are overrun, as a share of their size; `room` bytes on chip."""
+
+    time: int
+    bytes: int
+    energy: int
+    over: float
+    room: int
+
+
+@lru_cache(maxsize=1 << 16)
+def levels(
+    lo: int, hi: int, hows: tuple[Step, ...]
+) -> tuple[tuple[tuple[Span, ...], ...], tuple[tuple[int, ...], ...]]:
+    """Cut [lo, hi) by the loops of one dimension: the pieces of every level, and how many each piece is cut in."""
+    pieces: list[tuple[Span, ...]] = [((lo, hi),)]
+    numbers: list[tuple[int, ...]] = []
+    for how in hows:
+        parts = [_cut(a, b, lo, how) for a, b in pieces[-1]]
+        numbers.append(tuple(len(part) for part in parts))
+        pieces.append(tuple(span for part in parts for span in part))
+    return tuple(pieces), tuple(numbers)
+
+
+def _cut(a: int, b: int, lo: int, how: Step) -> list[Span]:
+    marks = list(range(a, b, how)) if isinstance(how, int) else [a, *(lo + x for x in how if a < lo + x < b)]
+    return list(zip(marks, [*marks[1:], b], strict=True))
+
+
+def real(spans: Mapping[str, Span], loops: Sequence[Cut]) -> list[bool]:
+    """Say of every loop whether it makes more pieces of its dimension than there were."""
+    done: dict[str, tuple[Step, ...]] = {}
+    found = []
+    for d, how in loops:
+        before, hows = done.get(d, ()), (*done.get(d, ()), how)
+        found.append(len(levels(*spans[d], hows)[0][-1]) > len(levels(*spans[d], before)[0][-1]))
+        done[d] = hows
+    return found
+
+
+@lru_cache(maxsize=1 << 16)
+def _plain(spans: tuple[Span, ...], size: int, resident: int) -> Axis:
+    extents = Counter(max(0, b - max(a, resident)) for a, b in spans)
+    return size, tuple(sorted(extents.items()))
+
+
+@lru_cache(maxsize=1 << 16)
+def _window(
+    outs: tuple[Span, ...], taps: tuple[Span, ...], shape: tuple[int, int, int, int], resident: int,
+    groups: tuple[int, ...], along_taps: bool,
+) -> Axis:  # fmt: skip
+    """Pieces of an input axis; `groups` are the lengths of the rows of pieces that follow each other if IN slides."""
+    stride, dilation, pad, size = shape
+    extents: Counter[int] = Counter()
+    for still in outs if along_taps else taps:
+        moving = iter(taps if along_taps else outs)
+        for length in groups or (len(taps if along_taps else outs),):
+            there = -1  # the end of what was there before
+            for _ in range(length):
+                one = next(moving)
+                (a, b), (i, j) = (still, one) if along_taps else (one, still)
+                first = max(a * stride - pad + i * dilation, resident)
+                end = min((b - 1) * stride - pad + (j - 1) * dilation + 1, size)
+                extents[max(0, end - (max(first, there) if groups and there >= 0 else first))] += 1
+                there = max(there, end, first)
+    return size, tuple(sorted(extents.items()))
+
+
+def _counted(axes: Sequence[Axis], element: int, burst: int) -> tuple[int, int, int, int]:
+    """Calls, runs, burst windows and bytes of all boxes whose extents are products of these."""
+    whole, runs, windows, calls, size, inner = 1, 0, 0, 1, element, element
+    for length, pieces in reversed(axes):
+        total = some = full = begun = 0
+        for extent, number in pieces:
+            total += extent * number
+            if extent == length:
+                full += number
+            elif extent:
+                some += number
+                begun += number * -(-extent * inner // burst) if burst else 0
+        runs = runs * total + whole * some
+        windows = windows * total + whole * begun
+        whole *= full
+        calls *= some + full
+        size *= total
+        inner *= length
+    return calls, runs + whole, windows + (whole * -(-inner // burst) if burst else 0), size
+
+
+class Pricer:
+    """Prices the nests of a layer on a machine; remembers what an operand costs inside the loops it was seen in."""
+
+    def __init__(self, layer: Layer, machine: Machine) -> None:
+        self.layer, self.machine = layer, machine
+        self.rows = (layer.stride_h, layer.dilation_h, layer.pad_top, layer.h)
+        self.columns = (layer.stride_w, layer.dilation_w, layer.pad_left, layer.l)
+        self._cores: dict[tuple[Spread, ...], tuple[Core, ...]] = {}
+        self._costs: dict[object, Cost] = {}
+
+    def cores(self, spread: tuple[Spread, ...]) -> tuple[Core, ...]:
+        """Return every unit's share."""
+        if spread not in self._cores:
+            shares = [Core(0, tuple((0, self.layer.extent(d)) for d in DIMS))]
+            for d, step, over in spread:
+                at, split = DIMS.index(d), []
+                most = -(-self.layer.extent(d) // step)
+                for one in shares:
+                    for k, span in enumerate(_cut(*one.spans[at], 0, step)):
+                        tle = one.tle * most + k if over == "tle" else one.tle
+                        split.append(Core(tle, (*one.spans[:at], span, *one.spans[at + 1 :])))
+                shares = split
+            self._cores[spread] = tuple(shares)
+        return self._cores[spread]
+
+    def price(self, spread: tuple[Spread, ...], items: Sequence[Item]) -> Priced:
+        """Price one nest."""
+        moved, rooms = 0, dict.fromkeys(self.machine.memories, 0)
+        times: dict[int, list[int]] = {}
+        known: dict[tuple[Span, ...], tuple[int, int, dict[str, int], int, int]] = {}
+        for core in self.cores(spread):
+            key = self._alike(core.spans)
+            if key not in known:
+                known[key] = self._core(spread, core.spans, items)
+            size, transfer, room, compute, flow = known[key]
+            moved += size
+            rooms = {name: max(most, room[name]) for name, most in rooms.items()}
+            row = times.setdefault(core.tle, [0, 0, 0])
+            row[0], row[1], row[2] = row[0] + transfer, max(row[1], compute), row[2] + flow
+        over = sum(max(0, rooms[name] - size) / size for name, size in self.machine.memories.items())
+        energy = self.machine.byte_fj * moved + self.machine.mac_fj * self.layer.macs
+        return Priced(self._time(list(times.values())), moved, energy, over, sum(rooms.values()))
+
+    def _alike(self, spans: tuple[Span, ...]) -> tuple[Span, ...]:
+        """Shares of one price: of dimensions without a window only the size counts."""
+        return tuple(span if d in "rcij" else (0, span[1] - span[0]) for d, span in zip(DIMS, spans, strict=True))
+
+    def _time(self, rows: Sequence[Sequence[int]]) -> int:
+        if self.machine.timing == "double_buffered":
+            return sum(flow for _, _, flow in rows)
+        counted = self.machine.timing == "serial"
+        if self.machine.dram == "shared":
+            return sum(row[0] for row in rows) + (max(row[1] for row in rows) if counted else 0)
+        return max(row[0] + (row[1] if counted else 0) for row in rows)
+
+    def _core(
+        self, spread: tuple[Spread, ...], spans: tuple[Span, ...], items: Sequence[Item]
+    ) -> tuple[int, int, dict[str, int], int, int]:
+        """Bytes, ticks of transfers, room, ticks of computing, and what a timeline takes at least."""
+        loops: list[Cut] = []
+        held: list[tuple[str, Step | None, Cost]] = []
+        for name, how in items:
+            if name in RELEVANT:
+                held.append((name, how, self._cost(spread, spans, name, tuple(loops))))
+            elif how is not None:
+                loops.append((name, how))
+        pieces = {d: levels(*spans[DIMS.index(d)], tuple(h for x, h in loops if x == d))[0][-1] for d in DIMS}
+        room = dict.fromkeys(self.machine.memories, self.machine.reserved_bytes)
+        moved, loads, stores = 0, {1: 0, 2: 0}, {1: 0, 2: 0}
+        cut = any(len(pieces[d]) > 1 for d in "nij")
+        element = max(self.machine.psum_bytes, self.machine.out_bytes) if cut else self.machine.out_bytes
+        for name, how, cost in held:
+            number = self.machine.buffers(how if isinstance(how, int) else None)
+            moved += cost.moved
+            loads[number] += cost.load
+            stores[number] += cost.store
+            room[self.machine.memory_of(name)] += cost.tile * number * (element if name == "OUT" else 1)
+        if self.machine.im2col_rows:
+            room["ocm"] += self._scratch(spread, loops, pieces)
+        compute = self._compute(spread, loops, pieces)
+        transfer = sum(loads.values()) + sum(stores.values())
+        return moved, transfer, room, compute, max(compute, loads[2], stores[2]) + loads[1] + stores[1]
+
+    def _scratch(self, spread: tuple[Spread, ...], loops: Sequence[Cut], pieces: Mapping[str, Sequence[Span]]) -> int:
+        machine, layer = self.machine, self.layer
+        channels = layer.n
+        if machine.im2col_channels == "tile":
+            channels = max(b - a for a, b in pieces["n"])
+            if machine.edge_tiles == "uniform":
+                channels = self._nominal(spread, loops)["n"]
+        return machine.im2col_rows * layer.kh * layer.kw * channels * machine.in_bytes
+
+    def _nominal(self, spread: tuple[Spread, ...], loops: Sequence[Cut]) -> dict[str, int]:
+        """The stated step of every dimension inside these loops; of free places the largest piece."""
+        step = {d: self.layer.extent(d) for d in DIMS} | {d: size for d, size, _ in spread}
+        for d in {d for d, _ in loops}:
+            hows = tuple(h for x, h in loops if x == d)
+            last = hows[-1]
+            step[d] = last if isinstance(last, int) else max(b - a for a, b in levels(0, step[d], hows)[0][-1])
+        return step
+
+    def _compute(self, spread: tuple[Spread, ...], loops: Sequence[Cut], pieces: Mapping[str, Sequence[Span]]) -> int:
+        unit, layer = self.machine.compute, self.layer
+        if unit.model == "none":
+            return 0
+        if unit.model == "tile":
+            tile = self._nominal(spread, loops)
+            cycles = prod(tile[d] for d in "bgnm") * -(-prod(tile[d] for d in "rcij") // unit.macs_per_cycle)
+            return cycles * layer.inputs * unit.cycle_ticks * prod(len(spans) for spans in pieces.values())
+        lanes = {"g": unit.cols} if layer.m == layer.n == 1 else {"m": unit.rows, "n": unit.cols}
+        cycles = prod(sum(-(-(b - a) // lanes.get(d, 1)) for a, b in spans) for d, spans in pieces.items())
+        return cycles * layer.inputs * unit.cycle_ticks
+
+    # ---- one operand -------------------------------------------------------------------------------------------------
+
+    def cost(self, spread: tuple[Spread, ...], core: Core, operand: str, loops: tuple[Cut, ...]) -> Cost:
+        """Return what an operand costs that a core holds inside some loops."""
+        return self._cost(spread, core.spans, operand, loops)
+
+    def _cost(self, spread: tuple[Spread, ...], spans: tuple[Span, ...], operand: str, loops: tuple[Cut, ...]) -> Cost:
+        key = (spread if self.machine.edge_tiles == "uniform" else ()), spans, operand, loops
+        if key not in self._costs:
+            self._costs[key] = self._new(spread, dict(zip(DIMS, spans, strict=True)), operand, loops)
+        return self._costs[key]
+
+    def _new(self, spread: tuple[Spread, ...], spans: Mapping[str, Span], operand: str, loops: tuple[Cut, ...]) -> Cost:
+        mine = RELEVANT[operand]
+        fetch = [k for k, counts in enumerate(real(spans, loops)) if counts and loops[k][0] in mine]
+        prefix = loops[: fetch[-1] + 1] if fetch else ()
+        cuts = {d: levels(*spans[d], tuple(h for x, h in loops if x == d)) for d in mine}
+        often = 1
+        for d in DIMS:
+            if d not in mine:
+                often *= len(levels(*spans[d], tuple(h for x, h in prefix if x == d))[0][-1])
+        pieces = {d: found[0][-1] for d, found in cuts.items()}
+        nominal = self._nominal(spread, loops) if self.machine.edge_tiles == "uniform" else None
+        if operand == "OUT":
+            return self._out(pieces, nominal, often)
+        if operand == "W":
+            return self._weights(pieces, nominal, often)
+        slide: tuple[str, tuple[int, ...]] | None = None
+        if self.machine.sliding and prefix and prefix[-1][0] in "rcij":
+            d = prefix[-1][0]
+            # the loops over d that follow the prefix cut nothing: the last real one groups the pieces
+            slide = d, cuts[d][1][sum(x == d for x, _ in prefix) - 1]
+        return self._inputs(pieces, nominal, often, slide)
+
+    def _ticks(self, parts: Sequence[tuple[int, int, int, int]], calls: int) -> int:
+        price = self.machine.transfer
+        ticks = price.call_ticks * calls
+        for _, runs, windows, size in parts:
+            ticks += price.segment_ticks * runs + price.burst_ticks * windows + price.byte_ticks * size
+        return ticks
+
+    def _inputs(
+        self, pieces: Mapping[str, tuple[Span, ...]], nominal: Mapping[str, int] | None, often: int,
+        slide: tuple[str, tuple[int, ...]] | None,
+    ) -> Cost:  # fmt: skip
+        tile = moved = ticks = 0
+        order = "bgnrc" if self.machine.in_layout == "CHW" else "brcgn"
+        for resident in self.layer.residents:
+            whole = [self._input_axis(d, pieces, resident, nominal, None) for d in order]
+            slid = [self._input_axis(d, pieces, resident, nominal, slide) for d in order] if slide else whole
+            counts = _counted(slid, self.machine.in_bytes, self.machine.transfer.burst_bytes)
+            tile += self.machine.in_bytes * prod(axis[1][-1][0] for axis in whole)
+            moved += counts[3] * often
+            ticks += self._ticks([counts], counts[0]) * often
+        return Cost(tile, moved, ticks, 0)
+
+    def _input_axis(
+        self, d: str, pieces: Mapping[str, tuple[Span, ...]], resident: int, nominal: Mapping[str, int] | None,
+        slide: tuple[str, tuple[int, ...]] | None,
+    ) -> Axis:  # fmt: skip
+        if d not in _WINDOWS:
+            return self._axis(d, pieces[d], nominal)
+        tap, shape = _WINDOWS[d], self.rows if d == "r" else self.columns
+        if nominal is not None:
+            extent = (nominal[d] - 1) * shape[0] + (nominal[tap] - 1) * shape[1] + 1
+            return shape[3], ((min(extent, shape[3]), len(pieces[d]) * len(pieces[tap])),)
+        groups = slide[1] if slide and slide[0] in (d, tap) else ()
+        along = slide is not None and slide[0] == tap
+        return _window(pieces[d], pieces[tap], shape, resident if d == "r" else 0, groups, along)
+
+    def _axis(self, d: str, spans: tuple[Span, ...], nominal: Mapping[str, int] | None, resident: int = 0) -> Axis:
+        size = self.layer.extent(d)
+        return _plain(spans, size, resident) if nominal is None else (size, ((min(nominal[d], size), len(spans)),))
+
+    def _weights(
+        self, pieces: Mapping[str, tuple[Span, ...]], nominal: Mapping[str, int] | None, often: int
+    ) -> Cost:  # fmt: skip
+        order = "gmnij" if self.machine.w_layout == "OIHW" else "gmijn"
+        burst = self.machine.transfer.burst_bytes
+        axes = [self._axis(d, pieces[d], nominal) for d in order]
+        parts = [_counted(axes, self.machine.w_bytes, burst)]
+        tile = self.machine.w_bytes * prod(axis[1][-1][0] for axis in axes)
+        if self.layer.bias and self.machine.bias_bytes:
+            beside = len(pieces["n"]) * len(pieces["i"]) * len(pieces["j"])
+            biases = _counted(axes[:2], self.machine.bias_bytes, burst)
+            parts.append((0, biases[1] * beside, biases[2] * beside, biases[3] * beside))
+            tile += self.machine.bias_bytes * axes[0][1][-1][0] * axes[1][1][-1][0]
+        return Cost(tile, sum(p[3] for p in parts) * often, self._ticks(parts, parts[0][0]) * often, 0)
+
+    def _out(self, pieces: Mapping[str, tuple[Span, ...]], nominal: Mapping[str, int] | None, often: int) -> Cost:
+        order = "bgmrc" if self.machine.out_layout == "CHW" else "brcgm"
+        burst, resident = self.machine.transfer.burst_bytes, self.layer.resident_out
+        final = [self._axis(d, pieces[d], nominal, resident if d == "r" else 0) for d in order]
+        kept = [self._axis(d, pieces[d], nominal) for d in order]
+        done = _counted(final, self.machine.out_bytes, burst)
+        back = _counted(kept, self.machine.psum_bytes, burst)
+        leave, come = often - 1, often if self.machine.psum_first_read else often - 1
+        sums = self._ticks([back], back[0])
+        return Cost(
+            prod(axis[1][-1][0] for axis in kept),
+            done[3] + back[3] * (leave + come), sums * come, self._ticks([done], done[0]) + sums * leave,
+        )  # fmt: skip

@@ -1,0 +1,183 @@
+"""`check` against edits that change the meaning of plans of every kind (tests/edits.py)."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+
+from instances.load import load_machine
+from instances.network import Network
+from instances.operators import Conv, Eltwise, Input
+from solver import (
+    front_network,
+    solve,
+    solve_applications,
+    solve_engine,
+    solve_joint,
+    solve_mapping,
+    solve_mesh,
+    solve_network,
+)
+from solver.files import AnyPlan
+from tests.edits import EDITS, Subject, run
+from tests.test_engine_runs import machine as small_engine
+from tests.test_joint import FOUR as SHARED
+from tests.test_mesh import mesh_machine
+
+Pins = tuple[str, ...]
+
+
+def convs(*filters: int, size: int = 6, channels: int = 4, taps: int = 3) -> Network:
+    """A chain of convolutions with padding."""
+    operators: list[Input | Conv] = [Input(name="in", shape=(1, channels, size, size))]
+    for n, number in enumerate(filters):
+        operators.append(
+            Conv(name=f"c{n}", inputs=(operators[-1].name,), shape=(1, number, size, size), filters=number,
+                 kernel=(taps, taps), pad=(taps // 2,) * 4)
+        )  # fmt: skip
+    return Network(name="chain", operators=tuple(operators))
+
+
+def skip() -> Network:
+    """A map that a sum reads after two convolutions."""
+    shape = (1, 64, 8, 8)
+    convolutions = [
+        Conv(name=name, inputs=(before,), shape=shape, filters=64, kernel=(1, 1))
+        for before, name in (("in", "a"), ("a", "b"), ("b", "c"))
+    ]
+    total = Eltwise(name="sum", inputs=("a", "c"), shape=shape, fn="add")
+    return Network(name="skip", operators=(Input(name="in", shape=shape), *convolutions, total))
+
+
+def tiles(*names: str, most: int = 6) -> Callable[[random.Random], Pins]:
+    """Random bounds of tile sizes."""
+    return lambda rng: tuple(f"{n}<={rng.randint(1, most)}" for n in rng.sample(names, rng.randint(1, 2)))
+
+
+def some(*pins: str, most: int = 1) -> Callable[[random.Random], Pins]:
+    """Some of these."""
+    return lambda rng: tuple(rng.sample(pins, rng.randint(min(1, most), most)))
+
+
+SIZES = tiles("T_M", "T_N", "T_R", "T_C")
+
+
+def tiling(objective: str, machine: str, memory: int) -> Subject:
+    def plan(engine: str, pins: Pins) -> AnyPlan:
+        settings = [f"ocm_bytes={memory}"]
+        proven = ("holds=uniform",) if "time" in objective else ()  # of all nests time is seldom proven
+        return solve(
+            convs(4, 2, size=4), machine, engine=engine, objective=objective, settings=settings, pins=(*pins, *proven)
+        )
+
+    return Subject(f"tiling {objective}", plan, ("exhaustive", "cp-sat", "milp"), ("greedy", "naive"), SIZES)
+
+
+def slicing() -> Subject:
+    def plan(engine: str, pins: Pins) -> AnyPlan:
+        return solve(convs(8, size=4), "nmp", engine=engine, pins=pins)
+
+    return Subject("slicing", plan, ("exhaustive", "cp-sat"), ("greedy", "naive", "tso-noburst"), SIZES)
+
+
+def joint() -> Subject:
+    def plan(engine: str, pins: Pins) -> AnyPlan:
+        return solve_joint(convs(4, 2, size=4, taps=1), SHARED, engine=engine, pins=pins)
+
+    guesses = ("no-reuse", "greedy", "sequence")
+    return Subject("joint", plan, ("dynamic", "milp", "cp-sat"), guesses, tiles("T_M", "T_N", most=3))
+
+
+def banks(objective: str) -> Subject:
+    machine = load_machine("midap", {"banks.count": "3", "banks.map_bytes": "6144"})
+
+    def plan(engine: str, pins: Pins) -> AnyPlan:
+        return solve_network(skip(), machine, engine=engine, objective=objective, waiting=not pins)
+
+    proves = ("dynamic",) if objective == "time" else ("dynamic", "cp-sat", "milp")
+    guesses = ("no-reuse", "double-buffer", "min", "dls", "hide")
+    return Subject(f"banks {objective}", plan, proves, guesses, some("residuals=dram"))
+
+
+def front() -> Subject:
+    """A plan on the front of bytes and time that is best in neither."""
+    machine = load_machine("midap", {"banks.count": "3", "banks.map_bytes": "6144"})
+
+    def plan(engine: str, pins: Pins) -> AnyPlan:
+        if engine != "dynamic":
+            return solve_network(skip(), machine, engine=engine, objective="bytes,time")
+        return front_network(skip(), machine)[-1]
+
+    return Subject("banks front", plan, ("dynamic",), ("no-reuse", "double-buffer", "min", "dls", "hide"), some(most=0))
+
+
+def mapping(objective: str) -> Subject:
+    places = [f"{task}={place}" for task in ("c1", "c3", "c5", "f6", "output") for place in ("cpu0", "cpu1", "gpu")]
+
+    def plan(engine: str, pins: Pins) -> AnyPlan:
+        return solve_mapping("lenet5", "galaxy_s9", engine=engine, objective=objective, pins=["cpu_config=2,2", *pins])
+
+    guesses = ("single", "heft", "peft", "cpop")
+    return Subject(f"mapping {objective}", plan, ("auto", "cp-sat", "exhaustive"), guesses, some(*places, most=2))
+
+
+def applications(objective: str) -> Subject:
+    places = [f"lenet5:{task}={place}" for task in ("c1", "c3", "c5", "f6") for place in ("cpu0", "cpu1")]
+
+    def plan(engine: str, pins: Pins) -> AnyPlan:
+        return solve_applications(
+            "lenet5@5ms,lenet5@8ms", "hikey970", engine=engine, objective=objective, pins=["cpu_config=4", *pins]
+        )
+
+    return Subject(f"applications {objective}", plan, ("auto", "cp-sat"), ("apart",), some(*places, most=2))
+
+
+def mesh(objective: str, *filters: int) -> Subject:
+    def plan(engine: str, pins: Pins) -> AnyPlan:
+        return solve_mesh(convs(*filters), mesh_machine(), engine=engine, objective=objective, pins=pins)
+
+    proves = ("exhaustive", "milp", "cp-sat")
+    return Subject(f"mesh {objective}", plan, proves, ("greedy", "no-sharing"), SIZES)
+
+
+def engine() -> Subject:
+    def plan(engine: str, pins: Pins) -> AnyPlan:
+        return solve_engine(convs(6, 4, size=4, taps=1), small_engine(bank=48), engine=engine, pins=pins)
+
+    pins = some("strips=4", "strips=2", "strips=1", "in_places=1", "in_places=2", "part_places=1", "spill=no", most=2)
+    return Subject("engine", plan, ("auto", "cp-sat", "milp"), ("greedy", "paper"), pins)
+
+
+@cache
+def subjects(*, all_of_them: bool) -> list[Subject]:
+    """Tiny requests of every kind, in the order of their turns: those that are checked quickly have more."""
+    quick = [banks("bytes"), banks("time"), front(), mapping("period"), mapping("energy,period"), mapping("latency"),
+             applications("response"), engine()]  # fmt: skip
+    slower = [mesh("dram", 4, 8), joint(), slicing(), tiling("bytes", "scratchpad_24k", 100)]
+    more = [applications("energy,response"), tiling("time,bytes", "zynq7020", 500), mesh("time,glb", 4),
+            tiling("energy", "scratchpad_24k", 100)]  # fmt: skip
+    return [*quick, *quick, *quick, *slower, *(more if all_of_them else ())]
+
+
+def test_no_edit_slips() -> None:
+    tally = run(subjects(all_of_them=False), 200, seed=1)
+    assert not tally.slipped, str(tally)
+    assert tally.edits >= 200
+    assert len({name for name, _ in (*tally.refused, *tally.proven)}) == 12
+
+
+#: Edits of the slow test; 5,000 take half an hour.
+MANY = int(os.environ.get("CERTILE_EDITS", "300"))
+
+
+@pytest.mark.slow
+def test_no_edit_of_many_slips() -> None:
+    tally = run(subjects(all_of_them=True), MANY, seed=2)
+    assert not tally.slipped, str(tally)
+    assert tally.edits >= MANY
+    if MANY >= 1000:
+        assert {family for _, family in (*tally.refused, *tally.proven)} == set(EDITS)

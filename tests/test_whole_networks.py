@@ -1,0 +1,213 @@
+"""What plans of whole networks have in common: proofs of several objectives, and Ctrl-C that keeps what was found."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from formulations.bank_states import BankPlan as Decisions
+from instances.errors import InputError
+from solver import check, solve_applications, solve_engine, solve_joint, solve_mapping, solve_mesh, solve_network
+from solver import joint_engines as joint
+from solver.applications_engines import APPLICATION_ENGINES
+from solver.engines import bank_milp
+from solver.engines.solvers_cp_sat import heard, stoppable
+from solver.mapping_engines import MAPPING_ENGINES
+from solver.mesh_engines import MESH_ENGINES
+from solver.runs_engines import RUNS_ENGINES
+
+ROOT = Path(__file__).parent.parent
+TWO = "lenet5@5ms,lenet5@8ms"
+
+
+# --- OPTIMAL is about every objective that is asked for --------------------------------------------------------------
+
+
+def test_joint_plans_prove_bytes_and_not_time() -> None:
+    with pytest.raises(InputError, match="problem joint decides bytes"):
+        solve_joint("lenet5", "scratchpad_768k", objective="bytes,time")
+    both = solve_joint("lenet5", "scratchpad_768k", objective="bytes,energy")
+    assert (both.status, both.stats["proven"]) == ("OPTIMAL", "bytes,energy")
+    assert solve_joint("lenet5", "scratchpad_768k").status == "OPTIMAL"
+
+
+def test_banks_say_if_the_tie_was_not_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert solve_network("lenet5", "midap", objective="bytes,time", engine="milp").status == "OPTIMAL"
+    assert solve_network("lenet5", "midap", objective="time,bytes").stats["proven"] == "time,bytes"
+
+    def late(asked: object, plan: Decisions, begun: float) -> tuple[Decisions, bool]:
+        return plan, False
+
+    monkeypatch.setattr(bank_milp, "tied", late)
+    plan = solve_network("lenet5", "midap", objective="bytes,time", engine="milp")
+    assert plan.objective is not None
+    assert (plan.status, plan.stats["proven"], plan.bound) == ("FEASIBLE", "bytes", plan.objective.value)
+    assert check(plan).ok
+    assert solve_network("lenet5", "midap", objective="bytes", engine="milp").status == "OPTIMAL"
+
+
+def _second_unproven(engine: object, field: str) -> object:
+    """The engine, whose second answer and all after it are not proven."""
+    run: Callable[[object], object] = getattr(engine, field)
+    calls = [0]
+
+    def tired(asked: object) -> object:
+        calls[0] += 1
+        said = run(asked)
+        return replace(said, status="FEASIBLE", bound=0) if calls[0] > 1 else said  # type: ignore[type-var]
+
+    return replace(engine, **{field: tired})  # type: ignore[type-var]
+
+
+def test_mappings_name_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    def plan() -> tuple[str, object]:
+        found = solve_mapping("lenet5", "galaxy_s9", pins=["cpu_config=4"], objective="period,energy")
+        assert check(found).ok
+        return found.status, found.stats["proven"]
+
+    assert plan() == ("OPTIMAL", "period,energy")
+    monkeypatch.setitem(MAPPING_ENGINES, "auto", _second_unproven(MAPPING_ENGINES["auto"], "pipelined"))
+    assert plan() == ("FEASIBLE", "period")
+
+
+def test_applications_name_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    def plan() -> tuple[str, object]:
+        found = solve_applications(TWO, "hikey970", pins=["cpu_config=1,1,1,1"], objective="response,energy")
+        assert check(found).ok
+        return found.status, found.stats["proven"]
+
+    assert plan() == ("OPTIMAL", "response,energy")
+    monkeypatch.setitem(APPLICATION_ENGINES, "auto", _second_unproven(APPLICATION_ENGINES["auto"], "run"))
+    assert plan() == ("FEASIBLE", "response")
+
+
+def test_meshes_name_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    def plan() -> tuple[str, object]:
+        found = solve_mesh("lenet5", "vectormesh_128", layers=["c3"], objective="dram,time")
+        assert check(found).ok
+        return found.status, found.stats["proven"]
+
+    assert plan() == ("OPTIMAL", "dram,time")
+    monkeypatch.setitem(MESH_ENGINES, "auto", _second_unproven(MESH_ENGINES["auto"], "run"))
+    assert plan() == ("FEASIBLE", "dram")
+
+
+# --- Ctrl-C ----------------------------------------------------------------------------------------------------------
+
+
+def _pressed(engine: object, field: str, after: int) -> object:
+    """The engine; Ctrl-C arrives during the call after these."""
+    run: Callable[[object], object] = getattr(engine, field)
+    calls = [0]
+
+    def broken_off(asked: object) -> object:
+        calls[0] += 1
+        if calls[0] > after:
+            raise KeyboardInterrupt
+        return run(asked)
+
+    return replace(engine, **{field: broken_off})  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize("after", [0, 1])
+def test_a_mapping_is_kept(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """The first configuration is done (its plan is kept), or none is (the list schedule stands in)."""
+    monkeypatch.setitem(MAPPING_ENGINES, "auto", _pressed(MAPPING_ENGINES["auto"], "pipelined", after))
+    plan = solve_mapping("lenet5", "galaxy_s9")
+    assert (plan.status, plan.bound, plan.stats["interrupted"]) == ("FEASIBLE", None, True)
+    assert check(plan).ok
+
+
+def test_applications_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(APPLICATION_ENGINES, "auto", _pressed(APPLICATION_ENGINES["auto"], "run", 1))
+    plan = solve_applications(TWO, "hikey970", objective="response,energy")
+    assert (plan.status, plan.bound, plan.stats["interrupted"]) == ("FEASIBLE", None, True)
+    assert check(plan).ok
+
+
+def test_layers_of_a_mesh_are_kept_and_the_others_done_in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = solve_mesh("lenet5", "vectormesh_128")
+    monkeypatch.setitem(MESH_ENGINES, "auto", _pressed(MESH_ENGINES["auto"], "run", 2))
+    plan = solve_mesh("lenet5", "vectormesh_128")
+    assert plan.layers[:2] == whole.layers[:2]
+    assert [part.layer for part in plan.layers] == [part.layer for part in whole.layers]
+    assert plan.status == "FEASIBLE"
+    assert check(plan).ok
+
+
+def test_layers_of_an_engine_are_kept_and_the_others_done_in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RUNS_ENGINES, "auto", _pressed(RUNS_ENGINES["auto"], "run", 1))
+    plan = solve_engine("lenet5", "partial_cnn_16", layers=["c1", "c3"])
+    assert [row.status for row in plan.layers] == ["OPTIMAL", "FEASIBLE"]
+    assert check(plan).ok
+
+
+def test_a_joint_plan_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    def pressed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    best = solve_joint("lenet5", "scratchpad_768k")
+    with monkeypatch.context() as during:
+        during.setattr(joint, "least", pressed)
+        during.setattr(joint, "_in_order", pressed)
+        plan = solve_joint("lenet5", "scratchpad_768k")
+    assert plan.objective is not None
+    assert best.objective is not None
+    assert (plan.status, plan.stats["interrupted"]) == ("FEASIBLE", True)
+    assert plan.bound is not None
+    assert 0 < plan.bound <= best.objective.value <= plan.objective.value
+    assert check(plan).ok
+
+
+def test_a_solver_is_told_to_stop() -> None:
+    told = threading.Event()
+    solver = SimpleNamespace(
+        parameters=SimpleNamespace(catch_sigint_signal=True), stop_search=told.set,
+        solve=lambda model: "FEASIBLE" if told.wait(30) else "deaf",
+    )  # fmt: skip
+    threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    assert stoppable(solver, None) == ("FEASIBLE", True)  # type: ignore[arg-type]
+    assert not solver.parameters.catch_sigint_signal
+    told.clear()
+    threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        heard(solver, None)  # type: ignore[arg-type]
+
+
+_SCRIPT = """
+import os, signal
+from solver import solve_applications, solve_engine, solve_joint, solve_mapping, solve_mesh, solve_network
+asked = [
+    lambda: solve_applications("lenet5@5ms,lenet5@8ms", "hikey970", pins=["cpu_config=1,1,1,1"], engine="cp-sat"),
+    lambda: solve_mapping("lenet5", "galaxy_s9", pins=["cpu_config=4"], engine="cp-sat"),
+    lambda: solve_engine("lenet5", "partial_cnn_16", layers=["c3"], engine="cp-sat"),
+    lambda: solve_mesh("lenet5", "vectormesh_128", layers=["c3"], engine="cp-sat"),
+    lambda: solve_joint("lenet5", "scratchpad_768k", engine="cp-sat"),
+    lambda: solve_network("lenet5", "midap", objective="bytes", engine="cp-sat"),
+]
+for ask in asked:
+    ask()
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000): pass
+    except KeyboardInterrupt:
+        print("heard")
+"""
+
+
+def test_after_cp_sat_ctrl_c_is_still_heard() -> None:
+    """CP-SAT by its own handler leaves the default action behind: the next Ctrl-C kills without a word."""
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT], capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["heard"] * 6, "")
