@@ -187,7 +187,10 @@ class Member:
         return result
 
     def _may_slide(self, choices: Choices) -> NDArray[np.bool_]:
-        """Which spatial choices of a bound slide along a loop that may cut something, as far as this can be told."""
+        """Which spatial choices of a bound slide along a loop that may cut something, as far as this can be told.
+
+        A nest that cuts nothing slides along nothing: it is priced as if it slid along any of them.
+        """
         may, ideal = np.ones((len(self.slides), choices.shape[0]), np.bool_), self.listing.ideal()
         for number, (dim, level) in enumerate(self.slides):
             if ideal.get(dim) == "counts":
@@ -198,7 +201,8 @@ class Member:
                 before = chain[:, level - 1] if level else np.full(len(chain), taps)
                 same = (before == chain[:, level]) & (-(-taps // before) != -(-taps // (before + 1)))
                 may[number] = ~(same | (before == taps) & (chain[:, level] == taps))[choices.index[AXIS[dim]]]
-        result: NDArray[np.bool_] = may[choices.index["slide"], np.arange(choices.shape[0])]
+        chosen = may[choices.index["slide"], np.arange(choices.shape[0])]
+        result: NDArray[np.bool_] = chosen | ~may.any(axis=0)
         return result
 
     def chains_cut(self, choices: Choices, dim: str, level: int) -> NDArray[np.bool_]:

@@ -106,6 +106,9 @@ class Chip:
         if not readable:
             return
         source = self.found.maps[run.source]
+        if source.rows * source.stored > self.size.bank_bytes:
+            self.fault(f"{stage.name}: a column of {run.source} does not fit a bank of {self.size.bank_bytes} bytes")
+            return
         order = list(range(source.columns))[:: -1 if run.backwards else 1]
         results = list(range(target.columns))[:: -1 if run.backwards else 1]
         reader = _Reader(self, run, order, results, windows(stage, target, source.columns))
@@ -180,7 +183,11 @@ class _Reader:
         """The tiles of the result that stay."""
         run, size = self.run, self.machine.size.bank_bytes // column_bytes
         made = self.results[::-1] if run.last else self.results
-        if run.keep > -(-len(made) // size):
+        if run.keep and not size:
+            bank_bytes = self.machine.size.bank_bytes
+            self.machine.fault(f"{run.stage.name}: a column of {run.stage.target} exceeds a bank of {bank_bytes} bytes")
+            return []
+        if run.keep and run.keep > -(-len(made) // size):
             self.machine.fault(f"{run.stage.name}: keeps {run.keep} tiles, {run.stage.target} has fewer")
             return []
         return [set(made[i * size : (i + 1) * size]) for i in range(run.keep)]

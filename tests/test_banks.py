@@ -561,6 +561,12 @@ def test_the_replay_sees_what_is_wrong() -> None:
     fewer = Banks(count=1, map_bytes=banks.bank_bytes, weight_bytes=banks.weight_bytes, filters=16, lanes=64)
     assert any("no bank is free" in f for f in replay_banks(found, fewer, good).faults)
 
+    # columns: 64 bytes of the input, 1792 of c1, less of the others
+    for size, names in ((63, {"input", "c1", "s2", "c3", "s4", "c5", "f6"}), (2**9, {"c1", "s2", "c3"})):
+        small = Banks(count=4, map_bytes=4 * size, weight_bytes=banks.weight_bytes, filters=16, lanes=64)
+        faults = [fault for fault in replay_banks(found, small, good).faults if "a column of" in fault]
+        assert {fault.split("a column of ")[1].split()[0] for fault in faults} == names
+
 
 def test_a_step_without_tiles_is_a_fault() -> None:
     """The first stage is a sum, its first action processes a tile that nobody has loaded."""
