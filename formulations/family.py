@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, permutations, product
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from formulations.chains import Sizes
 from formulations.member import Member
 from formulations.pins import Decision, Pins
+from hwmodels.boxes import input_windows
 from hwmodels.choices import Slides
 from hwmodels.schedule import Nest, Spatial
 from hwmodels.skeleton import Skeleton, cores
@@ -18,7 +19,7 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import DIMS, RELEVANT, Layer
 
-__all__ = ["PIECES", "Restrictions", "free_members", "stated_cuts"]
+__all__ = ["LINES", "PIECES", "Restrictions", "free_members", "stated_cuts"]
 
 #: The output dimensions that a row-major order cuts in this order, outermost first.
 _RASTER = ("b", "r", "c")
@@ -26,6 +27,7 @@ PIECES = Decision(
     "free (rows and columns in pieces of any sizes, where clipping makes tiles smaller) or even (equal steps)",
     ("free", "even"),
 )
+LINES = Decision("any, or no: IN is never held in lines (machines with line)", ("any", "no"))
 #: The loops of every segment, outermost first.
 Segments = tuple[tuple[str, ...], ...]
 
@@ -143,7 +145,31 @@ def free_members(
                 key = order, tuple(sorted(depth.items())), slides, tuple(buffers.items())
                 member = Member(layer, machine, {**(label or {}), **name}, skeleton, sizes, slides, full, limits.even)
                 members.setdefault(key, member)
+                for lined in _lined(layer, machine, skeleton, limits):
+                    name_of = lined.order, tuple(sorted(lined.depth.items())), "line", tuple(buffers.items())
+                    members.setdefault(name_of, replace(member, skeleton=lined, slides=()))
     return tuple(members.values())
+
+
+def _lined(layer: Layer, machine: Machine, skeleton: Skeleton, limits: Restrictions) -> Iterator[Skeleton]:
+    """The nests that hold IN in lines, if its last loops may be one over rows and one over columns, its kernel whole.
+
+    Columns (or rows) may also be cut in strips outside the two loops: a shorter pass has shorter lines.
+    """
+    if not machine.line or any(w.reach <= w.stride for w in input_windows(layer).values()):
+        return
+    skeleton = skeleton.without("ij", "IN")
+    at, outside = skeleton.depth["IN"], skeleton.outside("IN")
+    first = max([0, *(k for k in skeleton.depth.values() if k < at)])
+    if not {"r", "c"} <= set(outside[first:]):
+        return
+    rest = tuple(d for d in outside[first:] if d not in "rc")
+    for outer, inner in (("r", "c"), ("c", "r")):
+        order = (*outside[:first], *rest, outer, inner, *skeleton.order[at:])
+        lined = replace(skeleton, order=order, line=True)
+        for one in (lined, *([lined.stripped(inner)] if inner not in outside[:first] else [])):
+            if limits.allows_order(one.outside("OUT")):
+                yield one
 
 
 def _depth(holds: tuple[str, ...], segments: Segments) -> dict[str, int]:

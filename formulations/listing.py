@@ -124,6 +124,8 @@ class Listing:
             return np.zeros((1 if self.share(dim) in sizes.inner else 0, 0), np.int64)
         if self.full:
             return self._everything(dim)
+        if self.skeleton.line and self.skeleton.outside("IN")[-3:].count(dim) == 2:
+            return self._strips(dim, measures)
         timed = "time" in measures
         if timed and self.timeline:
             return even_pairs(extents, sizes, depth) if depth > 1 else sizes.inner[:, None]
@@ -145,6 +147,19 @@ class Listing:
         skipping, edge = self._border(dim, timed=timed)
         steps = undominated(extents, sizes.outer, sizes.inner, depth, skipping=skipping, edge=edge)
         return steps if axis is None else self._free(axis, sizes.inner, steps)
+
+    def _strips(self, dim: str, measures: Sequence[str]) -> Ints:
+        """Chains of two loops next to each other: strips as wide as one loop would cut, in even steps."""
+        sizes, order = self.sizes[dim], list(self.skeleton.order)
+        del order[order.index(dim)]
+        depth = {op: k - (k >= self.skeleton.depth["IN"]) for op, k in self.skeleton.depth.items()}
+        alone = replace(self.skeleton, order=tuple(order), depth=depth, line=False)
+        wide = replace(self, skeleton=alone, sizes={**self.sizes, dim: Sizes.of(sizes.outer)})
+        strips, inner = wide._listed(dim, measures)[:, 0], even_steps(self.extents(dim), sizes.inner)
+        one, two = (grid_.ravel() for grid_ in np.meshgrid(strips, inner, indexing="ij"))
+        chains = np.stack([one, two], axis=1)
+        finer = cut(self.share(dim), chains).number > cut(self.share(dim), chains[:, :1]).number
+        return chains[finer]
 
     # ---- free pieces -----------------------------------------------------------------------------------------
 
@@ -188,11 +203,21 @@ class Listing:
 
     def exact(self, measures: Sequence[str]) -> bool:
         """Whether the chains hold an optimum of all nests for these measures; else `branch(ideal=True)` bounds it."""
+        if self.skeleton.line or self._able:
+            return False
         if not self.skeleton.full or self.full:
             return True
         if "time" in measures or self.machine.edge_tiles == "uniform":
             return False
         return not any(self._unsure(d) for d in DIMS if self.skeleton.levels(d))
+
+    @property
+    def _able(self) -> bool:
+        """Whether machine abilities may make of some nest more than candidates do (`formulations.tiling`)."""
+        layer, machine = self.layer, self.machine
+        lines = machine.line and self.share("r") > 1 and self.share("c") > 1
+        windows_ = input_windows(layer).values()
+        return machine.snake or (lines and any(w.reach > w.stride for w in windows_))
 
     def _unsure(self, dim: str) -> bool:
         """Whether the chains of a dimension may miss the fewest bytes."""
@@ -275,7 +300,7 @@ class Listing:
         how = self.ideal().get(dim)
         if how == "counts":
             return self._joined(dim, kernel, self._numbers(dim), taps, ideal=True)
-        if not self.skeleton.levels(dim) or axes is None or how == "steps":
+        if not self.skeleton.levels(dim) or axes is None or how == "steps" or not len(taps):
             return self._joined(dim, kernel, self._bounding(dim), taps, ideal=True)
         inner = self.sizes[dim].inner
         inner = np.arange(1, int(inner.max(initial=0)) + 1, dtype=np.int64)

@@ -15,7 +15,7 @@ the steps, not such a table: there every pair of even steps is listed and nothin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
@@ -30,7 +30,7 @@ from formulations.pareto import pareto
 from hwmodels.bilinear import Bilinear
 from hwmodels.choices import AXIS, Choices, Slides
 from hwmodels.pieces import cut
-from hwmodels.schedule import Hold, Item, Loop, Nest
+from hwmodels.schedule import Item, Loop, Nest
 from hwmodels.skeleton import Skeleton
 from hwmodels.tables import nest_tables
 from instances.machine import Machine
@@ -75,6 +75,8 @@ class Member:
     def holds(self, nest: Nest) -> bool:
         """Whether the nest is one of this member's, whatever chains are listed."""
         options = [self.skeleton.last(slide) for slide in self.slides] or [self.skeleton]
+        if self.machine.snake:  # the order of loops between Holds is free (`solver.engines.turns`)
+            options, nest = [self.skeleton.ordered()], nest.ordered()
         return self._allows(nest) and any(_matches(skeleton, nest) for skeleton in options)
 
     def _allows(self, nest: Nest) -> bool:
@@ -84,6 +86,11 @@ class Member:
             return False
         inner = all((loops[d][-1].step if loops[d] else self.listing.share(d)) in self.sizes[d].inner for d in DIMS)
         return inner and all(loop.cuts or loop.step in self.sizes[d].outer for d in DIMS for loop in loops[d][:-1])
+
+    @property
+    def unlined(self) -> Member:
+        """The same loops without lines, whose bounds hold with them too."""
+        return replace(self, skeleton=replace(self.skeleton, line=False)) if self.skeleton.line else self
 
     # ---- chains ----------------------------------------------------------------------------------------------
 
@@ -136,6 +143,11 @@ class Member:
             Only the chains that matter for these measures.
         """
         limits = dict(sorted((at_most or {}).items()))  # bytes before time, which takes longer to price
+        if ideal and self.skeleton.line:  # bounds of nests without lines are below all with them
+            none = np.zeros(0, np.int64)
+            return self._priced(
+                Choices.product(dict.fromkeys(DIMS, none[:, None]), dict.fromkeys(DIMS, none)), measures
+            )
         steps, tiles = self.chains(measures if listed is None else listed, coarse=coarse, ideal=ideal)
         how = self.how(ideal=ideal)
         bounds = Bounds(self.layer, self.machine, self.skeleton, steps, tiles, self.slides, how)
@@ -148,6 +160,8 @@ class Member:
             choices = choices.take(s=np.flatnonzero(self._may_slide(choices)))
         elif self.slides and (self.full or "time" in measures):
             choices = choices.take(s=np.flatnonzero(self._slides_truly(choices)))
+        elif self.skeleton.line:
+            choices = choices.take(s=np.flatnonzero(self._lines_truly(choices)))
         if self.full:
             return self._priced(choices, measures)
         # One table after the other: the first leaves few choices for the next.
@@ -185,6 +199,14 @@ class Member:
         chosen = stacked[choices.index["slide"], np.arange(choices.shape[0])]
         result: NDArray[np.bool_] = chosen | ~stacked.any(axis=0)
         return result
+
+    def _lines_truly(self, choices: Choices) -> NDArray[np.bool_]:
+        """Which spatial choices cut rows and columns by the two innermost loops outside the Hold of IN."""
+        truly = np.ones(choices.shape[0], np.bool_)
+        for dim in ("r", "c"):
+            chains = self.chains_cut(choices, dim, self.skeleton.level(dim, "IN") - 1)
+            truly &= chains[choices.index[dim]]
+        return truly
 
     def _may_slide(self, choices: Choices) -> NDArray[np.bool_]:
         """Which spatial choices of a bound slide along a loop that may cut something, as far as this can be told.
@@ -241,7 +263,7 @@ def _matches(skeleton: Skeleton, nest: Nest) -> bool:
     left = list(nest.items)
     given: list[Item | str] = list(skeleton.spatial)
     for position in range(len(skeleton.order) + 1):
-        given += [Hold(op, skeleton.buffers.get(op)) for op, depth in skeleton.depth.items() if depth == position]
+        given += [skeleton.hold(op) for op, depth in skeleton.depth.items() if depth == position]
         given += skeleton.order[position : position + 1]
     for item in given:
         loop = isinstance(item, str)

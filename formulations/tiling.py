@@ -71,7 +71,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from formulations.chains import Sizes, divisors
-from formulations.family import PIECES, Restrictions, free_members, stated_cuts
+from formulations.family import LINES, PIECES, Restrictions, free_members, stated_cuts
 from formulations.member import Member
 from formulations.pins import Decision, Pins
 from formulations.space import Space
@@ -104,6 +104,7 @@ DECISIONS: dict[str, Decision] = {
         open=True,
     ),
     "pieces": PIECES,
+    "lines": LINES,
     "resident": Decision("an operand that stays on chip whole: IN, W or OUT", _OPERANDS),
     "output": Decision("any, or row_major: rows of the result are cut outside its columns", ("any", "row_major")),
     "array": Decision("any, or filled: tiles that fill the MAC array's lanes", ("any", "filled")),
@@ -123,6 +124,8 @@ def build(layer: Layer, machine: Machine, pins: Pins, *, full: bool = False) -> 
         raise InputError(
             f"problem tiling plans one core, machine {machine.name} has {machine.tles * machine.tlts}: use slicing"
         )
+    if not pins.allows("lines", "any"):
+        machine = machine.model_copy(update={"line": False})
     orders = _orders(layer, machine, pins)
     sizes = {d: _sizes(layer, machine, pins, d) for d in DIMS}
     limits = Restrictions.of(layer, machine, pins)
@@ -229,6 +232,8 @@ def read(layer: Layer, machine: Machine, nest: Nest) -> dict[str, int | str]:
     words = [item.operand if isinstance(item, Hold) else item.dim for item in nest.items]
     tile = nest.tile(layer)
     decision: dict[str, int | str] = {"loops": " ".join(words)}
+    if nest.line:
+        decision["held"] = "IN in lines"
     if machine.buffering == "choose":
         decision |= {f"buffers_{op}": machine.buffers(skeleton.buffers.get(op)) for op in layer.operands}
     return decision | {f"T_{d.upper()}": tile[d] for d in DIMS if layer.extent(d) > 1} | stated_cuts(nest)

@@ -12,7 +12,7 @@ from hwmodels.places import how
 from hwmodels.schedule import Step
 from instances.workload import DIMS
 
-__all__ = ["AXIS", "Q_DIMS", "S_DIMS", "Choices", "Factors", "Slides", "Term"]
+__all__ = ["AXIS", "Q_DIMS", "S_DIMS", "Choices", "Factors", "Slides", "Term", "times"]
 
 S_DIMS = ("b", "r", "c")
 Q_DIMS = ("g", "m", "n")
@@ -150,3 +150,11 @@ class Choices:
                     side = part if side is None else side * part
             sides.append(np.ones(size, np.int64) if side is None else side)
         return sides[0], sides[1]
+
+
+def times(factors: Factors, more: Factors) -> Factors:
+    """Per-dimension products of two sets of factors."""
+    result = dict(factors)
+    for d, vector in more.items():
+        result[d] = result[d] * vector if d in result else vector
+    return result

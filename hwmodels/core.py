@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 
 from hwmodels.bilinear import Bilinear, Ints
 from hwmodels.boxes import KINDS, Axis, axes_of, input_windows, runs_of
-from hwmodels.choices import AXIS, Q_DIMS, S_DIMS, Choices, Factors, Term
+from hwmodels.choices import AXIS, Q_DIMS, S_DIMS, Choices, Factors, Term, times
+from hwmodels.lines import line_products
 from hwmodels.pieces import Pieces, Window, cut, nominal, windows
-from hwmodels.relaxed import Relaxed, ideal_count, ideal_cut, ideal_parts, ideal_windows
+from hwmodels.relaxed import Relaxed, ideal_count, ideal_cut, ideal_once, ideal_parts, ideal_windows
 from hwmodels.skeleton import Core, Skeleton
 from instances.machine import Machine
 from instances.workload import DIMS, REDUCTION, Layer
@@ -123,7 +124,7 @@ class CoreTables:
             count = self._trips(dim, level) * self._trips(kernel, inner)
             return nominal(window.nominal(self._nominal(dim, level), self._nominal(kernel, inner)), count)
         # Loops beyond the one it slides along cut nothing where this visit applies: the pass is that loop's.
-        along = ""
+        along = "outer" if self.skeleton.line else ""
         if slide and slide[0] in (dim, kernel):
             along = "outer" if slide[0] == dim else "inner"
             level, inner = (slide[1] + 1, inner) if along == "outer" else (level, slide[1] + 1)
@@ -134,6 +135,13 @@ class CoreTables:
 
     def _bounded(self, dim: str, steps: Ints, taps: Ints, window: Window, along: str) -> Pieces:
         """The least that windows may be however their loops cut."""
+        able = self.machine.line or (self.machine.snake and self.machine.sliding)
+        if able and (steps.shape[1] or taps.shape[1]):
+            return ideal_once(*self.core.range(dim), self._windowed(dim, steps, taps, window, ""), window)
+        return self._windowed(dim, steps, taps, window, along)
+
+    def _windowed(self, dim: str, steps: Ints, taps: Ints, window: Window, along: str) -> Pieces:
+        """The least that windows may be where IN slides along one loop at most."""
         lo, hi = self.core.range(dim)
         if not steps.shape[1] and not taps.shape[1]:
             return windows(lo, hi, steps, taps, window, along)
@@ -170,6 +178,9 @@ class CoreTables:
 
     def _visits(self, operand: str) -> Iterator[_Part]:
         """Split the choices by how `operand` is fetched: by its slide, or by the innermost real loop it depends on."""
+        if self._ideal is not None and (self.machine.snake or not self.skeleton.full):
+            yield _Part((), None, None, None)  # turns may leave as little as everything once
+            return
         if self.skeleton.full:
             yield from self._every_loop(operand)
             return
@@ -252,7 +263,7 @@ class CoreTables:
         for kind, products in runs_of(axes, element, self.machine.transfer.burst_bytes, frozenset(into)).items():
             for constant, factors in products:
                 if constant:
-                    a, b = part.masked(self.choices.spread(_times(factors, again)))
+                    a, b = part.masked(self.choices.spread(times(factors, again)))
                     into[kind].append((a * (constant * copies), b))
 
     def _add_partial_sums(self, into: dict[str, list[Term]], out: list[Axis], part: _Part) -> None:
@@ -274,7 +285,7 @@ class CoreTables:
         scratch: dict[str, list[Term]] = {k: [] for k in into if k != "calls"}
         for part in weights:
             again = {d: self._trips(d, k) for d, k in part.again}
-            self._add(scratch, self._axes("BIAS"), self.machine.bias_bytes, part, extra=_times(spread, again))
+            self._add(scratch, self._axes("BIAS"), self.machine.bias_bytes, part, extra=times(spread, again))
         for kind, terms in scratch.items():
             into[kind] += terms
 
@@ -322,8 +333,8 @@ class CoreTables:
         layer, machine = self.layer, self.machine
         result: dict[str, list[Term]] = {"IN": []}
         for resident, copies in Counter(layer.residents).items():
-            a, b = self._largest("IN", resident)
-            result["IN"].append((a * machine.in_bytes * copies, b))
+            terms = self._lines(resident) if self.skeleton.line else [self._largest("IN", resident)]
+            result["IN"] += [(a * machine.in_bytes * copies, b) for a, b in terms]
         if alike is not None:
             return {**alike, **result}
         result["OUT"] = self._output_bytes(*self._largest("OUT"))
@@ -338,6 +349,15 @@ class CoreTables:
     def _largest(self, operand: str, resident: int | None = None) -> Term:
         """Elements of the largest tile of an operand."""
         return self.choices.spread({a.dim: a.pieces.largest for a in self._axes(operand, None, resident)})
+
+    def _lines(self, resident: int) -> list[Term]:
+        """Elements of IN in lines."""
+        plane = {d: self._pieces(d, "IN").largest for d in ("b", "g", "n")}
+        dims = self.skeleton.outside("IN")[-2:]
+        steps = [self._steps[d][:, : self.skeleton.level(d, "IN")] for d in dims]
+        windows_ = [input_windows(self.layer, resident)[d] for d in dims]
+        products = line_products([self.core.range(d) for d in dims], steps, windows_)
+        return [self.choices.spread({**plane, **dict(zip(dims, pair, strict=True))}) for pair in products]
 
     def _output_bytes(self, a: Ints, b: Ints) -> list[Term]:
         """Bytes of OUT: partial sums while any reduction is cut (results are there at the end), else results."""
@@ -375,11 +395,3 @@ class CoreTables:
 
 def _both(one: Mask | None, two: Mask) -> Mask:
     return two if one is None else one & two
-
-
-def _times(factors: Factors, more: Factors) -> Factors:
-    """Per-dimension products of two sets of factors."""
-    result = dict(factors)
-    for d, vector in more.items():
-        result[d] = result[d] * vector if d in result else vector
-    return result

@@ -8,23 +8,27 @@ two windows of neighbouring passes share, at most, over the widest pass, and the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hwmodels.abilities import Loops, Steps, Tree, clipped, loops_outside, trees_of
+from hwmodels.abilities import Loops, Steps, Tree, loops_outside, trees_of
 from hwmodels.bilinear import Ints
 from hwmodels.boxes import KINDS, Axis, axes_of, input_windows, runs_of
 from hwmodels.outcome import Counts
-from hwmodels.pieces import Pieces, Window, cut, windows
-from hwmodels.places import chain_of, how
+from hwmodels.pieces import Pieces, Window, cut, piece_ends, windows
+from hwmodels.places import begins, chain_of
 from hwmodels.skeleton import Core, Skeleton
 from instances.machine import Machine
 from instances.workload import DIMS, RELEVANT, Layer
 
-__all__ = ["Lined", "line_vectors", "lined"]
+#: Beyond all rows.
+_FAR = 1 << 60
+Mask = NDArray[np.bool_]
+__all__ = ["Lined", "line_products", "line_vectors", "lined"]
 
 
 @dataclass(frozen=True)
@@ -105,21 +109,58 @@ def line_vectors(lo: int, hi: int, steps: Ints, taps: Ints, window: Window) -> t
     an element of its other dimensions, ``again * width + (longest - again) * columns``: `again` and `longest` of the
     outer axis, `width` and `longest` (its columns) of the inner one.
     """
-    found = []
-    for chain, kernel in zip(steps.tolist(), taps.tolist(), strict=True):
-        outputs = Tree.of(lo, hi, tuple(how(entry) for entry in chain))
-        inner = Tree.of(0, window.taps, tuple(how(entry) for entry in kernel))
-        found.append(_line(outputs, inner, len(chain), len(kernel), window))
-    again, longest, width = np.array(found, np.int64).reshape(-1, 3).T
-    return again, longest, width
+    window_of = _windows(lo, hi, steps, taps, window)
+    again = np.where(window_of.follows, window_of.before - window_of.first, 0).max(axis=(1, 2))
+    longest = np.where(window_of.here, window_of.end - window_of.first, 0).max(axis=(1, 2), initial=0)
+    there = window_of.here & (window_of.end > window_of.first)
+    passes = np.flatnonzero(window_of.passes)
+    ends, begins_ = (np.where(there, x, none) for x, none in ((window_of.end, -1), (window_of.first, _FAR)))
+    across = [
+        f.reduceat(x.reshape(-1, x.shape[2]), passes, axis=0) for f, x in ((np.maximum, ends), (np.minimum, begins_))
+    ]
+    per_pass = (across[0] - across[1]).max(axis=1)
+    first_pass = np.flatnonzero(np.diff(passes // (hi - lo), prepend=-1))
+    width = np.maximum.reduceat(per_pass, first_pass)
+    return np.maximum(again, 0), longest, np.maximum(width, 0)
 
 
-def _line(outputs: Tree, taps: Tree, level: int, inner: int, window: Window) -> tuple[int, int, int]:
-    """Measure the windows that the pieces at `level` make, pass by pass."""
-    lo, hi = clipped(window, outputs.start[level], outputs.stop[level], taps.start[inner], taps.stop[inner])
-    there, follows = hi > lo, outputs.position[level] > 0
-    shared = np.where(there[1:] & there[:-1] & follows[1:, None], hi[:-1] - lo[1:], 0)
-    begins = np.flatnonzero(~follows)
-    last = np.maximum.reduceat(np.where(there, hi, -1), begins)
-    first = np.minimum.reduceat(np.where(there, lo, 1 << 60), begins)
-    return (int(shared.max(initial=0)), int((hi - lo).max()), max(0, int((last - first).max())))
+def line_products(
+    ranges: Sequence[tuple[int, int]], steps: Sequence[Ints], window: Sequence[Window]
+) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
+    """What IN in lines takes for an element of its other dimensions, as products of a vector of either loop, summed.
+
+    Ranges, steps and windows are those of the two loops that slide, the outer one first; the kernel is whole.
+    """
+    none = np.zeros((1, 0), np.int64)
+    (again, rows, _), (_, columns, width) = (
+        line_vectors(*span, chain, none, one) for span, chain, one in zip(ranges, steps, window, strict=True)
+    )
+    return (again, width), (np.maximum(rows - again, 0), columns)
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """Windows by chain, output that begins a piece and tap that begins a part, (T, E, K); `passes` (T, E)."""
+
+    first: Ints
+    end: Ints
+    before: Ints
+    here: Mask
+    follows: Mask
+    passes: Mask
+
+
+def _windows(lo: int, hi: int, steps: Ints, taps: Ints, window: Window) -> _Windows:
+    """The windows of all pieces, and where the piece before it ends."""
+    number = max(len(steps), len(taps))
+    made, passes = (np.broadcast_to(x, (number, hi - lo)) for x in begins(hi - lo, steps))
+    part = np.broadcast_to(begins(window.taps, taps)[0], (number, window.taps))
+    stop, last = piece_ends(made), piece_ends(part)
+    r0, i0 = lo + np.arange(hi - lo), np.arange(window.taps)
+    rows, reach = r0 * window.stride - window.pad, i0 * window.dilation
+    first = np.maximum(rows[:, None] + reach[None, :], window.first)[None]
+    bottom = (last - 1)[:, None, :] * window.dilation + 1
+    end = np.minimum((lo + stop - 1)[:, :, None] * window.stride - window.pad + bottom, window.size)
+    before = np.minimum((rows - window.stride)[None, :, None] + bottom, window.size)
+    here = made[:, :, None] & part[:, None, :]
+    return _Windows(np.broadcast_to(first, here.shape), end, before, here, here & ~passes[:, :, None], passes)

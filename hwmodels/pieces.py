@@ -20,7 +20,7 @@ from hwmodels.places import begins
 _CODED, _COLUMNS = 2**14, 4
 #: Places (chains x outputs x taps) that windows are counted for at a time.
 _BLOCK = 50_000
-__all__ = ["Pieces", "Window", "cut", "nominal", "trips", "windows"]
+__all__ = ["Pieces", "Window", "cut", "nominal", "piece_ends", "trips", "windows"]
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def _cut(extent: int, chains: bytes, depth: int) -> Pieces:
         return Pieces(*_even_cut(extent, steps))
     length, count = _even_cut(extent, np.maximum(steps, 1))
     first = begins(extent, steps[placed])[0]
-    free = _counted(np.where(first, _ends(first) - np.arange(extent), 0))
+    free = _counted(np.where(first, piece_ends(first) - np.arange(extent), 0))
     return Pieces(*_patched((length, count), free, placed))
 
 
@@ -210,7 +210,7 @@ def cut(extent: int, steps: Ints) -> Pieces:
     return _cut(extent, np.ascontiguousarray(steps).tobytes(), steps.shape[1])
 
 
-def _ends(first: NDArray[np.bool_]) -> Ints:
+def piece_ends(first: NDArray[np.bool_]) -> Ints:
     """For every position the start of the next piece behind it."""
     extent = first.shape[1]
     here = np.where(first, np.arange(extent), extent)
@@ -244,10 +244,10 @@ def _windows(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide: s
 def _window_lengths(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide: str) -> tuple[Ints, Ints]:
     """The distinct lengths of each chain's windows, and how often they come."""
     r_begin, r_before = begins(hi - lo, steps)
-    r0, r1 = lo + np.arange(hi - lo), lo + _ends(r_begin)
+    r0, r1 = lo + np.arange(hi - lo), lo + piece_ends(r_begin)
     if taps.shape[1]:
         i_begin, i_before = begins(window.taps, taps)
-        i0, i1 = np.arange(window.taps), _ends(i_begin)
+        i0, i1 = np.arange(window.taps), piece_ends(i_begin)
     else:  # one part begins at the first tap
         i_begin = i_before = np.ones((len(taps), 1), np.bool_)
         i0, i1 = np.zeros(1, np.int64), np.full((len(taps), 1), window.taps)

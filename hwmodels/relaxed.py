@@ -29,7 +29,7 @@ from hwmodels.bilinear import Ints
 from hwmodels.pieces import Pieces, Window, cut, windows
 
 Mask = NDArray[np.bool_]
-__all__ = ["Ideal", "Relaxed", "ideal_count", "ideal_cut", "ideal_parts", "ideal_windows", "part_window"]
+__all__ = ["Ideal", "Relaxed", "ideal_count", "ideal_cut", "ideal_once", "ideal_parts", "ideal_windows", "part_window"]
 
 
 class Ideal(Pieces):
@@ -150,6 +150,17 @@ def ideal_windows(lo: int, hi: int, most: Ints, taps: Ints, window: Window, slid
     calls = np.maximum(-(-total // np.maximum(nominal, 1)), np.minimum(total, 1))
     share = -(-everything // ((hi - lo) * window.taps))  # no cut makes more windows, and some window has its share
     return Ideal(calls, total, np.maximum(least[most - 1, taps - 1], share), *_spanning(lo, hi, window, pieces, taps))
+
+
+def ideal_once(lo: int, hi: int, pieces: Pieces, window: Window) -> Ideal:
+    """Bounds on windows of [lo, hi), as large as `pieces` at most, of which only new rows are fetched.
+
+    So it is in lines, and at the turns of snake order: whatever is used comes once, in any number of runs.
+    """
+    used = int(_bounds(lo, hi, window)[1][-1])
+    rows = np.full_like(pieces.largest, used)
+    never = np.zeros(rows.shape, np.bool_)
+    return Ideal(np.minimum(rows, 1), rows, pieces.largest, never, ~never)
 
 
 def _least_sums(values: Ints) -> Ints:

@@ -106,24 +106,23 @@ class Chip:
         if not readable:
             return
         source = self.found.maps[run.source]
-        if source.rows * source.stored > self.size.bank_bytes:
-            self.fault(f"{stage.name}: a column of {run.source} does not fit a bank of {self.size.bank_bytes} bytes")
-            return
+        for name in (run.source, *([stage.target] if run.keep else [])):
+            if self.found.maps[name].rows * self.found.maps[name].stored > self.size.bank_bytes:
+                self.fault(f"{stage.name}: a column of {name} does not fit a bank of {self.size.bank_bytes} bytes")
+                return
         order = list(range(source.columns))[:: -1 if run.backwards else 1]
         results = list(range(target.columns))[:: -1 if run.backwards else 1]
         reader = _Reader(self, run, order, results, windows(stage, target, source.columns))
         reader.streams = self._streams(run)
-        steps = 0
         for name, tiles in run.actions:
             if name == "load":
                 while tiles and reader.load():
                     tiles -= 1
             else:
                 reader.process(tiles)
-                steps += 1
         reader.end()
-        anew = stage.anew(self.size)
-        self.moved.weight += stage.weight_bytes * (steps if anew else 1)
+        steps = sum(name != "load" for name, _ in run.actions) if stage.anew(self.size) else 1
+        self.moved.weight += stage.weight_bytes * steps
         self.moved.bias += stage.bias_bytes
         self.moved.streamed += sum(reader.streams.values())
         for bank in list(self.banks):
@@ -183,10 +182,6 @@ class _Reader:
         """The tiles of the result that stay."""
         run, size = self.run, self.machine.size.bank_bytes // column_bytes
         made = self.results[::-1] if run.last else self.results
-        if run.keep and not size:
-            bank_bytes = self.machine.size.bank_bytes
-            self.machine.fault(f"{run.stage.name}: a column of {run.stage.target} exceeds a bank of {bank_bytes} bytes")
-            return []
         if run.keep and run.keep > -(-len(made) // size):
             self.machine.fault(f"{run.stage.name}: keeps {run.keep} tiles, {run.stage.target} has fewer")
             return []
@@ -394,14 +389,12 @@ def replay_banks(found: Stages, banks: Banks, runs: Sequence[StageRun]) -> Moved
     for run in runs:
         before = machine.moved.parts
         machine.run(run)
-        more = [new - old for new, old in zip(machine.moved.parts, before, strict=True)]
-        machine.moved.stages[run.stage.name] = more[0], more[1], more[2], more[3], more[4]
-    missing = [s.name for s in found.stages if s.name not in machine.done]
-    if missing:
+        a, b, c, d, e = (new - old for new, old in zip(machine.moved.parts, before, strict=True))
+        machine.moved.stages[run.stage.name] = a, b, c, d, e
+    if missing := [s.name for s in found.stages if s.name not in machine.done]:
         machine.fault(f"stages that never run: {', '.join(missing)}")
-    for name in found.maps:
-        if not found.users[name]:
-            for part in found.stages:
-                if part.target == name and len(machine.dram.get(part.name, ())) < found.maps[name].columns:
-                    machine.fault(f"result {name} is not all in DRAM")
+    for name in (name for name in found.maps if not found.users[name]):
+        for part in found.stages:
+            if part.target == name and len(machine.dram.get(part.name, ())) < found.maps[name].columns:
+                machine.fault(f"result {name} is not all in DRAM")
     return machine.moved

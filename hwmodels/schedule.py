@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from instances.errors import InputError
 from instances.feature_maps import Stage
@@ -91,6 +91,15 @@ class Nest:
     """The schedule of one layer: items outermost first, every operand held exactly once."""
 
     items: tuple[Item, ...]
+
+    def ordered(self) -> Nest:
+        """The same nest with the loops between two Holds in a fixed order of dimensions."""
+
+        def place(item: Item) -> int:
+            return DIMS.index(item.dim) if isinstance(item, Loop) else 0
+
+        runs = [(loops, list(run)) for loops, run in groupby(self.items, lambda item: isinstance(item, Loop))]
+        return Nest(tuple(item for loops, run in runs for item in (sorted(run, key=place) if loops else run)))
 
     def to_json(self) -> list[dict[str, object]]:
         """Return the nest as a JSON list, outermost first."""

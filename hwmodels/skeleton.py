@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from itertools import pairwise
 
 from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial, Step
 from instances.errors import InputError
@@ -48,6 +49,8 @@ class Skeleton:
     full : bool
         Whether tables count every loop outside a Hold, as if the innermost one were a real loop that the operand
         depends on. Never less than the price, and the price itself where every Hold stands directly inside such a loop.
+    line : bool
+        Whether IN is held in lines: the two innermost loops outside its Hold are one over r and one over c, both real.
     """
 
     spatial: tuple[Spatial, ...]
@@ -55,6 +58,7 @@ class Skeleton:
     depth: Mapping[str, int]
     buffers: Mapping[str, int] = field(default_factory=dict)
     full: bool = False
+    line: bool = False
 
     def outside(self, operand: str) -> tuple[str, ...]:
         """The loops outside the Hold of `operand`, outermost first."""
@@ -68,6 +72,10 @@ class Skeleton:
         """How many loops there are over `dim`."""
         return self.order.count(dim)
 
+    def hold(self, operand: str) -> Hold:
+        """The Hold of an operand."""
+        return Hold(operand, self.buffers.get(operand), self.line and operand == "IN")
+
     def last(self, loop: tuple[str, int]) -> Skeleton:
         """The same skeleton with this loop (dimension, level) innermost outside the Hold of IN."""
         dim, level = loop
@@ -75,6 +83,26 @@ class Skeleton:
         end = self.depth["IN"]
         order = (*self.order[:at], *self.order[at + 1 : end], dim, *self.order[end:])
         return replace(self, order=order)
+
+    def without(self, dims: str, operand: str) -> Skeleton:
+        """The same skeleton without the loops over some dimensions outside the Hold of an operand."""
+        kept = [at for at, d in enumerate(self.order) if at >= self.depth[operand] or d not in dims]
+        depth = {op: sum(at < k for at in kept) for op, k in self.depth.items()}
+        return replace(self, order=tuple(self.order[at] for at in kept), depth=depth)
+
+    def ordered(self) -> Skeleton:
+        """The same skeleton with the loops between two Holds in a fixed order."""
+        ends = [0, *sorted(set(self.depth.values())), len(self.order)]
+        segments = (sorted(self.order[a:b], key=DIMS.index) for a, b in pairwise(ends))
+        return replace(self, order=tuple(d for segment in segments for d in segment))
+
+    def stripped(self, dim: str) -> Skeleton:
+        """With another loop over a dimension before the two that IN in lines slides along, and none inside its Hold."""
+        at = self.depth["IN"]
+        inside = [k for k in range(at, len(self.order)) if self.order[k] != dim]
+        depth = {op: k + 1 - sum(self.order[x] == dim for x in range(at, k)) for op, k in self.depth.items() if k >= at}
+        order = (*self.order[: at - 2], dim, *self.order[at - 2 : at], *(self.order[k] for k in inside))
+        return replace(self, order=order, depth={**self.depth, **depth})
 
     def every(self, operand: str) -> tuple[tuple[str, int], ...]:
         """The dimensions that `operand` does not depend on, with their numbers of loops outside its Hold."""
@@ -92,7 +120,7 @@ class Skeleton:
         left = {d: list(s) for d, s in steps.items()}
         pieces = {d: [(0, size[d])] for d, s in left.items() if any(not isinstance(x, int) for x in s)}
         for position in range(len(self.order) + 1):
-            items += [Hold(op, self.buffers.get(op)) for op, depth in self.depth.items() if depth == position]
+            items += [self.hold(op) for op, depth in self.depth.items() if depth == position]
             if position < len(self.order):
                 dim = self.order[position]
                 step = left[dim].pop(0)

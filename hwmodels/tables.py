@@ -251,10 +251,6 @@ def _literal(layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, cho
 
 def _refuse(layer: Layer, machine: Machine) -> None:
     price = machine.transfer
-    if machine.line or machine.snake:
-        raise InputError(
-            f"machine {machine.name}: no formulation plans for line or snake yet; set line and snake to false"
-        )
     whole = machine.edge_tiles == "uniform" or machine.reading == "literal" or machine.tles * machine.tlts > 1
     if whole and (any(layer.residents) or layer.resident_out):
         raise InputError(

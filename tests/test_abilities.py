@@ -18,7 +18,6 @@ from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import DIMS, RELEVANT, Layer
-from solver import solve
 from tests.test_replay_walk import Naive, machine
 
 HOLDS = (Hold("W"), Hold("OUT"))
@@ -360,12 +359,6 @@ def test_nests_in_lines_need_a_machine_with_lines() -> None:
             judge(layer, machine(sliding=True), nest)
     with pytest.raises(InputError, match=r"nest\[0\]: only IN is held in lines, not W"):
         replay(layer, machine(sliding=True, line=True), Nest((Hold("W", None, line=True), Hold("IN"), Hold("OUT"))))
-
-
-def test_no_formulation_plans_for_them_yet() -> None:
-    layer = Layer.conv("square", channels=1, filters=1, size=(4, 4), kernel=(3, 3))
-    with pytest.raises(InputError, match="no formulation plans for line or snake yet"):
-        solve(layer, machine(snake=True), objective="bytes")
 
 
 def test_files_say_so() -> None:

@@ -63,17 +63,21 @@ class Engine:
 
 @dataclass(frozen=True)
 class Pick:
-    """One plan of a space: a branch, a spatial and a channel choice, with its exact measures."""
+    """One plan of a space: a branch, a spatial and a channel choice, with its exact measures.
+
+    `order` is its nest with loops between Holds in another order, where that counts (`solver.engines.turns`).
+    """
 
     branch: Branch
     s: int
     q: int
     measures: dict[str, int]
+    order: Nest | None = None
 
     @property
     def nest(self) -> Nest:
         """The nest of the plan."""
-        return self.branch.nest(self.s, self.q)
+        return self.order or self.branch.nest(self.s, self.q)
 
 
 def complete(objectives: tuple[str, ...]) -> tuple[str, ...]:

@@ -38,6 +38,7 @@ from hwmodels.bilinear import Ints
 from hwmodels.limits import compulsory_bytes
 from solver.engines.base import EngineResult, Limits, Pick, Status, aims, stages, vector
 from solver.engines.floors import floor, least_of
+from solver.engines.turns import turned
 from solver.plan import proof
 
 __all__ = ["Search", "answer_of", "best_pick", "proven_of", "run", "told"]
@@ -113,7 +114,19 @@ class Search:
             if self.best is None or self.stopped:
                 break
             self.kept[measure] = self.best.measures[measure]
+        self.turn()
         return self.best
+
+    def turn(self) -> None:
+        """Look for better orders of the loops where the machine runs them to and fro and the plan is not proven."""
+        if self.best is None or not self.space.machine.snake or self.proven == self.aims:
+            return
+        given = {m: v for m, v in self.kept.items() if m not in stages(self.objectives)}
+        self.kept = given
+        for pick in turned(self.space, self.objectives, self.aims[0], self.best):
+            if self._late():
+                break
+            self._take(pick)
 
     @property
     def aims(self) -> tuple[str, ...]:
@@ -212,7 +225,9 @@ class Search:
 
     def open(self, member: Member, measure: str) -> bool:
         """Whether a nest of the member may be below the best plan; where its candidates may miss some, note how far."""
-        if member.exact((*self.kept, measure)):
+        if member.skeleton.line or member.exact(
+            (*self.kept, measure)
+        ):  # bounds of other members are below all in lines
             return True
         least = self._least_bound(member.branch((*self.kept, measure), self._limits(measure), ideal=True), measure)
         if least is not None:

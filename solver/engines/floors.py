@@ -20,6 +20,7 @@ __all__ = ["floor", "in_unit", "least_of"]
 
 def least_of(member: Member, measure: str) -> int:
     """A bound on "time" or "bytes" of all plans of a member, without pricing any (see above)."""
+    member = member.unlined
     ideal = not member.exact((measure,))
     steps, tiles = member.chains((measure,), ideal=ideal)
     if not all(map(len, tiles.values())):

@@ -86,6 +86,13 @@ class _Stages:
                 self._prove(key)
             self.levels[key] = self.best.measures[key]
 
+    def turn(self) -> None:
+        """Look for better orders of the loops, as the exhaustive search does."""
+        if self.best is not None:
+            search = Search(self.space, self.objectives, deadline=self.deadline, best=self.best, proven=self.proven)
+            search.turn()
+            self.best = search.best
+
     @property
     def aims(self) -> tuple[str, ...]:
         """The measures asked for: energy is as bytes."""
@@ -194,6 +201,7 @@ def solve_staged(
     start = time.monotonic()
     state = _Stages(solve, space, objectives, limits)
     state.run()
+    state.turn()
     wall = time.monotonic() - start
     stats: dict[str, object] = {
         "models": state.models, "choices": state.choices, "heuristic_start": state.heuristic

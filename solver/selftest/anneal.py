@@ -3,9 +3,9 @@
     minimise  ln v_1 + ln v_2 / 64 + .. + (overrun of memories) + (demands not met)
 
 v_k are the measures asked for, the most important first; a nest that fits and meets the demands is remembered if its
-vector of measures is the least so far. Prices are those of `solver.selftest.pricing`; where a timeline decides, replay
-tells the time of the nests that may be accepted. What a search returns is confirmed by replay, layers of moderate size
-executed on integers.
+vector of measures is the least so far. Prices are those of `solver.selftest.pricing`, on machines with lines or snake
+order those of replay; where a timeline decides, replay tells the time of the nests that may be accepted. What a search
+returns is confirmed by replay, layers of moderate size executed on integers.
 """
 
 from __future__ import annotations
@@ -48,6 +48,19 @@ class Goal:
         """Whether a timeline decides."""
         return "time" in self.measures and self.machine.timing == "double_buffered"
 
+    @property
+    def able(self) -> bool:
+        """Whether the machine has lines or snake order, which replay alone prices."""
+        return self.machine.line or self.machine.snake
+
+
+def _replayed(goal: Goal, form: Form) -> Priced:
+    """The price that replay tells."""
+    outcome = replay(goal.layer, goal.machine, nest_of(goal.layer, form), execute=False).outcome
+    rooms, sizes = outcome.occupancy_bytes, goal.machine.memories
+    over = sum(max(0, rooms[name] - size) / size for name, size in sizes.items())
+    return Priced(outcome.time_ticks, outcome.bytes, outcome.energy_fj, over, sum(rooms.values()))
+
 
 @dataclass(frozen=True)
 class Witness:
@@ -89,6 +102,8 @@ class _Walker:
 
     def price(self, form: Form) -> Priced:
         self.spent += 1
+        if self.goal.able:
+            return _replayed(self.goal, form)
         return self.pricer.price(form.spread, form.items)
 
     def exact(self, form: Form, priced: Priced) -> Priced:

@@ -96,6 +96,8 @@ def random_machine(rng: random.Random, layer: Layer, *, cores: bool) -> Machine:
         if rng.random() < 0.15:
             fields |= {"im2col_rows": rng.randint(1, 3), "im2col_channels": rng.choice(("layer", "tile"))}
         fields["ocm_bytes"] = 6 + _some(rng, sum(parts))
+        if rng.random() < 0.2 and fields["edge_tiles"] == "true":
+            fields |= {"snake": rng.random() < 0.5, "line": bool(fields["sliding"]) and rng.random() < 0.7}
     return Machine.model_validate(fields)
 
 

@@ -14,13 +14,14 @@ order, Holds (operand, buffers) anywhere between them. `tidy` makes a form legal
     hold           a Hold moves to any depth
     buffers        one or two, where the machine leaves it open
     spread         another way to share the layer among the units
+    line           IN held in lines or not, where the machine can
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hwmodels.schedule import Hold, Loop, Nest, Spatial, Step
 from instances.machine import Machine
@@ -37,10 +38,11 @@ MOST_PLACES = 24
 
 @dataclass(frozen=True)
 class Form:
-    """The cuts over units, and the items of every core."""
+    """The cuts over units, the items of every core, and whether IN is held in lines."""
 
     spread: tuple[Spread, ...]
     items: tuple[Item, ...]
+    line: bool = False
 
 
 def partitions(layer: Layer, machine: Machine) -> dict[str, tuple[Spread, ...]]:
@@ -88,7 +90,7 @@ def tidy(layer: Layer, form: Form) -> Form:
         if counts:
             hows[name] = (*hows.get(name, ()), step)
             items.append((name, step))
-    return Form(form.spread, tuple(items))
+    return Form(form.spread, tuple(items), form.line)
 
 
 def nest_of(layer: Layer, form: Form) -> Nest:
@@ -98,7 +100,7 @@ def nest_of(layer: Layer, form: Form) -> Nest:
     items: list[Spatial | Loop | Hold] = [Spatial(*cut) for cut in form.spread]
     for name, how in form.items:
         if name in RELEVANT:
-            items.append(Hold(name, how if isinstance(how, int) else None))
+            items.append(Hold(name, how if isinstance(how, int) else None, form.line and name == "IN"))
         elif isinstance(how, int):
             hows[name] = (*hows.get(name, ()), how)
             items.append(Loop(name, how))
@@ -118,7 +120,7 @@ def form_of(layer: Layer, nest: Nest) -> Form:
             items.append((one.dim, one.how))
         elif isinstance(one, Hold):
             items.append((one.operand, one.buffers))
-    return tidy(layer, Form(spread, tuple(items)))
+    return tidy(layer, Form(spread, tuple(items), nest.line))
 
 
 class Moves:
@@ -135,6 +137,7 @@ class Moves:
             (2, self._merge), (4, self._hold), (5 if self.places else 0, self._places),
             (3 if self.places else 0, self._fit),
             (3 if len(self.buffers) > 1 else 0, self._buffers), (1 if len(self.spreads) > 1 else 0, self._spread),
+            (4 if machine.line else 0, self._line),
         ]  # fmt: skip
         self._kinds = [move for _, move in kinds]
         self._weights = [weight for weight, _ in kinds]
@@ -145,7 +148,8 @@ class Moves:
             move = self.rng.choices(self._kinds, self._weights)[0]
             made = move(form)
             if made is not None:
-                return tidy(self.layer, made)
+                kept = form.line != (move == self._line)
+                return tidy(self.layer, replace(made, line=kept))
 
     def start(self) -> Form:
         """Return a random form: few loops, Holds anywhere."""
@@ -300,6 +304,9 @@ class Moves:
         at = self.rng.choice([k for k, (name, _) in enumerate(form.items) if name in RELEVANT])
         name, number = form.items[at]
         return _with(form, at, ((name, 2 if number == 1 else 1),))
+
+    def _line(self, form: Form) -> Form | None:
+        return form
 
     def _spread(self, form: Form) -> Form | None:
         return Form(self.rng.choice(self.spreads), form.items)

@@ -4,9 +4,9 @@ engines     exhaustive, and now and then cp-sat, milp and the unreduced space
 searches    annealing from every claimed nest, from the witness of the case and from random nests; every nest of
             few loops where the layer is tiny
 fronts      a point of the front of bytes and memory is an optimum in less memory (`solver.selftest.nest_fronts`)
-rules       a goal and a looser one (more memory, cheaper transfers, buffers left open, a demand dropped): a plan of
-            the first is one of the second, at a price that is not above; a demand for the tile of the optimum, and
-            all prices k times as high: a plan of either is one of the other
+rules       a goal and a looser one (more memory, cheaper transfers, buffers left open, a demand dropped, lines, in
+            bytes snake order): a plan of the first is one of the second, at a price that is not above; a demand for
+            the tile of the optimum, and all prices k times as high: a plan of either is one of the other
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class NestTester:
         found = searched(goal, forms[:2], 1 if forms else 2, rng, tries=TRIES[case.size], pricer=pricer)
         if found is not None:
             yield "annealing", found
-        if case.size == "tiny" and not goal.timeline and rng.randrange(100) < _ENUMERATED:
+        if case.size == "tiny" and not goal.timeline and not goal.able and rng.randrange(100) < _ENUMERATED:
             best, _ = enumerated(goal, 3, MOST_NESTS, pricer=pricer)
             if best is not None:
                 yield "enumeration", best
@@ -220,6 +220,10 @@ def _looser(goal: Goal, rng: random.Random) -> Iterator[tuple[str, Goal, bool]]:
     if machine.buffering == "single" and machine.tles * machine.tlts == 1:
         open_ = machine.model_copy(update={"buffering": "choose", "overlap": machine.timing})
         yield "with buffering=choose", replace(goal, machine=open_), True
+    if machine.sliding and machine.tles * machine.tlts == 1 and not machine.line:
+        yield "with line", replace(goal, machine=machine.model_copy(update={"line": True})), True
+    if goal.measures == ("bytes",) and machine.edge_tiles == "true" and machine.tles * machine.tlts == 1:
+        yield "with snake", replace(goal, machine=machine.model_copy(update={"snake": True})), True
     for k, pin in enumerate(goal.pins):
         yield f"without --pin {pin}", replace(goal, pins=(*goal.pins[:k], *goal.pins[k + 1 :])), True
     yield f"with prices times {_TIMES}", replace(goal, machine=_scaled(machine)), False

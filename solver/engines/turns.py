@@ -1,0 +1,142 @@
+"""The order of loops on machines with snake order (docs/nest.md), where it says what stays on chip at turns.
+
+Engines search nests as if all loops ran forwards: no nest moves more bytes in snake order, so that is a plan and, with
+the bounds of `hwmodels.core`, what it may still lose is known. Here the best of them is looked for among
+
+* the `NEAR` nests that move least by an estimate, of those whose forward value is at most `SHARE` above the best plan;
+* with the loops between two Holds in any order that swaps of neighbours lead to, as long as the price falls.
+
+Estimate. X is fetched anew by each of the I passes of loops that it does not depend on. At each turn but the first one
+of the last tiles stays, one of n if the loops of its own segment make n tiles, B bytes together:
+``(I - 1) * B / n`` saved. IN that slides along one axis keeps at the turns of the other one what both windows share.
+All engines share this step, so that they agree; it is no proof, and no status relies on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import nsmallest
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.branch import Branch
+from formulations.space import Space
+from hwmodels.boxes import input_windows
+from hwmodels.choices import AXIS, S_DIMS
+from hwmodels.limits import tensor_bytes
+from hwmodels.pieces import cut
+from hwmodels.price import price
+from hwmodels.schedule import Loop, Nest
+from instances.workload import RELEVANT
+from solver.engines.base import Pick, vector
+
+__all__ = ["NEAR", "SHARE", "turned"]
+
+#: Nests whose orders are tried, and how much more than the best they may move forwards.
+NEAR, SHARE = 24, 0.05
+Floats = NDArray[np.float64]
+
+
+def turned(space: Space, objectives: tuple[str, ...], measure: str, best: Pick) -> Iterator[Pick]:
+    """Yield plans whose turns may keep more than those of the best plan found forwards, itself first."""
+    if not space.pins.allows("output", "any"):  # the order of loops is asked for
+        return
+    limit = int(best.measures[measure] * (1 + SHARE))
+    near: list[tuple[float, int, Branch, int, int]] = []
+    for number, member in enumerate(m for m in space.members if not m.skeleton.line):
+        branch = member.branch((measure,), {measure: limit})
+        if not branch.empty:
+            near = nsmallest(NEAR, [*near, *_promising(branch, measure, number)], key=lambda one: one[:2])
+    for _, _, branch, s, q in near:
+        measures = _measures(branch, branch.nest(s, q), best)
+        yield from _swapped(Pick(branch, s, q, measures), objectives)
+
+
+def _promising(branch: Branch, measure: str, number: int) -> Iterator[tuple[float, int, Branch, int, int]]:
+    """The choices of a branch with the least estimates."""
+    values: Floats = np.max([t.matrix() for t in branch.tables(measure)], axis=0).astype(np.float64)
+    ticks = branch.machine.transfer.byte_ticks if measure == "time" else 1
+    values = values - ticks * sum(_saved(branch, operand) for operand in branch.layer.operands)
+    values[~branch.feasible()] = np.inf
+    few = min(NEAR, values.size - 1)
+    for at in np.argpartition(values, few, axis=None)[: few + 1]:
+        if np.isfinite(values.flat[at]):
+            s, q = divmod(int(at), values.shape[1])
+            yield float(values.flat[at]), number, branch, s, q
+
+
+class _Trips:
+    """Trips of loops over the choices of a branch, as products of a spatial and a channel factor."""
+
+    def __init__(self, branch: Branch) -> None:
+        self.branch = branch
+        self.sides = [np.ones(n) for n in branch.choices.shape]
+
+    def times(self, dim: str, outer: int, inner: int) -> None:
+        """Multiply by the pieces that the loops over a dimension from one level to another make of a piece."""
+        choices, extent = self.branch.choices, self.branch.layer.extent(dim)
+        made = [cut(extent, choices.steps[dim][:, :level]).number for level in (outer, inner)]
+        values = (made[1] / made[0])[choices.index[AXIS[dim]]] if inner > outer else np.ones(1)
+        side = 0 if AXIS[dim] in S_DIMS else 1
+        self.sides[side] = self.sides[side] * values
+
+    def matrix(self) -> Floats:
+        """All choices (S, Q)."""
+        product: Floats = np.multiply.outer(*self.sides)
+        return product
+
+
+def _saved(branch: Branch, operand: str) -> Floats:
+    """Bytes of an operand that turns keep, about."""
+    skeleton, layer, machine = branch.skeleton, branch.layer, branch.machine
+    outside, mine = skeleton.outside(operand), RELEVANT[operand]
+    first = max([0, *(k for k in skeleton.depth.values() if k < skeleton.depth[operand])])
+    again, tiles = _Trips(branch), _Trips(branch)
+    for dim in dict.fromkeys(outside):
+        if dim not in mine:
+            again.times(dim, 0, outside.count(dim))
+        else:
+            tiles.times(dim, outside[:first].count(dim), outside.count(dim))
+    moved = tensor_bytes(layer, machine)
+    every = moved.get(operand, 0) * (2 * machine.psum_bytes / machine.out_bytes if operand == "OUT" else 1)
+    saved: Floats = (again.matrix() - 1) * every / tiles.matrix()
+    if operand == "IN" and machine.sliding:
+        for dim, window in input_windows(layer).items():
+            shared = max(0, window.reach - window.stride)
+            rows = _Trips(branch)
+            rows.times(dim, 0, outside.count(dim))
+            saved += again.matrix() * every * shared * (rows.matrix() - 1) / window.size / tiles.matrix()
+    return saved
+
+
+def _swapped(pick: Pick, objectives: tuple[str, ...]) -> Iterator[Pick]:
+    """The plan with neighbouring loops swapped, as long as that is better; first as it stands."""
+    best = pick
+    yield best
+    improved = True
+    while improved:
+        improved = False
+        for nest in _neighbours(best.nest):
+            other = Pick(best.branch, best.s, best.q, _measures(best.branch, nest, best), nest)
+            if vector(other.measures, objectives) < vector(best.measures, objectives):
+                best, improved = other, True
+                break
+    if best is not pick:
+        yield best
+
+
+def _measures(branch: Branch, nest: Nest, like: Pick) -> dict[str, int]:
+    """The price of a nest, in the measures that another plan has."""
+    outcome = price(branch.layer, branch.machine, nest)
+    on_chip = {"ocm": max(outcome.occupancy_bytes.values())} if "ocm" in like.measures else {}
+    return {**outcome.measures, **on_chip}
+
+
+def _neighbours(nest: Nest) -> Iterator[Nest]:
+    """The nest with two neighbouring loops over different dimensions swapped."""
+    items = nest.items
+    for at in range(len(items) - 1):
+        one, two = items[at], items[at + 1]
+        if isinstance(one, Loop) and isinstance(two, Loop) and one.dim != two.dim:
+            yield Nest((*items[:at], two, one, *items[at + 2 :]))
