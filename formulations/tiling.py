@@ -49,6 +49,15 @@ What is not proven by candidates alone
     There a second search, over tables that are lower bounds for every way to cut every dimension (`hwmodels.relaxed`),
     says below which value no nest is: (1)-(4) lower no count of a transfer and no tile, and finer loops no compute
     time, so the bound holds for all nests of docs/nest.md.
+Lines and snake order
+    A nest in lines has the loops over r and c of some segment before Hold(IN) last in it, in either order, the kernel
+    whole, and perhaps a second loop over the inner one of them in the same segment (strips). In snake order a nest of
+    the family is priced as it runs, in the order of loops between Holds that `solver.engines.turns` finds.
+    (1)-(4) may then cost bytes: they move loops of different dimensions past each other. So nothing is proven by
+    candidates; bounds count what (1)-(4) never raise: with lines, for every operand, the trips of the loops outside its
+    Hold that it does not depend on, and for each of them every input that is used once; in snake order every element
+    that is used once. A nest of docs/nest.md moves no less: between two iterations of a loop that IN does not depend on
+    all of IN is fetched in lines, as without; at turns of snake order more may stay than any table here could say.
 Optimal means
     No nest of docs/nest.md is better, whatever its loops and Holds, in any objective asked for. If that is not shown
     the status is FEASIBLE, with a bound that no nest is below. Of pinned decisions: no nest that meets the pins (`T_d`

@@ -121,12 +121,8 @@ class Search:
         """Look for better orders of the loops where the machine runs them to and fro and the plan is not proven."""
         if self.best is None or not self.space.machine.snake or self.proven == self.aims:
             return
-        given = {m: v for m, v in self.kept.items() if m not in stages(self.objectives)}
-        self.kept = given
-        for pick in turned(self.space, self.objectives, self.aims[0], self.best):
-            if self._late():
-                break
-            self._take(pick)
+        self.kept = {m: v for m, v in self.kept.items() if m not in stages(self.objectives)}
+        self._take(turned(self.space, self.objectives, self.aims[0], self.best, self._late))
 
     @property
     def aims(self) -> tuple[str, ...]:

@@ -4,7 +4,8 @@ Engines search nests as if all loops ran forwards: no nest moves more bytes in s
 the bounds of `hwmodels.core`, what it may still lose is known. Here the best of them is looked for among
 
 * the `NEAR` nests that move least by an estimate, of those whose forward value is at most `SHARE` above the best plan;
-* with the loops between two Holds in any order that swaps of neighbours lead to, as long as the price falls.
+* with the loops between two Holds in any order that swaps of neighbours lead to, as long as the price falls; the best
+  of them also with fewer and larger steps.
 
 Estimate. X is fetched anew by each of the I passes of loops that it does not depend on. At each turn but the first one
 of the last tiles stays, one of n if the loops of its own segment make n tiles, B bytes together:
@@ -14,7 +15,8 @@ All engines share this step, so that they agree; it is no proof, and no status r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from heapq import nsmallest
 
 import numpy as np
@@ -38,19 +40,22 @@ NEAR, SHARE = 24, 0.05
 Floats = NDArray[np.float64]
 
 
-def turned(space: Space, objectives: tuple[str, ...], measure: str, best: Pick) -> Iterator[Pick]:
-    """Yield plans whose turns may keep more than those of the best plan found forwards, itself first."""
+def turned(space: Space, objectives: tuple[str, ...], measure: str, best: Pick, late: Callable[[], bool]) -> Pick:
+    """Return a plan whose turns keep more than those of the best plan found forwards, or that plan."""
     if not space.pins.allows("output", "any"):  # the order of loops is asked for
-        return
-    limit = int(best.measures[measure] * (1 + SHARE))
+        return best
     near: list[tuple[float, int, Branch, int, int]] = []
+    limit = int(best.measures[measure] * (1 + SHARE))
     for number, member in enumerate(m for m in space.members if not m.skeleton.line):
         branch = member.branch((measure,), {measure: limit})
         if not branch.empty:
             near = nsmallest(NEAR, [*near, *_promising(branch, measure, number)], key=lambda one: one[:2])
-    for _, _, branch, s, q in near:
-        measures = _measures(branch, branch.nest(s, q), best)
-        yield from _swapped(Pick(branch, s, q, measures), objectives)
+    for start in (best, *(Pick(branch, s, q, {}) for _, _, branch, s, q in near)):
+        if late():
+            return best
+        pick = start if start.measures else Pick(start.branch, start.s, start.q, _measures(space, start.nest, best))
+        best = min(best, _improved(space, objectives, pick, _swapped), key=lambda one: vector(one.measures, objectives))
+    return best if late() else _improved(space, objectives, best, _coarser)
 
 
 def _promising(branch: Branch, measure: str, number: int) -> Iterator[tuple[float, int, Branch, int, int]]:
@@ -110,33 +115,47 @@ def _saved(branch: Branch, operand: str) -> Floats:
     return saved
 
 
-def _swapped(pick: Pick, objectives: tuple[str, ...]) -> Iterator[Pick]:
-    """The plan with neighbouring loops swapped, as long as that is better; first as it stands."""
-    best = pick
-    yield best
+def _improved(
+    space: Space, objectives: tuple[str, ...], best: Pick, changes: Callable[[Nest], Iterator[Nest]]
+) -> Pick:  # fmt: skip
+    """The plan after changes of one kind, as long as each is better, fits and is in the space."""
     improved = True
     while improved:
         improved = False
-        for nest in _neighbours(best.nest):
-            other = Pick(best.branch, best.s, best.q, _measures(best.branch, nest, best), nest)
-            if vector(other.measures, objectives) < vector(best.measures, objectives):
-                best, improved = other, True
+        for nest in changes(best.nest):
+            measures = _measures(space, nest, best)
+            better = measures and vector(measures, objectives) < vector(best.measures, objectives)
+            if better and space.contains(nest):
+                best, improved = replace(best, measures=measures, order=nest), True
                 break
-    if best is not pick:
-        yield best
+    return best
 
 
-def _measures(branch: Branch, nest: Nest, like: Pick) -> dict[str, int]:
-    """The price of a nest, in the measures that another plan has."""
-    outcome = price(branch.layer, branch.machine, nest)
+def _measures(space: Space, nest: Nest, like: Pick) -> dict[str, int]:
+    """The price of a nest, in the measures that another plan has; nothing if it does not fit."""
+    outcome, machine = price(space.layer, space.machine, nest), space.machine
+    if any(size > machine.memories[name] for name, size in outcome.occupancy_bytes.items()):
+        return {}
     on_chip = {"ocm": max(outcome.occupancy_bytes.values())} if "ocm" in like.measures else {}
     return {**outcome.measures, **on_chip}
 
 
-def _neighbours(nest: Nest) -> Iterator[Nest]:
+def _swapped(nest: Nest) -> Iterator[Nest]:
     """The nest with two neighbouring loops over different dimensions swapped."""
     items = nest.items
     for at in range(len(items) - 1):
         one, two = items[at], items[at + 1]
         if isinstance(one, Loop) and isinstance(two, Loop) and one.dim != two.dim:
             yield Nest((*items[:at], two, one, *items[at + 2 :]))
+
+
+def _coarser(nest: Nest) -> Iterator[Nest]:
+    """The nest without one of its loops, or with one in steps twice as large, or larger by one."""
+    items = nest.items
+    for at, item in enumerate(items):
+        if isinstance(item, Loop) and all(isinstance(step, int) for step in nest.loops()[item.dim]):
+            outer = [one.step for one in items[:at] if isinstance(one, Loop) and one.dim == item.dim]
+            yield Nest((*items[:at], *items[at + 1 :]))
+            for step in (2 * item.step, item.step + 1):
+                if not outer or step < outer[-1]:
+                    yield Nest((*items[:at], Loop(item.dim, step), *items[at + 1 :]))
