@@ -48,7 +48,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from math import gcd
+from math import gcd, isqrt, sqrt
 
 import numpy as np
 
@@ -171,26 +171,65 @@ def _bias_bytes(layer: Layer, machine: Machine) -> int:
 # ---- phases; budgets and charges in 1/_UNIT bytes --------------------------------------------------------------------
 
 
-def _fits(work: _Work, charges: tuple[int, ...], macs: int, budget: int) -> bool:
-    """Whether inequalities 1 and 2 let so many MACs touch elements of at most `budget` charges."""
+def _least_budget(work: _Work, charges: tuple[int, ...], macs: int) -> int:
+    """The least budget that lets inequalities 1 and 2 have so many MACs ("Least budget" of the module docstring)."""
     lows = [charge * -(-macs // most) for charge, most in zip(charges, work.most, strict=True)]
     product = -(-charges[0] * charges[1] * charges[2] * macs * macs // work.repeats)
-    attained, free = 1, 3
+    attained, free, spent = 1, 3, 0
     for low in sorted(lows, reverse=True):
         if low**free * attained <= product:
             break
-        attained, free, budget = attained * low, free - 1, budget - low
-    return budget >= 0 and free**free * product <= budget**free * attained
+        attained, free, spent = attained * low, free - 1, spent + low
+    # the least sum x of `free` equal parts with (x/free)**free * attained >= product
+    return spent + (_root(-(-(free**free) * product // attained), free) if free else 0)
+
+
+def _root(number: int, degree: int) -> int:
+    """The least x >= 0 with ``x**degree >= number``."""
+    if degree == 1:
+        return number
+    root = isqrt(number) if degree == 2 else round(number ** (1 / degree))
+    while root**degree >= number and root > 0:
+        root -= 1
+    while root**degree < number:
+        root += 1
+    return root
 
 
 def _most_macs(work: _Work, charges: tuple[int, ...], budget: int) -> int:
-    """No more MACs than these (at most all) fit the budget."""
-    return bisect_left(range(1, work.macs + 1), True, key=lambda macs: not _fits(work, charges, macs, budget))
+    """No more MACs than these (at most all) fit the budget: a search outwards from about as many."""
+
+    def exceeds(macs: int) -> bool:
+        return _least_budget(work, charges, macs) > budget
+
+    low = high = min(max(int(_about(work, charges, budget)), 0), work.macs)
+    step = 1 + low // 2**16
+    while low > 0 and exceeds(low):
+        low, high, step = max(low - step, 0), low, 4 * step
+    if low == high:
+        high += step
+        while high <= work.macs and not exceeds(high):
+            low, high, step = high, high + 4 * step, 4 * step
+    return low + bisect_left(range(low + 1, min(high, work.macs + 1)), True, key=exceeds)
 
 
-def _least_budget(work: _Work, charges: tuple[int, ...], macs: int) -> int:
-    """No smaller budget than this fits so many MACs."""
-    return bisect_left(range(2**62), True, key=lambda budget: _fits(work, charges, macs, budget))
+def _about(work: _Work, charges: tuple[int, ...], budget: int) -> float:
+    """About as many MACs as fit: `_least_budget` in real numbers, solved for the MACs m.
+
+    With p*m^2 the product and q*m the lower bounds, q1 >= q2 >= q3, the budget is 3*(p*m^2)^(1/3) while none is
+    attained (q1^3 * m <= p), then q1*m + 2*(p*m/q1)^(1/2), then (q1 + q2)*m + p/(q1*q2), at last (q1 + q2 + q3)*m.
+    """
+    p = charges[0] * charges[1] * charges[2] / work.repeats
+    q1, q2, q3 = sorted((charge / most for charge, most in zip(charges, work.most, strict=True)), reverse=True)
+    macs = sqrt((budget / 3) ** 3 / p)
+    if macs * q1**3 <= p:
+        return macs
+    half = sqrt(p / q1)
+    macs = ((sqrt(half**2 + q1 * budget) - half) / q1) ** 2
+    if macs * q1 * q2**2 <= p:
+        return macs
+    macs = (budget - p / (q1 * q2)) / (q1 + q2)
+    return macs if macs * q1 * q2 * q3 <= p else budget / (q1 + q2 + q3)
 
 
 def _phases(work: _Work, machine: Machine, charges: tuple[int, ...], budget: int) -> int:
