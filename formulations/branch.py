@@ -70,6 +70,15 @@ class Branch:
             return self
         return self.take(np.flatnonzero(s_keep), np.flatnonzero(q_keep))
 
+    def possible(self, limits: Limits) -> NDArray[np.bool_]:
+        """Which spatial choices may fit, and stay within the limits, with some channel choice."""
+        keep = np.ones(self.choices.shape[0], np.bool_)
+        for _, table, room in self.capacity:
+            keep &= lower_bounds((table,), "s") <= room
+        for measure, limit in limits.items():
+            keep &= lower_bounds(self.tables(measure), "s") <= limit
+        return keep
+
     def take(self, s: Ints | None = None, q: Ints | None = None) -> Branch:
         """Restrict to some choices."""
         rows = tuple((name, t.take(s, q), limit) for name, t, limit in self.capacity)

@@ -40,6 +40,8 @@ __all__ = ["Member"]
 
 #: Products of chains above this size are bounded axis by axis before they are laid out.
 _LARGE = 2_000
+#: Spatial choices that are priced at a time where there are more.
+_BLOCK = 30_000
 
 
 @dataclass(frozen=True)
@@ -164,6 +166,7 @@ class Member:
             choices = choices.take(s=np.flatnonzero(self._lines_truly(choices)))
         if self.full:
             return self._priced(choices, measures)
+        choices = self._sifted(choices, limits)
         # One table after the other: the first leaves few choices for the next.
         for most in ({}, *({m: limits[m]} for m in limits if len(measures) > 1)):
             if max(choices.shape) > _LARGE:
@@ -184,6 +187,24 @@ class Member:
         return Branch(
             layer, machine, self.label, self.skeleton, choices, tables.time, tables.bytes, capacity, exact
         )  # fmt: skip
+
+    def _sifted(self, choices: Choices, limits: Limits) -> Choices:
+        """Without the spatial choices that their own bounds exclude, where there are many.
+
+        In blocks that slide along one loop each: these need no terms of the other slides, and stay in the processor's
+        cache. `within` would drop the same choices, and what it leaves does not depend on the order.
+        """
+        if choices.shape[0] <= _BLOCK or not choices.shape[1]:
+            return choices
+        slide = choices.index["slide"]
+        kept = []
+        for number in range(max(1, len(self.slides))):
+            rows = np.flatnonzero(slide == number)
+            for block in np.array_split(rows, -(-len(rows) // _BLOCK) or 1):
+                for most in ({}, *({m: limit} for m, limit in limits.items())):
+                    block = block[self._priced(choices.take(s=block), tuple(most)).possible(most)]
+                kept.append(block)
+        return choices.take(s=np.sort(np.concatenate(kept)))
 
     def _slides_truly(self, choices: Choices) -> NDArray[np.bool_]:
         """Which spatial choices slide along a loop that cuts something, or have none along a window.
