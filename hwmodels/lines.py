@@ -19,7 +19,7 @@ from hwmodels.abilities import Loops, Steps, Tree, loops_outside, trees_of
 from hwmodels.bilinear import Ints
 from hwmodels.boxes import KINDS, Axis, axes_of, input_windows, runs_of
 from hwmodels.outcome import Counts
-from hwmodels.pieces import Pieces, Window, cut, piece_ends, windows
+from hwmodels.pieces import Pieces, Window, cut, windows
 from hwmodels.places import begins, chain_of
 from hwmodels.skeleton import Core, Skeleton
 from instances.machine import Machine
@@ -155,7 +155,7 @@ def _windows(lo: int, hi: int, steps: Ints, taps: Ints, window: Window) -> _Wind
     number = max(len(steps), len(taps))
     made, passes = (np.broadcast_to(x, (number, hi - lo)) for x in begins(hi - lo, steps))
     part = np.broadcast_to(begins(window.taps, taps)[0], (number, window.taps))
-    stop, last = piece_ends(made), piece_ends(part)
+    stop, last = _ends(made), _ends(part)
     r0, i0 = lo + np.arange(hi - lo), np.arange(window.taps)
     rows, reach = r0 * window.stride - window.pad, i0 * window.dilation
     first = np.maximum(rows[:, None] + reach[None, :], window.first)[None]
@@ -164,3 +164,12 @@ def _windows(lo: int, hi: int, steps: Ints, taps: Ints, window: Window) -> _Wind
     before = np.minimum((rows - window.stride)[None, :, None] + bottom, window.size)
     here = made[:, :, None] & part[:, None, :]
     return _Windows(np.broadcast_to(first, here.shape), end, before, here, here & ~passes[:, :, None], passes)
+
+
+def _ends(first: NDArray[np.bool_]) -> Ints:
+    """For every position the start of the next piece behind it."""
+    extent = first.shape[1]
+    here = np.where(first, np.arange(extent), extent)
+    following = np.concatenate([here[:, 1:], np.full((len(here), 1), extent)], axis=1)
+    ends: Ints = np.minimum.accumulate(following[:, ::-1], axis=1)[:, ::-1].astype(np.int64)
+    return ends

@@ -18,9 +18,9 @@ from hwmodels.places import begins
 
 #: Chains of steps below this, in at most this many columns, have a number of their own (`_codes`).
 _CODED, _COLUMNS = 2**14, 4
-#: Places (chains x outputs x taps) that windows are counted for at a time.
-_BLOCK = 50_000
-__all__ = ["Pieces", "Window", "cut", "nominal", "piece_ends", "trips", "windows"]
+#: Places (chains x outputs) that windows are counted for at a time.
+_BLOCK = 200_000
+__all__ = ["Pieces", "Window", "cut", "nominal", "trips", "windows"]
 
 
 @dataclass(frozen=True)
@@ -166,8 +166,8 @@ def _cut(extent: int, chains: bytes, depth: int) -> Pieces:
     if not placed.any():
         return Pieces(*_even_cut(extent, steps))
     length, count = _even_cut(extent, np.maximum(steps, 1))
-    first = begins(extent, steps[placed])[0]
-    free = _counted(np.where(first, piece_ends(first) - np.arange(extent), 0))
+    spans = _Spans.of(extent, steps[placed])
+    free = _counted(spans.chain, spans.end - spans.begin, int(placed.sum()))
     return Pieces(*_patched((length, count), free, placed))
 
 
@@ -196,11 +196,10 @@ def _patched(whole: tuple[Ints, Ints], part: tuple[Ints, Ints], rows: NDArray[np
     return result[0], result[1]
 
 
-def _counted(length: Ints) -> tuple[Ints, Ints]:
-    """The distinct lengths above 0 of every row, and how often they come."""
+def _counted(chain: Ints, length: Ints, chains: int) -> tuple[Ints, Ints]:
+    """For every chain the distinct lengths above 0 of its pieces, and how often they come."""
     longest = int(length.max(initial=0)) + 1
-    code = length + np.arange(len(length))[:, None] * longest
-    times = np.bincount(code.ravel(), minlength=len(length) * longest).reshape(len(length), longest)
+    times = np.bincount(chain * longest + length, minlength=chains * longest).reshape(chains, longest)
     times[:, 0] = 0
     return _compact(times)
 
@@ -208,15 +207,6 @@ def _counted(length: Ints) -> tuple[Ints, Ints]:
 def cut(extent: int, steps: Ints) -> Pieces:
     """Cut a range of `extent` with every chain of `steps`, shape (T, L); T = 1 where L = 0."""
     return _cut(extent, np.ascontiguousarray(steps).tobytes(), steps.shape[1])
-
-
-def piece_ends(first: NDArray[np.bool_]) -> Ints:
-    """For every position the start of the next piece behind it."""
-    extent = first.shape[1]
-    here = np.where(first, np.arange(extent), extent)
-    following = np.concatenate([here[:, 1:], np.full((len(here), 1), extent)], axis=1)
-    ends: Ints = np.minimum.accumulate(following[:, ::-1], axis=1)[:, ::-1].astype(np.int64)
-    return ends
 
 
 def _new_part(first: Ints, last: Ints, here: NDArray[np.bool_], before: NDArray[np.bool_], axis: int) -> Ints:
@@ -227,43 +217,88 @@ def _new_part(first: Ints, last: Ints, here: NDArray[np.bool_], before: NDArray[
     return np.where(before, first, np.maximum(first, previous))
 
 
+@dataclass(frozen=True)
+class _Spans:
+    """All pieces of some chains: the chain, where a piece begins and ends, whether it begins one of the loop before."""
+
+    chain: Ints
+    begin: Ints
+    end: Ints
+    fresh: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, extent: int, steps: Ints) -> _Spans:
+        here, before = begins(extent, steps)
+        chain, begin = np.nonzero(here)
+        end = np.append(begin[1:], 0)
+        return cls(chain, begin, np.where(end > 0, end, extent), before[chain, begin])
+
+
+#: The taps [first, end), and whether they begin a part of the loop before.
+_Part = tuple[int, int, bool]
+
+
+def _parts(taps: int, chain: Ints, slide: str) -> tuple[_Part, ...]:
+    """The parts that a chain (L,) cuts the taps in; the loop before matters where IN slides along the kernel."""
+    spans = _Spans.of(taps, chain[None, :])
+    fresh = spans.fresh if slide == "inner" else np.ones_like(spans.fresh)
+    return tuple((int(i), int(j), bool(new)) for i, j, new in zip(spans.begin, spans.end, fresh, strict=True))
+
+
+def _fetched(lo: int, spans: _Spans, part: _Part, window: Window, slide: str) -> Ints:
+    """What a part of the kernel fetches for each piece of the outputs from `lo` on.
+
+    Where IN slides, the window before in the same pass ends where this piece (or part) begins. Ends never fall along
+    a pass, so that window covers as much as all before it.
+    """
+    i0, i1, new = part
+    start = lo * window.stride - window.pad
+
+    def last(end: Ints, taps: int) -> Ints:
+        return np.minimum(start + (end - 1) * window.stride + (taps - 1) * window.dilation + 1, window.size)
+
+    first = np.maximum(start + spans.begin * window.stride + i0 * window.dilation, window.first)
+    if slide == "outer":
+        first = np.where(spans.fresh, first, np.maximum(first, last(spans.begin, i1)))
+    elif slide == "inner" and not new:
+        first = np.maximum(first, last(spans.end, i0))
+    return np.maximum(last(spans.end, i1) - first, 0)
+
+
 def _windows(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide: str) -> Pieces:
-    # In blocks of chains that stay in the processor's cache.
-    rows = max(1, _BLOCK // ((hi - lo) * (window.taps if taps.shape[1] else 1)))
-    blocks = [
-        _window_lengths(lo, hi, steps[i : i + rows], taps[i : i + rows], window, slide)
-        for i in range(0, max(1, len(steps)), rows)
-    ]
-    width = max(length.shape[1] for length, _ in blocks)
-    length, count = (
-        np.concatenate([np.pad(a, ((0, 0), (0, width - a.shape[1]))) for a in x]) for x in zip(*blocks, strict=True)
-    )
+    """The distinct lengths of the windows of pairs of chains (T, L) and (T, L'), and how often they come.
+
+    Few of the pairs' chains are distinct, and fewer the parts that their taps make: each is looked at once.
+    """
+    (outer, row), (inner, kernel) = _distinct(steps), _distinct(taps)
+    given = [_parts(window.taps, chain, slide) for chain in inner]
+    ways = list(dict.fromkeys(given))
+    rows = max(1, _BLOCK // (hi - lo))
+    blocks = [_listed(lo, hi, outer[i : i + rows], ways, window, slide) for i in range(0, len(outer), rows)]
+    width = max(block.shape[-1] for block in blocks)
+    found = np.concatenate([np.pad(b, ((0, 0),) * 3 + ((0, width - b.shape[-1]),)) for b in blocks], axis=2)
+    length, count = found[:, np.array([ways.index(parts) for parts in given])[kernel], row]
     return Pieces(length, count)
 
 
-def _window_lengths(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide: str) -> tuple[Ints, Ints]:
-    """The distinct lengths of each chain's windows, and how often they come."""
-    r_begin, r_before = begins(hi - lo, steps)
-    r0, r1 = lo + np.arange(hi - lo), lo + piece_ends(r_begin)
-    if taps.shape[1]:
-        i_begin, i_before = begins(window.taps, taps)
-        i0, i1 = np.arange(window.taps), piece_ends(i_begin)
-    else:  # one part begins at the first tap
-        i_begin = i_before = np.ones((len(taps), 1), np.bool_)
-        i0, i1 = np.zeros(1, np.int64), np.full((len(taps), 1), window.taps)
-    # axes: chain, output position, kernel position
-    first = np.maximum(
-        (r0 * window.stride - window.pad)[None, :, None] + (i0 * window.dilation)[None, None, :], window.first
-    )
-    ends = ((r1 - 1) * window.stride - window.pad)[:, :, None] + ((i1 - 1) * window.dilation)[:, None, :] + 1
-    last = np.minimum(ends, window.size)
-    here = r_begin[:, :, None] & i_begin[:, None, :]
-    first = np.broadcast_to(first, np.broadcast_shapes(first.shape, last.shape))
-    if slide == "outer":
-        first = _new_part(first, last, here, np.broadcast_to(r_before[:, :, None], last.shape), 1)
-    elif slide == "inner":
-        first = _new_part(first, last, here, np.broadcast_to(i_before[:, None, :], last.shape), 2)
-    return _counted(np.where(here, np.maximum(last - first, 0), 0).reshape(len(last), -1))
+def _listed(lo: int, hi: int, steps: Ints, ways: list[tuple[_Part, ...]], window: Window, slide: str) -> Ints:
+    """Lengths and numbers of windows (2, ways, T, N): every way to cut the kernel under every chain of steps."""
+    spans = _Spans.of(hi - lo, steps)
+    known = {part: _fetched(lo, spans, part, window, slide) for parts in ways for part in parts}
+    place = [spans.chain + number * len(steps) for number, parts in enumerate(ways) for _ in parts]
+    length = [known[part] for parts in ways for part in parts]
+    found = _counted(np.concatenate(place), np.concatenate(length), len(ways) * len(steps))
+    return np.stack(found).reshape(2, len(ways), len(steps), -1)
+
+
+def _distinct(chains: Ints) -> tuple[Ints, Ints]:
+    """The distinct rows of (T, L), and for every row which of them it is."""
+    code = _codes(chains)
+    if code is None:
+        rows, place = np.unique(chains, axis=0, return_inverse=True)
+        return rows, place.ravel()
+    _, first, place = np.unique(code, return_index=True, return_inverse=True)
+    return chains[first], place.ravel()
 
 
 def _compact(times: Ints) -> tuple[Ints, Ints]:
