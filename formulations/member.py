@@ -27,7 +27,7 @@ from formulations.branch import Branch, Limits, within
 from formulations.chains import Sizes, pairs
 from formulations.listing import Listing, Steps
 from formulations.pareto import pareto
-from hwmodels.bilinear import Bilinear
+from hwmodels.bilinear import Bilinear, Ints
 from hwmodels.choices import AXIS, Choices, Slides
 from hwmodels.pieces import cut
 from hwmodels.schedule import Item, Loop, Nest
@@ -40,8 +40,8 @@ __all__ = ["Member"]
 
 #: Products of chains above this size are bounded axis by axis before they are laid out.
 _LARGE = 2_000
-#: Spatial choices that are priced at a time where there are more.
-_BLOCK = 30_000
+#: Spatial choices that are priced at a time where there are more, unless more than this share of the first is left.
+_BLOCK, _WORTH = 30_000, 0.6
 
 
 @dataclass(frozen=True)
@@ -200,11 +200,20 @@ class Member:
         kept = []
         for number in range(max(1, len(self.slides))):
             rows = np.flatnonzero(slide == number)
-            for block in np.array_split(rows, -(-len(rows) // _BLOCK) or 1):
-                for most in ({}, *({m: limit} for m, limit in limits.items())):
-                    block = block[self._priced(choices.take(s=block), tuple(most)).possible(most)]
+            count = -(-len(rows) // _BLOCK)
+            for first in range(count):
+                block = self._possible(choices, rows[first::count], limits)
+                if not first and len(block) * count > _WORTH * len(rows):  # so it is with the other blocks
+                    kept.append(rows)
+                    break
                 kept.append(block)
         return choices.take(s=np.sort(np.concatenate(kept)))
+
+    def _possible(self, choices: Choices, rows: Ints, limits: Limits) -> Ints:
+        """Which of some spatial choices may fit and stay within the limits, one after the other."""
+        for most in ({}, *({m: limit} for m, limit in limits.items())):
+            rows = rows[self._priced(choices.take(s=rows), tuple(most)).possible(most)]
+        return rows
 
     def _slides_truly(self, choices: Choices) -> NDArray[np.bool_]:
         """Which spatial choices slide along a loop that cuts something, or have none along a window.

@@ -38,13 +38,8 @@ class Bilinear:
         terms : iterable of (ndarray (S,), ndarray (Q,))
         shape : (S, Q)
         """
-        rows = list(terms)
-        for key, other in ((1, 0), (0, 1)):
-            merged: dict[bytes, tuple[Ints, Ints]] = {}
-            for row in rows:
-                name = row[key].tobytes()
-                merged[name] = (row[key], merged[name][1] + row[other]) if name in merged else (row[key], row[other])
-            rows = [(v, k) if key == 1 else (k, v) for k, v in merged.values()]
+        rows = [(a, b) for b, a in _merged([(b, a) for a, b in terms])]
+        rows = _merged(rows)
         if not rows:
             return cls(np.zeros((0, shape[0]), np.int64), np.zeros((0, shape[1]), np.int64))
         a, b = np.array([a for a, _ in rows]), np.array([b for _, b in rows])
@@ -93,3 +88,28 @@ class Bilinear:
         if top >= _EXACT_INT:
             raise InputError(f"a price of up to {top:.3g} ticks or bytes exceeds 2**62: choose a larger tick_ps")
         return self.a.T @ self.b
+
+
+def _merged(rows: list[tuple[Ints, Ints]]) -> list[tuple[Ints, Ints]]:
+    """Add up the second factors of terms with the same first one; these are told apart by their sums, mostly."""
+    found: list[tuple[Ints, list[Ints]]] = []
+    by_sum: dict[int, list[int]] = {}
+    for shared, other in rows:
+        alike = by_sum.setdefault(int(shared.sum()), [])
+        at = next((k for k in alike if np.array_equal(found[k][0], shared)), None)
+        if at is None:
+            alike.append(len(found))
+            found.append((shared, [other]))
+        else:
+            found[at][1].append(other)
+    return [(shared, _total(others)) for shared, others in found]
+
+
+def _total(vectors: list[Ints]) -> Ints:
+    """Their sum, in one array."""
+    if len(vectors) == 1:
+        return vectors[0]
+    total = vectors[0] + vectors[1]
+    for vector in vectors[2:]:
+        total += vector
+    return total

@@ -207,7 +207,8 @@ class CoreTables:
             real = self._real(*slide).astype(np.int64)
             self.choices.note(slide[0], real)
             self.choices.note(slide[0], 1 - real)
-            yield _Part(again, slide, self.choices.index["slide"] == number, None)
+            chosen = self.choices.index["slide"] == number
+            yield _Part(again, slide, None if chosen.all() else chosen, None)
         if not slides:
             yield _Part(again, None, None, None)
 
@@ -264,7 +265,7 @@ class CoreTables:
             for constant, factors in products:
                 if constant:
                     a, b = part.masked(self.choices.spread(times(factors, again)))
-                    into[kind].append((a * (constant * copies), b))
+                    into[kind].append((a if constant * copies == 1 else a * (constant * copies), b))
 
     def _add_partial_sums(self, into: dict[str, list[Term]], out: list[Axis], part: _Part) -> None:
         """``v - 1`` moves of every box visited v times: with v = v_s * v_q, ``v_s*(v_q - 1) + (v_s - 1)``."""

@@ -209,14 +209,6 @@ def cut(extent: int, steps: Ints) -> Pieces:
     return _cut(extent, np.ascontiguousarray(steps).tobytes(), steps.shape[1])
 
 
-def _new_part(first: Ints, last: Ints, here: NDArray[np.bool_], before: NDArray[np.bool_], axis: int) -> Ints:
-    """Where the part of every window begins that the windows before it in its pass did not cover."""
-    covered = np.maximum.accumulate(np.where(here, last, -(2**62)), axis=axis)
-    previous = np.roll(covered, 1, axis=axis)
-    # Ends never fall along the axis, so earlier passes cover no more than this one; a piece of `before` starts a pass.
-    return np.where(before, first, np.maximum(first, previous))
-
-
 @dataclass(frozen=True)
 class _Spans:
     """All pieces of some chains: the chain, where a piece begins and ends, whether it begins one of the loop before."""

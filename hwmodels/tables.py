@@ -112,7 +112,7 @@ def nest_tables(
     if timed:
         moved = {key: _ticks(machine, r) for key, r in rows.items()}
         cycle = machine.compute.cycle_ticks
-        busy = {key: [(a * cycle, b) for a, b in t.compute_cycles()] for key, t in kinds.items()}
+        busy = {key: _times(t.compute_cycles(), cycle) for key, t in kinds.items()}
         if overlaps:
             (only,) = rows
             time = _overlapping(machine, skeleton, rows[only], busy[only])
@@ -121,7 +121,7 @@ def nest_tables(
     return NestTables(
         time=_distinct([Bilinear.of(t, shape) for t in time]) if time else (),
         bytes=Bilinear.of(
-            [(a * n, b) for k, n in every.items() for r in rows[k].values() for a, b in r.get("bytes", [])], shape
+            [term for k, n in every.items() for r in rows[k].values() for term in _times(r.get("bytes", []), n)], shape
         ),
         capacity=capacity,
         exact=not (overlaps and any(machine.buffers(skeleton.buffers.get(op)) == 2 for op in layer.operands)),
@@ -160,7 +160,7 @@ def _serial(
     time = []
     for signature in {frozenset(c.items()) for c in clusters.values()}:
         served = signature if machine.dram == "per_tle" else every.items()
-        loads = [(a * n, b) for key, n in served for a, b in moved[key]]
+        loads = [term for key, n in served for term in _times(moved[key], n)]
         time += [[*loads, *([] if machine.timing == "transfer_only" else busy[key])] for key, _ in signature]
     return time
 
@@ -168,12 +168,17 @@ def _serial(
 def _ticks(machine: Machine, rows: Rows) -> list[Term]:
     prices = {kind: int(getattr(machine.transfer, field)) for kind, field in COUNTS.items()}
     return [
-        (a * prices[kind], b)
+        term
         for kinds in rows.values()
         for kind, terms in kinds.items()
         if prices[kind]
-        for a, b in terms
+        for term in _times(terms, prices[kind])
     ]
+
+
+def _times(terms: list[Term], factor: int) -> list[Term]:
+    """The terms so many times."""
+    return terms if factor == 1 else [(a * factor, b) for a, b in terms]
 
 
 def _overlapping(machine: Machine, skeleton: Skeleton, rows: Rows, busy: list[Term]) -> list[list[Term]]:
