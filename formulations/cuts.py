@@ -26,6 +26,7 @@ Assumes
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -35,6 +36,7 @@ from formulations.cut_axis import Cut, chain, complete, ends_of, entry, even
 from formulations.cut_groups import two_loops
 from formulations.pareto import pareto
 from hwmodels.bilinear import Ints
+from hwmodels.relaxed import part_window
 
 __all__ = ["Cut", "complete", "every_cut", "free_chains", "whole_windows"]
 
@@ -136,7 +138,21 @@ def free_chains(cut: Cut, inner: Ints) -> Ints:
     inner : ndarray of int64, ascending
         What the largest piece of all may be.
     """
-    return _listed(cut, inner.tobytes())
+    return _listed(_shorter(cut), inner.tobytes())
+
+
+def _shorter(cut: Cut) -> Cut:
+    """A cut with the same chains, the same for as many windows as can be told.
+
+    Where sum L does not count, only how windows compare matters. With k taps less, of a map that is as much smaller,
+    every window is shorter by ``k*dilation``, as long as none is shorter than that: so they compare as before.
+    """
+    window = cut.window
+    if cut.counted:
+        return cut
+    least = int(cut.length[np.arange(cut.extent), np.arange(1, cut.extent + 1)].min())
+    taps = max(1, window.taps - least // window.dilation)
+    return replace(cut, window=part_window(window, taps))
 
 
 def whole_windows(cut: Cut, inner: Ints) -> Ints:
