@@ -192,7 +192,7 @@ class Member:
         """Without the spatial choices that their own bounds exclude, where there are many.
 
         In blocks that slide along one loop each: these need no terms of the other slides, and stay in the processor's
-        cache. `within` would drop the same choices, and what it leaves does not depend on the order.
+        cache. A block drops only what exceeds a capacity or a limit with every channel choice, as `within` does.
         """
         if choices.shape[0] <= _BLOCK or not choices.shape[1]:
             return choices

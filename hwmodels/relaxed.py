@@ -287,7 +287,7 @@ def _boxes(lo: int, hi: int, window: Window, parts: Ints, size: Ints, pieces: In
     `size` is the sum of the parts' reaches. Where a part slides, what windows share counts once: then the sum is least
     if all parts but one have a single tap.
     """
-    lost = sum(max(0, side - k * window.stride) for side in window.clipping(lo, hi) for k in range(hi - lo))
+    lost = _lost(lo, hi, window)
     if slide == "outer":
         rest = size - (parts - 1)
         own = (parts - 1) * pieces + pieces * np.minimum(rest, window.stride) + np.maximum(rest - window.stride, 0)
@@ -295,6 +295,12 @@ def _boxes(lo: int, hi: int, window: Window, parts: Ints, size: Ints, pieces: In
         own = pieces * size
     boxes: Ints = parts * ((hi - lo) - pieces) * window.stride + own - parts * lost
     return boxes
+
+
+@lru_cache(maxsize=1024)
+def _lost(lo: int, hi: int, window: Window) -> int:
+    """Rows that can be clipped at both ends, of all windows together."""
+    return sum(max(0, side - k * window.stride) for side in window.clipping(lo, hi) for k in range(hi - lo))
 
 
 @lru_cache(maxsize=1024)

@@ -68,6 +68,31 @@ def test_the_leaves_of_a_box_keep_every_choice_that_fits(monkeypatch: pytest.Mon
     assert set(AXES) == {*s_dims, *q_dims} - {"slide"}
 
 
+@pytest.mark.parametrize("worth", [0.0, 1.0])
+def test_sifting_in_blocks_drops_nothing_that_fits(monkeypatch: pytest.MonkeyPatch, worth: float) -> None:
+    """Of bounds and of candidates: the same combinations within capacities and limits are left, in the same order."""
+    on = load_machine("scratchpad_64k", {"ocm_bytes": "300"})
+    limits = {"bytes": 3_000, "time": 5_000_000}
+
+    def good(ideal: bool) -> list[list[tuple[int, ...]]]:
+        found = []
+        for one in build(LAYER, on, Pins()).members[::7]:
+            branch = one.branch(tuple(limits), limits, ideal=ideal)
+            fits = branch.feasible()
+            for measure, most in limits.items():
+                fits &= np.all([table.matrix() <= most for table in branch.tables(measure)], axis=0)
+            index = branch.choices.index
+            sides = [(s, q) for s, q in zip(*np.nonzero(fits), strict=True)]
+            found.append([tuple(int(index[d][q if d in "gmn" else s]) for d in sorted(index)) for s, q in sides])
+        return found
+
+    whole = [good(ideal) for ideal in (False, True)]
+    assert all(any(found) for found in whole)
+    monkeypatch.setattr(member, "_BLOCK", 100)
+    monkeypatch.setattr(member, "_WORTH", worth)
+    assert [good(ideal) for ideal in (False, True)] == whole
+
+
 def test_a_box_that_nothing_of_fits_has_no_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounding, "_LAID", 10)
     found = bounds(load_machine("scratchpad_64k", {"ocm_bytes": "3"}))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from formulations import cuts
 from formulations.cuts import Cut, complete, every_cut, free_chains, whole_windows
 from formulations.pins import parse_pins
 from formulations.registry import FORMULATIONS
@@ -131,6 +132,15 @@ def test_pieces_of_whole_windows_and_all_cuts_are_what_they_say(
     for chain in whole_windows(cut, sizes):
         places = np.cumsum([0, *(sum(group) for group in made(extent, chain))]).tolist()
         assert any(fetched(window, a, b) == window.size for a, b in pairwise(places))
+
+
+@settings(max_examples=60)
+@given(windows(), st.sampled_from(LEVELS))
+def test_windows_that_compare_alike_have_the_same_chains(of: tuple[Window, int], levels: tuple[int, int]) -> None:
+    window, extent = of
+    cut = Cut(window, ((0, extent),), levels, counted=False)
+    sizes = np.arange(1, extent + 1, dtype=np.int64)
+    assert cuts._listed.__wrapped__(cut, sizes.tobytes()).tolist() == free_chains(cut, sizes).tolist()
 
 
 def test_five_columns_by_hand() -> None:

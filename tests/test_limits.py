@@ -138,6 +138,20 @@ def test_the_least_budget_is_what_enumeration_finds(data: st.DataObject) -> None
     assert _most_macs(work, charges, least) >= macs
 
 
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_the_most_macs_are_those_whose_budget_fits(data: st.DataObject) -> None:
+    most = tuple(data.draw(st.integers(1, 10**6)) for _ in range(3))
+    charges = tuple(data.draw(st.integers(1, 4096)) for _ in range(3))
+    macs, repeats = data.draw(st.integers(1, 10**12)), data.draw(st.integers(1, 50))
+    work = _Work(macs=macs, repeats=repeats, elements=(0, 0, 0), most=(most[0], most[1], most[2]))
+    budget = data.draw(st.integers(0, 10**9))
+    found = _most_macs(work, charges, budget)
+    assert 0 <= found <= macs
+    assert not found or _least_budget(work, charges, found) <= budget
+    assert found == macs or _least_budget(work, charges, found + 1) > budget
+
+
 def test_more_memory_never_raises_the_bound_and_enough_leaves_the_compulsory() -> None:
     layer = conv(80, 192, 73, 3)
     bounds = [lower_bound_bytes(layer, machine(ocm_bytes=1024 * k)) for k in (4, 8, 16, 24, 64, 128, 1024)]
