@@ -25,7 +25,8 @@ Why these nests stand for all, in bytes
         that: its tile is the same, it is moved no more often.
     (2) Where (1) moves nothing, a loop among those between two Holds that the inner operand does not depend on moves
         inwards over that Hold: the operand is moved less often; of every other Hold the last loop outside is one that
-        its operand depends on, so that all loops outside it count, before and after.
+        its operand depends on, so that all loops outside it count, before and after. Of Holds with no loop between them
+        that of IN is taken as the first: no loop gets between it and the one that it slides along.
     (3) Where (1) and (2) move nothing, two loops over a dimension with no Hold between them become one, where the inner
         one is, that cuts at the places of both: the pieces are the same, and where IN slides it slides on where it was
         fetched anew. One loop in equal steps would not do: where padding or rows on chip clip tiles, pieces of several
