@@ -14,8 +14,8 @@ every engine.
 Nests beyond the candidates. Where a member's candidates are not proven to hold an optimum (`Member.exact`), bounds on
 all its nests are searched first, by the same tables (`hwmodels.relaxed`): a member none of whose bounds is below the
 best plan is settled, the others leave their least bound open. An objective is proven if nothing below the plan is open.
-Ties beyond the objectives asked for are broken among as many candidates as the proof looked at, at least `TIES`; the
-plan says so where that ends it.
+Ties beyond the objectives asked for are broken with `TIES` work, after a proof that took more than that among the nests
+of the best plan's member only, which takes less time than the proof; the plan says so where that leaves some out.
 
 Time limit. The first pass goes on until it has a plan, so that there is one whatever the limit. What is left open keeps
 a bound: of a block its least separable bound, of a member that was not priced one that prices no combination
@@ -45,8 +45,8 @@ __all__ = ["Search", "answer_of", "best_pick", "proven_of", "run", "told"]
 
 #: Timelines that are laid out to break a tie, of a member in the first pass, and in all for a proof (some seconds).
 TIMELINES, FIRST_TIMELINES, MOST_TIMELINES = 300, 30, 5_000
-#: Work that goes into breaking ties, if the proof took less: combinations looked at, and choices priced.
-TIES = 2_000_000
+#: Work that goes into breaking ties, if the proof took less: values of measures of combinations, and choices priced.
+TIES = 4_000_000
 #: Combinations that can be looked at in the time that pricing one choice takes.
 _PRICED = 20
 _CHUNK = 4_000_000
@@ -96,6 +96,7 @@ class Search:
     ties: bool = True
     looked: int = 0
     _work: int = 0
+    _long: bool = False
     _open: int | None = None
     _allowance: int | None = None
     _patient: bool = False
@@ -106,7 +107,8 @@ class Search:
         for measure in stages(self.objectives):
             tie = measure not in self.aims
             if tie and measure not in self.objectives:
-                self._allowance = self._work + max(self._work, TIES)
+                self._long |= self._allowance is None and self._work > TIES
+                self._allowance = self._work + TIES
             self.settle(measure)
             if not tie:
                 self._record(measure)
@@ -151,7 +153,7 @@ class Search:
         for number, member in enumerate(members):
             if self._settled(measure):
                 break
-            if self._late():
+            if self._late() or (number and self._long):
                 self._stop(measure, min(self._least_of(one, measure) for one in members[number:]))
                 break
             self._look(member, measure)
@@ -163,8 +165,8 @@ class Search:
 
     def first(self, measure: str) -> Pick | None:
         """Find a good plan among few candidates: those that settled the objectives before, at first very few."""
-        if self.kept and (measure != "time" or "time" in self.kept):
-            return self.best  # they are the same
+        if self.kept and (measure != "time" or "time" in self.kept or self._long):
+            return self.best  # they are the same, or take long
         measures = (*self.kept, measure)
         self._patient = not self.kept
         for member in sorted(self.space.members, key=self._promise):
@@ -253,7 +255,7 @@ class Search:
         return int(least) if found else None
 
     def _search(self, branch: Branch, measure: str, *, first: bool = False) -> None:
-        self._work += _PRICED * sum(branch.choices.shape)
+        self._work += _PRICED * sum(branch.choices.shape) * (len(self.kept) + 1)
         for block in _blocks(branch, measure, bounding=self.bounding):
             if self._late():
                 self._stop(measure, int(lower_bounds(block.tables(measure), "s").min()))
@@ -265,7 +267,7 @@ class Search:
                 if block.empty:
                     continue
             self.looked += block.choices.shape[0] * block.choices.shape[1]
-            self._work += block.choices.shape[0] * block.choices.shape[1]
+            self._work += block.choices.shape[0] * block.choices.shape[1] * (len(self.kept) + 1)
             values = self._values(block, measure)
             if not branch.exact and "time" in (*self.kept, measure):
                 most = FIRST_TIMELINES if first else MOST_TIMELINES - self._laid
@@ -378,7 +380,7 @@ def answer_of(search: Search, pick: Pick, wall_s: float, version: str, stats: di
     status: Status = "OPTIMAL" if proven == objectives else "FEASIBLE"
     stats = {**stats, **told(objectives, proven, stopped=search.stopped and search.ties)}
     if not search.ties:
-        stats["ties"] = "broken among as many candidates as the proof looked at"
+        stats["ties"] = "broken among some of the candidates"
     return EngineResult(status, pick.nest, pick.measures, bound, wall_s, version, stats)
 
 
