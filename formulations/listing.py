@@ -207,9 +207,15 @@ class Listing:
             return False
         if not self.skeleton.full or self.full:
             return True
-        if "time" in measures or self.machine.edge_tiles == "uniform":
+        if "time" in measures or self.machine.edge_tiles == "uniform" or self._unequal:
             return False
         return not any(self._unsure(d) for d in DIMS if self.skeleton.levels(d))
+
+    @property
+    def _unequal(self) -> bool:
+        """Whether some core has less work than the first, so that loops may cut nothing there."""
+        first, *others = cores(self.layer, self.skeleton.spatial)
+        return any(core.smaller(first) for core in others)
 
     @property
     def _able(self) -> bool:

@@ -44,6 +44,10 @@ Why these nests stand for all, in bytes
     Sliding moves a part of the whole tile, so in bytes it never costs more. (A slid tile of few columns may have more
     runs than a whole row; where runs are priced the nests are those that slide along the last loop of a window.)
     Which ways to cut stand for all: b, g, m, n in `formulations.chains` (`cheapest`), r and c in `formulations.cuts`.
+Several cores (slicing)
+    (1)-(4) hold for each core whose loops cut something where those of the first core do. On a core with less of some
+    dimension the innermost real loop may be another one, so there bounds count the tiles of an operand that depends on
+    it once each, and candidates prove nothing.
 What is not proven by candidates alone
     Time (MAC arrays, calls, runs and bursts round, so that uneven pieces of any dimension may save some; overlap),
     loops over the kernel outside the Hold of IN, uniform edge tiles, and the rare cases that `formulations.cuts` names.

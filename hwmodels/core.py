@@ -29,13 +29,14 @@ from hwmodels.choices import AXIS, Q_DIMS, S_DIMS, Choices, Factors, Term, times
 from hwmodels.lines import line_products
 from hwmodels.pieces import Pieces, Window, cut, nominal, windows
 from hwmodels.relaxed import Relaxed, ideal_count, ideal_cut, ideal_once, ideal_parts, ideal_windows
-from hwmodels.skeleton import Core, Skeleton
+from hwmodels.skeleton import Core, Skeleton, cores
 from instances.machine import Machine
-from instances.workload import DIMS, REDUCTION, Layer
+from instances.workload import DIMS, REDUCTION, RELEVANT, Layer
 
 __all__ = ["CoreTables"]
 
 Mask = NDArray[np.bool_]
+_ROWS = ("IN", "W", "OUT", "PSUM_READ", "PSUM_WRITE")
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,8 @@ class CoreTables:
         self._uniform = machine.edge_tiles == "uniform"
         self._extents = {d: core.extent(d) for d in DIMS}
         self._steps, self._ideal = choices.steps, choices.ideal
-        slides = [("r", "i")] if layer.kh > 1 else []
-        slides += [("c", "j")] if layer.kw > 1 else []
-        self._sliding = frozenset(d for axis in slides for d in axis) if machine.sliding else frozenset()
+        slides = [*("ri" if layer.kh > 1 else ""), *("cj" if layer.kw > 1 else "")]
+        self._sliding = frozenset(slides if machine.sliding else ())
 
     # ---- pieces ----------------------------------------------------------------------------------------------
 
@@ -123,8 +123,7 @@ class CoreTables:
         if self._uniform:
             count = self._trips(dim, level) * self._trips(kernel, inner)
             return nominal(window.nominal(self._nominal(dim, level), self._nominal(kernel, inner)), count)
-        # Loops beyond the one it slides along cut nothing where this visit applies: the pass is that loop's.
-        along = "outer" if self.skeleton.line else ""
+        along = "outer" if self.skeleton.line else ""  # loops beyond the one it slides along cut nothing
         if slide and slide[0] in (dim, kernel):
             along = "outer" if slide[0] == dim else "inner"
             level, inner = (slide[1] + 1, inner) if along == "outer" else (level, slide[1] + 1)
@@ -135,8 +134,8 @@ class CoreTables:
 
     def _bounded(self, dim: str, steps: Ints, taps: Ints, window: Window, along: str) -> Pieces:
         """The least that windows may be however their loops cut."""
-        able = self.machine.line or (self.machine.snake and self.machine.sliding)
-        if able and (steps.shape[1] or taps.shape[1]):
+        once = self.machine.line or (self.machine.sliding and (self.machine.snake or self._smaller("IN")))
+        if once and (steps.shape[1] or taps.shape[1]):
             return ideal_once(*self.core.range(dim), self._windowed(dim, steps, taps, window, ""), window)
         return self._windowed(dim, steps, taps, window, along)
 
@@ -164,6 +163,9 @@ class CoreTables:
         operand = "W" if tensor == "BIAS" else tensor
         return axes_of(self.layer, self.machine, tensor, lambda dim: self._pieces(dim, operand, slide, resident))
 
+    def _smaller(self, operand: str) -> bool:  # loops may cut less of it than on the first core
+        return self.core.smaller(cores(self.layer, self.skeleton.spatial)[0], RELEVANT[operand])
+
     # ---- visits ----------------------------------------------------------------------------------------------
 
     def _any_real(self, loops: tuple[tuple[str, int], ...], side: tuple[str, ...]) -> Mask:
@@ -178,8 +180,8 @@ class CoreTables:
 
     def _visits(self, operand: str) -> Iterator[_Part]:
         """Split the choices by how `operand` is fetched: by its slide, or by the innermost real loop it depends on."""
-        if self._ideal is not None and (self.machine.snake or not self.skeleton.full):
-            yield _Part((), None, None, None)  # turns may leave as little as everything once
+        if self._ideal is not None and (self.machine.snake or not self.skeleton.full or self._smaller(operand)):
+            yield _Part((), None, None, None)  # every tile comes once at least, whatever the order of loops
             return
         if self.skeleton.full:
             yield from self._every_loop(operand)
@@ -225,8 +227,7 @@ class CoreTables:
         `alike` are the rows of a core with equal extents: only IN depends on where the ranges lie.
         """
         layer, machine = self.layer, self.machine
-        names = ("IN", "W", "OUT", "PSUM_READ", "PSUM_WRITE")
-        rows: dict[str, dict[str, list[Term]]] = {op: {k: [] for k in kinds} for op in names}
+        rows: dict[str, dict[str, list[Term]]] = {row: {k: [] for k in kinds} for row in _ROWS}
         for part in self._visits("IN"):
             for resident, copies in Counter(layer.residents).items():
                 self._add(rows["IN"], self._axes("IN", part.slide, resident), machine.in_bytes, part, copies)
@@ -239,8 +240,9 @@ class CoreTables:
             if layer.bias and machine.bias_bytes:
                 self._add_bias(rows["W"], weights)
         out = self._axes("OUT")
-        written = self._axes("OUT", resident=layer.resident_out)
-        self._add(rows["OUT"], written, machine.out_bytes, _Part((), None, None, None))
+        self._add(
+            rows["OUT"], self._axes("OUT", resident=layer.resident_out), machine.out_bytes, _Part((), None, None, None)
+        )
         for part in self._visits("OUT"):
             self._add_partial_sums(rows["PSUM_WRITE"], out, part)
         rows["PSUM_READ"] = {k: list(terms) for k, terms in rows["PSUM_WRITE"].items()}

@@ -243,6 +243,7 @@ def ideal_parts(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide
     parts = -(-window.taps // np.maximum(taps, 1))
     idle = hi - lo if window.first else -(-window.clipping(lo, hi)[1] // window.stride)
     calls = np.maximum(number - idle, np.minimum(number, 1)) if slide else number * parts
+    calls = np.where(total > 0, calls, 0)  # nothing is fetched where all that is used lies on chip
     return Ideal(calls, total, largest, *_spanning(lo, hi, window, made.pieces, whole_taps))
 
 

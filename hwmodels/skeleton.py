@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -215,6 +215,13 @@ class Core:
         """The size of the core's range of `dim`."""
         lo, hi = self.range(dim)
         return hi - lo
+
+    def smaller(self, first: Core, dims: Iterable[str] = DIMS) -> bool:
+        """Whether it has less than the first core of some dimension.
+
+        A loop that cuts something there may cut nothing here: which loop is the innermost real one may differ.
+        """
+        return any(self.extent(d) < first.extent(d) for d in dims)
 
 
 def cores(layer: Layer, spatial: tuple[Spatial, ...]) -> tuple[Core, ...]:

@@ -17,7 +17,7 @@ from solver import Plan, check, solve, solve_joint
 from solver.selftest.anneal import Goal, searched
 from solver.selftest.layers import random_layer, random_machine
 from solver.selftest.moves import Moves
-from tests.test_joint import FOUR, with_skip
+from tests.test_joint import FOUR, chain
 from tests.test_replay_walk import machine
 
 EXACT = ("exhaustive", "cp-sat", "milp")
@@ -76,7 +76,7 @@ def case(seed: int) -> tuple[Layer, Machine, random.Random] | None:
     return layer, found.model_copy(update=fields), rng
 
 
-@pytest.mark.parametrize("seed", range(7))
+@pytest.mark.parametrize("seed", range(5))
 def test_no_nest_is_below_the_bound(seed: int) -> None:
     given = case(seed)
     if given is None or not (given[1].snake or given[1].line):
@@ -108,7 +108,7 @@ def test_no_nest_is_below_the_bound(seed: int) -> None:
 
 @pytest.mark.parametrize("fields", [{"line": True, "sliding": True}, {"snake": True}])
 def test_joint_plans_have_them_too(fields: dict[str, object]) -> None:
-    plain, able = (solve_joint(with_skip(), FOUR.model_copy(update=more)) for more in ({}, fields))
+    plain, able = (solve_joint(chain(), FOUR.model_copy(update=more)) for more in ({}, fields))
     assert plain.objective is not None
     assert able.objective is not None
     assert able.objective.value <= plain.objective.value
@@ -122,6 +122,6 @@ def test_moves_reach_lines() -> None:
     able = on(21, line=True)
     moves = Moves(SQUARE, able, rng)
     assert {moves.changed(moves.start()).line for _ in range(60)} == {True, False}
-    best = searched(Goal(SQUARE, able, ("bytes",)), [], 2, rng, tries=2_000)
+    best = searched(Goal(SQUARE, able, ("bytes",)), [], 2, rng, tries=700)
     assert best is not None
     assert best.vector == (29,)

@@ -31,7 +31,7 @@ SOLVERS = ("cp-sat", "milp")
 #: Larger spaces, in combinations of chains, are not searched unreduced (by solvers: not without bounds).
 MOST_POINTS, MOST_SOLVED = 200_000, 20_000
 #: Cases of the slow property; 100 take some minutes.
-MANY = int(os.environ.get("CERTILE_EXAMPLES", "60"))
+MANY = int(os.environ.get("CERTILE_EXAMPLES", "40"))
 
 
 @st.composite
@@ -196,13 +196,13 @@ def unreduced(case: tuple[Layer, Machine, str, tuple[str, ...]], best: EngineRes
         assert full.measures[objective] == best.measures[objective]
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(cases())
 def test_every_route_to_the_optimum_agrees(case: tuple[Layer, Machine, str, tuple[str, ...]]) -> None:
     agree(case)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(free_cases())
 def test_every_route_agrees_with_free_holds(case: tuple[Layer, Machine, str, tuple[str, ...]]) -> None:
     agree(case)

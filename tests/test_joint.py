@@ -219,7 +219,7 @@ def test_all_engines_find_the_optimum_of_everything(network: Network, banks: int
 
 
 @pytest.mark.slow
-@settings(max_examples=8, suppress_health_check=list(HealthCheck))
+@settings(max_examples=6, suppress_health_check=list(HealthCheck))
 @given(networks(), st.sampled_from([(2, 96), (3, 96), (4, 128), (4, 64)]))
 def test_any_network(network: Network, memory: tuple[int, int]) -> None:
     on = MACHINE.model_copy(update={"ocm_banks": memory[0], "ocm_bytes": memory[1]})

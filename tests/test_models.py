@@ -181,7 +181,7 @@ def test_a_milp_answer_that_floats_made_up_is_not_called_optimal(monkeypatch: py
         built.unit *= 2
         return built
 
-    space = FORMULATIONS["tiling"].build(LAYER, machine(), Pins())
+    space = FORMULATIONS["tiling"].build(LAYER, machine(), Pins().plus("holds", "uniform"))
     monkeypatch.setattr(milp_engine, "build_milp", cheaper)
     found = ENGINES["milp"].run(space, ("time",), Limits(bounding=False))
     assert found.status == "FEASIBLE"

@@ -117,7 +117,8 @@ def bounded(seed: int, cores: bool) -> None:
         assert least <= value
         assert min(least_of(member, measure) for member in space.members) <= value
         beyond = Search(space, (measure,)).beyond(measure)
-        assert beyond is None or beyond <= value
+        exact = any(member.exact((measure,)) for member in space.members)  # what they miss is no nest beyond
+        assert exact or beyond is None or beyond <= value
         found = ENGINES["exhaustive"].run(space, (measure,), Limits(time_limit_s=20))
         assert found.measures is not None
         assert found.bound is not None
@@ -126,6 +127,8 @@ def bounded(seed: int, cores: bool) -> None:
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@example(2000084, False)  # all rows that are used lie on chip: no call for them
+@example(8314, True)  # one core has fewer filters: its innermost real loop is another one
 @example(86450, True)  # what cuts nothing, where IN may slide along several loops, was left out
 @given(st.integers(0, 2**32), st.booleans())
 def test_no_bound_is_above_a_nest_that_fits(seed: int, cores: bool) -> None:
