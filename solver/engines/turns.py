@@ -30,7 +30,7 @@ from hwmodels.limits import tensor_bytes
 from hwmodels.pieces import cut
 from hwmodels.price import price
 from hwmodels.schedule import Loop, Nest
-from instances.workload import RELEVANT
+from instances.workload import RELEVANT, Layer
 from solver.engines.base import Pick, vector
 
 __all__ = ["NEAR", "SHARE", "turned"]
@@ -116,13 +116,13 @@ def _saved(branch: Branch, operand: str) -> Floats:
 
 
 def _improved(
-    space: Space, objectives: tuple[str, ...], best: Pick, changes: Callable[[Nest], Iterator[Nest]]
+    space: Space, objectives: tuple[str, ...], best: Pick, changes: Callable[[Layer, Nest], Iterator[Nest]]
 ) -> Pick:  # fmt: skip
     """The plan after changes of one kind, as long as each is better, fits and is in the space."""
     improved = True
     while improved:
         improved = False
-        for nest in changes(best.nest):
+        for nest in changes(space.layer, best.nest):
             measures = _measures(space, nest, best)
             better = measures and vector(measures, objectives) < vector(best.measures, objectives)
             if better and space.contains(nest):
@@ -140,7 +140,7 @@ def _measures(space: Space, nest: Nest, like: Pick) -> dict[str, int]:
     return {**outcome.measures, **on_chip}
 
 
-def _swapped(nest: Nest) -> Iterator[Nest]:
+def _swapped(_: Layer, nest: Nest) -> Iterator[Nest]:
     """The nest with two neighbouring loops over different dimensions swapped."""
     items = nest.items
     for at in range(len(items) - 1):
@@ -149,13 +149,14 @@ def _swapped(nest: Nest) -> Iterator[Nest]:
             yield Nest((*items[:at], two, one, *items[at + 2 :]))
 
 
-def _coarser(nest: Nest) -> Iterator[Nest]:
+def _coarser(layer: Layer, nest: Nest) -> Iterator[Nest]:
     """The nest without one of its loops, or with one in steps twice as large, or larger by one."""
     items = nest.items
     for at, item in enumerate(items):
         if isinstance(item, Loop) and all(isinstance(step, int) for step in nest.loops()[item.dim]):
             outer = [one.step for one in items[:at] if isinstance(one, Loop) and one.dim == item.dim]
+            size = min([layer.extent(item.dim), *outer])
             yield Nest((*items[:at], *items[at + 1 :]))
             for step in (2 * item.step, item.step + 1):
-                if not outer or step < outer[-1]:
+                if step < size:
                     yield Nest((*items[:at], Loop(item.dim, step), *items[at + 1 :]))
