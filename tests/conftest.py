@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
@@ -17,6 +18,16 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 settings.register_profile("certile", deadline=None, print_blob=True)
 settings.register_profile("certile-ci", deadline=None, print_blob=True, derandomize=True, database=None)
 settings.load_profile("certile-ci" if os.environ.get("CI") else "certile")
+
+
+@pytest.fixture(autouse=True)
+def _ctrl_c_is_heard() -> None:
+    """Python's own handler of Ctrl-C for every test.
+
+    A solver that an earlier test asked by itself may have left the system's behind, which ends the process; and a
+    run in the background of a shell ignores the signal.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
