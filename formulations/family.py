@@ -14,7 +14,7 @@ from formulations.pins import Decision, Pins
 from hwmodels.boxes import input_windows
 from hwmodels.choices import Slides
 from hwmodels.schedule import Nest, Spatial
-from hwmodels.skeleton import Skeleton, cores
+from hwmodels.skeleton import Core, Skeleton, cores
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import DIMS, RELEVANT, Layer
@@ -73,10 +73,10 @@ class Restrictions:
             _even(machine, pins),
         )
 
-    def whole(self, layer: Layer, sizes: Mapping[str, Sizes]) -> dict[str, Sizes]:
-        """Only the steps that cut no resident operand."""
+    def whole(self, core: Core, sizes: Mapping[str, Sizes]) -> dict[str, Sizes]:
+        """Only the steps that cut no resident operand in the largest core's share."""
         dims = {d for op in self.resident for d in RELEVANT[op]}
-        uncut = {d: np.array([layer.extent(d)], np.int64) for d in dims}
+        uncut = {d: np.array([core.extent(d)], np.int64) for d in dims}
         return {d: Sizes.of(s.inner[np.isin(s.inner, uncut[d])]) if d in dims else s for d, s in sizes.items()}
 
     def allows_order(self, order: tuple[str, ...]) -> bool:

@@ -126,7 +126,8 @@ def build(layer: Layer, machine: Machine, pins: Pins, *, full: bool = False) -> 
             continue
         sizes = _sizes(layer, pins, spatial)
         if uniform:
-            members += _paper_members(layer, machine, pins, partition, spatial, limits.whole(layer, sizes), full=full)
+            uncut = limits.whole(cores(layer, spatial)[0], sizes)
+            members += _paper_members(layer, machine, pins, partition, spatial, uncut, full=full)
         elif pins.allows("holds", "free"):
             label = {"partition": partition}
             members += free_members(layer, machine, spatial, sizes, limits, label, full=full)

@@ -90,7 +90,7 @@ from formulations.member import Member
 from formulations.pins import Decision, Pins
 from formulations.space import Space
 from hwmodels.schedule import Hold, Nest
-from hwmodels.skeleton import Skeleton, skeleton_of
+from hwmodels.skeleton import Skeleton, cores, skeleton_of
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import DIMS, Layer
@@ -187,13 +187,14 @@ def _uniform_members(
     full: bool,
 ) -> tuple[Member, ...]:
     members = []
+    uncut = limits.whole(cores(layer, ())[0], sizes)
     for name, order in orders.items():
         loops = tuple(d for d in order if layer.extent(d) > 1)
         for buffers in limits.buffers:
             skeleton = Skeleton((), loops, dict.fromkeys(layer.operands, len(loops)), buffers)
             if limits.allows_order(loops):
                 label = {"order": name, **{f"buffers_{op}": str(n) for op, n in buffers.items()}}
-                members.append(Member(layer, machine, label, skeleton, limits.whole(layer, sizes), full=full))
+                members.append(Member(layer, machine, label, skeleton, uncut, full=full))
     return tuple(members)
 
 

@@ -136,6 +136,16 @@ def test_free_hold_depths_are_never_worse_than_the_dataflows() -> None:
             assert free[objective] <= own[objective]
 
 
+def test_a_resident_operand_is_whole_in_every_core_s_share(engine: str) -> None:
+    # KS: each of two TLEs has one channel of 2x2: it loads 4 bytes, stores 1. Both: 10. All of IN (8) fits no buffer.
+    pool = Layer(name="p", kind="pool", g=2, m=1, n=1, r=1, c=1, h=2, l=2, kh=2, kw=2, weights="none")
+    on = machine(tlts=1, in_buffer_bytes=4)
+    for holds in ("uniform", "free"):
+        found = best(build(pool, on, f"holds={holds}", "resident=IN"), "bytes", engine)
+        assert found is not None
+        assert found["bytes"] == 10
+
+
 def test_plan_that_fits_no_buffer_says_which() -> None:
     on = machine(w_buffer_bytes=1, tlts=1)
     space = build(LAYER, on, "dataflow=WS")
