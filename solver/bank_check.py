@@ -10,7 +10,7 @@ from instances.errors import InputError
 from instances.feature_maps import Stages
 from solver.bank_base import Asked
 from solver.bank_engines import BANK_ENGINES
-from solver.bank_plan import BankPlan
+from solver.bank_plan import FRONT, BankPlan
 from solver.bank_solve import (
     compulsory,
     figures,
@@ -62,6 +62,8 @@ def _program(plan: BankPlan) -> Iterator[str]:
     most = plan.options.time_at_most
     if most is not None and seen.ticks > most:
         yield f"options.time_at_most: {seen.ticks} ticks are more than {most}"
+    if most is not None and plan.objectives != FRONT:
+        yield f"objectives: {','.join(plan.objectives)}; a plan of a front (options.time_at_most) has {','.join(FRONT)}"
     yield from unequal("pe_delay_ticks", plan.pe_delay_ticks, seen.delay)
     derived = objective_of(plan.objectives[0], plan.network_data, plan.machine_data, seen)
     yield from unequal("objective", plan.objective, derived)

@@ -16,6 +16,7 @@ from solver.plan import Natural
 
 __all__ = [
     "BANKS_FORMAT",
+    "FRONT",
     "BankAction",
     "BankOptions",
     "BankPlan",
@@ -28,6 +29,8 @@ __all__ = [
 
 #: The first field of every such file; a reader refuses other versions.
 BANKS_FORMAT = "certile-banks/1"
+#: The objectives of the plans of a front (`BankOptions.time_at_most`).
+FRONT = ("bytes", "time")
 
 
 class _Frozen(BaseModel):

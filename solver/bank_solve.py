@@ -26,6 +26,7 @@ from solver.bank_base import Asked, Decided
 from solver.bank_engines import BANK_ENGINES, BankEngine
 from solver.bank_plan import (
     BANKS_FORMAT,
+    FRONT,
     BankAction,
     BankOptions,
     BankPlan,
@@ -206,7 +207,7 @@ def front_network(
         decided = Decided(plan, bound, status, stats={"labels": said.labels, "states": said.states})
         wall_s = time.monotonic() - start
         engine = BANK_ENGINES["dynamic"]
-        plans.append(_plan(network, real, engine, ("bytes", "time"), options, decided, setting, wall_s))
+        plans.append(_plan(network, real, engine, FRONT, options, decided, setting, wall_s))
     return tuple(plans)
 
 

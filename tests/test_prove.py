@@ -240,6 +240,8 @@ def test_a_plan_on_a_front_of_banks_is_the_best_of_those_no_slower() -> None:
         assert check(plan, prove=True).proof == "proven"
     options = {**front[-1].options.model_dump(), "time_at_most": None}
     assert check(edited(front[-1], options=options), prove=True).proof == "refuted"
+    [said] = check(edited(front[-1], objectives=("bytes",)), prove=True).problems
+    assert said == "objectives: bytes; a plan of a front (options.time_at_most) has bytes,time"
     fewest = solve_network(skip(), machine, objective="bytes")
     assert claims_of(front[0])[0].values[0] == fewest.objective.value  # type: ignore[union-attr]
 

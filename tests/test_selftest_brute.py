@@ -162,14 +162,15 @@ def test_a_walked_nest_is_what_replay_finds() -> None:
 
 
 def test_all_nests_by_hand() -> None:
-    """Three rows of one pixel: no loop, steps 1 or 2, or 2 and then 1. With two channels n is cut by 1 or not.
+    """Three rows of one pixel: no loop, one behind row 1, 2 or both, or one behind each. Two channels are cut or not.
 
-    Loops of r alone: 4; with n beside none 1, beside one 2 each (2 chains), beside two 3: 8 more. 1x1 kernel, one
-    filter, two channels: everything once, 6 bytes of IN, 2 of W, 3 of OUT, needs W whole (2), a pixel of both (2), and
-    one result. In 3 bytes n is cut: partial sums of 2 bytes; a pixel of a channel (1) and its weight (1) make 4.
+    Loops of r alone: 1 + 3 + 2; with n beside none 1, beside one 2 each (3), beside two 3 each (2): 13 more. 1x1
+    kernel, one filter, two channels: everything once, 6 bytes of IN, 2 of W, 3 of OUT, needs W whole (2), a pixel of
+    both (2), and one result. In 3 bytes n is cut: partial sums of 2 bytes; a pixel of a channel (1) and its weight (1)
+    make 4.
     """
     layer = Layer.conv("x", channels=2, filters=1, size=(3, 1))
-    assert len(list(nests_of(layer))) == 4 + 8
+    assert len(list(nests_of(layer))) == 6 + 13
     machine = Machine(name="m", tick_ps=1, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=2, ocm_bytes=9,
                       transfer=Transfer(byte_ticks=1))  # fmt: skip
     found = fronts(layer, rules_of(machine))
@@ -183,23 +184,26 @@ def test_all_nests_by_hand() -> None:
         # results in pieces of 2, 1 and 2 rows: with the padding every tile of IN has 3 rows
         (
             Layer.conv("pad", channels=1, filters=1, size=(5, 1), kernel=(3, 1), pad=(1, 0, 1, 0)),
-            7, 17, "W r3 r2 IN r1 OUT",
+            7, 17, "W r(2 3) IN r(1 4) OUT",
         ),
         # two of six rows are resident: results in pieces of 3, 1 and 1 rows need 2 of the others each
         (
             Layer.conv("resident", channels=1, filters=2, size=(6, 1), kernel=(2, 1)).model_copy(
                 update={"resident_in": (2,)}
             ),
-            5, 26, "m1 W r4 r3 IN r1 OUT",
+            5, 26, "m(1) W r(3 4) IN r(1 2) OUT",
         ),
     ],
 )  # fmt: skip
 def test_the_walk_has_pieces_of_free_sizes(layer: Layer, room: int, moved: int, loops: str) -> None:
-    """Where tiles are clipped, two loops of one dimension beside each other may be better than one of even steps."""
+    """Where tiles are clipped, pieces of different sizes may be better than even steps."""
     machine = Machine(name="m", tick_ps=1, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=1, ocm_bytes=room,
                       transfer=Transfer(byte_ticks=1))  # fmt: skip
     best = next(one for one in fronts(layer, rules_of(machine)) if one.room == room)
-    words = [f"{one.dim}{one.step}" if isinstance(one, Loop) else str(one.operand) for one in best.nest.items]  # type: ignore[union-attr]
+    words = [
+        f"{one.dim}({' '.join(map(str, one.cuts))})" if isinstance(one, Loop) else one.operand  # type: ignore[union-attr]
+        for one in best.nest.items
+    ]
     assert (best.bytes, " ".join(words)) == (moved, loops)
     seen = replay(layer, machine, best.nest)
     assert (seen.faults, seen.outcome.bytes) == ((), moved)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from instances.machine import Machine
 from instances.network import Network
-from instances.operators import Concat, Conv, Eltwise, Input, Operator, Pool
+from instances.operators import Concat, Conv, Eltwise, Operator, Pool
 from solver.selftest.claims import some_engines
+from solver.selftest.networks import network_of
 
 __all__ = ["Case", "drawn", "smaller"]
 
@@ -42,15 +43,7 @@ class Case:
     @property
     def network(self) -> Network | None:
         """The operators; None if a layer does not fit its operands."""
-        made: list[Operator] = [Input(name="in", shape=(1, self.channels, 1, self.columns))]
-        for number, (kind, operands, *sizes) in enumerate(self.layers, 1):
-            if any(n >= number for n in operands):
-                return None
-            one = _operator(f"n{number}", kind, [made[n] for n in operands], *sizes)
-            if one is None:
-                return None
-            made.append(one)
-        return Network(name="n", operators=tuple(made))
+        return network_of((1, self.channels, 1, self.columns), self.layers, _operator)
 
     @property
     def machine(self) -> Machine:
@@ -72,7 +65,9 @@ class Case:
         })  # fmt: skip
 
 
-def _operator(name: str, kind: str, before: list[Operator], filters: int, taps: int, stride: int) -> Operator | None:
+def _operator(
+    name: str, kind: str, before: Sequence[Operator], filters: int, taps: int, stride: int
+) -> Operator | None:
     shape, inputs = before[0].shape, tuple(one.name for one in before)
     if kind == "sum":
         alike = len(before) == 2 and before[1].shape == shape

@@ -9,8 +9,9 @@ Given loops outermost first, what an operand moves depends on the loops outside 
              partial sums, and all but the first read them; rows that stay on chip are never written
     tile     the largest box of the operand at its Hold, clipped to the map and to the rows that are not resident
 
-So all orders of all chains of steps are gone through, and for each all places of the Holds. `walked` counts one nest;
-tests compare it with `hwmodels.replay`.
+A loop is known by the places where it cuts its dimension anew, whatever its steps. So all sequences of such sets of
+places are gone through for every dimension, in all orders, and for each all places of the Holds. `walked` counts one
+nest; tests compare it with `hwmodels.replay`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import permutations, product
+from itertools import combinations, pairwise, permutations, product
 from math import prod
 from typing import NamedTuple
 
@@ -29,7 +30,9 @@ from instances.workload import DIMS, REDUCTION, RELEVANT, Layer
 __all__ = ["Best", "Rules", "fronts", "nests_of", "rules_of", "walked"]
 
 Span = tuple[int, int]
-Loops = tuple[tuple[str, int], ...]
+#: The places where a loop cuts its dimension, ascending: not those where loops outside cut it.
+Places = tuple[int, ...]
+Loops = tuple[tuple[str, Places], ...]
 _ROWS, _COLUMNS = ("r", "i"), ("c", "j")
 
 
@@ -68,88 +71,91 @@ def fronts(layer: Layer, rules: Rules) -> tuple[Best, ...]:
 @cache
 def _fronts(data: str, rules: Rules) -> tuple[Best, ...]:
     layer = Layer.model_validate_json(data)
-    least: dict[int, tuple[int, Loops, tuple[int, ...]]] = {}
+    least: dict[int, tuple[tuple[int, int], Loops, tuple[int, ...]]] = {}
     for loops in nests_of(layer):
         many = range(len(loops) + 1)
-        cut = any(d in REDUCTION for d, _ in _real(layer, loops))
-        found = [[_moved(data, rules, x, loops[:k], cut) for k in many] for x in layer.operands]
-        for places in product(many, repeat=len(found)):
-            room = sum(one[k][0] for one, k in zip(found, places, strict=True))
-            moved = sum(one[k][1] for one, k in zip(found, places, strict=True))
-            if room not in least or moved < least[room][0]:
-                least[room] = moved, loops, places
+        cut = any(d in REDUCTION for d, _ in loops)
+        found = [_useful([_moved(data, rules, x, loops[:k], cut) for k in many]) for x in layer.operands]
+        for chosen in product(*found):
+            room, moved = sum(one[0] for one in chosen), sum(one[1] for one in chosen)
+            if room not in least or (moved, len(loops)) < least[room][0]:
+                least[room] = (moved, len(loops)), loops, tuple(one[2] for one in chosen)
     best: list[Best] = []
     for room in sorted(least):
-        moved, loops, places = least[room]
+        (moved, _), loops, depths = least[room]
         if not best or moved < best[-1].bytes:
-            best.append(Best(room, moved, _nest(layer, loops, places)))
+            best.append(Best(room, moved, _nest(layer, loops, depths)))
     return tuple(best)
+
+
+def _useful(found: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    """(room, bytes, depth) of an operand's Holds, without those that take no less room than another nor move less."""
+    kept: list[tuple[int, int, int]] = []
+    for depth, (room, moved) in sorted(enumerate(found), key=lambda one: one[1]):
+        if not kept or moved < kept[-1][1]:
+            kept.append((room, moved, depth))
+    return kept
 
 
 def walked(layer: Layer, rules: Rules, nest: Nest) -> tuple[int, int]:
     """Return room and bytes of one nest."""
-    loops = tuple((one.dim, one.step) for one in nest.items if isinstance(one, Loop))
     data, room, moved = layer.model_dump_json(), 0, 0
-    cut = any(d in REDUCTION for d, _ in _real(layer, loops))
-    outside: list[tuple[str, int]] = []
+    pieces = {d: [(0, layer.extent(d))] for d in DIMS}
+    loops: list[tuple[str, Places]] = []
+    held: list[tuple[str, int]] = []
     for item in nest.items:
         if isinstance(item, Hold):
-            one = _moved(data, rules, item.operand, tuple(outside), cut)
-            room, moved = room + one[0], moved + one[1]
+            held.append((item.operand, len(loops)))
         elif isinstance(item, Loop):
-            outside.append((item.dim, item.step))
+            after = [piece for lo, hi in pieces[item.dim] for piece in item.pieces(lo, hi, 0)]
+            if places := {lo for lo, _ in after} - {lo for lo, _ in pieces[item.dim]}:
+                loops.append((item.dim, tuple(sorted(places))))
+            pieces[item.dim] = after
+    cut = any(d in REDUCTION for d, _ in loops)
+    for operand, depth in held:
+        one = _moved(data, rules, operand, tuple(loops[:depth]), cut)
+        room, moved = room + one[0], moved + one[1]
     return room, moved
 
 
 def nests_of(layer: Layer) -> Iterator[Loops]:
-    """Yield the loops of all nests: every chain of steps of every dimension, in every order."""
-    chains = [list(_chains(d, layer.extent(d))) for d in DIMS]
+    """Yield the loops of all nests: every sequence of sets of places of every dimension, in every order."""
+    chains = [list(_chains(range(1, layer.extent(d)))) for d in DIMS]
     for chosen in product(*chains):
         word = [d for d, chain in zip(DIMS, chosen, strict=True) for _ in chain]
-        for order in set(permutations(word)):
+        for order in sorted(set(permutations(word))):
             rest = {d: list(chain) for d, chain in zip(DIMS, chosen, strict=True)}
             yield tuple((d, rest[d].pop(0)) for d in order)
 
 
-def _chains(d: str, extent: int) -> Iterator[tuple[int, ...]]:
-    """Shrinking steps, none or any."""
+def _chains(places: Sequence[int]) -> Iterator[tuple[Places, ...]]:
+    """No loop, or one that cuts at some of the places and then any at some of the others."""
     yield ()
-    for step in range(1, extent):
-        for inner in _chains(d, step):
-            yield (step, *inner)
+    for number in range(1, len(places) + 1):
+        for some in combinations(places, number):
+            for inner in _chains([x for x in places if x not in some]):
+                yield (some, *inner)
 
 
-def _nest(layer: Layer, loops: Loops, places: Sequence[int]) -> Nest:
+def _nest(layer: Layer, loops: Loops, depths: Sequence[int]) -> Nest:
     items: list[Item] = []
+    ends = {d: {0, layer.extent(d)} for d in DIMS}
     for k in range(len(loops) + 1):
-        items += [Hold(x) for x, place in zip(layer.operands, places, strict=True) if place == k]
-        items += [Loop(*loop) for loop in loops[k : k + 1]]
+        items += [Hold(x) for x, depth in zip(layer.operands, depths, strict=True) if depth == k]
+        for d, places in loops[k : k + 1]:
+            ends[d].update(places)
+            items.append(Loop(d, max(b - a for a, b in pairwise(sorted(ends[d]))), places))
     return Nest(tuple(items))
 
 
 # ---- one operand -----------------------------------------------------------------------------------------------------
 
 
-def _real(layer: Layer, loops: Loops) -> Loops:
-    """The loops that make more pieces of their dimension than there were."""
-    pieces, found = {d: [layer.extent(d)] for d in DIMS}, []
-    for d, step in loops:
-        after = [size for whole in pieces[d] for size in _cut(whole, step)]
-        if len(after) > len(pieces[d]):
-            found.append((d, step))
-        pieces[d] = after
-    return tuple(found)
-
-
-def _cut(whole: int, step: int) -> list[int]:
-    return [min(step, whole - first) for first in range(0, whole, step)]
-
-
 @cache
 def _moved(data: str, rules: Rules, operand: str, loops: Loops, cut: bool) -> tuple[int, int]:
     """Room of an operand that is held inside some loops, and the bytes that it moves."""
     layer = Layer.model_validate_json(data)
-    steps = _real(layer, loops)
+    steps = loops
     while steps and steps[-1][0] not in RELEVANT[operand]:
         steps = steps[:-1]
     if operand == "OUT":
@@ -171,10 +177,11 @@ def _iterations(layer: Layer, steps: Loops) -> Iterator[tuple[dict[str, Span], b
         if not left:
             yield at, alone
             return
-        (d, step), rest = left[0], left[1:]
+        (d, places), rest = left[0], left[1:]
         first, end = at[d]
-        for number, low in enumerate(range(first, end, step)):
-            yield from onward({**at, d: (low, min(low + step, end))}, rest, alone=not rest and number > 0)
+        marks = (first, *(x for x in places if first < x < end), end)
+        for number, piece in enumerate(pairwise(marks)):
+            yield from onward({**at, d: piece}, rest, alone=not rest and number > 0)
 
     yield from onward({d: (0, layer.extent(d)) for d in DIMS}, steps, alone=False)
 

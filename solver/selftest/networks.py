@@ -1,0 +1,35 @@
+"""Tiny networks from short descriptions, which shrink well: a layer is its kind, its operands and a few sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from instances.network import Network
+from instances.operators import Input, Operator
+
+__all__ = ["network_of"]
+
+
+def network_of(
+    shape: tuple[int, ...],
+    layers: Iterable[tuple[str, tuple[int, ...], *tuple[int, ...]]],
+    operator: Callable[..., Operator | None],
+) -> Network | None:
+    """The network of `layers`; None if one of them does not fit its operands.
+
+    Parameters
+    ----------
+    shape : of the input
+    layers : (kind, operands, sizes ...); operand 0 is the input, n the result of layer n
+    operator : returns the operator for (name, kind, operands, sizes ...), None if there is none
+    """
+    made: list[Operator] = [Input(name="in", shape=shape)]
+    for number, (kind, operands, *sizes) in enumerate(layers, 1):
+        if any(n >= number for n in operands):
+            return None
+        before: Sequence[Operator] = [made[n] for n in operands]
+        grown = operator(f"n{number}", kind, before, *sizes)
+        if grown is None:
+            return None
+        made.append(grown)
+    return Network(name="n", operators=tuple(made))
