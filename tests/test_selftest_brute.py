@@ -7,6 +7,8 @@ import gc
 import json
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -137,11 +139,16 @@ def some_layer(rng: random.Random) -> Layer:
 
 
 def some_nest(layer: Layer, rng: random.Random) -> Nest:
-    size, items = {d: layer.extent(d) for d in DIMS}, list[Item]()
+    ends, items = {d: {0, layer.extent(d)} for d in DIMS}, list[Item]()
     for _ in range(rng.randint(0, 5)):
         d = rng.choice(DIMS)
-        size[d] = rng.randint(1, size[d])
-        items.append(Loop(d, size[d]))
+        largest = max(b - a for a, b in pairwise(sorted(ends[d])))
+        anew = sorted(set(range(1, layer.extent(d))) - ends[d])
+        cuts = tuple(sorted(rng.sample(anew, rng.randint(1, len(anew))))) if anew and rng.randrange(2) else ()
+        loop = Loop(d, rng.randint(1, largest), cuts)
+        for low, high in pairwise(sorted(ends[d])):
+            ends[d].update(first for first, _ in loop.pieces(low, high, 0))
+        items.append(replace(loop, step=max(b - a for a, b in pairwise(sorted(ends[d])))) if cuts else loop)
     for operand in layer.operands:
         items.insert(rng.randint(0, len(items)), Hold(operand))
     return Nest(tuple(items))
