@@ -212,6 +212,8 @@ class Member:
     def _possible(self, choices: Choices, rows: Ints, limits: Limits) -> Ints:
         """Which of some spatial choices may fit and stay within the limits, one after the other."""
         for most in ({}, *({m: limit} for m, limit in limits.items())):
+            if not len(rows):  # a price of nothing has no tables
+                return rows
             rows = rows[self._priced(choices.take(s=rows), tuple(most)).possible(most)]
         return rows
 

@@ -93,6 +93,18 @@ def test_sifting_in_blocks_drops_nothing_that_fits(monkeypatch: pytest.MonkeyPat
     assert [good(ideal) for ideal in (False, True)] == whole
 
 
+def test_blocks_of_which_nothing_fits_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is on chip has a price only where something fits: such a block was a traceback."""
+    monkeypatch.setattr(member, "_BLOCK", 1)
+    monkeypatch.setattr(member, "_WORTH", 2.0)  # every block is sifted
+    on = load_machine("scratchpad_64k", {"ocm_bytes": "16"})
+    for one in build(LAYER, on, Pins()).members:
+        fits = one.branch(("ocm",), {"ocm": 15}).feasible()
+        with monkeypatch.context() as patch:
+            patch.setattr(member, "_BLOCK", 10**6)
+            assert one.branch(("ocm",), {"ocm": 15}).feasible().sum() == fits.sum()
+
+
 def test_a_box_that_nothing_of_fits_has_no_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounding, "_LAID", 10)
     found = bounds(load_machine("scratchpad_64k", {"ocm_bytes": "3"}))
