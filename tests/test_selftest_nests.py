@@ -17,7 +17,7 @@ from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
 from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.machine import Machine, Transfer
-from instances.workload import Layer
+from instances.workload import DIMS, Layer
 from solver.engines import ENGINES, EngineResult, Limits
 from solver.front import Front, Point
 from solver.selftest import demands, nest_fronts, nest_tester
@@ -114,6 +114,23 @@ def test_layers_are_shared_as_the_paper_says() -> None:
 )
 def test_demands_are_read_from_the_nest(items: tuple[tuple[str, int | None], ...], pin: str, met: bool) -> None:
     assert demands.broken(PADDED, machine(ocm_bytes=99), (pin,), Form((), items)) == (0 if met else 1)
+
+
+@pytest.mark.parametrize(
+    ("nest", "met"),
+    [
+        ("r m n IN W OUT", True),  # OS
+        ("m W r n IN OUT", True),  # WS
+        ("m r n IN W OUT", False),  # rows outside filters, or W outside rows
+        ("r W n IN OUT", False),
+        ("m W r IN n OUT", False),
+    ],
+)
+def test_several_cores_have_the_dataflows_of_the_paper(nest: str, met: bool) -> None:
+    buffers = {"ocm_bytes": None, "in_buffer_bytes": 9, "w_buffer_bytes": 9, "out_buffer_bytes": 9}
+    items = tuple((x, 1 if x in DIMS else None) for x in nest.split())
+    on = machine(**buffers, tles=2, problem="slicing")
+    assert demands.broken(PADDED, on, ("holds=uniform",), Form((), items)) == (0 if met else 1)
 
 
 def test_demands_of_papers_are_not_read() -> None:

@@ -8,7 +8,9 @@ resident   no loop that cuts what the operand depends on stands outside its Hold
 output     row_major: outside Hold(OUT) loops over b stand before those over r, and these before those over c
 array      filled: T_m, T_n (depthwise: T_g) at least the lanes, or the layer's extent
 buffers_X  of the Hold, or the machine's
-holds      uniform: one loop a dimension, in even steps, the kernel whole, all Holds inside
+holds      uniform: one loop a dimension, in even steps, the kernel whole, all Holds inside; on several cores one of
+           the dataflows: loops over g b r c m n (b r c g m n where groups count as filters) with all Holds inside,
+           or over g m, Hold(W), and b r c n inside it
 order      the same, and the loops in this order
 partition  the cuts over clusters
 """
@@ -92,9 +94,10 @@ def _is(layer: Layer, machine: Machine, name: str, value: str, form: Form) -> bo
         return name[8:] not in layer.operands or number == int(value)
     if name == "partition":
         return partitions(layer, machine).get(value) == form.spread
-    uniform = _uniform(form)
     if name == "holds":
-        return uniform if value == "uniform" else True
+        several = machine.tles * machine.tlts > 1
+        return value != "uniform" or (_dataflow(layer, form) if several else _uniform(form))
+    uniform = _uniform(form)
     order = _ORDERS.get(value, value)
     order = "".join(d for d in "gbrcmn" if d not in order) + order
     places = [order.find(d) for d, _ in loops]
@@ -115,8 +118,29 @@ def _filled(layer: Layer, machine: Machine, form: Form) -> bool:
 
 
 def _uniform(form: Form) -> bool:
-    names = [name for name, _ in form.items]
+    loops = [name for name, _ in form.items if name in DIMS]
+    return _plain(form) and all(name in DIMS for name, _ in form.items[: len(loops)])
+
+
+def _plain(form: Form) -> bool:
+    """Whether there is one loop a dimension, in even steps, and the kernel whole."""
     loops = [(d, how) for d, how in form.items if d in DIMS]
-    inside = all(name in DIMS for name in names[: len(loops)])
-    once = len({d for d, _ in loops}) == len(loops) and not any(d in "ij" for d, _ in loops)
-    return inside and once and all(isinstance(how, int) for _, how in loops)
+    return len(dict(loops)) == len(loops) and all(d not in "ij" and isinstance(how, int) for d, how in loops)
+
+
+def _dataflow(layer: Layer, form: Form) -> bool:
+    """Whether it is a nest of IS, OS or WS, all Holds but that of W inside."""
+    outside = {x: "".join(_outside(form, x)) for x in layer.operands}
+    order = "".join(name for name, _ in form.items if name in DIMS)
+    grouped = layer.g > 1 and layer.g >= layer.m
+    if not _plain(form) or outside["IN"] != order or outside["OUT"] != order:
+        return False
+    if _sorted(order, "brcgmn" if grouped else "gbrcmn") and outside.get("W", order) == order:
+        return True
+    kept = "".join(d for d in order if d in "gm")  # the loops outside Hold(W)
+    return _sorted(order, "gmbrcn") and outside.get("W", kept) == kept
+
+
+def _sorted(order: str, raster: str) -> bool:
+    places = [raster.index(d) for d in order]
+    return places == sorted(places)
