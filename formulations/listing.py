@@ -205,11 +205,12 @@ class Listing:
         """Whether the chains hold an optimum of all nests for these measures; else `branch(ideal=True)` bounds it."""
         if self.skeleton.line or self._able:
             return False
-        if not self.skeleton.full or self.full:
+        if not self.skeleton.full:
             return True
         if "time" in measures or self.machine.edge_tiles == "uniform" or self._unequal:
             return False
-        return not any(self._unsure(d) for d in DIMS if self.skeleton.levels(d))
+        every = {d for d in "rc" if self.full and self.extents(d)[0] <= _TINY}  # all cuts are listed
+        return not any(self._unsure(d) for d in DIMS if self.skeleton.levels(d) and d not in every)
 
     @property
     def _unequal(self) -> bool:
