@@ -147,9 +147,7 @@ class Member:
         limits = dict(sorted((at_most or {}).items()))  # bytes before time, which takes longer to price
         if ideal and self.skeleton.line:  # bounds of nests without lines are below all with them
             none = np.zeros(0, np.int64)
-            return self._priced(
-                Choices.product(dict.fromkeys(DIMS, none[:, None]), dict.fromkeys(DIMS, none)), measures
-            )
+            return self.priced(Choices.product(dict.fromkeys(DIMS, none[:, None]), dict.fromkeys(DIMS, none)), measures)
         steps, tiles = self.chains(measures if listed is None else listed, coarse=coarse, ideal=ideal)
         how = self.how(ideal=ideal)
         bounds = Bounds(self.layer, self.machine, self.skeleton, steps, tiles, self.slides, how)
@@ -165,16 +163,16 @@ class Member:
         elif self.skeleton.line:
             choices = choices.take(s=np.flatnonzero(self._lines_truly(choices)))
         if self.full:
-            return self._priced(choices, measures)
+            return self.priced(choices, measures)
         choices = self._sifted(choices, limits)
         # One table after the other: the first leaves few choices for the next.
         for most in ({}, *({m: limits[m]} for m in limits if len(measures) > 1)):
             if max(choices.shape) > _LARGE:
-                choices = within(self._priced(choices, tuple(most)).fitting(), most).choices
-        branch = within(self._priced(choices, measures).fitting(), limits)
+                choices = within(self.priced(choices, tuple(most)).fitting(), most).choices
+        branch = within(self.priced(choices, measures).fitting(), limits)
         return branch.sliding() if self.slides and not branch.empty else branch
 
-    def _priced(self, choices: Choices, measures: Sequence[str]) -> Branch:
+    def priced(self, choices: Choices, measures: Sequence[str]) -> Branch:
         """The branch of some choices."""
         layer, machine = self.layer, self.machine
         exact = not self.timeline
@@ -214,7 +212,7 @@ class Member:
         for most in ({}, *({m: limit} for m, limit in limits.items())):
             if not len(rows):  # a price of nothing has no tables
                 return rows
-            rows = rows[self._priced(choices.take(s=rows), tuple(most)).possible(most)]
+            rows = rows[self.priced(choices.take(s=rows), tuple(most)).possible(most)]
         return rows
 
     def _slides_truly(self, choices: Choices) -> NDArray[np.bool_]:

@@ -47,6 +47,7 @@ def price(layer: Layer, machine: Machine, nest: Nest) -> Outcome:
         time = max(t.at(0, 0) for t in tables.time)
     else:
         time = double_buffered_ticks(layer, machine, skeleton, cores(layer, skeleton.spatial)[0], nest.loops())
+        time += machine.layer_ticks
     return Outcome(
         time_ticks=time,
         bytes=moved,
@@ -78,7 +79,7 @@ def _able(layer: Layer, machine: Machine, nest: Nest) -> Outcome:
     else:
         time = moving + (0 if machine.timing == "transfer_only" else plain.compute_ticks)
     return Outcome(
-        time_ticks=time,
+        time_ticks=time + machine.layer_ticks,
         bytes=moved,
         energy_fj=machine.byte_fj * moved + machine.mac_fj * layer.macs,
         by_operand=rows,

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from hwmodels.execute import Execution, execute
 from hwmodels.execute import work as execution_work
 from hwmodels.outcome import OPERANDS, Counts, Outcome
+from hwmodels.replay_broadcast import Listened, listened
 from hwmodels.replay_cores import ReplayCore, cover_faults, replay_cores, unit_faults
 from hwmodels.replay_counts import Axis, Boxes, Stored, boxes_of, price, stored_tensors, times
 from hwmodels.replay_holds import holds_of, loops_of
@@ -77,6 +78,8 @@ class _Run:
     occupancy: Mapping[str, int]
     lined: int | None
     faults: tuple[str, ...]
+    traffic: Traffic
+    boxes: Mapping[str, Boxes]
 
 
 def replay(layer: Layer, machine: Machine, nest: Nest, *, execute: bool | None = None) -> Replay:
@@ -114,7 +117,7 @@ def replay(layer: Layer, machine: Machine, nest: Nest, *, execute: bool | None =
     executed = False
     if execute:
         result = _execute(layer, machine, nest, cores)
-        faults += list(result.faults) + _call_faults(layer, machine, outcome, result)
+        faults += list(result.faults) + _call_faults(layer, machine, runs, result)
         lined = runs[0].lined  # lines are for one core
         if lined is not None and result.places * machine.in_bytes != lined:
             faults.append(f"execution: {result.places} elements in lines, the walk counted {lined} bytes")
@@ -255,6 +258,8 @@ def _walk_core(
         occupancy=_occupancy(layer, machine, nest, cuts, boxes, lined),
         lined=lined,
         faults=tally.faults,
+        traffic=traffic,
+        boxes=fetched,
     )
 
 
@@ -322,31 +327,52 @@ def _work(layer: Layer, machine: Machine, nest: Nest, cuts: Mapping[str, Cuts]) 
 
 
 def _outcome(layer: Layer, machine: Machine, cores: Sequence[ReplayCore], runs: Sequence[_Run]) -> Outcome:
-    rows = {row: sum((r.rows[row] for r in runs), Counts()) for row in OPERANDS}
-    moving: dict[int, int] = {}
+    rows, moving = _moved(machine, cores, runs)
     computing: dict[int, int] = {}
     for core, run in zip(cores, runs, strict=True):
-        moving[core.tle] = moving.get(core.tle, 0) + run.transfer_ticks
         computing[core.tle] = max(computing.get(core.tle, 0), run.compute_ticks)
+    transfer_ticks = sum(price(counts, machine.transfer) for counts in rows.values())
     if machine.timing == "double_buffered":
         time = sum(r.pipeline_ticks for r in runs)
     else:
         if machine.timing == "transfer_only":
             computing = dict.fromkeys(computing, 0)
         if machine.dram == "shared":
-            time = sum(moving.values()) + max(computing.values())
+            time = transfer_ticks + max(computing.values())
         else:
             time = max(moving[t] + computing[t] for t in moving)
     size = sum(c.bytes for c in rows.values())
     return Outcome(
-        time_ticks=time,
+        time_ticks=time + machine.layer_ticks,
         bytes=size,
         energy_fj=machine.byte_fj * size + machine.mac_fj * layer.macs,
         by_operand=rows,
-        transfer_ticks=sum(moving.values()),
+        transfer_ticks=transfer_ticks,
         compute_ticks=max(r.compute_ticks for r in runs),
         occupancy_bytes={m: max(r.occupancy[m] for r in runs) for m in machine.memories},
     )
+
+
+def _moved(
+    machine: Machine, cores: Sequence[ReplayCore], runs: Sequence[_Run]
+) -> tuple[dict[str, Counts], dict[int, int]]:
+    """What the DRAM moves by row, and the ticks of the transfers that every cluster takes part in."""
+    rows = {row: sum((r.rows[row] for r in runs), Counts()) for row in OPERANDS}
+    moving: dict[int, int] = {}
+    for core, run in zip(cores, runs, strict=True):
+        moving[core.tle] = moving.get(core.tle, 0) + run.transfer_ticks
+    if len(cores) == 1 or machine.broadcast.none or machine.reading == "literal":
+        return rows, moving
+    own = [Listened(core, run.traffic, run.boxes) for core, run in zip(cores, runs, strict=True)]
+    for operand, level in machine.broadcast.levels.items():
+        rows[operand] = sum(listened(operand, level, own).values(), Counts())
+        if level != "none":
+            inside = listened(operand, "tle", own)
+            for core, run in zip(cores, runs, strict=True):
+                moving[core.tle] -= price(run.rows[operand], machine.transfer)
+            for tle, counts in inside.items():
+                moving[tle] += price(counts, machine.transfer)
+    return rows, moving
 
 
 def _execute(layer: Layer, machine: Machine, nest: Nest, cores: Sequence[ReplayCore]) -> Execution:
@@ -356,11 +382,11 @@ def _execute(layer: Layer, machine: Machine, nest: Nest, cores: Sequence[ReplayC
     return execute(layer, inner, shares, machine.psum_first_read, machine.sliding, snake)
 
 
-def _call_faults(layer: Layer, machine: Machine, outcome: Outcome, result: Execution) -> list[str]:
-    """The execution fetched tiles on its own account: it must have started as many transfers as the walk counted."""
+def _call_faults(layer: Layer, machine: Machine, runs: Sequence[_Run], result: Execution) -> list[str]:
+    """The execution fetched tiles on its own account: it must have begun as many transfers as the cores did."""
     faults = []
     for row, calls in result.calls.items():
-        counted = outcome.by_operand[row].calls
+        counted = sum(run.rows[row].calls for run in runs)
         nominal = row == "IN" and machine.edge_tiles == "uniform"  # counts tiles of padding alone as full ones
         if calls != counted and not (nominal and calls < counted):
             faults.append(f"execution: {calls} {row} transfers of layer {layer.name}, the walk counted {counted}")

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from hwmodels.replay_pipeline import Moved, Pipeline
 from hwmodels.schedule import Step
 
-__all__ = ["BLOCK_STEPS", "Cuts", "Places", "Tally", "Traffic", "cut_range", "walk"]
+__all__ = ["BLOCK_STEPS", "Cuts", "Places", "Tally", "Traffic", "blocks", "changes", "cut_range", "walk"]
 
 Ints = npt.NDArray[np.int64]
 #: Iterations that are walked at once (memory: about 100 bytes each).
@@ -125,7 +125,7 @@ class Places:
         return total
 
 
-def _blocks(
+def blocks(
     cuts: Mapping[str, Cuts], loops: Sequence[tuple[str, int]], ids: dict[str, Ints], odd: Ints | None = None
 ) -> Iterator[dict[str, Ints]]:
     """Yield the innermost pieces of consecutive iterations, block by block, in the order of the nest.
@@ -140,7 +140,7 @@ def _blocks(
             bounds = np.linspace(0, size, min(size, -(-total // BLOCK_STEPS)) + 1).astype(np.int64)
             for a, b in pairwise(bounds):
                 part = None if odd is None else odd[a:b]
-                yield from _blocks(cuts, loops[depth:], {d: v[a:b] for d, v in ids.items()}, part)
+                yield from blocks(cuts, loops[depth:], {d: v[a:b] for d, v in ids.items()}, part)
             return
         offset = np.arange(total, dtype=np.int64) - np.repeat(np.cumsum(number) - number, number)
         if odd is not None:
@@ -151,7 +151,7 @@ def _blocks(
     yield ids
 
 
-def _changes(visits: Ints, last: int) -> Ints:
+def changes(visits: Ints, last: int) -> Ints:
     """Positions at which another visit begins than the last one."""
     changed = np.empty(len(visits), bool)
     changed[0] = visits[0] != last
@@ -168,7 +168,7 @@ class _Input:
         self.visit = -1
 
     def take(self, tiles: Ints, visits: Ints, load: Ints | None) -> None:
-        at = _changes(visits, self.visit)
+        at = changes(visits, self.visit)
         fetched = tiles[at]
         np.add.at(self.fetches, fetched, 1)
         if load is not None:
@@ -184,7 +184,7 @@ class _Turning(_Input):
         self.rest, self.pairs = rest, dict[tuple[int, int], int]()
 
     def take(self, tiles: Ints, visits: Ints, load: Ints | None) -> None:
-        at = _changes(visits, self.visit)
+        at = changes(visits, self.visit)
         before = np.concatenate(([self.visit], visits))[at]
         codes, which, often = np.unique(
             (before + 1) * self.places.size + visits[at], return_inverse=True, return_counts=True
@@ -210,7 +210,7 @@ class _Output:
 
     def take(self, tiles: Ints, visits: Ints, load: Ints | None, store: Ints | None) -> None:
         """Account for one block; ``store[0]`` is the step before the block, ``store[k]`` step k - 1 of the block."""
-        at = _changes(visits, self.visit)
+        at = changes(visits, self.visit)
         self.visit = int(visits[-1])
         if not len(at):
             self.stayed += len(tiles)
@@ -331,7 +331,7 @@ def walk(traffic: Traffic) -> Tally:
     # a loop that cuts nothing does not change the iteration it is in
     loops = [(d, k) for d, k in traffic.loops if len(cuts[d].start[k + 1]) > len(cuts[d].start[k])]
     even = np.zeros(1, np.int64) if traffic.snake else None
-    for ids in _blocks(cuts, loops, {d: np.zeros(1, np.int64) for d in moving}, even):
+    for ids in blocks(cuts, loops, {d: np.zeros(1, np.int64) for d in moving}, even):
         size = len(next(iter(ids.values()))) if ids else 1
         moved = Moved(size) if traffic.pipelined else None
         for op, operand in inputs.items():

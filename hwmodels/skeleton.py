@@ -233,12 +233,12 @@ def cores(layer: Layer, spatial: tuple[Spatial, ...]) -> tuple[Core, ...]:
 def _cores(extents: tuple[tuple[str, int], ...], spatial: tuple[Spatial, ...]) -> tuple[Core, ...]:
     grid: list[tuple[int, dict[str, Range]]] = [(0, {d: (0, e) for d, e in extents})]
     for item in spatial:
-        grown = []
+        grown, most = [], -(-dict(extents)[item.dim] // item.step)
         for tle, ranges in grid:
             lo, hi = ranges[item.dim]
             pieces = [(a, min(a + item.step, hi)) for a in range(lo, hi, item.step)]
             for i, piece in enumerate(pieces):
-                number = tle * len(pieces) + i if item.over == "tle" else tle
+                number = tle * most + i if item.over == "tle" else tle
                 grown.append((number, {**ranges, item.dim: piece}))
         grid = grown
     return tuple(Core(tle, tuple(ranges.items())) for tle, ranges in grid)

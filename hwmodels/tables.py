@@ -12,12 +12,13 @@ import numpy as np
 from hwmodels import literal
 from hwmodels.bilinear import Bilinear
 from hwmodels.boxes import KINDS, input_windows
+from hwmodels.broadcast import ROWS, loads
 from hwmodels.choices import Choices, Term
 from hwmodels.core import CoreTables
 from hwmodels.skeleton import Core, Skeleton, cores
 from hwmodels.transfer import COUNTS
 from instances.errors import InputError
-from instances.machine import Machine
+from instances.machine import Broadcast, Machine
 from instances.workload import DIMS, Layer
 
 __all__ = ["NestTables", "nest_tables"]
@@ -26,6 +27,8 @@ Rows = dict[str, dict[str, list[Term]]]
 
 
 Key = tuple[object, ...]
+#: A core's key, and which rows it moves (`hwmodels.broadcast.ROWS`).
+Load = tuple[Key, str]
 
 
 @dataclass(frozen=True)
@@ -81,13 +84,16 @@ def nest_tables(
     if machine.reading == "literal":
         return _literal(layer, machine, skeleton, share[0], choices)
     kinds: dict[Key, CoreTables] = {}
-    clusters: dict[int, Counter[Key]] = {}
-    for core, numbers in _alike(share):
+    clusters: dict[int, Counter[Load]] = {}
+    every: Counter[Load] = Counter()
+    for core, inside, once in _alike(share, machine.broadcast):
         key = tables_key(layer, core)
         if key not in kinds:
             kinds[key] = CoreTables(layer, machine, skeleton, core, choices)
-        for tle, number in numbers:
-            clusters.setdefault(tle, Counter())[key] += number
+        for (tle, group), number in inside.items():
+            clusters.setdefault(tle, Counter())[key, group] += number
+        for group, number in once.items():
+            every[key, group] += number
     timed = detail or "time" in measures
     priced = {k for k in KINDS if getattr(machine.transfer, COUNTS[k])} if timed else set()
     counted = KINDS if detail else frozenset(priced | ({"bytes"} & set(measures)))
@@ -100,17 +106,17 @@ def nest_tables(
         sizes = tables.footprints(known_sizes)
         alike[key[1:]] = rows[key], sizes
         parts.append(tables.capacity(sizes))
-    every: Counter[Key] = sum(clusters.values(), Counter())
+    served = {load: _part(rows[load[0]], load[1]) for counter in (every, *clusters.values()) for load in counter}
     shape = choices.shape
     capacity = {name: _distinct([p[name] for p in parts]) for name in machine.memories}
     overlaps = machine.timing == "double_buffered"
     if overlaps and len(share) > 1:
         raise InputError(f"machine {machine.name}: double buffering is modelled for a single core only")
-    moved: dict[Key, list[Term]] = {}
+    moved: dict[Load, list[Term]] = {}
     busy: dict[Key, list[Term]] = {}
     time: list[list[Term]] = []
     if timed:
-        moved = {key: _ticks(machine, r) for key, r in rows.items()}
+        moved = {load: _ticks(machine, r) for load, r in served.items()}
         cycle = machine.compute.cycle_ticks
         busy = {key: _times(t.compute_cycles(), cycle) for key, t in kinds.items()}
         if overlaps:
@@ -118,29 +124,48 @@ def nest_tables(
             time = _overlapping(machine, skeleton, rows[only], busy[only])
         else:
             time = _serial(machine, clusters, every, moved, busy)
+        if machine.layer_ticks:
+            time = [[*terms, _constant(machine.layer_ticks, shape)] for terms in time]
     return NestTables(
         time=_distinct([Bilinear.of(t, shape) for t in time]) if time else (),
         bytes=Bilinear.of(
-            [term for k, n in every.items() for r in rows[k].values() for term in _times(r.get("bytes", []), n)], shape
+            [x for load, n in every.items() for r in served[load].values() for x in _times(r.get("bytes", []), n)],
+            shape,
         ),
         capacity=capacity,
         exact=not (overlaps and any(machine.buffers(skeleton.buffers.get(op)) == 2 for op in layer.operands)),
-        counts=_counts(every, rows, shape) if detail else {},
+        counts=_counts(every, served, shape) if detail else {},
         transfer=Bilinear.of([(a * n, b) for k, n in every.items() for a, b in moved[k]], shape) if detail else None,
         compute=_distinct([Bilinear.of(t, shape) for t in busy.values()]) if detail else (),
     )
 
 
+def _part(rows: Rows, group: str) -> Rows:
+    """Those of the rows that a core moves."""
+    return {row: kinds for row, kinds in rows.items() if row in ROWS[group]}
+
+
+def _constant(value: int, shape: tuple[int, int]) -> Term:
+    return np.full(shape[0], value, np.int64), np.ones(shape[1], np.int64)
+
+
 @lru_cache(maxsize=1024)
-def _alike(share: tuple[Core, ...]) -> tuple[tuple[Core, tuple[tuple[int, int], ...]], ...]:
-    """One core for all with the same rows and columns and equal extents, and how many of them each cluster has."""
+def _alike(
+    share: tuple[Core, ...], broadcast: Broadcast
+) -> tuple[tuple[Core, Mapping[tuple[int, str], int], Mapping[str, int]], ...]:
+    """One core for all with the same rows and columns and equal extents.
+
+    With how many of them move what (`hwmodels.broadcast`) on the bus of each cluster, and how many count for the chip.
+    """
     first: dict[Key, Core] = {}
-    count: dict[Key, Counter[int]] = {}
-    for core in share:
+    inside: dict[Key, Counter[tuple[int, str]]] = {}
+    once: dict[Key, Counter[str]] = {}
+    for core, (on_bus, on_chip) in zip(share, loads(share, broadcast), strict=True):
         place = tuple(r if d in ("r", "c") else r[1] - r[0] for d, r in core.ranges)
         first.setdefault(place, core)
-        count.setdefault(place, Counter())[core.tle] += 1
-    return tuple((core, tuple(count[place].items())) for place, core in first.items())
+        inside.setdefault(place, Counter()).update((core.tle, group) for group in on_bus)
+        once.setdefault(place, Counter()).update(on_chip)
+    return tuple((core, inside[place], once[place]) for place, core in first.items())
 
 
 def tables_key(layer: Layer, core: Core) -> Key:
@@ -151,17 +176,18 @@ def tables_key(layer: Layer, core: Core) -> Key:
 
 def _serial(
     machine: Machine,
-    clusters: dict[int, Counter[Key]],
-    every: Counter[Key],
-    moved: dict[Key, list[Term]],
+    clusters: dict[int, Counter[Load]],
+    every: Counter[Load],
+    moved: dict[Load, list[Term]],
     busy: dict[Key, list[Term]],
 ) -> list[list[Term]]:
     """One function per kind of cluster and of core in it: the transfers plus that core's compute."""
     time = []
     for signature in {frozenset(c.items()) for c in clusters.values()}:
         served = signature if machine.dram == "per_tle" else every.items()
-        loads = [term for key, n in served for term in _times(moved[key], n)]
-        time += [[*loads, *([] if machine.timing == "transfer_only" else busy[key])] for key, _ in signature]
+        moving = [term for load, n in served for term in _times(moved[load], n)]
+        cores = {key for (key, _), _ in signature}
+        time += [[*moving, *([] if machine.timing == "transfer_only" else busy[key])] for key in cores]
     return time
 
 
@@ -195,11 +221,11 @@ def _overlapping(machine: Machine, skeleton: Skeleton, rows: Rows, busy: list[Te
     return [[*alone, *busy], *([*alone, *_ticks(machine, parts[d])] for d in ("reads", "writes") if parts[d])]
 
 
-def _counts(every: Counter[Key], rows: dict[Key, Rows], shape: tuple[int, int]) -> dict[str, dict[str, Bilinear]]:
+def _counts(every: Counter[Load], served: dict[Load, Rows], shape: tuple[int, int]) -> dict[str, dict[str, Bilinear]]:
     """Counts of all cores by row, partial sums read and written together."""
     total: Rows = {}
-    for key, number in every.items():
-        for row, kinds in rows[key].items():
+    for load, number in every.items():
+        for row, kinds in served[load].items():
             into = total.setdefault(row.partition("_")[0], {})
             for kind, terms in kinds.items():
                 into.setdefault(kind, []).extend((a * number, b) for a, b in terms)
@@ -244,7 +270,7 @@ def _literal(layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, cho
     ticks = _ticks(machine, rows)
     work = [] if machine.timing == "transfer_only" else compute
     return NestTables(
-        time=(Bilinear.of([*ticks, *work], shape),),
+        time=(Bilinear.of([*ticks, *work, _constant(machine.layer_ticks, shape)], shape),),
         bytes=Bilinear.of([t for kinds in rows.values() for t in kinds["bytes"]], shape),
         capacity=capacity,
         exact=True,

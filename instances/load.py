@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from instances.errors import InputError
 from instances.jsonfile import BUNDLED_NAME, Json, as_object, parse_json, read_bytes, shown, validate, write_atomically
-from instances.machine import Banks, Compute, Machine, Transfer
+from instances.machine import Banks, Broadcast, Compute, Machine, Transfer
 from instances.mesh import Mesh
 from instances.network import Network
 from instances.partial_engine import PartialEngine
@@ -28,7 +28,7 @@ __all__ = [
 #: The first field of every network file; a reader refuses other versions.
 NETWORK_FORMAT = "certile-network/1"
 Nested: dict[str, type[BaseModel]] = {
-    "transfer": Transfer, "compute": Compute, "banks": Banks, "processors": Processors,
+    "transfer": Transfer, "compute": Compute, "broadcast": Broadcast, "banks": Banks, "processors": Processors,
     "engine": PartialEngine,
     "mesh": Mesh,
 }  # fmt: skip

@@ -22,11 +22,17 @@ from instances.mesh import Mesh
 from instances.partial_engine import PartialEngine
 from instances.processors import Processors
 
-__all__ = ["Banks", "Compute", "Machine", "Transfer"]
+__all__ = ["Banks", "Broadcast", "Compute", "Machine", "Transfer"]
 
 Count = Field(default=0, ge=0)
 Layout = Literal["CHW", "HWC"]
 WeightLayout = Literal["OIHW", "OHWI"]
+
+
+#: Fields that a machine file names only if they are not at their defaults.
+_LEFT_OUT = frozenset(
+    ("banks", "ocm_banks", "processors", "engine", "mesh", "line", "snake", "broadcast", "layer_ticks")
+)
 
 
 class _Frozen(BaseModel):
@@ -75,6 +81,30 @@ class Compute(_Frozen):
     macs_per_cycle: PositiveInt = 1
     rows: PositiveInt = 1
     cols: PositiveInt = 1
+
+
+class Broadcast(_Frozen):
+    """Which operands are loaded once for several cores that need the same tile at the same step.
+
+    Attributes
+    ----------
+    input, weights : {"none", "tle", "chip"}
+        "none": every core loads its own copy. "tle": one load serves the cores of a cluster. "chip": one serves those
+        of all clusters; their buses (`dram` = "per_tle") are all taken by it, the DRAM is read once.
+    """
+
+    input: Literal["none", "tle", "chip"] = "none"
+    weights: Literal["none", "tle", "chip"] = "none"
+
+    @property
+    def levels(self) -> dict[str, str]:
+        """The level of each operand, IN and W."""
+        return {"IN": self.input, "W": self.weights}
+
+    @property
+    def none(self) -> bool:
+        """Whether every core loads all that it needs."""
+        return self.input == self.weights == "none"
 
 
 class Banks(_Frozen):
@@ -162,6 +192,10 @@ class Machine(_Frozen):
         Clusters, and cores per cluster (TSO section III); 1 and 1 for a single core.
     dram : {"shared", "per_tle"}
         Whether the transfers of the clusters add up or run side by side.
+    broadcast : Broadcast
+        Which operands one load brings to several cores. The literal reading prices what is printed, whatever it says.
+    layer_ticks : int
+        Time that every layer takes beside transfers and compute.
     reading : {"consistent", "literal"}
         "literal" prices a plan by the source paper's printed equations, "consistent" by what the nest does.
     edge_tiles : {"true", "uniform"}
@@ -204,6 +238,8 @@ class Machine(_Frozen):
     tles: PositiveInt = 1
     tlts: PositiveInt = 1
     dram: Literal["shared", "per_tle"] = "shared"
+    broadcast: Broadcast = Broadcast()
+    layer_ticks: int = Count
     reading: Literal["consistent", "literal"] = "consistent"
     edge_tiles: Literal["true", "uniform"] = "true"
     psum_first_read: bool = False
@@ -229,6 +265,8 @@ class Machine(_Frozen):
             raise ValueError("problem 'mesh' needs mesh, and mesh needs problem 'mesh'")
         if self.mesh is not None and (self.ocm_bytes is not None or any(given)):
             raise ValueError("give either mesh or other on-chip memories, not both")
+        if self.problem not in ("tiling", "slicing") and (self.layer_ticks or not self.broadcast.none):
+            raise ValueError(f"broadcast and layer_ticks are for problems tiling and slicing, not {self.problem}")
         if self.processors is not None or self.engine is not None or self.mesh is not None:
             return self
         if self.banks is None and self.ocm_bytes is None and not all(given):
@@ -259,11 +297,13 @@ class Machine(_Frozen):
             raise ValueError(f"line and snake are defined for one core, not {self.tles} x {self.tlts}")
 
     @model_serializer(mode="wrap")
-    def _without_banks(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+    def _without_defaults(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """All fields, those of `_LEFT_OUT` only where they say something: digests of older machines stay."""
+        fields = type(self).model_fields
         return {
             name: value
             for name, value in write(self).items()
-            if name not in ("banks", "ocm_banks", "processors", "engine", "mesh", "line", "snake") or value
+            if name not in _LEFT_OUT or getattr(self, name) != fields[name].default
         }
 
     @property

@@ -103,8 +103,9 @@ def limits_of(layer: Layer, machine: Machine) -> TrafficLimits | None:
 def objective_of(measure: str, layer: Layer, machine: Machine, outcome: Outcome) -> Objective:
     """Return the objective with the terms that sum to it.
 
-    Time is the transfer ticks of each operand, plus compute, plus ``overlap``: what running side by side saves
-    (negative or 0). Where the operands' counts do not explain the transfers, they stand as one term.
+    Time is the transfer ticks of each operand, plus compute, plus ``layer`` (`layer_ticks` of the machine, if any),
+    plus ``overlap``: what running side by side saves (negative or 0). Where the operands' counts do not explain the
+    transfers, they stand as one term.
     """
     rows = {o: outcome.by_operand.get(o, Counts()) for o in OPERANDS}
     if measure == "bytes":
@@ -117,6 +118,8 @@ def objective_of(measure: str, layer: Layer, machine: Machine, outcome: Outcome)
         if sum(terms.values()) != outcome.transfer_ticks:
             terms = {"transfer": outcome.transfer_ticks}
         terms["compute"] = outcome.compute_ticks
+        if machine.layer_ticks:
+            terms["layer"] = machine.layer_ticks
         terms["overlap"] = outcome.time_ticks - sum(terms.values())
     return Objective.model_validate({"value": outcome.measures[measure], "unit": MEASURES[measure], "terms": terms})
 

@@ -48,7 +48,7 @@ def test_the_leaves_of_a_box_keep_every_choice_that_fits(monkeypatch: pytest.Mon
     found = bounds(machine)
     most = 4_000
     one = build(LAYER, machine, Pins()).members[0]
-    everything = one._priced(found.choices([found.whole()]), ("bytes",))
+    everything = one.priced(found.choices([found.whole()]), ("bytes",))
     good = everything.feasible() & (everything.bytes.matrix() <= most)
     assert good.any()
     assert not good.all()

@@ -107,6 +107,8 @@ def machines(draw: st.DrawFn, *, cores: bool, serial: bool = False) -> Machine:
         fields |= {"tles": draw(st.sampled_from([2, 4])), "tlts": draw(st.integers(1, 3))}
         fields |= {f"{b}_buffer_bytes": draw(buffer) for b in ("in", "w", "out")}
         fields |= {"dram": draw(st.sampled_from(["shared", "per_tle"])), "problem": "slicing"}
+        level = st.sampled_from(["none", "none", "tle", "chip"])
+        fields |= {"broadcast": {"input": draw(level), "weights": draw(level)}, "layer_ticks": draw(st.integers(0, 5))}
     else:
         buffering = "single" if serial else draw(st.sampled_from(["single", "double"]))
         fields |= {"ocm_bytes": draw(st.integers(20 if serial else 40, 600)), "buffering": buffering}

@@ -84,6 +84,9 @@ def random_machine(rng: random.Random, layer: Layer, *, cores: bool) -> Machine:
         fields |= {"tles": rng.choice((1, 2, 2, 4)), "tlts": rng.randint(1, 3), "problem": "slicing"}
         fields["tlts"] = 2 if fields["tles"] == 1 else fields["tlts"]
         fields["dram"] = rng.choice(("shared", "per_tle"))
+        levels = ("none", "none", "tle", "chip")
+        fields |= {"broadcast": {"input": rng.choice(levels), "weights": rng.choice(levels)}}
+        fields["layer_ticks"] = rng.choice((0, 0, 9))
         names = ("in", "w", "out")
         fields |= {f"{x}_buffer_bytes": 6 + _some(rng, part) for x, part in zip(names, parts, strict=True)}
         fields |= {"buffering": "single", "overlap": rng.choice(("serial", "transfer_only"))}

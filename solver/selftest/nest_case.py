@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from hwmodels.schedule import Nest
 from instances.errors import InputError
-from instances.machine import Compute, Machine
+from instances.machine import Broadcast, Compute, Machine
 from instances.workload import Layer
 from solver.selftest.layers import (
     objectives,
@@ -97,7 +97,8 @@ def _texts(value: object) -> tuple[str, ...]:
 
 #: Machine fields with their simplest value, those first whose loss says most.
 _PLAIN: tuple[tuple[str, object], ...] = (
-    ("tles", 1), ("tlts", 1), ("buffering", "single"), ("im2col_rows", 0), ("sliding", False), ("reserved_bytes", 0),
+    ("tles", 1), ("tlts", 1), ("broadcast", Broadcast().model_dump()), ("layer_ticks", 0),
+    ("buffering", "single"), ("im2col_rows", 0), ("sliding", False), ("reserved_bytes", 0),
     ("edge_tiles", "true"), ("psum_first_read", False), ("bias_bytes", 0), ("in_bytes", 1), ("w_bytes", 1),
     ("out_bytes", 1), ("psum_bytes", 1), ("in_layout", "CHW"), ("w_layout", "OIHW"), ("out_layout", "CHW"),
     ("overlap", "serial"), ("compute", Compute().model_dump()), ("dram", "shared"), ("byte_fj", 1), ("mac_fj", 0),
@@ -143,7 +144,7 @@ def _less(value: int, least: int) -> list[int]:
 
 
 def _machines(machine: Machine) -> Iterator[Machine]:
-    data = machine.model_dump()
+    data = {"broadcast": Broadcast().model_dump(), "layer_ticks": 0, **machine.model_dump()}
     changes: list[dict[str, object]] = [{name: value} for name, value in _PLAIN]
     prices = data["transfer"]
     for name in ("burst_ticks", "segment_ticks", "call_ticks", "byte_ticks"):

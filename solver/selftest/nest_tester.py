@@ -224,6 +224,14 @@ def _looser(goal: Goal, rng: random.Random) -> Iterator[tuple[str, Goal, bool]]:
         yield "with line", replace(goal, machine=machine.model_copy(update={"line": True})), True
     if goal.measures == ("bytes",) and machine.edge_tiles == "true" and machine.tles * machine.tlts == 1:
         yield "with snake", replace(goal, machine=machine.model_copy(update={"snake": True})), True
+    for operand, level in machine.broadcast.model_dump().items():
+        if level != "chip" and machine.tles * machine.tlts > 1:
+            wider = machine.broadcast.model_copy(update={operand: "chip"})
+            yield (
+                f"with broadcast.{operand}=chip",
+                replace(goal, machine=machine.model_copy(update={"broadcast": wider})),
+                True,
+            )
     for k, pin in enumerate(goal.pins):
         yield f"without --pin {pin}", replace(goal, pins=(*goal.pins[:k], *goal.pins[k + 1 :])), True
     yield f"with prices times {_TIMES}", replace(goal, machine=_scaled(machine)), False
@@ -236,6 +244,7 @@ def _scaled(machine: Machine) -> Machine:
     return machine.model_copy(update={
         "transfer": machine.transfer.model_copy(update=times), "compute": compute,
         "byte_fj": machine.byte_fj * _TIMES, "mac_fj": machine.mac_fj * _TIMES,
+        "layer_ticks": machine.layer_ticks * _TIMES,
     })  # fmt: skip
 
 

@@ -150,6 +150,15 @@ def _counted(axes: Sequence[Axis], element: int, burst: int) -> tuple[int, int, 
     return calls, runs + whole, windows + (whole * -(-inner // burst) if burst else 0), size
 
 
+class _Share(NamedTuple):
+    """Of one core: bytes and ticks by operand, room, ticks of computing, and what a timeline takes at least."""
+
+    moved: Mapping[str, tuple[int, int]]
+    room: Mapping[str, int]
+    compute: int
+    flow: int
+
+
 class Pricer:
     """Prices the nests of a layer on a machine; remembers what an operand costs inside the loops it was seen in."""
 
@@ -177,38 +186,46 @@ class Pricer:
 
     def price(self, spread: tuple[Spread, ...], items: Sequence[Item]) -> Priced:
         """Price one nest."""
-        moved, rooms = 0, dict.fromkeys(self.machine.memories, 0)
+        rooms = dict.fromkeys(self.machine.memories, 0)
         times: dict[int, list[int]] = {}
-        known: dict[tuple[Span, ...], tuple[int, int, dict[str, int], int, int]] = {}
+        known: dict[tuple[Span, ...], _Share] = {}
+        bus, chip = dict[object, tuple[int, int, int]](), dict[object, tuple[int, int, int]]()
         for core in self.cores(spread):
             key = self._alike(core.spans)
             if key not in known:
                 known[key] = self._core(spread, core.spans, items)
-            size, transfer, room, compute, flow = known[key]
-            moved += size
+            _, room, compute, flow = known[key]
             rooms = {name: max(most, room[name]) for name, most in rooms.items()}
             row = times.setdefault(core.tle, [0, 0, 0])
-            row[0], row[1], row[2] = row[0] + transfer, max(row[1], compute), row[2] + flow
+            row[1], row[2] = max(row[1], compute), row[2] + flow
+            for name, cost in known[key].moved.items():
+                level = self.machine.broadcast.levels.get(name, "none")
+                spans = tuple(core.spans if level == "none" else (core.spans[DIMS.index(d)] for d in RELEVANT[name]))
+                for group, place in ((bus, core.tle), (chip, None if level == "chip" else core.tle)):
+                    most = group.get((name, place, spans), (0, 0, 0))  # who loads most loads for all
+                    group[name, place, spans] = (core.tle, max(most[1], cost[0]), max(most[2], cost[1]))
+        for tle, _, ticks in bus.values():
+            times[tle][0] += ticks
+        moved = sum(size for _, size, _ in chip.values())
         over = sum(max(0, rooms[name] - size) / size for name, size in self.machine.memories.items())
         energy = self.machine.byte_fj * moved + self.machine.mac_fj * self.layer.macs
-        return Priced(self._time(list(times.values())), moved, energy, over, sum(rooms.values()))
+        time = self._time(list(times.values()), sum(ticks for _, _, ticks in chip.values()))
+        return Priced(time + self.machine.layer_ticks, moved, energy, over, sum(rooms.values()))
 
     def _alike(self, spans: tuple[Span, ...]) -> tuple[Span, ...]:
         """Shares of one price: of dimensions without a window only the size counts."""
         return tuple(span if d in "rcij" else (0, span[1] - span[0]) for d, span in zip(DIMS, spans, strict=True))
 
-    def _time(self, rows: Sequence[Sequence[int]]) -> int:
+    def _time(self, rows: Sequence[Sequence[int]], once: int) -> int:
+        """The time of all clusters, `once` if their transfers add up."""
         if self.machine.timing == "double_buffered":
             return sum(flow for _, _, flow in rows)
         counted = self.machine.timing == "serial"
         if self.machine.dram == "shared":
-            return sum(row[0] for row in rows) + (max(row[1] for row in rows) if counted else 0)
+            return once + (max(row[1] for row in rows) if counted else 0)
         return max(row[0] + (row[1] if counted else 0) for row in rows)
 
-    def _core(
-        self, spread: tuple[Spread, ...], spans: tuple[Span, ...], items: Sequence[Item]
-    ) -> tuple[int, int, dict[str, int], int, int]:
-        """Bytes, ticks of transfers, room, ticks of computing, and what a timeline takes at least."""
+    def _core(self, spread: tuple[Spread, ...], spans: tuple[Span, ...], items: Sequence[Item]) -> _Share:
         loops: list[Cut] = []
         held: list[tuple[str, Step | None, Cost]] = []
         for name, how in items:
@@ -218,20 +235,19 @@ class Pricer:
                 loops.append((name, how))
         pieces = {d: levels(*spans[DIMS.index(d)], tuple(h for x, h in loops if x == d))[0][-1] for d in DIMS}
         room = dict.fromkeys(self.machine.memories, self.machine.reserved_bytes)
-        moved, loads, stores = 0, {1: 0, 2: 0}, {1: 0, 2: 0}
+        moved, loads, stores = dict[str, tuple[int, int]](), {1: 0, 2: 0}, {1: 0, 2: 0}
         cut = any(len(pieces[d]) > 1 for d in "nij")
         element = max(self.machine.psum_bytes, self.machine.out_bytes) if cut else self.machine.out_bytes
         for name, how, cost in held:
             number = self.machine.buffers(how if isinstance(how, int) else None)
-            moved += cost.moved
+            moved[name] = cost.moved, cost.load + cost.store
             loads[number] += cost.load
             stores[number] += cost.store
             room[self.machine.memory_of(name)] += cost.tile * number * (element if name == "OUT" else 1)
         if self.machine.im2col_rows:
             room["ocm"] += self._scratch(spread, loops, pieces)
         compute = self._compute(spread, loops, pieces)
-        transfer = sum(loads.values()) + sum(stores.values())
-        return moved, transfer, room, compute, max(compute, loads[2], stores[2]) + loads[1] + stores[1]
+        return _Share(moved, room, compute, max(compute, loads[2], stores[2]) + loads[1] + stores[1])
 
     def _scratch(self, spread: tuple[Spread, ...], loops: Sequence[Cut], pieces: Mapping[str, Sequence[Span]]) -> int:
         machine, layer = self.machine, self.layer
