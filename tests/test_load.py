@@ -243,6 +243,7 @@ def test_every_number_of_a_machine_has_a_source(name: str) -> None:
     numbers = {k for k, v in data.items() if isinstance(v, int) and not isinstance(v, bool)}
     for outer in ("transfer", "compute", "engine"):
         numbers |= {f"{outer}.{k}" for k, v in data.get(outer, {}).items() if isinstance(v, int)}
+    numbers |= {f"broadcast.{k}" for k in data.get("broadcast", {})}
     assert numbers == set(data["sources"]) - {"engine.adds"}
     for field, source in data["sources"].items():
         cited = ".md, " in source and any(word in source for word in ("section", "Fig.", "Eq.", "Listing"))

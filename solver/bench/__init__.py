@@ -16,6 +16,7 @@ from solver.bench.peers import peers
 from solver.bench.report import Report
 from solver.bench.runs import runs
 from solver.bench.speed import speed
+from solver.bench.table2 import table2
 from solver.bench.table3 import table3
 from solver.bench.tso import tso
 from solver.progress import Progress
@@ -35,6 +36,10 @@ SUITES: dict[str, tuple[str, Callable[[Progress], Report]]] = {
     "nests": ("free hold depths: bytes against time, whole networks, nmp, growth with layer and memory", nests),
     "peers": ("five layers that other mappers were measured on: proven bytes, textbook tiles, heuristics", peers),
     "speed": ("ratios in one run: reduced against full search, solvers with and without bounding", speed),
+    "table2": (
+        "Table II of the TSO paper beside plans on nmp, by what is broadcast: cell by cell, median error",
+        table2,
+    ),
     "table42": ("Table 4.2 of the bank management thesis: five Inception blocks, policies and optimum", table42),
     "table3": ("Table III of the VectorMesh paper beside proven optima, six machines; Fig. 3 and 4 as points", table3),
     "tso": ("figures of the TSO paper: Fig. 1 and the fifth convolution of Inception v3", tso),

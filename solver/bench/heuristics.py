@@ -36,6 +36,6 @@ def heuristics(progress: Progress) -> Report:
     section.notes += [
         "greedy: the tile with the most multiply-accumulates that fits, best order or dataflow.",
         "naive: the fullest memory, first order.",
-        "tso-noburst: optimal if bursts were free; among its many ties the one with the fewest bytes, then the first.",
+        "tso-noburst: optimal if bursts were free; among its many ties the quickest one with bursts.",
     ]
     return Report("heuristics", [section])

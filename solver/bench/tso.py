@@ -16,19 +16,22 @@ from solver.bench.report import Report, Section
 from solver.engines.exhaustive import best_pick
 from solver.progress import Progress
 
-__all__ = ["PUBLISHED", "tile_bursts", "tso"]
+__all__ = ["ALONE", "PUBLISHED", "tile_bursts", "tso"]
 
 #: The IN tiles that the paper prints for the fifth convolution of Inception v3, as pins (T_H = T_R + 2, T_L = T_C + 2).
 PUBLISHED: dict[str, tuple[str, ...]] = {
     "TSO-burst 14x4x73": ("T_N=14", "T_R=2", "T_C=71"),
     "TSO-noburst 16x11x20": ("T_N=16", "T_R=9", "T_C=18"),
 }
+#: Every TLT loads its own inputs: the reading that the published tiles fit.
+ALONE: dict[str, str] = {"broadcast.input": "none"}
 #: Slice -> rows, bytes a row, number of slices.
 _SLICES = {"128 x 32 B": (128, 32, 8), "128 x 64 B": (128, 64, 4), "64 x 128 B": (64, 128, 4)}
 _READINGS: tuple[tuple[str, dict[str, str]], ...] = (
-    ("consistent, true edges", {}),
-    ("consistent, uniform edges", {"edge_tiles": "uniform"}),
-    ("consistent, T_DRAM added up", {"dram": "shared"}),
+    ("IN once for a TLE (nmp)", {}),
+    ("IN for each TLT", ALONE),
+    ("IN for each TLT, uniform edges", {**ALONE, "edge_tiles": "uniform"}),
+    ("IN for each TLT, T_DRAM added up", {**ALONE, "dram": "shared"}),
     ("literal Eq. 3-9", {"reading": "literal"}),
 )
 #: CAS x bandwidth in bytes: free bursts, Fig. 1's fit, the text's "14 ns, as long as the other 127 bytes", and more.
@@ -77,9 +80,9 @@ def _figure_1() -> Section:
 
 def _fifth_convolution() -> list[Section]:
     layer = load_network("inception_v3").conv_layers[4]
-    machine = load_machine("nmp", None)
+    machine = load_machine("nmp", ALONE)
     prices = Section(
-        "Inception v3, fifth convolution (73x73x80 -> 192, 3x3): published IN tiles in our model (nmp)",
+        "Inception v3, fifth convolution (73x73x80 -> 192, 3x3): published IN tiles on nmp, IN for each TLT",
         ["plan", "bursts a tile", "partition", "dataflow", "T_M", "time (us)", "over optimum"],
     )
     optimum = _best(layer, machine, ())

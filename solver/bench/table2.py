@@ -1,0 +1,123 @@
+"""Suite ``table2``: Table II of the TSO paper beside plans on `nmp`, by what is broadcast; nothing is fitted.
+
+Every column is what the paper fixes: the best plan of its space (``holds=uniform``), TSO-noburst, one partition, one
+dataflow. A network takes the sum of its convolutions and fully connected layers, each as often as it occurs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from formulations.pins import parse_pins
+from formulations.registry import FORMULATIONS
+from formulations.space import Space
+from hwmodels.price import price
+from instances.load import load_machine, load_network
+from instances.machine import Machine
+from instances.workload import Layer
+from solver.bench.report import Cell, Report, Section
+from solver.engines.exhaustive import best_pick
+from solver.engines.published import noburst_ties
+from solver.progress import Progress
+
+__all__ = ["COLUMNS", "PUBLISHED", "READINGS", "modelled", "table2"]
+
+#: `tso_burst_slicing` Table II [us]; the rows of the other networks are withheld.
+PUBLISHED: dict[str, tuple[int, ...]] = {
+    "inception_v3": (72686, 88478, 82370, 81367, 91408, 73706, 93731, 101641),
+    "lenet5": (199, 231, 202, 224, 231, 199, 233, 228),
+    "resnet50": (55927, 62375, 62077, 63118, 78844, 59714, 71905, 77535),
+}
+#: The columns of the table, with the pins that they mean.
+COLUMNS: dict[str, str] = {
+    "burst": "", "no burst": "", "KS": "partition=KS", "KS&OFM": "partition=KS&OFM", "OFM": "partition=OFM",
+    "IS": "dataflow=IS", "OS": "dataflow=OS", "WS": "dataflow=WS",
+}  # fmt: skip
+#: What one load serves.
+READINGS: dict[str, dict[str, str]] = {
+    "every TLT loads its own inputs": {"broadcast.input": "none"},
+    "inputs once for a TLE (nmp)": {},
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """Times of a network in us by column, None where a layer has no plan; and of the slowest tie of "no burst"."""
+
+    times: tuple[float | None, ...]
+    worst_tie: float
+
+
+def modelled(network: str, machine: Machine) -> Row:
+    """Price the columns of a network."""
+    count: dict[object, tuple[Layer, int]] = {}
+    for layer in load_network(network).conv_layers:
+        first, number = count.get(layer.signature(), (layer, 0))
+        count[layer.signature()] = first, number + 1
+    us, formulation = machine.tick_ps / 1e6, FORMULATIONS["slicing"]
+    totals: list[float | None] = []
+    slowest = 0.0
+    for column, pin in COLUMNS.items():
+        pins = parse_pins(["holds=uniform", *([pin] if pin else [])], formulation.decisions)
+        times: list[float | None] = []
+        for layer, number in count.values():
+            space = formulation.build(layer, machine, pins)
+            best = _least(space)
+            if column == "no burst":
+                best, worst = _ties(space)
+                slowest += number * worst * us
+            times.append(None if best is None else number * best * us)
+        totals.append(None if None in times else sum(t for t in times if t is not None))
+    return Row(tuple(totals), slowest)
+
+
+def _least(space: Space) -> int | None:
+    pick, _ = best_pick(space, ("time",))
+    return None if pick is None else pick.measures["time"]
+
+
+def _ties(space: Space) -> tuple[int, int]:
+    """Ticks of the quickest and of the slowest plan that are best if bursts are free."""
+    found = noburst_ties(space, worst=True)
+    if found is None or found[1] is None:
+        raise RuntimeError(f"{space.layer.name}: no plan without bursts")
+    return price(space.layer, space.machine, found[0]).time_ticks, price(
+        space.layer, space.machine, found[1]
+    ).time_ticks
+
+
+def table2(progress: Progress) -> Report:
+    """The visible rows of Table II by every reading, and the error of every cell."""
+    progress.begin(len(READINGS) * len(PUBLISHED), "table2")
+    sections, figures = [], dict[str, object]()
+    for title, settings in READINGS.items():
+        section = Section(f"Table II, {title}: us, and over published", ["network", "", *COLUMNS])
+        machine, errors, ties = load_machine("nmp", settings), list[float](), list[str]()
+        for network, published in PUBLISHED.items():
+            row = modelled(network, machine)
+            over = [None if t is None else t / p - 1 for t, p in zip(row.times, published, strict=True)]
+            errors += [abs(e) for e in over if e is not None]
+            section.rows += _cells(network, published, row, over)
+            ties.append(f"{network} {row.worst_tie:,.0f}")
+            progress.advance(network)
+        figures[title] = median(errors)
+        section.notes += [
+            f"Median error of {len(errors)} cells: {median(errors):.0%}.",
+            f"no burst: the quickest of the plans that tie if bursts are free; the slowest take {', '.join(ties)} us.",
+        ]
+        sections.append(section)
+    sections[0].notes.append(
+        "WS of ResNet-50: a filter of the last 3x3 layers has 9,216 bytes, a buffer 8,192: no plan."
+    )
+    progress.end()
+    return Report("table2", sections, {"median_error": figures})
+
+
+def _cells(network: str, published: Sequence[int], row: Row, over: Sequence[float | None]) -> list[Sequence[Cell]]:
+    return [
+        [network, "published", *(f"{p:,}" for p in published)],
+        ["", "nmp", *("-" if t is None else f"{t:,.0f}" for t in row.times)],
+        ["", "over", *("-" if e is None else f"{e:+.0%}" for e in over)],
+    ]
