@@ -26,12 +26,12 @@ The paper's space
     has one trip, which is no loop, and the nests are the same.
 Readings (`reading` of the machine)
     consistent  every core moves what its nest needs: true edge tiles, operands stay when no relevant loop changes
-                them, each core loads its own IN; T_DRAM of the clusters side by side (`dram = per_tle`, one DMA engine
-                a TLE) or added (`shared`); Eq. 7 for the nominal tile on every core
+                them, IN and W are loaded for each core or once for several (`broadcast`); T_DRAM of the clusters side
+                by side (`dram = per_tle`, one DMA engine a TLE) or added (`shared`); Eq. 7 for the nominal tile
     literal     Eq. 3-9 as printed (`hwmodels.literal`); Eq. 3 lacks the filter trips in alpha_out, Eq. 8 divides by
                 #TLTs only, T_DRAM adds up over the TLEs
 Assumes
-    operands of a core lie in its own buffers; no sharing between cores; one pass per tile.
+    operands of a core lie in its own buffers; one pass per tile.
 Optimal means
     of the three partitions and all nests in the cores, as in `formulations.tiling`, or of the paper's space, none is
     better under the stated reading and objective; else FEASIBLE with a bound that none is below. All cores run one
