@@ -133,6 +133,15 @@ def test_several_cores_have_the_dataflows_of_the_paper(nest: str, met: bool) -> 
     assert demands.broken(PADDED, on, ("holds=uniform",), Form((), items)) == (0 if met else 1)
 
 
+def test_a_plan_has_one_partition_by_name() -> None:
+    on = machine(ocm_bytes=None, in_buffer_bytes=9, w_buffer_bytes=9, out_buffer_bytes=9, tlts=2, problem="slicing")
+    form = Form((("m", 1, "tlt"),), (("IN", None), ("W", None), ("OUT", None)))
+    assert (
+        demands.broken(COLUMN, on, ("partition=KS",), form) == demands.broken(COLUMN, on, ("partition=OFM",), form) == 0
+    )
+    assert demands.broken(COLUMN, on, ("partition=KS", "partition=OFM"), form) == 1
+
+
 def test_demands_of_papers_are_not_read() -> None:
     assert demands.readable(("T_R<=2", "partition=KS", "buffers_IN=1"))
     assert not demands.readable(("dataflow=OS",))

@@ -12,7 +12,7 @@ holds      uniform: one loop a dimension, in even steps, the kernel whole, all H
            the dataflows: loops over g b r c m n (b r c g m n where groups count as filters) with all Holds inside,
            or over g m, Hold(W), and b r c n inside it
 order      the same, and the loops in this order
-partition  the cuts over clusters
+partition  the cuts over clusters; one name only, though several may mean the same cuts
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def tile(layer: Layer, machine: Machine, form: Form) -> dict[str, int]:
 
 def broken(layer: Layer, machine: Machine, pins: Sequence[str], form: Form) -> int:
     """Count the demands that a tidy form does not meet."""
-    return sum(not _meets(layer, machine, *_parts(pin), form) for pin in pins)
+    asked = {value for name, op, value in map(_parts, pins) if name == "partition" and op == "="}
+    return sum(not _meets(layer, machine, *_parts(pin), form) for pin in pins) + (len(asked) > 1)
 
 
 def _meets(layer: Layer, machine: Machine, name: str, op: str, value: str, form: Form) -> bool:
