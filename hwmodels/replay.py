@@ -363,7 +363,7 @@ def _moved(
         moving[core.tle] = moving.get(core.tle, 0) + run.transfer_ticks
     if len(cores) == 1 or machine.broadcast.none or machine.reading == "literal":
         return rows, moving
-    own = [Listened(core, run.traffic, run.boxes) for core, run in zip(cores, runs, strict=True)]
+    own = [Listened(core, run.traffic, run.boxes, run.rows) for core, run in zip(cores, runs, strict=True)]
     for operand, level in machine.broadcast.levels.items():
         rows[operand] = sum(listened(operand, level, own).values(), Counts())
         if level != "none":

@@ -26,11 +26,12 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Listened:
-    """What one core of a replay may share: how it walks, and its tiles of IN and W as they are fetched."""
+    """What one core of a replay may share: how it walks, its tiles as they are fetched, and what it moves alone."""
 
     core: ReplayCore
     traffic: Traffic
     boxes: Mapping[str, Boxes]
+    rows: Mapping[str, Counts]
 
 
 def listened(operand: str, level: str, cores: Sequence[Listened]) -> dict[int, Counts]:
@@ -46,34 +47,38 @@ def listened(operand: str, level: str, cores: Sequence[Listened]) -> dict[int, C
         place = {"none": number, "tle": one.core.tle, "chip": None}[level]
         groups.setdefault((place, *(one.core.ranges[d] for d in sorted(RELEVANT[operand]))), []).append(one)
     loaded: dict[int, Counts] = {}
+    known: dict[frozenset[int], Counts] = {}  # cores with equal walks count alike
     for group in groups.values():
-        tle = group[0].core.tle
-        loaded[tle] = loaded.get(tle, Counts()) + _together(operand, group)
+        tle, walks = group[0].core.tle, frozenset(id(one.traffic) for one in group)
+        if walks not in known:
+            known[walks] = _together(operand, group) if len(walks) > 1 else group[0].rows[operand]
+        loaded[tle] = loaded.get(tle, Counts()) + known[walks]
     return loaded
 
 
 def _together(operand: str, group: Sequence[Listened]) -> Counts:
-    """The transfers of cores that listen to each other."""
+    """The transfers of cores that walk differently and listen to each other."""
     if operand not in group[0].boxes:
         return Counts()
     different = {id(one.traffic): one.traffic for one in group}.values()
     loops = group[0].traffic.loops
     radix = [max(int(t.cuts[d].number[k].max()) for t in different) for d, k in loops]
-    events = np.concatenate([_fetched(t, operand, radix) for t in different])
-    tiles = np.unique(events, axis=0)[:, 1]
     boxes = group[0].boxes[operand]
-    return boxes.total(np.bincount(tiles, minlength=len(boxes.kind)).astype(np.int64))
+    number = len(boxes.kind)
+    events = [clock * number + tile for clock, tile in (_fetched(t, operand, radix) for t in different)]
+    tiles = np.unique(np.concatenate(events)) % number
+    return boxes.total(np.bincount(tiles, minlength=number).astype(np.int64))
 
 
-def _fetched(traffic: Traffic, operand: str, radix: Sequence[int]) -> Ints:
-    """The clock and the tile (two columns) of every fetch of IN or W in forward order.
+def _fetched(traffic: Traffic, operand: str, radix: Sequence[int]) -> tuple[Ints, Ints]:
+    """The clock and the tile of every fetch of IN or W.
 
     The clock is the position of an iteration in every loop as one number, `radix` the positions each loop may have.
     """
     cuts = traffic.cuts
     places, visits = Places(cuts, traffic.levels[operand]), Places(cuts, traffic.visits[operand])
     ids = {d: np.zeros(1, np.int64) for d, c in cuts.items() if c.leaves > 1}
-    found, visit = [], -1
+    clocks, tiles, visit = list[Ints](), list[Ints](), -1
     for block in blocks(cuts, [(d, k) for d, k in traffic.loops if d in ids], ids):
         size = len(next(iter(block.values()))) if block else 1
         now = visits.tiles(block, size)
@@ -84,5 +89,6 @@ def _fetched(traffic: Traffic, operand: str, radix: Sequence[int]) -> Ints:
             if d in block:
                 leaf = block[d][at]
                 clock += cuts[d].ancestor(k + 1)[leaf] - cuts[d].first[k][cuts[d].ancestor(k)[leaf]]
-        found.append(np.stack([clock, places.tiles(block, size)[at]], axis=1))
-    return np.concatenate(found)
+        clocks.append(clock)
+        tiles.append(places.tiles(block, size)[at])
+    return np.concatenate(clocks), np.concatenate(tiles)
