@@ -365,13 +365,13 @@ def _moved(
         return rows, moving
     own = [Listened(core, run.traffic, run.boxes, run.rows) for core, run in zip(cores, runs, strict=True)]
     for operand, level in machine.broadcast.levels.items():
+        if level == "none":
+            continue
         rows[operand] = sum(listened(operand, level, own).values(), Counts())
-        if level != "none":
-            inside = listened(operand, "tle", own)
-            for core, run in zip(cores, runs, strict=True):
-                moving[core.tle] -= price(run.rows[operand], machine.transfer)
-            for tle, counts in inside.items():
-                moving[tle] += price(counts, machine.transfer)
+        for core, run in zip(cores, runs, strict=True):
+            moving[core.tle] -= price(run.rows[operand], machine.transfer)
+        for tle, counts in listened(operand, "tle", own).items():
+            moving[tle] += price(counts, machine.transfer)
     return rows, moving
 
 

@@ -39,12 +39,12 @@ def listened(operand: str, level: str, cores: Sequence[Listened]) -> dict[int, C
 
     Parameters
     ----------
-    level : {"none", "tle", "chip"}
+    level : {"tle", "chip"}
         Cores of which one load may serve.
     """
     groups: dict[object, list[Listened]] = {}
-    for number, one in enumerate(cores):
-        place = {"none": number, "tle": one.core.tle, "chip": None}[level]
+    for one in cores:
+        place = one.core.tle if level == "tle" else None
         groups.setdefault((place, *(one.core.ranges[d] for d in sorted(RELEVANT[operand]))), []).append(one)
     loaded: dict[int, Counts] = {}
     known: dict[frozenset[int], Counts] = {}  # cores with equal walks count alike

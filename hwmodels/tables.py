@@ -83,17 +83,8 @@ def nest_tables(
     _check_units(machine, share)
     if machine.reading == "literal":
         return _literal(layer, machine, skeleton, share[0], choices)
-    kinds: dict[Key, CoreTables] = {}
-    clusters: dict[int, Counter[Load]] = {}
-    every: Counter[Load] = Counter()
-    for core, inside, once in _alike(share, machine.broadcast):
-        key = tables_key(layer, core)
-        if key not in kinds:
-            kinds[key] = CoreTables(layer, machine, skeleton, core, choices)
-        for (tle, group), number in inside.items():
-            clusters.setdefault(tle, Counter())[key, group] += number
-        for group, number in once.items():
-            every[key, group] += number
+    first, clusters, every = _loads(layer, machine, share)
+    kinds = {key: CoreTables(layer, machine, skeleton, core, choices) for key, core in first.items()}
     timed = detail or "time" in measures
     priced = {k for k in KINDS if getattr(machine.transfer, COUNTS[k])} if timed else set()
     counted = KINDS if detail else frozenset(priced | ({"bytes"} & set(measures)))
@@ -138,6 +129,23 @@ def nest_tables(
         transfer=Bilinear.of([(a * n, b) for k, n in every.items() for a, b in moved[k]], shape) if detail else None,
         compute=_distinct([Bilinear.of(t, shape) for t in busy.values()]) if detail else (),
     )
+
+
+def _loads(
+    layer: Layer, machine: Machine, share: tuple[Core, ...]
+) -> tuple[dict[Key, Core], dict[int, Counter[Load]], Counter[Load]]:
+    """A core of every kind, and how often each kind moves what: on the bus of every cluster, and for the chip."""
+    first: dict[Key, Core] = {}
+    clusters: dict[int, Counter[Load]] = {}
+    every: Counter[Load] = Counter()
+    for core, inside, once in _alike(share, machine.broadcast):
+        key = tables_key(layer, core)
+        first.setdefault(key, core)
+        for (tle, group), number in inside.items():
+            clusters.setdefault(tle, Counter())[key, group] += number
+        for group, number in once.items():
+            every[key, group] += number
+    return first, clusters, every
 
 
 def _part(rows: Rows, group: str) -> Rows:
