@@ -64,10 +64,12 @@ def modelled(network: str, machine: Machine) -> Row:
         times: list[float | None] = []
         for layer, number in count.values():
             space = formulation.build(layer, machine, pins)
-            best = _least(space)
+            best: int | None
             if column == "no burst":
                 best, worst = _ties(space)
                 slowest += number * worst * us
+            else:
+                best = _least(space)
             times.append(None if best is None else number * best * us)
         totals.append(None if None in times else sum(t for t in times if t is not None))
     return Row(tuple(totals), slowest)
