@@ -38,6 +38,7 @@ from hwmodels.outcome import Counts
 from hwmodels.pieces import Pieces, Window
 from hwmodels.schedule import Step
 from hwmodels.skeleton import Core, Skeleton
+from hwmodels.spans import Placed
 from instances.machine import Machine
 from instances.workload import DIMS, RELEVANT, Layer
 
@@ -241,15 +242,14 @@ class _Counter:
                 return self._windows(dim, kernel, sides, slides in (dim, kernel))
             tree, side = self.how.trees[dim], sides[dim]
             level = self.how.hold[dim]
-            length = (tree.stop[level] - tree.start[level])[side.after]
-            return Pieces(length[None], side.weight[None])
+            begin = tree.start[level][side.after]
+            return _weighted(begin, tree.stop[level][side.after] - begin, side.weight)
 
         axes = axes_of(self.how.layer, self.how.machine, self.tensor, pieces)
         rest = prod(int(sides[d].weight.sum()) for d in DIMS if d not in used)
-        burst = self.how.machine.transfer.burst_bytes
         return {
             kind: rest * sum(constant * prod(int(v[0]) for v in vectors.values()) for constant, vectors in products)
-            for kind, products in runs_of(axes, self.element, burst, self.kinds).items()
+            for kind, products in runs_of(axes, self.element, self.how.machine.transfer, self.kinds).items()
         }
 
     def _windows(self, dim: str, kernel: str, sides: Mapping[str, _Side], slides: bool) -> Pieces:
@@ -261,7 +261,7 @@ class _Counter:
             hi = np.where(back, np.minimum(hi, first), hi)
             lo = np.where(~back & (first < end), np.maximum(lo, end), lo)
         weight = outer.weight[:, None] * inner.weight[None, :]
-        return Pieces(np.maximum(hi - lo, 0).reshape(1, -1), weight.reshape(1, -1))
+        return _weighted(lo.ravel(), np.maximum(hi - lo, 0).ravel(), weight.ravel())
 
     def _interval(self, window: Window, dim: str, kernel: str, outer: Ints, inner: Ints) -> tuple[Ints, Ints]:
         return clipped(window, *(self._range(dim, outer)), *(self._range(kernel, inner)))
@@ -269,6 +269,13 @@ class _Counter:
     def _range(self, dim: str, leaves: Ints) -> tuple[Ints, Ints]:
         tree, level = self.how.trees[dim], self.how.hold[dim]
         return tree.start[level][leaves], tree.stop[level][leaves]
+
+
+def _weighted(first: Ints, length: Ints, weight: Ints) -> Pieces:
+    """The pieces of one chain, each counted so many times."""
+    pieces = Pieces(length[None], weight[None])
+    pieces.places = lambda: Placed.of(np.zeros_like(first), first, length, weight)
+    return pieces
 
 
 def clipped(window: Window, r0: Ints, r1: Ints, i0: Ints, i1: Ints) -> tuple[Ints, Ints]:

@@ -8,12 +8,13 @@ from math import prod
 
 import numpy as np
 
-from hwmodels.choices import Choices, Factors, Term
+from hwmodels.addresses import Stored, burst_products
+from hwmodels.choices import Choices, Factors, Term, times
 from hwmodels.pieces import Pieces, Window, nominal
-from instances.machine import Machine
+from instances.machine import Machine, Transfer
 from instances.workload import DIMS, Layer
 
-__all__ = ["KINDS", "Axis", "axes_of", "box_terms", "input_windows", "runs_of"]
+__all__ = ["KINDS", "Axis", "axes_of", "box_terms", "input_windows", "pitches_of", "runs_of"]
 
 #: All kinds of counts that tables hold.
 KINDS = frozenset({"calls", "segments", "bursts", "bytes"})
@@ -37,12 +38,17 @@ class Axis:
     pieces: Pieces
 
 
-def runs_of(axes: list[Axis], element: int, burst: int, kinds: frozenset[str]) -> dict[str, list[tuple[int, Factors]]]:
+def runs_of(
+    axes: list[Axis], element: int, transfer: Transfer, kinds: frozenset[str], *, aligned: bool = False
+) -> dict[str, list[tuple[int, Factors]]]:
     """Sum calls, segments, bursts and bytes over all boxes, as a constant times per-dimension vectors.
 
     With j the innermost axis along which a box is smaller than the tensor, its runs are the product of its extents
-    outside j; all axes inside j are whole, so a run is ``length_j * inner bytes`` long.
+    outside j; all axes inside j are whole, so a run is ``length_j * inner bytes`` long. Bursts are counted as
+    `transfer` says, by address (`hwmodels.addresses`) or as if every run began one; with `aligned` always so, which is
+    never more.
     """
+    burst, exact = transfer.burst_bytes, transfer.burst_count == "address" and not aligned
     number = {a.dim: a.pieces.number for a in axes}
     lengths = {a.dim: a.pieces.sum for a in axes}
     result: dict[str, list[tuple[int, Factors]]] = {kind: [] for kind in kinds}
@@ -65,31 +71,60 @@ def runs_of(axes: list[Axis], element: int, burst: int, kinds: frozenset[str]) -
         run = element * prod(a.extent for a in axes[j + 1 :])
         if "segments" in kinds:
             result["segments"].append((1, {**outer, axis.dim: axis.pieces.partial(axis.extent), **inner}))
-        if "bursts" in kinds and burst:
+        if "bursts" in kinds and burst and exact:
+            *outside, here = _stored(axes, element)[: j + 1]
+            result["bursts"] += [(1, times(product, inner)) for product in burst_products(tuple(outside), here, burst)]
+        elif "bursts" in kinds and burst:
             windows_of = axis.pieces.partial_windows(axis.extent, run, burst)
             result["bursts"].append((1, {**outer, axis.dim: windows_of, **inner}))
     return result
 
 
+def _stored(axes: list[Axis], element: int) -> list[Stored]:
+    """The axes with their pitches in bytes."""
+    pitches = [element * prod(a.extent for a in axes[k + 1 :]) for k in range(len(axes))]
+    return [Stored(a.dim, pitch, a.extent, a.pieces) for a, pitch in zip(axes, pitches, strict=True)]
+
+
 def axes_of(layer: Layer, machine: Machine, tensor: str, pieces: Callable[[str], Pieces]) -> list[Axis]:
     """The axes of IN, W, OUT (also partial sums) or BIAS in storage order, outermost first."""
+    return [Axis(extent, d, pieces(d)) for d, extent in _shape(layer, machine, tensor)]
+
+
+def _shape(layer: Layer, machine: Machine, tensor: str) -> list[tuple[str, int]]:
+    """The dimension along each axis of a stored tensor and its extent, outermost first."""
     extents = {d: layer.extent(d) for d in DIMS}
     if tensor == "IN":
         extents.update(r=layer.h, c=layer.l)
+    out = "bgmrc" if machine.out_layout == "CHW" else "brcgm"
     orders = {
         "IN": "bgnrc" if machine.in_layout == "CHW" else "brcgn",
-        "OUT": "bgmrc" if machine.out_layout == "CHW" else "brcgm",
+        "OUT": out,
+        "PSUM": out,
         "W": "gmnij" if machine.w_layout == "OIHW" else "gmijn",
         "BIAS": "gm",
     }
-    return [Axis(extents[d], d, pieces(d)) for d in orders[tensor]]
+    return [(d, extents[d]) for d in orders[tensor]]
+
+
+def pitches_of(layer: Layer, machine: Machine, tensor: str) -> list[tuple[str, int]]:
+    """The dimensions of IN, W, OUT, PSUM or BIAS, outermost first, with the bytes from one index to the next."""
+    elements = {
+        "IN": machine.in_bytes, "W": machine.w_bytes, "OUT": machine.out_bytes,
+        "PSUM": machine.psum_bytes, "BIAS": machine.bias_bytes,
+    }  # fmt: skip
+    pitch, result = elements[tensor], []
+    for d, extent in reversed(_shape(layer, machine, tensor)):
+        result.append((d, pitch))
+        pitch *= extent
+    return result[::-1]
 
 
 def box_terms(layer: Layer, machine: Machine, operand: str, tile: Factors, choices: Choices) -> dict[str, list[Term]]:
     """Counts of one nominal tile of `operand` for every choice, as rank-1 terms by kind.
 
     `tile[d]` is the tile size of dimension d for every candidate; the input tile has its halo, at most the map. The
-    kernel is whole.
+    kernel is whole; its bursts are aligned, for it has no address.
     """
     element = {"IN": machine.in_bytes, "W": machine.w_bytes, "OUT": machine.out_bytes}[operand]
     window = input_windows(layer)
@@ -101,7 +136,7 @@ def box_terms(layer: Layer, machine: Machine, operand: str, tile: Factors, choic
 
     result: dict[str, list[Term]] = {}
     axes = axes_of(layer, machine, operand, pieces)
-    for kind, products in runs_of(axes, element, machine.transfer.burst_bytes, KINDS).items():
+    for kind, products in runs_of(axes, element, machine.transfer, KINDS, aligned=True).items():
         spread = [(constant, choices.spread(factors)) for constant, factors in products]
         result[kind] = [(a * constant, b) for constant, (a, b) in spread]
     return result

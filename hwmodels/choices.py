@@ -12,12 +12,14 @@ from hwmodels.places import how
 from hwmodels.schedule import Step
 from instances.workload import DIMS
 
-__all__ = ["AXIS", "Q_DIMS", "S_DIMS", "Choices", "Factors", "Slides", "Term", "times"]
+__all__ = ["AXIS", "JOINT", "Q_DIMS", "S_DIMS", "Choices", "Factors", "Slides", "Term", "times"]
 
 S_DIMS = ("b", "r", "c")
 Q_DIMS = ("g", "m", "n")
 #: Kernel dimensions are chosen together with the output dimension whose input axis they share.
 AXIS = {**{d: d for d in (*S_DIMS, *Q_DIMS)}, "i": "r", "j": "c"}
+#: The key of a factor that depends on the chains of rows and of columns, an array (chains of r, chains of c).
+JOINT = "rc"
 Term = tuple[Ints, Ints]
 Factors = Mapping[str, Ints]
 #: Loops (dimension, level) along which IN may slide.
@@ -135,15 +137,25 @@ class Choices:
         if self.log is not None:
             self.log[AXIS[dim]][vector.tobytes()] = vector
 
+    def _both(self, table: Ints) -> Ints:
+        """Lay a matrix over the chains of r and of c out over the choices."""
+        for number in range(table.shape[1]) if self.log is not None else ():
+            self.note("r", table[:, number])
+        for number in range(table.shape[0]) if self.log is not None else ():
+            self.note("c", table[number])
+        if self.bound:
+            table = np.pad(table, ((0, 1), (0, 1)), mode="minimum")
+        return table[self.index["r"], self.index["c"]]
+
     def spread(self, factors: Factors) -> Term:
-        """Turn per-candidate vectors of some dimensions into their products per choice."""
+        """Turn per-candidate vectors of some dimensions (and a matrix of r and c) into their products per choice."""
         joint: dict[str, Ints] = {}
         for d, vector in factors.items():
-            if len(vector) > 1 or vector[0] != 1:
+            if d != JOINT and (len(vector) > 1 or vector[0] != 1):
                 joint[AXIS[d]] = joint[AXIS[d]] * vector if AXIS[d] in joint else vector
         sides = []
         for dims, size in zip((S_DIMS, Q_DIMS), self.shape, strict=True):
-            side: Ints | None = None
+            side = self._both(factors[JOINT]) if JOINT in factors and dims is S_DIMS else None
             for d in dims:
                 if d in joint:
                     part = self.at(d, joint[d])

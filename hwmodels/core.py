@@ -24,14 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwmodels.bilinear import Bilinear, Ints
-from hwmodels.boxes import KINDS, Axis, axes_of, input_windows, runs_of
+from hwmodels.boxes import KINDS, Axis, input_windows, runs_of
 from hwmodels.choices import AXIS, Q_DIMS, S_DIMS, Choices, Factors, Term, times
+from hwmodels.core_pieces import CorePieces
 from hwmodels.lines import line_products
-from hwmodels.pieces import Pieces, Window, cut, nominal, windows
-from hwmodels.relaxed import Relaxed, ideal_count, ideal_cut, ideal_once, ideal_parts, ideal_windows
-from hwmodels.skeleton import Core, Skeleton, cores
+from hwmodels.skeleton import Core, Skeleton
 from instances.machine import Machine
-from instances.workload import DIMS, REDUCTION, RELEVANT, Layer
+from instances.workload import DIMS, REDUCTION, Layer
 
 __all__ = ["CoreTables"]
 
@@ -54,117 +53,13 @@ class _Part:
         return (a if self.s is None else a * self.s), (b if self.q is None else b * self.q)
 
 
-class CoreTables:
+class CoreTables(CorePieces):
     """The tables of one core under one skeleton; see the module docstring."""
 
     def __init__(self, layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, choices: Choices) -> None:
-        self.layer, self.machine, self.skeleton, self.core, self.choices = layer, machine, skeleton, core, choices
-        self._uniform = machine.edge_tiles == "uniform"
-        self._extents = {d: core.extent(d) for d in DIMS}
-        self._steps, self._ideal = choices.steps, choices.ideal
+        super().__init__(layer, machine, skeleton, core, choices)
         slides = [*("ri" if layer.kh > 1 else ""), *("cj" if layer.kw > 1 else "")]
         self._sliding = frozenset(slides if machine.sliding else ())
-
-    # ---- pieces ----------------------------------------------------------------------------------------------
-
-    def _cut(self, dim: str, level: int | None = None) -> Pieces:
-        """The pieces of `dim` after its first `level` loops (all by default)."""
-        steps = self._steps[dim][:, :level]
-        if self._ideal is None or not steps.shape[1]:
-            return cut(self._extents[dim], steps)
-        if dim in self._ideal and self._ideal[dim] != "sums":
-            bound = ideal_cut if self._ideal[dim] == "steps" else ideal_count
-            return bound(self._extents[dim], steps[:, -1])
-        return Relaxed(cut(self._extents[dim], steps))
-
-    def _trips(self, dim: str, level: int | None = None) -> Ints:
-        return self._cut(dim, level).number
-
-    def _real(self, dim: str, level: int) -> Mask:
-        """Whether the loop over `dim` at `level` cuts something."""
-        result: Mask = self._trips(dim, level + 1) > self._trips(dim, level)
-        return result
-
-    def _share(self, dim: str) -> int:
-        """The nominal size of the core's range: the step of the spatial cut."""
-        return next((i.step for i in reversed(self.skeleton.spatial) if i.dim == dim), self.layer.extent(dim))
-
-    def _nominal(self, dim: str, level: int) -> Ints:
-        """The step that the nest states for `dim` after `level` loops; of free pieces the largest."""
-        if not level:
-            return np.array([self._share(dim)], np.int64)
-        steps = self._steps[dim][:, :level]
-        return np.where(steps[:, -1] > 0, steps[:, -1], cut(self._share(dim), steps).largest)
-
-    def _pieces(
-        self, dim: str, operand: str, slide: tuple[str, int] | None = None, resident: int | None = None
-    ) -> Pieces:
-        """The pieces of `dim` at the Hold of `operand`, without resident rows; r and c of IN are the input's."""
-        level = self.skeleton.level(dim, operand)
-        if operand == "IN" and dim in ("r", "c"):
-            return self._input_pieces(dim, level, slide, resident)
-        if operand == "OUT" and dim == "r" and resident:
-            return self._written(level, resident)
-        return nominal(self._nominal(dim, level), self._trips(dim, level)) if self._uniform else self._cut(dim, level)
-
-    def _written(self, level: int, resident: int) -> Pieces:
-        """The rows of the result's pieces that go to DRAM."""
-        steps = self._steps["r"][:, :level]
-        if self._ideal is not None and level and self._ideal.get("r", "sums") != "sums":
-            bound = ideal_cut if self._ideal["r"] == "steps" else ideal_count
-            return bound(self._extents["r"], steps[:, -1], resident)
-        written = Window(1, 1, 1, 0, self.layer.r, resident)
-        pieces = windows(*self.core.range("r"), steps, np.zeros((1, 0), np.int64), written)
-        return pieces if self._ideal is None else Relaxed(pieces, int(pieces.number.max(initial=0)))
-
-    def _input_pieces(self, dim: str, level: int, slide: tuple[str, int] | None, resident: int | None) -> Pieces:
-        kernel, window = {"r": "i", "c": "j"}[dim], input_windows(self.layer, resident)[dim]
-        inner = self.skeleton.level(kernel, "IN")
-        if self._uniform:
-            count = self._trips(dim, level) * self._trips(kernel, inner)
-            return nominal(window.nominal(self._nominal(dim, level), self._nominal(kernel, inner)), count)
-        along = "outer" if self.skeleton.line else ""  # loops beyond the one it slides along cut nothing
-        if slide and slide[0] in (dim, kernel):
-            along = "outer" if slide[0] == dim else "inner"
-            level, inner = (slide[1] + 1, inner) if along == "outer" else (level, slide[1] + 1)
-        steps, taps = self._steps[dim][:, :level], self._steps[kernel][:, :inner]
-        if self._ideal is not None:
-            return self._bounded(dim, steps, taps, window, along)
-        return windows(*self.core.range(dim), steps, taps, window, along)
-
-    def _bounded(self, dim: str, steps: Ints, taps: Ints, window: Window, along: str) -> Pieces:
-        """The least that windows may be however their loops cut."""
-        once = self.machine.line or (self.machine.sliding and (self.machine.snake or self._smaller("IN")))
-        if once and (steps.shape[1] or taps.shape[1]):
-            return ideal_once(*self.core.range(dim), self._windowed(dim, steps, taps, window, ""), window)
-        return self._windowed(dim, steps, taps, window, along)
-
-    def _windowed(self, dim: str, steps: Ints, taps: Ints, window: Window, along: str) -> Pieces:
-        """The least that windows may be where IN slides along one loop at most."""
-        lo, hi = self.core.range(dim)
-        if not steps.shape[1] and not taps.shape[1]:
-            return windows(lo, hi, steps, taps, window, along)
-        how = (self._ideal or {}).get(dim)
-        if how == "steps":
-            most = steps[:, -1] if steps.shape[1] else np.array([hi - lo])
-            parts = taps[:, -1] if taps.shape[1] else np.array([window.taps])
-            if window.trivial and hi <= window.size:
-                return ideal_cut(hi - lo, most)
-            return ideal_windows(lo, hi, most, parts, window, along)
-        if taps.shape[1] or how is not None:
-            return ideal_parts(lo, hi, steps, taps, window, along, counts=how == "counts")
-        # fetches of nothing: beyond the end of the map, or of rows that are on chip
-        idle = window.clipping(lo, hi)[1] // window.stride if along else 0
-        if window.first or window.pad >= window.reach or window.clipping(lo, hi)[1] >= window.reach:
-            idle = hi - lo
-        return Relaxed(windows(lo, hi, steps, taps, window, along), idle)
-
-    def _axes(self, tensor: str, slide: tuple[str, int] | None = None, resident: int | None = None) -> list[Axis]:
-        operand = "W" if tensor == "BIAS" else tensor
-        return axes_of(self.layer, self.machine, tensor, lambda dim: self._pieces(dim, operand, slide, resident))
-
-    def _smaller(self, operand: str) -> bool:  # loops may cut less of it than on the first core
-        return self.core.smaller(cores(self.layer, self.skeleton.spatial)[0], RELEVANT[operand])
 
     # ---- visits ----------------------------------------------------------------------------------------------
 
@@ -220,35 +115,38 @@ class CoreTables:
     # ---- results ---------------------------------------------------------------------------------------------
 
     def transfers(
-        self, kinds: frozenset[str] = KINDS, alike: dict[str, dict[str, list[Term]]] | None = None
+        self, kinds: frozenset[str] = KINDS, known: dict[str, dict[str, list[Term]]] | None = None
     ) -> dict[str, dict[str, list[Term]]]:
         """Counts by row ("IN", "W", "OUT", "PSUM_READ", "PSUM_WRITE") and kind, as rank-1 terms over the choices.
 
-        `alike` are the rows of a core with equal extents: only IN depends on where the ranges lie.
+        The rows of an operand that are `known`, from a core that moves the same of it, are taken from there.
         """
-        layer, machine = self.layer, self.machine
-        rows: dict[str, dict[str, list[Term]]] = {row: {k: [] for k in kinds} for row in _ROWS}
-        for part in self._visits("IN"):
-            for resident, copies in Counter(layer.residents).items():
-                self._add(rows["IN"], self._axes("IN", part.slide, resident), machine.in_bytes, part, copies)
-        if alike is not None:
-            return {**alike, "IN": rows["IN"]}
-        if "W" in layer.operands:
+        layer, machine, known = self.layer, self.machine, known or {}
+        rows = {row: known.get(row) or {k: [] for k in kinds} for row in _ROWS}
+        if "IN" not in known:
+            for part in self._visits("IN"):
+                for resident, copies in Counter(layer.residents).items():
+                    self._add(rows["IN"], self._axes("IN", part.slide, resident), machine.in_bytes, part, copies)
+        if "W" in layer.operands and "W" not in known:
             weights = list(self._visits("W"))
             for part in weights:
                 self._add(rows["W"], self._axes("W"), machine.w_bytes, part)
             if layer.bias and machine.bias_bytes:
                 self._add_bias(rows["W"], weights)
+        if "OUT" not in known:
+            self._add_results(rows)
+        return rows
+
+    def _add_results(self, rows: dict[str, dict[str, list[Term]]]) -> None:
+        """Results are written once, partial sums written and read again."""
+        layer, machine, every = self.layer, self.machine, _Part((), None, None, None)
         out = self._axes("OUT")
-        self._add(
-            rows["OUT"], self._axes("OUT", resident=layer.resident_out), machine.out_bytes, _Part((), None, None, None)
-        )
+        self._add(rows["OUT"], self._axes("OUT", resident=layer.resident_out), machine.out_bytes, every)
         for part in self._visits("OUT"):
             self._add_partial_sums(rows["PSUM_WRITE"], out, part)
         rows["PSUM_READ"] = {k: list(terms) for k, terms in rows["PSUM_WRITE"].items()}
         if machine.psum_first_read:
-            self._add(rows["PSUM_READ"], out, machine.psum_bytes, _Part((), None, None, None))
-        return rows
+            self._add(rows["PSUM_READ"], out, machine.psum_bytes, every)
 
     def _add(
         self,
@@ -263,7 +161,7 @@ class CoreTables:
         if any(mask is not None and mask.size and not mask.any() for mask in (part.s, part.q)):
             return
         again = {d: self._trips(d, k) for d, k in part.again} if extra is None else extra
-        for kind, products in runs_of(axes, element, self.machine.transfer.burst_bytes, frozenset(into)).items():
+        for kind, products in runs_of(axes, element, self.machine.transfer, frozenset(into)).items():
             for constant, factors in products:
                 if constant:
                     a, b = part.masked(self.choices.spread(times(factors, again)))
@@ -331,23 +229,28 @@ class CoreTables:
         least = -(-macs // self.machine.compute.macs_per_cycle)
         return [(a * self.layer.inputs * np.maximum(tiles, least), b)]
 
-    def footprints(self, alike: dict[str, list[Term]] | None = None) -> dict[str, list[Term]]:
-        """Largest bytes each operand holds in one buffer, as rank-1 terms; `alike` as in `transfers`."""
+    def footprints(self, known: dict[str, list[Term]] | None = None) -> dict[str, list[Term]]:
+        """Largest bytes each operand holds in one buffer, as rank-1 terms; `known` as in `transfers`."""
         layer, machine = self.layer, self.machine
-        result: dict[str, list[Term]] = {"IN": []}
-        for resident, copies in Counter(layer.residents).items():
-            terms = self._lines(resident) if self.skeleton.line else [self._largest("IN", resident)]
-            result["IN"] += [(a * machine.in_bytes * copies, b) for a, b in terms]
-        if alike is not None:
-            return {**alike, **result}
-        result["OUT"] = self._output_bytes(*self._largest("OUT"))
-        if "W" in layer.operands:
-            a, b = self._largest("W")
-            result["W"] = [(a * machine.w_bytes, b)]
-        if "W" in result and layer.bias and machine.bias_bytes:
-            a, b = self.choices.spread({d: self._pieces(d, "W").largest for d in ("g", "m")})
-            result["W"].append((a * machine.bias_bytes, b))
+        result = dict(known or {})
+        if "IN" not in result:
+            result["IN"] = []
+            for resident, copies in Counter(layer.residents).items():
+                terms = self._lines(resident) if self.skeleton.line else [self._largest("IN", resident)]
+                result["IN"] += [(a * machine.in_bytes * copies, b) for a, b in terms]
+        if "OUT" not in result:
+            result["OUT"] = self._output_bytes(*self._largest("OUT"))
+        if "W" in layer.operands and "W" not in result:
+            result["W"] = self._weight_bytes()
         return result
+
+    def _weight_bytes(self) -> list[Term]:
+        a, b = self._largest("W")
+        terms = [(a * self.machine.w_bytes, b)]
+        if self.layer.bias and self.machine.bias_bytes:
+            a, b = self.choices.spread({d: self._pieces(d, "W").largest for d in ("g", "m")})
+            terms.append((a * self.machine.bias_bytes, b))
+        return terms
 
     def _largest(self, operand: str, resident: int | None = None) -> Term:
         """Elements of the largest tile of an operand."""

@@ -65,14 +65,14 @@ def lined(layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, steps:
 
         def pieces(dim: str, window: dict[str, Window] = window) -> Pieces:
             if dim not in window:
-                return cut(core.extent(dim), chain[dim][:, : hold[dim]])
+                return cut(core.extent(dim), chain[dim][:, : hold[dim]], core.range(dim)[0])
             kernel = {"r": "i", "c": "j"}[dim]
             return windows(
                 *core.range(dim), chain[dim][:, : levels[dim]], chain[kernel][:, : hold[kernel]], window[dim], "outer"
             )
 
         axes: list[Axis] = axes_of(layer, machine, "IN", pieces)
-        products = runs_of(axes, machine.in_bytes, machine.transfer.burst_bytes, KINDS)
+        products = runs_of(axes, machine.in_bytes, machine.transfer, KINDS)
         counts = {
             kind: sweeps * sum(c * prod(int(v[0]) for v in vectors.values()) for c, vectors in terms)
             for kind, terms in products.items()

@@ -14,6 +14,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from hwmodels.addresses import Box, box_bursts
 from hwmodels.bilinear import Ints
 from hwmodels.boxes import input_windows
 from hwmodels.schedule import Step
@@ -26,7 +27,8 @@ __all__ = ["MAX_STEPS", "double_buffered_ticks"]
 
 #: Beyond this many steps a timeline is not laid out (it would take gigabytes).
 MAX_STEPS = 8_000_000
-Extents = dict[str, Ints]
+#: By dimension the first index of every iteration's box, and how many.
+Boxes = dict[str, tuple[Ints, Ints]]
 
 
 def double_buffered_ticks(
@@ -152,11 +154,11 @@ class _Timeline:
         piece, at = level.piece[dim], level.level[dim]
         return self.start[dim][at][piece], self.stop[dim][at][piece]
 
-    def _extents(self, level: _Level, operand: str, slide: str, resident: int) -> Extents:
+    def _boxes(self, level: _Level, operand: str, slide: str, resident: int) -> Boxes:
         if self.machine.edge_tiles == "uniform":
-            return self._nominal_extents(level, operand)
+            return {d: (np.zeros_like(size), size) for d, size in self._nominal_extents(level, operand).items()}
         ranges = {d: self._range(level, d) for d in RELEVANT[operand]}
-        extents = {d: stop - start for d, (start, stop) in ranges.items()}
+        boxes = {d: (start, stop - start) for d, (start, stop) in ranges.items()}
         if operand == "IN":
             for dim, kernel in (("r", "i"), ("c", "j")):
                 window = input_windows(self.layer, resident)[dim]
@@ -165,11 +167,11 @@ class _Timeline:
                 last = (r1 - 1) * window.stride - window.pad + (i1 - 1) * window.dilation + 1
                 first, last = np.maximum(first, window.first), np.minimum(last, window.size)
                 first, last = self._new_part(level, (first, last), slide, (dim, kernel))
-                extents[dim] = np.maximum(last - first, 0)
+                boxes[dim] = first, np.maximum(last - first, 0)
         elif resident:
-            start, stop = ranges["r"]
-            extents["r"] = np.maximum(stop - np.maximum(start, resident), 0)
-        return extents
+            start, stop = np.maximum(ranges["r"][0], resident), ranges["r"][1]
+            boxes["r"] = start, np.maximum(stop - start, 0)
+        return boxes
 
     def _new_part(
         self, level: _Level, window: tuple[Ints, Ints], slide: str, axis: tuple[str, str]
@@ -213,7 +215,7 @@ class _Timeline:
             real.pop()
         return self.levels[real[-2][0] + 1].parent if {d for _, d in real[-2:]} == {"r", "c"} else None
 
-    def _nominal_extents(self, level: _Level, operand: str) -> Extents:
+    def _nominal_extents(self, level: _Level, operand: str) -> dict[str, Ints]:
         size = {}
         for d in RELEVANT[operand]:
             chain = self.steps[d][: level.level[d]]
@@ -223,8 +225,8 @@ class _Timeline:
                 size[dim] = input_windows(self.layer)[dim].nominal(size[dim], size[kernel])
         return size
 
-    def _price(self, tensor: str, extents: Extents, element: int, call: bool = True) -> Ints:
-        """Ticks of moving a box of these extents."""
+    def _price(self, tensor: str, boxes: Boxes, element: int, call: bool = True) -> Ints:
+        """Ticks of moving these boxes, iteration by iteration."""
         layer, machine, price = self.layer, self.machine, self.machine.transfer
         sizes: dict[str, int] = {d: layer.extent(d) for d in DIMS}
         if tensor == "IN":
@@ -238,11 +240,15 @@ class _Timeline:
         }[tensor]
         run, segments, whole = np.array(element, np.int64), np.array(1, np.int64), np.array(True)
         for dim in reversed(order):
-            run = np.where(whole, run * extents[dim], run)
-            segments = np.where(whole, segments, segments * extents[dim])
-            whole = whole & (extents[dim] == sizes[dim])
+            extent = boxes[dim][1]
+            run = np.where(whole, run * extent, run)
+            segments = np.where(whole, segments, segments * extent)
+            whole = whole & (extent == sizes[dim])
         ticks = price.segment_ticks * segments + price.byte_ticks * segments * run
-        if price.burst_bytes:
+        if price.burst_ticks and price.burst_count == "address":
+            axes = [Box(sizes[dim], *boxes[dim]) for dim in order]
+            ticks = ticks + price.burst_ticks * box_bursts(axes, element, price.burst_bytes)
+        elif price.burst_bytes:
             ticks = ticks + price.burst_ticks * segments * -(-run // price.burst_bytes)
         return np.where(segments * run > 0, ticks + (price.call_ticks if call else 0), 0).astype(np.int64)
 
@@ -279,20 +285,20 @@ class _Timeline:
         """Ticks of fetching IN or W in every iteration."""
         layer, machine = self.layer, self.machine
         if operand == "IN":
-            parts = [self._extents(level, operand, slide, resident) for resident in layer.residents]
-            total: Ints = np.sum([self._price("IN", extents, machine.in_bytes) for extents in parts], axis=0)
+            parts = [self._boxes(level, operand, slide, resident) for resident in layer.residents]
+            total: Ints = np.sum([self._price("IN", boxes, machine.in_bytes) for boxes in parts], axis=0)
             return total
-        extents = self._extents(level, operand, slide, 0)
-        moved = self._price("W", extents, machine.w_bytes)
+        boxes = self._boxes(level, operand, slide, 0)
+        moved = self._price("W", boxes, machine.w_bytes)
         if layer.bias and machine.bias_bytes:
-            moved = moved + self._price("BIAS", extents, machine.bias_bytes, call=False)
+            moved = moved + self._price("BIAS", boxes, machine.bias_bytes, call=False)
         return moved
 
     def _outputs(self, level: _Level) -> tuple[Ints, Ints]:
         """Ticks of writing the tile of OUT of every iteration, as results and as partial sums."""
-        written = self._extents(level, "OUT", "", self.layer.resident_out)
+        written = self._boxes(level, "OUT", "", self.layer.resident_out)
         final = self._price("OUT", written, self.machine.out_bytes)
-        return final, self._price("OUT", self._extents(level, "OUT", "", 0), self.machine.psum_bytes)
+        return final, self._price("OUT", self._boxes(level, "OUT", "", 0), self.machine.psum_bytes)
 
     def _transfers(self, operand: str) -> tuple[Ints, Ints]:
         """Ticks that every step loads and stores of one operand."""

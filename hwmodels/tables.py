@@ -10,25 +10,25 @@ from functools import lru_cache
 import numpy as np
 
 from hwmodels import literal
-from hwmodels.bilinear import Bilinear
-from hwmodels.boxes import KINDS, input_windows
-from hwmodels.broadcast import ROWS, loads
+from hwmodels.bilinear import Bilinear, Ints
+from hwmodels.boxes import KINDS
+from hwmodels.broadcast import ROWS
 from hwmodels.choices import Choices, Term
 from hwmodels.core import CoreTables
+from hwmodels.kinds import OPERANDS, Key, Load, loads_of
 from hwmodels.skeleton import Core, Skeleton, cores
 from hwmodels.transfer import COUNTS
 from instances.errors import InputError
-from instances.machine import Broadcast, Machine
-from instances.workload import DIMS, Layer
+from instances.machine import Machine
+from instances.workload import Layer
 
 __all__ = ["NestTables", "nest_tables"]
 
 Rows = dict[str, dict[str, list[Term]]]
 
 
-Key = tuple[object, ...]
-#: A core's key, and which rows it moves (`hwmodels.broadcast.ROWS`).
-Load = tuple[Key, str]
+#: By a factor the sum of what it is multiplied by.
+Factored = dict[bytes, Ints]
 
 
 @dataclass(frozen=True)
@@ -79,24 +79,19 @@ def nest_tables(
         clusters or cores than the machine has.
     """
     _refuse(layer, machine)
+    if choices.ideal is not None:
+        machine = _aligned(machine)
     share = cores(layer, skeleton.spatial)
     _check_units(machine, share)
     if machine.reading == "literal":
         return _literal(layer, machine, skeleton, share[0], choices)
-    first, clusters, every = _loads(layer, machine, share)
+    first, clusters, every = loads_of(layer, machine, share)
     kinds = {key: CoreTables(layer, machine, skeleton, core, choices) for key, core in first.items()}
     timed = detail or "time" in measures
     priced = {k for k in KINDS if getattr(machine.transfer, COUNTS[k])} if timed else set()
     counted = KINDS if detail else frozenset(priced | ({"bytes"} & set(measures)))
-    rows: dict[Key, Rows] = {}
-    parts = []
-    alike: dict[Key, tuple[Rows, dict[str, list[Term]]]] = {}
-    for key, tables in kinds.items():
-        known_rows, known_sizes = alike.get(key[1:], (None, None))
-        rows[key] = tables.transfers(counted, known_rows) if counted else {}
-        sizes = tables.footprints(known_sizes)
-        alike[key[1:]] = rows[key], sizes
-        parts.append(tables.capacity(sizes))
+    rows = _rows(kinds, counted) if counted else {key: {} for key in kinds}
+    parts = _capacities(kinds)
     served = {load: _part(rows[load[0]], load[1]) for counter in (every, *clusters.values()) for load in counter}
     shape = choices.shape
     capacity = {name: _distinct([p[name] for p in parts]) for name in machine.memories}
@@ -104,15 +99,16 @@ def nest_tables(
     if overlaps and len(share) > 1:
         raise InputError(f"machine {machine.name}: double buffering is modelled for a single core only")
     moved: dict[Load, list[Term]] = {}
-    busy: dict[Key, list[Term]] = {}
+    busy: dict[tuple[int, ...], list[Term]] = {}
     time: list[list[Term]] = []
     if timed:
         moved = {load: _ticks(machine, r) for load, r in served.items()}
         cycle = machine.compute.cycle_ticks
-        busy = {key: _times(t.compute_cycles(), cycle) for key, t in kinds.items()}
+        work = {key.extents: t for key, t in kinds.items()}
+        busy = {extents: _times(t.compute_cycles(), cycle) for extents, t in work.items()}
         if overlaps:
             (only,) = rows
-            time = _overlapping(machine, skeleton, rows[only], busy[only])
+            time = _overlapping(machine, skeleton, rows[only], busy[only.extents])
         else:
             time = _serial(machine, clusters, every, moved, busy)
         if machine.layer_ticks:
@@ -131,21 +127,11 @@ def nest_tables(
     )
 
 
-def _loads(
-    layer: Layer, machine: Machine, share: tuple[Core, ...]
-) -> tuple[dict[Key, Core], dict[int, Counter[Load]], Counter[Load]]:
-    """A core of every kind, and how often each kind moves what: on the bus of every cluster, and for the chip."""
-    first: dict[Key, Core] = {}
-    clusters: dict[int, Counter[Load]] = {}
-    every: Counter[Load] = Counter()
-    for core, inside, once in _alike(share, machine.broadcast):
-        key = tables_key(layer, core)
-        first.setdefault(key, core)
-        for (tle, group), number in inside.items():
-            clusters.setdefault(tle, Counter())[key, group] += number
-        for group, number in once.items():
-            every[key, group] += number
-    return first, clusters, every
+def _aligned(machine: Machine) -> Machine:
+    """The machine with bursts counted as if every run began one: never more than by address, for bounds."""
+    if machine.transfer.burst_count == "aligned":
+        return machine
+    return machine.model_copy(update={"transfer": machine.transfer.model_copy(update={"burst_count": "aligned"})})
 
 
 def _part(rows: Rows, group: str) -> Rows:
@@ -157,29 +143,27 @@ def _constant(value: int, shape: tuple[int, int]) -> Term:
     return np.full(shape[0], value, np.int64), np.ones(shape[1], np.int64)
 
 
-@lru_cache(maxsize=1024)
-def _alike(
-    share: tuple[Core, ...], broadcast: Broadcast
-) -> tuple[tuple[Core, Mapping[tuple[int, str], int], Mapping[str, int]], ...]:
-    """One core for all with the same rows and columns and equal extents.
-
-    With how many of them move what (`hwmodels.broadcast`) on the bus of each cluster, and how many count for the chip.
-    """
-    first: dict[Key, Core] = {}
-    inside: dict[Key, Counter[tuple[int, str]]] = {}
-    once: dict[Key, Counter[str]] = {}
-    for core, (on_bus, on_chip) in zip(share, loads(share, broadcast), strict=True):
-        place = tuple(r if d in ("r", "c") else r[1] - r[0] for d, r in core.ranges)
-        first.setdefault(place, core)
-        inside.setdefault(place, Counter()).update((core.tle, group) for group in on_bus)
-        once.setdefault(place, Counter()).update(on_chip)
-    return tuple((core, inside[place], once[place]) for place, core in first.items())
+def _rows(kinds: Mapping[Key, CoreTables], counted: frozenset[str]) -> dict[Key, Rows]:
+    """The rows that every kind of core moves; each operand once for all that move the same of it."""
+    alike: dict[object, Rows] = {}
+    rows: dict[Key, Rows] = {}
+    for key, tables in kinds.items():
+        known = {row: terms for op in OPERANDS for row, terms in alike.get(key.of(op), {}).items()}
+        rows[key] = tables.transfers(counted, known)
+        for operand in OPERANDS:
+            alike[key.of(operand)] = _part(rows[key], operand)
+    return rows
 
 
-def tables_key(layer: Layer, core: Core) -> Key:
-    """Cores with equal keys have equal tables: the same extents, and the same rows and columns beyond the map."""
-    clipped = tuple(w.clipping(*core.range(d)) for d, w in input_windows(layer).items())
-    return (clipped, *(core.extent(d) for d in DIMS))
+def _capacities(kinds: Mapping[Key, CoreTables]) -> list[dict[str, Bilinear]]:
+    """What the kinds of cores hold in each memory, wherever their ranges begin."""
+    alike: dict[object, dict[str, list[Term]]] = {}
+    parts = []
+    for key, tables in {key._replace(places=()): t for key, t in kinds.items()}.items():
+        sizes = tables.footprints(alike.get(key.extents))
+        alike[key.extents] = {op: terms for op, terms in sizes.items() if op != "IN"}
+        parts.append(tables.capacity(sizes))
+    return parts
 
 
 def _serial(
@@ -187,15 +171,15 @@ def _serial(
     clusters: dict[int, Counter[Load]],
     every: Counter[Load],
     moved: dict[Load, list[Term]],
-    busy: dict[Key, list[Term]],
+    busy: dict[tuple[int, ...], list[Term]],
 ) -> list[list[Term]]:
     """One function per kind of cluster and of core in it: the transfers plus that core's compute."""
     time = []
     for signature in {frozenset(c.items()) for c in clusters.values()}:
         served = signature if machine.dram == "per_tle" else every.items()
         moving = [term for load, n in served for term in _times(moved[load], n)]
-        cores = {key for (key, _), _ in signature}
-        time += [[*moving, *([] if machine.timing == "transfer_only" else busy[key])] for key in cores]
+        work = {key.extents for (key, _), _ in signature}
+        time += [[*moving, *([] if machine.timing == "transfer_only" else busy[extents])] for extents in work]
     return time
 
 
@@ -244,23 +228,28 @@ def _distinct(tables: list[Bilinear]) -> tuple[Bilinear, ...]:
     """Drop functions that another one is never below, factor by factor."""
     if len(tables) == 1:
         return (tables[0],)
-    kept: list[Bilinear] = []
-    for i, one in enumerate(tables):
-        if not any(_below(one, two) and (i > j or not _below(two, one)) for j, two in enumerate(tables) if i != j):
-            kept.append(one)
-    return tuple(kept)
+    sides = [(_by_factor(t.b, t.a), _by_factor(t.a, t.b)) for t in tables]
+    kept: list[int] = []
+    for i, one in enumerate(sides):
+        if not any(_below(one, sides[k]) for k in kept):
+            kept = [k for k in kept if not _below(sides[k], one)] + [i]
+    return tuple(tables[k] for k in kept)
 
 
-def _below(one: Bilinear, two: Bilinear) -> bool:
+def _below(one: tuple[Factored, Factored], two: tuple[Factored, Factored]) -> bool:
     """Whether `one` <= `two` everywhere, as far as equal factors on one side with larger ones on the other show."""
-    for mine, fixed in (("a", "b"), ("b", "a")):
-        other = {k.tobytes(): v for k, v in zip(getattr(two, fixed), getattr(two, mine), strict=True)}
-        if all(
-            (match := other.get(k.tobytes())) is not None and bool(np.all(v <= match))
-            for k, v in zip(getattr(one, fixed), getattr(one, mine), strict=True)
-        ):
-            return True
-    return False
+    return any(
+        all(key in more and bool(np.all(value <= more[key])) for key, value in less.items())
+        for less, more in zip(one, two, strict=True)
+    )
+
+
+def _by_factor(fixed: Ints, other: Ints) -> Factored:
+    """The sum of the other factors of all terms that share one."""
+    total: Factored = {}
+    for key, value in zip(map(np.ndarray.tobytes, fixed), other, strict=True):
+        total[key] = total[key] + value if key in total else value
+    return total
 
 
 def _literal(layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, choices: Choices) -> NestTables:
@@ -301,8 +290,11 @@ def _refuse(layer: Layer, machine: Machine) -> None:
             f"machine {machine.name}: DRAM rows and refreshes are prices of whole requests (LPDDR4 regression), "
             "which tile plans do not support; set transfer.row_bytes and refresh_bytes (and their ticks) to 0"
         )
-    if price.burst_count == "address" and price.burst_ticks:
-        raise InputError(f"machine {machine.name}: tile plans count aligned bursts; set transfer.burst_count=aligned")
+    if price.burst_count == "address" and price.burst_bytes and machine.edge_tiles == "uniform":
+        raise InputError(
+            f"machine {machine.name}: edge_tiles 'uniform' has no addresses; "
+            "use transfer.burst_count=aligned or edge_tiles=true"
+        )
     if machine.reading == "literal" and machine.timing == "double_buffered":
         raise InputError(
             f"machine {machine.name}: the literal reading has no double-buffered time; "

@@ -311,7 +311,7 @@ def test_only_the_asked_kinds_are_counted_and_only_the_input_of_a_like_core_is_n
     one = CoreTables(LAYER, machine(), split, first, choices).transfers(frozenset({"bytes"}))
     two = CoreTables(LAYER, machine(), split, second, choices)
     assert set(one["IN"]) == {"bytes"}
-    again = two.transfers(frozenset({"bytes"}), one)
+    again = two.transfers(frozenset({"bytes"}), {k: v for k, v in one.items() if k != "IN"})
     assert again["W"] is one["W"]
     assert {op: value(r["bytes"]) for op, r in again.items()} == {
         op: value(r["bytes"]) for op, r in two.transfers(frozenset({"bytes"})).items()

@@ -71,7 +71,7 @@ def layers(draw: st.DrawFn, *, tiny: bool = False) -> Layer:
 @st.composite
 def machines(draw: st.DrawFn, *, cores: bool, serial: bool = False) -> Machine:
     """A machine with any mix of the options that tile plans know."""
-    word = st.sampled_from([1, 2])
+    word, edges = st.sampled_from([1, 2]), draw(st.sampled_from(["true", "true", "uniform"]))
     fields: dict[str, object] = {
         "in_bytes": draw(word),
         "w_bytes": draw(word),
@@ -81,7 +81,7 @@ def machines(draw: st.DrawFn, *, cores: bool, serial: bool = False) -> Machine:
         "in_layout": draw(st.sampled_from(["CHW", "HWC"])),
         "out_layout": draw(st.sampled_from(["CHW", "HWC"])),
         "w_layout": draw(st.sampled_from(["OIHW", "OHWI"])),
-        "edge_tiles": draw(st.sampled_from(["true", "true", "uniform"])),
+        "edge_tiles": edges,
         "psum_first_read": draw(st.booleans()),
         "reserved_bytes": draw(st.sampled_from([0, 5])),
         "overlap": draw(st.sampled_from(["auto", "serial", "transfer_only"])),
@@ -90,6 +90,7 @@ def machines(draw: st.DrawFn, *, cores: bool, serial: bool = False) -> Machine:
             segment_ticks=draw(st.integers(0, 5)),
             burst_ticks=draw(st.sampled_from([0, 3])),
             burst_bytes=draw(st.sampled_from([4, 8, 16])),
+            burst_count="aligned" if edges == "uniform" else draw(st.sampled_from(["aligned", "address"])),
             byte_ticks=draw(st.integers(0, 3)),
         ),
         "compute": draw(

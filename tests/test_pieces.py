@@ -96,7 +96,7 @@ def test_unused_places_count_nothing() -> None:
 
 def test_a_plain_window_is_a_plain_cut() -> None:
     window = Window(stride=1, dilation=1, taps=1, pad=0, size=9)
-    assert windows(2, 9, chains(3), WHOLE, window) is cut(7, chains(3))
+    assert windows(2, 9, chains(3), WHOLE, window) is cut(7, chains(3), 2)
 
 
 def test_pieces_are_cut_again() -> None:

@@ -24,8 +24,8 @@ from itertools import pairwise
 from hwmodels.schedule import Step
 from instances.machine import Machine
 from instances.workload import DIMS, RELEVANT, Layer
+from solver.selftest.boxes import levels
 from solver.selftest.moves import Form, partitions, shares
-from solver.selftest.pricing import levels
 
 __all__ = ["broken", "readable", "tile"]
 

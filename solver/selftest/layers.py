@@ -76,8 +76,9 @@ def random_machine(rng: random.Random, layer: Layer, *, cores: bool) -> Machine:
         "w_layout": rng.choice(("OIHW", "OHWI")),
         "edge_tiles": "uniform" if rng.random() < 0.1 else "true", "psum_first_read": rng.random() < 0.2,
         "reserved_bytes": rng.choice((0, 0, 5)), "overlap": rng.choice(("auto", "serial", "transfer_only")),
-        "transfer": _transfer(rng, plain=plain), "compute": Compute() if plain else _compute(rng),
+        "compute": Compute() if plain else _compute(rng),
     }  # fmt: skip
+    fields["transfer"] = _transfer(rng, plain=plain, uniform=fields["edge_tiles"] == "uniform")
     fields["sliding"] = fields["edge_tiles"] == "true" and rng.random() < 0.5
     parts = _bytes(layer, fields)
     if cores:
@@ -119,13 +120,14 @@ def _some(rng: random.Random, size: int) -> int:
     return int(max(size, 2) ** rng.uniform(0.3, 1.0))
 
 
-def _transfer(rng: random.Random, *, plain: bool) -> Transfer:
+def _transfer(rng: random.Random, *, plain: bool, uniform: bool) -> Transfer:
     if plain:
         return Transfer(byte_ticks=1)
     burst = rng.random() < 0.3
     return Transfer(
         call_ticks=rng.randint(0, 9), segment_ticks=rng.randint(0, 5), byte_ticks=rng.randint(0, 3),
         burst_ticks=3 if burst else 0, burst_bytes=rng.choice((4, 8, 16)) if burst else 0,
+        burst_count="address" if burst and not uniform and rng.random() < 0.6 else "aligned",
     )  # fmt: skip
 
 

@@ -26,7 +26,8 @@ from dataclasses import dataclass, replace
 from hwmodels.schedule import Hold, Loop, Nest, Spatial, Step
 from instances.machine import Machine
 from instances.workload import DIMS, RELEVANT, Layer
-from solver.selftest.pricing import Item, Spread, levels
+from solver.selftest.boxes import levels
+from solver.selftest.pricing import Item, Spread
 
 __all__ = ["Form", "Moves", "form_of", "nest_of", "partitions", "shares", "spreads", "tidy"]
 

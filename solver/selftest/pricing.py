@@ -9,7 +9,7 @@ pieces of its dimensions, and every count is a product over axes. For an operand
     calls    often * product over axes of (pieces of positive extent)
     runs     axes from the inside: while all inner extents are whole a piece that is whole joins them, one that is not
              begins a run; a box that is broken already has a run for every index
-    bursts   the same with ceil(run / burst) for every run that begins
+    bursts   the same with ceil(run / burst) for every run that begins, or with the windows it touches
     OUT      every tile leaves once as a result; often - 1 times it leaves and comes back as partial sums
 
 Axes of input rows and columns have a piece for every pair of pieces of r, i (c, j): clipped to the map and to the rows
@@ -21,27 +21,21 @@ Nothing here is shared with the closed forms or with replay; a find of a search 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
 from hwmodels.schedule import Step
 from instances.machine import Machine
 from instances.workload import DIMS, RELEVANT, Layer
+from solver.selftest.boxes import Axis, Cut, Span, counted, cut, largest, levels, plain, real, window
 
-__all__ = ["Core", "Cost", "Cut", "Item", "Priced", "Pricer", "Spread", "levels", "real"]
+__all__ = ["Core", "Cost", "Item", "Priced", "Pricer", "Spread"]
 
 #: A loop (dimension, how it cuts) or a Hold (operand, buffers or None).
 Item = tuple[str, Step | None]
 #: A cut over units: dimension, step, level.
 Spread = tuple[str, int, str]
-#: The loops of a nest.
-Cut = tuple[str, Step]
-Span = tuple[int, int]
-#: An axis: its size, and how many pieces have which extent.
-Axis = tuple[int, tuple[tuple[int, int], ...]]
 _WINDOWS = {"r": "i", "c": "j"}
 
 
@@ -71,85 +65,6 @@ class Priced(NamedTuple):
     room: int
 
 
-@lru_cache(maxsize=1 << 16)
-def levels(
-    lo: int, hi: int, hows: tuple[Step, ...]
-) -> tuple[tuple[tuple[Span, ...], ...], tuple[tuple[int, ...], ...]]:
-    """Cut [lo, hi) by the loops of one dimension: the pieces of every level, and how many each piece is cut in."""
-    pieces: list[tuple[Span, ...]] = [((lo, hi),)]
-    numbers: list[tuple[int, ...]] = []
-    for how in hows:
-        parts = [_cut(a, b, lo, how) for a, b in pieces[-1]]
-        numbers.append(tuple(len(part) for part in parts))
-        pieces.append(tuple(span for part in parts for span in part))
-    return tuple(pieces), tuple(numbers)
-
-
-def _cut(a: int, b: int, lo: int, how: Step) -> list[Span]:
-    marks = list(range(a, b, how)) if isinstance(how, int) else [a, *(lo + x for x in how if a < lo + x < b)]
-    return list(zip(marks, [*marks[1:], b], strict=True))
-
-
-def real(spans: Mapping[str, Span], loops: Sequence[Cut]) -> list[bool]:
-    """Say of every loop whether it makes more pieces of its dimension than there were."""
-    done: dict[str, tuple[Step, ...]] = {}
-    found = []
-    for d, how in loops:
-        before, hows = done.get(d, ()), (*done.get(d, ()), how)
-        found.append(len(levels(*spans[d], hows)[0][-1]) > len(levels(*spans[d], before)[0][-1]))
-        done[d] = hows
-    return found
-
-
-@lru_cache(maxsize=1 << 16)
-def _plain(spans: tuple[Span, ...], size: int, resident: int) -> Axis:
-    extents = Counter(max(0, b - max(a, resident)) for a, b in spans)
-    return size, tuple(sorted(extents.items()))
-
-
-@lru_cache(maxsize=1 << 16)
-def _window(
-    outs: tuple[Span, ...], taps: tuple[Span, ...], shape: tuple[int, int, int, int], resident: int,
-    groups: tuple[int, ...], along_taps: bool,
-) -> Axis:  # fmt: skip
-    """Pieces of an input axis; `groups` are the lengths of the rows of pieces that follow each other if IN slides."""
-    stride, dilation, pad, size = shape
-    extents: Counter[int] = Counter()
-    for still in outs if along_taps else taps:
-        moving = iter(taps if along_taps else outs)
-        for length in groups or (len(taps if along_taps else outs),):
-            there = -1  # the end of what was there before
-            for _ in range(length):
-                one = next(moving)
-                (a, b), (i, j) = (still, one) if along_taps else (one, still)
-                first = max(a * stride - pad + i * dilation, resident)
-                end = min((b - 1) * stride - pad + (j - 1) * dilation + 1, size)
-                extents[max(0, end - (max(first, there) if groups and there >= 0 else first))] += 1
-                there = max(there, end, first)
-    return size, tuple(sorted(extents.items()))
-
-
-def _counted(axes: Sequence[Axis], element: int, burst: int) -> tuple[int, int, int, int]:
-    """Calls, runs, burst windows and bytes of all boxes whose extents are products of these."""
-    whole, runs, windows, calls, size, inner = 1, 0, 0, 1, element, element
-    for length, pieces in reversed(axes):
-        total = some = full = begun = 0
-        for extent, number in pieces:
-            total += extent * number
-            if extent == length:
-                full += number
-            elif extent:
-                some += number
-                begun += number * -(-extent * inner // burst) if burst else 0
-        runs = runs * total + whole * some
-        windows = windows * total + whole * begun
-        whole *= full
-        calls *= some + full
-        size *= total
-        inner *= length
-    return calls, runs + whole, windows + (whole * -(-inner // burst) if burst else 0), size
-
-
 class _Share(NamedTuple):
     """Of one core: bytes and ticks by operand, room, ticks of computing, and what a timeline takes at least."""
 
@@ -177,7 +92,7 @@ class Pricer:
                 at, split = DIMS.index(d), []
                 most = -(-self.layer.extent(d) // step)
                 for one in shares:
-                    for k, span in enumerate(_cut(*one.spans[at], 0, step)):
+                    for k, span in enumerate(cut(*one.spans[at], 0, step)):
                         tle = one.tle * most + k if over == "tle" else one.tle
                         split.append(Core(tle, (*one.spans[:at], span, *one.spans[at + 1 :])))
                 shares = split
@@ -213,7 +128,9 @@ class Pricer:
         return Priced(time + self.machine.layer_ticks, moved, energy, over, sum(rooms.values()))
 
     def _alike(self, spans: tuple[Span, ...]) -> tuple[Span, ...]:
-        """Shares of one price: of dimensions without a window only the size counts."""
+        """Shares of one price: of dimensions without a window only the size counts, unless addresses do."""
+        if self.machine.transfer.burst_count == "address":
+            return spans
         return tuple(span if d in "rcij" else (0, span[1] - span[0]) for d, span in zip(DIMS, spans, strict=True))
 
     def _time(self, rows: Sequence[Sequence[int]], once: int) -> int:
@@ -329,8 +246,8 @@ class Pricer:
         for resident in self.layer.residents:
             whole = [self._input_axis(d, pieces, resident, nominal, None) for d in order]
             slid = [self._input_axis(d, pieces, resident, nominal, slide) for d in order] if slide else whole
-            counts = _counted(slid, self.machine.in_bytes, self.machine.transfer.burst_bytes)
-            tile += self.machine.in_bytes * prod(axis[1][-1][0] for axis in whole)
+            counts = counted(slid, self.machine.in_bytes, self.machine.transfer)
+            tile += self.machine.in_bytes * largest(whole)
             moved += counts[3] * often
             ticks += self._ticks([counts], counts[0]) * often
         return Cost(tile, moved, ticks, 0)
@@ -344,40 +261,40 @@ class Pricer:
         tap, shape = _WINDOWS[d], self.rows if d == "r" else self.columns
         if nominal is not None:
             extent = (nominal[d] - 1) * shape[0] + (nominal[tap] - 1) * shape[1] + 1
-            return shape[3], ((min(extent, shape[3]), len(pieces[d]) * len(pieces[tap])),)
+            return shape[3], (((min(extent, shape[3]), 0), len(pieces[d]) * len(pieces[tap])),)
         groups = slide[1] if slide and slide[0] in (d, tap) else ()
         along = slide is not None and slide[0] == tap
-        return _window(pieces[d], pieces[tap], shape, resident if d == "r" else 0, groups, along)
+        return window(pieces[d], pieces[tap], shape, resident if d == "r" else 0, groups, along)
 
     def _axis(self, d: str, spans: tuple[Span, ...], nominal: Mapping[str, int] | None, resident: int = 0) -> Axis:
         size = self.layer.extent(d)
-        return _plain(spans, size, resident) if nominal is None else (size, ((min(nominal[d], size), len(spans)),))
+        return plain(spans, size, resident) if nominal is None else (size, (((min(nominal[d], size), 0), len(spans)),))
 
     def _weights(
         self, pieces: Mapping[str, tuple[Span, ...]], nominal: Mapping[str, int] | None, often: int
     ) -> Cost:  # fmt: skip
         order = "gmnij" if self.machine.w_layout == "OIHW" else "gmijn"
-        burst = self.machine.transfer.burst_bytes
+        price = self.machine.transfer
         axes = [self._axis(d, pieces[d], nominal) for d in order]
-        parts = [_counted(axes, self.machine.w_bytes, burst)]
-        tile = self.machine.w_bytes * prod(axis[1][-1][0] for axis in axes)
+        parts = [counted(axes, self.machine.w_bytes, price)]
+        tile = self.machine.w_bytes * largest(axes)
         if self.layer.bias and self.machine.bias_bytes:
             beside = len(pieces["n"]) * len(pieces["i"]) * len(pieces["j"])
-            biases = _counted(axes[:2], self.machine.bias_bytes, burst)
+            biases = counted(axes[:2], self.machine.bias_bytes, price)
             parts.append((0, biases[1] * beside, biases[2] * beside, biases[3] * beside))
-            tile += self.machine.bias_bytes * axes[0][1][-1][0] * axes[1][1][-1][0]
+            tile += self.machine.bias_bytes * largest(axes[:2])
         return Cost(tile, sum(p[3] for p in parts) * often, self._ticks(parts, parts[0][0]) * often, 0)
 
     def _out(self, pieces: Mapping[str, tuple[Span, ...]], nominal: Mapping[str, int] | None, often: int) -> Cost:
         order = "bgmrc" if self.machine.out_layout == "CHW" else "brcgm"
-        burst, resident = self.machine.transfer.burst_bytes, self.layer.resident_out
+        price, resident = self.machine.transfer, self.layer.resident_out
         final = [self._axis(d, pieces[d], nominal, resident if d == "r" else 0) for d in order]
         kept = [self._axis(d, pieces[d], nominal) for d in order]
-        done = _counted(final, self.machine.out_bytes, burst)
-        back = _counted(kept, self.machine.psum_bytes, burst)
+        done = counted(final, self.machine.out_bytes, price)
+        back = counted(kept, self.machine.psum_bytes, price)
         leave, come = often - 1, often if self.machine.psum_first_read else often - 1
         sums = self._ticks([back], back[0])
         return Cost(
-            prod(axis[1][-1][0] for axis in kept),
+            largest(kept),
             done[3] + back[3] * (leave + come), sums * come, self._ticks([done], done[0]) + sums * leave,
         )  # fmt: skip

@@ -17,9 +17,10 @@ from itertools import combinations, product
 
 from instances.workload import DIMS
 from solver.selftest.anneal import Goal, Witness, agreed, vector_of
+from solver.selftest.boxes import Cut, levels
 from solver.selftest.demands import broken
 from solver.selftest.moves import Form, shares, spreads
-from solver.selftest.pricing import Cut, Pricer, levels
+from solver.selftest.pricing import Pricer
 
 __all__ = ["enumerated"]
 
