@@ -297,7 +297,7 @@ FAULTS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
     "a bound is one too high": lambda m: _engine(m, "exhaustive", _greedy_if_worse("FEASIBLE", 1)),
     "nothing fits": lambda m: _engine(m, "exhaustive", _never_fits),
     "pinned tiles are forgotten": lambda m: m.setattr(Pins, "sizes", lambda self, name, values: values),
-    "tiles of closed forms have no halo": lambda m: m.setattr("hwmodels.core.input_windows", _no_halo),
+    "tiles of closed forms have no halo": lambda m: m.setattr("hwmodels.core_pieces.input_windows", _no_halo),
 }
 
 
