@@ -96,12 +96,14 @@ def sensitivity(layer: Layer, machine: Machine, nest: Nest, fields: Sequence[str
     Raises
     ------
     InputError
-        If the machine cannot be priced (`hwmodels.price`).
+        If the machine cannot be priced (`hwmodels.price`), or takes time that is none of `PRICES`.
     """
     prices = prices_of(machine)
     ticks = price(layer, machine, nest).time_ticks
     scale = 1 << max(0, _BITS - ticks.bit_length())
     scaled = {field: value * scale for field, value in prices.items()}
+    if price(layer, with_prices(machine, scaled), nest).time_ticks != ticks * scale:
+        raise InputError(f"machine {machine.name}: has prices beside {', '.join(PRICES)}: counts cannot be told apart")
     counts = []
     for field in fields:
         more = with_prices(machine, {**scaled, field: scaled[field] + 1})

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Literal
 
@@ -178,10 +178,11 @@ class _Calibrator:
         result = self._settle(usable, "all rows")
         last = self.pricing.at(result.ticks, self.cases, "rows after")
         after = self._machine(result.ticks)
+        fit = _memory_has_no_slope(result.fit) if all(case.row.occupancy for case in usable) else result.fit
         return Calibration(
             source=self.table.source, digest=self.table.digest, relative=self.relative,
             fixed_plans=self.pricing.fixed, machine_before=self.machine, machine_after=after, prices=self.prices,
-            ticks=result.ticks, fit=result.fit, rounds=result.rounds, settled=result.settled, note=result.note,
+            ticks=result.ticks, fit=fit, rounds=result.rounds, settled=result.settled, note=result.note,
             rows=tuple(_row(*x, self.machine.tick_ps) for x in zip(self.cases, first, last, strict=True)),
             cross=tuple(self._cross(name, members, usable) for name, members in groups),
             probe=self._probe(usable),
@@ -297,6 +298,11 @@ def _spread(price: Price, number: int, axis: int) -> int:
         share += part * (number % base)
         number //= base
     return price.low + round(price.span * share**2)
+
+
+def _memory_has_no_slope(fit: Identified) -> Identified:
+    reason = "the rows measure memory, which a price changes only where another plan becomes best"
+    return replace(fit, estimates=tuple(replace(e, reason=reason) for e in fit.estimates))
 
 
 def _error(case: Case, priced: Priced) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from fractions import Fraction
@@ -21,6 +22,7 @@ _TIMES = 10
 _LAYER_PS = 100 * UNITS_PS["us"]
 #: A price above this is a typing error (in ticks).
 _LARGEST = 10**9
+_AMOUNT = re.compile(r"(?P<number>[-+0-9.]*([eE][-+]?[0-9]+)?)\s*(?P<unit>[A-Za-z]*)")
 _EXAMPLE = "transfer.burst_ticks=0..500ns"
 
 
@@ -102,13 +104,15 @@ def _bounds(machine: Machine, field: str, text: str, value: int) -> tuple[int, i
 
 
 def _unit(text: str) -> str:
-    return text.lstrip("+-.0123456789").strip() if "e" not in text.lower() else ""
+    match = _AMOUNT.fullmatch(text)
+    return match["unit"] if match else ""
 
 
 def _in_ticks(text: str, unit: str, machine: Machine, where: str) -> Fraction:
     if unit not in ("", "ticks", *UNITS_PS):
         raise InputError(f"{where}: unknown unit {shown(unit)}: expected ticks, {', '.join(UNITS_PS)}")
-    number = parse_number(text.removesuffix(unit).strip() if unit else text, where)
+    match = _AMOUNT.fullmatch(text)
+    number = parse_number(match["number"] if match else text, where)
     if number < 0:
         raise InputError(f"{where}: a price is not negative")
     return number * UNITS_PS[unit] / machine.tick_ps if unit in UNITS_PS else number
