@@ -193,11 +193,12 @@ class Calibration:
             sources[e.name] = (
                 f"certile calibrate, from {self.source} ({self.digest}): bounded least squares of {method} residuals "
                 f"of {used} rows in {p.low}..{p.high} ticks, {plans}{errors_said}{unsettled}; {e.verdict}, "
-                f"interval {e.low:.4g}..{e.high:.4g} ticks"
+                f"interval {e.low:,.1f}..{e.high:,.1f} ticks"
             )
         base = self.machine_before
         changed = {"name": name or f"{base.name}_calibrated", "sources": sources}
-        said = f"{base.description}; prices calibrated on {self.source}".lstrip("; ")
+        unknown = f" (not identified there: {', '.join(self.unidentified)})" if self.unidentified else ""
+        said = f"{base.description}; prices calibrated on {self.source}{unknown}".lstrip("; ")
         return self.machine_after.model_copy(update={**changed, "description": said})
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -78,8 +78,8 @@ def _medians(result: Calibration) -> str:
 
 
 def _unknown(estimate: Estimate, us: float) -> str:
-    changed = f"by less than {max(estimate.rise, 0.0005):.1%}" if estimate.rise else "by nothing"
-    along = f", along with {', '.join(estimate.along)}" if estimate.along else ""
+    changed = f"by at most {max(estimate.rise, 0.001):.1%}" if estimate.rise else "by nothing"
+    along = f", along with {', '.join(estimate.along)}," if estimate.along else ""
     ends = f"{_ticks(estimate.low, us)} and {_ticks(estimate.high, us)}"
     return (
         f"{estimate.name} ({estimate.reason}; any value between {ends}{along} changes the root mean square residual "

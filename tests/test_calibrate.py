@@ -138,6 +138,26 @@ def test_memory_rows_identify_no_price(capsys: pytest.CaptureFixture[str]) -> No
     assert result["probe"]["rows"] == 5
 
 
+@pytest.mark.slow
+def test_table_2_cannot_tell_bursts_from_bytes() -> None:
+    """CAS of the TSO paper: from nothing to more than Fig. 1's 50 ns is as good; time per layer and cycle are told."""
+    result = calibrate("nmp", "tso_table2", jobs=0)
+    verdicts = {e.name: e for e in result.estimates}
+    cas = verdicts["transfer.burst_ticks"]
+    assert result.unidentified == ("transfer.burst_ticks",)
+    assert cas.low == 0
+    assert cas.high > 400
+    assert result.machine_after.transfer.burst_ticks == load_machine("nmp").transfer.burst_ticks
+    assert verdicts["layer_ticks"].verdict == verdicts["compute.cycle_ticks"].verdict == "identified"
+    assert {frozenset(p[:2]) for p in result.fit.pairs} == {frozenset(("transfer.burst_ticks", "transfer.byte_ticks"))}
+    before, after = result.median_error(after=False), result.median_error()
+    assert before is not None
+    assert after is not None
+    assert after < 0.1 < 0.2 < before < 0.3
+    (missing,) = [row.name for row in result.rows if row.missing]
+    assert missing == "resnet50 WS"
+
+
 def test_forced_fields_are_fitted(plans, tmp_path: Path) -> None:
     truth = with_prices(load_machine("nmp"), {"transfer.call_ticks": 30, "transfer.segment_ticks": 20})
     few = plans[:2]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hwmodels.price import price
+from hwmodels.schedule import Nest
 from hwmodels.sensitivity import PRICES, prices_of, sensitivity, with_prices
 from instances.errors import InputError
 from instances.load import load_machine
@@ -42,13 +45,18 @@ def test_counts_by_hand() -> None:
     assert paid.ticks == 5 + 3 * 6 + 136 + 2 * 16 == plan.objective.value
 
 
+@cache
+def planned(name: str) -> tuple[Machine, Layer, Nest]:
+    """A machine with its best textbook nest of a small layer."""
+    base = load_machine(name, {"buffering": "double"} if name == "scratchpad_24k" else {})
+    layer = Layer.conv("y", channels=5, filters=6, size=(7, 9), kernel=(3, 3), pad=(1, 1, 1, 1))
+    return base, layer, solve(layer, base, pins=["holds=uniform"]).layers[0].schedule.to_nest()
+
+
 @given(st.data())
 def test_time_is_the_sum_of_what_is_paid(data) -> None:
     """Euler: T(x) = sum a[j]*x[j], whichever path decides; on overlapping machines too."""
-    name = data.draw(st.sampled_from(["nmp", "scratchpad_24k", "zynq7020"]))
-    base = load_machine(name, {"buffering": "double"} if name == "scratchpad_24k" else {})
-    layer = Layer.conv("y", channels=5, filters=6, size=(7, 9), kernel=(3, 3), pad=(1, 1, 1, 1))
-    nest = solve(layer, base, pins=["holds=uniform"]).layers[0].schedule.to_nest()
+    base, layer, nest = planned(data.draw(st.sampled_from(["nmp", "scratchpad_24k", "zynq7020"])))
     drawn = {field: data.draw(st.integers(0, 1000)) for field in FIELDS}
     if not base.transfer.burst_bytes:
         drawn["transfer.burst_ticks"] = 0
