@@ -40,11 +40,13 @@ from numpy.typing import NDArray
 
 from formulations.least_squares import bounded_least_squares, student
 
-__all__ = ["Estimate", "Identified", "Price", "identify", "rounded", "singular_values"]
+__all__ = ["UNCOUNTED", "Estimate", "Identified", "Price", "identify", "rounded", "singular_values"]
 
 Floats = NDArray[np.float64]
 Verdict = Literal["identified", "at its lower bound", "at its upper bound", "forced", "not identified"]
 
+#: Why a price is not identified: its column is zero.
+UNCOUNTED = "no row counts it"
 #: A price is not identified if its interval fills this part of its bounds,
 SPAN = 0.9
 #: or if its ends differ by more than this factor and this part of the bounds.
@@ -94,6 +96,8 @@ class Estimate:
         Prices that make up for a change of this one.
     open : bool
         Whether it is held although these rows identify it.
+    ends : tuple
+        All prices at the lower and at the upper end of the interval, in ticks.
     """
 
     name: str
@@ -105,6 +109,7 @@ class Estimate:
     reason: str = ""
     along: tuple[str, ...] = ()
     open: bool = False
+    ends: tuple[tuple[float, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -256,7 +261,8 @@ def _estimate(system: _System, prices: Sequence[Price], column: int, x: Floats, 
     reason = _loose(system, column, price, low, high)
     if reason and not price.forced:
         along = _along(prices, column, x, (at_low[0], at_high[0]))
-        return Estimate(price.name, float(price.value), low, high, rise, "not identified", reason, along)
+        ends = tuple(tuple(float(v) for v in end[0]) for end in (at_low, at_high))
+        return Estimate(price.name, float(price.value), low, high, rise, "not identified", reason, along, ends=ends)
     verdict: Verdict = "identified"
     if reason:
         verdict = "forced"
@@ -289,7 +295,7 @@ def _end(system: _System, column: int, x: Floats, limit: float, bound: int) -> t
 def _loose(system: _System, column: int, price: Price, low: float, high: float) -> str:
     """Why a price is not identified; empty if it is."""
     if not np.abs(system.matrix[:, column]).max(initial=0.0):
-        return "no row counts it"
+        return UNCOUNTED
     if not price.span:
         return ""
     width = (high - low) / price.span

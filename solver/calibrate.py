@@ -11,6 +11,7 @@ Nothing is silent: rows without a plan, prices that are held, and rounds that di
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,8 +21,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.calibration import Identified, Price, identify, rounded
-from hwmodels.sensitivity import with_prices
+from formulations.calibration import UNCOUNTED, Identified, Price, identify, rounded
+from hwmodels.sensitivity import prices_of, with_prices
 from instances.errors import InputError, choices
 from instances.jsonfile import shown
 from instances.machine import Machine
@@ -42,6 +43,8 @@ EACH = "each"
 PROBES, POINT = 64, 1.0
 #: Squared residuals have to fall by this part.
 _LESS = 1e-6
+#: Prices at the ends of intervals are no whole ticks: these are so many times finer.
+_FINE = 64
 _HALVINGS = 3
 MOST_ROUNDS = 1000
 
@@ -186,6 +189,8 @@ class _Calibrator:
             rows=tuple(_row(*x, self.machine.tick_ps) for x in zip(self.cases, first, last, strict=True)),
             cross=tuple(self._cross(name, members, usable) for name, members in groups),
             probe=self._probe(usable),
+            rms=self._rms(usable, self.pricing.at(result.ticks, usable, "rows after")),
+            anew=self._anew(usable, result.fit),
         )  # fmt: skip
 
     def _machine(self, ticks: Sequence[int]) -> Machine:
@@ -262,6 +267,26 @@ class _Calibrator:
     def _squares(self, cases: Sequence[Case], priced: Sequence[Priced]) -> float:
         pairs = zip(cases, priced, strict=True)
         return sum((self._weight(c) * ((p.value or 0) - float(c.measured))) ** 2 for c, p in pairs)
+
+    def _rms(self, cases: Sequence[Case], priced: Sequence[Priced], scale: int = 1) -> float:
+        """Root mean square residual: relative, or in us; of values that are `scale` times too large."""
+        pairs = zip(cases, priced, strict=True)
+        real = [replace(p, value=(p.value or 0) / (1 if c.row.occupancy else scale)) for c, p in pairs]
+        rms = math.sqrt(self._squares(cases, real) / len(cases))
+        return rms if self.relative else rms * self.machine.tick_ps / 1e6
+
+    def _anew(self, usable: Sequence[Case], fit: Identified) -> dict[str, tuple[float, ...]]:
+        """The residuals at the ends of what is open, with plans made anew: intervals know the plans of now only."""
+        scale = _FINE
+        fine = with_prices(self.machine, {f: v * scale for f, v in prices_of(self.machine).items()})
+        old = self.pricing
+        pricing = Pricing(fine, old.fields, fixed=False, jobs=old.jobs, progress=old.progress)
+        anew = {}
+        for e in fit.estimates:
+            if e.verdict == "not identified" and e.ends and not self.pricing.fixed and e.reason != UNCOUNTED:
+                ends = [tuple(round(v * scale) for v in end) for end in e.ends]
+                anew[e.name] = tuple(self._rms(usable, pricing.at(x, usable, e.name), scale) for x in ends)
+        return anew
 
     def _system(self, cases: Sequence[Case], now: Sequence[Priced], x: Sequence[int]) -> tuple[Floats, Floats]:
         """A and b of the model: the weighted counts, and what the fitted prices have to explain."""

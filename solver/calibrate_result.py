@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -140,6 +140,10 @@ class Calibration:
         False: prices still changed when the rounds were used up.
     note : str
         What else there is to say about the rounds.
+    rms : float
+        Root mean square residual of the rows at the end: relative, or in us with absolute weights.
+    anew : mapping
+        The same at both ends of the interval of every price that is not identified, with plans made anew there.
     """
 
     source: str
@@ -155,6 +159,8 @@ class Calibration:
     settled: bool
     note: str
     rows: tuple[RowResult, ...]
+    rms: float
+    anew: Mapping[str, tuple[float, ...]]
     cross: tuple[Cross, ...] = ()
     probe: Probe | None = None
 
@@ -222,7 +228,7 @@ class Calibration:
             "singular_values": list(self.fit.singular), "rank": self.fit.rank,
             "freedom": self.fit.freedom,
             "pairs": [{"fields": [a, b], "cosine": c} for a, b, c in self.fit.pairs],
-            "rms_weighted_residual": self.fit.rms,
+            "rms_residual": self.rms, "rms_at_ends": {name: list(ends) for name, ends in self.anew.items()},
             "median_error_before": self.median_error(after=False), "median_error": self.median_error(),
             "rows": [{**row.to_json(), "counts": dict(zip(names, row.counts, strict=True))} for row in self.rows],
             "left_out": [cross.to_json(names) for cross in self.cross],

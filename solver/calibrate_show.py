@@ -47,6 +47,7 @@ def lines(result: Calibration) -> Iterator[str]:
         if estimate.verdict == "not identified":
             kept = f"{price.name} stays at {_ticks(price.value, us)}"
             yield f"cannot be identified from these rows: {_unknown(estimate, us)}; {kept}"
+            yield from _anew(result, estimate.name)
         elif estimate.verdict == "forced":
             yield f"forced although it cannot be identified from these rows: {_unknown(estimate, us)}"
         elif estimate.verdict != "identified":
@@ -85,6 +86,13 @@ def _unknown(estimate: Estimate, us: float) -> str:
         f"{estimate.name} ({estimate.reason}; any value between {ends}{along} changes the root mean square residual "
         f"{changed})"
     )
+
+
+def _anew(result: Calibration, name: str) -> Iterator[str]:
+    ends = [*result.anew.get(name, ()), result.rms]
+    if len(ends) == 3:
+        low, high, here = (f"{v:.2%}" if result.relative else f"{v:,.4g} us" for v in ends)
+        yield f"  with plans made anew at the ends of {name}: {low} and {high} root mean square, {here} as fitted"
 
 
 def _probed(probe: Probe) -> str:

@@ -111,6 +111,25 @@ def test_by_hand(tmp_path: Path) -> None:
     assert result.fit.freedom == 0
 
 
+def test_weights_by_hand(tmp_path: Path) -> None:
+    # 136 bytes take 136,000 ticks and 112 take 134,400. Relative: A = (1/1000, 1/1200), b = (1, 1), so
+    # x = (1/1000 + 1/1200) / (1/1000^2 + 1/1200^2) = 1081.97. Absolute: x = (136*136000 + 112*134400) / (136^2 + 112^2)
+    # = 33,548,800 / 31,040 = 1080.82.
+    machine = Machine(
+        name="m", problem="slicing", tick_ps=1, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=1, tles=2, tlts=2,
+        in_buffer_bytes=64, w_buffer_bytes=64, out_buffer_bytes=64, dram="per_tle", transfer=Transfer(byte_ticks=1),
+    )  # fmt: skip
+    words = "channels=2 filters=8 size=4x4"
+    path = write(
+        tmp_path / "rows.csv", f"layer,pins,ticks\n{words},partition=KS,136000\n{words},partition=OFM,134400\n"
+    )
+    assert calibrate(machine, path, fit="byte_ticks=0..9999", force="byte_ticks").ticks == (1082,)
+    absolute = calibrate(machine, path, fit="byte_ticks=0..9999", force="byte_ticks", weights="absolute")
+    assert absolute.ticks == (1081,)
+    # Residuals 136*1081 - 136000 = 11,016 and 112*1081 - 134400 = -13,328 ticks of 1 ps: 12,227 ps root mean square.
+    assert absolute.rms == pytest.approx(12_227e-6, rel=1e-4)
+
+
 # --- what is not identified is said ----------------------------------------------------------------------------------
 
 
@@ -123,6 +142,19 @@ def test_what_occurs_together_is_said_and_kept(tmp_path: Path, capsys: pytest.Ca
     assert code == 0
     assert "cannot be identified from these rows" in said
     assert "any value between" in said
+
+
+def test_what_is_open_is_shown_by_plans_made_anew(plans, tmp_path: Path) -> None:
+    """Two rows, three prices: at both ends of what is open the rows are explained as well, by plans priced there."""
+    truth = with_prices(load_machine("nmp"), {"transfer.burst_ticks": 700, "compute.cycle_ticks": 55})
+    path = measured(tmp_path, plans[:4:2], truth)
+    result = calibrate("nmp", path, fit=["burst_ticks=0..4000", "byte_ticks=0..80", "cycle_ticks=0..400"])
+    (name,) = result.unidentified
+    low, high = result.anew[name]
+    assert max(low, high) < 1e-3  # of the measured times: what rounding to 1/64 tick leaves
+    estimate = next(e for e in result.estimates if e.name == name)
+    assert estimate.high > 3 * estimate.low
+    assert len(estimate.ends) == 2
 
 
 def test_memory_rows_identify_no_price(capsys: pytest.CaptureFixture[str]) -> None:
