@@ -28,7 +28,7 @@ from instances.jsonfile import shown
 from instances.machine import Machine
 from instances.measured import Measured, MeasuredRows, load_measured
 from solver.calibrate_fields import finer, pick_prices
-from solver.calibrate_result import Calibration, Cross, Probe, RowResult
+from solver.calibrate_result import MEMORY, Calibration, Cross, Probe, RowResult
 from solver.calibrate_rows import Case, Priced, Pricing, cases_of
 from solver.options import as_texts, check_jobs, pick_machine
 from solver.progress import Progress, Silent
@@ -285,7 +285,8 @@ class _Calibrator:
         for e in fit.estimates:
             if e.verdict == "not identified" and e.ends and not self.pricing.fixed and e.reason != UNCOUNTED:
                 ends = [tuple(round(v * scale) for v in end) for end in e.ends]
-                anew[e.name] = tuple(self._rms(usable, pricing.at(x, usable, e.name), scale) for x in ends)
+                priced = pricing.at_all(ends, usable, f"ends of {e.name}")
+                anew[e.name] = tuple(self._rms(usable, end, scale) for end in priced)
         return anew
 
     def _system(self, cases: Sequence[Case], now: Sequence[Priced], x: Sequence[int]) -> tuple[Floats, Floats]:
@@ -305,8 +306,7 @@ class _Calibrator:
         settings = [tuple(_spread(p, k, j) for j, p in enumerate(self.prices)) for k in range(1, PROBES + 1)]
         settings.insert(0, tuple(p.value for p in self.prices))
         errors, hits = [], []
-        for k, ticks in enumerate(settings):
-            priced = self.pricing.at(ticks, cases, f"setting {k} of {PROBES}")
+        for priced in self.pricing.at_all(settings, cases, "settings within the bounds"):
             points = [abs(float(c.measured) - (p.value or 0)) for c, p in zip(cases, priced, strict=True)]
             errors.append(sum(points) / len(points))
             hits.append(sum(p <= POINT for p in points))
@@ -326,8 +326,7 @@ def _spread(price: Price, number: int, axis: int) -> int:
 
 
 def _memory_has_no_slope(fit: Identified) -> Identified:
-    reason = "the rows measure memory, which a price changes only where another plan becomes best"
-    return replace(fit, estimates=tuple(replace(e, reason=reason) for e in fit.estimates))
+    return replace(fit, estimates=tuple(replace(e, reason=MEMORY) for e in fit.estimates))
 
 
 def _error(case: Case, priced: Priced) -> float:

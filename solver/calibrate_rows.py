@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -23,7 +23,8 @@ from solver.workers import Clock, run_here, run_in_processes
 
 __all__ = ["Case", "Priced", "Pricing", "cases_of"]
 
-Signature = tuple[object, ...]
+#: Seconds of work for which processes are started.
+_WORTH_S = 4.0
 
 
 @dataclass(frozen=True)
@@ -155,33 +156,46 @@ class Pricing:
     def __init__(self, machine: Machine, fields: Sequence[str], *, fixed: bool, jobs: int, progress: Progress) -> None:
         self.machine, self.fields = machine, tuple(fields)
         self.fixed, self.jobs, self.progress = fixed, jobs, progress
-        self.solved = 0
+        self._solved, self._seconds = 0, 0.0
         self._nests: dict[object, tuple[Nest | None, str]] = {}
         self._counts: dict[object, Sensitivity] = {}
 
     def at(self, prices: Sequence[int], cases: Sequence[Case], note: str) -> list[Priced]:
         """Return what the cases take at prices of `fields`, in ticks; raises KeyboardInterrupt after Ctrl-C."""
-        machine = with_prices(self.machine, dict(zip(self.fields, prices, strict=True)))
-        era = () if self.fixed else tuple(prices)
-        self._solve(machine, era, cases, note)
-        return [self._priced(machine, tuple(prices), era, case) for case in cases]
+        return self.at_all([prices], cases, note)[0]
+
+    def at_all(self, settings: Sequence[Sequence[int]], cases: Sequence[Case], note: str) -> list[list[Priced]]:
+        """The same for several settings of the prices, planned together."""
+        machines = {tuple(x): with_prices(self.machine, dict(zip(self.fields, x, strict=True))) for x in settings}
+        eras = {x: () if self.fixed else x for x in machines}
+        self._solve([(machine, eras[x]) for x, machine in machines.items()], cases, note)
+        return [[self._priced(machines[x], x, eras[x], case) for case in cases] for x in (tuple(y) for y in settings)]
 
     def _key(self, case: Case, piece: Piece, era: tuple[int, ...]) -> object:
         row = case.row
         return piece.layer.signature(), row.pins, row.engine or AUTO, case.objectives, era
 
-    def _solve(self, machine: Machine, era: tuple[int, ...], cases: Sequence[Case], note: str) -> None:
-        """Decide whatever these cases need at these prices."""
+    def _solve(self, eras: Sequence[tuple[Machine, tuple[int, ...]]], cases: Sequence[Case], note: str) -> None:
+        """Decide whatever these cases need at the prices of these machines."""
         keys: dict[object, int] = {}
         jobs: dict[int, Job] = {}
-        for case in cases:
-            for piece in case.pieces:
-                key = self._key(case, piece, era)
-                if piece.nest is None and key not in self._nests and key not in keys:
-                    keys[key] = len(jobs)
-                    jobs[len(jobs)] = _job(case, piece.layer, machine)
+        for machine, era in eras:
+            for case in cases:
+                for piece in case.pieces:
+                    key = self._key(case, piece, era)
+                    if piece.nest is None and key not in self._nests and key not in keys:
+                        keys[key] = len(jobs)
+                        jobs[len(jobs)] = _job(case, piece.layer, machine)
         if not jobs:
             return
+        answers = self._run(jobs, note)
+        for key, index in keys.items():
+            plan = answers[index].plan
+            nest = None if plan.schedule is None else plan.schedule.to_nest()
+            self._nests[key] = nest, "" if nest else f"no plan of {plan.layer}: {'; '.join(plan.conflicts)}"
+
+    def _run(self, jobs: Mapping[int, Job], note: str) -> dict[int, Answer]:
+        """Decide jobs here, or in processes if that takes longer than to start them."""
         answers: dict[int, Answer] = {}
 
         def on_done(index: int, answer: Answer) -> None:
@@ -189,21 +203,21 @@ class Pricing:
                 self.progress.advance(answer.plan.layer)
             answers[index] = answer
 
+        count = min(self.jobs, len(jobs))
+        if self._solved and self._seconds / self._solved * len(jobs) < _WORTH_S:
+            count = 1
         self.progress.begin(len(jobs), note)
         try:
             with Interrupts() as interrupts:
-                run = (jobs, Clock(), interrupts, on_done)
-                count = min(self.jobs, len(jobs))
-                outcome = run_in_processes(jobs, count, *run[1:]) if count > 1 else run_here(*run)
+                run = (Clock(), interrupts, on_done)
+                outcome = run_in_processes(jobs, count, *run) if count > 1 else run_here(jobs, *run)
         finally:
             self.progress.end()
         if outcome.stopped:
             raise KeyboardInterrupt
-        self.solved += len(jobs)
-        for key, index in keys.items():
-            plan = answers[index].plan
-            nest = None if plan.schedule is None else plan.schedule.to_nest()
-            self._nests[key] = nest, "" if nest else f"no plan of {plan.layer}: {'; '.join(plan.conflicts)}"
+        self._solved += len(answers)
+        self._seconds += sum(answer.plan.wall_s for answer in answers.values())
+        return answers
 
     def _priced(self, machine: Machine, prices: tuple[int, ...], era: tuple[int, ...], case: Case) -> Priced:
         ticks, counts = 0, [0] * len(self.fields)

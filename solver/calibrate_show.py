@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from formulations.calibration import Estimate, Price
-from solver.calibrate_result import Calibration, Cross, Probe, RowResult, median_of
+from formulations.calibration import UNCOUNTED, Estimate, Price
+from solver.calibrate_result import MEMORY, Calibration, Cross, Probe, RowResult, median_of
 from solver.report import rows_table
 
 if TYPE_CHECKING:
@@ -79,12 +79,14 @@ def _medians(result: Calibration) -> str:
 
 
 def _unknown(estimate: Estimate, us: float) -> str:
+    if estimate.reason in (UNCOUNTED, MEMORY):
+        return f"{estimate.name} ({estimate.reason})"
     changed = f"by at most {max(estimate.rise, 0.001):.1%}" if estimate.rise else "by nothing"
     along = f", along with {', '.join(estimate.along)}," if estimate.along else ""
     ends = f"{_ticks(estimate.low, us)} and {_ticks(estimate.high, us)}"
     return (
-        f"{estimate.name} ({estimate.reason}; any value between {ends}{along} changes the root mean square residual "
-        f"{changed})"
+        f"{estimate.name} ({estimate.reason}; with the plans of now any value between {ends}{along} changes the root "
+        f"mean square residual {changed})"
     )
 
 
