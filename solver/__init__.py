@@ -9,6 +9,8 @@ from solver.applications_plan import ApplicationsPlan
 from solver.applications_solve import solve_applications
 from solver.bank_plan import BankPlan
 from solver.bank_solve import front_network, solve_network
+from solver.calibrate import calibrate
+from solver.calibrate_result import Calibration
 from solver.check import CheckReport, check
 from solver.engine_size import EngineSize, front_engine, size_engine
 from solver.joint_plan import JointPlan
@@ -25,8 +27,8 @@ from solver.solve import solve
 from solver.verify import PlanMismatch
 
 __all__ = [
-    "ApplicationsPlan", "BankPlan", "CheckReport", "EnginePlan", "EngineSize", "InputError", "JointPlan", "LayerPlan",
-    "MappingFront", "MappingPlan", "MeshPlan", "Plan", "PlanMismatch", "check", "front_engine", "front_mapping",
-    "front_network", "size_engine", "solve", "solve_applications", "solve_engine", "solve_joint", "solve_mapping",
-    "solve_mesh", "solve_network",
+    "ApplicationsPlan", "BankPlan", "Calibration", "CheckReport", "EnginePlan", "EngineSize", "InputError", "JointPlan",
+    "LayerPlan", "MappingFront", "MappingPlan", "MeshPlan", "Plan", "PlanMismatch", "calibrate", "check",
+    "front_engine", "front_mapping", "front_network", "size_engine", "solve", "solve_applications", "solve_engine",
+    "solve_joint", "solve_mapping", "solve_mesh", "solve_network",
 ]  # fmt: skip

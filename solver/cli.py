@@ -16,7 +16,7 @@ from instances.applications import applications, is_several
 from instances.errors import InputError
 from instances.load import load_network
 from instances.network import Network
-from solver import check_cli, network_cli, options, tools
+from solver import calibrate_cli, check_cli, network_cli, options, tools
 from solver.exits import BAD_INPUT, EXIT_CODES, exit_code
 from solver.plan import Plan, version
 from solver.progress import progress_bar
@@ -219,6 +219,7 @@ def _warn(warnings: Sequence[str]) -> None:
 
 
 check_cli.register(app)
+calibrate_cli.register(app)
 
 
 @app.command()

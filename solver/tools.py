@@ -16,6 +16,7 @@ import typer
 from instances.errors import InputError, OutputError
 from instances.jsonfile import write_atomically
 from instances.load import dump_network, list_machines, list_networks, load_network
+from instances.measured import list_measured
 from solver import options
 from solver.plan import Status, plan_schema, version
 from solver.progress import Progress
@@ -38,7 +39,7 @@ __all__ = [
 
 ROOMS = ("instances", "hwmodels", "formulations", "solver")
 _PACKAGES = ("ortools", "highspy", "pulp", "numpy", "networkx", "pydantic", "onnx", "typer", "rich")
-_KINDS = ("networks", "machines", "problems", "engines", "suites")
+_KINDS = ("networks", "machines", "problems", "engines", "suites", "rows")
 
 
 class BenchReport(Protocol):
@@ -149,6 +150,8 @@ def _names(kind: str) -> dict[str, str]:
         return list_networks()
     if kind == "machines":
         return list_machines()
+    if kind == "rows":
+        return list_measured()
     if kind == "problems":
         from formulations.registry import FORMULATIONS
 
@@ -188,10 +191,10 @@ def _names(kind: str) -> dict[str, str]:
 
 
 def list_(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="networks, machines, problems, engines or suites")],
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="networks, machines, problems, engines, suites or rows")],
     as_json: Annotated[bool, typer.Option("--json", help="Print an object name -> description")] = False,
 ) -> int:
-    """List what there is: networks, machines, problems, engines or suites."""
+    """List what there is: networks, machines, problems, engines, suites, or measured rows."""
     names = _names(kind)
     if as_json:
         emit(json.dumps(names, indent=1))

@@ -1,0 +1,273 @@
+"""Measured rows, from a CSV file: what was run, by which plan, and how long it took.
+
+Heads, in any order; those in brackets may be left out, as may their cells:
+
+================  =================================================================================================
+network           bundled name, ``.json`` or ``.onnx`` file: all its conv and matmul layers, one after the other
+layer             one layer of the network; or, without a network, a convolution in words:
+                  ``channels=64 filters=64 size=56x56 kernel=3x3 [stride=1x1 pad=1 groups=1 dilation=1x1 batch=1]``
+plan              a plan file of problem tiling or slicing instead of both: its schedules were measured
+[pins]            demands that the measured plan met, with ``;`` between: ``holds=uniform;partition=KS``
+[engine]          who chose the measured plan (``certile list engines``): ``tso-noburst``; else the best plan
+[objective]       what was minimised: ``bytes,time``; else ``time``
+measured, unit    a number in ``ps``, ``ns``, ``us``, ``ms``, ``s``, ``ticks`` or ``cycles`` (of compute) of the
+                  machine, or ``%ocm``: bytes of the on-chip memory that the plan takes, in per cent of it.
+                  Instead of both heads one that is a unit: ``us``
+[name]            what to call the row
+[group]           rows that are left out together (``--leave-out``); else the network, plan or layer
+[note]            for people
+================  =================================================================================================
+
+Lines that begin with ``#`` are for people. Paths are looked for beside the CSV file first.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fractions import Fraction
+from importlib import resources
+from pathlib import Path
+
+from instances.errors import InputError, choices
+from instances.jsonfile import BUNDLED_NAME, read_bytes, shown
+from instances.workload import Layer
+
+__all__ = ["UNITS_PS", "Measured", "MeasuredRows", "list_measured", "load_measured", "parse_layer", "parse_number"]
+
+#: Picoseconds of the units of time.
+UNITS_PS: dict[str, int] = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
+_UNITS = (*UNITS_PS, "ticks", "cycles", "%ocm")
+_HEADS = ("network", "layer", "plan", "pins", "engine", "objective", "measured", "unit", "name", "group", "note")
+_SOURCES = ("network", "layer", "plan")
+#: More rows than this are no table of measurements.
+MOST_ROWS = 10_000
+#: Longer than this (in ps, or ticks) is a typing error, and beyond what is exact.
+_LARGEST = 10**15
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,2})?")
+_SIZES = ("channels", "filters", "size", "kernel", "stride", "pad", "groups", "dilation", "batch")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One row: a measured value (exactly as written) in a unit, and what was measured.
+
+    Attributes
+    ----------
+    line : int
+        In the file.
+    network, layer, plan : str
+        Empty where not given.
+    pins : tuple of str
+    engine, objective : str
+        Empty: the best plan, in time.
+    value : Fraction
+    unit : str
+    name, group : str
+        Never empty.
+    """
+
+    line: int
+    network: str
+    layer: str
+    plan: str
+    pins: tuple[str, ...]
+    engine: str
+    objective: str
+    value: Fraction
+    unit: str
+    name: str
+    group: str
+
+    @property
+    def occupancy(self) -> bool:
+        """Whether memory was measured, not time."""
+        return self.unit == "%ocm"
+
+
+@dataclass(frozen=True)
+class MeasuredRows:
+    """All rows of a file, what to call it, and the SHA-256 of its bytes."""
+
+    source: str
+    digest: str
+    rows: tuple[Measured, ...]
+
+
+def list_measured() -> dict[str, str]:
+    """Return the bundled rows: name -> first line of their file."""
+    folder = resources.files("instances") / "measured_rows"
+    names = sorted(f.name.removesuffix(".csv") for f in folder.iterdir() if f.name.endswith(".csv"))
+    texts = {name: (folder / f"{name}.csv").read_text(encoding="utf-8") for name in names}
+    return {name: text.partition("\n")[0].lstrip("# ") for name, text in texts.items()}
+
+
+def load_measured(name_or_path: str | os.PathLike[str]) -> MeasuredRows:
+    """Read measured rows: bundled by name, or from a ``.csv`` file.
+
+    Raises
+    ------
+    InputError
+        With the line and the column of the first fault, and what would be accepted.
+    """
+    text = os.fspath(name_or_path)
+    known = list_measured()
+    if text in known:
+        data = (resources.files("instances") / "measured_rows" / f"{text}.csv").read_bytes()
+        return _read(data, f"rows {text}", text, None)
+    if BUNDLED_NAME.fullmatch(text) and not Path(text).exists():
+        near = get_close_matches(text, known, n=2, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        raise InputError(f"unknown rows {shown(text)}: {hint}give a .csv file or one of {', '.join(known)}")
+    return _read(read_bytes(text, what="rows"), f"rows {text}", Path(text).name, Path(text).parent)
+
+
+def _read(data: bytes, where: str, source: str, folder: Path | None) -> MeasuredRows:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where}: not UTF-8 text (byte {error.start})") from None
+    lines = list(_lines(text, where))
+    if not lines:
+        raise InputError(f"{where}: no line of heads, such as network,pins,measured,unit")
+    heads = _heads(lines[0][1], f"{where}: line {lines[0][0]}")
+    rows = tuple(_row(number, cells, heads, where, folder) for number, cells in lines[1:])
+    if not rows:
+        raise InputError(f"{where}: no row under the heads")
+    if len(rows) > MOST_ROWS:
+        raise InputError(f"{where}: {len(rows)} rows, at most {MOST_ROWS} are read")
+    names: dict[str, int] = {}
+    for row in rows:
+        if row.name in names:
+            raise InputError(
+                f"{where}: line {row.line}: row {shown(row.name)} stands in line {names[row.name]} already; "
+                "column name tells rows apart"
+            )
+        names[row.name] = row.line
+    return MeasuredRows(source, f"sha256:{hashlib.sha256(data).hexdigest()}", rows)
+
+
+def _lines(text: str, where: str) -> Iterator[tuple[int, list[str]]]:
+    """The lines that are neither empty nor for people, with their numbers."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        try:
+            (cells,) = csv.reader([line], strict=True)
+        except csv.Error as error:
+            raise InputError(f"{where}: line {number}: not CSV: {error}") from None
+        yield number, [cell.strip() for cell in cells]
+
+
+def _heads(cells: list[str], where: str) -> list[str]:
+    heads = [cell.lower() for cell in cells]
+    for head in heads:
+        if head not in (*_HEADS, *_UNITS):
+            near = get_close_matches(head, (*_HEADS, *_UNITS), n=1)
+            hint = f"did you mean {near[0]}? " if near else ""
+            raise InputError(f"{where}: unknown head {shown(head)}: {hint}known: {', '.join((*_HEADS, *_UNITS))}")
+        if heads.count(head) > 1:
+            raise InputError(f"{where}: head {head} stands twice")
+    units = [head for head in heads if head in _UNITS]
+    if not (units == [] and {"measured", "unit"} <= set(heads)) and not (
+        len(units) == 1 and not {"measured", "unit"} & set(heads)
+    ):
+        raise InputError(f"{where}: give heads measured and unit, or instead of both one head that is a unit, as us")
+    if not set(_SOURCES) & set(heads):
+        raise InputError(f"{where}: one of the heads {choices(_SOURCES)} is needed")
+    return heads
+
+
+def _row(number: int, cells: list[str], heads: list[str], where: str, folder: Path | None) -> Measured:
+    if len(cells) != len(heads):
+        raise InputError(f"{where}: line {number}: {len(cells)} cells under {len(heads)} heads")
+    by_head = dict.fromkeys(_HEADS, "") | dict(zip(heads, cells, strict=True))
+    head = next((h for h in heads if h in _UNITS), "measured")
+    unit = head if head != "measured" else by_head["unit"]
+    if unit not in _UNITS:
+        raise InputError(f"{where}: line {number}, column unit: {shown(unit)} is no unit: expected {', '.join(_UNITS)}")
+    value = parse_number(by_head[head], f"{where}: line {number}, column {head}")
+    if value <= 0 or value * UNITS_PS.get(unit, 1) > _LARGEST:
+        raise InputError(
+            f"{where}: line {number}, column {head}: {by_head[head]} {unit} is no positive time below 1000 s"
+        )
+    if unit == "%ocm" and value > 100:
+        raise InputError(f"{where}: line {number}, column {head}: {by_head[head]} is above 100 per cent")
+    if by_head["plan"] and (by_head["network"] or by_head["pins"] or by_head["engine"] or by_head["objective"]):
+        raise InputError(
+            f"{where}: line {number}: a plan says all itself: leave network, pins, engine and objective empty beside it"
+        )
+    if not any(by_head[source] for source in _SOURCES):
+        raise InputError(f"{where}: line {number}: one of {choices(_SOURCES)} must say what was measured")
+    if by_head["layer"] and not (by_head["network"] or by_head["plan"]):
+        parse_layer(by_head["layer"], f"{where}: line {number}, column layer")
+    pins = tuple(pin.strip() for pin in by_head["pins"].split(";") if pin.strip())
+    what = [by_head["network"] or Path(by_head["plan"]).name, by_head["layer"], ";".join(pins), by_head["engine"]]
+    return Measured(
+        line=number, network=_beside(by_head["network"], folder), layer=by_head["layer"],
+        plan=_beside(by_head["plan"], folder), pins=pins, engine=by_head["engine"], objective=by_head["objective"],
+        value=value, unit=unit, name=by_head["name"] or " ".join(filter(None, what)),
+        group=by_head["group"] or next(text for text in (what[0], by_head["layer"]) if text),
+    )  # fmt: skip
+
+
+def _beside(text: str, folder: Path | None) -> str:
+    """A path as seen from the rows' file if something is there, else as it stands."""
+    if not text or folder is None or BUNDLED_NAME.fullmatch(text) or Path(text).is_absolute():
+        return text
+    beside = folder / text
+    return str(beside) if beside.exists() else text
+
+
+def parse_number(text: str, where: str) -> Fraction:
+    """Read a decimal number exactly; raises InputError for others."""
+    if not _NUMBER.fullmatch(text) or len(text) > 40:
+        what = f"{shown(text)} is not a number" if text else "a number is missing"
+        raise InputError(f"{where}: {what}: write digits with a point, for example 12.5")
+    return Fraction(text)
+
+
+def parse_layer(text: str, where: str) -> Layer:
+    """Read a convolution in words; the name of the layer is the text.
+
+    Raises
+    ------
+    InputError
+        For unknown or missing words, sizes that are no sizes, or a layer that cannot be.
+    """
+    example = "channels=64 filters=64 size=56x56 kernel=3x3 pad=1"
+    words: dict[str, tuple[int, int]] = {}
+    for word in text.split():
+        name, equals, value = word.partition("=")
+        parts = value.lower().split("x")
+        pair = name in ("size", "kernel", "stride", "pad", "dilation")
+        if name not in _SIZES or not equals:
+            raise InputError(f"{where}: {shown(word)} is not NAME=SIZE with one of {choices(_SIZES)}: {example}")
+        if name in words:
+            raise InputError(f"{where}: {name} stands twice")
+        if not all(re.fullmatch(r"[0-9]{1,7}", p) for p in parts) or len(parts) > (2 if pair else 1):
+            raise InputError(f"{where}: {shown(word)} is no size{' such as 3x3' if pair else ''}: {example}")
+        words[name] = int(parts[0]), int(parts[-1])
+    for name in ("channels", "filters", "size"):
+        if name not in words:
+            raise InputError(f"{where}: {name} is missing: {example}")
+    return _conv(text, words, where)
+
+
+def _conv(text: str, words: Mapping[str, tuple[int, int]], where: str) -> Layer:
+    one = (1, 1)
+    pad = words.get("pad", (0, 0))
+    try:
+        return Layer.conv(
+            text, channels=words["channels"][0], filters=words["filters"][0], size=words["size"],
+            kernel=words.get("kernel", one), stride=words.get("stride", one), pad=(*pad, *pad),
+            dilation=words.get("dilation", one), groups=words.get("groups", one)[0], batch=words.get("batch", one)[0],
+        )  # fmt: skip
+    except (ValueError, ZeroDivisionError) as error:
+        said = str(error).replace("\n", " ")
+        raise InputError(f"{where}: {shown(text)} cannot be: {said}") from None
