@@ -19,6 +19,7 @@ from solver.bench.speed import speed
 from solver.bench.table2 import table2
 from solver.bench.table3 import table3
 from solver.bench.tso import tso
+from solver.bench.windows import windows
 from solver.progress import Progress
 
 __all__ = ["SUITES", "Report"]
@@ -43,4 +44,8 @@ SUITES: dict[str, tuple[str, Callable[[Progress], Report]]] = {
     "table42": ("Table 4.2 of the bank management thesis: five Inception blocks, policies and optimum", table42),
     "table3": ("Table III of the VectorMesh paper beside proven optima, six machines; Fig. 3 and 4 as points", table3),
     "tso": ("figures of the TSO paper: Fig. 1 and the fifth convolution of Inception v3", tso),
+    "windows": (
+        "burst windows by address or by ceil counts: what plans lose by the latter, seconds a layer",
+        windows,
+    ),
 }

@@ -1,0 +1,85 @@
+"""Suite ``windows``: what counting burst windows by address is worth, and what it takes.
+
+Every distinct layer of four networks is planned on `nmp` twice in the paper's space, with `transfer.burst_count`
+aligned (the papers' ceil count) and by address. Both plans are priced by address: what DRAM sees.
+"""
+
+from __future__ import annotations
+
+import time
+
+from formulations.pins import parse_pins
+from formulations.registry import FORMULATIONS
+from hwmodels.price import price
+from hwmodels.schedule import Nest
+from instances.load import load_machine
+from instances.machine import Machine
+from instances.workload import Layer
+from solver.bench.engines import distinct_layers
+from solver.bench.report import Report, Section
+from solver.engines.exhaustive import best_pick
+from solver.progress import Progress
+
+__all__ = ["windows"]
+
+_NETWORKS = ("lenet5", "squeezenet1_1", "resnet50", "mobilenet_v2")
+_COUNTS = ("aligned", "address")
+
+
+def windows(progress: Progress) -> Report:
+    """Time by address of plans that are best by ceil counts and by address, and the seconds a layer takes."""
+    section = Section(
+        "nmp, holds=uniform: distinct layers, time by address in us, and seconds a layer",
+        [
+            "network",
+            "layers",
+            "ceil plan, as it says",
+            "ceil plan",
+            "optimum",
+            "over",
+            "worst layer",
+            "s, ceil",
+            "s, address",
+        ],
+    )
+    progress.begin(len(_NETWORKS), "windows")
+    for network in _NETWORKS:
+        section.rows.append(_row(network))
+        progress.advance(network)
+    progress.end()
+    section.notes += [
+        "ceil plan: the best one if every run began a window; 'ceil says' is its time by that count.",
+        "over: what the ceil plan takes in truth more than the optimum.",
+        "seconds: search for the plan and nothing else, mean of the distinct layers, in this run.",
+    ]
+    return Report("windows", [section])
+
+
+def _row(network: str) -> list[str | int | float | None]:
+    machines = {count: load_machine("nmp", {"transfer.burst_count": count}) for count in _COUNTS}
+    true, us = machines["address"], machines["address"].tick_ps / 1e6
+    said = ceil = best = 0
+    worst, seconds, layers = 0.0, dict.fromkeys(_COUNTS, 0.0), distinct_layers(network)
+    for layer in layers:
+        times = {}
+        for count, machine in machines.items():
+            begin = time.perf_counter()
+            nest, value = _planned(layer, machine)
+            seconds[count] += time.perf_counter() - begin
+            times[count] = price(layer, true, nest).time_ticks
+            said += value if count == "aligned" else 0
+        ceil, best = ceil + times["aligned"], best + times["address"]
+        worst = max(worst, times["aligned"] / times["address"] - 1)
+    each = [round(seconds[count] / len(layers), 2) for count in _COUNTS]
+    return [network, len(layers), round(said * us), round(ceil * us), round(best * us),
+            f"{ceil / best - 1:+.1%}", f"{worst:+.1%}", *each]  # fmt: skip
+
+
+def _planned(layer: Layer, machine: Machine) -> tuple[Nest, int]:
+    """The quickest plan and its ticks."""
+    formulation = FORMULATIONS["slicing"]
+    pins = parse_pins(["holds=uniform"], formulation.decisions)
+    pick, _ = best_pick(formulation.build(layer, machine, pins), ("time",))
+    if pick is None:
+        raise RuntimeError(f"{layer.name}: no plan on {machine.name}")
+    return pick.nest, pick.measures["time"]
