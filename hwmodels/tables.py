@@ -15,6 +15,7 @@ from hwmodels.boxes import KINDS, input_windows
 from hwmodels.broadcast import ROWS, loads
 from hwmodels.choices import Choices, Term
 from hwmodels.core import CoreTables
+from hwmodels.homes import operand_of
 from hwmodels.skeleton import Core, Skeleton, cores
 from hwmodels.transfer import COUNTS
 from instances.errors import InputError
@@ -42,6 +43,8 @@ class NestTables:
         bound and `exact` is False (`hwmodels.overlap` has the exact time of one nest).
     bytes : Bilinear
         Bytes that cross the DRAM interface.
+    energy : Bilinear
+        Femtojoules, that of the MACs included; empty unless "energy" is among the measures.
     capacity : dict of str to tuple of Bilinear
         Bytes taken in each memory, per kind of core.
     counts : dict
@@ -57,6 +60,7 @@ class NestTables:
     counts: dict[str, dict[str, Bilinear]]
     transfer: Bilinear | None
     compute: tuple[Bilinear, ...]
+    energy: Bilinear
 
 
 def nest_tables(
@@ -86,8 +90,8 @@ def nest_tables(
     first, clusters, every = _loads(layer, machine, share)
     kinds = {key: CoreTables(layer, machine, skeleton, core, choices) for key, core in first.items()}
     timed = detail or "time" in measures
-    priced = {k for k in KINDS if getattr(machine.transfer, COUNTS[k])} if timed else set()
-    counted = KINDS if detail else frozenset(priced | ({"bytes"} & set(measures)))
+    priced = {k for k in KINDS if any(getattr(t, COUNTS[k]) for t in machine.transfers)} if timed else set()
+    counted = KINDS if detail else frozenset(priced | ({"bytes"} if {"bytes", "energy"} & set(measures) else set()))
     rows: dict[Key, Rows] = {}
     parts = []
     alike: dict[Key, tuple[Rows, dict[str, list[Term]]]] = {}
@@ -128,7 +132,19 @@ def nest_tables(
         counts=_counts(every, served, shape) if detail else {},
         transfer=Bilinear.of([(a * n, b) for k, n in every.items() for a, b in moved[k]], shape) if detail else None,
         compute=_distinct([Bilinear.of(t, shape) for t in busy.values()]) if detail else (),
+        energy=_energy(layer, machine, every, served, shape) if "energy" in measures else Bilinear.of([], shape),
     )
+
+
+def _energy(
+    layer: Layer, machine: Machine, every: Counter[Load], served: dict[Load, Rows], shape: tuple[int, int]
+) -> Bilinear:
+    """Femtojoules: the bytes of every row by its home, and the MACs."""
+    terms = [_constant(machine.mac_fj * layer.macs, shape)]
+    for load, number in every.items():
+        for row, kinds in served[load].items():
+            terms += _times(kinds.get("bytes", []), number * machine.byte_fj_of(operand_of(row)))
+    return Bilinear.of(terms, shape)
 
 
 def _loads(
@@ -200,14 +216,14 @@ def _serial(
 
 
 def _ticks(machine: Machine, rows: Rows) -> list[Term]:
-    prices = {kind: int(getattr(machine.transfer, field)) for kind, field in COUNTS.items()}
-    return [
-        term
-        for kinds in rows.values()
-        for kind, terms in kinds.items()
-        if prices[kind]
-        for term in _times(terms, prices[kind])
-    ]
+    """The price of all rows, each by the transfer of its home."""
+    found: list[Term] = []
+    for row, kinds in rows.items():
+        transfer = machine.transfer_of(operand_of(row))
+        for kind, terms in kinds.items():
+            if ticks := int(getattr(transfer, COUNTS[kind])):
+                found += _times(terms, ticks)
+    return found
 
 
 def _times(terms: list[Term], factor: int) -> list[Term]:
@@ -285,23 +301,23 @@ def _literal(layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, cho
         counts={r: {k: Bilinear.of(t, shape) for k, t in kinds.items()} for r, kinds in rows.items()},
         transfer=Bilinear.of(ticks, shape),
         compute=(Bilinear.of(compute, shape),),
+        energy=Bilinear.of([], shape),  # the literal reading knows one memory: energy rises with bytes
     )
 
 
 def _refuse(layer: Layer, machine: Machine) -> None:
-    price = machine.transfer
     whole = machine.edge_tiles == "uniform" or machine.reading == "literal" or machine.tles * machine.tlts > 1
     if whole and (any(layer.residents) or layer.resident_out):
         raise InputError(
             f"layer {layer.name}: resident rows need one core, edge_tiles 'true' and reading 'consistent'; "
             f"machine {machine.name} has other settings"
         )
-    if price.row_bytes or price.refresh_bytes:
+    if any(price.row_bytes or price.refresh_bytes for price in machine.transfers):
         raise InputError(
             f"machine {machine.name}: DRAM rows and refreshes are prices of whole requests (LPDDR4 regression), "
             "which tile plans do not support; set transfer.row_bytes and refresh_bytes (and their ticks) to 0"
         )
-    if price.burst_count == "address" and price.burst_ticks:
+    if any(price.burst_count == "address" and price.burst_ticks for price in machine.transfers):
         raise InputError(f"machine {machine.name}: tile plans count aligned bursts; set transfer.burst_count=aligned")
     if machine.reading == "literal" and machine.timing == "double_buffered":
         raise InputError(

@@ -145,7 +145,10 @@ def _first_pass(plan: Plan) -> Iterator[Claim]:
             continue
         space = formulation.build(row.workload, plan.machine_data, pins)
         search = Search(space, plan.objectives, deadline=deadline)
-        for pick in (search.first(stages(plan.objectives)[0]), largest_tile(space, complete(plan.objectives))):
+        for pick in (
+            search.first(stages(plan.objectives, space.machine)[0]),
+            largest_tile(space, complete(plan.objectives)),
+        ):
             if pick is None:
                 continue
             values = tuple(pick.measures[name] for name in plan.objectives)
