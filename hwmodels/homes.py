@@ -23,7 +23,17 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import Layer
 
-__all__ = ["allowed", "assignments", "energy_of", "housed", "operand_of", "repriced", "settled", "ticks_of"]
+__all__ = [
+    "allowed",
+    "assignments",
+    "energy_of",
+    "housed",
+    "machine_for",
+    "operand_of",
+    "repriced",
+    "settled",
+    "ticks_of",
+]
 
 
 def operand_of(row: str) -> str:
@@ -68,6 +78,11 @@ def settled(layer: Layer, machine: Machine, homes: Mapping[str, str]) -> Machine
         raise InputError(f"layer {layer.name}: homes {_told(homes)} name an operand that it does not have")
     rest = {op: names[:1] for op, names in machine.homes.items()}
     return machine.model_copy(update={"homes": {**rest, **{op: (name,) for op, name in homes.items()}}})
+
+
+def machine_for(layer: Layer, machine: Machine, homes: Mapping[str, str] | None) -> Machine:
+    """The machine with these homes, or with some where none are given (memory on chip does not depend on them)."""
+    return settled(layer, machine, assignments(layer, machine)[0] if homes is None else homes)
 
 
 def housed(layer: Layer, machine: Machine, nest: Nest) -> Machine:
