@@ -163,7 +163,10 @@ def _decided(row: LayerPlan) -> str:
 
 
 def shorten(decision: Mapping[str, int | str]) -> str:
-    """Return decisions in short: ``T_M = 16`` as ``M16``, of free pieces the largest as ``R<=5``; homes as ``W@flash``; choices by value."""
+    """Return decisions in short: ``T_M = 16`` as ``M16``, of free pieces the largest as ``R<=5``; choices by value.
+
+    Homes off the chip are ``W@flash``.
+    """
     words = []
     for name, value in decision.items():
         dim = name.removeprefix("T_")

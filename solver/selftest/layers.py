@@ -12,6 +12,8 @@ from instances.workload import Layer
 
 __all__ = ["objectives", "random_layer", "random_machine", "random_pins", "real_layer", "real_machine"]
 
+#: How often a machine has two memories off the chip.
+_SEVERAL = 0.2
 _NETWORKS = ("lenet5", "squeezenet1_1", "mobilenet_v2", "resnet50", "inception_v3")
 
 
@@ -101,7 +103,24 @@ def random_machine(rng: random.Random, layer: Layer, *, cores: bool) -> Machine:
         fields["ocm_bytes"] = 6 + _some(rng, sum(parts))
         if rng.random() < 0.2 and fields["edge_tiles"] == "true":
             fields |= {"snake": rng.random() < 0.5, "line": bool(fields["sliding"]) and rng.random() < 0.7}
+    own = random.Random(repr(fields))  # what else is drawn stays as it is
+    if own.random() < _SEVERAL:
+        del fields["transfer"]
+        fields |= _off_chip(own)
     return Machine.model_validate(fields)
+
+
+def _off_chip(rng: random.Random) -> dict[str, object]:
+    """Two memories off the chip, with or without a choice for each operand; the second one may be read-only."""
+    names, ways = ("near", "far"), [("near",), ("far",), ("near", "far"), ("far", "near")]
+    writable = rng.random() < 0.7
+    memories = [
+        {"name": name, "transfer": _transfer(rng, plain=rng.random() < 0.3), "byte_fj": rng.choice((1, 5, 7))}
+        for name in names
+    ]
+    memories[1]["writable"] = writable
+    homes = {"IN": rng.choice(ways), "W": rng.choice(ways), "OUT": rng.choice(ways) if writable else ways[0]}
+    return {"off_chip": memories, "homes": homes, "byte_fj": 0}
 
 
 def _bytes(layer: Layer, fields: dict[str, object]) -> tuple[int, int, int]:

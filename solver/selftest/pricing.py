@@ -28,7 +28,7 @@ from math import prod
 from typing import NamedTuple
 
 from hwmodels.schedule import Step
-from instances.machine import Machine
+from instances.machine import Machine, Transfer
 from instances.workload import DIMS, RELEVANT, Layer
 
 __all__ = ["Core", "Cost", "Cut", "Item", "Priced", "Pricer", "Spread", "levels", "real"]
@@ -150,6 +150,10 @@ def _counted(axes: Sequence[Axis], element: int, burst: int) -> tuple[int, int, 
     return calls, runs + whole, windows + (whole * -(-inner // burst) if burst else 0), size
 
 
+#: Operand, cluster (None: the chip) and ranges of cores that load together.
+_Load = tuple[str, int | None, tuple[Span, ...]]
+
+
 class _Share(NamedTuple):
     """Of one core: bytes and ticks by operand, room, ticks of computing, and what a timeline takes at least."""
 
@@ -189,7 +193,7 @@ class Pricer:
         rooms = dict.fromkeys(self.machine.memories, 0)
         times: dict[int, list[int]] = {}
         known: dict[tuple[Span, ...], _Share] = {}
-        bus, chip = dict[object, tuple[int, int, int]](), dict[object, tuple[int, int, int]]()
+        bus, chip = dict[_Load, tuple[int, int, int]](), dict[_Load, tuple[int, int, int]]()
         for core in self.cores(spread):
             key = self._alike(core.spans)
             if key not in known:
@@ -207,8 +211,10 @@ class Pricer:
         for tle, _, ticks in bus.values():
             times[tle][0] += ticks
         moved = sum(size for _, size, _ in chip.values())
+        byte_fj = {name: self.machine.byte_fj_of(name) for name in self.layer.operands}
         over = sum(max(0, rooms[name] - size) / size for name, size in self.machine.memories.items())
-        energy = self.machine.byte_fj * moved + self.machine.mac_fj * self.layer.macs
+        energy = sum(byte_fj[name] * size for (name, *_), (_, size, _) in chip.items())
+        energy += self.machine.mac_fj * self.layer.macs
         time = self._time(list(times.values()), sum(ticks for _, _, ticks in chip.values()))
         return Priced(time + self.machine.layer_ticks, moved, energy, over, sum(rooms.values()))
 
@@ -313,8 +319,7 @@ class Pricer:
             slide = d, cuts[d][1][sum(x == d for x, _ in prefix) - 1]
         return self._inputs(pieces, nominal, often, slide)
 
-    def _ticks(self, parts: Sequence[tuple[int, int, int, int]], calls: int) -> int:
-        price = self.machine.transfer
+    def _ticks(self, price: Transfer, parts: Sequence[tuple[int, int, int, int]], calls: int) -> int:
         ticks = price.call_ticks * calls
         for _, runs, windows, size in parts:
             ticks += price.segment_ticks * runs + price.burst_ticks * windows + price.byte_ticks * size
@@ -329,10 +334,11 @@ class Pricer:
         for resident in self.layer.residents:
             whole = [self._input_axis(d, pieces, resident, nominal, None) for d in order]
             slid = [self._input_axis(d, pieces, resident, nominal, slide) for d in order] if slide else whole
-            counts = _counted(slid, self.machine.in_bytes, self.machine.transfer.burst_bytes)
+            price = self.machine.transfer_of("IN")
+            counts = _counted(slid, self.machine.in_bytes, price.burst_bytes)
             tile += self.machine.in_bytes * prod(axis[1][-1][0] for axis in whole)
             moved += counts[3] * often
-            ticks += self._ticks([counts], counts[0]) * often
+            ticks += self._ticks(price, [counts], counts[0]) * often
         return Cost(tile, moved, ticks, 0)
 
     def _input_axis(
@@ -357,7 +363,8 @@ class Pricer:
         self, pieces: Mapping[str, tuple[Span, ...]], nominal: Mapping[str, int] | None, often: int
     ) -> Cost:  # fmt: skip
         order = "gmnij" if self.machine.w_layout == "OIHW" else "gmijn"
-        burst = self.machine.transfer.burst_bytes
+        price = self.machine.transfer_of("W")
+        burst = price.burst_bytes
         axes = [self._axis(d, pieces[d], nominal) for d in order]
         parts = [_counted(axes, self.machine.w_bytes, burst)]
         tile = self.machine.w_bytes * prod(axis[1][-1][0] for axis in axes)
@@ -366,18 +373,19 @@ class Pricer:
             biases = _counted(axes[:2], self.machine.bias_bytes, burst)
             parts.append((0, biases[1] * beside, biases[2] * beside, biases[3] * beside))
             tile += self.machine.bias_bytes * axes[0][1][-1][0] * axes[1][1][-1][0]
-        return Cost(tile, sum(p[3] for p in parts) * often, self._ticks(parts, parts[0][0]) * often, 0)
+        return Cost(tile, sum(p[3] for p in parts) * often, self._ticks(price, parts, parts[0][0]) * often, 0)
 
     def _out(self, pieces: Mapping[str, tuple[Span, ...]], nominal: Mapping[str, int] | None, often: int) -> Cost:
         order = "bgmrc" if self.machine.out_layout == "CHW" else "brcgm"
-        burst, resident = self.machine.transfer.burst_bytes, self.layer.resident_out
+        price, resident = self.machine.transfer_of("OUT"), self.layer.resident_out
+        burst = price.burst_bytes
         final = [self._axis(d, pieces[d], nominal, resident if d == "r" else 0) for d in order]
         kept = [self._axis(d, pieces[d], nominal) for d in order]
         done = _counted(final, self.machine.out_bytes, burst)
         back = _counted(kept, self.machine.psum_bytes, burst)
         leave, come = often - 1, often if self.machine.psum_first_read else often - 1
-        sums = self._ticks([back], back[0])
+        sums = self._ticks(price, [back], back[0])
         return Cost(
             prod(axis[1][-1][0] for axis in kept),
-            done[3] + back[3] * (leave + come), sums * come, self._ticks([done], done[0]) + sums * leave,
+            done[3] + back[3] * (leave + come), sums * come, self._ticks(price, [done], done[0]) + sums * leave,
         )  # fmt: skip
