@@ -101,9 +101,7 @@ def _pinned(names: tuple[str, ...], operand: str, pins: Pins, what: str) -> tupl
     left = tuple(name for name in names if pins.allows(f"home_{operand}", name))
     if not left:
         demands = ", ".join(str(p) for op in _OPERANDS for p in pins.of(f"home_{op}"))
-        raise InfeasibleError(
-            f"{what}: the machine and the makers and readers leave {choices(names)}, not so {demands}"
-        )
+        raise InfeasibleError(f"{what} may lie in {choices(names)} only, pins {demands} leave none of these")
     return left
 
 
