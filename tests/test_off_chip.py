@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+from importlib import resources
 from itertools import product
 
 import pytest
@@ -278,6 +280,13 @@ def test_a_memory_that_is_too_small() -> None:
         solve(LAYER, machine(homes, near=95))
 
 
+def test_a_layer_whose_smallest_tile_does_not_fit(engine: str) -> None:
+    plan = solve(LAYER, machine(SPLIT, ocm_bytes=2), engine=engine)
+    assert plan.status == "INFEASIBLE"
+    assert "memory ocm" in plan.layers[0].conflicts[0]
+    assert check(plan).ok
+
+
 def network(*more: Conv | Eltwise | Concat) -> Network:
     """A 2x4x4 input and what follows."""
     return Network(name="net", operators=(Input(name="in", shape=(1, 2, 4, 4)), *more))
@@ -487,6 +496,22 @@ def test_the_literal_price_of_a_space_needs_homes() -> None:
     space = tiling.build(LAYER, on, parse_pins((), tiling.DECISIONS))
     with pytest.raises(InputError, match="W may lie in near or far, the plan must say where"):
         space.members[0].branch(("time",))
+
+
+@pytest.mark.parametrize("name", ["u256_flash", "axi64_256k"])
+def test_every_number_has_a_public_source_or_is_assumed(name: str) -> None:
+    data = json.loads((resources.files("instances") / "machines" / f"{name}.json").read_text(encoding="utf-8"))
+    numbers = {k for k, v in data.items() if isinstance(v, int) and not isinstance(v, bool)}
+    numbers |= {f"compute.{k}" for k, v in data["compute"].items() if isinstance(v, int)}
+    for memory in data["off_chip"]:
+        where = f"off_chip.{memory['name']}"
+        numbers |= {f"{where}.{k}" for k, v in memory.items() if isinstance(v, int) and not isinstance(v, bool)}
+        numbers |= {f"{where}.transfer.{k}" for k, v in memory["transfer"].items() if isinstance(v, int)}
+    rules = {"homes", "buffering", "sliding", "off_chip.flash.writable"}
+    assert numbers == set(data["sources"]) - rules
+    for field, source in data["sources"].items():
+        public = source.startswith(("Vela, ", "NVDLA, spec/defs/", "Alif Ensemble E7 data sheet"))
+        assert public or source.startswith("assumed") or field == "tick_ps", field
 
 
 def test_bundled_machines_plan_real_layers() -> None:

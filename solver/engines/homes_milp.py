@@ -65,7 +65,7 @@ def _solved(
     over = priced is None or any(one > most for one, most in zip(priced, kept, strict=False))
     if priced is None or over or next(places.faults(chosen), None) is not None:
         return chosen
-    value = places.taste(chosen) if measure is None else priced[measure]
+    value = places.taste(chosen) if measure is None else priced[measure] if places.tables else 0
     reported = float(pulp.value(built.problem.objective) or 0.0) * built.unit + built.constant
     proven = status == pulp.LpSolutionOptimal and abs(value - reported) <= built.unit / 2
     return Housed(chosen, value if proven else min(bound, value), proven)
