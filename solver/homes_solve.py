@@ -11,7 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from formulations.homes import Chosen, Places, Table
+from hwmodels.homes import settled
+from hwmodels.limits import least_energy, lower_bound_bytes, tensor_bytes
 from hwmodels.outcome import MEASURES
+from instances.machine import Machine
 from solver.homes_base import Houser
 from solver.plan import LayerPlan, Status
 
@@ -54,6 +57,7 @@ def _houser(engine: str) -> Houser:
 def choose(
     places: Places,
     plans: Mapping[tuple[str, Assignment], LayerPlan],
+    machine: Machine,
     objectives: tuple[str, ...],
     engine: str,
     time_limit_s: float | None,
@@ -66,7 +70,7 @@ def choose(
         By layer and homes.
     """
     measures = (*objectives, *(m for m in MEASURES if m not in objectives))
-    filled = replace(places, tables=tuple(_tables(places, plans, measures, bounds=False)))
+    filled = replace(places, tables=tuple(_tables(places, plans, machine, measures, bounds=False)))
     run, end = _houser(engine), None if time_limit_s is None else time.monotonic() + time_limit_s
 
     def left() -> float | None:
@@ -88,7 +92,7 @@ def choose(
     layers = {t.layer: tuple((op, chosen[x]) for op, x in t.operands.items()) for t in places.tables}
     bound = None
     if all(plan.bound is not None for plan in plans.values() if plan.status == "FEASIBLE"):
-        least = replace(places, tables=tuple(_tables(places, plans, measures, bounds=True)))
+        least = replace(places, tables=tuple(_tables(places, plans, machine, measures, bounds=True)))
         if least.tables == tuple(replace(t, values={a: v[:1] for a, v in t.values.items()}) for t in filled.tables):
             bound = kept[0] if proven[0] else None
         if bound is None:
@@ -101,7 +105,12 @@ def choose(
 
 
 def _tables(
-    places: Places, plans: Mapping[tuple[str, Assignment], LayerPlan], measures: tuple[str, ...], *, bounds: bool
+    places: Places,
+    plans: Mapping[tuple[str, Assignment], LayerPlan],
+    machine: Machine,
+    measures: tuple[str, ...],
+    *,
+    bounds: bool,
 ) -> Iterator[Table]:
     """The tables of the layers that have plans: their measures, or (`bounds`) what none is below in the first."""
     for table in places.tables:
@@ -109,9 +118,22 @@ def _tables(
         for homes in assignments(places, table):
             plan, names = plans[table.layer, homes], tuple(name for _, name in homes)
             if bounds and plan.status != "INFEASIBLE":
-                values[names] = (plan.bound or 0,)
+                known = plan.bound
+                values[names] = (_floor(plan, machine, homes, measures[0]) if known is None else known,)
             elif not bounds and plan.measures is not None:
                 found = plan.measures.model_dump()
                 values[names] = tuple(found[m] for m in measures)
         if values:
             yield replace(table, values=values)
+
+
+def _floor(plan: LayerPlan, machine: Machine, homes: Assignment, measure: str) -> int:
+    """What no plan of a layer with these homes is below, where time was up before anything was found."""
+    layer, on = plan.workload, settled(plan.workload, machine, dict(homes))
+    if measure == "bytes":
+        return lower_bound_bytes(layer, on)
+    if measure == "energy":
+        return least_energy(layer, on)
+    if on.tles * on.tlts > 1 or on.timing == "double_buffered":  # transfers run side by side
+        return on.layer_ticks
+    return on.layer_ticks + sum(on.transfer_of(op).byte_ticks * n for op, n in tensor_bytes(layer, on).items())

@@ -163,7 +163,7 @@ def _housed(request: Request, places: Places, progress: Progress, start: float) 
     }
     spent = time.monotonic() - start
     limit = None if request.time_limit_s is None else max(1.0, request.time_limit_s - spent)
-    choice = choose(places, options, request.objectives, request.engine.name, limit)
+    choice = choose(places, options, request.machine, request.objectives, request.engine.name, limit)
     plans, firsts = [], dict[object, str]()
     for layer in request.layers:
         homes = choice.layers.get(layer.name, ())

@@ -28,12 +28,14 @@ from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input
 from instances.tensors import tensors
 from instances.workload import Layer
+from solver import homes_solve
 from solver.check import check
 from solver.cli import main
 from solver.engines import homes_cp_sat, homes_milp
 from solver.front import fronts
 from solver.homes_ask import places_of
 from solver.homes_base import Houser
+from solver.job import unanswered
 from solver.joint_solve import solve_joint
 from solver.plan import Plan
 from solver.selftest.layers import _off_chip, random_layer, random_machine
@@ -426,6 +428,18 @@ def test_every_constraint_counts() -> None:
 
 
 # ---- plans as files ------------------------------------------------------------------------------------------
+
+
+def test_homes_that_nobody_had_time_for_keep_a_bound() -> None:
+    # IN 10 + 32 and OUT 10 + 64 in near, W 50 in far: no plan with these homes takes fewer than 32 + 64 + 3 * 8 ticks
+    on = machine({"IN": ["near"], "W": ["near", "far"], "OUT": ["near"]})
+    request = prepare(LAYER, on)
+    (table,) = request.places.tables
+    plans = {("x", homes): unanswered(LAYER) for homes in homes_solve.assignments(request.places, table)}
+    near = next(homes for homes in plans if dict(homes[1])["W"] == "near")
+    plans[near] = solve(LAYER, on, pins=["home_W=near"]).layers[0]
+    said = homes_solve.choose(request.places, plans, on, ("time",), "exhaustive", None)
+    assert (said.layers["x"], said.status, said.bound) == (near[1], "FEASIBLE", 32 + 64 + 24)
 
 
 def test_check_finds_homes_that_lie() -> None:
