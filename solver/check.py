@@ -284,6 +284,9 @@ class _Checker:
         total = totals(plan.layers, literal=plan.machine_data.reading == "literal")
         if plan.homes is not None:
             total = total.over(plan.status, plan.bound)
-        yield from problems_of_homes(plan, pick_pins(list(plan.pins), pick_problem(plan.problem)))
+        try:
+            yield from problems_of_homes(plan, pick_pins(list(plan.pins), pick_problem(plan.problem)))
+        except InputError as error:
+            yield str(error)
         for field in ("status", "objective", "bound", "gap", "measures", "replay"):
             yield from unequal(field, getattr(plan, field), getattr(total, field))
