@@ -10,7 +10,15 @@ from instances.machine import Compute, Machine, Transfer
 from instances.network import Network
 from instances.workload import Layer
 
-__all__ = ["objectives", "random_layer", "random_machine", "random_pins", "real_layer", "real_machine"]
+__all__ = [
+    "objectives",
+    "random_layer",
+    "random_machine",
+    "random_pins",
+    "real_layer",
+    "real_machine",
+    "sometimes_several",
+]
 
 #: How often a machine has two memories off the chip.
 _SEVERAL = 0.2
@@ -103,11 +111,17 @@ def random_machine(rng: random.Random, layer: Layer, *, cores: bool) -> Machine:
         fields["ocm_bytes"] = 6 + _some(rng, sum(parts))
         if rng.random() < 0.2 and fields["edge_tiles"] == "true":
             fields |= {"snake": rng.random() < 0.5, "line": bool(fields["sliding"]) and rng.random() < 0.7}
-    own = random.Random(repr(fields))  # what else is drawn stays as it is
-    if own.random() < _SEVERAL:
-        del fields["transfer"]
-        fields |= _off_chip(own)
     return Machine.model_validate(fields)
+
+
+def sometimes_several(machine: Machine) -> Machine:
+    """The machine, now and then with two memories off the chip; drawn from its own fields."""
+    fields = machine.model_dump()
+    own = random.Random(repr(fields))
+    if own.random() >= _SEVERAL:
+        return machine
+    del fields["transfer"]
+    return Machine.model_validate(fields | _off_chip(own))
 
 
 def _off_chip(rng: random.Random) -> dict[str, object]:

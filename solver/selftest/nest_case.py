@@ -17,6 +17,7 @@ from solver.selftest.layers import (
     random_pins,
     real_layer,
     real_machine,
+    sometimes_several,
 )
 
 __all__ = ["NestCase", "case_from", "case_of", "random_case", "simpler"]
@@ -50,7 +51,7 @@ def random_case(rng: random.Random, *, cores: bool) -> NestCase:
         return NestCase(real_layer(rng), real_machine(rng, cores=cores), (rng.choice(("bytes", "time")),), (), "real")
     small = draw < _REAL + _LARGER
     layer = random_layer(rng, tiny=not small)
-    machine = random_machine(rng, layer, cores=cores)
+    machine = sometimes_several(random_machine(rng, layer, cores=cores))
     if machine.timing == "double_buffered" and small:  # spaces of timelines are slow to build
         layer = random_layer(rng, tiny=True)
     size = "small" if small else "tiny"
