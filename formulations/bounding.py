@@ -96,7 +96,7 @@ class Bounds:
         most = limits.get("ocm", LARGEST)
         rows = [(t, min(machine.memories[name], most)) for name, parts in tables.capacity.items() for t in parts]
         rows += [(t, limits["time"]) for t in tables.time if "time" in limits]
-        rows += [(tables.bytes, limits["bytes"])] if "bytes" in limits else []
+        rows += [(getattr(tables, m), limits[m]) for m in ("bytes", "energy") if m in limits]
         over = [(table.a * table.b).sum(axis=0) > limit for table, limit in rows]
         fits: NDArray[np.bool_] = ~np.any(over, axis=0)
         each = np.cumsum([len(box[axis]) for axis in AXES])[:-1]

@@ -43,6 +43,8 @@ class Branch:
         Ticks are the largest of these (none if time was not asked for); only a lower bound unless `exact`.
     bytes : Bilinear
         Empty if bytes were not asked for.
+    energy : Bilinear
+        Empty if energy was not asked for.
     capacity : tuple of (memory, Bilinear, bytes)
         Rows ``occupancy <= bytes``.
     """
@@ -56,6 +58,7 @@ class Branch:
     bytes: Bilinear
     capacity: tuple[tuple[str, Bilinear, int], ...]
     exact: bool
+    energy: Bilinear
 
     def fitting(self) -> Branch:
         """Drop spatial choices that fit with no channel choice, and the reverse."""
@@ -85,7 +88,7 @@ class Branch:
         time = tuple(t.take(s, q) for t in self.time)
         return Branch(
             self.layer, self.machine, self.label, self.skeleton, self.choices.take(s, q),
-            time, self.bytes.take(s, q), rows, self.exact,
+            time, self.bytes.take(s, q), rows, self.exact, self.energy.take(s, q),
         )  # fmt: skip
 
     def sliding(self) -> Branch:
@@ -127,10 +130,12 @@ class Branch:
     def tables(self, measure: str) -> tuple[Bilinear, ...]:
         """The functions whose largest value is `measure`.
 
-        Energy is as bytes: it rises with them and nothing else. "ocm" is the bytes taken on chip.
+        "ocm" is the bytes taken on chip.
         """
         if measure == "ocm":
             return tuple(table for _, table, _ in self.capacity)
+        if measure == "energy":
+            return (self.energy,)
         return self.time if measure == "time" else (self.bytes,)
 
     def feasible(self) -> NDArray[np.bool_]:

@@ -19,7 +19,7 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import DIMS, RELEVANT, Layer
 
-__all__ = ["LINES", "PIECES", "Restrictions", "free_members", "stated_cuts"]
+__all__ = ["HOMES", "LINES", "PIECES", "Restrictions", "free_members", "stated_cuts", "stated_homes"]
 
 #: The output dimensions that a row-major order cuts in this order, outermost first.
 _RASTER = ("b", "r", "c")
@@ -28,6 +28,10 @@ PIECES = Decision(
     ("free", "even"),
 )
 LINES = Decision("any, or no: IN is never held in lines (machines with line)", ("any", "no"))
+HOMES = {
+    f"home_{op}": Decision(f"the memory off the chip where {op} lies (machines with off_chip)", ("NAME",), open=True)
+    for op in ("IN", "W", "OUT")
+}
 #: The loops of every segment, outermost first.
 Segments = tuple[tuple[str, ...], ...]
 
@@ -96,6 +100,11 @@ def stated_cuts(nest: Nest) -> dict[str, str]:
             words = [f"by {how}" if isinstance(how, int) else " ".join(map(str, how)) for how in loops]
             found[f"cuts_{dim.upper()}"] = ", ".join(words)
     return found
+
+
+def stated_homes(nest: Nest) -> dict[str, str]:
+    """Where the operands lie, on machines with several memories off the chip: ``home_W: flash``."""
+    return {f"home_{operand}": name for operand, name in nest.homes}
 
 
 def _even(machine: Machine, pins: Pins) -> frozenset[str]:

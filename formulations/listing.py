@@ -134,7 +134,7 @@ class Listing:
             return cheapest(extents, sizes.outer, sizes.inner, depth)
         if dim in "ij":
             return self._kernel_chains(extents, sizes, depth)
-        if timed and self.machine.transfer.burst_ticks:
+        if timed and any(price.burst_ticks for price in self.machine.transfers):
             return burst_chains(extents, sizes, depth)
         lanes = self._lanes(dim) if timed else 0
         if depth > 1 and extents[0] > _PAIRS:

@@ -133,7 +133,7 @@ class Member:
 
         Parameters
         ----------
-        measures : sequence of {"time", "bytes", "ocm"}
+        measures : sequence of {"time", "bytes", "energy", "ocm"}
             Other tables are not made.
         at_most : dict of measure to int
             Chains and choices that cannot stay within these values are dropped.
@@ -178,12 +178,13 @@ class Member:
         exact = not self.timeline
         if 0 in choices.shape:
             none = Bilinear.of([], choices.shape)
-            return Branch(layer, machine, self.label, self.skeleton, choices, (none,), none, (), exact)
+            return Branch(layer, machine, self.label, self.skeleton, choices, (none,), none, (), exact, none)
         tables = nest_tables(layer, machine, self.skeleton, choices, measures=measures)
         room = machine.memories
         capacity = tuple((name, table, room[name]) for name, parts in tables.capacity.items() for table in parts)
         return Branch(
-            layer, machine, self.label, self.skeleton, choices, tables.time, tables.bytes, capacity, exact
+            layer, machine, self.label, self.skeleton, choices, tables.time, tables.bytes, capacity, exact,
+            tables.energy,
         )  # fmt: skip
 
     def _sifted(self, choices: Choices, limits: Limits) -> Choices:

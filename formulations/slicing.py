@@ -45,7 +45,7 @@ from __future__ import annotations
 import numpy as np
 
 from formulations.chains import Sizes
-from formulations.family import PIECES, Restrictions, free_members, stated_cuts
+from formulations.family import HOMES, PIECES, Restrictions, free_members, stated_cuts, stated_homes
 from formulations.member import Member
 from formulations.pins import Decision, Pins
 from formulations.space import Space
@@ -71,6 +71,7 @@ DECISIONS: dict[str, Decision] = {
     "resident": Decision("an operand of which a core keeps all it needs on chip: IN, W or OUT", _OPERANDS),
     "output": Decision("any, or row_major: rows of the result are cut outside its columns", ("any", "row_major")),
     **{f"buffers_{op}": Decision(f"buffers of {op}: 1 or 2", ("1", "2")) for op in _OPERANDS},
+    **HOMES,
 }
 
 
@@ -185,6 +186,6 @@ def read(layer: Layer, nest: Nest, *, paper: bool) -> dict[str, int | str]:
     tile = nest.tile(layer)
     sizes = {f"T_{d.upper()}": tile[d] for d in DIMS if layer.extent(d) > 1}
     if paper:
-        return {"partition": partition, "dataflow": tso_dataflow(skeleton), **sizes}
+        return {"partition": partition, "dataflow": tso_dataflow(skeleton), **sizes, **stated_homes(nest)}
     words = [i.operand if isinstance(i, Hold) else i.dim for i in nest.items if not isinstance(i, Spatial)]
-    return {"partition": partition, "loops": " ".join(words), **sizes, **stated_cuts(nest)}
+    return {"partition": partition, "loops": " ".join(words), **sizes, **stated_cuts(nest), **stated_homes(nest)}

@@ -85,7 +85,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from formulations.chains import Sizes, divisors
-from formulations.family import LINES, PIECES, Restrictions, free_members, stated_cuts
+from formulations.family import HOMES, LINES, PIECES, Restrictions, free_members, stated_cuts, stated_homes
 from formulations.member import Member
 from formulations.pins import Decision, Pins
 from formulations.space import Space
@@ -123,6 +123,7 @@ DECISIONS: dict[str, Decision] = {
     "output": Decision("any, or row_major: rows of the result are cut outside its columns", ("any", "row_major")),
     "array": Decision("any, or filled: tiles that fill the MAC array's lanes", ("any", "filled")),
     **{f"buffers_{op}": Decision(f"buffers of {op}: 1 or 2", ("1", "2")) for op in _OPERANDS},
+    **HOMES,
 }
 
 
@@ -251,4 +252,5 @@ def read(layer: Layer, machine: Machine, nest: Nest) -> dict[str, int | str]:
         decision["held"] = "IN in lines"
     if machine.buffering == "choose":
         decision |= {f"buffers_{op}": machine.buffers(skeleton.buffers.get(op)) for op in layer.operands}
-    return decision | {f"T_{d.upper()}": tile[d] for d in DIMS if layer.extent(d) > 1} | stated_cuts(nest)
+    decision |= {f"T_{d.upper()}": tile[d] for d in DIMS if layer.extent(d) > 1}
+    return decision | stated_cuts(nest) | stated_homes(nest)

@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 
 from hwmodels.bilinear import Ints
 from hwmodels.boxes import KINDS, axes_of, input_windows, runs_of
+from hwmodels.homes import operand_of
 from hwmodels.outcome import Counts
 from hwmodels.pieces import Pieces, Window
 from hwmodels.schedule import Step
@@ -247,9 +248,10 @@ class _Counter:
 
         axes = axes_of(self.how.layer, self.how.machine, self.tensor, pieces)
         rest = prod(int(sides[d].weight.sum()) for d in DIMS if d not in used)
+        transfer = self.how.machine.transfer_of(operand_of(self.tensor))
         return {
             kind: rest * sum(constant * prod(int(v[0]) for v in vectors.values()) for constant, vectors in products)
-            for kind, products in runs_of(axes, self.element, self.how.machine.transfer, self.kinds).items()
+            for kind, products in runs_of(axes, self.element, transfer, self.kinds).items()
         }
 
     def _windows(self, dim: str, kernel: str, sides: Mapping[str, _Side], slides: bool) -> Pieces:

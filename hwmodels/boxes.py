@@ -136,7 +136,7 @@ def box_terms(layer: Layer, machine: Machine, operand: str, tile: Factors, choic
 
     result: dict[str, list[Term]] = {}
     axes = axes_of(layer, machine, operand, pieces)
-    for kind, products in runs_of(axes, element, machine.transfer, KINDS, aligned=True).items():
+    for kind, products in runs_of(axes, element, machine.transfer_of(operand), KINDS, aligned=True).items():
         spread = [(constant, choices.spread(factors)) for constant, factors in products]
         result[kind] = [(a * constant, b) for constant, (a, b) in spread]
     return result

@@ -126,11 +126,11 @@ class CoreTables(CorePieces):
         if "IN" not in known:
             for part in self._visits("IN"):
                 for resident, copies in Counter(layer.residents).items():
-                    self._add(rows["IN"], self._axes("IN", part.slide, resident), machine.in_bytes, part, copies)
+                    self._add("IN", rows["IN"], self._axes("IN", part.slide, resident), machine.in_bytes, part, copies)
         if "W" in layer.operands and "W" not in known:
             weights = list(self._visits("W"))
             for part in weights:
-                self._add(rows["W"], self._axes("W"), machine.w_bytes, part)
+                self._add("W", rows["W"], self._axes("W"), machine.w_bytes, part)
             if layer.bias and machine.bias_bytes:
                 self._add_bias(rows["W"], weights)
         if "OUT" not in known:
@@ -141,15 +141,16 @@ class CoreTables(CorePieces):
         """Results are written once, partial sums written and read again."""
         layer, machine, every = self.layer, self.machine, _Part((), None, None, None)
         out = self._axes("OUT")
-        self._add(rows["OUT"], self._axes("OUT", resident=layer.resident_out), machine.out_bytes, every)
+        self._add("OUT", rows["OUT"], self._axes("OUT", resident=layer.resident_out), machine.out_bytes, every)
         for part in self._visits("OUT"):
             self._add_partial_sums(rows["PSUM_WRITE"], out, part)
         rows["PSUM_READ"] = {k: list(terms) for k, terms in rows["PSUM_WRITE"].items()}
         if machine.psum_first_read:
-            self._add(rows["PSUM_READ"], out, machine.psum_bytes, every)
+            self._add("OUT", rows["PSUM_READ"], out, machine.psum_bytes, every)
 
     def _add(
         self,
+        operand: str,
         into: dict[str, list[Term]],
         axes: list[Axis],
         element: int,
@@ -161,7 +162,7 @@ class CoreTables(CorePieces):
         if any(mask is not None and mask.size and not mask.any() for mask in (part.s, part.q)):
             return
         again = {d: self._trips(d, k) for d, k in part.again} if extra is None else extra
-        for kind, products in runs_of(axes, element, self.machine.transfer, frozenset(into)).items():
+        for kind, products in runs_of(axes, element, self.machine.transfer_of(operand), frozenset(into)).items():
             for constant, factors in products:
                 if constant:
                     a, b = part.masked(self.choices.spread(times(factors, again)))
@@ -174,11 +175,11 @@ class CoreTables(CorePieces):
         channel = [(d, k) for d, k in part.again if AXIS[d] in Q_DIMS]
         for d, k in channel:  # only n
             if (self._trips(d, k) > 1).any():
-                self._add(into, out, element, part, extra={**spatial, d: self._trips(d, k) - 1})
+                self._add("OUT", into, out, element, part, extra={**spatial, d: self._trips(d, k) - 1})
         for at, d in enumerate(spatial):
             if (spatial[d] > 1).any():
                 before = dict(list(spatial.items())[:at])
-                self._add(into, out, element, part, extra={**before, d: spatial[d] - 1})
+                self._add("OUT", into, out, element, part, extra={**before, d: spatial[d] - 1})
 
     def _add_bias(self, into: dict[str, list[Term]], weights: list[_Part]) -> None:
         """Biases ride in the call of the weights: their own segments, bursts and bytes, once per weight tile."""
@@ -186,7 +187,7 @@ class CoreTables(CorePieces):
         scratch: dict[str, list[Term]] = {k: [] for k in into if k != "calls"}
         for part in weights:
             again = {d: self._trips(d, k) for d, k in part.again}
-            self._add(scratch, self._axes("BIAS"), self.machine.bias_bytes, part, extra=times(spread, again))
+            self._add("W", scratch, self._axes("BIAS"), self.machine.bias_bytes, part, extra=times(spread, again))
         for kind, terms in scratch.items():
             into[kind] += terms
 
@@ -197,11 +198,10 @@ class CoreTables(CorePieces):
             return []
         if unit.model == "tile":
             return self._tile_cycles()
-        lanes = {d: self._cut(d).sum for d in ("b", "r", "c", "i", "j")}
+        lanes = {d: self._cut(d).sum for d in ("b", "g", "r", "c", "i", "j")}
         if layer.m == layer.n == 1:
             lanes["g"] = self._cut("g").ceil_sum(unit.cols)
         else:
-            lanes["g"] = self._cut("g").sum
             lanes["m"] = self._cut("m").ceil_sum(unit.rows)
             lanes["n"] = self._cut("n").ceil_sum(unit.cols)
         a, b = self.choices.spread(lanes)

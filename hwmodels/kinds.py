@@ -20,8 +20,8 @@ from instances.workload import DIMS, Layer
 __all__ = ["OPERANDS", "Key", "Load", "loads_of"]
 
 OPERANDS = ("IN", "W", "OUT")
-#: Dimensions and bytes from one index to the next.
-Pitches = tuple[tuple[str, int], ...]
+#: Dimensions and bytes from one index to the next; bytes of a burst.
+Pitches = tuple[tuple[tuple[str, int], ...], int]
 
 
 class Key(NamedTuple):
@@ -60,7 +60,7 @@ def loads_of(
     every: Counter[Load] = Counter()
     pitches = _pitches(layer, machine)
     for core, inside, once in _alike(share, machine.broadcast, bool(pitches)):
-        key = _key(layer, core, pitches, machine.transfer.burst_bytes)
+        key = _key(layer, core, pitches)
         first.setdefault(key, core)
         for (tle, group), number in inside.items():
             clusters.setdefault(tle, Counter())[key, group] += number
@@ -88,18 +88,28 @@ def _alike(
     return tuple((core, inside[place], once[place]) for place, core in first.items())
 
 
-def _key(layer: Layer, core: Core, pitches: tuple[Pitches, ...], burst: int) -> Key:
+def _key(layer: Layer, core: Core, pitches: tuple[Pitches, ...]) -> Key:
     """Tell what a core's tables depend on."""
     clipped = tuple(w.clipping(*core.range(d)) for d, w in input_windows(layer).items())
-    places = tuple(tuple(core.range(d)[0] * pitch % burst for d, pitch in of) for of in pitches)
+    places = tuple(tuple(core.range(d)[0] * pitch % burst for d, pitch in of) for of, burst in pitches)
     return Key(tuple(core.extent(d) for d in DIMS), clipped, places)
 
 
 def _pitches(layer: Layer, machine: Machine) -> tuple[Pitches, ...]:
-    """By operand the bytes from one index of each dimension to the next in its tensors, where addresses matter."""
-    if machine.transfer.burst_count == "aligned" or not machine.transfer.burst_bytes:
+    """By operand the bytes from one index of each dimension to the next in its tensors, and those of a burst.
+
+    Empty where addresses do not matter.
+    """
+    if not any(transfer.burst_count == "address" and transfer.burst_bytes for transfer in machine.transfers):
         return ()
     stride = {"r": layer.stride_h, "c": layer.stride_w}
-    inputs = tuple((d, pitch * stride.get(d, 1)) for d, pitch in pitches_of(layer, machine, "IN"))
-    tensors = (("W", "BIAS"), ("OUT", "PSUM"))
-    return (inputs, *(tuple(x for t in of for x in pitches_of(layer, machine, t)) for of in tensors))
+    result = []
+    for operand in OPERANDS:
+        transfer = machine.transfer_of(operand)
+        tensors = {"W": ("W", "BIAS"), "OUT": ("OUT", "PSUM")}.get(operand, (operand,))
+        steps = [pair for tensor in tensors for pair in pitches_of(layer, machine, tensor)]
+        if operand == "IN":
+            steps = [(d, pitch * stride.get(d, 1)) for d, pitch in steps]
+        exact = transfer.burst_count == "address" and transfer.burst_bytes > 0
+        result.append((tuple(steps) if exact else (), transfer.burst_bytes))
+    return tuple(result)

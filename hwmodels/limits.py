@@ -35,6 +35,9 @@ lower bound above that level is attained, and the others remain. All of this is 
 With u = 1 byte everywhere and X = 2S this is ``2*Z/sqrt(R*S) - S``; with u = 0 it is the compulsory traffic; a smaller
 u_O says that outputs of short reductions need not stay on chip, a larger one that partial sums are wide.
 
+None of this asks where off the chip an operand lies: all bytes that cross the chip's border count alike, so the bounds
+hold for machines with several memories there (`Machine.off_chip`), whatever the homes. `least_energy` needs the homes.
+
 Assumed: classical arithmetic, nothing computed twice, no output summed on two cores, nothing on chip at the start, and
 `reading` "consistent". The first read of `psum_first_read` comes on top. Layers without weights or with resident rows
 (which are not moved at all): compulsory traffic.
@@ -57,7 +60,7 @@ from hwmodels.pieces import Window
 from instances.machine import Machine
 from instances.workload import Layer
 
-__all__ = ["compulsory_bytes", "fast_bytes", "lower_bound_bytes", "tensor_bytes"]
+__all__ = ["compulsory_bytes", "fast_bytes", "least_energy", "lower_bound_bytes", "tensor_bytes"]
 
 #: Charges are multiples of 1/_UNIT byte.
 _UNIT = 1024
@@ -148,6 +151,17 @@ def tensor_bytes(layer: Layer, machine: Machine) -> dict[str, int]:
 def compulsory_bytes(layer: Layer, machine: Machine) -> int:
     """Bytes that every plan moves even with unlimited fast memory: each needed element once."""
     return sum(tensor_bytes(layer, machine).values())
+
+
+def least_energy(layer: Layer, machine: Machine) -> int:
+    """Femtojoules that no plan undercuts: every needed element once, from or to its home, and the MACs.
+
+    Beyond that, whatever more `lower_bound_bytes` says moves takes at least the least energy of a byte.
+    """
+    own = tensor_bytes(layer, machine)
+    more = lower_bound_bytes(layer, machine) - sum(own.values())
+    least = min(machine.byte_fj_of(operand) for operand in own)
+    return sum(machine.byte_fj_of(op) * n for op, n in own.items()) + least * more + machine.mac_fj * layer.macs
 
 
 def fast_bytes(machine: Machine) -> int:

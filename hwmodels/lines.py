@@ -72,7 +72,7 @@ def lined(layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, steps:
             )
 
         axes: list[Axis] = axes_of(layer, machine, "IN", pieces)
-        products = runs_of(axes, machine.in_bytes, machine.transfer, KINDS)
+        products = runs_of(axes, machine.in_bytes, machine.transfer_of("IN"), KINDS)
         counts = {
             kind: sweeps * sum(c * prod(int(v[0]) for v in vectors.values()) for c, vectors in terms)
             for kind, terms in products.items()

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hwmodels.addresses import Box, box_bursts
 from hwmodels.bilinear import Ints
 from hwmodels.boxes import input_windows
+from hwmodels.homes import operand_of
 from hwmodels.schedule import Step
 from hwmodels.skeleton import Core, Skeleton
 from instances.errors import InputError
@@ -227,7 +228,7 @@ class _Timeline:
 
     def _price(self, tensor: str, boxes: Boxes, element: int, call: bool = True) -> Ints:
         """Ticks of moving these boxes, iteration by iteration."""
-        layer, machine, price = self.layer, self.machine, self.machine.transfer
+        layer, machine, price = self.layer, self.machine, self.machine.transfer_of(operand_of(tensor))
         sizes: dict[str, int] = {d: layer.extent(d) for d in DIMS}
         if tensor == "IN":
             sizes.update(r=layer.h, c=layer.l)

@@ -6,6 +6,7 @@ import numpy as np
 
 from hwmodels.abilities import snake_counts
 from hwmodels.choices import Choices
+from hwmodels.homes import energy_of, housed, ticks_of
 from hwmodels.lines import lined
 from hwmodels.outcome import OPERANDS, Counts, Outcome
 from hwmodels.overlap import double_buffered_ticks
@@ -13,7 +14,6 @@ from hwmodels.places import chain_of
 from hwmodels.schedule import Hold, Nest
 from hwmodels.skeleton import cores, skeleton_of
 from hwmodels.tables import nest_tables
-from hwmodels.transfer import ticks
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import Layer
@@ -27,8 +27,9 @@ def price(layer: Layer, machine: Machine, nest: Nest) -> Outcome:
     Raises
     ------
     InputError
-        If the nest is malformed, or the machine prices what closed forms do not count.
+        If the nest is malformed, its homes are not allowed, or the machine prices what closed forms do not count.
     """
+    machine = housed(layer, machine, nest)
     skeleton = skeleton_of(layer, nest)
     if not nest.even and (machine.edge_tiles == "uniform" or machine.reading == "literal"):
         raise InputError(f"machine {machine.name}: only equal tiles are counted; loops with cuts have none")
@@ -51,7 +52,7 @@ def price(layer: Layer, machine: Machine, nest: Nest) -> Outcome:
     return Outcome(
         time_ticks=time,
         bytes=moved,
-        energy_fj=machine.byte_fj * moved + machine.mac_fj * layer.macs,
+        energy_fj=energy_of(layer, machine, by_operand),
         by_operand=by_operand,
         transfer_ticks=tables.transfer.at(0, 0) if tables.transfer else 0,
         compute_ticks=max(c.at(0, 0) for c in tables.compute),
@@ -72,7 +73,7 @@ def _able(layer: Layer, machine: Machine, nest: Nest) -> Outcome:
             occupancy[machine.memory_of("IN")] += copies * (lines.buffer_bytes - lines.tile_bytes)
     elif machine.snake:
         rows |= snake_counts(layer, machine, skeleton, core, nest.loops())
-    moving = sum(ticks(machine.transfer, row) for row in rows.values())
+    moving = ticks_of(machine, rows)
     moved = sum(row.bytes for row in rows.values())
     if machine.timing == "double_buffered":
         time = double_buffered_ticks(layer, machine, skeleton, core, nest.loops(), line=nest.line)
@@ -81,7 +82,7 @@ def _able(layer: Layer, machine: Machine, nest: Nest) -> Outcome:
     return Outcome(
         time_ticks=time + machine.layer_ticks,
         bytes=moved,
-        energy_fj=machine.byte_fj * moved + machine.mac_fj * layer.macs,
+        energy_fj=energy_of(layer, machine, rows),
         by_operand=rows,
         transfer_ticks=moving,
         compute_ticks=plain.compute_ticks,

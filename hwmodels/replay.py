@@ -21,6 +21,7 @@ from hwmodels.replay_broadcast import Listened, listened
 from hwmodels.replay_cores import ReplayCore, cover_faults, replay_cores, unit_faults
 from hwmodels.replay_counts import Axis, Boxes, Stored, boxes_of, price, stored_tensors, times
 from hwmodels.replay_holds import holds_of, loops_of
+from hwmodels.replay_homes import bound_homes, burst_at, energy_at, transfer_at
 from hwmodels.replay_slides import Between, lined_bytes, slid
 from hwmodels.replay_walk import Cuts, Traffic, cut_range, walk
 from hwmodels.schedule import LEVELS, Hold, Loop, Nest, Spatial, Step
@@ -97,6 +98,7 @@ def replay(layer: Layer, machine: Machine, nest: Nest, *, execute: bool | None =
         If the nest is malformed for the layer, too long to walk, or asks for a count that the machine's settings
         leave undefined (uniform edge tiles with address-exact bursts; double buffering over several cores).
     """
+    machine = bound_homes(layer, machine, nest)
     _check(layer, machine, nest)
     cores = replay_cores(layer, nest)
     _check_length(layer, nest, cores)
@@ -146,7 +148,8 @@ def _check(layer: Layer, machine: Machine, nest: Nest) -> None:
         raise InputError(f"nest: holds IN in lines, machine {machine.name} has none (line)")
     if machine.edge_tiles == "uniform" and not nest.even:
         raise InputError(f"machine {machine.name}: edge_tiles 'uniform' counts equal tiles; loops with cuts have none")
-    if machine.edge_tiles == "uniform" and machine.transfer.burst_bytes and machine.transfer.burst_count == "address":
+    addressed = any(price.burst_bytes and price.burst_count == "address" for price in machine.transfers)
+    if machine.edge_tiles == "uniform" and addressed:
         raise InputError(
             f"machine {machine.name}: edge_tiles 'uniform' has no addresses; "
             "use burst_count 'aligned' or edge_tiles 'true'"
@@ -201,11 +204,9 @@ def _run(layer: Layer, machine: Machine, nest: Nest, core: ReplayCore, known: di
         tensors["SLID"] = tensors["IN"]
         for along in lines or (slide,):
             tensors["SLID"] = tuple(slid(t, cuts, *along) for t in tensors["SLID"])
-    address = machine.transfer.burst_count == "address"
-    burst = machine.transfer.burst_bytes if address else 0
     # the walk reads nothing but the sizes of the pieces and the extents (and burst phases) of the boxes
     sizes = tuple(hi - lo for lo, hi in core.ranges.values())
-    key = sizes, *(p.fingerprint(burst) for parts in tensors.values() for p in parts)
+    key = sizes, *(p.fingerprint(burst_at(machine, row)) for row, parts in tensors.items() for p in parts)
     if key not in known:
         if machine.edge_tiles == "uniform":
             tensors = {row: tuple(_nominal(layer, nest, row, p) for p in parts) for row, parts in tensors.items()}
@@ -234,16 +235,16 @@ def _walk_core(
         operand = {"PSUM": "OUT", "SLID": "IN"}.get(row, row)
         levels = traffic.levels[operand]
         shape = [len(cuts[d].start[k]) for d, k in levels.items()]
-        boxes[row] = boxes_of(parts, list(levels), shape, machine.transfer, apart=operand == "IN")
+        boxes[row] = boxes_of(parts, list(levels), shape, transfer_at(machine, row), apart=operand == "IN")
     fetched = {
         row: boxes["SLID"] if row == "IN" and "SLID" in boxes else boxes[row] for row in OPERANDS if row in boxes
     }
-    prices = {row: b.prices(machine.transfer) for row, b in fetched.items()}
+    prices = {row: b.prices(transfer_at(machine, row)) for row, b in fetched.items()}
     between = None
     if traffic.snake:
         levels = traffic.levels["IN"]
         shape = [len(cuts[d].start[k]) for d, k in levels.items()]
-        between = Between(tensors["IN"], list(levels), shape, machine.transfer, machine.sliding)
+        between = Between(tensors["IN"], list(levels), shape, transfer_at(machine, "IN"), machine.sliding)
     tally = walk(replace(traffic, prices=prices, rest=between.ticks if between else None))
     rows = {row: fetched[row].total(tally.moves[row]) if row in fetched else Counts() for row in OPERANDS}
     if between:
@@ -251,7 +252,7 @@ def _walk_core(
     lined = sum(lined_bytes(t, cuts, *lines) for t in tensors["IN"]) if lines else None
     return _Run(
         rows=rows,
-        transfer_ticks=sum(price(c, machine.transfer) for c in rows.values()),
+        transfer_ticks=sum(price(c, transfer_at(machine, row)) for row, c in rows.items()),
         compute_ticks=tally.compute_ticks,
         pipeline_ticks=tally.pipeline_ticks,
         steps=tally.steps,
@@ -331,7 +332,7 @@ def _outcome(layer: Layer, machine: Machine, cores: Sequence[ReplayCore], runs: 
     computing: dict[int, int] = {}
     for core, run in zip(cores, runs, strict=True):
         computing[core.tle] = max(computing.get(core.tle, 0), run.compute_ticks)
-    transfer_ticks = sum(price(counts, machine.transfer) for counts in rows.values())
+    transfer_ticks = sum(price(counts, transfer_at(machine, row)) for row, counts in rows.items())
     if machine.timing == "double_buffered":
         time = sum(r.pipeline_ticks for r in runs)
     else:
@@ -345,7 +346,7 @@ def _outcome(layer: Layer, machine: Machine, cores: Sequence[ReplayCore], runs: 
     return Outcome(
         time_ticks=time + machine.layer_ticks,
         bytes=size,
-        energy_fj=machine.byte_fj * size + machine.mac_fj * layer.macs,
+        energy_fj=energy_at(machine, rows) + machine.mac_fj * layer.macs,
         by_operand=rows,
         transfer_ticks=transfer_ticks,
         compute_ticks=max(r.compute_ticks for r in runs),
@@ -369,9 +370,9 @@ def _moved(
             continue
         rows[operand] = sum(listened(operand, level, own).values(), Counts())
         for core, run in zip(cores, runs, strict=True):
-            moving[core.tle] -= price(run.rows[operand], machine.transfer)
+            moving[core.tle] -= price(run.rows[operand], transfer_at(machine, operand))
         for tle, counts in listened(operand, "tle", own).items():
-            moving[tle] += price(counts, machine.transfer)
+            moving[tle] += price(counts, transfer_at(machine, operand))
     return rows, moving
 
 

@@ -88,9 +88,16 @@ Item = Spatial | Loop | Hold
 
 @dataclass(frozen=True)
 class Nest:
-    """The schedule of one layer: items outermost first, every operand held exactly once."""
+    """The schedule of one layer: items outermost first, every operand held exactly once.
+
+    Attributes
+    ----------
+    homes : tuple of (str, str)
+        On machines with several memories off the chip: operand and the name of the memory where it lies there.
+    """
 
     items: tuple[Item, ...]
+    homes: tuple[tuple[str, str], ...] = ()
 
     def ordered(self) -> Nest:
         """The same nest with the loops between two Holds in a fixed order of dimensions."""
@@ -99,7 +106,12 @@ class Nest:
             return DIMS.index(item.dim) if isinstance(item, Loop) else 0
 
         runs = [(loops, list(run)) for loops, run in groupby(self.items, lambda item: isinstance(item, Loop))]
-        return Nest(tuple(item for loops, run in runs for item in (sorted(run, key=place) if loops else run)))
+        items = tuple(item for loops, run in runs for item in (sorted(run, key=place) if loops else run))
+        return Nest(items, self.homes)
+
+    def at(self, homes: Mapping[str, str]) -> Nest:
+        """The same nest with its operands in these memories off the chip."""
+        return Nest(self.items, tuple(homes.items()))
 
     def to_json(self) -> list[dict[str, object]]:
         """Return the nest as a JSON list, outermost first."""

@@ -15,11 +15,12 @@ from hwmodels.boxes import KINDS
 from hwmodels.broadcast import ROWS
 from hwmodels.choices import Choices, Term
 from hwmodels.core import CoreTables
+from hwmodels.homes import operand_of
 from hwmodels.kinds import OPERANDS, Key, Load, loads_of
 from hwmodels.skeleton import Core, Skeleton, cores
 from hwmodels.transfer import COUNTS
 from instances.errors import InputError
-from instances.machine import Machine
+from instances.machine import Machine, Transfer
 from instances.workload import Layer
 
 __all__ = ["NestTables", "nest_tables"]
@@ -42,6 +43,8 @@ class NestTables:
         bound and `exact` is False (`hwmodels.overlap` has the exact time of one nest).
     bytes : Bilinear
         Bytes that cross the DRAM interface.
+    energy : Bilinear
+        Femtojoules, that of the MACs included; empty unless "energy" is among the measures.
     capacity : dict of str to tuple of Bilinear
         Bytes taken in each memory, per kind of core.
     counts : dict
@@ -57,6 +60,7 @@ class NestTables:
     counts: dict[str, dict[str, Bilinear]]
     transfer: Bilinear | None
     compute: tuple[Bilinear, ...]
+    energy: Bilinear
 
 
 def nest_tables(
@@ -88,8 +92,8 @@ def nest_tables(
     first, clusters, every = loads_of(layer, machine, share)
     kinds = {key: CoreTables(layer, machine, skeleton, core, choices) for key, core in first.items()}
     timed = detail or "time" in measures
-    priced = {k for k in KINDS if getattr(machine.transfer, COUNTS[k])} if timed else set()
-    counted = KINDS if detail else frozenset(priced | ({"bytes"} & set(measures)))
+    priced = {k for k in KINDS if any(getattr(t, COUNTS[k]) for t in machine.transfers)} if timed else set()
+    counted = KINDS if detail else frozenset(priced | ({"bytes"} if {"bytes", "energy"} & set(measures) else set()))
     rows = _rows(kinds, counted) if counted else {key: {} for key in kinds}
     parts = _capacities(kinds)
     served = {load: _part(rows[load[0]], load[1]) for counter in (every, *clusters.values()) for load in counter}
@@ -124,14 +128,34 @@ def nest_tables(
         counts=_counts(every, served, shape) if detail else {},
         transfer=Bilinear.of([(a * n, b) for k, n in every.items() for a, b in moved[k]], shape) if detail else None,
         compute=_distinct([Bilinear.of(t, shape) for t in busy.values()]) if detail else (),
+        energy=_energy(layer, machine, every, served, shape) if "energy" in measures else Bilinear.of([], shape),
     )
 
 
 def _aligned(machine: Machine) -> Machine:
     """The machine with bursts counted as if every run began one: never more than by address, for bounds."""
-    if machine.transfer.burst_count == "aligned":
+    if all(transfer.burst_count == "aligned" for transfer in machine.transfers):
         return machine
-    return machine.model_copy(update={"transfer": machine.transfer.model_copy(update={"burst_count": "aligned"})})
+    changed: dict[str, object] = {"transfer": _aligned_prices(machine.transfer)}
+    if machine.off_chip:
+        memories = [m.model_copy(update={"transfer": _aligned_prices(m.transfer)}) for m in machine.off_chip]
+        changed = {"off_chip": tuple(memories)}
+    return machine.model_copy(update=changed)
+
+
+def _aligned_prices(transfer: Transfer) -> Transfer:
+    return transfer.model_copy(update={"burst_count": "aligned"})
+
+
+def _energy(
+    layer: Layer, machine: Machine, every: Counter[Load], served: dict[Load, Rows], shape: tuple[int, int]
+) -> Bilinear:
+    """Femtojoules: the bytes of every row by its home, and the MACs."""
+    terms = [_constant(machine.mac_fj * layer.macs, shape)]
+    for load, number in every.items():
+        for row, kinds in served[load].items():
+            terms += _times(kinds.get("bytes", []), number * machine.byte_fj_of(operand_of(row)))
+    return Bilinear.of(terms, shape)
 
 
 def _part(rows: Rows, group: str) -> Rows:
@@ -184,14 +208,14 @@ def _serial(
 
 
 def _ticks(machine: Machine, rows: Rows) -> list[Term]:
-    prices = {kind: int(getattr(machine.transfer, field)) for kind, field in COUNTS.items()}
-    return [
-        term
-        for kinds in rows.values()
-        for kind, terms in kinds.items()
-        if prices[kind]
-        for term in _times(terms, prices[kind])
-    ]
+    """The price of all rows, each by the transfer of its home."""
+    found: list[Term] = []
+    for row, kinds in rows.items():
+        transfer = machine.transfer_of(operand_of(row))
+        for kind, terms in kinds.items():
+            if ticks := int(getattr(transfer, COUNTS[kind])):
+                found += _times(terms, ticks)
+    return found
 
 
 def _times(terms: list[Term], factor: int) -> list[Term]:
@@ -274,23 +298,24 @@ def _literal(layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, cho
         counts={r: {k: Bilinear.of(t, shape) for k, t in kinds.items()} for r, kinds in rows.items()},
         transfer=Bilinear.of(ticks, shape),
         compute=(Bilinear.of(compute, shape),),
+        energy=Bilinear.of([], shape),  # the literal reading knows one memory: energy rises with bytes
     )
 
 
 def _refuse(layer: Layer, machine: Machine) -> None:
-    price = machine.transfer
     whole = machine.edge_tiles == "uniform" or machine.reading == "literal" or machine.tles * machine.tlts > 1
     if whole and (any(layer.residents) or layer.resident_out):
         raise InputError(
             f"layer {layer.name}: resident rows need one core, edge_tiles 'true' and reading 'consistent'; "
             f"machine {machine.name} has other settings"
         )
-    if price.row_bytes or price.refresh_bytes:
+    if any(price.row_bytes or price.refresh_bytes for price in machine.transfers):
         raise InputError(
             f"machine {machine.name}: DRAM rows and refreshes are prices of whole requests (LPDDR4 regression), "
             "which tile plans do not support; set transfer.row_bytes and refresh_bytes (and their ticks) to 0"
         )
-    if price.burst_count == "address" and price.burst_bytes and machine.edge_tiles == "uniform":
+    by_address = any(t.burst_count == "address" and t.burst_bytes for t in machine.transfers)
+    if by_address and machine.edge_tiles == "uniform":
         raise InputError(
             f"machine {machine.name}: edge_tiles 'uniform' has no addresses; "
             "use transfer.burst_count=aligned or edge_tiles=true"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["InputError", "OutputError", "choices"]
+__all__ = ["InfeasibleError", "InputError", "OutputError", "choices"]
 
 
 class InputError(ValueError):
@@ -15,6 +15,10 @@ class InputError(ValueError):
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(str(message).split()))
+
+
+class InfeasibleError(InputError):
+    """Demands of a whole network that nothing meets, found before any layer is planned: exit code 3."""
 
 
 class OutputError(Exception):

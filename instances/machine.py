@@ -14,15 +14,20 @@ from pydantic import (
     Field,
     PositiveInt,
     SerializerFunctionWrapHandler,
+    ValidationInfo,
+    field_validator,
     model_serializer,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
+from instances.errors import InputError
 from instances.mesh import Mesh
+from instances.off_chip import Homes, OffChip, Transfer, home_faults
 from instances.partial_engine import PartialEngine
 from instances.processors import Processors
 
-__all__ = ["Banks", "Broadcast", "Compute", "Machine", "Transfer"]
+__all__ = ["Banks", "Broadcast", "Compute", "Machine", "OffChip", "Transfer"]
 
 Count = Field(default=0, ge=0)
 Layout = Literal["CHW", "HWC"]
@@ -30,41 +35,16 @@ WeightLayout = Literal["OIHW", "OHWI"]
 
 
 #: Fields that a machine file names only if they are not at their defaults.
-_LEFT_OUT = frozenset(
-    ("banks", "ocm_banks", "processors", "engine", "mesh", "line", "snake", "broadcast", "layer_ticks")
-)
+_LEFT_OUT = frozenset((
+    "banks", "ocm_banks", "processors", "engine", "mesh", "line", "snake", "broadcast", "layer_ticks", "off_chip",
+    "homes",
+))  # fmt: skip
+#: Stands where a machine file names no transfer: only machines with `off_chip` may.
+_NONE = Transfer()
 
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Transfer(_Frozen):
-    """The price of moving one tile between DRAM and on-chip memory.
-
-    ``call_ticks*calls + segment_ticks*segments + burst_ticks*bursts + row_ticks*rows
-    + refresh_ticks*refreshes + byte_ticks*bytes``; the counting rules are in `hwmodels.transfer`.
-    A size of 0 (`burst_bytes`, `row_bytes`, `refresh_bytes`) means that this count is not made.
-    """
-
-    model: Literal["volume", "burst", "dma", "lpddr4", "custom"] = "custom"
-    call_ticks: int = Count
-    segment_ticks: int = Count
-    burst_ticks: int = Count
-    burst_bytes: int = Count
-    burst_count: Literal["aligned", "address"] = "aligned"
-    row_ticks: int = Count
-    row_bytes: int = Count
-    refresh_ticks: int = Count
-    refresh_bytes: int = Count
-    byte_ticks: int = Count
-
-    @model_validator(mode="after")
-    def _sizes(self) -> Transfer:
-        for price, size in (("burst", "burst_bytes"), ("row", "row_bytes"), ("refresh", "refresh_bytes")):
-            if getattr(self, f"{price}_ticks") and not getattr(self, size):
-                raise ValueError(f"{price}_ticks is set, so {size} must be positive")
-        return self
 
 
 class Compute(_Frozen):
@@ -202,6 +182,12 @@ class Machine(_Frozen):
         Whether transfers at the border count their true clipped size, or the nominal size as the papers do.
     psum_first_read : bool
         Whether the first accumulation also reads its (zero or bias) output tile, as Listing 1.1 of the DMA paper does.
+    off_chip : tuple of OffChip
+        Several memories off the chip, each with its own prices, bytes and energy; empty: one without a name, with
+        `transfer` and `byte_fj`, as large as need be (docs/machines.md).
+    homes : dict of str to tuple of str
+        With `off_chip` the memories where IN, W (with the bias) and OUT (with its partial sums) may lie; of several
+        names the plan chooses one for each layer.
     sources : dict
         For every number in the file: where it comes from, or that it is assumed.
     """
@@ -243,11 +229,34 @@ class Machine(_Frozen):
     reading: Literal["consistent", "literal"] = "consistent"
     edge_tiles: Literal["true", "uniform"] = "true"
     psum_first_read: bool = False
-    transfer: Transfer
+    off_chip: tuple[OffChip, ...] = ()
+    homes: Homes = Field(default_factory=dict)
+    transfer: Transfer = Field(default=_NONE, validate_default=True)
     compute: Compute = Compute()
     byte_fj: int = Count
     mac_fj: int = Count
     sources: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("transfer")
+    @classmethod
+    def _priced(cls, value: Transfer, info: ValidationInfo) -> Transfer:
+        if value is _NONE and not info.data.get("off_chip"):
+            raise PydanticCustomError("missing", "Field required")
+        if value is not _NONE and info.data.get("off_chip"):
+            raise ValueError("give either transfer or off_chip, whose memories have prices of their own")
+        return value
+
+    @model_validator(mode="after")
+    def _off_chip_memories(self) -> Machine:
+        for fault in home_faults(self.off_chip, self.homes):
+            raise ValueError(fault)
+        if self.off_chip and self.problem not in ("tiling", "slicing"):
+            raise ValueError(f"off_chip is for problems tiling, slicing and joint, not {self.problem}")
+        if self.off_chip and self.byte_fj:
+            raise ValueError("give either byte_fj or off_chip, whose memories have a byte_fj of their own")
+        if self.off_chip and self.reading == "literal":
+            raise ValueError("off_chip needs reading 'consistent': the papers' equations know one memory")
+        return self
 
     @model_validator(mode="after")
     def _memories(self) -> Machine:
@@ -303,7 +312,8 @@ class Machine(_Frozen):
         return {
             name: value
             for name, value in write(self).items()
-            if name not in _LEFT_OUT or getattr(self, name) != fields[name].default
+            if (name not in _LEFT_OUT or getattr(self, name) != fields[name].get_default(call_default_factory=True))
+            and not (name == "transfer" and self.off_chip)
         }
 
     @property
@@ -336,3 +346,45 @@ class Machine(_Frozen):
     def memory_of(self, operand: str) -> str:
         """Return the memory that holds `operand` ("IN", "W" or "OUT")."""
         return "ocm" if self.ocm_bytes is not None else operand.lower()
+
+    # ---- memories off the chip -----------------------------------------------------------------------------------
+
+    def home(self, operand: str) -> OffChip | None:
+        """The memory off the chip where `operand` ("IN", "W" or "OUT") lies; None on machines without `off_chip`.
+
+        Raises
+        ------
+        InputError
+            If there are several: `hwmodels.homes.settled` chooses.
+        """
+        if not self.off_chip:
+            return None
+        names = self.homes[operand]
+        if len(names) > 1:
+            raise InputError(f"machine {self.name}: {operand} may lie in {' or '.join(names)}, the plan must say where")
+        return next(memory for memory in self.off_chip if memory.name == names[0])
+
+    def transfer_of(self, operand: str) -> Transfer:
+        """The prices of moving `operand`; raises InputError as `home`."""
+        memory = self.home(operand)
+        return self.transfer if memory is None else memory.transfer
+
+    def byte_fj_of(self, operand: str) -> int:
+        """Femtojoules for a byte of `operand`; raises InputError as `home`."""
+        memory = self.home(operand)
+        return self.byte_fj if memory is None else memory.byte_fj
+
+    @property
+    def transfers(self) -> tuple[Transfer, ...]:
+        """The prices of all memories off the chip."""
+        return tuple(memory.transfer for memory in self.off_chip) or (self.transfer,)
+
+    @property
+    def open(self) -> bool:
+        """Whether plans choose where some operand lies."""
+        return any(len(names) > 1 for names in self.homes.values())
+
+    @property
+    def one_energy(self) -> bool:
+        """Whether a byte takes the same energy wherever the operands lie, so that energy rises with bytes alone."""
+        return len({memory.byte_fj for memory in self.off_chip}) < 2

@@ -24,7 +24,7 @@ from instances.network import Network
 from instances.operators import Concat, Eltwise, Input, MatMul, Opaque, Operator, Reshape
 from instances.workload import Layer
 
-__all__ = ["Store", "Stores", "stores"]
+__all__ = ["Groups", "Store", "Stores", "stores"]
 
 #: Maps that a sum of more reads stay whole or not at all.
 MOST_INPUTS = 2
@@ -95,13 +95,14 @@ class Stores:
         return layer.model_copy(update={"resident_in": given, "resident_out": made.seen(unwritten, layer.r)})
 
 
-class _Groups:
+class Groups:
     """Operators whose results share a store (disjoint sets)."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.parent = {name: name for name in names}
 
     def find(self, name: str) -> str:
+        """The name of the set."""
         while self.parent[name] != name:
             name = self.parent[name]
         return name
@@ -130,7 +131,7 @@ class _Reader:
 
     def __init__(self, network: Network) -> None:
         self.network = network
-        self.groups = _Groups([o.name for o in network.operators])
+        self.groups = Groups([o.name for o in network.operators])
         self.layers: list[Layer] = []
         self.made: list[str] = []
         self.read_names: list[tuple[str, ...]] = []

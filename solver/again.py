@@ -89,11 +89,12 @@ class Kind(Generic[P]):
 
 def _tiling(plan: Plan, engine: str, limit: float | None, jobs: int) -> Plan:
     start, formulation = time.monotonic(), pick_problem(plan.problem)
+    rooms = {one.name: one.bytes for one in plan.machine_data.off_chip if one.bytes is not None}
     request = Request(
         name=plan.network, layers=tuple(row.workload for row in plan.layers), machine=plan.machine_data,
         formulation=formulation, engine=pick_engine(engine, formulation.name), objectives=plan.objectives,
         pins=pick_pins(list(plan.pins), formulation), settings=plan.options.settings, time_limit_s=limit,
-        jobs=check_jobs(jobs), full=False, bounding=True,
+        jobs=check_jobs(jobs), full=False, bounding=True, places=plan.homes.places(rooms) if plan.homes else None,
     )  # fmt: skip
     return planned(request, Silent(), start)
 

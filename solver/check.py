@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from formulations.space import Space
+from hwmodels.homes import machine_for
 from hwmodels.outcome import MEASURES, Outcome
 from hwmodels.schedule import Nest
 from instances.errors import InputError
@@ -23,6 +24,7 @@ from solver.bank_check import problems_of
 from solver.bank_plan import BankPlan
 from solver.claims import claims_of
 from solver.files import AnyPlan, load_plan
+from solver.homes_check import problems_of_homes
 from solver.joint_check import problems_of_joint
 from solver.joint_plan import JointPlan
 from solver.mapping_check import problems_of_mapping
@@ -233,7 +235,8 @@ class _Checker:
     def _figures(self, where: str, layer: LayerPlan, outcome: Outcome) -> Iterator[str]:
         machine, measure = self.plan.machine_data, self.plan.objectives[0]
         yield from unequal(f"{where}: measures", layer.measures, measures_of(outcome))
-        expected = objective_of(measure, layer.workload, machine, outcome)
+        homes = layer.schedule.to_nest().homes if layer.schedule else ()
+        expected = objective_of(measure, layer.workload, machine, outcome, dict(homes))
         yield from unequal(f"{where}: objective", layer.objective, expected)
         if layer.limits is not None:
             yield from unequal(f"{where}: limits", layer.limits, limits_of(layer.workload, machine))
@@ -260,7 +263,9 @@ class _Checker:
         """Build the space of a layer with the plan's pins."""
         formulation = pick_problem(self.plan.problem)
         pins = pick_pins(list(self.plan.pins), formulation)
-        return formulation.build(layer.workload, self.plan.machine_data, pins)
+        homes = layer.schedule.to_nest().homes if layer.schedule else None
+        machine = machine_for(layer.workload, self.plan.machine_data, None if homes is None else dict(homes))
+        return formulation.build(layer.workload, machine, pins)
 
     def _infeasible(self, where: str, layer: LayerPlan) -> Iterator[str]:
         try:
@@ -277,5 +282,11 @@ class _Checker:
         """Totals over the layers."""
         plan = self.plan
         total = totals(plan.layers, literal=plan.machine_data.reading == "literal")
+        if plan.homes is not None:
+            total = total.over(plan.status, plan.bound)
+        try:
+            yield from problems_of_homes(plan, pick_pins(list(plan.pins), pick_problem(plan.problem)))
+        except InputError as error:
+            yield str(error)
         for field in ("status", "objective", "bound", "gap", "measures", "replay"):
             yield from unequal(field, getattr(plan, field), getattr(total, field))

@@ -24,7 +24,7 @@ from solver.mesh_plan import MeshPlan
 from solver.plan import Plan, Status
 from solver.runs_plan import EnginePlan
 
-__all__ = ["Claim", "claims_of", "replays_of"]
+__all__ = ["Claim", "claims_of", "layer_claims", "replays_of"]
 
 Bounds = tuple[int | None, ...]
 
@@ -101,16 +101,17 @@ def _bounds(status: Status, bound: int | None, values: tuple[int, ...], number: 
 
 
 def claims_of(plan: AnyPlan) -> tuple[Claim, ...]:
-    """Return what a plan claims: of every layer where layers are planned one by one, else of the network."""
+    """Return what a plan claims: of every layer where layers are planned one by one, else of the network.
+
+    Layers that share memories off the chip are one part: which homes they have is decided for all together.
+    """
     return tuple(_claims(plan))
 
 
 def _claims(plan: AnyPlan) -> Iterator[Claim]:
     names = plan.objectives
-    if isinstance(plan, Plan):
-        for row in plan.layers:
-            values = _picked(names, row.measures.model_dump()) if row.measures else ()
-            yield Claim(row.layer, row.status, names, values, _bounds(row.status, row.bound, values, len(names)))
+    if isinstance(plan, Plan) and plan.homes is None:
+        yield from layer_claims(plan)
     elif isinstance(plan, EnginePlan):
         for one in plan.layers:
             yield Claim(one.layer, one.status, names, (one.objective.value,) if one.objective else (), (one.bound,))
@@ -124,9 +125,17 @@ def _claims(plan: AnyPlan) -> Iterator[Claim]:
         yield Claim("", plan.status, names, values, _bounds(plan.status, plan.bound, values, len(names)))
 
 
+def layer_claims(plan: Plan) -> Iterator[Claim]:
+    """What a plan claims of every layer; where the plan says homes, of all nests with the homes that the layer has."""
+    for row in plan.layers:
+        names = plan.objectives
+        values = _picked(names, row.measures.model_dump()) if row.measures else ()
+        yield Claim(row.layer, row.status, names, values, _bounds(row.status, row.bound, values, len(names)))
+
+
 def _whole(plan: AnyPlan) -> tuple[int, ...]:
     """The objectives of a plan of a whole network."""
-    if not isinstance(plan, BankPlan | JointPlan | MappingPlan | ApplicationsPlan) or plan.measures is None:
+    if not isinstance(plan, Plan | BankPlan | JointPlan | MappingPlan | ApplicationsPlan) or plan.measures is None:
         return ()
     figures: dict[str, int] = plan.measures.model_dump()
     if isinstance(plan, ApplicationsPlan):

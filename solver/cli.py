@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hwmodels.homes import machine_for
 from instances.applications import applications, is_several
 from instances.errors import InputError
 from instances.load import load_network
@@ -313,7 +314,8 @@ def explain(
         all_kinds=all_kinds, full=full,
     )  # fmt: skip
     found: dict[str, Space] = {
-        x.name: request.formulation.build(x, request.machine, request.pins, full=full) for x in request.layers
+        x.name: request.formulation.build(x, machine_for(x, request.machine, None), request.pins, full=full)
+        for x in request.layers
     }
     conflicts = {name: list(space.explain()) for name, space in found.items()}
     if as_json:

@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 import typer
 
-from instances.errors import InputError, OutputError
+from instances.errors import InfeasibleError, InputError, OutputError
 from solver import tools
 from solver.plan import Status
 from solver.verify import PlanMismatch
@@ -46,6 +46,8 @@ def exit_code(run: Callable[[], object]) -> int:
         return _failed(_OUTPUT_LOST, "output", str(error))
     except PlanMismatch as error:
         return _failed(_DEFECT, "plan refused, please report this", str(error))
+    except InfeasibleError as error:
+        return _failed(EXIT_CODES["INFEASIBLE"], "infeasible", str(error))
     except InputError as error:
         return _failed(BAD_INPUT, "error", str(error))
     except _ClickError as error:

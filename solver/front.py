@@ -11,14 +11,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from formulations.space import Space
+from hwmodels.homes import settled
 from hwmodels.limits import lower_bound_bytes
 from hwmodels.schedule import Nest
 from instances.errors import InputError, choices
+from instances.workload import Layer
 from solver.engines.exhaustive import Search
+from solver.homes_ask import places_of
 from solver.report import ratio, rows_table, shorten
 from solver.verify import PlanMismatch, verify
 
@@ -143,9 +146,7 @@ def fronts(request: Request, axes: Sequence[str], *, time_limit_s: float | None 
     end = None if time_limit_s is None else time.monotonic() + time_limit_s
     for layer in request.layers:
         if layer.signature() not in known:
-            space = request.formulation.build(layer, request.machine, request.pins)
-            left = None if end is None else max(0.0, end - time.monotonic())
-            known[layer.signature()] = front(space, axes, time_limit_s=left)
+            known[layer.signature()] = _housed(request, layer, axes, end)
             for point in known[layer.signature()].points:
                 verdict = verify(layer, request.machine, point.nest)
                 if verdict.faults:
@@ -154,9 +155,24 @@ def fronts(request: Request, axes: Sequence[str], *, time_limit_s: float | None 
     return found
 
 
+def _housed(request: Request, layer: Layer, axes: Sequence[str], end: float | None) -> Front:
+    """The front of a layer by itself over all homes that its operands may have."""
+    places = places_of(layer, (layer,), request.machine, request.pins) if request.machine.off_chip else None
+    ways = [one for t in places.tables for one in places.assignments(t.operands)] if places else [{}]
+    found = []
+    for number, homes in enumerate(ways):
+        left = None if end is None else max(0.0, end - time.monotonic()) / (len(ways) - number)
+        space = request.formulation.build(layer, settled(layer, request.machine, homes), request.pins)
+        found.append((homes, front(space, axes, time_limit_s=left)))
+    points = [replace(point, nest=point.nest.at(homes)) for homes, one in found for point in one.points]
+    kept = tuple(sorted(_undominated(points), key=lambda p: p.values))
+    return Front(tuple(axes), kept, all(f.complete for _, f in found), all(f.proven for _, f in found))
+
+
 def _decision(request: Request, name: str, point: Point) -> dict[str, int | str]:
     layer = next(x for x in request.layers if x.name == name)
-    return request.formulation.build(layer, request.machine, request.pins).decision(point.nest)
+    machine = settled(layer, request.machine, dict(point.nest.homes))
+    return request.formulation.build(layer, machine, request.pins).decision(point.nest)
 
 
 def fronts_json(request: Request, found: Mapping[str, Front]) -> dict[str, object]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hwmodels.homes import settled
 from hwmodels.outcome import MEASURES
 from hwmodels.schedule import Nest
 from instances.errors import InputError
@@ -33,7 +34,8 @@ __all__ = ["Answer", "Job", "decide", "unanswered"]
 class Job:
     """One layer to plan, and how.
 
-    `build` and `engine.run` are module-level functions, so that a job can be sent to another process.
+    `homes` of its operands where the machine has several memories off the chip. `build` and `engine.run` are
+    module-level functions, so that a job can be sent to another process.
     """
 
     layer: Layer
@@ -44,6 +46,12 @@ class Job:
     engine: Engine
     objectives: tuple[str, ...]
     bounding: bool
+    homes: tuple[tuple[str, str], ...] = ()
+
+    def space(self) -> Space:
+        """Build the space; raises InputError if the problem or the homes do not fit the machine."""
+        machine = settled(self.layer, self.machine, dict(self.homes))
+        return self.build(self.layer, machine, self.pins, full=self.full)
 
 
 @dataclass(frozen=True)
@@ -75,7 +83,7 @@ def decide(job: Job, time_limit_s: float | None, interrupts: Interrupts) -> Answ
     result: EngineResult | None = None
     try:
         with interrupts.armed():
-            space = job.build(job.layer, job.machine, job.pins, full=job.full)
+            space = job.space()
             built = time.monotonic() - start
             result = job.engine.run(space, job.objectives, _limits(job, time_limit_s, built))
     except KeyboardInterrupt:
@@ -121,8 +129,9 @@ def _verified(job: Job, space: Space, result: EngineResult, wall_s: float) -> La
         if result.status == "INFEASIBLE":
             return _plan(job.layer, "INFEASIBLE", conflicts=space.explain(), **common)
         return _plan(job.layer, "NO_SOLUTION_FOUND", bound=_bound(result), **common)
+    nest = result.nest.at(dict(job.homes))
     try:
-        verdict = verify(job.layer, job.machine, result.nest)
+        verdict = verify(job.layer, job.machine, nest)
     except InputError as error:
         raise PlanMismatch(f"layer {job.layer.name}, engine {job.engine.name}: {error}") from error
     outcome = verdict.outcome
@@ -130,11 +139,11 @@ def _verified(job: Job, space: Space, result: EngineResult, wall_s: float) -> La
     faults = [*verdict.faults, *_claims(result, outcome.measures, value, bound)]
     if faults:
         raise PlanMismatch(f"layer {job.layer.name}, engine {job.engine.name}: {'; '.join(faults)}")
-    decision = _decision(space, result.nest)
+    decision = _decision(space, nest)
     return _plan(
         job.layer, result.status, **common,
-        objective=objective_of(job.objectives[0], job.layer, job.machine, outcome),
-        bound=bound, gap=gap_of(value, bound), schedule=Schedule.of(result.nest, decision), decision=decision,
+        objective=objective_of(job.objectives[0], job.layer, job.machine, outcome, dict(job.homes)),
+        bound=bound, gap=gap_of(value, bound), schedule=Schedule.of(nest, decision), decision=decision,
         limits=limits_of(job.layer, job.machine),
         measures=measures_of(outcome), counts=counts_of(outcome), occupancy_bytes=outcome.occupancy_bytes,
         replay=verdict.replay,

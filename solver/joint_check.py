@@ -10,6 +10,7 @@ from hwmodels.replay_joint import replay_joint
 from hwmodels.schedule import LayerRun
 from instances.errors import InputError
 from instances.stores import Stores, stores
+from solver.joint_homes import check_homes
 from solver.joint_plan import JointPlan
 from solver.joint_solve import (
     check_machine,
@@ -36,6 +37,7 @@ def _layers(plan: JointPlan) -> Iterator[str]:
     try:
         found, machine = stores(plan.network_data), plan.machine_data
         check_machine(machine)
+        check_homes(plan.network_data, machine, plan.objectives)
         pins = pick_pins(list(plan.pins), pick_problem("tiling"))
         pick_joint_engine(plan.engine)
     except InputError as error:

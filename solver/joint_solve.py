@@ -23,6 +23,7 @@ from instances.stores import Stores, stores
 from instances.workload import Layer
 from solver.joint_base import Decided
 from solver.joint_engines import JOINT_ENGINES, JointEngine
+from solver.joint_homes import check_homes, narrowed
 from solver.joint_plan import JOINT_FORMAT, JointLayer, JointOptions, JointPlan, JointReplay, Resident
 from solver.joint_tables import Tables
 from solver.options import (
@@ -102,10 +103,11 @@ def solve_joint(
     if "time" in objectives:  # of all plans with the fewest bytes the fastest is not looked for
         raise InputError("objective time: problem joint decides bytes (or energy); the plan says how long it takes")
     set_fields = as_texts("settings", settings)
-    real, network = pick_machine(machine, set_fields), pick_network(target, "joint")
     demands = pick_pins(pins, pick_problem("tiling"))
+    real, network = narrowed(pick_machine(machine, set_fields), demands), pick_network(target, "joint")
     chosen = pick_joint_engine(engine)
     check_machine(real)
+    check_homes(network, real, objectives)
     for layer in network.layers:
         if layer.kind == "correlation":
             raise InputError(f"layer {layer.name}: only problem mesh plans correlations")
@@ -225,7 +227,7 @@ def sums_of(machine: Machine, walked: Walked) -> Measures:
 
 def objective_of(measure: str, machine: Machine, walked: Walked, macs: int) -> Objective:
     """Return the objective with the terms that sum to it."""
-    factor = machine.byte_fj if measure == "energy" else 1
+    factor = machine.byte_fj_of("IN") if measure == "energy" else 1
     terms: dict[str, int] = {}
     for one in walked.layers:
         for operand, counts in one.outcome.by_operand.items():
@@ -263,7 +265,7 @@ def _plan(
     energy = objectives[0] == "energy"
 
     def bound_of(moved: int | None) -> int | None:
-        return machine.byte_fj * moved + machine.mac_fj * macs if energy and moved is not None else moved
+        return machine.byte_fj_of("IN") * moved + machine.mac_fj * macs if energy and moved is not None else moved
 
     fields: dict[str, object] = {
         "format": JOINT_FORMAT, "certile": version(), "problem": "joint", "network": network.name,

@@ -19,6 +19,7 @@ from instances.network import Network
 from instances.workload import Layer
 
 if TYPE_CHECKING:
+    from formulations.homes import Places
     from formulations.pins import Pins
     from formulations.registry import Formulation
     from solver.engines.base import Engine
@@ -38,7 +39,7 @@ MOST_JOBS = 1024
 
 @dataclass(frozen=True)
 class Request:
-    """One call of `solve`, checked."""
+    """One call of `solve`, checked; `places` where the machine has several memories off the chip."""
 
     name: str
     layers: tuple[Layer, ...]
@@ -52,6 +53,7 @@ class Request:
     jobs: int
     full: bool
     bounding: bool
+    places: Places | None = None
 
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:

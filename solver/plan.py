@@ -30,6 +30,7 @@ from instances.errors import InputError
 from instances.jsonfile import as_object, parse_json, read_bytes, shown, validate, write_atomically
 from instances.machine import Machine
 from instances.workload import Layer
+from solver.homes_plan import HomesPlan
 
 __all__ = [
     "FORMAT", "Counted", "HoldItem", "LayerCounts", "LayerPlan", "LayerReplay", "LoopItem", "Measures", "Objective",
@@ -117,21 +118,31 @@ NestItem = Annotated[
 
 
 class Schedule(BaseModel):
-    """The nest, outermost item first, and beside it the decisions it stands for (for people)."""
+    """The nest, outermost item first, and beside it the decisions it stands for (for people).
+
+    `homes`: operand -> the memory off the chip where it lies, on machines that have several.
+    """
 
     model_config = ConfigDict(frozen=True, extra="allow")
     __pydantic_extra__: dict[str, int | str] = Field(init=False)
 
     nest: tuple[NestItem, ...]
+    homes: dict[Literal["IN", "W", "OUT"], str] | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_homes(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+        return {k: v for k, v in write(self).items() if k != "homes" or v}
 
     @classmethod
     def of(cls, nest: Nest, decision: dict[str, int | str]) -> Schedule:
         """Wrap a nest."""
-        return cls.model_validate({"nest": nest.to_json(), **decision})
+        return cls.model_validate({"nest": nest.to_json(), "homes": dict(nest.homes) or None, **decision})
 
     def to_nest(self) -> Nest:
         """Return the nest that the machine models read."""
-        return Nest.from_json([item.model_dump() for item in self.nest])
+        return Nest.from_json([item.model_dump() for item in self.nest]).at(
+            {str(op): name for op, name in (self.homes or {}).items()}
+        )
 
     @property
     def decision(self) -> dict[str, int | str]:
@@ -318,6 +329,9 @@ class Plan(PlanFile):
         As asked for, most important first; the other measures break ties in the order time, bytes, energy.
     objective, measures
         Sums over all layers; None unless every layer has a schedule.
+    homes : HomesPlan or None
+        On machines with several memories off the chip where every map and all weights of the network lie. Status and
+        bound are then those over all homes, the layers' ones for the homes that they have.
     """
 
     FORMAT = FORMAT
@@ -344,6 +358,11 @@ class Plan(PlanFile):
     network_digest: str
     machine_digest: str
     machine_data: Machine
+    homes: HomesPlan | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_none(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+        return {k: v for k, v in write(self).items() if k != "homes" or v is not None}
 
     def layer(self, name: str) -> LayerPlan:
         """Return the plan of the layer called `name`; raises InputError if there is none."""

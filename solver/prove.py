@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from hwmodels.homes import machine_for
 from instances.errors import InputError
 from instances.load import unmet_overrides
 from solver.again import kind_of
-from solver.claims import Claim, claims_of, replays_of
+from solver.claims import Claim, claims_of, layer_claims, replays_of
 from solver.files import AnyPlan
 from solver.options import pick_pins, pick_problem
 from solver.plan import Plan
@@ -100,7 +101,8 @@ def _by_part(plan: AnyPlan, found: AnyPlan) -> dict[str, Claim]:
 def doubts(plan: AnyPlan, *, infeasible: bool = True) -> Iterator[str]:
     """Yield one line for every claim that a quick plan refutes, or (`infeasible`) that is not proven again quickly."""
     known = kind_of(plan).explains
-    claims = [one for one in claims_of(plan) if not (one.nothing or (known and one.status == "INFEASIBLE"))]
+    said_of = [*claims_of(plan), *(layer_claims(plan) if isinstance(plan, Plan) and plan.homes is not None else ())]
+    claims = [one for one in said_of if not (one.nothing or (known and one.status == "INFEASIBLE"))]
     if not claims:
         return
     refuted = set[str]()
@@ -125,6 +127,8 @@ def _quick(plan: AnyPlan) -> Iterator[tuple[str, dict[str, Claim]]]:
     """What heuristics find: engine, and its answer by part."""
     if isinstance(plan, Plan):
         yield "first pass", {claim.part: claim for claim in _first_pass(plan)}
+        if plan.homes is not None and plan.engine != "greedy":
+            yield "greedy", {part: one for part, one in _claims_again(plan, "greedy", _QUICK_S).items() if not part}
         return
     start = time.monotonic()
     for engine in kind_of(plan).quick:
@@ -140,17 +144,22 @@ def _first_pass(plan: Plan) -> Iterator[Claim]:
 
     formulation, deadline = pick_problem(plan.problem), time.monotonic() + _QUICK_S
     pins = pick_pins(list(plan.pins), formulation)
-    for row, claim in zip(plan.layers, claims_of(plan), strict=True):
+    for row, claim in zip(plan.layers, layer_claims(plan), strict=True):
         if claim.nothing or claim.status == "INFEASIBLE" or time.monotonic() > deadline:
             continue
-        space = formulation.build(row.workload, plan.machine_data, pins)
+        homes = row.schedule.to_nest().homes if row.schedule else None
+        machine = machine_for(row.workload, plan.machine_data, None if homes is None else dict(homes))
+        space = formulation.build(row.workload, machine, pins)
         search = Search(space, plan.objectives, deadline=deadline)
-        for pick in (search.first(stages(plan.objectives)[0]), largest_tile(space, complete(plan.objectives))):
+        for pick in (
+            search.first(stages(plan.objectives, space.machine)[0]),
+            largest_tile(space, complete(plan.objectives)),
+        ):
             if pick is None:
                 continue
             values = tuple(pick.measures[name] for name in plan.objectives)
             other = Claim(row.layer, "FEASIBLE", plan.objectives, values, (None,) * len(values))
-            if claim.refuted_by(other) and not verify(row.workload, plan.machine_data, pick.nest).faults:
+            if claim.refuted_by(other) and not verify(row.workload, machine, pick.nest).faults:
                 yield other
                 break
 

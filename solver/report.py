@@ -163,11 +163,16 @@ def _decided(row: LayerPlan) -> str:
 
 
 def shorten(decision: Mapping[str, int | str]) -> str:
-    """Return decisions in short: ``T_M = 16`` as ``M16``, of free pieces the largest as ``R<=5``; choices by value."""
+    """Return decisions in short: ``T_M = 16`` as ``M16``, of free pieces the largest as ``R<=5``; choices by value.
+
+    Homes off the chip are ``W@flash``.
+    """
     words = []
     for name, value in decision.items():
         dim = name.removeprefix("T_")
-        if isinstance(value, str):
+        if name.startswith("home_"):
+            words.append(f"{name.removeprefix('home_')}@{value}")
+        elif isinstance(value, str):
             words += [] if name.startswith("cuts_") else [value]
         else:
             words.append(f"{dim}<={value}" if f"cuts_{dim}" in decision else f"{dim}{value}")

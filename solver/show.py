@@ -245,6 +245,8 @@ def _layer_text(plan: Plan, row: LayerPlan) -> str:
         limit = row.limits.lower_bound_bytes
         lines.append(f"{row.measures.bytes:,} bytes move; no plan moves fewer than {limit:,}")
     machine, nest = plan.machine_data, row.schedule.to_nest()
+    if nest.homes:
+        lines.append(f"off the chip: {', '.join(f'{operand} in {name}' for operand, name in nest.homes)}")
     for memory, size in machine.memories.items():
         mine = [b for b in buffers(row.workload, machine, nest) if b.memory == memory]
         left = size - sum(b.size for b in mine)

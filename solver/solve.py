@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from formulations.homes import Places
 from hwmodels.outcome import MEASURES
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
 from instances.workload import Layer
+from solver.homes_ask import check_home_pins, places_of, refuse_overflow
+from solver.homes_plan import HomesPlan
+from solver.homes_solve import Assignment, Choice, assignments, choose
 from solver.job import Answer, Job, unanswered
 from solver.options import (
     AUTO,
@@ -125,15 +129,50 @@ def solve(
 
 def planned(request: Request, progress: Progress, start: float) -> Plan:
     """Plan what is asked, from time `start` on; raises PlanMismatch as `solve` does."""
+    if request.places is not None:
+        return _housed(request, request.places, progress, start)
     distinct = _distinct(request)
-    answers = _search(request, distinct, progress)
+    answers = _search(request, {key: _job(request, layer) for key, layer in distinct.items()}, progress)
     plans = []
     for layer in request.layers:
         first, found = distinct[layer.signature()], answers[layer.signature()].plan
-        copied = {"layer": layer.name, "workload": layer, "wall_s": 0.0, "same_as": first.name}
-        plans.append(found if layer.name == first.name else found.model_copy(update=copied))
+        plans.append(found if layer.name == first.name else _copied(layer, first.name, found))
     versions = next((a.versions for a in answers.values() if a.versions), "")
-    return _plan(request, tuple(plans), versions, time.monotonic() - start)
+    return _plan(request, tuple(plans), versions, start)
+
+
+def _copied(layer: Layer, first: str, found: LayerPlan) -> LayerPlan:
+    """The plan of a layer that differs from the first one in name only."""
+    return found.model_copy(update={"layer": layer.name, "workload": layer, "wall_s": 0.0, "same_as": first})
+
+
+def _housed(request: Request, places: Places, progress: Progress, start: float) -> Plan:
+    """Plan every layer for all homes of its operands, then choose one home for every map and all weights."""
+    refuse_overflow(places, request.machine)
+    layers, distinct = {layer.name: layer for layer in request.layers}, _distinct(request)
+    jobs: dict[tuple[object, ...], Job] = {}
+    for table in places.tables:
+        layer = layers[table.layer]
+        for homes in assignments(places, table):
+            jobs.setdefault((layer.signature(), homes), _job(request, distinct[layer.signature()], homes))
+    answers = _search(request, jobs, progress)
+    options = {
+        (table.layer, homes): answers[layers[table.layer].signature(), homes].plan
+        for table in places.tables
+        for homes in assignments(places, table)
+    }
+    spent = time.monotonic() - start
+    limit = None if request.time_limit_s is None else max(1.0, request.time_limit_s - spent)
+    choice = choose(places, options, request.machine, request.objectives, request.engine.name, limit)
+    plans, firsts = [], dict[object, str]()
+    for layer in request.layers:
+        homes = choice.layers.get(layer.name, ())
+        found = options.get((layer.name, homes), unanswered(layer))
+        first = firsts.setdefault((layer.signature(), homes), layer.name)
+        named = found.model_copy(update={"layer": layer.name, "workload": layer})
+        plans.append(named if first == layer.name else _copied(layer, first, found))
+    versions = next((a.versions for a in answers.values() if a.versions), "")
+    return _plan(request, tuple(plans), versions, start, (choice, HomesPlan.of(places, choice.chosen)))
 
 
 def prepare(
@@ -165,11 +204,15 @@ def prepare(
     formulation = pick_problem(real_machine.problem if problem is None else problem)
     real_engine = pick_engine(engine, formulation.name)
     demands = pick_pins(pins, formulation)
+    check_home_pins(real_machine, demands)
     real_target = pick_target(target)
+    picked = pick_layers(real_target, layers, all_kinds=all_kinds)
+    places = places_of(real_target, picked, real_machine, demands) if real_machine.off_chip else None
     return Request(
-        name=real_target.name, layers=pick_layers(real_target, layers, all_kinds=all_kinds), machine=real_machine,
+        name=real_target.name, layers=picked, machine=real_machine,
         formulation=formulation, engine=real_engine, objectives=objectives, pins=demands, settings=set_fields,
         time_limit_s=limit, jobs=processes, full=full, bounding=bounding,
+        places=places,
     )  # fmt: skip
 
 
@@ -181,17 +224,18 @@ def _distinct(request: Request) -> dict[tuple[object, ...], Layer]:
     return found
 
 
+def _job(request: Request, layer: Layer, homes: Assignment = ()) -> Job:
+    return Job(
+        layer, request.machine, request.formulation.build, request.pins, request.full, request.engine,
+        request.objectives, request.bounding, homes,
+    )  # fmt: skip
+
+
 def _search(
-    request: Request, distinct: Mapping[tuple[object, ...], Layer], progress: Progress
+    request: Request, wanted: Mapping[tuple[object, ...], Job], progress: Progress
 ) -> dict[tuple[object, ...], Answer]:
-    """Return an answer for every distinct layer, found or not."""
-    jobs = {
-        i: Job(
-            layer, request.machine, request.formulation.build, request.pins, request.full, request.engine,
-            request.objectives, request.bounding,
-        )
-        for i, layer in enumerate(distinct.values())
-    }  # fmt: skip
+    """Return an answer for every job, found or not."""
+    jobs = dict(enumerate(wanted.values()))
     best: dict[int, Answer] = {}
 
     def on_done(index: int, answer: Answer) -> None:
@@ -214,7 +258,7 @@ def _search(
                     break
     finally:
         progress.end()
-    return {key: best.get(i, Answer(unanswered(layer), "", False)) for i, (key, layer) in enumerate(distinct.items())}
+    return {key: best.get(i, Answer(unanswered(job.layer), "", False)) for i, (key, job) in enumerate(wanted.items())}
 
 
 def _run(jobs: Mapping[int, Job], processes: int, clock: Clock, interrupts: Interrupts, on_done: OnDone) -> Outcome:
@@ -261,6 +305,12 @@ class Totals:
     measures: Measures | None
     replay: PlanReplay
 
+    def over(self, status: Status, bound: int | None) -> Totals:
+        """The same with what is known of all homes: status and bound, where every layer has a plan."""
+        if self.objective is None:
+            return replace(self, bound=None, gap=None)
+        return replace(self, status=status, bound=bound, gap=gap_of(self.objective.value, bound))
+
 
 def totals(layers: Sequence[LayerPlan], *, literal: bool) -> Totals:
     """Sum over the layers; None where a layer has nothing to add."""
@@ -288,9 +338,17 @@ def totals(layers: Sequence[LayerPlan], *, literal: bool) -> Totals:
     return Totals(worst(p.status for p in layers), objective, bound, gap, summed if whole else None, replay)
 
 
-def _plan(request: Request, layers: tuple[LayerPlan, ...], engine_version: str, wall_s: float) -> Plan:
+def _plan(
+    request: Request,
+    layers: tuple[LayerPlan, ...],
+    engine_version: str,
+    start: float,
+    housed: tuple[Choice, HomesPlan] | None = None,
+) -> Plan:
     machine = request.machine
     total = totals(layers, literal=machine.reading == "literal")
+    if housed is not None:
+        total = total.over(housed[0].status, housed[0].bound)
     return Plan.model_validate({
         "format": FORMAT, "certile": version(), "problem": request.formulation.name, "network": request.name,
         "machine": machine.name, "engine": request.engine.name, "engine_version": engine_version,
@@ -300,7 +358,7 @@ def _plan(request: Request, layers: tuple[LayerPlan, ...], engine_version: str, 
             full=request.full, bounding=request.bounding, time_limit_s=request.time_limit_s, settings=request.settings
         ),
         "status": total.status, "objective": total.objective, "bound": total.bound, "gap": total.gap,
-        "measures": total.measures, "wall_s": wall_s, "replay": total.replay, "layers": layers,
+        "measures": total.measures, "wall_s": time.monotonic() - start, "replay": total.replay, "layers": layers,
         "network_digest": network_digest(request.layers), "machine_digest": digest(machine.model_dump(mode="json")),
-        "machine_data": machine,
+        "machine_data": machine, "homes": housed[1] if housed else None,
     })  # fmt: skip

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from hwmodels.homes import operand_of, settled
 from hwmodels.limits import compulsory_bytes, lower_bound_bytes
 from hwmodels.outcome import MEASURES, OPERANDS, Counts, Outcome
 from hwmodels.price import price
@@ -100,21 +101,24 @@ def limits_of(layer: Layer, machine: Machine) -> TrafficLimits | None:
     )
 
 
-def objective_of(measure: str, layer: Layer, machine: Machine, outcome: Outcome) -> Objective:
-    """Return the objective with the terms that sum to it.
+def objective_of(
+    measure: str, layer: Layer, machine: Machine, outcome: Outcome, homes: Mapping[str, str] | None = None
+) -> Objective:
+    """Return the objective with the terms that sum to it; `homes` of the operands where the machine has several.
 
     Time is the transfer ticks of each operand, plus compute, plus ``layer`` (`layer_ticks` of the machine, if any),
     plus ``overlap``: what running side by side saves (negative or 0). Where the operands' counts do not explain the
     transfers, they stand as one term.
     """
     rows = {o: outcome.by_operand.get(o, Counts()) for o in OPERANDS}
+    machine = settled(layer, machine, homes or {})
     if measure == "bytes":
         terms = {o: c.bytes for o, c in rows.items()}
     elif measure == "energy":
-        terms = {o: machine.byte_fj * c.bytes for o, c in rows.items()}
+        terms = {o: machine.byte_fj_of(operand_of(o)) * c.bytes for o, c in rows.items()}
         terms["MAC"] = machine.mac_fj * layer.macs
     else:
-        terms = {o: ticks(machine.transfer, c) for o, c in rows.items()}
+        terms = {o: ticks(machine.transfer_of(operand_of(o)), c) for o, c in rows.items()}
         if sum(terms.values()) != outcome.transfer_ticks:
             terms = {"transfer": outcome.transfer_ticks}
         terms["compute"] = outcome.compute_ticks

@@ -73,7 +73,7 @@ def test_plans_follow_the_schema(plan: Plan) -> None:
 
 def test_the_schema_requires_every_key() -> None:
     schema = json.loads(plan_schema())
-    assert set(schema["required"]) == set(schema["properties"])
+    assert set(schema["required"]) == set(schema["properties"]) - {"homes"}  # of several memories off the chip only
     layer = schema["$defs"]["LayerPlan"]
     assert set(layer["required"]) == set(layer["properties"]) - {"limits"}  # added later: older files have none
     assert schema["properties"]["format"]["const"] == FORMAT

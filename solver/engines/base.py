@@ -10,8 +10,11 @@ from formulations.branch import Branch
 from formulations.space import Space
 from hwmodels.outcome import MEASURES
 from hwmodels.schedule import Nest
+from instances.machine import Machine
 
-__all__ = ["ALL", "Engine", "EngineResult", "Limits", "Pick", "Status", "aims", "complete", "stages", "vector"]
+__all__ = [
+    "ALL", "Engine", "EngineResult", "Limits", "Pick", "Status", "aims", "complete", "stage_of", "stages", "vector",
+]  # fmt: skip
 
 Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "NO_SOLUTION_FOUND"]
 #: The problems an engine handles when it handles all.
@@ -85,14 +88,19 @@ def complete(objectives: tuple[str, ...]) -> tuple[str, ...]:
     return (*objectives, *(m for m in MEASURES if m not in objectives))
 
 
-def aims(objectives: tuple[str, ...]) -> tuple[str, ...]:
-    """The measures to prove for these objectives: energy rises with bytes and nothing else."""
-    return tuple(dict.fromkeys("bytes" if m == "energy" else m for m in objectives))
+def stage_of(measure: str, machine: Machine) -> str:
+    """The measure that is minimised for one asked for: energy rises with bytes alone if all bytes take the same."""
+    return "bytes" if measure == "energy" and machine.one_energy else measure
 
 
-def stages(objectives: tuple[str, ...]) -> tuple[str, ...]:
-    """The measures to settle one after the other: energy rises with bytes and nothing else."""
-    return aims(complete(objectives))
+def aims(objectives: tuple[str, ...], machine: Machine) -> tuple[str, ...]:
+    """The measures to prove for these objectives, by `stage_of`."""
+    return tuple(dict.fromkeys(stage_of(m, machine) for m in objectives))
+
+
+def stages(objectives: tuple[str, ...], machine: Machine) -> tuple[str, ...]:
+    """The measures to settle one after the other."""
+    return aims(complete(objectives), machine)
 
 
 def vector(measures: dict[str, int], objectives: tuple[str, ...]) -> tuple[int, ...]:

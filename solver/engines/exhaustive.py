@@ -36,7 +36,8 @@ from formulations.member import Member
 from formulations.space import Space
 from hwmodels.bilinear import Ints
 from hwmodels.limits import compulsory_bytes
-from solver.engines.base import EngineResult, Limits, Pick, Status, aims, stages, vector
+from instances.machine import Machine
+from solver.engines.base import EngineResult, Limits, Pick, Status, aims, stage_of, stages, vector
 from solver.engines.floors import floor, least_of
 from solver.engines.turns import turned
 from solver.plan import proof
@@ -104,7 +105,7 @@ class Search:
 
     def run(self) -> Pick | None:
         """Settle all objectives, then break ties by the other measures."""
-        for measure in stages(self.objectives):
+        for measure in stages(self.objectives, self.space.machine):
             tie = measure not in self.aims
             if tie and measure not in self.objectives:
                 self._long |= self._allowance is None and self._work > TIES
@@ -123,15 +124,15 @@ class Search:
         """Look for better orders of the loops where the machine runs them to and fro and the plan is not proven."""
         if self.best is None or not self.space.machine.snake or self.proven == self.aims:
             return
-        self.kept = {m: v for m, v in self.kept.items() if m not in stages(self.objectives)}
+        self.kept = {m: v for m, v in self.kept.items() if m not in stages(self.objectives, self.space.machine)}
         self._take(turned(self.space, self.objectives, self.aims[0], self.best, self._late))
 
     @property
     def aims(self) -> tuple[str, ...]:
-        """The measures asked for, which are to be proven: energy is as bytes."""
+        """The measures asked for, which are to be proven."""
         if self.proving is not None:
             return self.proving
-        return aims(self.objectives)
+        return aims(self.objectives, self.space.machine)
 
     def _record(self, measure: str) -> None:
         """Note what is proven, of a measure only if the ones before are."""
@@ -349,9 +350,9 @@ def _blocks(branch: Branch, measure: str, *, bounding: bool) -> Iterator[Branch]
         yield branch.take(s=np.sort(order[i : i + rows]))
 
 
-def proven_of(objectives: tuple[str, ...], settled: Collection[str]) -> tuple[str, ...]:
+def proven_of(objectives: tuple[str, ...], machine: Machine, settled: Collection[str]) -> tuple[str, ...]:
     """Return the objectives that are proven when these stages are."""
-    return tuple(m for m in objectives if ("bytes" if m == "energy" else m) in settled)
+    return tuple(m for m in objectives if stage_of(m, machine) in settled)
 
 
 def run(space: Space, objectives: tuple[str, ...], limits: Limits) -> EngineResult:
@@ -373,7 +374,7 @@ def run(space: Space, objectives: tuple[str, ...], limits: Limits) -> EngineResu
 def answer_of(search: Search, pick: Pick, wall_s: float, version: str, stats: dict[str, object]) -> EngineResult:
     """The answer of a search that has a plan: OPTIMAL if every objective asked for is proven."""
     objectives, space = search.objectives, search.space
-    proven = proven_of(objectives, search.proven)
+    proven = proven_of(objectives, space.machine, search.proven)
     bound = pick.measures[objectives[0]]
     if not proven:
         bound = min(bound, floor(space, objectives[0], search.bounds.get(search.aims[0])))

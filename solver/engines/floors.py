@@ -12,14 +12,15 @@ from formulations.bounding import AXES
 from formulations.member import Member
 from formulations.space import Space
 from hwmodels.choices import Choices
-from hwmodels.limits import lower_bound_bytes
+from hwmodels.limits import least_energy, lower_bound_bytes
 from hwmodels.tables import nest_tables
+from solver.engines.base import stage_of
 
 __all__ = ["floor", "in_unit", "least_of"]
 
 
 def least_of(member: Member, measure: str) -> int:
-    """A bound on "time" or "bytes" of all plans of a member, without pricing any (see above)."""
+    """A bound on "time", "bytes" or "energy" of all plans of a member, without pricing any (see above)."""
     member = member.unlined
     ideal = not member.exact((measure,))
     steps, tiles = member.chains((measure,), ideal=ideal)
@@ -28,7 +29,7 @@ def least_of(member: Member, measure: str) -> int:
     choices = Choices.floor(steps, tiles, member.slides, member.how(ideal=ideal))
     tables = nest_tables(member.layer, member.machine, member.skeleton, choices, measures=(measure,))
     rooms = [table for parts in tables.capacity.values() for table in parts]
-    parts = {"time": tables.time, "ocm": rooms}.get(measure, (tables.bytes,))
+    parts = {"time": tables.time, "ocm": rooms, "energy": (tables.energy,)}.get(measure, (tables.bytes,))
     values = np.max([(t.a * t.b).sum(axis=0) for t in parts], axis=0)
     slides = max(1, len(member.slides))
     ends = np.cumsum([slides * len(tiles[d]) for d in AXES])[:-1]
@@ -38,14 +39,18 @@ def least_of(member: Member, measure: str) -> int:
 def floor(space: Space, measure: str, known: int | None = None) -> int:
     """A bound on a measure that needs no search, in its unit; `known` is one of the measure's stage."""
     machine, layer = space.machine, space.layer
-    key = "bytes" if measure == "energy" else measure
+    key = stage_of(measure, machine)
     least: int = known or min((least_of(member, key) for member in space.members), default=0)
     if key == "bytes" and machine.reading != "literal":
         least = max(least, lower_bound_bytes(layer, machine))
+    elif key == "energy":
+        least = max(least, least_energy(layer, machine))
     return in_unit(space, measure, least)
 
 
 def in_unit(space: Space, measure: str, least: int) -> int:
-    """A bound of the measure's stage (bytes stand for energy) in the measure's unit."""
+    """A bound of the measure's stage (bytes may stand for energy) in the measure's unit."""
     machine = space.machine
-    return least * machine.byte_fj + machine.mac_fj * space.layer.macs if measure == "energy" else least
+    if measure == stage_of(measure, machine):
+        return least
+    return least * machine.byte_fj_of("IN") + machine.mac_fj * space.layer.macs

@@ -10,6 +10,7 @@ import numpy as np
 
 from formulations.branch import lower_bounds
 from formulations.space import Space
+from hwmodels.homes import repriced
 from hwmodels.price import price
 from hwmodels.schedule import Nest
 from instances.machine import Machine
@@ -53,7 +54,7 @@ def noburst_ties(space: Space, *, worst: bool = False) -> tuple[Nest, Nest | Non
 
 
 def _blind(machine: Machine) -> Machine:
-    return machine.model_copy(update={"transfer": machine.transfer.model_copy(update={"burst_ticks": 0})})
+    return repriced(machine, burst_ticks=0)
 
 
 def _ties(space: Space, blind: Machine, least: int, most: int | None) -> Iterator[tuple[int, Nest]]:

@@ -69,12 +69,12 @@ class _Stages:
 
     def run(self) -> None:
         """Settle all objectives, or stop where time runs out."""
-        first, *rest = stages(self.objectives)
+        first, *rest = stages(self.objectives, self.space.machine)
         if self.limits.bounding:
             self.best = Search(self.space, self.objectives, deadline=self.deadline).first(first)
         self.heuristic = self.best is not None
         for number, key in enumerate((first, *rest)):
-            if number and self.timeline and "time" in stages(self.objectives):
+            if number and self.timeline and "time" in stages(self.objectives, self.space.machine):
                 self._break_ties((first, *rest)[number:])
                 return
             if not self._stage(key):
@@ -95,8 +95,8 @@ class _Stages:
 
     @property
     def aims(self) -> tuple[str, ...]:
-        """The measures asked for: energy is as bytes."""
-        return aims(self.objectives)
+        """The measures asked for."""
+        return aims(self.objectives, self.space.machine)
 
     def _prove(self, key: str) -> None:
         """See whether nests beyond the candidates may be better; a measure is proven only if the ones before are."""
@@ -212,7 +212,7 @@ def solve_staged(
         sure = state.settled and Search(space, objectives, deadline=state.deadline).beyond(state.aims[0]) is None
         none: Status = "INFEASIBLE" if sure else "NO_SOLUTION_FOUND"
         return EngineResult(none, None, None, None if sure else state.bound, wall, versions, stats)
-    proven = proven_of(objectives, state.proven)
+    proven = proven_of(objectives, space.machine, state.proven)
     status: Status = "OPTIMAL" if proven == objectives else "FEASIBLE"
     stats |= told(objectives, proven, stopped=not state.settled)
     return EngineResult(status, state.best.nest, state.best.measures, state.bound, wall, versions, stats)

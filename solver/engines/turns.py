@@ -61,14 +61,21 @@ def turned(space: Space, objectives: tuple[str, ...], measure: str, best: Pick, 
 def _promising(branch: Branch, measure: str, number: int) -> Iterator[tuple[float, int, Branch, int, int]]:
     """The choices of a branch with the least estimates."""
     values: Floats = np.max([t.matrix() for t in branch.tables(measure)], axis=0).astype(np.float64)
-    ticks = branch.machine.transfer.byte_ticks if measure == "time" else 1
-    values = values - ticks * sum(_saved(branch, operand) for operand in branch.layer.operands)
+    for operand in branch.layer.operands:
+        values -= _weight(branch, operand, measure) * _saved(branch, operand)
     values[~branch.feasible()] = np.inf
     few = min(NEAR, values.size - 1)
     for at in np.argpartition(values, few, axis=None)[: few + 1]:
         if np.isfinite(values.flat[at]):
             s, q = divmod(int(at), values.shape[1])
             yield float(values.flat[at]), number, branch, s, q
+
+
+def _weight(branch: Branch, operand: str, measure: str) -> int:
+    """What a byte of an operand adds to a measure."""
+    machine = branch.machine
+    ticks = machine.transfer_of(operand).byte_ticks
+    return {"time": ticks, "energy": machine.byte_fj_of(operand)}.get(measure, 1)
 
 
 class _Trips:

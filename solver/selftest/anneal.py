@@ -11,10 +11,11 @@ returns is confirmed by replay, layers of moderate size executed on integers.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import inf, log
 
+from hwmodels.homes import settled
 from hwmodels.replay import EXECUTE_WORK, replay
 from hwmodels.schedule import Nest
 from instances.errors import InputError
@@ -42,6 +43,10 @@ class Goal:
     machine: Machine
     measures: tuple[str, ...]
     pins: tuple[str, ...] = ()
+
+    def at(self, homes: Mapping[str, str]) -> Goal:
+        """The same with the operands in these memories off the chip."""
+        return replace(self, machine=settled(self.layer, self.machine, homes)) if homes else self
 
     @property
     def timeline(self) -> bool:

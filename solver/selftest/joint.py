@@ -37,6 +37,14 @@ __all__ = ["ROWS", "TESTER", "Case", "Found", "best"]
 #: "plan" is `solve_joint`, which replays what it returns.
 QUICK, SLOW = ("dynamic",), ("plan", "milp", "cp-sat", "greedy", "sequence", "no-reuse")
 _LIMIT_S = 5.0
+#: Two memories off the chip: maps in one, weights in the other.
+_TWO: Mapping[str, object] = {
+    "off_chip": [
+        {"name": "sram", "transfer": Transfer(byte_ticks=1), "byte_fj": 3},
+        {"name": "flash", "transfer": Transfer(call_ticks=5, byte_ticks=4), "byte_fj": 3, "writable": False},
+    ],
+    "homes": {"IN": ["sram"], "W": ["flash"], "OUT": ["sram"]},
+}  # fmt: skip
 #: Rows of a map at most.
 ROWS = 4
 
@@ -62,6 +70,7 @@ class Case:
     bytes: tuple[int, int, int, int]
     sliding: bool
     double: bool
+    split: bool = False
     engines: tuple[str, ...] = QUICK
     rule: str = ""
 
@@ -76,8 +85,9 @@ class Case:
         names = ("in_bytes", "w_bytes", "out_bytes", "psum_bytes")
         return Machine.model_validate({
             "name": "m", "tick_ps": 1, "ocm_bytes": self.memory, "ocm_banks": self.banks, "sliding": self.sliding,
-            "buffering": "double" if self.double else "single", "byte_fj": 3, "mac_fj": 1,
-            "transfer": Transfer(byte_ticks=1), **dict(zip(names, self.bytes, strict=True)),
+            "buffering": "double" if self.double else "single", "mac_fj": 1,
+            **(_TWO if self.split else {"transfer": Transfer(byte_ticks=1), "byte_fj": 3}),
+            **dict(zip(names, self.bytes, strict=True)),
         })  # fmt: skip
 
 
@@ -284,6 +294,7 @@ def _drawn(rng: random.Random) -> Case:
     return replace(
         case, bytes=widths, banks=banks, memory=banks * rng.randint(1, 6) * size + rng.randint(0, banks - 1),
         engines=some_engines(rng, QUICK, SLOW), rule=rng.choice(("", "", "", "", "", "banks", "scale", "memory")),
+        split=rng.randrange(4) == 0,
     )  # fmt: skip
 
 
@@ -322,6 +333,7 @@ def _smaller(case: Case) -> Iterator[Case]:
             yield replace(case, layers=(*case.layers[:k], (kind, operands, 1), *case.layers[k + 1 :]))
     yield from [replace(case, sliding=False)] if case.sliding else []
     yield from [replace(case, double=False)] if case.double else []
+    yield from [replace(case, split=False)] if case.split else []
     if case.banks > 1:
         yield replace(case, banks=case.banks - 1, memory=(case.banks - 1) * (case.memory // case.banks))
     if case.memory > case.banks:

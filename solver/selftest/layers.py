@@ -10,8 +10,18 @@ from instances.machine import Compute, Machine, Transfer
 from instances.network import Network
 from instances.workload import Layer
 
-__all__ = ["objectives", "random_layer", "random_machine", "random_pins", "real_layer", "real_machine"]
+__all__ = [
+    "objectives",
+    "random_layer",
+    "random_machine",
+    "random_pins",
+    "real_layer",
+    "real_machine",
+    "sometimes_several",
+]
 
+#: How often a machine has two memories off the chip.
+_SEVERAL = 0.2
 _NETWORKS = ("lenet5", "squeezenet1_1", "mobilenet_v2", "resnet50", "inception_v3")
 
 
@@ -103,6 +113,33 @@ def random_machine(rng: random.Random, layer: Layer, *, cores: bool) -> Machine:
         if rng.random() < 0.2 and fields["edge_tiles"] == "true":
             fields |= {"snake": rng.random() < 0.5, "line": bool(fields["sliding"]) and rng.random() < 0.7}
     return Machine.model_validate(fields)
+
+
+def sometimes_several(machine: Machine) -> Machine:
+    """The machine, now and then with two memories off the chip; drawn from its own fields."""
+    fields = machine.model_dump()
+    own = random.Random(repr(fields))
+    if own.random() >= _SEVERAL:
+        return machine
+    del fields["transfer"]
+    return Machine.model_validate(fields | _off_chip(own, uniform=machine.edge_tiles == "uniform"))
+
+
+def _off_chip(rng: random.Random, *, uniform: bool) -> dict[str, object]:
+    """Two memories off the chip, with or without a choice for each operand; the second one may be read-only."""
+    names, ways = ("near", "far"), [("near",), ("far",), ("near", "far"), ("far", "near")]
+    writable = rng.random() < 0.7
+    memories = [
+        {
+            "name": name,
+            "transfer": _transfer(rng, plain=rng.random() < 0.3, uniform=uniform),
+            "byte_fj": rng.choice((1, 5, 7)),
+        }
+        for name in names
+    ]
+    memories[1]["writable"] = writable
+    homes = {"IN": rng.choice(ways), "W": rng.choice(ways), "OUT": rng.choice(ways) if writable else ways[0]}
+    return {"off_chip": memories, "homes": homes, "byte_fj": 0}
 
 
 def _bytes(layer: Layer, fields: dict[str, object]) -> tuple[int, int, int]:

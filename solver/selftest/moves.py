@@ -39,11 +39,12 @@ MOST_PLACES = 24
 
 @dataclass(frozen=True)
 class Form:
-    """The cuts over units, the items of every core, and whether IN is held in lines."""
+    """The cuts over units, the items of every core, whether IN is held in lines, and homes off the chip if stated."""
 
     spread: tuple[Spread, ...]
     items: tuple[Item, ...]
     line: bool = False
+    homes: tuple[tuple[str, str], ...] = ()
 
 
 def partitions(layer: Layer, machine: Machine) -> dict[str, tuple[Spread, ...]]:
@@ -91,7 +92,7 @@ def tidy(layer: Layer, form: Form) -> Form:
         if counts:
             hows[name] = (*hows.get(name, ()), step)
             items.append((name, step))
-    return Form(form.spread, tuple(items), form.line)
+    return replace(form, items=tuple(items))
 
 
 def nest_of(layer: Layer, form: Form) -> Nest:
@@ -109,7 +110,7 @@ def nest_of(layer: Layer, form: Form) -> Nest:
             hows[name] = (*hows.get(name, ()), how)
             largest = max(b - a for a, b in levels(0, size[name], hows[name])[0][-1])
             items.append(Loop(name, largest, how))
-    return Nest(tuple(items))
+    return Nest(tuple(items), form.homes)
 
 
 def form_of(layer: Layer, nest: Nest) -> Form:
@@ -121,7 +122,7 @@ def form_of(layer: Layer, nest: Nest) -> Form:
             items.append((one.dim, one.how))
         elif isinstance(one, Hold):
             items.append((one.operand, one.buffers))
-    return tidy(layer, Form(spread, tuple(items), nest.line))
+    return tidy(layer, Form(spread, tuple(items), nest.line, nest.homes))
 
 
 class Moves:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from hwmodels.schedule import Nest
 from instances.errors import InputError
-from instances.machine import Broadcast, Compute, Machine
+from instances.machine import Broadcast, Compute, Machine, Transfer
 from instances.workload import Layer
 from solver.selftest.layers import (
     objectives,
@@ -17,6 +17,7 @@ from solver.selftest.layers import (
     random_pins,
     real_layer,
     real_machine,
+    sometimes_several,
 )
 
 __all__ = ["NestCase", "case_from", "case_of", "random_case", "simpler"]
@@ -50,7 +51,7 @@ def random_case(rng: random.Random, *, cores: bool) -> NestCase:
         return NestCase(real_layer(rng), real_machine(rng, cores=cores), (rng.choice(("bytes", "time")),), (), "real")
     small = draw < _REAL + _LARGER
     layer = random_layer(rng, tiny=not small)
-    machine = random_machine(rng, layer, cores=cores)
+    machine = sometimes_several(random_machine(rng, layer, cores=cores))
     if machine.timing == "double_buffered" and small:  # spaces of timelines are slow to build
         layer = random_layer(rng, tiny=True)
     size = "small" if small else "tiny"
@@ -146,10 +147,12 @@ def _less(value: int, least: int) -> list[int]:
 def _machines(machine: Machine) -> Iterator[Machine]:
     data = {"broadcast": Broadcast().model_dump(), "layer_ticks": 0, **machine.model_dump()}
     changes: list[dict[str, object]] = [{name: value} for name, value in _PLAIN]
-    prices = data["transfer"]
-    for name in ("burst_ticks", "segment_ticks", "call_ticks", "byte_ticks"):
+    if machine.off_chip:
+        yield from _one_memory(machine)
+    prices = data.get("transfer", Transfer().model_dump())
+    for name in () if machine.off_chip else ("burst_ticks", "segment_ticks", "call_ticks", "byte_ticks"):
         changes += [{"transfer": {**prices, name: ticks}} for ticks in _less(prices[name], 0)]
-    if not prices["burst_ticks"]:
+    if not prices["burst_ticks"] and not machine.off_chip:
         changes.append({"transfer": {**prices, "burst_bytes": 0}})
     if data["tles"] * data["tlts"] > 1:
         changes = [c for c in changes if "tles" not in c and "tlts" not in c]
@@ -162,6 +165,16 @@ def _machines(machine: Machine) -> Iterator[Machine]:
                 yield Machine.model_validate({**data, **change})
             except ValueError:  # no such machine
                 continue
+
+
+def _one_memory(machine: Machine) -> Iterator[Machine]:
+    """Fewer homes, and machines with one of the memories alone."""
+    for operand, names in machine.homes.items():
+        for name in names if len(names) > 1 else ():
+            yield machine.model_copy(update={"homes": {**machine.homes, operand: (name,)}})
+    for memory in machine.off_chip:
+        plain = {"off_chip": (), "homes": {}, "transfer": memory.transfer, "byte_fj": memory.byte_fj}
+        yield machine.model_copy(update=plain)
 
 
 def _rises(old: object, new: object) -> bool:

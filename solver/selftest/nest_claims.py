@@ -58,21 +58,22 @@ def asked(goal: Goal, engine: str, problem: str, *, full: bool = False) -> Claim
     """Ask an engine; `full`: over the unreduced space."""
     name = f"{engine} over all steps" if full else engine
     try:
-        plan = solve(
+        whole = solve(
             goal.layer, goal.machine, problem=problem, engine=engine, objective=goal.measures, pins=goal.pins,
             full=full, bounding=not full, time_limit_s=LIMIT_S,
-        ).layers[0]  # fmt: skip
+        )  # fmt: skip
     except InputError as error:
         return Claim(name, "REFUSED", said=str(error))
     except (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError) as error:
         return Claim(name, "CRASHED", said=f"{type(error).__name__}: {' '.join(str(error).split())}")
-    vector = None
+    vector, plan = None, whole.layers[0]
     if plan.measures is not None:
         measures = plan.measures.model_dump()
         vector = tuple(int(measures[x]) for x in goal.measures)
     form = None if plan.schedule is None else form_of(goal.layer, plan.schedule.to_nest())
     points = int(plan.size.get("points", LARGEST_INTEGER))
-    return Claim(name, plan.status, vector, plan.bound, form, points=points)
+    # over all homes, where there is a choice
+    return Claim(name, whole.status, vector, whole.bound, form, points=points)
 
 
 def own_witness(goal: Goal, claim: Claim) -> Witness | str | None:

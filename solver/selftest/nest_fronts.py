@@ -11,6 +11,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 
+from hwmodels.homes import assignments
 from instances.errors import InputError
 from solver.front import fronts
 from solver.selftest.anneal import Goal, Witness, searched
@@ -46,6 +47,7 @@ def front_faults(goal: Goal, problem: str, rng: random.Random, *, tries: int) ->
             return
         witnesses = [] if own is None else [("the front", own)]
     given = [one.form for _, one in witnesses]
-    best = searched(less, given, 1, rng, tries=tries)
+    near = less.at(rng.choice(assignments(less.layer, less.machine)))
+    best = searched(near, [replace(form, homes=()) for form in given], 1, rng, tries=tries)
     witnesses += [] if best is None else [("annealing", best)]
     yield from (f"in {room} bytes of memory: {what}" for what, _ in contradicted([claim], witnesses))

@@ -15,9 +15,10 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from hwmodels.homes import assignments, repriced
 from hwmodels.schedule import Nest, Spatial
 from instances.errors import InputError
-from instances.machine import Machine
+from instances.machine import Machine, Transfer
 from instances.workload import DIMS
 from solver.selftest.anneal import Goal, Witness, confirmed, searched
 from solver.selftest.base import Disagreement
@@ -135,13 +136,25 @@ class NestTester:
     def _searches(
         self, case: NestCase, goal: Goal, forms: list[Form], rng: random.Random
     ) -> Iterator[tuple[str, Witness]]:
+        homes = rng.choice(assignments(goal.layer, goal.machine))
+        open_, goal = goal, goal.at(homes)
+        for who, found in self._searches_at(case, goal, forms, rng):
+            here = confirmed(open_, replace(found.form, homes=tuple(homes.items())))
+            if isinstance(here, str):
+                raise ArithmeticError(f"{who}: {here}")
+            yield who, here
+
+    def _searches_at(
+        self, case: NestCase, goal: Goal, forms: list[Form], rng: random.Random
+    ) -> Iterator[tuple[str, Witness]]:
+        """Searches where every operand has one home."""
         pricer = Pricer(goal.layer, goal.machine)
         if case.witness is not None:
             forms = [_fitted(goal, case.witness), *forms]
             known = confirmed(goal, forms[0])
             if isinstance(known, Witness):
                 yield "the known nest", known
-        forms = list(dict.fromkeys(forms))
+        forms = list(dict.fromkeys(replace(form, homes=()) for form in forms))
         found = searched(goal, forms[:2], 1 if forms else 2, rng, tries=TRIES[case.size], pricer=pricer)
         if found is not None:
             yield "annealing", found
@@ -208,15 +221,16 @@ def _looser(goal: Goal, rng: random.Random) -> Iterator[tuple[str, Goal, bool]]:
     name = rng.choice(names)
     more = getattr(machine, name) + rng.choice((1, 2, 8, 64))
     yield f"with {name}={more}", replace(goal, machine=machine.model_copy(update={name: more})), True
-    prices = {x: getattr(machine.transfer, x) for x in ("call_ticks", "segment_ticks", "burst_ticks", "byte_ticks")}
-    if any(prices.values()):
-        price = rng.choice([x for x, ticks in prices.items() if ticks])
-        less = machine.transfer.model_copy(update={price: prices[price] - 1})
-        yield (
-            f"with {price}={prices[price] - 1}",
-            replace(goal, machine=machine.model_copy(update={"transfer": less})),
-            True,
-        )
+    priced = ("call_ticks", "segment_ticks", "burst_ticks", "byte_ticks")
+    if dear := [x for x in priced if all(getattr(one, x) for one in machine.transfers)]:
+        price = rng.choice(dear)
+        ticks = min(getattr(one, price) for one in machine.transfers) - 1
+        yield f"with {price}={ticks}", replace(goal, machine=repriced(machine, **{price: ticks})), True
+    for place, homes in machine.homes.items():
+        more_ = tuple(dict.fromkeys((*homes, *(m.name for m in machine.off_chip if m.writable or place != "OUT"))))
+        if more_ != homes:
+            freer = machine.model_copy(update={"homes": {**machine.homes, place: more_}})
+            yield f"with homes.{place}={' or '.join(more_)}", replace(goal, machine=freer), True
     if machine.buffering == "single" and machine.tles * machine.tlts == 1:
         open_ = machine.model_copy(update={"buffering": "choose", "overlap": machine.timing})
         yield "with buffering=choose", replace(goal, machine=open_), True
@@ -238,11 +252,17 @@ def _looser(goal: Goal, rng: random.Random) -> Iterator[tuple[str, Goal, bool]]:
 
 
 def _scaled(machine: Machine) -> Machine:
-    prices = machine.transfer.model_dump()
-    times = {name: ticks * _TIMES for name, ticks in prices.items() if name.endswith("_ticks")}
+    def dearer(price: Transfer) -> Transfer:
+        ticks = {name: ticks * _TIMES for name, ticks in price.model_dump().items() if name.endswith("_ticks")}
+        return price.model_copy(update=ticks)
+
+    memories = tuple(
+        one.model_copy(update={"transfer": dearer(one.transfer), "byte_fj": one.byte_fj * _TIMES})
+        for one in machine.off_chip
+    )
     compute = machine.compute.model_copy(update={"cycle_ticks": machine.compute.cycle_ticks * _TIMES})
     return machine.model_copy(update={
-        "transfer": machine.transfer.model_copy(update=times), "compute": compute,
+        "transfer": dearer(machine.transfer), "compute": compute, "off_chip": memories,
         "byte_fj": machine.byte_fj * _TIMES, "mac_fj": machine.mac_fj * _TIMES,
         "layer_ticks": machine.layer_ticks * _TIMES,
     })  # fmt: skip

@@ -26,7 +26,7 @@ from math import prod
 from typing import NamedTuple
 
 from hwmodels.schedule import Step
-from instances.machine import Machine
+from instances.machine import Machine, Transfer
 from instances.workload import DIMS, RELEVANT, Layer
 from solver.selftest.boxes import Axis, Cut, Span, counted, cut, largest, levels, plain, real, window
 
@@ -63,6 +63,10 @@ class Priced(NamedTuple):
     energy: int
     over: float
     room: int
+
+
+#: Operand, cluster (None: the chip) and ranges of cores that load together.
+_Load = tuple[str, int | None, tuple[Span, ...]]
 
 
 class _Share(NamedTuple):
@@ -104,7 +108,7 @@ class Pricer:
         rooms = dict.fromkeys(self.machine.memories, 0)
         times: dict[int, list[int]] = {}
         known: dict[tuple[Span, ...], _Share] = {}
-        bus, chip = dict[object, tuple[int, int, int]](), dict[object, tuple[int, int, int]]()
+        bus, chip = dict[_Load, tuple[int, int, int]](), dict[_Load, tuple[int, int, int]]()
         for core in self.cores(spread):
             key = self._alike(core.spans)
             if key not in known:
@@ -122,14 +126,16 @@ class Pricer:
         for tle, _, ticks in bus.values():
             times[tle][0] += ticks
         moved = sum(size for _, size, _ in chip.values())
+        byte_fj = {name: self.machine.byte_fj_of(name) for name in self.layer.operands}
         over = sum(max(0, rooms[name] - size) / size for name, size in self.machine.memories.items())
-        energy = self.machine.byte_fj * moved + self.machine.mac_fj * self.layer.macs
+        energy = sum(byte_fj[name] * size for (name, *_), (_, size, _) in chip.items())
+        energy += self.machine.mac_fj * self.layer.macs
         time = self._time(list(times.values()), sum(ticks for _, _, ticks in chip.values()))
         return Priced(time + self.machine.layer_ticks, moved, energy, over, sum(rooms.values()))
 
     def _alike(self, spans: tuple[Span, ...]) -> tuple[Span, ...]:
         """Shares of one price: of dimensions without a window only the size counts, unless addresses do."""
-        if self.machine.transfer.burst_count == "address":
+        if any(transfer.burst_count == "address" for transfer in self.machine.transfers):
             return spans
         return tuple(span if d in "rcij" else (0, span[1] - span[0]) for d, span in zip(DIMS, spans, strict=True))
 
@@ -230,8 +236,7 @@ class Pricer:
             slide = d, cuts[d][1][sum(x == d for x, _ in prefix) - 1]
         return self._inputs(pieces, nominal, often, slide)
 
-    def _ticks(self, parts: Sequence[tuple[int, int, int, int]], calls: int) -> int:
-        price = self.machine.transfer
+    def _ticks(self, price: Transfer, parts: Sequence[tuple[int, int, int, int]], calls: int) -> int:
         ticks = price.call_ticks * calls
         for _, runs, windows, size in parts:
             ticks += price.segment_ticks * runs + price.burst_ticks * windows + price.byte_ticks * size
@@ -246,10 +251,11 @@ class Pricer:
         for resident in self.layer.residents:
             whole = [self._input_axis(d, pieces, resident, nominal, None) for d in order]
             slid = [self._input_axis(d, pieces, resident, nominal, slide) for d in order] if slide else whole
-            counts = counted(slid, self.machine.in_bytes, self.machine.transfer)
+            price = self.machine.transfer_of("IN")
+            counts = counted(slid, self.machine.in_bytes, price)
             tile += self.machine.in_bytes * largest(whole)
             moved += counts[3] * often
-            ticks += self._ticks([counts], counts[0]) * often
+            ticks += self._ticks(price, [counts], counts[0]) * often
         return Cost(tile, moved, ticks, 0)
 
     def _input_axis(
@@ -274,7 +280,7 @@ class Pricer:
         self, pieces: Mapping[str, tuple[Span, ...]], nominal: Mapping[str, int] | None, often: int
     ) -> Cost:  # fmt: skip
         order = "gmnij" if self.machine.w_layout == "OIHW" else "gmijn"
-        price = self.machine.transfer
+        price = self.machine.transfer_of("W")
         axes = [self._axis(d, pieces[d], nominal) for d in order]
         parts = [counted(axes, self.machine.w_bytes, price)]
         tile = self.machine.w_bytes * largest(axes)
@@ -283,18 +289,18 @@ class Pricer:
             biases = counted(axes[:2], self.machine.bias_bytes, price)
             parts.append((0, biases[1] * beside, biases[2] * beside, biases[3] * beside))
             tile += self.machine.bias_bytes * largest(axes[:2])
-        return Cost(tile, sum(p[3] for p in parts) * often, self._ticks(parts, parts[0][0]) * often, 0)
+        return Cost(tile, sum(p[3] for p in parts) * often, self._ticks(price, parts, parts[0][0]) * often, 0)
 
     def _out(self, pieces: Mapping[str, tuple[Span, ...]], nominal: Mapping[str, int] | None, often: int) -> Cost:
         order = "bgmrc" if self.machine.out_layout == "CHW" else "brcgm"
-        price, resident = self.machine.transfer, self.layer.resident_out
+        price, resident = self.machine.transfer_of("OUT"), self.layer.resident_out
         final = [self._axis(d, pieces[d], nominal, resident if d == "r" else 0) for d in order]
         kept = [self._axis(d, pieces[d], nominal) for d in order]
         done = counted(final, self.machine.out_bytes, price)
         back = counted(kept, self.machine.psum_bytes, price)
         leave, come = often - 1, often if self.machine.psum_first_read else often - 1
-        sums = self._ticks([back], back[0])
+        sums = self._ticks(price, [back], back[0])
         return Cost(
             largest(kept),
-            done[3] + back[3] * (leave + come), sums * come, self._ticks([done], done[0]) + sums * leave,
+            done[3] + back[3] * (leave + come), sums * come, self._ticks(price, [done], done[0]) + sums * leave,
         )  # fmt: skip

@@ -1,0 +1,125 @@
+"""Where the operands of a layer lie off the chip, on machines with several memories there (`Machine.off_chip`).
+
+Example: weights in flash, maps in SRAM: ``{"IN": "sram", "W": "flash", "OUT": "sram"}``. The rule
+
+* a layer has one home for each operand, among those that the machine allows;
+* the bias lies where W lies, partial sums where OUT lies; all inputs of a sum lie in one memory;
+* a W that is a feature map itself (the product of two activations) may lie where IN may.
+
+Once the homes are settled a machine prices every row of counts (IN, W, OUT, PSUM_READ, PSUM_WRITE) with the transfer of
+its home: ``ticks = sum over rows of price(home(row), counts(row))``, ``energy = sum over rows of byte_fj(home(row)) *
+bytes(row) + mac_fj * MACs``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+
+from hwmodels.outcome import Counts
+from hwmodels.schedule import Nest
+from hwmodels.transfer import ticks
+from instances.errors import InputError
+from instances.machine import Machine
+from instances.workload import Layer
+
+__all__ = [
+    "allowed",
+    "assignments",
+    "energy_of",
+    "housed",
+    "machine_for",
+    "operand_of",
+    "repriced",
+    "settled",
+    "ticks_of",
+]
+
+
+def operand_of(row: str) -> str:
+    """The operand that a row of counts moves: OUT for partial sums, W for the bias."""
+    return {"IN": "IN", "W": "W", "BIAS": "W"}.get(row, "OUT")
+
+
+def allowed(layer: Layer, machine: Machine) -> dict[str, tuple[str, ...]]:
+    """The memories where each operand of a layer may lie; nothing on machines without `off_chip`."""
+    if not machine.off_chip:
+        return {}
+    activation = layer.weights == "activation"
+    return {op: machine.homes["IN" if op == "W" and activation else op] for op in layer.operands}
+
+
+def assignments(layer: Layer, machine: Machine) -> tuple[dict[str, str], ...]:
+    """All homes that a layer may have, the preferred names first; one empty assignment without `off_chip`."""
+    may = allowed(layer, machine)
+    return tuple(dict(zip(may, names, strict=True)) for names in product(*may.values()))
+
+
+def settled(layer: Layer, machine: Machine, homes: Mapping[str, str]) -> Machine:
+    """The machine with these homes of a layer's operands.
+
+    Raises
+    ------
+    InputError
+        If an operand has no home, or one that the machine does not allow.
+    """
+    may = allowed(layer, machine)
+    if not may:
+        if homes:
+            raise InputError(f"homes {_told(homes)}: machine {machine.name} has no off_chip memories to choose from")
+        return machine
+    for operand, names in may.items():
+        if homes.get(operand) not in names:
+            said = f"has no home, machine {machine.name} allows"
+            if operand in homes:
+                said = f"may not lie in {homes[operand]}, machine {machine.name} allows"
+            raise InputError(f"layer {layer.name}: {operand} {said} {' or '.join(names)}")
+    if set(homes) - set(may):
+        raise InputError(f"layer {layer.name}: homes {_told(homes)} name an operand that it does not have")
+    rest = {op: names[:1] for op, names in machine.homes.items()}
+    return machine.model_copy(update={"homes": {**rest, **{op: (name,) for op, name in homes.items()}}})
+
+
+def machine_for(layer: Layer, machine: Machine, homes: Mapping[str, str] | None) -> Machine:
+    """The machine with these homes, or with some where none are given (memory on chip does not depend on them)."""
+    return settled(layer, machine, assignments(layer, machine)[0] if homes is None else homes)
+
+
+def housed(layer: Layer, machine: Machine, nest: Nest) -> Machine:
+    """The machine with the homes that a nest states; a nest without any needs a machine that leaves no choice.
+
+    Raises
+    ------
+    InputError
+        As `settled`, or if there is a choice.
+    """
+    if nest.homes or not machine.off_chip:
+        return settled(layer, machine, dict(nest.homes))
+    if machine.open:
+        raise InputError(f"layer {layer.name}: the nest says no homes, machine {machine.name} leaves a choice")
+    return machine
+
+
+def repriced(machine: Machine, **ticks: int) -> Machine:
+    """The same machine with other prices, such as ``burst_ticks=0``, in all memories off the chip."""
+    if not machine.off_chip:
+        return machine.model_copy(update={"transfer": machine.transfer.model_copy(update=ticks)})
+    memories = tuple(
+        memory.model_copy(update={"transfer": memory.transfer.model_copy(update=ticks)}) for memory in machine.off_chip
+    )
+    return machine.model_copy(update={"off_chip": memories})
+
+
+def ticks_of(machine: Machine, rows: Mapping[str, Counts]) -> int:
+    """The price of all rows, each in its home."""
+    return sum(ticks(machine.transfer_of(operand_of(row)), counts) for row, counts in rows.items())
+
+
+def energy_of(layer: Layer, machine: Machine, rows: Mapping[str, Counts]) -> int:
+    """Femtojoules of the bytes of all rows, each in its home, and of the MACs."""
+    moved = sum(machine.byte_fj_of(operand_of(row)) * counts.bytes for row, counts in rows.items())
+    return moved + machine.mac_fj * layer.macs
+
+
+def _told(homes: Mapping[str, str]) -> str:
+    return ", ".join(f"{operand}={name}" for operand, name in homes.items())
