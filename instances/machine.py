@@ -33,6 +33,8 @@ WeightLayout = Literal["OIHW", "OHWI"]
 _LEFT_OUT = frozenset(
     ("banks", "ocm_banks", "processors", "engine", "mesh", "line", "snake", "broadcast", "layer_ticks")
 )
+#: The same for `Banks`.
+_BANKS_LEFT_OUT = frozenset(("alignment",))
 
 
 class _Frozen(BaseModel):
@@ -128,8 +130,12 @@ class Banks(_Frozen):
         Whether columns on their way out only count as bytes, or take time on the DRAM bus too.
     unread : {"loaded", "left"}
         Whether the last tiles of a map are loaded though no window reads them (strides may leave some).
+    alignment : {"free", "words"}
+        "free": a kernel column reads ``ceil(k_h' * C_in / lanes)`` words, wherever it lies. "words": it reads the words
+        of `lanes` bytes that its stored channels lie in, and one more where they lie later in their word than the
+        weights (`hwmodels.bank_columns`).
 
-    Source: `heterogeneous_mapping_and_banks` 4.4.1.1, Table 4.1.
+    Source: `heterogeneous_mapping_and_banks` 4.4.1.1, Table 4.1; `alignment`: the public MIDAP simulator.
     """
 
     count: PositiveInt
@@ -142,6 +148,17 @@ class Banks(_Frozen):
     bias_bytes: int = Field(default=1, ge=0)
     writes: Literal["free", "bus"] = "free"
     unread: Literal["loaded", "left"] = "loaded"
+    alignment: Literal["free", "words"] = "free"
+
+    @model_serializer(mode="wrap")
+    def _without_defaults(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """All fields, those of `_BANKS_LEFT_OUT` only where they say something: digests of older machines stay."""
+        fields = type(self).model_fields
+        return {
+            name: value
+            for name, value in write(self).items()
+            if name not in _BANKS_LEFT_OUT or getattr(self, name) != fields[name].default
+        }
 
     @model_validator(mode="after")
     def _equal(self) -> Banks:
