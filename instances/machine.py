@@ -34,7 +34,7 @@ _LEFT_OUT = frozenset(
     ("banks", "ocm_banks", "processors", "engine", "mesh", "line", "snake", "broadcast", "layer_ticks")
 )
 #: The same for `Banks`.
-_BANKS_LEFT_OUT = frozenset(("alignment",))
+_BANKS_LEFT_OUT = frozenset(("alignment", "residuals"))
 
 
 class _Frozen(BaseModel):
@@ -134,6 +134,8 @@ class Banks(_Frozen):
         "free": a kernel column reads ``ceil(k_h' * C_in / lanes)`` words, wherever it lies. "words": it reads the words
         of `lanes` bytes that its stored channels lie in, and one more where they lie later in their word than the
         weights (`hwmodels.bank_columns`).
+    residuals : {"chip", "dram"}
+        Whether the second operand of a sum may wait on chip, or is always streamed from DRAM.
 
     Source: `heterogeneous_mapping_and_banks` 4.4.1.1, Table 4.1; `alignment`: the public MIDAP simulator.
     """
@@ -149,6 +151,7 @@ class Banks(_Frozen):
     writes: Literal["free", "bus"] = "free"
     unread: Literal["loaded", "left"] = "loaded"
     alignment: Literal["free", "words"] = "free"
+    residuals: Literal["chip", "dram"] = "chip"
 
     @model_serializer(mode="wrap")
     def _without_defaults(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:

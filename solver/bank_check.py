@@ -14,6 +14,7 @@ from solver.bank_plan import FRONT, BankPlan
 from solver.bank_solve import (
     compulsory,
     figures,
+    may_wait,
     measures_of,
     objective_of,
     pick_bank_engine,
@@ -36,6 +37,7 @@ def _program(plan: BankPlan) -> Iterator[str]:
         found, banks, clock = setting_of(plan.network_data, plan.machine_data)
         aim = "time" if plan.objectives[0] == "time" else "bytes"
         pick_bank_engine(plan.engine, aim)
+        may_wait(plan.machine_data, plan.options.waiting)
     except InputError as error:
         yield str(error)
         return

@@ -213,13 +213,19 @@ def test_networks_without_a_bank_program_are_refused(operators: tuple[Operator, 
 
 
 def test_a_residual_on_chip_is_none_that_is_streamed() -> None:
-    on_chip, streamed = (solve_network(skip(), "midap", objective="bytes", waiting=w) for w in (True, False))
+    on_chip, streamed = (
+        solve_network(skip(), "midap", objective="bytes", settings={"banks.residuals": where})
+        for where in ("chip", "dram")
+    )
     assert on_chip.measures
     assert streamed.measures
     assert on_chip.measures.bytes < streamed.measures.bytes
     assert check(streamed).ok
     claimed = on_chip.model_copy(update={"options": streamed.options})
     assert any("waits on chip for a sum" in line for line in check(claimed).problems)
+    published = on_chip.model_copy(update={"machine_data": streamed.machine_data})
+    assert any("banks.residuals is dram" in line for line in check(published).problems)
+    assert solve_network(skip(), "midap", objective="bytes").measures == streamed.measures
 
 
 def test_a_stage_reads_a_concatenation_once_it_is_made() -> None:
@@ -369,6 +375,8 @@ def test_bad_requests_get_one_line() -> None:
         (["--set", "banks.count=0"], 2, "banks.count"),
         (["--set", "banks.map_bytes=4096", "--set", "banks.count=2"], 3, ""),
         (["--pin", "residuals=dram", "--compare", "min"], 0, ""),
+        (["--pin", "residuals=chip"], 2, "--set banks.residuals=chip for a chip that can"),
+        (["--pin", "residuals=chip", "--set", "banks.residuals=chip"], 0, ""),
     ],
 )
 def test_the_command_line(words: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
