@@ -34,7 +34,7 @@ _LEFT_OUT = frozenset(
     ("banks", "ocm_banks", "processors", "engine", "mesh", "line", "snake", "broadcast", "layer_ticks")
 )
 #: The same for `Banks`.
-_BANKS_LEFT_OUT = frozenset(("alignment", "residuals"))
+_BANKS_LEFT_OUT = frozenset(("alignment", "bus", "residuals"))
 
 
 class _Frozen(BaseModel):
@@ -134,6 +134,9 @@ class Banks(_Frozen):
         "free": a kernel column reads ``ceil(k_h' * C_in / lanes)`` words, wherever it lies. "words": it reads the words
         of `lanes` bytes that its stored channels lie in, and one more where they lie later in their word than the
         weights (`hwmodels.bank_columns`).
+    bus : {"first_come", "weights_first"}
+        How requests are served: in the order in which they are made; or weights and streamed operands ahead of loads of
+        maps that are still under way (`hwmodels.bank_clock`), where writes take no time.
     residuals : {"chip", "dram"}
         Whether the second operand of a sum may wait on chip, or is always streamed from DRAM.
 
@@ -151,6 +154,7 @@ class Banks(_Frozen):
     writes: Literal["free", "bus"] = "free"
     unread: Literal["loaded", "left"] = "loaded"
     alignment: Literal["free", "words"] = "free"
+    bus: Literal["first_come", "weights_first"] = "first_come"
     residuals: Literal["chip", "dram"] = "chip"
 
     @model_serializer(mode="wrap")
@@ -167,6 +171,8 @@ class Banks(_Frozen):
     def _equal(self) -> Banks:
         if self.map_bytes < self.count:
             raise ValueError(f"map_bytes {self.map_bytes} is not a byte for each of {self.count} banks")
+        if self.bus == "weights_first" and self.writes == "bus":
+            raise ValueError("bus 'weights_first' needs writes 'free': who is served first is not defined for writes")
         return self
 
     @property

@@ -81,7 +81,8 @@ def setting_of(network: Network, machine: Machine) -> tuple[Stages, Banks, Clock
     if machine.banks is None:
         raise InputError(f"machine {machine.name} has no banks: problem banks needs one that has, such as midap")
     cycle = machine.compute.cycle_ticks
-    clock = Clock(machine.transfer, cycle, machine.banks.stage_cycles * cycle)
+    overtakes = machine.banks.bus == "weights_first"
+    clock = Clock(machine.transfer, cycle, machine.banks.stage_cycles * cycle, overtakes)
     return stages(network, machine.banks), machine.banks, clock
 
 
@@ -108,7 +109,7 @@ def figures(found: Stages, machine: Machine, runs: Sequence[StageRun]) -> Figure
     moved = replay_banks(found, machine.banks, runs)
     spent = {} if moved.faults else clocked(
         moved.units, moved.loads, machine.transfer, machine.compute.cycle_ticks, machine.banks.stage_cycles,
-        writing=machine.banks.writes == "bus",
+        writing=machine.banks.writes == "bus", overtaking=machine.banks.bus == "weights_first",
     )  # fmt: skip
     return Figures(moved, spent)
 
