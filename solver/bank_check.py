@@ -82,7 +82,7 @@ def _undecided(plan: BankPlan, asked: Asked) -> Iterator[str]:
     if plan.bound is not None or plan.pe_delay_ticks is not None:
         yield "a plan without layers has no bound and no delay"
     if plan.status == "INFEASIBLE":
-        for name in ("no-reuse", "double-buffer", "min"):
+        for name in ("no-reuse", "double-buffer", "min-all"):
             if BANK_ENGINES[name].run(asked).plan is not None:
                 yield f"status INFEASIBLE: engine {name} has a plan"
                 return
