@@ -30,16 +30,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from formulations.bank_bounds import Alone, Bounds, ByNode, ByState, Node, Point, lowest, options
 from formulations.bank_graph import NEVER, Graph, OutOfTime, in_time
-from formulations.bank_network import Visit, Walk
+from formulations.bank_network import Walk
+from formulations.bank_onward import Label, Onward, Room, Ways
+from formulations.bank_overtaking import Complete, TooMany
 from formulations.bank_states import BankPlan, State
-from formulations.bank_tasks import Program, Task
-from formulations.bank_time import Programs
 from formulations.bank_times import Times
-from formulations.bank_timing import Timed, undominated
+from formulations.bank_timing import undominated
 from hwmodels.bank_clock import Clock
 from instances.errors import InputError
 from instances.feature_maps import Stages
@@ -51,6 +51,8 @@ __all__ = ["Aim", "Found", "decide", "few_labels"]
 Aim = Literal["bytes", "time", "front"]
 #: Labels of a stage that are followed at first to find a quick plan; to find a front, and how often.
 _FEW, _MORE, _FRONTS = 3, 10, 3
+#: Labels inside stages that are followed to prove a plan where weights overtake; then it has a bound.
+_MOST = 1_000_000
 #: In turn the stages are searched that may be on paths up to these parts of the way from the bound to the plan found:
 #: what is found on the shortest paths leaves fewer of the others.
 _PARTS = (16, 4, 1)
@@ -74,87 +76,19 @@ class Found:
     states: int
 
 
-class _Way(NamedTuple):
-    """How a label came about."""
-
-    before: _Label
-    visit: Visit
-    direction: int
-    task: Task
-    timed: Timed
-
-
-class _Label(NamedTuple):
-    bytes: int
-    ticks: int
-    wait: int
-    way: _Way | None
-
-    @property
-    def point(self) -> Point:
-        return Point(self.bytes, self.ticks)
-
-    @property
-    def ready(self) -> int:
-        """When the first weights of the next stage are there."""
-        return self.ticks + self.wait
-
-
-class _Room(NamedTuple):
-    """What there is room for: bytes, ticks until the next first weights are there, and sums ``p*bytes + q*ticks``."""
-
-    bytes: int
-    ready: int
-    sums: list[tuple[int, int, int]]
-
-
-class _Onward:
-    """The labels that follow those of one node with one visit; `waiting`: by what they wait for its first weights."""
-
-    def __init__(
-        self, times: Times, visit: Visit, direction: int, waiting: dict[int, list[_Label]], *, bounded: bool
-    ) -> None:
-        self.times, self.visit, self.direction, self.waiting, self.bounded = times, visit, direction, waiting, bounded
-        self._programs: dict[tuple[int, int], Programs] = {}
-
-    def programs(self, following: int, wait: int) -> Programs:
-        """The programs of the visit."""
-        key = following, wait
-        if key not in self._programs:
-            found = self.times.programs(self.visit, self.direction, following=following, wait=wait)
-            self._programs[key] = found
-        return self._programs[key]
-
-    def labels(self, task: Task, program: Program, following: int, rooms: list[_Room]) -> Iterator[_Label]:
-        """What comes of a task, where there is room; `program` moves the fewest bytes."""
-        visit, fewest, least = self.visit, self.visit.bytes(task, program), 0
-        if self.bounded:  # what the stage takes at least, from its first weights to the next one's
-            least = self.programs(following, self.times.hidden).bound(task) - self.times.hidden
-        for wait, labels in self.waiting.items():
-            going = [label for label in labels if _fits(rooms, label.bytes + fewest, label.ready + least)]
-            if not going:
-                continue
-            for one in self.programs(following, wait).of(task):
-                size = visit.bytes(task, one.program)
-                for label in going:
-                    spent, ticks = label.bytes + size, label.ticks + one.ticks
-                    if _fits(rooms, spent, ticks + one.wait):
-                        yield _Label(spent, ticks, one.wait, _Way(label, visit, self.direction, task, one))
-
-
 class _Search:
     """The search through all labels."""
 
-    def __init__(self, walk: Walk, times: Times, aim: Aim, until: float | None) -> None:
-        self.walk, self.times, self.aim, self.until = walk, times, aim, until
-        self.bounds: Bounds = Alone(walk, times)
-        self.known: dict[Point, _Label] = {}
+    def __init__(self, walk: Walk, ways: Ways, aim: Aim, until: float | None) -> None:
+        self.walk, self.ways, self.times, self.aim, self.until = walk, ways, ways.times, aim, until
+        self.bounds: Bounds = Alone(walk, ways.lower)
+        self.known: dict[Point, Label] = {}
         self.corners = [(NEVER, NEVER)]
         self.labels = 0
 
     # ---- what is known -----------------------------------------------------------------------------------------
 
-    def learn(self, ends: Sequence[_Label]) -> None:
+    def learn(self, ends: Sequence[Label]) -> None:
         """Remember plans, and where better ones may lie: below (bytes, ticks) of one of the corners."""
         found = {label.point: label for label in ends} | self.known
         points = lowest(found)
@@ -172,11 +106,11 @@ class _Search:
             self.corners = [(b, p.ticks - 1) for b, p in zip(ends_at, points, strict=True)]
             self.corners.append((points[0].bytes - 1, NEVER))
 
-    def rooms(self, left: tuple[int, ...]) -> list[_Room]:
+    def rooms(self, left: tuple[int, ...]) -> list[Room]:
         """How much may be spent where so much is left: with more nothing that goes on beats the plans known."""
         sums = [(p, q, rest) for (p, q), rest in zip(self.bounds.weights[2:], left[2:], strict=True)]
         return [
-            _Room(b - left[0], t - left[1], [(p, q, p * b + q * t - rest) for p, q, rest in sums])
+            Room(b - left[0], t - left[1], [(p, q, p * b + q * t - rest) for p, q, rest in sums])
             for b, t in self.corners if b >= left[0] and t >= left[1]
         ]  # fmt: skip
 
@@ -204,14 +138,14 @@ class _Search:
 
     # ---- labels --------------------------------------------------------------------------------------------------
 
-    def run(self, width: int | None = None) -> list[_Label]:
+    def run(self, width: int | None = None) -> list[Label]:
         """All labels of the end that may be better than the plans known; with a width, few labels are followed."""
         clock, start = self.times.clock, State()
         layer = {
-            Node(start, first): [_Label(0, 0, clock.served(0, 0, first), None)] for first in self.times.starts(start)
+            Node(start, first): [Label(0, 0, clock.served(0, 0, first), None)] for first in self.times.starts(start)
         }
         for _ in self.walk.stages:
-            new: dict[Node, list[_Label]] = {}
+            new: dict[Node, list[Label]] = {}
             for node, labels in layer.items():
                 for after, label in self._onward(node, labels):
                     new.setdefault(after, []).append(label)
@@ -221,13 +155,19 @@ class _Search:
                 layer = self._best(layer, width)
         return [label for labels in layer.values() for label in labels]
 
-    def _onward(self, node: Node, labels: list[_Label]) -> Iterator[tuple[Node, _Label]]:
+    def complete(self) -> None:
+        """Where weights overtake, follow all labels that may be better than the plans known."""
+        if self.times.clock.overtakes:
+            self.ways = self.ways._replace(complete=Complete(self.aim == "time", _MOST))
+            self.learn(self.run())
+
+    def _onward(self, node: Node, labels: list[Label]) -> Iterator[tuple[Node, Label]]:
         in_time(self.until)
-        waiting: dict[int, list[_Label]] = {}
+        waiting: dict[int, list[Label]] = {}
         for label in labels:
             waiting.setdefault(label.wait, []).append(label)
         for visit, direction, tasks in options(self.walk, self.times, node):
-            onward = _Onward(self.times, visit, direction, waiting, bounded=isinstance(self.bounds, ByNode))
+            onward = Onward(self.ways, visit, direction, waiting, bounded=isinstance(self.bounds, ByNode))
             for task, program in tasks:
                 after = visit.after(direction, task)
                 for following in self.times.starts(after):
@@ -237,33 +177,38 @@ class _Search:
                         for label in onward.labels(task, program, following, rooms):
                             yield reached, label
 
-    def _kept(self, labels: list[_Label]) -> list[_Label]:
+    def _kept(self, labels: list[Label]) -> list[Label]:
         """Those that no other of the same node makes superfluous."""
         if self.aim == "time":
-            least: dict[int, _Label] = {}
+            least: dict[int, Label] = {}
             for label in labels:
                 known = least.get(label.wait)
                 if known is None or (label.ticks, label.bytes) < (known.ticks, known.bytes):
                     least[label.wait] = label
             labels = list(least.values())
-        return undominated(labels)
+        if self.ways.complete is None:
+            return undominated(labels)
+        waits: dict[int, list[Label]] = {}  # where weights overtake, a shorter wait may be the worse one
+        for label in labels:
+            waits.setdefault(label.wait, []).append(label)
+        return [label for alike in waits.values() for label in undominated(alike)]
 
-    def _best(self, layer: dict[Node, list[_Label]], width: int) -> dict[Node, list[_Label]]:
+    def _best(self, layer: dict[Node, list[Label]], width: int) -> dict[Node, list[Label]]:
         """Those that can still come to the least bytes, ticks, and weighted sums."""
         found = [
             (node, label, left)
             for node, labels in layer.items() if (left := self.bounds.left(node)) is not None for label in labels
         ]  # fmt: skip
-        chosen: dict[tuple[Node, _Label], None] = {}
+        chosen: dict[tuple[Node, Label], None] = {}
         for k, (p, q) in enumerate(self.bounds.weights):
             found.sort(key=lambda x: (p * x[1].bytes + q * x[1].ready + x[2][k], x[1][:3]))
             chosen.update(((node, label), None) for node, label, _ in found[:width])
-        kept: dict[Node, list[_Label]] = {}
+        kept: dict[Node, list[Label]] = {}
         for node, label in chosen:
             kept.setdefault(node, []).append(label)
         return kept
 
-    def plan(self, label: _Label) -> BankPlan:
+    def plan(self, label: Label) -> BankPlan:
         """Follow a label back."""
         steps = []
         way = label.way
@@ -274,14 +219,6 @@ class _Search:
             )
             way = way.before.way
         return BankPlan(tuple(reversed(steps)))
-
-
-def _fits(rooms: list[_Room], spent: int, ready: int) -> bool:
-    """Whether there is room for so much."""
-    for most, latest, sums in rooms:
-        if spent <= most and ready <= latest and (not sums or all(p * spent + q * ready <= at for p, q, at in sums)):
-            return True
-    return False
 
 
 def _above(one: Point, two: Point, three: Point) -> bool:
@@ -322,13 +259,15 @@ def decide(
     """
     until = None if time_limit_s is None else time.monotonic() + time_limit_s
     walk = Walk(found, banks, waiting=waiting)
-    search, proven = _Search(walk, Times(walk, clock, shifting=aim != "bytes", lean=aim == "bytes"), aim, until), True
+    lower = Times(walk, clock.bound(), shifting=aim != "bytes", lean=aim == "bytes")
+    ways = Ways(Times(walk, clock, shifting=False, lean=aim == "bytes") if clock.overtakes else lower, lower)
+    search, proven = _Search(walk, ways, aim, until), True
     try:
         if aim == "bytes":
             _fewest(search)
         else:
             _fastest(search)
-    except (OutOfTime, KeyboardInterrupt):
+    except (OutOfTime, TooMany, KeyboardInterrupt):
         proven = False
     plans = tuple((search.plan(label), point.ticks) for point, label in search.known.items())
     least = search.least() or Point(0, 0)
@@ -344,7 +283,8 @@ def few_labels(found: Stages, banks: Banks, clock: Clock, *, waiting: bool = Tru
     None if none of them comes to the end.
     """
     walk = Walk(found, banks, waiting=waiting)
-    search = _Search(walk, Times(walk, clock, shifting=False), "time", None)
+    times = Times(walk, clock, shifting=False)
+    search = _Search(walk, Ways(times, times), "time", None)
     search.learn(search.run(_FEW))
     return next((search.plan(label) for label in search.known.values()), None)
 
@@ -354,13 +294,14 @@ def _fewest(search: _Search) -> None:
     graph = Graph(search.walk, search.until)
     if graph.bytes[0] == NEVER:
         raise _no_program(graph)
-    search.bounds, search.corners = ByState(graph, search.times), [(graph.bytes[0], NEVER)]
+    search.bounds, search.corners = ByState(graph, search.ways.lower), [(graph.bytes[0], NEVER)]
     search.learn(search.run())
+    search.complete()
 
 
 def _fastest(search: _Search) -> None:
     """Find the fewest ticks, then bytes, or the front: by bounds that are cheap at first."""
-    bounds = ByNode(search.walk, search.times, search.until)
+    bounds = ByNode(search.walk, search.ways.lower, search.until)
     search.bounds = bounds
     least = search.least()
     if least is None:
@@ -377,7 +318,8 @@ def _fastest(search: _Search) -> None:
             bounds.bound(search.convex())
             search.learn(search.run(_MORE))
         bounds.bound(search.convex())
-    search.learn(search.run())
+    search.learn(search.run(_MORE if search.times.clock.overtakes else None))
+    search.complete()
 
 
 def _no_program(graph: Graph) -> InputError:

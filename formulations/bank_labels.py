@@ -4,6 +4,12 @@ The clock of a program: requests to DRAM, units of work and what they wait for, 
 A label holds all times that the rest of a program depends on, so that the search may follow many programs at once, a
 policy one.
 
+Where weights overtake loads (`Clock.overtakes`), `ready` is when a tile is there if all weights asked for since delay
+it. Unless they do, it is there when the last of them are, and so before anything that waited for them: the two differ
+for a column only by the weights that are under way when it waits for the tile. Those delay it if it is not over when
+they begin, ``ready > s``; here times are no sums and maxima, and an earlier request may delay more (`Clock.relaxed`
+leaves this delay out).
+
 Where writes take time, every unit of work leaves a part of the result, which is written as the unit after it begins.
 Nothing of a stage is left to write when it ends: so a stage finds a bus that is free once its first weights are there.
 
@@ -18,6 +24,7 @@ from typing import NamedTuple
 
 from formulations.bank_tasks import Action, Prices, Program, Task, reloaded, told, told_apart
 from formulations.bank_timing import Script, Timed, Timing, undominated
+from hwmodels.bank_clock import Clock
 from hwmodels.bank_steps import State
 
 __all__ = ["Label", "Labels", "along"]
@@ -62,7 +69,10 @@ class Label(NamedTuple):
 
 
 class _Ended(NamedTuple):
-    """How a process step ends, as a label has it; `served`: when all is but what the last unit asks for."""
+    """How a process step ends, as a label has it.
+
+    `served`: when all is but what the last unit asks for; `over`: by how much its weights delay loads under way.
+    """
 
     now: int
     bus: int
@@ -70,6 +80,36 @@ class _Ended(NamedTuple):
     weights: int
     pending: int
     freed: list[int]
+    over: int = 0
+
+
+class _Overtaking:
+    """Weights that overtake the loads under way during a step.
+
+    Attributes
+    ----------
+    end, over : int
+        When the last weights are there; by how much those asked for so far delay a load.
+    """
+
+    def __init__(self, clock: Clock, end: int) -> None:
+        self.clock, self.end, self.over, self.last = clock, end, 0, (0, 0)
+
+    def ask(self, now: int, size: int) -> int:
+        """Ask for weights; return when they are there, now if there are none."""
+        self.last = 0, 0
+        if not size:
+            return now
+        takes = self.clock.transfer(size)
+        begin = max(now + self.clock.latency(size), self.end)
+        self.end, self.over, self.last = begin + takes, self.over + takes, (begin, takes)
+        return self.end
+
+    def there(self, ready: int) -> int:
+        """When a tile is there for a column that waits for it now."""
+        begin, takes = self.last
+        ready += self.over - takes
+        return ready if self.clock.relaxed or ready <= begin else ready + takes
 
 
 class Labels:
@@ -111,7 +151,10 @@ class Labels:
         """The label after a process step."""
         tiles, again = action.tiles, reloaded(begun, state, after) * self.prices.reload
         sums = self.timing.streams
-        step = self._columns(label, state, after) if sums else self._groups(label, state, tiles, after, again)
+        if self.clock.overtakes:
+            step = self._overtaken_columns(label, state, after) if sums else self._overtaken(label, state, tiles, after)
+        else:
+            step = self._columns(label, state, after) if sums else self._groups(label, state, tiles, after, again)
         now, freed = step.now, [] if self.timing.late else step.freed
         while freed and freed[-1] == now:
             freed.pop()
@@ -119,7 +162,7 @@ class Labels:
         if not self.sizes or step.pending or after.loaded < self.stage.columns:
             bus = max(bus, (freed[0] if freed else now) + self.clock.dram.call_ticks)  # no request is on the bus before
         left = label.ready[tiles:] if after.loaded == state.loaded else ()
-        ready = tuple([time if time > now else now for time in left])
+        ready = tuple([max(time + step.over, now) for time in left])
         spent, made = label.bytes + self.prices.step + again, (label, state, action)
         return Label(spent, now, bus, max(step.weights, now), ready, tuple(freed), step.pending, made)
 
@@ -188,6 +231,68 @@ class Labels:
                 now, bus, weights, count = now + ahead, bus + ahead, weights + ahead, count % 2
             once, twice = (bus - now, now), once
         return now, bus, weights
+
+    def _overtaken(self, label: Label, state: State, tiles: int, after: State) -> _Ended:
+        """The units of a step where weights overtake loads."""
+        timing, script, groups = self.timing, self._script(state, tiles, after.made), self.timing.groups
+        first = state.first == 0 and state.made == 0
+        share = timing.share if first or timing.anew else 0
+        onward = timing.following if after.first == self.stage.columns else timing.share * timing.anew
+        weights = _Overtaking(self.clock, label.weights)
+        asked = weights.ask(label.now, onward if groups == 1 else 0 if first else share)
+        now, freed = max(label.now, label.weights), list[int]()
+        for tile, work, leaves in script.first:
+            now = max(now, weights.there(label.ready[tile]))
+            freed += [now + ticks for ticks in leaves]
+            now += work
+        if groups > 1:
+            if first:  # they were asked for ahead of the loads that open the stage
+                asked = weights.end = self.second
+            count = groups - 2
+            now, asked = self._between_overtaking(count, now, asked, script.work, share)
+            if share and count:
+                weights.end, weights.over = asked, weights.over + self.clock.transfer(share) * count
+            begun, there = now, asked
+            asked = weights.ask(begun, onward)
+            now = max(begun, there)
+            freed = [now + ticks for ticks in script.freed]
+            now += script.work
+        bus = max(label.bus + weights.over, weights.end)
+        return _Ended(now, bus, bus, asked, 0, freed, weights.over)
+
+    def _between_overtaking(self, count: int, now: int, weights: int, work: int, share: int) -> tuple[int, int]:
+        """The groups between the first and the last one: when they end, and the next weights are there."""
+        if not share:
+            return (max(now, weights) + work * count, now) if count else (now, weights)
+        latency, transfer = self.clock.latency(share), self.clock.transfer(share)
+        once = twice = None  # how far the weights were ahead after the groups before, and when they ended
+        while count:
+            begun, there = now, weights
+            weights = max(begun + latency, there) + transfer
+            now = max(begun, there) + work
+            count -= 1
+            if twice and weights - now == twice[0]:  # as two groups before: what is left takes as long, two by two
+                ahead = count // 2 * (now - twice[1])
+                now, weights, count = now + ahead, weights + ahead, count % 2
+            once, twice = (weights - now, now), once
+        return now, weights
+
+    def _overtaken_columns(self, label: Label, state: State, after: State) -> _Ended:
+        """The units of a sum where streamed columns overtake loads."""
+        timing, there, upto = self.timing, label.ready, self.stage.units(state, 0, after.made)[0]
+        asks, ticks = (*timing.streams, timing.following), timing.ticks
+        weights, now, needed, at = _Overtaking(self.clock, label.weights), label.now, label.weights, 0
+        for column in range(state.made, after.made):
+            if column == 0 and self.several:
+                asked = weights.end = self.second
+            else:
+                asked = weights.ask(now, asks[column + 1])
+            while upto[at] <= column:
+                at += 1
+            now = max(now, needed, weights.there(there[at])) + ticks[column + 1] - ticks[column]
+            needed = asked
+        bus = max(label.bus + weights.over, weights.end)
+        return _Ended(now, bus, bus, needed, 0, [], weights.over)
 
     def _columns(self, label: Label, state: State, after: State) -> _Ended:
         """The units of a sum: a column each, with its streamed bytes."""

@@ -38,7 +38,7 @@ from instances.errors import InputError
 from instances.feature_maps import LANEWISE, Stages
 from instances.machine import Banks
 
-__all__ = ["Reuse", "double_buffer", "hide", "hiding", "minimise", "no_reuse"]
+__all__ = ["Reuse", "Run", "choice", "double_buffer", "hide", "hiding", "minimise", "no_reuse"]
 
 #: How many tiles of a shared map stay during each path.
 Reuse = Literal["greedy", "best"] | int
@@ -46,7 +46,7 @@ Choose = Callable[[State, list[tuple[str, int, Task]], int], tuple[str, int, Tas
 
 
 @dataclass
-class _Run:
+class Run:
     """One pass over the network by a policy.
 
     Attributes
@@ -209,7 +209,9 @@ class _Run:
 
 
 def minimise(found: Stages, banks: Banks, *, reuse: Reuse = "greedy", dram_first: bool = True) -> BankPlan:
-    """Return the plan of the policy MIN.
+    """Return the plan of the policy MIN with all orders of paths and results of which nothing stays.
+
+    The published rules are those of `formulations.bank_published`.
 
     Parameters
     ----------
@@ -223,20 +225,25 @@ def minimise(found: Stages, banks: Banks, *, reuse: Reuse = "greedy", dram_first
     """
     walk = Walk(found, banks)
 
-    def choose(state: State, tasks: list[tuple[str, int, Task]], at: int) -> tuple[str, int, Task, Program] | None:
-        stage, least, chosen = walk.stages[at], 0, None
-        for source, direction, task in tasks:
-            program = _policy(task)
-            if program is None:
-                continue
-            anew = walk.prices(State(), at, source).step
-            weights = anew * program.steps or stage.weight_bytes
-            cost = (weights if stage.kind not in LANEWISE else 0) + 2 * task.goal.spilled * stage.written
-            if chosen is None or cost < least:
-                least, chosen = cost, (source, direction, task, program)
-        return chosen
+    def choose(_: State, tasks: list[tuple[str, int, Task]], at: int) -> tuple[str, int, Task, Program] | None:
+        return choice(walk, tasks, at)
 
-    return _Run(walk, choose, reuse, dram_first).run()
+    return Run(walk, choose, reuse, dram_first).run()
+
+
+def choice(walk: Walk, tasks: list[tuple[str, int, Task]], at: int) -> tuple[str, int, Task, Program] | None:
+    """Return the first task with the least weights and twice the spilled bytes; None if none has a program."""
+    stage, least, chosen = walk.stages[at], 0, None
+    for source, direction, task in tasks:
+        program = _policy(task)
+        if program is None:
+            continue
+        anew = walk.prices(State(), at, source).step
+        weights = anew * program.steps or stage.weight_bytes
+        cost = (weights if stage.kind not in LANEWISE else 0) + 2 * task.goal.spilled * stage.written
+        if chosen is None or cost < least:
+            least, chosen = cost, (source, direction, task, program)
+    return chosen
 
 
 def double_buffer(found: Stages, banks: Banks) -> BankPlan:
@@ -256,7 +263,7 @@ def double_buffer(found: Stages, banks: Banks) -> BankPlan:
                 return source, direction, task, program
         return None
 
-    return _Run(walk, choose, 0).run()
+    return Run(walk, choose, 0).run()
 
 
 def no_reuse(found: Stages, banks: Banks) -> BankPlan:
@@ -275,7 +282,7 @@ def no_reuse(found: Stages, banks: Banks) -> BankPlan:
                 return source, direction, task, program
         return None
 
-    return _Run(Walk(found, banks), choose, 0).run()
+    return Run(Walk(found, banks), choose, 0).run()
 
 
 def _whole(task: Task) -> bool:
@@ -312,7 +319,7 @@ def hide(found: Stages, banks: Banks, clock: Clock, *, reuse: Reuse = "greedy") 
                 least, chosen = said[0], (source, direction, task, said[1])
         return chosen
 
-    return _Run(walk, choose, reuse).run()
+    return Run(walk, choose, reuse).run()
 
 
 @lru_cache(maxsize=100_000)

@@ -47,13 +47,13 @@ from formulations.bank_timing import Timed, Timing, undominated
 from formulations.banks import Rest, fewest, policy
 from hwmodels.bank_steps import State
 
-__all__ = ["Programs"]
+__all__ = ["Programs", "Search", "order_of", "state_of"]
 
 #: Bytes, ticks until a stage ends, ticks until the first weights of the next one are there.
 Cost = tuple[int, int, int]
 
 
-class _Search(Labels):
+class Search(Labels):
     """The search through all labels of one stage."""
 
     def __init__(self, task: Task, prices: Prices, timing: Timing, wait: int) -> None:
@@ -83,13 +83,20 @@ class _Search(Labels):
         now, ready, freed = new.now, list(new.ready), new.freed
         stage, ticks, at = self.stage, self.timing.ticks, state.first
         late, completes = now - ticks[state.made], stage.completes
-        for number in range(1, len(ready)):
+        for number in range(1, len(ready)) if self.calm(state) else ():
             at += stage.tile
             ready[number] = max(ready[number], late + ticks[completes[at]])
         if freed:
             later = [max(time, new.bus + i * self.load - self.lag) for i, time in enumerate(freed)]
             freed = tuple(time for time in later if time < now)
         return Label(new.bytes, now, new.bus, new.weights, tuple(ready), freed, new.pending, new.made)
+
+    def calm(self, state: State) -> bool:
+        """Whether no weights delay loads any more: none are asked for while a column may still wait."""
+        timing = self.timing
+        if not self.clock.overtakes:
+            return True
+        return not timing.anew and not timing.streams and timing.groups > 1 and bool(state.first or state.made)
 
     def least(self, begun: State) -> Timed:
         """Costs that no program undercuts: the fewest bytes; all tiles on chip, once the first one is, and one step.
@@ -100,7 +107,9 @@ class _Search(Labels):
         begin, end = State(0, stage.columns, 0), State(stage.columns, stage.columns, stage.results)
         free = self
         if self.timing.writes:  # one step leaves more to write at its end than several do
-            free = _Search(self.task, self.prices, replace(self.timing, writes=None), self.wait)
+            free = Search(self.task, self.prices, replace(self.timing, writes=None), self.wait)
+        elif self.clock.overtakes:  # what is under way as columns wait may be delayed by less
+            free = Search(self.task, self.prices, replace(self.timing, clock=self.clock.bound()), self.wait)
         label = free.begin(begin)
         if begun.loaded == 0:
             there = self.clock.served(0, label.bus, stage.tile * self.prices.column)
@@ -153,7 +162,9 @@ class _Search(Labels):
             bus += (loads + coming) * byte
             ends = max(ends, bus + behind)
         unit = self.column if timing.streams else ticks[-1] - ticks[state.made]
-        asked = max(worked - unit + self.following, bus + timing.following * byte)
+        asked = worked - unit + self.following
+        if not self.clock.overtakes:
+            asked = max(asked, bus + timing.following * byte)
         ends += self.clock.fixed
         write, after = self._writing(label, state)
         if write:
@@ -193,10 +204,10 @@ class _Search(Labels):
     def run(self, begun: State) -> list[Timed]:
         """All programs that no other beats, `known` among them."""
         labels: dict[State, list[Label]] = {begun: [self.begin(begun)]}
-        heap = [_order(begun)]
+        heap = [order_of(begun)]
         ends: list[Label] = []
         while heap:
-            state = _state(heapq.heappop(heap))
+            state = state_of(heapq.heappop(heap))
             if state.first == self.stage.columns:
                 ends.extend(labels.pop(state))
                 continue
@@ -207,19 +218,20 @@ class _Search(Labels):
                 for action, after in steps:
                     new = self.settled(self.follow(label, begun, state, action, after), after)
                     if after not in labels:
-                        heapq.heappush(heap, _order(after))
+                        heapq.heappush(heap, order_of(after))
                     known = labels.setdefault(after, [])
                     if not any(other.dominates(new) for other in known):
                         labels[after] = [other for other in known if not new.dominates(other)] + [new]
         return undominated([*self.known, *self.timed(ends)])
 
 
-def _order(state: State) -> tuple[int, int, int, bool]:
+def order_of(state: State) -> tuple[int, int, int, bool]:
     """No action leads to an earlier one."""
     return state.first, state.made, state.loaded, state.again
 
 
-def _state(order: tuple[int, int, int, bool]) -> State:
+def state_of(order: tuple[int, int, int, bool]) -> State:
+    """The state of such an order."""
     return State(order[0], order[2], order[1], order[3])
 
 
@@ -254,6 +266,7 @@ class Programs:
     ) -> None:
         self.prices, self.timing, self.wait = prices, timing, wait
         self.hidden, self.cheaper, self.lean = hidden, cheaper, lean
+        #: Where weights overtake, programs that are bounds, or good ones: `formulations.bank_overtaking` has all.
         self.answers: dict[Task, list[Timed]] = {}
         self._leasts: dict[Task, Timed] = {}
 
@@ -282,7 +295,7 @@ class Programs:
     def _least(self, task: Task, begun: State) -> Timed:
         """Costs that no program of a task undercuts."""
         if task not in self._leasts:
-            self._leasts[task] = _Search(task, self.prices, self.timing, self.wait).least(begun)
+            self._leasts[task] = Search(task, self.prices, self.timing, self.wait).least(begun)
         return self._leasts[task]
 
     def _found(self, task: Task, begun: State) -> list[Timed]:
@@ -298,7 +311,7 @@ class Programs:
         for other, found in solved:
             if _costs(found) in freer and self._freer(task, other):
                 return found
-        search = _Search(task, self.prices, self.timing, self.wait)
+        search = Search(task, self.prices, self.timing, self.wait)
         least = self._least(task, begun)
         if self.lean:
             search.most = least.bytes

@@ -12,6 +12,7 @@ from formulations.bank_tasks import Prices
 from formulations.bank_time import Programs
 from formulations.bank_timing import Script, Timing, Writes
 from hwmodels.bank_clock import Clock
+from hwmodels.bank_columns import column_cycles
 from hwmodels.bank_steps import Pass
 
 __all__ = ["Times"]
@@ -58,15 +59,9 @@ class Times:
         key = at, direction
         if key not in self._ticks:
             stage, maps = self.walk.stages[at], self.walk.found.maps
-            source, results = maps[stage.source].columns, range(maps[stage.target].columns)
-            taps = [1] * len(results)
-            if stage.kind not in ("patches", "sum"):
-                firsts = [x * stage.stride - stage.before for x in results]
-                taps = [sum(0 <= f + t * stage.dilation < source for t in range(stage.taps)) for f in firsts]
-            if direction:
-                taps.reverse()
-            column = stage.tap_cycles * self.clock.cycle
-            ticks = tuple(accumulate((column * n for n in taps), initial=0))
+            source, results = maps[stage.source], maps[stage.target].columns
+            cycles = column_cycles(stage, self.walk.banks, source, results, backwards=bool(direction))
+            ticks = tuple(accumulate((self.clock.cycle * n for n in cycles), initial=0))
             self._ticks[key] = self._same.setdefault(ticks, ticks)
         return self._ticks[key]
 

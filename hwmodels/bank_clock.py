@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from instances.machine import Transfer
 
@@ -15,11 +15,23 @@ class Clock:
 
     A request of B bytes has the latency ``D_init + P_d*floor(B / P_sz) + R_d*ceil(B / R_period)`` (Eq. 4.2; call, row
     and refresh of the machine's transfer model), then takes the bus for ``B / BW_m`` (Eq. 4.1).
+
+    Attributes
+    ----------
+    overtakes : bool
+        Whether weights (and streamed columns) overtake loads of maps (`Banks.bus` = "weights_first"). Weights of B
+        bytes asked for at t are on the bus from ``s = max(t + latency, end of the weights before)``, whatever maps are
+        under way; a load that would have ended after s ends ``B / BW_m`` later.
+    relaxed : bool
+        No machine, but a bound of one that overtakes: loads are delayed by weights, though not by those that were asked
+        for last when a column waits for the load. All times are sums and maxima then, and none is later than it is.
     """
 
     dram: Transfer
     cycle: int
     fixed: int = 0
+    overtakes: bool = False
+    relaxed: bool = False
 
     def latency(self, size: int) -> int:
         """Ticks before a request is on the bus, if the bus is free (Eq. 4.2)."""
@@ -32,4 +44,12 @@ class Clock:
         """When a request made now is served, if the bus is free from `bus` on; now if it is empty."""
         if not size:
             return now
-        return max(now + self.latency(size), bus) + self.dram.byte_ticks * size
+        return max(now + self.latency(size), bus) + self.transfer(size)
+
+    def bound(self) -> Clock:
+        """The clock whose times are sums and maxima, none later than those of this one."""
+        return replace(self, relaxed=self.overtakes)
+
+    def transfer(self, size: int) -> int:
+        """Ticks of a request on the bus."""
+        return self.dram.byte_ticks * size

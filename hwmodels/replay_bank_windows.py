@@ -1,11 +1,13 @@
-"""What a column of a result is made of, for the replay of bank programs."""
+"""What a column of a result is made of, and the words that are read for it, for the replay of bank programs."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from instances.feature_maps import FeatureMap, Stage
 from instances.machine import Banks
 
-__all__ = ["must_load", "taps", "windows"]
+__all__ = ["Element", "must_load", "taps", "windows"]
 
 
 def windows(stage: Stage, target: FeatureMap, columns: int) -> list[range]:
@@ -29,3 +31,53 @@ def taps(stage: Stage, result: int, columns: int) -> int:
 def must_load(columns: int, read: int, tile: int, banks: Banks) -> int:
     """Columns that a stage has to load if its windows read the first so many: all, or in whole tiles."""
     return columns if banks.unread == "loaded" else min(columns, -(-read // tile) * tile)
+
+
+@dataclass
+class Element:
+    """The processing element as it reads a map word by word, pixel by pixel, in the order of the pass.
+
+    Attributes
+    ----------
+    order : list of int
+        The columns of the map, in the order of the pass.
+    tile : int
+        Columns of a tile.
+    read : tuple of int, optional
+        The word that was read last: its tile, its number.
+    """
+
+    stage: Stage
+    banks: Banks
+    order: list[int]
+    tile: int
+    read: tuple[int, int] | None = None
+
+    def cycles(self, result: int) -> int:
+        """Cycles of a column of the result, for one group of filters."""
+        stage, columns, spent = self.stage, len(self.order), 0
+        if stage.reads is None:
+            return stage.tap_cycles * taps(stage, result, columns)
+        first = result * stage.stride - stage.before
+        window = {first + t * stage.dilation for t in range(stage.taps)}
+        places = [place for place, column in enumerate(self.order) if column in window]
+        for y in range(stage.reads.results):
+            for place in places:
+                spent += self._kernel_column(place, y)
+        return spent
+
+    def _kernel_column(self, place: int, y: int) -> int:
+        """Walk through the weights of one kernel column that lie over the map; a word of them a cycle."""
+        reads, word = self.stage.reads, self.banks.lanes
+        assert reads is not None
+        over = [k for k in range(reads.high) if 0 <= y * reads.stride - reads.before + k < reads.rows]
+        if not over:
+            return 0
+        row = y * reads.stride - reads.before + over[0]
+        address = (place % self.tile * reads.rows + row) * reads.pixel
+        weights = range(over[0] * reads.pixel, (over[-1] + 1) * reads.pixel)
+        spent = weights[-1] // word - weights[0] // word + 1
+        if weights[0] % word < address % word and self.read != (place // self.tile, address // word):
+            spent += 1  # only then the first product has all its bytes
+        self.read = place // self.tile, (address + len(weights) - 1) // word
+        return spent

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from hwmodels.replay_bank_moved import Moved
 from hwmodels.replay_bank_time import Column, Unit
-from hwmodels.replay_bank_windows import must_load, taps, windows
+from hwmodels.replay_bank_windows import Element, must_load, windows
 from hwmodels.schedule import StageRun
 from instances.feature_maps import Stage, Stages
 from instances.machine import Banks
@@ -166,6 +166,7 @@ class _Reader:
         self.steps = 0
         self.opened: Unit | None = None
         self.begun: dict[int, _Bank] = {}
+        self.element = Element(run.stage, machine.size, order, self.tile)
         if run.stage.target != run.source and (there := machine.on_chip(run.stage.target)):
             self.tiles = [set(bank.columns) for bank in there]
             self.begun = dict(enumerate(there))
@@ -311,8 +312,7 @@ class _Reader:
             wrote.append(self._store(self.results[self.made]))
             loads = [where[c].load for c in needed]
             latest = max((load for load in loads if load is not None), default=None)
-            cycles = run.stage.tap_cycles * taps(run.stage, self.results[self.made], len(self.order))
-            made.append((self.results[self.made], latest, cycles))
+            made.append((self.results[self.made], latest, self.element.cycles(self.results[self.made])))
             self.made += 1
             for at, bank in enumerate(consumed):
                 if needed and self.place[needed[0]] <= self.place[bank.columns[-1]]:

@@ -12,7 +12,10 @@ Weights
     ``ceil(k_h * k_w * C_in, N_pe)`` bytes.
 Cycles
     Of a pixel of the result: a convolution ``k_w' * ceil(k_h' * C_in / N_pe) * ceil(C_out / N_f)``, depthwise and
-    pooling ``k_w' * k_h' * ceil(C / N_pe)``, a sum ``ceil(C / N_pe)``, with k' the taps inside the map.
+    pooling ``k_w' * k_h' * ceil(C / N_pe)``, a sum ``ceil(C / N_pe)``, with k' the taps inside the map. With
+    `Banks.alignment` = "words" a convolution without groups and dilation of rows reads the words that the weights of
+    its rows a to b - 1 inside the map lie in, ``ceil(b * C_stored / N_pe) - floor(a * C_stored / N_pe)`` a kernel
+    column; what its place in the bank adds is in `hwmodels.bank_columns`.
 
 Source: `heterogeneous_mapping_and_banks` 4.1.2 (Algorithm 2), 4.1.3, 4.4.1.1 (units of access N_f and N_pe).
 """
@@ -23,123 +26,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Literal
 
 from instances.errors import InputError
 from instances.machine import Banks
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
+from instances.stage import LANEWISE, FeatureMap, Kind, Reads, Stage, Stages
 
-__all__ = ["FeatureMap", "Kind", "Stage", "Stages", "stages"]
-
-#: Kinds of stages that work channel by channel.
-LANEWISE = ("depthwise", "pool", "whole", "sum")
-Kind = Literal["conv", "patches", "depthwise", "pool", "whole", "sum"]
-
-
-@dataclass(frozen=True)
-class FeatureMap:
-    """One feature map: columns of `rows` pixels of `stored` bytes, of which `channels` hold something."""
-
-    name: str
-    columns: int
-    rows: int
-    channels: int
-    stored: int
-
-    @property
-    def column_bytes(self) -> int:
-        """Bytes of one column on chip and on its way in."""
-        return self.rows * self.stored
-
-    def tile(self, banks: Banks) -> int:
-        """Columns of a tile.
-
-        Raises
-        ------
-        InputError
-            If a bank does not hold one column.
-        """
-        if self.column_bytes > banks.bank_bytes:
-            raise InputError(
-                f"map {self.name}: a column of {self.rows} x {self.stored} bytes does not fit in a bank of "
-                f"{banks.bank_bytes} bytes"
-            )
-        return min(self.columns, banks.bank_bytes // self.column_bytes)
-
-
-@dataclass(frozen=True)
-class Stage:
-    """One step of the network: it reads a map from the banks and writes another one.
-
-    Attributes
-    ----------
-    source, target : str
-        Maps by name.
-    streamed : tuple of str
-        Further operands of a sum, which come from DRAM as the result is made.
-    offset : int
-        Where the result's channels begin in the target (a part of a concatenation).
-    taps, stride, dilation, before, after : int
-        The window along the columns, and its padding at either end.
-    weight_bytes, bias_bytes : int
-        As they are loaded; a folded batch normalisation has a bias, patches come with theirs.
-    written : int
-        Bytes of a column of the result on its way out.
-    groups : int
-        Of filters: a process step goes through its columns once for each, with the weights of that group.
-    tap_cycles : int
-        Of a column of the result, for one group and one column of the window that lies inside the map.
-    cycles : int
-        Of computing the whole result.
-    """
-
-    name: str
-    kind: Kind
-    source: str
-    target: str
-    streamed: tuple[str, ...] = ()
-    offset: int = 0
-    taps: int = 1
-    stride: int = 1
-    dilation: int = 1
-    before: int = 0
-    after: int = 0
-    weight_bytes: int = 0
-    bias_bytes: int = 0
-    written: int = 0
-    groups: int = 1
-    tap_cycles: int = 0
-    cycles: int = 0
-
-    def anew(self, banks: Banks) -> bool:
-        """Whether its weights come with every process step, because they do not fit."""
-        return self.kind in ("conv", "patches") and self.weight_bytes > banks.weight_bytes
-
-    @property
-    def reach(self) -> int:
-        """Columns beyond the first that one column of the result needs."""
-        return (self.taps - 1) * self.dilation
-
-    def ends(self, results: int, *, backwards: bool = False) -> int:
-        """Columns up to the end of the last of so many windows, from the end of the map where the stage begins."""
-        return (results - 1) * self.stride - (self.after if backwards else self.before) + self.reach + 1
-
-
-@dataclass(frozen=True)
-class Stages:
-    """The stages of a network in its order, and the maps between them.
-
-    Attributes
-    ----------
-    users : dict of str to tuple of str
-        For every map the stages that read it, streamed operands included.
-    """
-
-    network: str
-    stages: tuple[Stage, ...]
-    maps: dict[str, FeatureMap]
-    users: dict[str, tuple[str, ...]]
+__all__ = ["LANEWISE", "FeatureMap", "Kind", "Reads", "Stage", "Stages", "stages"]
 
 
 @dataclass
@@ -315,8 +209,10 @@ class _Reader:
         stage = Stage(
             draft.operator.name, kind, inputs[0], draft.target, inputs[1:] if kind == "sum" else (), draft.offset,
             written=out_rows * (lanes if kind in LANEWISE and draft.target == draft.operator.name else narrow),
-            groups=narrow // banks.filters if kind in ("conv", "patches") else 1, **self._cycles(draft),
+            groups=narrow // banks.filters if kind in ("conv", "patches") else 1, reads=self._reads(draft, maps),
         )  # fmt: skip
+        tap_cycles, cycles = self._cycles(draft, stage.reads)
+        stage = replace(stage, tap_cycles=tap_cycles, cycles=cycles)
         if kind == "patches":
             return replace(stage, weight_bytes=narrow * maps[inputs[0]].stored)
         if kind == "sum":
@@ -343,7 +239,15 @@ class _Reader:
         """The map that a result is in: its own or the concatenation's."""
         return next((d.target for d in self.drafts if d.operator.name == name), name)
 
-    def _cycles(self, draft: _Draft) -> dict[str, int]:
+    def _reads(self, draft: _Draft, maps: dict[str, FeatureMap]) -> Reads | None:
+        """How a convolution reads its map in words, if that makes a difference."""
+        contiguous = draft.groups == 1 and (draft.kernel[0] == 1 or draft.dilation[0] == 1)
+        if self.banks.alignment == "free" or draft.kind != "conv" or not contiguous:
+            return None
+        source, rows = maps[self._named(draft.inputs[0])], self.shapes[draft.operator.name][1]
+        return Reads(draft.kernel[0], draft.stride[0], draft.pad[0], source.rows, rows, source.stored)
+
+    def _cycles(self, draft: _Draft, reads: Reads | None) -> tuple[int, int]:
         """Of a column for each group and tap, and of the whole result."""
         lanes = self.banks.lanes
         columns, rows, channels = self.shapes[draft.inputs[0]]
@@ -359,7 +263,15 @@ class _Reader:
             high = _inside(rows, out_rows, draft.kernel[0], draft.stride[0], draft.dilation[0], draft.pad[0])
             depth = channels // draft.groups
             column = sum(_ceil(n * depth, lanes) for n in high) if draft.kind == "conv" else sum(high) * words
-        return {"tap_cycles": column, "cycles": groups * column * wide}
+            column = _words(reads, lanes) if reads else column
+        return column, groups * column * wide
+
+
+def _words(reads: Reads, lanes: int) -> int:
+    """Words of weights that one kernel column reads for all rows of the result."""
+    tops = [y * reads.stride - reads.before for y in range(reads.results)]
+    rows = [(max(0, -top), min(reads.high, reads.rows - top)) for top in tops]
+    return sum(_ceil(b * reads.pixel, lanes) - a * reads.pixel // lanes for a, b in rows if b > a)
 
 
 def _flat(whole: str, joins: Mapping[str, tuple[str, ...]], inner: Collection[str]) -> Iterator[str]:

@@ -21,6 +21,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from instances.banks import Banks
 from instances.errors import InputError
 from instances.mesh import Mesh
 from instances.off_chip import Homes, OffChip, Transfer, home_faults
@@ -85,54 +86,6 @@ class Broadcast(_Frozen):
     def none(self) -> bool:
         """Whether every core loads all that it needs."""
         return self.input == self.weights == "none"
-
-
-class Banks(_Frozen):
-    """On-chip memory in banks that hold whole columns of feature maps, and the units of a MAC array that reads them.
-
-    Attributes
-    ----------
-    count, map_bytes : int
-        The banks for feature maps, and what they hold together.
-    weight_bytes : int
-        All banks for weights; weights that fit are loaded once.
-    filters, lanes : int
-        N_f channels are written, N_pe channels are read at a time.
-    stage_cycles : int
-        Of every stage beside its columns.
-    patch_channels : int
-        A convolution of at most so many channels of the network's input is a product over patches; 0: none is.
-    bias_bytes : int
-        Of the bias of a channel; patches come with theirs.
-    writes : {"free", "bus"}
-        Whether columns on their way out only count as bytes, or take time on the DRAM bus too.
-    unread : {"loaded", "left"}
-        Whether the last tiles of a map are loaded though no window reads them (strides may leave some).
-
-    Source: `heterogeneous_mapping_and_banks` 4.4.1.1, Table 4.1.
-    """
-
-    count: PositiveInt
-    map_bytes: PositiveInt
-    weight_bytes: PositiveInt
-    filters: PositiveInt
-    lanes: PositiveInt
-    stage_cycles: int = Count
-    patch_channels: int = Field(default=3, ge=0)
-    bias_bytes: int = Field(default=1, ge=0)
-    writes: Literal["free", "bus"] = "free"
-    unread: Literal["loaded", "left"] = "loaded"
-
-    @model_validator(mode="after")
-    def _equal(self) -> Banks:
-        if self.map_bytes < self.count:
-            raise ValueError(f"map_bytes {self.map_bytes} is not a byte for each of {self.count} banks")
-        return self
-
-    @property
-    def bank_bytes(self) -> int:
-        """Bytes of one bank for feature maps."""
-        return self.map_bytes // self.count
 
 
 class Machine(_Frozen):

@@ -193,7 +193,7 @@ _KINDS: dict[type, object] = {
     Plan: Kind(_tiling, _able_tiling, (), {"exhaustive": ("cp-sat", "exhaustive"), "": ("exhaustive", "cp-sat")},
                explains=True),
     BankPlan: Kind(
-        _banks, _able_banks, ("no-reuse", "double-buffer", "min", "dls", "hide", "beam"),
+        _banks, _able_banks, ("no-reuse", "double-buffer", "min", "min-all", "dls", "hide", "beam"),
         {"dynamic": ("cp-sat", "dynamic"), "": ("dynamic",)},
         floors=True,
     ),

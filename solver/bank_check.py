@@ -14,6 +14,7 @@ from solver.bank_plan import FRONT, BankPlan
 from solver.bank_solve import (
     compulsory,
     figures,
+    may_wait,
     measures_of,
     objective_of,
     pick_bank_engine,
@@ -36,6 +37,7 @@ def _program(plan: BankPlan) -> Iterator[str]:
         found, banks, clock = setting_of(plan.network_data, plan.machine_data)
         aim = "time" if plan.objectives[0] == "time" else "bytes"
         pick_bank_engine(plan.engine, aim)
+        may_wait(plan.machine_data, plan.options.waiting)
     except InputError as error:
         yield str(error)
         return
@@ -80,7 +82,7 @@ def _undecided(plan: BankPlan, asked: Asked) -> Iterator[str]:
     if plan.bound is not None or plan.pe_delay_ticks is not None:
         yield "a plan without layers has no bound and no delay"
     if plan.status == "INFEASIBLE":
-        for name in ("no-reuse", "double-buffer", "min"):
+        for name in ("no-reuse", "double-buffer", "min-all"):
             if BANK_ENGINES[name].run(asked).plan is not None:
                 yield f"status INFEASIBLE: engine {name} has a plan"
                 return

@@ -9,6 +9,7 @@ from functools import partial
 from formulations.bank_front import Aim, decide, few_labels
 from formulations.bank_network import Walk
 from formulations.bank_policies import double_buffer, hide, minimise, no_reuse
+from formulations.bank_published import published
 from formulations.bank_states import BankPlan
 from formulations.bank_times import Times
 from instances.errors import InputError
@@ -59,7 +60,7 @@ def _dynamic(asked: Asked) -> Decided:
 
 def _quick(asked: Asked) -> BankPlan | None:
     """The best plan that takes no search; where paths join, policies try their orders, which takes longer."""
-    names = ("hide", "double-buffer", "no-reuse", "min")
+    names = ("hide", "double-buffer", "no-reuse", "min-all")
     ways: list[Callable[[], BankPlan | None]] = [partial(_POLICIES[name], asked) for name in names]
     joins = any(len(makers) > 1 for makers in Walk(asked.found, asked.banks).makers.values())
     ways.insert(0 if joins else len(ways), partial(_POLICIES["beam"], asked))
@@ -77,7 +78,8 @@ def _or_none(plan: Callable[[Asked], BankPlan | None]) -> Callable[[Asked], Bank
 
 
 _POLICIES: dict[str, Callable[[Asked], BankPlan | None]] = {
-    "min": _or_none(lambda asked: minimise(asked.found, asked.banks)),
+    "min": _or_none(lambda asked: published(asked.found, asked.banks)),
+    "min-all": _or_none(lambda asked: minimise(asked.found, asked.banks)),
     "dls": _or_none(lambda asked: minimise(asked.found, asked.banks, dram_first=False)),
     "hide": _or_none(lambda asked: hide(asked.found, asked.banks, asked.clock)),
     "double-buffer": _or_none(lambda asked: double_buffer(asked.found, asked.banks)),
@@ -114,12 +116,13 @@ BANK_ENGINES: dict[str, BankEngine] = {
         BankEngine("dynamic", "dynamic programming over what is on chip: exact in bytes and in time", True, _dynamic),
         BankEngine("milp", "state arcs with HiGHS: exact in bytes", True, _milp, ("bytes",)),
         BankEngine("cp-sat", "state arcs with CP-SAT: exact in bytes", True, _cp_sat, ("bytes",)),
-        _policy("min", "MIN: fewest bytes stage by stage, greedy multi-path, DRAM-first storing"),
+        _policy("min", "MIN as published: fewest bytes stage by stage, a tile of each result stays"),
+        _policy("min-all", "MIN with all orders of paths, also where nothing of a result stays"),
         _policy("dls", "MIN with DRAM-last storing"),
         _policy("hide", "HIDE: least delay stage by stage"),
         _policy("double-buffer", "naive reuse: half of the banks for tiles read, half for results, one tile a step"),
         _policy("naive-reuse", "another name of double-buffer, as the source calls it", "double-buffer"),
-        _policy("greedy-multipath", "another name of min: shared tiles are chosen path after path", "min"),
+        _policy("greedy-multipath", "another name of min-all: shared tiles are chosen path after path", "min-all"),
         _policy("beam", "the first pass of dynamic: of every stage the few plans with the least time are followed"),
         _policy("no-reuse", "nothing stays between stages, all banks for tiles read"),
     )

@@ -47,7 +47,9 @@ from solver.options import (
 from solver.plan import Measures, Objective, Status, digest, proof, version
 from solver.verify import PlanMismatch, gap_of
 
-__all__ = ["Figures", "compulsory", "figures", "front_network", "pick_bank_engine", "setting_of", "solve_network"]
+__all__ = [
+    "Figures", "compulsory", "figures", "front_network", "may_wait", "pick_bank_engine", "setting_of", "solve_network",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -79,8 +81,26 @@ def setting_of(network: Network, machine: Machine) -> tuple[Stages, Banks, Clock
     if machine.banks is None:
         raise InputError(f"machine {machine.name} has no banks: problem banks needs one that has, such as midap")
     cycle = machine.compute.cycle_ticks
-    clock = Clock(machine.transfer, cycle, machine.banks.stage_cycles * cycle)
+    overtakes = machine.banks.bus == "weights_first"
+    clock = Clock(machine.transfer, cycle, machine.banks.stage_cycles * cycle, overtakes)
     return stages(network, machine.banks), machine.banks, clock
+
+
+def may_wait(machine: Machine, waiting: bool | None) -> bool:
+    """Return whether results may wait on chip for a sum: what is asked for, or what the machine says.
+
+    Raises
+    ------
+    InputError
+        If it is asked for, and the machine cannot.
+    """
+    able = machine.banks is not None and machine.banks.residuals == "chip"
+    if waiting and not able:
+        raise InputError(
+            f"machine {machine.name}: the second operand of a sum cannot wait on chip (banks.residuals is dram); "
+            "--set banks.residuals=chip for a chip that can"
+        )
+    return able if waiting is None else waiting
 
 
 def figures(found: Stages, machine: Machine, runs: Sequence[StageRun]) -> Figures:
@@ -89,7 +109,7 @@ def figures(found: Stages, machine: Machine, runs: Sequence[StageRun]) -> Figure
     moved = replay_banks(found, machine.banks, runs)
     spent = {} if moved.faults else clocked(
         moved.units, moved.loads, machine.transfer, machine.compute.cycle_ticks, machine.banks.stage_cycles,
-        writing=machine.banks.writes == "bus",
+        writing=machine.banks.writes == "bus", overtaking=machine.banks.bus == "weights_first",
     )  # fmt: skip
     return Figures(moved, spent)
 
@@ -129,7 +149,7 @@ def solve_network(
     engine: str = AUTO,
     objective: str | Sequence[str] = "time",
     settings: str | Iterable[str] | Mapping[str, str | int] | None = None,
-    waiting: bool = True,
+    waiting: bool | None = None,
     time_limit_s: float | None = None,
 ) -> BankPlan:
     """Plan a network on a machine with memory banks: which tiles stay in which bank, and every control step.
@@ -147,8 +167,9 @@ def solve_network(
         ``time``, ``bytes`` or ``energy`` first; ties are broken by bytes, or by time.
     settings : texts or mapping
         Machine fields to override: ``["banks.count=8"]``.
-    waiting : bool
-        Whether results may wait on chip for a sum (the published compiler streams them from DRAM).
+    waiting : bool, optional
+        Whether results may wait on chip for a sum (the published compiler streams them from DRAM); by default what the
+        machine says (`Banks.residuals`).
     time_limit_s : float, optional
         Then the best plan so far is returned with its bound.
 
@@ -166,8 +187,9 @@ def solve_network(
     aim = "time" if objectives[0] == "time" else "bytes"
     chosen = pick_bank_engine(engine, aim)
     found, banks, clock = setting_of(network, real)
-    options = BankOptions(waiting=waiting, time_limit_s=limit, settings=set_fields)
-    said = _lexicographic(chosen.run(Asked(found, banks, clock, aim, waiting, limit)), objectives)
+    waits = may_wait(real, waiting)
+    options = BankOptions(waiting=waits, time_limit_s=limit, settings=set_fields)
+    said = _lexicographic(chosen.run(Asked(found, banks, clock, aim, waits, limit)), objectives)
     return _plan(network, real, chosen, objectives, options, said, (found, banks, clock), time.monotonic() - start)
 
 
@@ -186,7 +208,7 @@ def front_network(
     machine: Machine | str | os.PathLike[str],
     *,
     settings: str | Iterable[str] | Mapping[str, str | int] | None = None,
-    waiting: bool = True,
+    waiting: bool | None = None,
     time_limit_s: float | None = None,
 ) -> tuple[BankPlan, ...]:
     """Return the exact front of bytes and time of a network, by bytes: all plans that no other beats in both.
@@ -198,10 +220,11 @@ def front_network(
     limit, set_fields = check_time_limit(time_limit_s), as_texts("settings", settings)
     real, network = pick_machine(machine, set_fields), pick_network(target, "banks")
     setting = setting_of(network, real)
-    said = decide(*setting, "front", waiting=waiting, time_limit_s=limit)
+    waits = may_wait(real, waiting)
+    said = decide(*setting, "front", waiting=waits, time_limit_s=limit)
     plans = []
     for plan, ticks in said.plans:
-        options = BankOptions(waiting=waiting, time_limit_s=limit, settings=set_fields, time_at_most=ticks)
+        options = BankOptions(waiting=waits, time_limit_s=limit, settings=set_fields, time_at_most=ticks)
         status: Status = "OPTIMAL" if said.proven else "FEASIBLE"
         bound = plan.volume.total if said.proven else said.bytes_bound
         decided = Decided(plan, bound, status, stats={"labels": said.labels, "states": said.states})

@@ -94,9 +94,9 @@ def refuse(problem: str, **given: object) -> None:
         raise InputError(f"{', '.join(wrong)}: not for problem {problem}, which plans whole networks")
 
 
-def residuals(pins: Sequence[str]) -> bool:
-    """Return whether results may wait on chip for a sum; raises InputError for other pins."""
-    waiting = True
+def residuals(pins: Sequence[str]) -> bool | None:
+    """Return whether results may wait on chip for a sum, None if the machine says; raises InputError for other pins."""
+    waiting = None
     for pin in pins:
         name, _, value = (part.strip() for part in pin.partition("="))
         if name != "residuals" or value not in ("chip", "dram"):

@@ -65,11 +65,11 @@ def test_objectives_and_energy(plan: BankPlan) -> None:
 
 def test_writes_on_the_bus_only_take_time(plan: BankPlan, tmp_path: Path) -> None:
     """The same bytes, all engines agree, nothing gets faster, and a check knows what it waits for."""
-    on = {"banks.writes": "bus"}
+    on = {"banks.writes": "bus", "banks.bus": "first_come"}
     made = {engine: solve_network("squeezenet1_1", "midap", engine=engine, settings=on, objective="bytes")
             for engine in ENGINES}  # fmt: skip
     fast = solve_network("squeezenet1_1", "midap", settings=on)
-    free = solve_network("squeezenet1_1", "midap")
+    free = solve_network("squeezenet1_1", "midap", settings={"banks.bus": "first_come"})
     assert fast.measures and free.measures and fast.objective and plan.measures  # noqa: PT018
     assert fast.status == "OPTIMAL"
     assert fast.measures.time > free.measures.time
@@ -213,13 +213,19 @@ def test_networks_without_a_bank_program_are_refused(operators: tuple[Operator, 
 
 
 def test_a_residual_on_chip_is_none_that_is_streamed() -> None:
-    on_chip, streamed = (solve_network(skip(), "midap", objective="bytes", waiting=w) for w in (True, False))
+    on_chip, streamed = (
+        solve_network(skip(), "midap", objective="bytes", settings={"banks.residuals": where})
+        for where in ("chip", "dram")
+    )
     assert on_chip.measures
     assert streamed.measures
     assert on_chip.measures.bytes < streamed.measures.bytes
     assert check(streamed).ok
     claimed = on_chip.model_copy(update={"options": streamed.options})
     assert any("waits on chip for a sum" in line for line in check(claimed).problems)
+    published = on_chip.model_copy(update={"machine_data": streamed.machine_data})
+    assert any("banks.residuals is dram" in line for line in check(published).problems)
+    assert solve_network(skip(), "midap", objective="bytes").measures == streamed.measures
 
 
 def test_a_stage_reads_a_concatenation_once_it_is_made() -> None:
@@ -369,6 +375,8 @@ def test_bad_requests_get_one_line() -> None:
         (["--set", "banks.count=0"], 2, "banks.count"),
         (["--set", "banks.map_bytes=4096", "--set", "banks.count=2"], 3, ""),
         (["--pin", "residuals=dram", "--compare", "min"], 0, ""),
+        (["--pin", "residuals=chip"], 2, "--set banks.residuals=chip for a chip that can"),
+        (["--pin", "residuals=chip", "--set", "banks.residuals=chip"], 0, ""),
     ],
 )
 def test_the_command_line(words: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:

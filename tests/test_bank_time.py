@@ -55,7 +55,9 @@ def same_time(found: Stages, banks: Banks, plan: BankPlan, clock: Clock) -> int:
     moved = replay_banks(found, banks, programs)
     assert moved.faults == []
     writing, fixed = banks.writes == "bus", clock.fixed // clock.cycle
-    spent = clocked(moved.units, moved.loads, clock.dram, clock.cycle, fixed, writing=writing)
+    spent = clocked(
+        moved.units, moved.loads, clock.dram, clock.cycle, fixed, writing=writing, overtaking=clock.overtakes
+    )
     ticks = sum(one.ticks for one in spent.values())
     assert Times(Walk(found, banks), clock).of(plan) == ticks
     return ticks
@@ -480,7 +482,7 @@ def test_times_may_exceed_64_bits(aim: Literal["time", "front"]) -> None:
     dram = clock.dram
     names = [name for name in type(dram).model_fields if name.endswith("_ticks")]
     slow = dram.model_copy(update={name: getattr(dram, name) * many for name in names})
-    scaled = decide(found, banks, Clock(slow, clock.cycle * many, clock.fixed * many), aim)
+    scaled = decide(found, banks, replace(clock, dram=slow, cycle=clock.cycle * many, fixed=clock.fixed * many), aim)
     expected = [(plan.volume.total, ticks * many) for plan, ticks in decide(found, banks, clock, aim).plans]
     assert [(plan.volume.total, ticks) for plan, ticks in scaled.plans] == expected
     assert scaled.plans[-1][1] > 2**63

@@ -239,6 +239,7 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
                 "dynamic",
                 "sequence",
                 "min",
+                "min-all",
                 "dls",
                 "hide",
                 "double-buffer",

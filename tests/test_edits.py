@@ -93,7 +93,7 @@ def joint() -> Subject:
 
 
 def banks(objective: str) -> Subject:
-    machine = load_machine("midap", {"banks.count": "3", "banks.map_bytes": "6144"})
+    machine = load_machine("midap", {"banks.count": "3", "banks.map_bytes": "6144", "banks.residuals": "chip"})
 
     def plan(engine: str, pins: Pins) -> AnyPlan:
         return solve_network(skip(), machine, engine=engine, objective=objective, waiting=not pins)
@@ -105,7 +105,7 @@ def banks(objective: str) -> Subject:
 
 def front() -> Subject:
     """A plan on the front of bytes and time that is best in neither."""
-    machine = load_machine("midap", {"banks.count": "3", "banks.map_bytes": "6144"})
+    machine = load_machine("midap", {"banks.count": "3", "banks.map_bytes": "6144", "banks.residuals": "chip"})
 
     def plan(engine: str, pins: Pins) -> AnyPlan:
         if engine != "dynamic":

@@ -86,7 +86,7 @@ class Programs:
             return 0
         spent = clocked(
             moved.units, moved.loads, self.machine.transfer, self.machine.compute.cycle_ticks, self.banks.stage_cycles,
-            writing=writing,
+            writing=writing, overtaking=self.banks.bus == "weights_first",
         )  # fmt: skip
         return sum(one.ticks for one in spent.values())
 

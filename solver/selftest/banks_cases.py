@@ -14,7 +14,7 @@ from solver.selftest.networks import network_of
 
 __all__ = ["Case", "drawn", "smaller"]
 
-QUICK, SLOW = ("dynamic",), ("milp", "cp-sat", "min", "hide", "double-buffer", "no-reuse")
+QUICK, SLOW = ("dynamic",), ("milp", "cp-sat", "min", "min-all", "hide", "double-buffer", "no-reuse")
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class Case:
     layers : (kind, operands, filters, taps, stride); 0 is the input, n the result of layer n; kinds are "conv",
         "pool", "sum" and "join"
     banks : how many, bytes of one, bytes for weights
+    overtakes : whether weights overtake loads, where writes take no time
     """
 
     columns: int
@@ -37,6 +38,7 @@ class Case:
     writes: bool
     objective: str
     price: int = 1
+    overtakes: bool = False
     engines: tuple[str, ...] = QUICK
     rule: str = ""
 
@@ -52,7 +54,7 @@ class Case:
         banks = {
             "count": count, "map_bytes": count * size, "weight_bytes": weights, "filters": 1, "lanes": 1,
             "stage_cycles": 1, "patch_channels": 0, "writes": "bus" if self.writes else "free",
-            "unread": "left" if self.unread else "loaded",
+            "unread": "left" if self.unread else "loaded", "bus": "weights_first" if self.overtakes else "first_come",
         }  # fmt: skip
         k = self.price
         transfer = {"model": "lpddr4", "call_ticks": 3 * k, "row_ticks": 2 * k, "row_bytes": 4,
@@ -97,6 +99,8 @@ def drawn(rng: random.Random) -> Case:
         columns, rng.randint(1, 2), (), banks,
         rng.randrange(3) == 0, rng.randrange(2) == 0, objective,
     )  # fmt: skip
+    if not case.writes:
+        case = replace(case, overtakes=rng.randrange(2) == 0)
     wanted = rng.choice((1, 2, 2, 3) if objective == "bytes" else (1, 1, 2))
     for _ in range(20):
         if len(case.layers) >= wanted:
@@ -137,3 +141,4 @@ def smaller(case: Case) -> Iterator[Case]:
             yield replace(case, banks=(*case.banks[:n], size - 1, *case.banks[n + 1 :]))  # type: ignore[arg-type]
     yield from [replace(case, unread=False)] if case.unread else []
     yield from [replace(case, writes=False)] if case.writes else []
+    yield from [replace(case, overtakes=False)] if case.overtakes else []

@@ -1,0 +1,95 @@
+"""On-chip memory in banks that hold whole columns of feature maps (problem ``banks``)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveInt,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
+
+__all__ = ["Banks"]
+
+Count = Field(default=0, ge=0)
+#: Fields that a machine file names only if they are not at their defaults.
+_BANKS_LEFT_OUT = frozenset(("alignment", "bus", "residuals"))
+
+
+class Banks(BaseModel):
+    """On-chip memory in banks that hold whole columns of feature maps, and the units of a MAC array that reads them.
+
+    Attributes
+    ----------
+    count, map_bytes : int
+        The banks for feature maps, and what they hold together.
+    weight_bytes : int
+        All banks for weights; weights that fit are loaded once.
+    filters, lanes : int
+        N_f channels are written, N_pe channels are read at a time.
+    stage_cycles : int
+        Of every stage beside its columns.
+    patch_channels : int
+        A convolution of at most so many channels of the network's input is a product over patches; 0: none is.
+    bias_bytes : int
+        Of the bias of a channel; patches come with theirs.
+    writes : {"free", "bus"}
+        Whether columns on their way out only count as bytes, or take time on the DRAM bus too.
+    unread : {"loaded", "left"}
+        Whether the last tiles of a map are loaded though no window reads them (strides may leave some).
+    alignment : {"free", "words"}
+        "free": a kernel column reads ``ceil(k_h' * C_in / lanes)`` words, wherever it lies. "words": it reads the words
+        of `lanes` bytes that its stored channels lie in, and one more where they lie later in their word than the
+        weights (`hwmodels.bank_columns`).
+    bus : {"first_come", "weights_first"}
+        How requests are served: in the order in which they are made; or weights and streamed operands ahead of loads of
+        maps that are still under way (`hwmodels.bank_clock`), where writes take no time.
+    residuals : {"chip", "dram"}
+        Whether the second operand of a sum may wait on chip, or is always streamed from DRAM.
+
+    Source: `heterogeneous_mapping_and_banks` 4.4.1.1, Table 4.1; `alignment`: the public MIDAP simulator.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    count: PositiveInt
+    map_bytes: PositiveInt
+    weight_bytes: PositiveInt
+    filters: PositiveInt
+    lanes: PositiveInt
+    stage_cycles: int = Count
+    patch_channels: int = Field(default=3, ge=0)
+    bias_bytes: int = Field(default=1, ge=0)
+    writes: Literal["free", "bus"] = "free"
+    unread: Literal["loaded", "left"] = "loaded"
+    alignment: Literal["free", "words"] = "free"
+    bus: Literal["first_come", "weights_first"] = "first_come"
+    residuals: Literal["chip", "dram"] = "chip"
+
+    @model_serializer(mode="wrap")
+    def _without_defaults(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """All fields, those of `_BANKS_LEFT_OUT` only where they say something: digests of older machines stay."""
+        fields = type(self).model_fields
+        return {
+            name: value
+            for name, value in write(self).items()
+            if name not in _BANKS_LEFT_OUT or getattr(self, name) != fields[name].default
+        }
+
+    @model_validator(mode="after")
+    def _equal(self) -> Banks:
+        if self.map_bytes < self.count:
+            raise ValueError(f"map_bytes {self.map_bytes} is not a byte for each of {self.count} banks")
+        if self.bus == "weights_first" and self.writes == "bus":
+            raise ValueError("bus 'weights_first' needs writes 'free': who is served first is not defined for writes")
+        return self
+
+    @property
+    def bank_bytes(self) -> int:
+        """Bytes of one bank for feature maps."""
+        return self.map_bytes // self.count

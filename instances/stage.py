@@ -1,0 +1,138 @@
+"""Feature maps, and the stages of a network that read and write them: records (`instances.feature_maps` makes them)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from instances.errors import InputError
+from instances.machine import Banks
+
+__all__ = ["LANEWISE", "FeatureMap", "Kind", "Reads", "Stage", "Stages"]
+
+#: Kinds of stages that work channel by channel.
+LANEWISE = ("depthwise", "pool", "whole", "sum")
+Kind = Literal["conv", "patches", "depthwise", "pool", "whole", "sum"]
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """One feature map: columns of `rows` pixels of `stored` bytes, of which `channels` hold something."""
+
+    name: str
+    columns: int
+    rows: int
+    channels: int
+    stored: int
+
+    @property
+    def column_bytes(self) -> int:
+        """Bytes of one column on chip and on its way in."""
+        return self.rows * self.stored
+
+    def tile(self, banks: Banks) -> int:
+        """Columns of a tile.
+
+        Raises
+        ------
+        InputError
+            If a bank does not hold one column.
+        """
+        if self.column_bytes > banks.bank_bytes:
+            raise InputError(
+                f"map {self.name}: a column of {self.rows} x {self.stored} bytes does not fit in a bank of "
+                f"{banks.bank_bytes} bytes"
+            )
+        return min(self.columns, banks.bank_bytes // self.column_bytes)
+
+
+@dataclass(frozen=True)
+class Reads:
+    """How a convolution reads its map in words: a window of `high` rows in columns of `rows` pixels of `pixel` bytes.
+
+    The window of the row y of the result begins at the row ``y*stride - before``; the result has `results` rows.
+    """
+
+    high: int
+    stride: int
+    before: int
+    rows: int
+    results: int
+    pixel: int
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of the network: it reads a map from the banks and writes another one.
+
+    Attributes
+    ----------
+    source, target : str
+        Maps by name.
+    streamed : tuple of str
+        Further operands of a sum, which come from DRAM as the result is made.
+    offset : int
+        Where the result's channels begin in the target (a part of a concatenation).
+    taps, stride, dilation, before, after : int
+        The window along the columns, and its padding at either end.
+    weight_bytes, bias_bytes : int
+        As they are loaded; a folded batch normalisation has a bias, patches come with theirs.
+    written : int
+        Bytes of a column of the result on its way out.
+    groups : int
+        Of filters: a process step goes through its columns once for each, with the weights of that group.
+    tap_cycles : int
+        Of a column of the result, for one group and one column of the window that lies inside the map.
+    cycles : int
+        Of computing the whole result; without those that `reads` adds.
+    reads : Reads, optional
+        How it reads its map, where the place of a column in its bank costs cycles (`Banks.alignment`).
+    """
+
+    name: str
+    kind: Kind
+    source: str
+    target: str
+    streamed: tuple[str, ...] = ()
+    offset: int = 0
+    taps: int = 1
+    stride: int = 1
+    dilation: int = 1
+    before: int = 0
+    after: int = 0
+    weight_bytes: int = 0
+    bias_bytes: int = 0
+    written: int = 0
+    groups: int = 1
+    tap_cycles: int = 0
+    cycles: int = 0
+    reads: Reads | None = None
+
+    def anew(self, banks: Banks) -> bool:
+        """Whether its weights come with every process step, because they do not fit."""
+        return self.kind in ("conv", "patches") and self.weight_bytes > banks.weight_bytes
+
+    @property
+    def reach(self) -> int:
+        """Columns beyond the first that one column of the result needs."""
+        return (self.taps - 1) * self.dilation
+
+    def ends(self, results: int, *, backwards: bool = False) -> int:
+        """Columns up to the end of the last of so many windows, from the end of the map where the stage begins."""
+        return (results - 1) * self.stride - (self.after if backwards else self.before) + self.reach + 1
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The stages of a network in its order, and the maps between them.
+
+    Attributes
+    ----------
+    users : dict of str to tuple of str
+        For every map the stages that read it, streamed operands included.
+    """
+
+    network: str
+    stages: tuple[Stage, ...]
+    maps: dict[str, FeatureMap]
+    users: dict[str, tuple[str, ...]]
