@@ -108,7 +108,7 @@ def test_factors_that_are_multiples_share_variables_and_add_up() -> None:
     q = np.arange(1, b.choices.shape[1] + 1, dtype=np.int64)
     s = np.arange(1, b.choices.shape[0] + 1, dtype=np.int64)
     table = Bilinear(np.stack([s, s]), np.stack([q * 3, q * 6]))
-    odd = Branch(b.layer, b.machine, b.label, b.skeleton, b.choices, (table,), b.bytes, (), True)
+    odd = Branch(b.layer, b.machine, b.label, b.skeleton, b.choices, (table,), b.bytes, (), True, b.energy)
     # the least is s = q = 1: 1*3 + 1*6
     assert solve_milp(milp.build_milp(odd, "time")) == 9
     assert solve_cp(cp_sat.build_cp_sat(odd, "time")) == 9
