@@ -532,7 +532,7 @@ def test_every_number_has_a_public_source_or_is_assumed(name: str) -> None:
     rules = {"homes", "buffering", "sliding", "off_chip.flash.writable"}
     assert numbers == set(data["sources"]) - rules
     for field, source in data["sources"].items():
-        public = source.startswith(("Vela, ", "NVDLA, spec/defs/", "Alif Ensemble E7 data sheet"))
+        public = source.startswith(("Vela, ", "NVDLA, spec/defs/", "Alif Semiconductor, "))
         assert public or source.startswith("assumed") or field == "tick_ps", field
 
 
