@@ -33,6 +33,7 @@ import numpy as np
 from hwmodels.bilinear import Ints
 from hwmodels.choices import JOINT
 from hwmodels.pieces import Pieces
+from instances.errors import InputError
 
 __all__ = ["Box", "Stored", "box_bursts", "burst_products", "windows_touched"]
 
@@ -94,6 +95,11 @@ def burst_products(axes: tuple[Stored, ...], axis: Stored, burst: int) -> tuple[
     """Return factors by dimension (or `JOINT`) whose products add up to the windows of all runs that `axis` breaks.
 
     `axes` are those outside `axis`, outermost first. Pieces that span the extent of `axis` break no run.
+
+    Raises
+    ------
+    InputError
+        If rows and columns have too many chains for a table of both.
     """
     unit = gcd(burst, axis.pitch, *(a.pitch for a in axes))
     residues = burst // unit
@@ -118,9 +124,18 @@ def burst_products(axes: tuple[Stored, ...], axis: Stored, burst: int) -> tuple[
 
 
 def _joint(outer: Ints, inner: Ints, dim: str) -> dict[str, Ints]:
-    """One matrix for the chains of rows and of columns; `dim` is the one of `outer`, shapes (chains, residues)."""
+    """One matrix for the chains of rows and of columns; `dim` is the one of `outer`, shapes (chains, residues).
+
+    Raises
+    ------
+    InputError
+        If there are too many of both.
+    """
     if len(outer) * len(inner) > _TABLE:
-        raise MemoryError(f"{len(outer):,} x {len(inner):,} chains of rows and columns are too many for bursts")
+        raise InputError(
+            f"rows and columns may be cut in {len(outer):,} x {len(inner):,} ways, too many for bursts by address: "
+            "set transfer.burst_count=aligned, or pin T_R or T_C"
+        )
     table = _product(outer, inner)
     return _plain(table if dim == "r" else table.T)
 

@@ -99,6 +99,13 @@ def test_the_optimum_is_of_windows_as_they_lie() -> None:
     assert found.layers[0].decision["T_C"] == 4
 
 
+def test_too_many_ways_to_cut_rows_and_columns_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hwmodels.addresses._TABLE", 10)
+    layer = Layer.conv("big", channels=1, filters=1, size=(9, 13), kernel=(3, 3))
+    with pytest.raises(InputError, match=r"cut in 4 x 5 ways, too many for bursts by address: set transfer"):
+        solve(layer, machine(), pins=["holds=uniform"])
+
+
 def test_nominal_tiles_have_no_addresses() -> None:
     with pytest.raises(InputError, match="edge_tiles 'uniform' has no addresses"):
         solve(ROWS, machine(edge_tiles="uniform"))
