@@ -37,6 +37,10 @@ from hwmodels.bank_steps import State
 __all__ = ["Complete", "TooMany", "by_wait"]
 
 
+#: So many comparisons of two labels count as a label that is followed.
+_ALIKE = 200
+
+
 class TooMany(Exception):
     """More labels than are followed."""
 
@@ -60,12 +64,13 @@ class Complete:
     fastest : bool
         Whether ticks come first and bytes break ties; else both count.
     most : int
-        Labels that are followed in all, before `TooMany` is raised.
+        Labels that are followed in all, before `TooMany` is raised; `_ALIKE` comparisons count as one.
     """
 
     fastest: bool
     most: int
     followed: int = 0
+    compared: int = 0
     _known: dict[object, tuple[int, list[Timed]]] = field(default_factory=dict)
 
     def of(
@@ -107,7 +112,7 @@ class _All(Search):
             state = state_of(heapq.heappop(heap))
             here = labels.pop(state)
             complete.followed += len(here)
-            if complete.followed > complete.most:
+            if complete.followed + complete.compared // _ALIKE > complete.most:
                 raise TooMany
             if state.first == self.stage.columns:
                 ends.extend(here)
@@ -121,6 +126,7 @@ class _All(Search):
                     if after not in labels:
                         heapq.heappush(heap, order_of(after))
                     known = labels.setdefault(after, [])
+                    complete.compared += len(known)
                     beats = self._calm if self.calm(after) else self._shift
                     if not any(beats(other, new) for other in known):
                         labels[after] = [other for other in known if not beats(new, other)] + [new]

@@ -132,7 +132,8 @@ def chain(layers: int, columns: int = 208) -> Network:
 def grown(layers: int, count: int) -> list[Cell]:
     """A row of the section growth: banks of 1 KiB hold four columns each."""
     network, plans = chain(layers), []
-    machine = load_machine("midap", {"banks.count": str(count), "banks.map_bytes": str(count * 1024)})
+    settings = {"banks.count": str(count), "banks.map_bytes": str(count * 1024), "banks.bus": "first_come"}
+    machine = load_machine("midap", settings)  # bytes are what grows: ties in time are quick where nobody overtakes
     for engine in ("dynamic", "milp"):
         plans.append(solve_network(network, machine, engine=engine, objective="bytes"))
     if plans[0].measures != plans[1].measures:
