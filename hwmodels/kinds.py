@@ -100,7 +100,7 @@ def _pitches(layer: Layer, machine: Machine) -> tuple[Pitches, ...]:
 
     Empty where addresses do not matter.
     """
-    if not any(transfer.burst_count == "address" and transfer.burst_bytes for transfer in machine.transfers):
+    if not any(transfer.by_address for transfer in machine.transfers):
         return ()
     stride = {"r": layer.stride_h, "c": layer.stride_w}
     result = []
@@ -110,6 +110,5 @@ def _pitches(layer: Layer, machine: Machine) -> tuple[Pitches, ...]:
         steps = [pair for tensor in tensors for pair in pitches_of(layer, machine, tensor)]
         if operand == "IN":
             steps = [(d, pitch * stride.get(d, 1)) for d, pitch in steps]
-        exact = transfer.burst_count == "address" and transfer.burst_bytes > 0
-        result.append((tuple(steps) if exact else (), transfer.burst_bytes))
+        result.append((tuple(steps) if transfer.by_address else (), transfer.burst_bytes))
     return tuple(result)

@@ -246,7 +246,7 @@ class _Timeline:
             segments = np.where(whole, segments, segments * extent)
             whole = whole & (extent == sizes[dim])
         ticks = price.segment_ticks * segments + price.byte_ticks * segments * run
-        if price.burst_ticks and price.burst_count == "address":
+        if price.burst_ticks and price.by_address:
             axes = [Box(sizes[dim], *boxes[dim]) for dim in order]
             ticks = ticks + price.burst_ticks * box_bursts(axes, element, price.burst_bytes)
         elif price.burst_bytes:

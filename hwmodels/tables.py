@@ -314,7 +314,7 @@ def _refuse(layer: Layer, machine: Machine) -> None:
             f"machine {machine.name}: DRAM rows and refreshes are prices of whole requests (LPDDR4 regression), "
             "which tile plans do not support; set transfer.row_bytes and refresh_bytes (and their ticks) to 0"
         )
-    by_address = any(t.burst_count == "address" and t.burst_bytes for t in machine.transfers)
+    by_address = any(transfer.by_address for transfer in machine.transfers)
     if by_address and machine.edge_tiles == "uniform":
         raise InputError(
             f"machine {machine.name}: edge_tiles 'uniform' has no addresses; "

@@ -43,6 +43,11 @@ class Transfer(_Frozen):
     refresh_bytes: int = Count
     byte_ticks: int = Count
 
+    @property
+    def by_address(self) -> bool:
+        """Whether bursts are counted by the windows that runs of addresses touch."""
+        return self.burst_count == "address" and self.burst_bytes > 0
+
     @model_validator(mode="after")
     def _sizes(self) -> Transfer:
         for price, size in (("burst", "burst_bytes"), ("row", "row_bytes"), ("refresh", "refresh_bytes")):
