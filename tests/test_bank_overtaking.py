@@ -13,7 +13,7 @@ from formulations.bank_labels import along
 from formulations.bank_network import Walk
 from formulations.bank_overtaking import Complete, by_wait
 from formulations.bank_policies import double_buffer, hide, minimise
-from formulations.bank_states import BankPlan, State
+from formulations.bank_states import BankPlan
 from formulations.bank_tasks import Action, Prices, Program, Task
 from formulations.bank_time import Programs
 from formulations.bank_timing import Timed, Timing
@@ -29,7 +29,7 @@ from tests.test_bank_time import (
     CLOCK,
     CLOCKS,
     DRAM,
-    any_program,
+    any_plan,
     costs,
     everything,
     expected,
@@ -120,17 +120,7 @@ def test_any_plan_takes_what_the_replay_finds(
     found = stages(network, banks)
     if any(one.column_bytes > banks.bank_bytes for one in found.maps.values()):
         reject()
-    walk, state, steps = Walk(found, banks), State(), []
-    while state.done != walk.all:
-        at = data.draw(st.sampled_from(walk.next(state)))
-        source = data.draw(st.sampled_from(walk.operands(state, at)))
-        tried = [(way, task) for _, way, task in walk.tasks_from(state, at, source) if task.begin() is not None]
-        if not tried:
-            reject()
-        direction, task = data.draw(st.sampled_from(tried))
-        steps.append(walk.step(state, at, source, direction, task, any_program(task, data)))
-        state = steps[-1].after
-    plan = BankPlan(tuple(steps))
+    plan = any_plan(Walk(found, banks), data)
     agrees(found, banks, plan)
     assert same_time(found, banks, plan, clock) >= same_time_bound(plan, Walk(found, banks), clock)
 

@@ -22,7 +22,7 @@ from formulations.bank_labels import along
 from formulations.bank_network import Visit, Walk
 from formulations.bank_numbers import numbered
 from formulations.bank_policies import double_buffer, hide, hiding, minimise, no_reuse
-from formulations.bank_states import BankPlan, State
+from formulations.bank_states import BankPlan, State, Step
 from formulations.bank_tasks import Action, Prices, Program, Task, actions, told
 from formulations.bank_time import Programs
 from formulations.bank_times import Times
@@ -437,16 +437,9 @@ def any_program(task: Task, data: st.DataObject) -> Program:
     return told(path, done)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
-@given(networks(), tiny_banks((2, 5), (16, 24, 40), (1, 1000), ("bus",)), st.sampled_from(CLOCKS), st.data())
-def test_any_plan_takes_what_the_replay_finds(
-    network: Network, banks: Banks, clock: Clock, data: st.DataObject
-) -> None:
-    """Plans drawn at random, good or not: columns are dropped and loaded again, written late, and kept for nothing."""
-    found = stages(network, banks)
-    if any(one.column_bytes > banks.bank_bytes for one in found.maps.values()):
-        reject()
-    walk, state, steps = Walk(found, banks), State(), []
+def any_plan(walk: Walk, data: st.DataObject) -> BankPlan:
+    """A plan of the whole network drawn stage by stage."""
+    state, steps = State(), list[Step]()
     while state.done != walk.all:
         at = data.draw(st.sampled_from(walk.next(state)))
         source = data.draw(st.sampled_from(walk.operands(state, at)))
@@ -456,7 +449,19 @@ def test_any_plan_takes_what_the_replay_finds(
         direction, task = data.draw(st.sampled_from(tasks))
         steps.append(walk.step(state, at, source, direction, task, any_program(task, data)))
         state = steps[-1].after
-    plan = BankPlan(tuple(steps))
+    return BankPlan(tuple(steps))
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(networks(), tiny_banks((2, 5), (16, 24, 40), (1, 1000), ("bus",)), st.sampled_from(CLOCKS), st.data())
+def test_any_plan_takes_what_the_replay_finds(
+    network: Network, banks: Banks, clock: Clock, data: st.DataObject
+) -> None:
+    """Plans drawn at random, good or not: columns are dropped and loaded again, written late, and kept for nothing."""
+    found = stages(network, banks)
+    if any(one.column_bytes > banks.bank_bytes for one in found.maps.values()):
+        reject()
+    plan = any_plan(Walk(found, banks), data)
     agrees(found, banks, plan)
     same_time(found, banks, plan, clock)
 
