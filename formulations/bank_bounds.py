@@ -1,8 +1,8 @@
 """F6 banks in time: what no way to the end of a network undercuts, in bytes, in ticks, and in sums of both.
 
 Sets
-    nodes (s, f): states of `formulations.bank_network`, and the bytes f of the first weights of the stage that comes
-    next; arcs: pairs of nodes that a stage joins
+    nodes (s, f): states of `formulations.bank_network`, and what f was asked for ahead of the stages that come next,
+    the first weights of the first one that has any; arcs: pairs of nodes that a stage joins
 Given
     W, a wait that hides the latency of every request; for every arc the programs that no other beats, each with its
     bytes and ``ticks + wait - W``, if the stage begins W ticks before its first weights are there and leaves `wait`;
@@ -31,6 +31,7 @@ from formulations.bank_states import State
 from formulations.bank_tasks import Program, Task
 from formulations.bank_time import Programs
 from formulations.bank_times import Times
+from formulations.bank_timing import First
 
 __all__ = ["Alone", "Bounds", "ByNode", "ByState", "Node", "Point", "lowest", "options"]
 
@@ -56,14 +57,14 @@ def lowest(points: Iterable[Point]) -> list[Point]:
 
 
 class Node(NamedTuple):
-    """A state, and the bytes of the first weights of the stage that comes next."""
+    """A state, and what was asked for ahead of the stages that come next."""
 
     state: State
-    following: int
+    following: First
 
 
 def options(walk: Walk, times: Times, node: Node) -> Iterator[tuple[Visit, int, list[tuple[Task, Program]]]]:
-    """The stages that may come next if their first weights are so many bytes, with what may stay."""
+    """The stages that may come next if that was asked for, with what may stay."""
     visit = None
     for at, source, direction in times.starts(node.state).get(node.following, ()):
         if visit is None or (visit.at, visit.source) != (at, source):  # both directions are one visit
@@ -93,7 +94,9 @@ class Alone:
 
     def __init__(self, walk: Walk, times: Times) -> None:
         self.weights = [(1, 0), (0, 1)]
-        self._work = [stage.cycles * times.clock.cycle + times.clock.fixed for stage in walk.stages]
+        cycle, fixed = times.clock.cycle, times.clock.fixed
+        begun = cycle if times.by_cycle else 0  # a cycle of it may be over as weights come
+        self._work = [max(0, stage.cycles * cycle - begun) + fixed for stage in walk.stages]
         self._left: dict[int, int] = {}
 
     def left(self, node: Node) -> tuple[int, ...] | None:
@@ -146,7 +149,7 @@ class ByNode:
         starts = times.starts(State())
         self.number = {Node(State(), first): at for at, first in enumerate(starts)}
         #: Ticks until the first weights are there.
-        self._begun = [times.clock.served(0, 0, first) for first in starts]
+        self._begun = [times.begun(first) for first in starts]
         self._ways: list[_Way] = []
         self._known: dict[object, list[int | None]] = {}
         #: Arcs from node to node by a way, all from one layer of nodes ahead of those from the next.
@@ -239,26 +242,27 @@ class ByNode:
 
     def _onward(self, node: Node) -> Iterator[tuple[Node, int]]:
         """The nodes that follow, each with the way to it."""
-        starts, all_ways = self.times.starts, self._ways
+        all_ways = self._ways
         for visit, direction, tasks in options(self.walk, self.times, node):
-            known: dict[int, tuple[Programs, list[int | None]]] = {}
+            known: dict[First, tuple[Programs, list[int | None]]] = {}
             for number, (task, program) in enumerate(tasks):
                 after = visit.after(direction, task)
-                for following in starts(after):
+                for following in self.times.onward(visit, node.following, after):
                     if following not in known:
                         known[following] = self._alike(visit, direction, tasks, following)
                     programs, ways = known[following]
                     way = ways[number]
                     if way is None:
                         ways[number] = way = len(all_ways)
-                        all_ways.append(_Way(visit, task, program, programs))
+                        all_ways.append(_Way(visit, task, program, programs, self.times.base(visit, direction)[1]))
                     yield Node(after, following), way
 
     def _alike(
-        self, visit: Visit, direction: int, tasks: list[tuple[Task, Program]], following: int
+        self, visit: Visit, direction: int, tasks: list[tuple[Task, Program]], following: First
     ) -> tuple[Programs, list[int | None]]:
         """The programs of a visit, and the ways of its tasks as far as they are known; alike visits share them."""
-        programs = self.times.programs(visit, direction, following=following, wait=self.times.hidden)
+        wait, _ = self.times.base(visit, direction)
+        programs = self.times.programs(visit, direction, following=following, wait=wait)
         key = id(tasks), id(programs), visit.alike  # both live as long as the walk and the times
         if key not in self._known:
             self._known[key] = [None] * len(tasks)
@@ -268,9 +272,9 @@ class ByNode:
 class _Way:
     """A task of a visit with the stage that follows: bytes, and ticks as `ByNode` counts them."""
 
-    def __init__(self, visit: Visit, task: Task, program: Program, programs: Programs) -> None:
-        self.visit, self.task, self.programs, self.exact = visit, task, programs, False
-        ticks = programs.bound(task) - programs.wait
+    def __init__(self, visit: Visit, task: Task, program: Program, programs: Programs, lead: int) -> None:
+        self.visit, self.task, self.programs, self.lead, self.exact = visit, task, programs, lead, False
+        ticks = programs.bound(task) - lead
         self.points: list[Point] = [Point(visit.bytes(task, program), ticks)]
 
     def cost(self, p: int, q: int) -> int:
@@ -279,9 +283,10 @@ class _Way:
 
     def search(self) -> None:
         """Search all programs that no other beats."""
-        visit, wait = self.visit, self.programs.wait
+        visit, ready = self.visit, self.programs.timing.ready
         found = self.programs.of(self.task)
-        self.points = lowest(Point(visit.bytes(self.task, one.program), one.ticks + one.wait - wait) for one in found)
+        ends = [ready(one.ticks, one.wait) - self.lead for one in found]
+        self.points = lowest(Point(visit.bytes(self.task, o.program), end) for o, end in zip(found, ends, strict=True))
         self.exact = True
 
 

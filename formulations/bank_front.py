@@ -129,8 +129,8 @@ class _Search:
 
     def least(self) -> Point | None:
         """What no plan undercuts; None if there is no way to the end."""
-        start, clock = State(), self.times.clock
-        firsts = [(clock.served(0, 0, first), Node(start, first)) for first in self.times.starts(start)]
+        start, times = State(), self.times
+        firsts = [(times.begun(first), Node(start, first)) for first in times.starts(start)]
         lefts = [(wait, left) for wait, node in firsts if (left := self.bounds.left(node)) is not None]
         if not lefts:
             return None
@@ -140,9 +140,10 @@ class _Search:
 
     def run(self, width: int | None = None) -> list[Label]:
         """All labels of the end that may be better than the plans known; with a width, few labels are followed."""
-        clock, start = self.times.clock, State()
+        times, start = self.times, State()
         layer = {
-            Node(start, first): [Label(0, 0, clock.served(0, 0, first), None)] for first in self.times.starts(start)
+            Node(start, first): [Label(0, 0, (begun := times.begun(first)), None, begun)]
+            for first in times.starts(start)
         }
         for _ in self.walk.stages:
             new: dict[Node, list[Label]] = {}
@@ -170,7 +171,7 @@ class _Search:
             onward = Onward(self.ways, visit, direction, waiting, bounded=isinstance(self.bounds, ByNode))
             for task, program in tasks:
                 after = visit.after(direction, task)
-                for following in self.times.starts(after):
+                for following in self.times.onward(visit, node.following, after):
                     reached = Node(after, following)
                     left = self.bounds.left(reached)
                     if left is not None and (rooms := self.rooms(left)):

@@ -4,11 +4,7 @@ The clock of a program: requests to DRAM, units of work and what they wait for, 
 A label holds all times that the rest of a program depends on, so that the search may follow many programs at once, a
 policy one.
 
-Where weights overtake loads (`Clock.overtakes`), `ready` is when a tile is there if all weights asked for since delay
-it. Unless they do, it is there when the last of them are, and so before anything that waited for them: the two differ
-for a column only by the weights that are under way when it waits for the tile. Those delay it if it is not over when
-they begin, ``ready > s``; here times are no sums and maxima, and an earlier request may delay more (`Clock.relaxed`
-leaves this delay out).
+Where weights overtake loads (`Clock.overtakes`) time is counted by cycles, in `formulations.bank_cycles`.
 
 Where writes take time, every unit of work leaves a part of the result, which is written as the unit after it begins.
 Nothing of a stage is left to write when it ends: so a stage finds a bus that is free once its first weights are there.
@@ -22,9 +18,9 @@ from collections.abc import Sequence
 from operator import gt
 from typing import NamedTuple
 
+from formulations.bank_cycles import ByCycle, Ended
 from formulations.bank_tasks import Action, Prices, Program, Task, reloaded, told, told_apart
 from formulations.bank_timing import Script, Timed, Timing, undominated
-from hwmodels.bank_clock import Clock
 from hwmodels.bank_steps import State
 
 __all__ = ["Label", "Labels", "along"]
@@ -68,50 +64,6 @@ class Label(NamedTuple):
         return self.freed[at] if at < len(self.freed) else self.now
 
 
-class _Ended(NamedTuple):
-    """How a process step ends, as a label has it.
-
-    `served`: when all is but what the last unit asks for; `over`: by how much its weights delay loads under way.
-    """
-
-    now: int
-    bus: int
-    served: int
-    weights: int
-    pending: int
-    freed: list[int]
-    over: int = 0
-
-
-class _Overtaking:
-    """Weights that overtake the loads under way during a step.
-
-    Attributes
-    ----------
-    end, over : int
-        When the last weights are there; by how much those asked for so far delay a load.
-    """
-
-    def __init__(self, clock: Clock, end: int) -> None:
-        self.clock, self.end, self.over, self.last = clock, end, 0, (0, 0)
-
-    def ask(self, now: int, size: int) -> int:
-        """Ask for weights; return when they are there, now if there are none."""
-        self.last = 0, 0
-        if not size:
-            return now
-        takes = self.clock.transfer(size)
-        begin = max(now + self.clock.latency(size), self.end)
-        self.end, self.over, self.last = begin + takes, self.over + takes, (begin, takes)
-        return self.end
-
-    def there(self, ready: int) -> int:
-        """When a tile is there for a column that waits for it now."""
-        begin, takes = self.last
-        ready += self.over - takes
-        return ready if self.clock.relaxed or ready <= begin else ready + takes
-
-
 class Labels:
     """Labels of one stage."""
 
@@ -119,7 +71,8 @@ class Labels:
         self.task, self.prices, self.timing, self.wait = task, prices, timing, wait
         self.clock, self.stage = timing.clock, task.stage
         self.scripts = timing.scripts.setdefault(task.stage, {})
-        self.following = self.clock.served(0, 0, timing.following)
+        self.by_cycle = ByCycle(task, timing, wait) if timing.columns else None
+        self.following = self.clock.served(0, 0, timing.following.weights)
         self.several = len(timing.streams) > 1 if timing.streams else timing.groups > 1
         #: Bytes of the first columns of the result that are written, if that takes time.
         self.sizes = timing.writes.sizes(task) if timing.writes else ()
@@ -134,6 +87,9 @@ class Labels:
 
     def begin(self, state: State) -> Label:
         """The stage begins; the weights of its first unit are there after `wait` ticks."""
+        if self.by_cycle:
+            now, bus = self.by_cycle.begun()
+            return Label(0, now, bus, self.wait, (0,) * self.stage.tiles(state), ())
         return Label(0, 0, max(self.begun, self.second), self.wait, (0,) * self.stage.tiles(state), ())
 
     def follow(self, label: Label, begun: State, state: State, action: Action, after: State) -> Label:
@@ -144,25 +100,28 @@ class Labels:
         bus = self.clock.served(label.release(0), label.bus, columns * self.prices.column)
         ready = (*label.ready, bus)
         spent = label.bytes + columns * self.prices.column
-        made = label, state, action
-        return Label(spent, label.now, bus, label.weights, ready, label.freed[1:], label.pending, made)
+        made, now = (label, state, action), label.now
+        if self.by_cycle and not label.freed:
+            now += self.clock.cycle
+        return Label(spent, now, bus, label.weights, ready, label.freed[1:], label.pending, made)
 
     def process(self, label: Label, begun: State, state: State, action: Action, after: State) -> Label:
         """The label after a process step."""
         tiles, again = action.tiles, reloaded(begun, state, after) * self.prices.reload
-        sums = self.timing.streams
-        if self.clock.overtakes:
-            step = self._overtaken_columns(label, state, after) if sums else self._overtaken(label, state, tiles, after)
+        if self.by_cycle:
+            _, now, bus, weights, ready, _, _, _ = label
+            step = self.by_cycle.step(now, bus, weights, ready, state, tiles, after)
+        elif self.timing.streams:
+            step = self._columns(label, state, tiles, after)
         else:
-            step = self._columns(label, state, after) if sums else self._groups(label, state, tiles, after, again)
+            step = self._groups(label, state, tiles, after, again)
         now, freed = step.now, [] if self.timing.late else step.freed
-        while freed and freed[-1] == now:
+        while freed and freed[-1] == now and not self.by_cycle:
             freed.pop()
         bus = step.served if after.first == self.stage.columns else step.bus
         if not self.sizes or step.pending or after.loaded < self.stage.columns:
             bus = max(bus, (freed[0] if freed else now) + self.clock.dram.call_ticks)  # no request is on the bus before
-        left = label.ready[tiles:] if after.loaded == state.loaded else ()
-        ready = tuple([max(time + step.over, now) for time in left])
+        ready = tuple([max(time, now) for time in step.ready]) if after.loaded == state.loaded else ()
         spent, made = label.bytes + self.prices.step + again, (label, state, action)
         return Label(spent, now, bus, max(step.weights, now), ready, tuple(freed), step.pending, made)
 
@@ -181,12 +140,12 @@ class Labels:
         there = self.clock.served(now, bus, ask)
         return bus, there, there
 
-    def _groups(self, label: Label, state: State, tiles: int, after: State, again: int) -> _Ended:
+    def _groups(self, label: Label, state: State, tiles: int, after: State, again: int) -> Ended:
         """The units of a step: groups of filters. What is loaded again may have to be written."""
         timing, script, groups = self.timing, self._script(state, tiles, after.made), self.timing.groups
         first = state.first == 0 and state.made == 0
         share = timing.share if first or timing.anew else 0
-        onward = timing.following if after.first == self.stage.columns else timing.share * timing.anew
+        onward = timing.following.weights if after.first == self.stage.columns else timing.share * timing.anew
         left = 0
         if self.sizes:
             left = -(-(self.sizes[after.made] - self.sizes[state.made]) // groups)
@@ -207,7 +166,7 @@ class Labels:
             now, weights = max(now, weights), asked
             freed = [now + ticks for ticks in script.freed]
             now += script.work
-        return _Ended(now, bus, served, weights, left, freed)
+        return Ended(now, bus, served, weights, left, freed, label.ready[tiles:])
 
     def _between(
         self, count: int, now: int, bus: int, weights: int, work: int, share: int, size: int
@@ -232,72 +191,15 @@ class Labels:
             once, twice = (bus - now, now), once
         return now, bus, weights
 
-    def _overtaken(self, label: Label, state: State, tiles: int, after: State) -> _Ended:
-        """The units of a step where weights overtake loads."""
-        timing, script, groups = self.timing, self._script(state, tiles, after.made), self.timing.groups
-        first = state.first == 0 and state.made == 0
-        share = timing.share if first or timing.anew else 0
-        onward = timing.following if after.first == self.stage.columns else timing.share * timing.anew
-        weights = _Overtaking(self.clock, label.weights)
-        asked = weights.ask(label.now, onward if groups == 1 else 0 if first else share)
-        now, freed = max(label.now, label.weights), list[int]()
-        for tile, work, leaves in script.first:
-            now = max(now, weights.there(label.ready[tile]))
-            freed += [now + ticks for ticks in leaves]
-            now += work
-        if groups > 1:
-            if first:  # they were asked for ahead of the loads that open the stage
-                asked = weights.end = self.second
-            count = groups - 2
-            now, asked = self._between_overtaking(count, now, asked, script.work, share)
-            if share and count:
-                weights.end, weights.over = asked, weights.over + self.clock.transfer(share) * count
-            begun, there = now, asked
-            asked = weights.ask(begun, onward)
-            now = max(begun, there)
-            freed = [now + ticks for ticks in script.freed]
-            now += script.work
-        bus = max(label.bus + weights.over, weights.end)
-        return _Ended(now, bus, bus, asked, 0, freed, weights.over)
-
-    def _between_overtaking(self, count: int, now: int, weights: int, work: int, share: int) -> tuple[int, int]:
-        """The groups between the first and the last one: when they end, and the next weights are there."""
-        if not share:
-            return (max(now, weights) + work * count, now) if count else (now, weights)
-        latency, transfer = self.clock.latency(share), self.clock.transfer(share)
-        once = twice = None  # how far the weights were ahead after the groups before, and when they ended
-        while count:
-            begun, there = now, weights
-            weights = max(begun + latency, there) + transfer
-            now = max(begun, there) + work
-            count -= 1
-            if twice and weights - now == twice[0]:  # as two groups before: what is left takes as long, two by two
-                ahead = count // 2 * (now - twice[1])
-                now, weights, count = now + ahead, weights + ahead, count % 2
-            once, twice = (weights - now, now), once
-        return now, weights
-
-    def _overtaken_columns(self, label: Label, state: State, after: State) -> _Ended:
-        """The units of a sum where streamed columns overtake loads."""
-        timing, there, upto = self.timing, label.ready, self.stage.units(state, 0, after.made)[0]
-        asks, ticks = (*timing.streams, timing.following), timing.ticks
-        weights, now, needed, at = _Overtaking(self.clock, label.weights), label.now, label.weights, 0
-        for column in range(state.made, after.made):
-            if column == 0 and self.several:
-                asked = weights.end = self.second
-            else:
-                asked = weights.ask(now, asks[column + 1])
-            while upto[at] <= column:
-                at += 1
-            now = max(now, needed, weights.there(there[at])) + ticks[column + 1] - ticks[column]
-            needed = asked
-        bus = max(label.bus + weights.over, weights.end)
-        return _Ended(now, bus, bus, needed, 0, [], weights.over)
-
-    def _columns(self, label: Label, state: State, after: State) -> _Ended:
+    def _columns(self, label: Label, state: State, tiles: int, after: State) -> Ended:
         """The units of a sum: a column each, with its streamed bytes."""
         timing, there, upto = self.timing, label.ready, self.stage.units(state, 0, after.made)[0]
-        asks, ticks, served, sizes = (*timing.streams, timing.following), timing.ticks, self.clock.served, self.sizes
+        asks, ticks, served, sizes = (
+            (*timing.streams, timing.following.weights),
+            timing.ticks,
+            self.clock.served,
+            self.sizes,
+        )
         _, now, bus, weights, _, _, pending, _ = label
         at, done = 0, bus
         for column in range(state.made, after.made):
@@ -316,7 +218,7 @@ class Labels:
                 at += 1
             now = max(now, weights, there[at]) + ticks[column + 1] - ticks[column]
             weights = asked
-        return _Ended(now, bus, done, weights, pending, [])
+        return Ended(now, bus, done, weights, pending, [], there[tiles:])
 
     def _script(self, state: State, tiles: int, made: int) -> Script:
         """What a step does, whenever it begins."""
@@ -365,14 +267,14 @@ class Labels:
         ticks = end.now + self.clock.fixed
         if self.sizes:
             ticks = max(ticks, self._written(end))
-        wait = max(0, end.weights - ticks) if self.timing.following else 0
+        wait = max(0, end.weights - ticks) if self.timing.following.weights else 0
         return Timed(program, end.bytes, ticks, wait)
 
     def _written(self, end: Label) -> int:
         """When all that a stage writes is written, once all columns are done."""
         if not end.pending:
             return end.bus
-        return self.clock.served(end.now, end.weights if self.timing.following else end.bus, end.pending)
+        return self.clock.served(end.now, end.weights if self.timing.following.weights else end.bus, end.pending)
 
     def _program(self, end: Label) -> Program:
         path, done = [State(self.stage.columns, self.stage.columns, self.stage.results)], []

@@ -11,7 +11,7 @@ from formulations.bank_overtaking import Complete
 from formulations.bank_tasks import Program, Task
 from formulations.bank_time import Programs
 from formulations.bank_times import Times
-from formulations.bank_timing import Timed
+from formulations.bank_timing import First, Timed
 
 __all__ = ["Label", "Onward", "Room", "Ways", "fits"]
 
@@ -35,22 +35,18 @@ class Way(NamedTuple):
 
 
 class Label(NamedTuple):
-    """A path to a node: bytes, ticks, and what is then waited for the first weights of the next stage."""
+    """A path to a node: bytes, ticks, and ticks then until what was asked for is there; when work may begin."""
 
     bytes: int
     ticks: int
     wait: int
     way: Way | None
+    ready: int = 0
 
     @property
     def point(self) -> Point:
         """What it costs."""
         return Point(self.bytes, self.ticks)
-
-    @property
-    def ready(self) -> int:
-        """When the first weights of the next stage are there."""
-        return self.ticks + self.wait
 
 
 class Room(NamedTuple):
@@ -68,23 +64,29 @@ class Onward:
         self, ways: Ways, visit: Visit, direction: int, waiting: dict[int, list[Label]], *, bounded: bool
     ) -> None:
         self.ways, self.visit, self.direction, self.waiting, self.bounded = ways, visit, direction, waiting, bounded
-        self._programs: dict[tuple[int, int], Programs] = {}
+        self._programs: dict[tuple[First, int], Programs] = {}
 
-    def programs(self, following: int, wait: int) -> Programs:
+    def programs(self, following: First, wait: int) -> Programs:
         """The programs of the visit."""
+        wait = self._wait(wait)
         key = following, wait
         if key not in self._programs:
             found = self.ways.times.programs(self.visit, self.direction, following=following, wait=wait)
             self._programs[key] = found
         return self._programs[key]
 
-    def labels(self, task: Task, program: Program, following: int, rooms: list[Room]) -> Iterator[Label]:
+    def _wait(self, wait: int) -> int:
+        """When the stage's own first weights are there."""
+        visit = self.visit
+        return self.ways.times.wait(visit.state, visit.at, visit.source, self.direction, wait)
+
+    def labels(self, task: Task, program: Program, following: First, rooms: list[Room]) -> Iterator[Label]:
         """What comes of a task, where there is room; `program` moves the fewest bytes."""
         visit, fewest, least = self.visit, self.visit.bytes(task, program), 0
         if self.bounded:  # what the stage takes at least, from its first weights to the next one's
             lower = self.ways.lower
-            hidden = lower.programs(visit, self.direction, following=following, wait=lower.hidden)
-            least = hidden.bound(task) - lower.hidden
+            wait, lead = lower.base(visit, self.direction)
+            least = lower.programs(visit, self.direction, following=following, wait=wait).bound(task) - lead
         for wait, labels in self.waiting.items():
             going = [label for label in labels if fits(rooms, label.bytes + fewest, label.ready + least)]
             if not going:
@@ -93,16 +95,20 @@ class Onward:
                 size = visit.bytes(task, one.program)
                 for label in going:
                     spent, ticks = label.bytes + size, label.ticks + one.ticks
-                    if fits(rooms, spent, ticks + one.wait):
-                        yield Label(spent, ticks, one.wait, Way(label, visit, self.direction, task, one))
+                    ready = ticks + one.wait if following.waits else ticks
+                    if fits(rooms, spent, ready):
+                        yield Label(spent, ticks, one.wait, Way(label, visit, self.direction, task, one), ready)
 
-    def _of(self, task: Task, following: int, wait: int, going: Sequence[Label], rooms: list[Room]) -> Sequence[Timed]:
+    def _of(
+        self, task: Task, following: First, wait: int, going: Sequence[Label], rooms: list[Room]
+    ) -> Sequence[Timed]:
         """The programs of a task that labels with this wait may go on with."""
         if self.ways.complete is None:
             return self.programs(following, wait).of(task)
         latest = max(room.ready for room in rooms) - min(label.ticks for label in going)
-        bounds = self.ways.lower.programs(self.visit, self.direction, following=following, wait=wait).of(task)
-        if all(one.ticks + one.wait > latest for one in bounds):
+        wait = self._wait(wait)
+        bounds = self.ways.lower.programs(self.visit, self.direction, following=following, wait=wait)
+        if all(bounds.timing.ready(one.ticks, one.wait) > latest for one in bounds.of(task)):
             return ()
         quick = self.programs(following, wait)
         return self.ways.complete.of(task, self.visit.prices, quick.timing, wait, latest, quick.of(task))

@@ -86,7 +86,7 @@ class Complete:
         """
         key = (
             task, prices, timing.clock, timing.ticks, timing.groups, timing.share, timing.anew, timing.streams,
-            timing.following, wait,
+            timing.following, timing.asks, timing.biases, timing.columns, wait,
         )  # fmt: skip
         answer = self._known.get(key)
         if answer is None or answer[0] < latest:
@@ -137,8 +137,12 @@ class _All(Search):
 
         A last step may have few columns left, or none: where tiles began again, or windows straddle them.
         """
-        ticks, size = self.timing.ticks, self.timing.following
-        needed = self.clock.latency(size) + self.clock.transfer(size) - self.clock.fixed if size else 0
+        ticks, size = self.timing.ticks, self.timing.following.weights
+        needed = (
+            self.clock.latency(size) + self.clock.transfer(size) + self.clock.cycle - self.clock.fixed if size else 0
+        )
+        if self.timing.asks != "each" and size:
+            needed = ticks[-1] + self.wait + needed  # how long ago they were asked for is not known
         onward: dict[State, list[State]] = {}
         ahead = [begun]
         while ahead:
@@ -163,7 +167,7 @@ class _All(Search):
         if ready > latest:
             return True
         spent = label.bytes + left
-        if not quiet:
+        if not quiet and (self.timing.asks == "each" or not self.calm(state) or label.weights > label.now):
             return False
         return any(one.ticks <= ends and (one.bytes <= spent or (fastest and one.ticks < ends)) for one in self.known)
 
@@ -175,10 +179,12 @@ class _All(Search):
             return False
         if any(a + by != b for a, b in zip(one.ready, other.ready, strict=True)):
             return False
-        most = max(len(one.freed), len(other.freed))
-        return all(one.release(i) + by == other.release(i) for i in range(most))
+        if len(one.freed) != len(other.freed):
+            return False
+        return all(a + by == b for a, b in zip(one.freed, other.freed, strict=True))
 
-    @staticmethod
-    def _calm(one: Label, other: Label) -> bool:
-        """Whether one is nowhere greater, and its weights are as far ahead (CALM)."""
-        return one.weights - one.now == other.weights - other.now and one.dominates(other)
+    def _calm(self, one: Label, other: Label) -> bool:
+        """Whether one is nowhere greater, and its weights are as far ahead (CALM); those of the next stage are there."""
+        if self.timing.asks != "each" and one.weights > one.now:
+            return self._shift(one, other)
+        return one.weights - one.now == other.weights - other.now and self.beats(one, other)

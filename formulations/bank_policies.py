@@ -29,7 +29,7 @@ from formulations.bank_network import Walk
 from formulations.bank_states import BankPlan, State, Step
 from formulations.bank_tasks import Action, Prices, Program, Task, told
 from formulations.bank_times import Times
-from formulations.bank_timing import Timing
+from formulations.bank_timing import First, Timing
 from formulations.banks import policy
 from hwmodels.bank_clock import Clock
 from hwmodels.bank_steps import Goal
@@ -303,7 +303,10 @@ def hide(found: Stages, banks: Banks, clock: Clock, *, reuse: Reuse = "greedy") 
 
     def delay(state: State, at: int, source: str, direction: int, task: Task) -> tuple[int, Program] | None:
         """Ticks of a stage if loads wait for the ends of steps, and its program."""
-        timing, prices = times.timing(state, at, source, direction, 0), walk.prices(state, at, source)
+        timing, prices = (
+            times.timing(state, at, source, direction, First(0, waits=False)),
+            walk.prices(state, at, source),
+        )
         program = hiding(task, prices, timing, most=1 if walk.stages[at].kind in ("depthwise", "pool") else None)
         if program is None:
             return None

@@ -38,7 +38,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate
 
 from formulations.bank_labels import Label, Labels
@@ -71,8 +71,18 @@ class Search(Labels):
         #: Ticks of a tile on the bus, and before it.
         size = stage.tile * prices.column
         self.load, self.lag = self.clock.dram.byte_ticks * size, self.clock.latency(size)
+        #: By cycle: how much of what waits for a tile may be done before it is read; columns that windows read.
+        self.ahead, self.read = self._read()
         #: Bytes streamed from a column on.
         self.streamed = (*tuple(accumulate(reversed(timing.streams), initial=0))[::-1], 0)
+
+    def _read(self) -> tuple[int, int]:
+        columns, cycle = self.timing.columns, self.clock.cycle
+        if columns is None or self.stage.patches:
+            return 0 if columns is None else cycle, self.stage.columns
+        touched = [one for places in columns.touched for one in places]
+        behind = max((place + 1 for place, _ in touched), default=0)
+        return max((spent for _, spent in touched), default=0) * cycle + cycle, min(behind, self.stage.columns)
 
     def settled(self, new: Label, state: State) -> Label:
         """The label with times as late as they may be without delaying anything: more labels dominate others then.
@@ -81,22 +91,27 @@ class Search(Labels):
         it is free, or the loads ahead of it are served.
         """
         now, ready, freed = new.now, list(new.ready), new.freed
-        stage, ticks, at = self.stage, self.timing.ticks, state.first
-        late, completes = now - ticks[state.made], stage.completes
+        stage, at = self.stage, state.first
+        late = now - self._work_ahead(at, state.made)
         for number in range(1, len(ready)) if self.calm(state) else ():
             at += stage.tile
-            ready[number] = max(ready[number], late + ticks[completes[at]])
+            ready[number] = max(ready[number], late + self._work_ahead(at, stage.completes[at]))
         if freed:
             later = [max(time, new.bus + i * self.load - self.lag) for i, time in enumerate(freed)]
-            freed = tuple(time for time in later if time < now)
+            freed = tuple(time for time in later if time < now or self.by_cycle)
         return Label(new.bytes, now, new.bus, new.weights, tuple(ready), freed, new.pending, new.made)
+
+    def _work_ahead(self, columns: int, made: int) -> int:
+        """Ticks of a group on what needs nothing beyond the first columns of the map."""
+        return self.by_cycle.place(columns, made) if self.by_cycle else self.timing.ticks[made]
 
     def calm(self, state: State) -> bool:
         """Whether no weights delay loads any more: none are asked for while a column may still wait."""
         timing = self.timing
-        if not self.clock.overtakes:
+        if not self.clock.overtakes or timing.asks == "never":
             return True
-        return not timing.anew and not timing.streams and timing.groups > 1 and bool(state.first or state.made)
+        quiet = timing.asks == "first" or (not timing.anew and not timing.streams and timing.groups > 1)
+        return quiet and bool(state.first or state.made)
 
     def least(self, begun: State) -> Timed:
         """Costs that no program undercuts: the fewest bytes; all tiles on chip, once the first one is, and one step.
@@ -112,8 +127,9 @@ class Search(Labels):
             free = Search(self.task, self.prices, replace(self.timing, clock=self.clock.bound()), self.wait)
         label = free.begin(begin)
         if begun.loaded == 0:
-            there = self.clock.served(0, label.bus, stage.tile * self.prices.column)
-            label = label._replace(ready=(there,) * len(label.ready))
+            there = self.clock.served(label.now, label.bus, stage.tile * self.prices.column)
+            now = label.now + self.clock.cycle if free.by_cycle else 0
+            label = label._replace(now=now, ready=(there,) * len(label.ready))
         (one,) = free.timed([free.process(label, begin, begin, Action("process", stage.tiles(begin)), end)])
         leanest, left = fewest(self.task, self.prices), self.rest(begun)
         assert leanest is not None
@@ -121,7 +137,10 @@ class Search(Labels):
         ends, ready = self.earliest(self.begin(begun), begun, left)
         ticks = max(one.ticks, ends)
         return replace(
-            one, bytes=leanest.bytes(self.prices), ticks=ticks, wait=max(one.ticks + one.wait, ready) - ticks
+            one,
+            bytes=leanest.bytes(self.prices),
+            ticks=ticks,
+            wait=max(self.timing.ready(one.ticks, one.wait), ready, ticks) - ticks,
         )
 
     def hopeless(self, label: Label, state: State) -> bool:
@@ -157,20 +176,31 @@ class Search(Labels):
         if loads:
             tile = min(stage.tile, stage.columns - state.loaded) * self.prices.column
             waiting = ticks[-1] - ticks[max(state.made, stage.complete(state.loaded))]
-            ends = max(ends, bus + tile * byte + waiting * groups, bus + loads * byte + self.last * groups)
+            if waiting or not self.by_cycle:
+                ends = max(ends, bus + tile * byte + waiting * groups - self.ahead)
+            ends = max(ends, bus + loads * byte + self.last * groups - self.ahead)
         if loads or coming:
             bus += (loads + coming) * byte
-            ends = max(ends, bus + behind)
-        unit = self.column if timing.streams else ticks[-1] - ticks[state.made]
-        asked = worked - unit + self.following
+            ends = max(ends, bus + behind - self.ahead)
+        asked = self._asked_at(label, state, worked)
         if not self.clock.overtakes:
-            asked = max(asked, bus + timing.following * byte)
+            asked = max(asked, bus + timing.following.weights * byte)
         ends += self.clock.fixed
         write, after = self._writing(label, state)
         if write:
             ends = max(ends, bus + (write + after) * byte)
-            asked = max(asked, bus + (write + timing.following) * byte)
-        return ends, max(ends, asked) if timing.following else ends
+            asked = max(asked, bus + (write + timing.following.weights) * byte)
+        return ends, max(ends, asked) if timing.following.weights and timing.following.waits else ends
+
+    def _asked_at(self, label: Label, state: State, worked: int) -> int:
+        """When the first weights of the next stage are there at the earliest, if all is worked off then."""
+        timing = self.timing
+        if timing.asks == "never" or (timing.asks == "first" and (state.first or state.made)):
+            return label.weights
+        if timing.asks == "first":
+            return label.now + self.following
+        unit = self.column if timing.streams else timing.ticks[-1] - timing.ticks[state.made]
+        return worked - unit + self.following
 
     def _writing(self, label: Label, state: State) -> tuple[int, int]:
         """Bytes yet to be written, and bytes that are asked for beside them ahead of the last write.
@@ -184,22 +214,31 @@ class Search(Labels):
         at = state.loaded if state.loaded < stage.columns else state.first
         made = stage.begun(at + (stage.columns - 1 - at) // stage.tile * stage.tile)
         left = sizes[-1] > sizes[-2 if self.timing.streams else made]
-        after = min(self.timing.following, self.prices.column) if left else 0
+        after = min(self.timing.following.weights, self.prices.column) if left else 0
         return label.pending + sizes[-1] - sizes[state.made], after
 
     def _coming(self, state: State, left: int) -> tuple[int, int, int]:
         """Bytes of columns to load, of weights or streams yet to be asked for; ticks of work after all of them."""
-        loads, timing = (self.stage.columns - state.loaded) * self.prices.column, self.timing
+        timing, price = self.timing, self.prices.column
+        whole, loads = (self.stage.columns - state.loaded) * price, max(0, self.read - state.loaded) * price
         every = self.last * timing.groups
         if timing.streams:
             return loads, self.streamed[max(2, state.made + 1)], self.column
         if timing.anew:
-            steps = (left - loads) // self.prices.step if self.prices.step else 0
-            coming = max(0, steps * timing.groups - 2) * timing.share
-            return loads, coming, self.last if coming else every
-        if state.made or state.first or timing.groups < 3:
+            steps = (left - whole) // self.prices.step if self.prices.step else 0
+            coming = max(0, (steps - self._vain) * timing.groups - 2) * timing.share
+            last = 0 if self.by_cycle else self.last
+            return loads, coming, last if coming else every
+        if state.made or state.first or timing.groups < 3 or timing.asks != "each":
             return loads, 0, every
         return loads, (timing.groups - 2) * timing.share, min(every, timing.ticks[-1])
+
+    @cached_property
+    def _vain(self) -> int:
+        """By cycle: steps at the end that may make no column, whose weights nobody waits for."""
+        stage = self.stage
+        behind = stage.columns - max(0, (stage.results - 1) * stage.stride - stage.before) - 1
+        return behind // stage.tile + 1 if self.by_cycle and behind > 0 and not stage.patches else 0
 
     def run(self, begun: State) -> list[Timed]:
         """All programs that no other beats, `known` among them."""
@@ -220,9 +259,13 @@ class Search(Labels):
                     if after not in labels:
                         heapq.heappush(heap, order_of(after))
                     known = labels.setdefault(after, [])
-                    if not any(other.dominates(new) for other in known):
-                        labels[after] = [other for other in known if not new.dominates(other)] + [new]
+                    if not any(self.beats(other, new) for other in known):
+                        labels[after] = [other for other in known if not self.beats(new, other)] + [new]
         return undominated([*self.known, *self.timed(ends)])
+
+    def beats(self, one: Label, other: Label) -> bool:
+        """Whether nothing of a label is greater; by cycle a load takes a cycle where no bank is awaited."""
+        return one.dominates(other) and (not self.by_cycle or len(one.freed) >= len(other.freed))
 
 
 def order_of(state: State) -> tuple[int, int, int, bool]:
@@ -280,17 +323,17 @@ class Programs:
         return found
 
     def bound(self, task: Task) -> int:
-        """Ticks until the first weights of the next stage are there that no program of a task undercuts.
+        """Ticks until the next stage may begin to work (`Timing.ready`) that no program of a task undercuts.
 
         As long as the task has not been asked for, it is not searched for this.
         """
         found = self.answers.get(task)
         if found is not None:
-            return min([one.ticks + one.wait for one in found])
+            return min([self.timing.ready(one.ticks, one.wait) for one in found])
         begun = task.begin()
         assert begun is not None
         least = self._least(task, begun)
-        return least.ticks + least.wait
+        return self.timing.ready(least.ticks, least.wait)
 
     def _least(self, task: Task, begun: State) -> Timed:
         """Costs that no program of a task undercuts."""

@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import accumulate
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from formulations.bank_tasks import Program, Task
 from hwmodels.bank_clock import Clock
+from hwmodels.bank_columns import Columns
 from hwmodels.bank_steps import Pass
 
-__all__ = ["Script", "Timed", "Timing", "Writes", "undominated"]
+__all__ = ["First", "Script", "Timed", "Timing", "Writes", "undominated"]
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,31 @@ def _sizes(column: int, stays: tuple[int, int], columns: int) -> tuple[int, ...]
     return tuple(accumulate((0 if stays[0] <= x < stays[1] else column for x in range(columns)), initial=0))
 
 
+class First(NamedTuple):
+    """What a stage finds asked for as it begins, or leaves asked for.
+
+    Attributes
+    ----------
+    weights : int
+        Bytes of the first weights (a sum: of the first streamed column) of the next stage that has any.
+    bias : int
+        Bytes of its biases, by cycle.
+    waits : bool
+        Whether the stage that comes next waits for them; pooling hands them on.
+    """
+
+    weights: int
+    bias: int = 0
+    waits: bool = True
+
+
 class Script(NamedTuple):
     """What a process step does, but for time.
 
     Attributes
     ----------
     first : tuple
-        Of the first group: a tile, the work on the columns that wait for it, after how much of it banks become free.
+        Of the first group: a tile (-1: none), the work that waits for it, after how much of it banks become free.
     freed : tuple of int
         After how much work of the last group banks become free.
     work : int
@@ -77,15 +96,21 @@ class Timing:
     ticks : tuple of int
         Until each column of the result is done, for one group of filters: ``ticks[x]`` for the first x columns.
     groups : int
-        Of filters.
+        A step goes through its columns once for each.
     share : int
         Bytes of the weights of one group.
     anew : bool
         Whether they come with every process step.
     streams : tuple of int
         Of a sum: bytes that are streamed for every column; else empty.
-    following : int
-        Bytes of the first weights (a sum: the first streamed column) of the stage that follows.
+    following : First
+        What is asked for ahead of the stages that follow.
+    asks : {"each", "first", "never"}
+        Which units ask for the weights of the next one: each, the first one of the stage, none.
+    biases : tuple of int
+        Bytes of the biases that are asked for as the stage begins.
+    columns : Columns, optional
+        What `ticks` are made of, by cycle; if not given, first come, first served.
     late : bool
         Whether loads wait for the end of the step before them (a coarser estimate).
     writes : Writes, optional
@@ -100,10 +125,17 @@ class Timing:
     share: int = 0
     anew: bool = False
     streams: tuple[int, ...] = ()
-    following: int = 0
+    following: First = First(0)  # noqa: RUF009
+    asks: Literal["each", "first", "never"] = "each"
+    biases: tuple[int, ...] = ()
+    columns: Columns | None = None
     late: bool = False
     writes: Writes | None = None
     scripts: dict[Pass, dict[object, Script]] = field(default_factory=dict, repr=False, compare=False)
+
+    def ready(self, ticks: int, wait: int) -> int:
+        """When what comes next may begin to work: its first weights are there, if it waits for them."""
+        return ticks + wait if self.following.waits else ticks
 
 
 @dataclass(frozen=True)

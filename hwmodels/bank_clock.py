@@ -21,7 +21,8 @@ class Clock:
     overtakes : bool
         Whether weights (and streamed columns) overtake loads of maps (`Banks.bus` = "weights_first"). Weights of B
         bytes asked for at t are on the bus from ``s = max(t + latency, end of the weights before)``, whatever maps are
-        under way; a load that would have ended after s ends ``B / BW_m`` later.
+        under way; a load that would have ended after s ends ``B / BW_m`` later. Latencies and transfers are whole
+        cycles then, rounded up.
     relaxed : bool
         No machine, but a bound of one that overtakes: loads are delayed by weights, though not by those that were asked
         for last when a column waits for the load. All times are sums and maxima then, and none is later than it is.
@@ -38,7 +39,10 @@ class Clock:
         dram = self.dram
         rows = dram.row_ticks * (size // dram.row_bytes) if dram.row_bytes else 0
         refreshes = dram.refresh_ticks * -(-size // dram.refresh_bytes) if dram.refresh_bytes else 0
-        return dram.call_ticks + rows + refreshes
+        return self._whole(dram.call_ticks + rows + refreshes)
+
+    def _whole(self, ticks: int) -> int:
+        return -(-ticks // self.cycle) * self.cycle if self.overtakes else ticks
 
     def served(self, now: int, bus: int, size: int) -> int:
         """When a request made now is served, if the bus is free from `bus` on; now if it is empty."""
@@ -52,4 +56,4 @@ class Clock:
 
     def transfer(self, size: int) -> int:
         """Ticks of a request on the bus."""
-        return self.dram.byte_ticks * size
+        return self._whole(self.dram.byte_ticks * size)

@@ -24,7 +24,9 @@ bank's first byte).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,15 +34,34 @@ from numpy.typing import NDArray
 from instances.feature_maps import FeatureMap, Reads, Stage
 from instances.machine import Banks
 
-__all__ = ["column_cycles"]
+__all__ = ["Columns", "column_cycles"]
 
 Ints = NDArray[np.int64]
 
 
-def column_cycles(
-    stage: Stage, banks: Banks, source: FeatureMap, results: int, *, backwards: bool = False
-) -> tuple[int, ...]:
-    """Return the cycles of every column of the result, for one group of filters, in the order of the pass.
+@dataclass(frozen=True)
+class Columns:
+    """What the columns of a result take, in the order of the pass.
+
+    Attributes
+    ----------
+    cycles : tuple of int
+        Of every column of the result, for one group.
+    touched : tuple of tuple
+        For every column of the result the places (in the pass) of the map's columns that its first pixel reads, each
+        with the cycles ahead of it.
+    """
+
+    cycles: tuple[int, ...]
+    touched: tuple[tuple[tuple[int, int], ...], ...]
+
+    def __hash__(self) -> int:
+        return hash(self.cycles)
+
+
+@lru_cache(maxsize=2048)
+def column_cycles(stage: Stage, banks: Banks, source: FeatureMap, results: int, *, backwards: bool = False) -> Columns:
+    """Return the cycles of every column of the result, for one group, in the order of the pass.
 
     Parameters
     ----------
@@ -51,25 +72,37 @@ def column_cycles(
     backwards : bool
         Whether the pass begins with the last column.
     """
-    if stage.kind in ("patches", "sum"):
-        return (stage.tap_cycles,) * results
+    if stage.kind == "patches":
+        return Columns((stage.tap_cycles,) * results, ((),) * results)
+    if stage.kind == "sum":
+        return Columns((stage.tap_cycles,) * results, tuple(((x, 0),) for x in range(results)))
     firsts = [x * stage.stride - stage.before for x in range(results)]
     places = [
         [place for t in range(stage.taps) if 0 <= (place := first + t * stage.dilation) < source.columns]
         for first in (reversed(firsts) if backwards else firsts)
     ]
-    cycles = [stage.tap_cycles * len(one) for one in places]
-    if stage.reads is not None:
-        if backwards:  # the kernel is mirrored too: its columns are read in the order of the pass
-            places = [[source.columns - 1 - place for place in reversed(one)] for one in places]
-        more = _bubbles(stage.reads, banks.lanes, source.tile(banks), tuple(map(tuple, places)))
-        cycles = [n + m for n, m in zip(cycles, more, strict=True)]
-    return tuple(cycles)
+    cycles = tuple(stage.tap_cycles * len(one) for one in places)
+    if backwards:  # the kernel is mirrored too: its columns are read in the order of the pass
+        places = [[source.columns - 1 - place for place in reversed(one)] for one in places]
+    if stage.reads is None:
+        first = stage.first_cycles
+        return Columns(cycles, tuple(tuple((p, at * first) for at, p in enumerate(one)) for one in places))
+    more, ahead = _bubbles(stage.reads, banks.lanes, source.tile(banks), tuple(map(tuple, places)))
+    touched = []
+    for one, bubbles in zip(places, ahead, strict=True):
+        spent = accumulate((stage.first_cycles + bubble for bubble in bubbles), initial=0)
+        touched.append(tuple(zip(one, spent, strict=False)))
+    return Columns(tuple(n + m for n, m in zip(cycles, more, strict=True)), tuple(touched))
 
 
 @lru_cache(maxsize=2048)
-def _bubbles(reads: Reads, word: int, tile: int, places: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
-    """Bubbles of every column of the result, by the places in the pass of the columns that its window reads."""
+def _bubbles(
+    reads: Reads, word: int, tile: int, places: tuple[tuple[int, ...], ...]
+) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    """Bubbles of every column of the result, by the places in the pass of the columns that its window reads.
+
+    Also those of its first pixel, by place.
+    """
     tops = np.arange(reads.results) * reads.stride - reads.before
     begin, end = np.maximum(0, -tops), np.minimum(reads.high, reads.rows - tops)
     inside = end > begin
@@ -79,7 +112,7 @@ def _bubbles(reads: Reads, word: int, tile: int, places: tuple[tuple[int, ...], 
     tiles, base = flat // tile, flat % tile * column
     pixels = len(tops)
     if not pixels or not len(flat):
-        return (0,) * len(places)
+        return (0,) * len(places), tuple((0,) * count for count in counts)
     # in the order in which they are read: by column of the result, by its row, by column of the map
     owner = np.repeat(np.arange(len(places)), counts)
     order = np.concatenate([_by_row(at, n, pixels) for at, n in zip(np.cumsum(counts) - counts, counts, strict=True)])
@@ -89,7 +122,13 @@ def _bubbles(reads: Reads, word: int, tile: int, places: tuple[tuple[int, ...], 
     late = (begin[row] * reads.pixel) % word < first % word
     again = np.zeros(len(order), dtype=bool)
     again[1:] = (first[1:] // word == last[:-1]) & (tiles[taken][1:] == tiles[taken][:-1])
-    return tuple(np.bincount(owner[taken], weights=late & ~again, minlength=len(places)).astype(np.int64).tolist())
+    found = late & ~again
+    ahead = np.zeros(len(flat), dtype=np.int64)
+    if inside[0]:
+        ahead[taken[row == 0]] = found[row == 0]
+    by_column = np.split(ahead, np.cumsum(counts)[:-1])
+    more = np.bincount(owner[taken], weights=found, minlength=len(places)).astype(np.int64).tolist()
+    return tuple(more), tuple(tuple(one.tolist()) for one in by_column)
 
 
 def _by_row(at: int, count: int, pixels: int) -> Ints:

@@ -8,9 +8,6 @@ in the last group of a step, the weights of the step or stage that follows. Late
 becomes free in the last group. A request that is made at t is on the bus from
 ``max(t + latency, end of the request before)``.
 
-Weights may overtake: they and streamed columns are then served among themselves, as if there were no loads, and every
-load that is not over when weights begin to move ends later by what they take.
-
 Writes take no time, or are requests like others. Then a unit, as it begins, first asks for what the unit before has
 left to write, the first one of a stage for what leaves the chip though others read it; the last one of a step, ahead of
 the weights of what follows, for columns that the step drops and a load brings again. A stage ends when all is written.
@@ -22,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from instances.machine import Transfer
 
@@ -30,10 +28,14 @@ __all__ = ["Column", "Spent", "Unit", "clocked"]
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the result: cycles, and the last load that brings what it needs."""
+    """A column of the result: cycles, and the last load that brings what it needs.
+
+    `waits`: by cycles all such loads, each with the cycles of the column ahead of what reads it first.
+    """
 
     cycles: int
     needs: int | None
+    waits: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass
@@ -53,6 +55,12 @@ class Unit:
         Columns, and loads (their numbers) that are asked for between them.
     drops, again, left : int
         Bytes to write: as the unit begins, ahead of all else; ahead of the weights of what follows; of its own result.
+    bias : int
+        Bytes of the biases of its stage.
+    asks : {"each", "first", "never"}
+        Which units of its stage ask for the weights of the next one: each, the first one of the stage, none.
+    alone : bool
+        Whether the first weights of its stage are asked for as the stage begins, not before.
     """
 
     stage: str
@@ -63,6 +71,9 @@ class Unit:
     drops: int = 0
     again: int = 0
     left: int = 0
+    bias: int = 0
+    asks: Literal["each", "first", "never"] = "each"
+    alone: bool = False
 
 
 @dataclass
@@ -76,12 +87,10 @@ class Spent:
 
 
 class _Bus:
-    """DRAM, one request after the other; `overtaking`: or weights ahead of the loads that are not over."""
+    """DRAM, one request after the other."""
 
-    def __init__(self, dram: Transfer, *, overtaking: bool) -> None:
-        self.dram, self.end, self.overtaking = dram, 0, overtaking
-        #: When the last weights are there, and every load.
-        self.weights, self.arrived = 0, dict[int, int]()
+    def __init__(self, dram: Transfer) -> None:
+        self.dram, self.end = dram, 0
 
     def _latency(self, size: int) -> int:
         dram = self.dram
@@ -99,22 +108,6 @@ class _Bus:
         self.end = max(now + self._latency(size), self.end) + self.dram.byte_ticks * size
         return self.end
 
-    def load(self, number: int, now: int, size: int) -> None:
-        """Ask for a load."""
-        self.arrived[number] = self.ask(now, size)
-
-    def fetch(self, now: int, size: int) -> int:
-        """Ask for weights; return when they are there."""
-        if not size or not self.overtaking:
-            return self.ask(now, size)
-        begin, takes = max(now + self._latency(size), self.weights), self.dram.byte_ticks * size
-        self.weights = begin + takes
-        for number, end in self.arrived.items():
-            if end > begin:
-                self.arrived[number] = end + takes
-        self.end = max([self.weights, *self.arrived.values()])
-        return self.weights
-
 
 def clocked(
     units: Sequence[Unit],
@@ -124,7 +117,6 @@ def clocked(
     fixed_cycles: int = 0,
     *,
     writing: bool = False,
-    overtaking: bool = False,
 ) -> dict[str, Spent]:
     """Follow the units in time.
 
@@ -138,32 +130,30 @@ def clocked(
         Of every stage beside its columns.
     writing : bool
         Whether writes take time.
-    overtaking : bool
-        Whether weights overtake loads; not where writes take time.
     """
-    bus, now, written, left = _Bus(dram, overtaking=overtaking), 0, 0, 0
+    bus, now, written, left = _Bus(dram), 0, 0, 0
     spent: dict[str, Spent] = {}
-    there = bus.fetch(0, units[0].weights) if units else 0
-    arrived = bus.arrived
+    there = bus.ask(0, units[0].weights) if units else 0
+    arrived: dict[int, int] = {}
     for unit, after in zip(units, [*units[1:], None], strict=True):
         begin, mine, needed = now, spent.setdefault(unit.stage, Spent()), there
         if writing:
             written = max([written, *(bus.ask(now, size) for size in (left, unit.drops))])
             left = unit.left
         if after is not None and unit.more:
-            there = bus.fetch(now, after.weights)
+            there = bus.ask(now, after.weights)
         for load in unit.opening:
-            bus.load(load, now, loads[load])
+            arrived[load] = bus.ask(now, loads[load])
         if writing:
             written = max(written, bus.ask(now, unit.again))
         if after is not None and not unit.more:
-            there = bus.fetch(now, after.weights)
+            there = bus.ask(now, after.weights)
         if needed > now:
             mine.waits_for_weights += needed - now
             now = needed
         for item in unit.script:
             if isinstance(item, int):
-                bus.load(item, now, loads[item])
+                arrived[item] = bus.ask(now, loads[item])
                 continue
             if item.needs is not None and arrived[item.needs] > now:
                 mine.waits_for_maps += arrived[item.needs] - now

@@ -58,13 +58,29 @@ class Element:
         stage, columns, spent = self.stage, len(self.order), 0
         if stage.reads is None:
             return stage.tap_cycles * taps(stage, result, columns)
-        first = result * stage.stride - stage.before
-        window = {first + t * stage.dilation for t in range(stage.taps)}
-        places = [place for place, column in enumerate(self.order) if column in window]
+        places = self._places(result)
         for y in range(stage.reads.results):
             for place in places:
                 spent += self._kernel_column(place, y)
         return spent
+
+    def touched(self, result: int) -> list[tuple[int, int]]:
+        """The columns of the map that a column's first pixel reads, by place, each with the cycles ahead of it."""
+        spent, found, read = 0, list[tuple[int, int]](), self.read
+        for place in self._places(result):
+            found.append((place, spent))
+            spent += self.stage.first_cycles if self.stage.reads is None else self._kernel_column(place, 0)
+        self.read = read
+        return found
+
+    def _places(self, result: int) -> list[int]:
+        """The places of the columns that a window reads, in the order of the pass."""
+        stage = self.stage
+        if stage.kind == "sum":
+            return [self.order.index(result)]
+        first = result * stage.stride - stage.before
+        window = {first + t * stage.dilation for t in range(stage.taps)}
+        return [place for place, column in enumerate(self.order) if column in window]
 
     def _kernel_column(self, place: int, y: int) -> int:
         """Walk through the weights of one kernel column that lie over the map; a word of them a cycle."""

@@ -9,11 +9,11 @@ though DRAM does not have it. Patches make one pixel each: a column of the resul
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hwmodels.replay_bank_moved import Moved
-from hwmodels.replay_bank_time import Column, Unit
+from hwmodels.replay_bank_units import Consumed, Made, Units
 from hwmodels.replay_bank_windows import Element, must_load, windows
 from hwmodels.schedule import StageRun
 from instances.feature_maps import Stage, Stages
@@ -41,6 +41,8 @@ class Chip:
     moved: Moved = field(default_factory=Moved)
     banks: list[_Bank] = field(default_factory=list)
     done: set[str] = field(default_factory=set)
+    #: The map that the last stage wrote.
+    last: str = ""
     #: For every part (stage) the columns that DRAM has.
     dram: dict[str, set[int]] = field(default_factory=dict)
 
@@ -113,7 +115,8 @@ class Chip:
         order = list(range(source.columns))[:: -1 if run.backwards else 1]
         results = list(range(target.columns))[:: -1 if run.backwards else 1]
         reader = _Reader(self, run, order, results, windows(stage, target, source.columns))
-        reader.streams = self._streams(run)
+        reader.units.streams = self._streams(run)
+        reader.units.alone = self.last in {stage.source, *stage.streamed} - {run.source}
         for name, tiles in run.actions:
             if name == "load":
                 while tiles and reader.load():
@@ -124,10 +127,11 @@ class Chip:
         steps = sum(name != "load" for name, _ in run.actions) if stage.anew(self.size) else 1
         self.moved.weight += stage.weight_bytes * steps
         self.moved.bias += stage.bias_bytes
-        self.moved.streamed += sum(reader.streams.values())
+        self.moved.streamed += sum(reader.units.streams.values())
         for bank in list(self.banks):
             if bank.map != stage.target and not self.awaited(bank.map):
                 self.banks.remove(bank)
+        self.last = stage.target
 
     def _streams(self, run: StageRun) -> dict[int, int]:
         """Bytes of the operands that are not in the banks, by column."""
@@ -158,13 +162,8 @@ class _Reader:
         self.read = self._found() if run.tiles else 0
         self.upto = sum(len(bank.columns) for bank in self.waiting)
         self.staying = 0
-        self.streams: dict[int, int] = {}
-        #: Where in the script of the last unit banks become free; loads ahead of the first step; units before it; the
-        #: first unit.
-        self.freed: list[int] = []
-        self.ahead: list[int] = []
-        self.steps = 0
-        self.opened: Unit | None = None
+        rows, last = found[run.stage.target].rows, results[-1]
+        self.units = Units(run.stage, machine.size, machine.moved, rows, last)
         self.begun: dict[int, _Bank] = {}
         self.element = Element(run.stage, machine.size, order, self.tile)
         if run.stage.target != run.source and (there := machine.on_chip(run.stage.target)):
@@ -212,7 +211,7 @@ class _Reader:
         source = self.machine.found.maps[self.run.source]
         size = len(columns) * source.rows * source.stored
         self.machine.moved.load += size
-        self._ask(size)
+        self.units.ask(size)
         bank = _Bank(self.run.source, columns, len(self.machine.moved.loads) - 1, self._number(columns))
         self.waiting.append(bank)
         self._take(bank)
@@ -239,56 +238,6 @@ class _Reader:
             self.machine.fault(f"{self.run.stage.name}: tile {at} is {where}, the plan says {tile}")
         return tile.bank
 
-    def _ask(self, size: int) -> None:
-        """Note when a load is asked for: as the stage begins, or as the step before it frees a bank."""
-        moved = self.machine.moved
-        moved.loads.append(size)
-        if not self.steps:
-            self.ahead.append(len(moved.loads) - 1)
-            return
-        script = moved.units[-1].script
-        script.insert(self.freed.pop(0) if self.freed else len(script), len(moved.loads) - 1)
-        self.freed = [at + 1 for at in self.freed]
-
-    def _work(
-        self, made: list[tuple[int, int | None, int]], wrote: list[int], ends: list[int], consumed: list[_Bank],
-        staying: int,
-    ) -> None:  # fmt: skip
-        """Note the units of a step: for every column the result, the load that it waits for, and its work.
-
-        `wrote`: bytes of every column that do not stay; each unit leaves its part to write, rounded up.
-
-        `ends`: for every tile consumed how many of the columns are made when its last one is. A tile is consumed once
-        it is there, though no column may begin in it. The banks of the first `staying` tiles do not become free.
-        """
-        stage = self.run.stage
-        anew = stage.anew(self.machine.size)
-        columns, freed = [Column(cycles, needs) for _, needs, cycles in made], list[int]()
-        share = -(-stage.weight_bytes // stage.groups) if anew or not self.steps else 0
-        if stage.kind == "sum":
-            units = [Unit(stage.name, self.streams.get(result, 0), result != self.results[-1]) for result, _, _ in made]
-            for unit, column, left in zip(units, columns, wrote, strict=True):
-                unit.script.append(column)
-                unit.left = left
-        else:
-            more = [True] * (stage.groups - 1) + [False]
-            script: list[Column | int] = []
-            for at in range(len(columns) + 1):
-                for tile, bank in enumerate(consumed):
-                    if ends[tile] == at:
-                        script.append(Column(0, bank.load))
-                        freed += [len(script)] * (tile >= staying)
-                script += columns[at : at + 1]
-            left = -(-sum(wrote) // stage.groups)
-            units = [Unit(stage.name, share, another, script=list(script), left=left) for another in more]
-        if self.ahead and units:
-            units[0].opening, self.ahead = self.ahead, []
-        if self.opened is None and units:
-            self.opened = units[0]
-        self.machine.moved.units += units
-        self.freed = freed
-        self.steps += 1
-
     def process(self, tiles: int) -> None:
         """Consume the first tiles."""
         run = self.run
@@ -300,30 +249,28 @@ class _Reader:
         mine = {c for bank in consumed for c in bank.columns}
         end = max((self.place[c] for c in mine), default=-1)
         where = {c: bank for bank in (*consumed, *self.waiting) for c in bank.columns}
-        made: list[tuple[int, int | None, int]] = []
-        wrote: list[int] = []
-        ends = [0] * len(consumed)
+        made = list[Made]()
+        tiles_read = [self._consumed(bank) for bank in consumed]
         while self.made < len(self.results):
-            needed = self.needed[self.results[self.made]]
+            result = self.results[self.made]
+            needed = self.needed[result]
             if run.stage.kind == "patches":
                 needed = needed[:1]
             if not set(needed) <= there or (needed and self.place[needed[0]] > end):
                 break
-            wrote.append(self._store(self.results[self.made]))
-            loads = [where[c].load for c in needed]
-            latest = max((load for load in loads if load is not None), default=None)
-            made.append((self.results[self.made], latest, self.element.cycles(self.results[self.made])))
+            wrote, waits = self._store(result), self._waits(result, needed, where)
+            made.append(Made(result, self.element.cycles(result), waits, wrote))
             self.made += 1
             for at, bank in enumerate(consumed):
                 if needed and self.place[needed[0]] <= self.place[bank.columns[-1]]:
-                    ends[at:] = [len(made)] * (len(ends) - at)
+                    tiles_read[at:] = [tile._replace(end=len(made)) for tile in tiles_read[at:]]
         if self.waiting and self.made < len(self.results) and run.stage.kind != "patches":
             lost = set(self.needed[self.results[self.made]]) & mine
             if lost:
                 self.machine.fault(f"{self.run.stage.name}: columns {sorted(lost)} are dropped before their last use")
         letters = {id(bank): "O" for bank in self.begun.values()} | {id(bank): "P" for bank in consumed}
         self.machine.note(run.stage.name, f"process {tiles}", letters)
-        self._work(made, wrote, ends, consumed, run.retain - self.staying)
+        self.units.step(made, tiles_read, run.retain - self.staying)
         for bank in consumed:
             if self.staying < self.run.retain:
                 self.staying += 1
@@ -331,12 +278,27 @@ class _Reader:
                 self.machine.banks.remove(bank)
                 if self.machine.awaited(bank.map):
                     size = self.machine.write(bank.map, bank.columns)
-                    if self.opened:
-                        self.opened.drops += size
+                    if self.units.opened:
+                        self.units.opened.drops += size
         if not self.waiting:
             size = self.machine.write(run.source, self.order[self._restart() : self.upto])
             if size:
                 self.machine.moved.units[-1].again += size
+
+    def _consumed(self, bank: _Bank) -> Consumed:
+        return Consumed(bank.load, self.place[bank.columns[0]], self.place[bank.columns[-1]] + 1)
+
+    def _waits(self, result: int, needed: Sequence[int], where: Mapping[int, _Bank]) -> tuple[tuple[int, int], ...]:
+        """The loads that a column waits for, each with the cycles ahead of what reads it first."""
+        touched = [(place, 0) for place in map(self.place.__getitem__, needed)]
+        if self.machine.size.by_cycle and self.run.stage.kind != "patches":
+            touched = self.element.touched(result)
+        found: dict[int, int] = {}
+        for place, before in touched:
+            load = where[self.order[place]].load
+            if load is not None:
+                found.setdefault(load, before)
+        return tuple(found.items())
 
     def _store(self, column: int) -> int:
         """Put a column of the result where it belongs; returns the bytes of it that are written."""

@@ -47,8 +47,9 @@ class Banks(BaseModel):
         of `lanes` bytes that its stored channels lie in, and one more where they lie later in their word than the
         weights (`hwmodels.bank_columns`).
     bus : {"first_come", "weights_first"}
-        How requests are served: in the order in which they are made; or weights and streamed operands ahead of loads of
-        maps that are still under way (`hwmodels.bank_clock`), where writes take no time.
+        How requests are served: in the order in which they are made; or as the published simulator does, cycle by
+        cycle, weights and streamed operands ahead of loads of maps that are still under way (`hwmodels.bank_clock`),
+        where writes take no time.
     residuals : {"chip", "dram"}
         Whether the second operand of a sum may wait on chip, or is always streamed from DRAM.
 
@@ -88,6 +89,11 @@ class Banks(BaseModel):
         if self.bus == "weights_first" and self.writes == "bus":
             raise ValueError("bus 'weights_first' needs writes 'free': who is served first is not defined for writes")
         return self
+
+    @property
+    def by_cycle(self) -> bool:
+        """Whether time is that of the published simulator, cycle by cycle."""
+        return self.bus == "weights_first"
 
     @property
     def bank_bytes(self) -> int:

@@ -209,10 +209,10 @@ class _Reader:
         stage = Stage(
             draft.operator.name, kind, inputs[0], draft.target, inputs[1:] if kind == "sum" else (), draft.offset,
             written=out_rows * (lanes if kind in LANEWISE and draft.target == draft.operator.name else narrow),
-            groups=narrow // banks.filters if kind in ("conv", "patches") else 1, reads=self._reads(draft, maps),
+            groups=self._groups(draft), reads=self._reads(draft, maps),
         )  # fmt: skip
-        tap_cycles, cycles = self._cycles(draft, stage.reads)
-        stage = replace(stage, tap_cycles=tap_cycles, cycles=cycles)
+        tap_cycles, first_cycles, cycles = self._cycles(draft, stage)
+        stage = replace(stage, tap_cycles=tap_cycles, first_cycles=first_cycles, cycles=cycles)
         if kind == "patches":
             return replace(stage, weight_bytes=narrow * maps[inputs[0]].stored)
         if kind == "sum":
@@ -247,31 +247,37 @@ class _Reader:
         source, rows = maps[self._named(draft.inputs[0])], self.shapes[draft.operator.name][1]
         return Reads(draft.kernel[0], draft.stride[0], draft.pad[0], source.rows, rows, source.stored)
 
-    def _cycles(self, draft: _Draft, reads: Reads | None) -> tuple[int, int]:
-        """Of a column for each group and tap, and of the whole result."""
+    def _groups(self, draft: _Draft) -> int:
+        """How often a process step goes through its columns."""
+        filters, banks = self.shapes[draft.operator.name][2], self.banks
+        if draft.kind in ("conv", "patches"):
+            return _ceil(filters, banks.filters)
+        return _ceil(filters, banks.lanes) if draft.kind != "sum" and banks.by_cycle else 1
+
+    def _cycles(self, draft: _Draft, stage: Stage) -> tuple[int, int, int]:
+        """Of a column for each group and tap, of its first pixel, and of the whole result."""
         lanes = self.banks.lanes
         columns, rows, channels = self.shapes[draft.inputs[0]]
-        out_columns, out_rows, filters = self.shapes[draft.operator.name]
-        groups = _ceil(filters, self.banks.filters) if draft.kind in ("conv", "patches") else 1
+        out_columns, out_rows, _ = self.shapes[draft.operator.name]
         words, wide = _ceil(channels, lanes), out_columns
         if draft.kind == "patches":
-            column = out_rows * _ceil(prod(draft.kernel) * channels, lanes)
+            pixels = [_ceil(prod(draft.kernel) * channels, lanes)] * out_rows
         elif draft.kind == "sum":
-            column = out_rows * words * (len(draft.inputs) - 1)
+            pixels = [words * (len(draft.inputs) - 1)] * out_rows
         else:
             wide = sum(_inside(columns, out_columns, draft.kernel[1], draft.stride[1], draft.dilation[1], draft.pad[1]))
             high = _inside(rows, out_rows, draft.kernel[0], draft.stride[0], draft.dilation[0], draft.pad[0])
             depth = channels // draft.groups
-            column = sum(_ceil(n * depth, lanes) for n in high) if draft.kind == "conv" else sum(high) * words
-            column = _words(reads, lanes) if reads else column
-        return column, groups * column * wide
+            pixels = [_ceil(n * depth, lanes) if draft.kind == "conv" else n * words // stage.groups for n in high]
+            pixels = _words(stage.reads, lanes) if stage.reads else pixels
+        return sum(pixels), pixels[0], stage.groups * sum(pixels) * wide
 
 
-def _words(reads: Reads, lanes: int) -> int:
-    """Words of weights that one kernel column reads for all rows of the result."""
+def _words(reads: Reads, lanes: int) -> list[int]:
+    """Words of weights that one kernel column reads, for each row of the result."""
     tops = [y * reads.stride - reads.before for y in range(reads.results)]
     rows = [(max(0, -top), min(reads.high, reads.rows - top)) for top in tops]
-    return sum(_ceil(b * reads.pixel, lanes) - a * reads.pixel // lanes for a, b in rows if b > a)
+    return [_ceil(b * reads.pixel, lanes) - a * reads.pixel // lanes if b > a else 0 for a, b in rows]
 
 
 def _flat(whole: str, joins: Mapping[str, tuple[str, ...]], inner: Collection[str]) -> Iterator[str]:

@@ -80,9 +80,12 @@ class Stage:
     written : int
         Bytes of a column of the result on its way out.
     groups : int
-        Of filters: a process step goes through its columns once for each, with the weights of that group.
+        A process step goes through its columns once for each: of filters, with the weights of that group; channel by
+        channel of `Banks.lanes` channels, if time is counted by cycles (`Banks.by_cycle`).
     tap_cycles : int
         Of a column of the result, for one group and one column of the window that lies inside the map.
+    first_cycles : int
+        The part of `tap_cycles` that the first pixel of the column takes (a patch: any pixel).
     cycles : int
         Of computing the whole result; without those that `reads` adds.
     reads : Reads, optional
@@ -105,12 +108,23 @@ class Stage:
     written: int = 0
     groups: int = 1
     tap_cycles: int = 0
+    first_cycles: int = 0
     cycles: int = 0
     reads: Reads | None = None
 
     def anew(self, banks: Banks) -> bool:
         """Whether its weights come with every process step, because they do not fit."""
         return self.kind in ("conv", "patches") and self.weight_bytes > banks.weight_bytes
+
+    @property
+    def weightless(self) -> bool:
+        """Whether it reads nothing but its map: no weights, no streamed operand."""
+        return self.kind in ("pool", "whole")
+
+    @property
+    def share(self) -> int:
+        """Bytes of weights that are asked for at once: those of a group, of a depthwise convolution all."""
+        return self.weight_bytes if self.kind == "depthwise" else -(-self.weight_bytes // self.groups)
 
     @property
     def reach(self) -> int:

@@ -14,8 +14,9 @@ from formulations.bank_states import BankPlan as Decisions
 from formulations.bank_times import Times
 from hwmodels.bank_clock import Clock
 from hwmodels.outcome import MEASURES
+from hwmodels.replay_bank_cycles import spent_on
 from hwmodels.replay_bank_moved import Moved
-from hwmodels.replay_bank_time import Spent, clocked
+from hwmodels.replay_bank_time import Spent
 from hwmodels.replay_banks import replay_banks
 from hwmodels.schedule import StageRun
 from instances.errors import InputError
@@ -81,8 +82,7 @@ def setting_of(network: Network, machine: Machine) -> tuple[Stages, Banks, Clock
     if machine.banks is None:
         raise InputError(f"machine {machine.name} has no banks: problem banks needs one that has, such as midap")
     cycle = machine.compute.cycle_ticks
-    overtakes = machine.banks.bus == "weights_first"
-    clock = Clock(machine.transfer, cycle, machine.banks.stage_cycles * cycle, overtakes)
+    clock = Clock(machine.transfer, cycle, machine.banks.stage_cycles * cycle, machine.banks.by_cycle)
     return stages(network, machine.banks), machine.banks, clock
 
 
@@ -107,11 +107,10 @@ def figures(found: Stages, machine: Machine, runs: Sequence[StageRun]) -> Figure
     """Replay a bank program, bank by bank and in time."""
     assert machine.banks is not None
     moved = replay_banks(found, machine.banks, runs)
-    spent = {} if moved.faults else clocked(
-        moved.units, moved.loads, machine.transfer, machine.compute.cycle_ticks, machine.banks.stage_cycles,
-        writing=machine.banks.writes == "bus", overtaking=machine.banks.bus == "weights_first",
-    )  # fmt: skip
-    return Figures(moved, spent)
+    if moved.faults:
+        return Figures(moved, {})
+    writing, cycle = machine.banks.writes == "bus", machine.compute.cycle_ticks
+    return Figures(moved, spent_on(machine.banks, moved, machine.transfer, cycle, writing=writing))
 
 
 def compulsory(found: Stages, banks: Banks) -> int:

@@ -37,13 +37,21 @@ def convolved(banks: Banks, rows: int, columns: int, channels: int, **conv: obje
 
 
 def both(found: Stages, banks: Banks, *, backwards: bool) -> tuple[list[int], list[int]]:
-    """Cycles of every column in the order of the pass: closed form, and the replay's element."""
+    """Cycles of every column in the order of the pass: closed form, and the replay's element.
+
+    What the first pixels read, and when, is the same.
+    """
     (stage,) = found.stages
     source, results = found.maps["x"], found.maps["y"].columns
     closed = column_cycles(stage, banks, source, results, backwards=backwards)
     step = -1 if backwards else 1
     element = Element(stage, banks, list(range(source.columns))[::step], source.tile(banks))
-    return list(closed), [element.cycles(x) for x in range(results)[::step]]
+    touched, cycles = [], []
+    for x in range(results)[::step]:
+        touched.append(tuple(element.touched(x)))
+        cycles.append(element.cycles(x))
+    assert list(closed.touched) == touched
+    return list(closed.cycles), cycles
 
 
 def test_bubbles_by_hand() -> None:
@@ -134,7 +142,7 @@ def test_compute_cycles_are_those_of_the_simulator(name: str, measured: int) -> 
     assert machine.banks is not None
     found = stages(load_network(name), machine.banks)
     times = Times(Walk(found, machine.banks), Clock(Transfer(), 1))
-    cycles = sum(times.ticks(at, 0)[-1] * stage.groups for at, stage in enumerate(found.stages))
+    cycles = sum(times.ticks(at, 0)[0][-1] * stage.groups for at, stage in enumerate(found.stages))
     assert cycles == pytest.approx(measured, rel=2.5e-3)
 
 

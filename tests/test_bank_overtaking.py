@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import accumulate
 
 import pytest
 from hypothesis import HealthCheck, given, reject, settings
@@ -14,12 +15,12 @@ from formulations.bank_network import Walk
 from formulations.bank_overtaking import Complete, by_wait
 from formulations.bank_policies import double_buffer, hide, minimise
 from formulations.bank_states import BankPlan
-from formulations.bank_tasks import Action, Prices, Program, Task
+from formulations.bank_tasks import Prices, Task
 from formulations.bank_time import Programs
-from formulations.bank_timing import Timed, Timing
+from formulations.bank_timing import First, Timing
 from hwmodels.bank_clock import Clock
-from hwmodels.bank_steps import Goal, Pass
-from hwmodels.replay_bank_time import Column, Unit, clocked
+from hwmodels.bank_columns import Columns
+from hwmodels.bank_steps import Pass
 from instances.errors import InputError
 from instances.feature_maps import stages
 from instances.load import load_machine
@@ -28,7 +29,6 @@ from instances.network import Network
 from tests.test_bank_time import (
     CLOCK,
     CLOCKS,
-    DRAM,
     any_plan,
     costs,
     everything,
@@ -45,74 +45,16 @@ FIRST = replace(CLOCK, overtakes=True)
 BUSES = (*(replace(clock, overtakes=True) for clock in CLOCKS), Clock(Transfer(byte_ticks=3), 4, 0, overtakes=True))
 NEVER = 2**60
 
-# ---- by hand -------------------------------------------------------------------------------------------------------
-
-
-def test_weights_overtake_a_load_by_hand() -> None:
-    """One tile on chip, one to load; two steps of one group; weights of 8 bytes come anew, the first after 20 ticks.
-
-    A load of 4 bytes: latency 3 + 5, 4 on the bus; 8 bytes of weights: latency 8, 8 on the bus. The load that opens the
-    stage is asked for first, at 0: the bus is free at 20, it would be there at 24. The second step's weights, asked for
-    at 0 too, come from 20, when the first ones are there, to 28: the load is there at 32. First come, first served, the
-    load is there at 24, the weights at 32. The first step ends at 20 + 10 = 30; the second one begins when weights and
-    tile are there: at 32, either way. It ends at 42, 8 more: 50.
-    In the replay the first weights are asked for at 0 and there at 16: the load would be there at 20, the second ones
-    are at 24, so it is there at 28. The first step ends at 26: the second one waits 2 ticks, for the map, or first
-    come, first served, for the weights.
-    """
-    task = Task(Pass(2, 1, 2), 3, 1, Goal(2, 1, 0, mirrored=False))
-    program = Program((Action("load", 1), Action("process", 1), Action("process", 1)), 1, 0, 2)
-    timing = Timing(FIRST, (0, 10, 20), share=8, anew=True)
-    assert along(task, Prices(4, 8), timing, program, wait=20).ticks == 50
-    assert along(task, Prices(4, 8), replace(timing, clock=CLOCK), program, wait=20).ticks == 50
-    units = [Unit("s", 8, opening=[0], script=[Column(10, None)]), Unit("s", 8, script=[Column(10, 0)])]
-    for overtaking, waits in ((True, (2, 16)), (False, (0, 18))):
-        (one,) = clocked(units, [4], DRAM, 1, overtaking=overtaking).values()
-        assert (one.waits_for_maps, one.waits_for_weights) == waits
-
-
-def test_what_is_asked_for_last_delays_what_is_not_over_by_hand() -> None:
-    """One group, two tiles of a column to load, both asked for at 0; the next stage's weights of 30 bytes.
-
-    A tile of 4 bytes: there at 3 + 5 + 4 = 12, the second one at 16. The first step waits until 12 and ends at 22; the
-    second one asks for the 30 bytes at 22, when both tiles are there: latency 3 + 2 + 5, from 32 to 62. It ends at 32.
-    In one step of both tiles the weights are asked for at 0: on the bus from 10 to 40. Both tiles end after 10, so they
-    are there at 42 and 46. The columns end at 52 and 62, and the weights are there before.
-    The bound leaves that delay out: 12 + 10, and 32.
-    """
-    task = Task(Pass(2, 1, 2), 3, 0, Goal(2, 1, 0, mirrored=False))
-    two = Program((Action("load", 2), Action("process", 1), Action("process", 1)), 2, 0, 2)
-    one = Program((Action("load", 2), Action("process", 2)), 2, 0, 1)
-    timing = Timing(replace(FIRST, fixed=0), (0, 10, 20), following=30)
-    assert along(task, Prices(4), timing, two) == Timed(two, 8, 32, 30)
-    assert along(task, Prices(4), timing, one) == Timed(one, 8, 62, 0)
-    assert along(task, Prices(4), replace(timing, clock=timing.clock.bound()), one) == Timed(one, 8, 32, 8)
-    assert along(task, Prices(4), replace(timing, clock=replace(CLOCK, fixed=0)), one) == Timed(one, 8, 32, 14)
-
-
-def test_a_later_request_may_delay_less_by_hand() -> None:
-    """A load of 4 bytes is there at 12. Weights of 8 bytes asked for at 3 begin at 11 and delay it to 20; at 4 not.
-
-    Units of 3 or 4 ticks, then one that needs the tile; its own weights are none, the last unit's are asked for as it
-    begins. With 3 ticks it waits until 20, with 4 until 12: the slower unit leads to the earlier end.
-    """
-    ends = []
-    for cycles in (3, 4):
-        units = [
-            Unit("s", 0, opening=[0], script=[Column(cycles, None)]), Unit("s", 0, script=[Column(1, 0)]), Unit("s", 8),
-        ]  # fmt: skip
-        (spent,) = clocked(units[:2], [4], DRAM, 1).values()
-        assert spent.ticks == 13
-        whole = clocked(units, [4], DRAM, 1, overtaking=True)
-        ends.append(whole["s"].waits_for_maps)
-    assert ends == [20 - 3, 12 - 4]
-
-
 # ---- against the replay --------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
-@given(networks(), tiny_banks((2, 5), (16, 24, 40), (1, 16, 1000), ("free",)), st.sampled_from(BUSES), st.data())
+@given(
+    networks(),
+    tiny_banks((2, 5), (16, 24, 40), (1, 16, 1000), ("free",), "weights_first"),
+    st.sampled_from(BUSES),
+    st.data(),
+)
 def test_any_plan_takes_what_the_replay_finds(
     network: Network, banks: Banks, clock: Clock, data: st.DataObject
 ) -> None:
@@ -135,19 +77,51 @@ def same_time_bound(plan: BankPlan, walk: Walk, clock: Clock) -> int:
 # ---- the search against all programs -------------------------------------------------------------------------------
 
 
-def overtaken(drawn: tuple[Task, Prices, Timing, int], clock: Clock) -> tuple[Task, Prices, Timing, int]:
-    """The same on another bus, without writes."""
-    task, prices, timing, wait = drawn
-    return task, prices, replace(timing, clock=clock, writes=None), wait
+@st.composite
+def by_cycle(draw: st.DrawFn, clocks: st.SearchStrategy[Clock]) -> tuple[Task, Prices, Timing, int]:
+    """A stage in cycles: columns whose first pixels read the map bit by bit, all kinds of asking for weights."""
+    task, prices, timing, wait = draw(tasks())
+    clock, stage = draw(clocks), task.stage
+    patches = draw(st.sampled_from([0, 0, 0, 2, 3])) if not timing.streams else 0
+    if patches:
+        results = -(-stage.columns // patches)
+        stage = Pass(results * patches, stage.tile, results, patches=patches)
+        goal = replace(task.goal, columns=stage.results, keep=min(task.goal.keep, -(-stage.results // task.goal.tile)))
+        pixel = draw(st.integers(1, 4))
+        task, cycles, touched = (
+            replace(task, stage=stage, goal=goal),
+            [patches * pixel] * stage.results,
+            [()] * stage.results,
+        )
+    else:
+        cycles, touched = [], []
+        for x in range(stage.results):
+            first = x * stage.stride - stage.before
+            places = [p for p in range(first, first + stage.reach + 1) if 0 <= p < stage.columns]
+            each = draw(st.integers(0, 2))
+            touched.append(tuple((p, at * each) for at, p in enumerate(places)))
+            cycles.append(draw(st.integers(each * (len(places) - 1) + 1, 8)) if places else 0)
+    columns = Columns(tuple(cycles), tuple(touched))
+    ticks = tuple(accumulate((n * clock.cycle for n in cycles), initial=0))
+    following, biases = (
+        First(draw(st.integers(0, 20)), waits=draw(st.booleans())),
+        draw(st.tuples(*[st.integers(0, 9)] * 2)),
+    )
+    asks = "each" if timing.streams else draw(st.sampled_from(["each", "each", "first", "never"]))
+    if asks != "each":
+        timing, prices = replace(timing, share=0, anew=False), prices._replace(step=0)
+    streams = timing.streams[: stage.results] + (0,) * (stage.results - len(timing.streams)) if timing.streams else ()
+    return task, prices, replace(
+        timing, clock=clock, ticks=ticks, columns=columns, following=following, biases=biases if asks != "never" else (),
+        asks=asks, streams=streams, writes=None, scripts={},
+    ), wait  # fmt: skip
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
-@given(tasks(), st.sampled_from(BUSES), st.booleans())
-def test_all_programs_of_a_stage_are_found(
-    drawn: tuple[Task, Prices, Timing, int], clock: Clock, fastest: bool
-) -> None:
+@given(by_cycle(st.sampled_from(BUSES)), st.booleans())
+def test_all_programs_of_a_stage_are_found(drawn: tuple[Task, Prices, Timing, int], fastest: bool) -> None:
     """For every wait that is left the quickest programs; with a limit all that keep to it."""
-    task, prices, timing, wait = overtaken(drawn, clock)
+    task, prices, timing, wait = drawn
     every = [along(task, prices, timing, program, wait) for program in programs(task)]
     best = {(one.wait, one.ticks, one.bytes) for one in by_wait(every, fastest=fastest)}
     quick = Programs(prices, timing, wait).of(task)
@@ -162,26 +136,28 @@ def test_all_programs_of_a_stage_are_found(
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
-@given(tasks(), st.sampled_from(BUSES))
-def test_bounds_are_those_of_all_programs_and_below_them(drawn: tuple[Task, Prices, Timing, int], clock: Clock) -> None:
-    task, prices, timing, wait = overtaken(drawn, clock)
-    lower = replace(timing, clock=clock.bound())
+@given(by_cycle(st.sampled_from(BUSES)))
+def test_bounds_are_those_of_all_programs_and_below_them(drawn: tuple[Task, Prices, Timing, int]) -> None:
+    task, prices, timing, wait = drawn
+    lower = replace(timing, clock=timing.clock.bound())
     assert costs(Programs(prices, lower, wait).of(task)) == expected(task, prices, lower, wait)
     for program in programs(task):
         least, real = (along(task, prices, one, program, wait) for one in (lower, timing))
         assert least.ticks <= real.ticks
-        assert least.ticks + least.wait <= real.ticks + real.wait
+        assert timing.ready(least.ticks, least.wait) <= timing.ready(real.ticks, real.wait)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(tasks(), st.sampled_from(BUSES), st.data())
+@given(by_cycle(st.sampled_from(BUSES)), st.data())
 def test_bounds_that_share_what_they_know_are_those_of_each_alone(
-    drawn: tuple[Task, Prices, Timing, int], clock: Clock, data: st.DataObject
+    drawn: tuple[Task, Prices, Timing, int], data: st.DataObject
 ) -> None:
-    task, prices, timing, wait = overtaken(drawn, clock)
-    timing = replace(timing, clock=clock.bound())
-    sizes = [timing.share, timing.following, task.stage.tile * prices.column, *timing.streams]
-    cheap, latest = prices._replace(reload=0), max(map(clock.latency, sizes))
+    task, prices, timing, wait = drawn
+    if timing.asks == "never":
+        reject()
+    timing = replace(timing, clock=timing.clock.bound())
+    sizes = [timing.share, timing.following.weights, task.stage.tile * prices.column, *timing.streams, *timing.biases]
+    cheap, latest = prices._replace(reload=0), max(map(timing.clock.latency, sizes)) + 7 * timing.clock.cycle
     cheaper = Programs(cheap, timing, latest)
     hidden = Programs(prices, timing, latest, cheaper=cheaper)
     some = Programs(prices, timing, wait, hidden, Programs(cheap, timing, wait, cheaper))
@@ -193,7 +169,11 @@ def test_bounds_that_share_what_they_know_are_those_of_each_alone(
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@given(networks(stages=2, columns=4), tiny_banks((2, 3), (16, 24), (1, 64), ("free",)), st.sampled_from(BUSES))
+@given(
+    networks(stages=2, columns=4),
+    tiny_banks((2, 3), (16, 24), (1, 64), ("free",), "weights_first"),
+    st.sampled_from(BUSES),
+)
 def test_the_best_of_a_network_are_those_of_everything(network: Network, banks: Banks, clock: Clock) -> None:
     """Time, bytes and front against all walks with all programs: no dominance, no bounds."""
     found = stages(network, banks)
@@ -213,7 +193,7 @@ def test_the_best_of_a_network_are_those_of_everything(network: Network, banks: 
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-@given(networks(), tiny_banks((1, 5), (24, 40, 64), (1, 64, 1000), ("free",)), st.sampled_from(BUSES))
+@given(networks(), tiny_banks((1, 5), (24, 40, 64), (1, 64, 1000), ("free",), "weights_first"), st.sampled_from(BUSES))
 def test_no_policy_is_quicker(network: Network, banks: Banks, clock: Clock) -> None:
     found = stages(network, banks)
     try:

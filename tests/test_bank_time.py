@@ -26,12 +26,12 @@ from formulations.bank_states import BankPlan, State, Step
 from formulations.bank_tasks import Action, Prices, Program, Task, actions, told
 from formulations.bank_time import Programs
 from formulations.bank_times import Times
-from formulations.bank_timing import Timed, Timing, Writes, undominated
+from formulations.bank_timing import First, Timed, Timing, Writes, undominated
 from formulations.banks import fewest
 from hwmodels.bank_clock import Clock
 from hwmodels.bank_steps import Goal, Pass
 from hwmodels.bank_steps import State as Inside
-from hwmodels.replay_bank_time import clocked
+from hwmodels.replay_bank_cycles import spent_on
 from hwmodels.replay_banks import replay_banks
 from instances.errors import InputError
 from instances.feature_maps import Stages, stages
@@ -54,10 +54,8 @@ def same_time(found: Stages, banks: Banks, plan: BankPlan, clock: Clock) -> int:
     programs = numbered(plan, banks)
     moved = replay_banks(found, banks, programs)
     assert moved.faults == []
-    writing, fixed = banks.writes == "bus", clock.fixed // clock.cycle
-    spent = clocked(
-        moved.units, moved.loads, clock.dram, clock.cycle, fixed, writing=writing, overtaking=clock.overtakes
-    )
+    timed = banks.model_copy(update={"stage_cycles": clock.fixed // clock.cycle})
+    spent = spent_on(timed, moved, clock.dram, clock.cycle, writing=banks.writes == "bus")
     ticks = sum(one.ticks for one in spent.values())
     assert Times(Walk(found, banks), clock).of(plan) == ticks
     return ticks
@@ -113,7 +111,7 @@ def test_a_stage_ends_when_its_results_are_written_by_hand() -> None:
     """
     task = Task(Pass(2, 2, 2), 2, 1, Goal(2, 1, 0, mirrored=False))
     program = Program((Action("process", 1),), 0, 0, 1)
-    timing = Timing(CLOCK, (0, 10, 20), groups=2, following=4)
+    timing = Timing(CLOCK, (0, 10, 20), groups=2, following=First(4))
     assert along(task, Prices(4), timing, program, wait=20) == Timed(program, 0, 68, 0)
     writing = replace(timing, writes=Writes(6))
     assert along(task, Prices(4), writing, program, wait=20) == Timed(program, 0, 74, 0)
@@ -127,7 +125,7 @@ def test_what_leaves_the_chip_is_written_first_by_hand() -> None:
     """
     task = Task(Pass(2, 1, 2), 4, 2, Goal(2, 1, 2, mirrored=False), retain=1)
     program = Program((Action("process", 2),), 0, 0, 1)
-    timing = Timing(CLOCK, (0, 10, 20), following=30, writes=Writes(6, alone=2, dropped=8))
+    timing = Timing(CLOCK, (0, 10, 20), following=First(30), writes=Writes(6, alone=2, dropped=8))
     assert along(task, Prices(4), timing, program) == Timed(program, 0, 28, 18)
     assert along(task, Prices(4), replace(timing, writes=None), program) == Timed(program, 0, 28, 12)
 
@@ -181,7 +179,7 @@ def tasks(draw: st.DrawFn) -> tuple[Task, Prices, Timing, int]:
     if reach == 0 and stride == 1 and draw(st.booleans()):
         streams, groups, share, anew = tuple(draw(st.integers(0, 20)) for _ in range(results)), 1, 0, False
     clock = draw(st.sampled_from(CLOCKS))
-    timing = Timing(clock, tuple(ticks), groups, share, anew, streams, draw(st.integers(0, 20)))
+    timing = Timing(clock, tuple(ticks), groups, share, anew, streams, First(draw(st.integers(0, 20))))
     if draw(st.booleans()):
         begun = draw(st.integers(0, results))
         stays = draw(st.sampled_from([None, (0, begun), (begun, results)]))
@@ -293,7 +291,7 @@ def test_tasks_that_share_what_they_know_find_what_each_finds_alone(
 ) -> None:
     """Tasks of one pass that differ in banks and in what stays, in any order, for several waits."""
     task, prices, timing, wait = drawn
-    sizes = [timing.share, timing.following, task.stage.tile * prices.column, *timing.streams]
+    sizes = [timing.share, timing.following.weights, task.stage.tile * prices.column, *timing.streams]
     if timing.writes:
         sizes += [timing.writes.alone * timing.writes.dropped, task.stage.results * timing.writes.column]
         sizes.append(task.stage.columns * prices.reload)
@@ -314,13 +312,14 @@ def test_tasks_that_share_what_they_know_find_what_each_finds_alone(
 @st.composite
 def tiny_banks(
     draw: st.DrawFn, count: tuple[int, int], size: tuple[int, ...], weights: tuple[int, ...],
-    writes: tuple[Literal["free", "bus"], ...] = ("free", "bus"),
+    writes: tuple[Literal["free", "bus"], ...] = ("free", "bus"), bus: Literal["first_come", "weights_first"] = "first_come",
 ) -> Banks:  # fmt: skip
     """From so many to so many banks of one of some sizes, with one of some sizes for weights."""
     number = draw(st.integers(*count))
     return Banks(
         count=number, map_bytes=number * draw(st.sampled_from(size)), weight_bytes=draw(st.sampled_from(weights)),
-        filters=2, lanes=4, writes=draw(st.sampled_from(writes)), unread=draw(st.sampled_from(("loaded", "left"))),
+        filters=2, lanes=4, writes=draw(st.sampled_from(writes)), unread=draw(st.sampled_from(("loaded", "left"))), bus=bus,
+        alignment=draw(st.sampled_from(("free", "words"))) if bus == "weights_first" else "free",
     )  # fmt: skip
 
 
@@ -335,28 +334,29 @@ def everything(found: Stages, banks: Banks, clock: Clock) -> list[Point]:
     points: list[Point] = []
     tried = 0
 
-    def onward(state: State, following: int | None, wait: int, spent: Point) -> None:
+    def onward(state: State, following: First | None, wait: int, spent: Point) -> None:
         if state.done == walk.all:
             points.append(spent)
             return
         for first, starts in times.starts(state).items():
             if following not in (None, first):
                 continue
-            waited = clock.served(0, 0, first) if following is None else wait
+            waited = times.begun(first) if following is None else wait
             for at, source, direction in starts:
                 visit = Visit(walk, state, at, source)
                 for name, way, task in walk.tasks_from(state, at, source):
                     if (name, way) == (source, direction):
-                        go(visit, direction, task, waited, spent)
+                        go(visit, direction, task, first, waited, spent)
 
-    def go(visit: Visit, direction: int, task: Task, wait: int, spent: Point) -> None:
+    def go(visit: Visit, direction: int, task: Task, asked: First, wait: int, spent: Point) -> None:
         nonlocal tried
+        wait = times.wait(visit.state, visit.at, visit.source, direction, wait)
         after = visit.after(direction, task)
         for program in programs(task):
             tried += 1
             if tried > MOST:
                 reject()
-            for following in times.starts(after):
+            for following in times.onward(visit, asked, after):
                 writes = times.writes(visit, direction)
                 timing = times.timing(visit.state, visit.at, visit.source, direction, following, writes)
                 one = along(task, visit.prices, timing, program, wait)
@@ -388,7 +388,7 @@ def test_the_front_of_a_network_is_that_of_everything(network: Network, banks: B
     some.tighten(expected[-1].ticks)
     tight.tighten()
     for bounds in (Alone(walk, times), loose, some, tight):
-        lefts = [(clock.served(0, 0, f), bounds.left(Node(start, f))) for f in times.starts(start)]
+        lefts = [(times.begun(f), bounds.left(Node(start, f))) for f in times.starts(start)]
         assert min(wait + left[1] for wait, left in lefts if left) <= expected[-1].ticks
     for plan, ticks in said.plans:
         assert same_time(found, banks, plan, clock) == ticks

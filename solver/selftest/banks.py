@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 
-from hwmodels.replay_bank_time import clocked
+from hwmodels.replay_bank_cycles import spent_on
 from hwmodels.replay_banks import Chip, Moved, replay_banks
 from hwmodels.schedule import StageRun
 from instances.errors import InputError
@@ -84,10 +84,7 @@ class Programs:
         moved = replay_banks(self.found, self.banks, runs)
         if not moved.units:
             return 0
-        spent = clocked(
-            moved.units, moved.loads, self.machine.transfer, self.machine.compute.cycle_ticks, self.banks.stage_cycles,
-            writing=writing, overtaking=self.banks.bus == "weights_first",
-        )  # fmt: skip
+        spent = spent_on(self.banks, moved, self.machine.transfer, self.machine.compute.cycle_ticks, writing=writing)
         return sum(one.ticks for one in spent.values())
 
     def _onward(self, chip: Chip, runs: tuple[StageRun, ...], last: str) -> None:
