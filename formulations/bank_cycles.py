@@ -193,6 +193,8 @@ class ByCycle:
             asked = weights.ask(now, size)
             begin, takes = weights.last
             left = [time if self.clock.relaxed or time <= begin else time + takes for time in left]
+        if after.first == self.stage.columns:
+            asked = max(asked, weights.end)  # what nobody waited for is under way still
         bus = max(bus + weights.over, weights.end)
         return Ended(now, bus, bus, asked, 0, [], tuple(left))
 

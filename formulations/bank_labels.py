@@ -267,7 +267,7 @@ class Labels:
         ticks = end.now + self.clock.fixed
         if self.sizes:
             ticks = max(ticks, self._written(end))
-        wait = max(0, end.weights - ticks) if self.timing.following.weights else 0
+        wait = max(0, end.weights - ticks) if self.timing.following.weights or self.by_cycle else 0
         return Timed(program, end.bytes, ticks, wait)
 
     def _written(self, end: Label) -> int:

@@ -143,6 +143,8 @@ class _All(Search):
         )
         if self.timing.asks != "each" and size:
             needed = ticks[-1] + self.wait + needed  # how long ago they were asked for is not known
+        if self.timing.anew:
+            needed = max(needed, 1)  # the weights of a last step without columns may come later
         onward: dict[State, list[State]] = {}
         ahead = [begun]
         while ahead:

@@ -179,6 +179,8 @@ class Search(Labels):
             if waiting or not self.by_cycle:
                 ends = max(ends, bus + tile * byte + waiting * groups - self.ahead)
             ends = max(ends, bus + loads * byte + self.last * groups - self.ahead)
+        if self.by_cycle and not loads:  # weights overtake biases
+            bus = label.weights
         if loads or coming:
             bus += (loads + coming) * byte
             ends = max(ends, bus + behind - self.ahead)

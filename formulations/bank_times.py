@@ -115,7 +115,7 @@ class Times:
         """When a stage's first weights are there, if those that were asked for before it are after a wait."""
         if not self.alone(state, at, source) or self.walk.stages[at].weightless:
             return wait
-        return self.clock.served(0, 0, self._share(state, at, source, direction))
+        return max(wait, self.clock.served(0, wait, self._share(state, at, source, direction)))
 
     def base(self, visit: Visit, direction: int) -> tuple[int, int]:
         """A wait for which programs of a visit are bounds, and what of it is not theirs (`Programs.hidden`)."""

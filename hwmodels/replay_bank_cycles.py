@@ -15,7 +15,8 @@ Bus
     begin ends later by what they take; loads and biases come one after the other.
 
 Source: the public MIDAP simulator of 2020-09-02, its cycle-by-cycle level 0, but for three things: biases are there in
-time, what is on the bus of a tile that no window reads is forgotten with its stage, and nothing waits for writes.
+time, what is on the bus of biases, or of a tile that no window reads, is forgotten with its stage, and nothing waits
+for writes. Each makes a plan seem quicker than it is, by some cycles in small stages.
 """
 
 from __future__ import annotations
@@ -60,6 +61,11 @@ class _Bus:
         self.end = max(now + self._latency(size), self.end) + self._whole(self.dram.byte_ticks * size)
         if number is not None:
             self.arrived[number] = self.end
+
+    def forget(self) -> None:
+        """A stage ends: only weights that were asked for are still under way."""
+        self.end = self.weights
+        self.arrived.clear()
 
     def fetch(self, now: int, size: int) -> int:
         """Ask for weights; return when they are there."""
@@ -167,6 +173,7 @@ def clocked_by_cycle(
                 following = bus.fetch(element.now, run[number + 1].weights)
             element.unit(unit, ready, mine)
             ready = following
+        bus.forget()
         element.now += fixed_cycles * cycle
         mine.ticks = element.now - begin
     return spent
