@@ -180,23 +180,22 @@ class ByCycle:
         self, weights: _Weights, now: int, bus: int, needed: int, ready: tuple[int, ...], state: State, tiles: int,
         after: State,
     ) -> Ended:  # fmt: skip
-        """A step that makes no column: its units ask for weights and wait for nothing."""
+        """A step that makes no column: its units ask for weights; the next one that makes some waits for them."""
         timing, first = self.timing, state.first == 0 and state.made == 0
-        left, asked = list(ready[tiles:]), needed
-        sizes = list[int]()
+        left, sizes = list(ready[tiles:]), list[int]()
         if timing.asks == "each":
             share = timing.share if first or timing.anew else 0
             sizes = [share] * (timing.groups - 1) + [self._onward(after)]
         elif first and timing.asks == "first":
             sizes = [timing.following.weights]
         for size in sizes:
-            asked = weights.ask(now, size)
+            weights.ask(now, size)
             begin, takes = weights.last
             left = [time if self.clock.relaxed or time <= begin else time + takes for time in left]
-        if after.first == self.stage.columns:
-            asked = max(asked, weights.end)  # what nobody waited for is under way still
         bus = max(bus + weights.over, weights.end)
-        return Ended(now, bus, bus, asked, 0, [], tuple(left))
+        if first and timing.asks == "first":
+            now = max(now, needed)
+        return Ended(now, bus, bus, weights.end, 0, [], tuple(left))
 
     def _sums(
         self, weights: _Weights, now: int, bus: int, needed: int, ready: tuple[int, ...], state: State, tiles: int,

@@ -186,7 +186,7 @@ class _All(Search):
         return all(a + by == b for a, b in zip(one.freed, other.freed, strict=True))
 
     def _calm(self, one: Label, other: Label) -> bool:
-        """Whether one is nowhere greater, and its weights are as far ahead (CALM); those of the next stage are there."""
+        """Whether one is nowhere greater, and its weights are as far ahead (CALM)."""
         if self.timing.asks != "each" and one.weights > one.now:
             return self._shift(one, other)
         return one.weights - one.now == other.weights - other.now and self.beats(one, other)

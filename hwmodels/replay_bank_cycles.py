@@ -7,6 +7,7 @@ Requests
     for weights (a sum: streamed columns): when a unit begins, for the unit after it; a depthwise stage, whose weights
     are one request, asks with its first unit for those of the stage that follows; pooling asks for nothing, so the
     stage ahead of it asks for those behind it; what the stage before makes is asked for as a stage begins.
+    Without columns a unit waits for nothing, and the next one that has some for its weights too.
     for biases: as a stage with weights begins, for the next one.
     for tiles: one a cycle as a stage begins, after a cycle of nothing; later in the last unit of a step, when the
     first cycle of a column is over that needs the tile no more, one a cycle; or at the step's end, a cycle each.
@@ -96,8 +97,8 @@ class _Element:
             self.bus.load(self.now, self.loads[number], number)
             self.now += self.cycle
 
-    def unit(self, unit: Unit, there: int, spent: Spent) -> None:
-        """Go through a unit whose weights are there at some time."""
+    def unit(self, unit: Unit, there: int, spent: Spent) -> bool:
+        """Go through a unit whose weights are there at some time; whether it makes anything, so waits for them."""
         waiting, began = list[int](), False
         for item in unit.script:
             if isinstance(item, int):
@@ -108,6 +109,7 @@ class _Element:
         for number in waiting:
             self.bus.load(self.now, self.loads[number], number)
             self.now += self.cycle
+        return began
 
     def _column(self, column: Column, there: int, waiting: Sequence[int], spent: Spent) -> None:
         worked = 1
@@ -171,8 +173,11 @@ def clocked_by_cycle(
                 there[onward[at]] = bus.fetch(element.now, after.weights)
             elif number + 1 < len(run) and unit.asks == "each":
                 following = bus.fetch(element.now, run[number + 1].weights)
-            element.unit(unit, ready, mine)
-            ready = following
+            if element.unit(unit, ready, mine):
+                ready = 0
+            elif unit.weights and unit.asks == "first":
+                element.now = max(element.now, ready)
+            ready = max(ready, following)
         bus.forget()
         element.now += fixed_cycles * cycle
         mine.ticks = element.now - begin

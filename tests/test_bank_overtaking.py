@@ -15,12 +15,14 @@ from formulations.bank_network import Walk
 from formulations.bank_overtaking import Complete, by_wait
 from formulations.bank_policies import double_buffer, hide, minimise
 from formulations.bank_states import BankPlan
-from formulations.bank_tasks import Prices, Task
+from formulations.bank_tasks import Action, Prices, Program, Task
 from formulations.bank_time import Programs
-from formulations.bank_timing import First, Timing
+from formulations.bank_timing import First, Timed, Timing
 from hwmodels.bank_clock import Clock
 from hwmodels.bank_columns import Columns
-from hwmodels.bank_steps import Pass
+from hwmodels.bank_steps import Goal, Pass
+from hwmodels.replay_bank_cycles import clocked_by_cycle
+from hwmodels.replay_bank_time import Column, Unit
 from instances.errors import InputError
 from instances.feature_maps import stages
 from instances.load import load_machine
@@ -44,6 +46,122 @@ FIRST = replace(CLOCK, overtakes=True)
 #: A bus without latency too: then loads and weights meet more often.
 BUSES = (*(replace(clock, overtakes=True) for clock in CLOCKS), Clock(Transfer(byte_ticks=3), 4, 0, overtakes=True))
 NEVER = 2**60
+
+# ---- by hand -------------------------------------------------------------------------------------------------------
+
+#: A latency of two cycles of 4 ticks; a byte takes a tick.
+PLAIN = Clock(Transfer(call_ticks=8, byte_ticks=1), 4, 8, overtakes=True)
+
+
+def columns(*cycles: int, touched: tuple[tuple[tuple[int, int], ...], ...] | None = None) -> dict[str, object]:
+    """Ticks of columns; each reads the map's column at its place, if nothing else is said."""
+    touched = touched or tuple(((x, 0),) for x in range(len(cycles)))
+    ticks = tuple(accumulate((n * PLAIN.cycle for n in cycles), initial=0))
+    return {"ticks": ticks, "columns": Columns(tuple(cycles), touched)}
+
+
+def replayed(units: list[Unit], loads: list[int]) -> list[int]:
+    """Ticks of stages."""
+    found = clocked_by_cycle(units, loads, PLAIN.dram, PLAIN.cycle, PLAIN.fixed // PLAIN.cycle)
+    return [one.ticks for one in found.values()]
+
+
+def test_loads_are_asked_for_cycle_by_cycle_by_hand() -> None:
+    """Two tiles of a column to load, of 4 bytes; no weights; a column takes 3 cycles, 12 ticks.
+
+    After a cycle of nothing the loads are asked for at 4 and 8: there at 4 + 8 + 4 = 16, and at 20. The step begins at
+    12; the first cycle of its first column is over at 16, when its tile is there: it ends at 24, the second one at 36.
+    8 more: 44. Of 8 bytes the tiles are there at 20 and 28: the first column waits 4 ticks and ends at 28; the first
+    cycle of the second one is over at 32: it ends at 40. 48.
+    """
+    task = Task(Pass(2, 1, 2), 3, 0, Goal(2, 1, 0, mirrored=False))
+    program = Program((Action("load", 2), Action("process", 2)), 2, 0, 1)
+    timing = Timing(PLAIN, **columns(3, 3))  # type: ignore[arg-type]
+    unit = Unit("s", 0, opening=[0, 1], script=[Column(3, None, ((0, 0),)), Column(3, None, ((1, 0),))])
+    for size, ticks in ((4, 44), (8, 48)):
+        assert along(task, Prices(size), timing, program) == Timed(program, 2 * size, ticks, 0)
+        assert replayed([unit], [size, size]) == [ticks]
+
+
+def test_a_column_waits_where_it_reads_a_tile_by_hand() -> None:
+    """Two tiles of a column, the first one on chip; one column of 6 cycles reads both, the second one after 2 cycles.
+
+    The load is asked for at 4; 20 bytes: there at 4 + 8 + 20 = 32. The step begins at 8. The second tile's first cycle
+    is the third one: over at 20, it waits until 32. Three cycles are left: it ends at 44, 8 more: 52.
+    """
+    task = Task(Pass(2, 1, 1, reach=1), 3, 1, Goal(1, 1, 0, mirrored=False))
+    program = Program((Action("load", 1), Action("process", 2)), 1, 0, 1)
+    timing = Timing(PLAIN, **columns(6, touched=(((0, 0), (1, 2)),)))  # type: ignore[arg-type]
+    assert along(task, Prices(20), timing, program) == Timed(program, 20, 52, 0)
+    assert replayed([Unit("s", 0, opening=[0], script=[Column(6, None, ((0, 2),))])], [20]) == [52]
+
+
+def test_weights_overtake_a_load_by_hand() -> None:
+    """One tile on chip, one of 8 bytes to load; two steps of one group, whose 8 bytes of weights come anew; 3 cycles.
+
+    The first weights are asked for as the stage begins, at 0: on the bus from 8 to 16. The load is asked for at 4: from
+    16 to 24. The first step begins at 8 and asks for the second one's weights: from 16 to 24, so the load, which is not
+    over at 16, is there at 32. The first step's first cycle is over at 12, it waits for its weights until 16, and ends
+    at 24. The second step's first cycle is over at 28; it waits for the tile until 32, and ends at 40. 8 more: 48.
+    The bound leaves out what the weights asked for last delay as a column waits; the second step asks for none, so the
+    load is there at 32 as well.
+    """
+    task = Task(Pass(2, 1, 2), 3, 1, Goal(2, 1, 0, mirrored=False))
+    program = Program((Action("load", 1), Action("process", 1), Action("process", 1)), 1, 0, 2)
+    timing = Timing(PLAIN, **columns(3, 3), share=8, anew=True)  # type: ignore[arg-type]
+    assert along(task, Prices(8, 8), timing, program, wait=16) == Timed(program, 24, 48, 0)
+    one, two = Column(3, None, ()), Column(3, None, ((0, 0),))
+    assert replayed([Unit("s", 8, opening=[0], script=[one]), Unit("s", 8, script=[two])], [8]) == [48]
+
+
+def test_what_is_asked_for_last_delays_what_is_not_over_by_hand() -> None:
+    """One group, two tiles of a column to load, of 4 bytes; the next stage's weights of 30 bytes; columns of 3 cycles.
+
+    The tiles are there at 16 and 20. In one step, which begins at 12, the 30 bytes are asked for at 12: from 20 to 52.
+    No tile ends after 20: the columns end at 24 and 36, the stage at 44, and the weights come 8 ticks later. Tiles of 8
+    bytes are there at 20 and 28: the second one is not over at 20, and there at 60. The first column ends at 28, the
+    second one at 60 + 8, the stage at 76: the weights are there. The bound leaves the delay out: 40 + 8, 4 early.
+    """
+    task = Task(Pass(2, 1, 2), 3, 0, Goal(2, 1, 0, mirrored=False))
+    program = Program((Action("load", 2), Action("process", 2)), 2, 0, 1)
+    timing = Timing(PLAIN, **columns(3, 3), following=First(30))  # type: ignore[arg-type]
+    assert along(task, Prices(4), timing, program) == Timed(program, 8, 44, 8)
+    assert along(task, Prices(8), timing, program) == Timed(program, 16, 76, 0)
+    assert along(task, Prices(8), replace(timing, clock=PLAIN.bound()), program) == Timed(program, 16, 48, 4)
+
+
+def test_banks_become_free_when_a_cycle_of_the_next_column_is_over_by_hand() -> None:
+    """Three tiles of a column of 3 cycles, two on chip; both are processed, and the third one loaded meanwhile.
+
+    The step begins at 4. The first tile's bank is free when the first cycle of the second column is over, at 20: the
+    load is there at 20 + 8 + 4 = 32. The step ends at 28; the third column's first cycle is over at 32: 40, and 48.
+    Had the load waited for the step's end, it would have taken a cycle there, and been there at 40.
+    """
+    task = Task(Pass(3, 1, 3), 2, 2, Goal(3, 1, 0, mirrored=False))
+    program = Program((Action("process", 2), Action("load", 1), Action("process", 1)), 1, 0, 2)
+    timing = Timing(PLAIN, **columns(3, 3, 3))  # type: ignore[arg-type]
+    assert along(task, Prices(4), timing, program).ticks == 48
+    assert along(task, Prices(4), replace(timing, late=True), program).ticks == 56
+    own, last = Column(3, None), Column(3, None, ((0, 0),))
+    assert replayed([Unit("s", 0, script=[own, 0, own]), Unit("s", 0, script=[last])], [4]) == [48]
+    assert replayed([Unit("s", 0, script=[own, own, 0]), Unit("s", 0, script=[last])], [4]) == [56]
+
+
+def test_pooling_hands_on_what_was_asked_for_by_hand() -> None:
+    """A convolution, a pool, a convolution with 4 bytes of biases and 40 of weights; one unit of 3 cycles each.
+
+    The first weights, 8 bytes, are there at 16; biases at 16 + 4. The first unit begins at 4 and asks for the weights
+    behind the pool: from 16 to 56. It waits until 16, ends at 24, the stage at 32. The pool, 4 + 12 + 8: at 56. The
+    last stage begins when its weights are there: 4 + 12 + 8 again. A depthwise stage asks with its first unit too.
+    """
+    ends = Column(3, None)
+    conv, pool = Unit("a", 8, script=[ends]), Unit("p", 0, script=[ends], asks="never")
+    last = Unit("b", 40, script=[ends], bias=4)
+    assert replayed([conv, pool, last], []) == [32, 24, 24]
+    first, more = Unit("d", 8, script=[ends], asks="first"), Unit("d", 0, script=[ends], asks="first")
+    assert replayed([first, more, pool, last], []) == [44, 24, 24]
+    assert replayed([first, replace(last, weights=200)], []) == [32, 216 - 32 + 8 + 8]
+
 
 # ---- against the replay --------------------------------------------------------------------------------------------
 
@@ -112,8 +230,8 @@ def by_cycle(draw: st.DrawFn, clocks: st.SearchStrategy[Clock]) -> tuple[Task, P
         timing, prices = replace(timing, share=0, anew=False), prices._replace(step=0)
     streams = timing.streams[: stage.results] + (0,) * (stage.results - len(timing.streams)) if timing.streams else ()
     return task, prices, replace(
-        timing, clock=clock, ticks=ticks, columns=columns, following=following, biases=biases if asks != "never" else (),
-        asks=asks, streams=streams, writes=None, scripts={},
+        timing, clock=clock, ticks=ticks, columns=columns, following=following,
+        biases=biases if asks != "never" else (), asks=asks, streams=streams, writes=None, scripts={},
     ), wait  # fmt: skip
 
 

@@ -312,14 +312,15 @@ def test_tasks_that_share_what_they_know_find_what_each_finds_alone(
 @st.composite
 def tiny_banks(
     draw: st.DrawFn, count: tuple[int, int], size: tuple[int, ...], weights: tuple[int, ...],
-    writes: tuple[Literal["free", "bus"], ...] = ("free", "bus"), bus: Literal["first_come", "weights_first"] = "first_come",
+    writes: tuple[Literal["free", "bus"], ...] = ("free", "bus"),
+    bus: Literal["first_come", "weights_first"] = "first_come",
 ) -> Banks:  # fmt: skip
     """From so many to so many banks of one of some sizes, with one of some sizes for weights."""
     number = draw(st.integers(*count))
     return Banks(
         count=number, map_bytes=number * draw(st.sampled_from(size)), weight_bytes=draw(st.sampled_from(weights)),
-        filters=2, lanes=4, writes=draw(st.sampled_from(writes)), unread=draw(st.sampled_from(("loaded", "left"))), bus=bus,
-        alignment=draw(st.sampled_from(("free", "words"))) if bus == "weights_first" else "free",
+        filters=2, lanes=4, writes=draw(st.sampled_from(writes)), unread=draw(st.sampled_from(("loaded", "left"))),
+        bus=bus, alignment=draw(st.sampled_from(("free", "words"))) if bus == "weights_first" else "free",
     )  # fmt: skip
 
 
