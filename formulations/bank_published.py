@@ -1,24 +1,15 @@
-"""The policy MIN as its authors' compiler has it: at least one tile of a result stays, and its rules for paths.
+"""The policy MIN as its authors' compiler has it, stage by stage and path by path.
 
-Three paths of two convolutions each read a map of six tiles, five banks. All results but the last ones fit in four
-banks, so no path costs more than another and all are as long: they run in the order second, third, first. While a path
-runs, as many tiles of the map stay for the others as its estimate of DRAM traffic likes best.
+Paths
+    Order, tiles of shared maps and of concatenations are decided first (`formulations.bank_published_paths`).
+Stages
+    Then every stage gets what stays of its result and its control steps (`formulations.bank_published_stage`), from the
+    end of its map where tiles are on chip; a concatenation lies from its first column on. A map that only a global pool
+    reads stays as far as it can: the compiler folds that pool into the stage before.
 
-One stage
-    Of the result the number of tiles n >= 1 stays with the least weights and twice the spilled bytes; of equal ones the
-    most. If no n >= 1 has a program, none stays. A map of a single tile is read from the end where its producer would
-    have gone on: mirrored results turn the direction.
-Order of paths
-    By ``100 * sum(max(0, tiles(v) - (B - 1))) + length``, the sum over the stages v of a path but its last one; of
-    equal paths the first one of the network is the last one.
-Tiles of the shared map, path by path but the last
-    The r in 1 .. min(tiles, B - 1), of equal ones the largest, with the least estimate: what has to be loaded again of
-    the map, and for every stage of the path its weights and twice what does not stay of its result (`_estimate`).
-Tiles of a concatenation
-    ``min(tiles, B - 1 - most)``, none if that is negative, with `most` the most banks that shared tiles and results
-    inside the paths take.
-
-Forks inside forks are planned as `formulations.bank_policies` plans them: all orders.
+Where the compiler has no plan (several inputs or results, paths that cross) or gets stuck in a stage, all orders of
+paths are tried as in `formulations.bank_policies`, and of every result at least one tile stays: the number with the
+least weights and twice the spilled bytes.
 
 Source: `heterogeneous_mapping_and_banks` 4.2.2, 4.2.4; what the paper leaves open: the public MIDAP simulator of
 2020-09-02, whose compiler's byte counts these are.
@@ -30,8 +21,11 @@ from dataclasses import dataclass, field
 
 from formulations.bank_network import Walk
 from formulations.bank_policies import Run, choice
+from formulations.bank_published_paths import Paths, arranged
+from formulations.bank_published_stage import Found, Given, planned
 from formulations.bank_states import BankPlan, State, Step
-from formulations.bank_tasks import Program, Task
+from formulations.bank_tasks import Action, Program, Task, told
+from instances.errors import InputError
 from instances.feature_maps import Stages
 from instances.machine import Banks
 
@@ -39,98 +33,151 @@ __all__ = ["published"]
 
 
 @dataclass
-class _Published(Run):
-    """One pass over the network by the published rules."""
+class _Published:
+    """One pass over the network by the published rules.
 
-    #: Whether a map is read from its last column on.
+    Attributes
+    ----------
+    flips : dict of str to int
+        Whether a map lies, and is read, from its last column on.
+    aside : dict of str to int
+        Tiles that stay of maps and that the compiler knows to be taken.
+    """
+
+    walk: Walk
+    paths: Paths
     flips: dict[str, int] = field(default_factory=dict)
+    aside: dict[str, int] = field(default_factory=dict)
 
-    def choose_one(
-        self, _: State, tasks: list[tuple[str, int, Task]], at: int
-    ) -> tuple[str, int, Task, Program] | None:
-        """One stage: at least one tile stays, if there is a way."""
-        if len({direction for _, direction, _ in tasks}) > 1:
-            tasks = [one for one in tasks if one[1] == self.flips.get(one[0], 0)]
-        most_first = sorted(tasks, key=lambda one: -one[2].goal.keep)
-        keeping = [one for one in most_first if one[2].goal.keep]
-        found = choice(self.walk, keeping, at) or choice(self.walk, most_first, at)
-        if found is not None:
-            self.flips[self.walk.stages[at].target] = found[1] ^ int(found[2].goal.mirrored)
-        return found
+    def run(self) -> BankPlan:
+        """Plan all stages."""
+        state, steps = State(), list[Step]()
+        for at in self.paths.order:
+            step = self._step(state, at)
+            if step is None:
+                name = self.walk.stages[at].name
+                raise InputError(f"stage {name}: the policy gets stuck in {self.walk.banks.count} banks")
+            steps.append(step)
+            state = step.after
+        return BankPlan(tuple(steps))
 
-    # ---- forks -------------------------------------------------------------------------------------------------
+    def _step(self, state: State, at: int) -> Step | None:
+        """One stage as published, or where that has no program as the compiler chooses among those that have one."""
+        walk, stage = self.walk, self.walk.stages[at]
+        source = self._source(state, at)
+        ways, flip = walk.directions(state, at, source), self.flips.get(source, 0)
+        direction = flip if flip in ways else ways[0]
+        tasks = [one for one in walk.tasks_from(state, at, source) if one[1] == direction]
+        found = self._found(state, at, source, direction)
+        chosen = self._chosen(state, at, found, [task for _, _, task in tasks])
+        if chosen is None:
+            again = _choice(walk, [one for one in tasks if not one[2].retain], at)
+            if again is None:
+                return None
+            chosen, found = again[2:], None
+        task, program = chosen
+        if stage.target == stage.name:
+            decided = found is not None and not self._folded(at)
+            self.flips[stage.target] = flip ^ int(found.mirrored if found and decided else task.goal.mirrored)
+        self._set_aside(state, at, source, program)
+        return walk.step(state, at, source, direction, task, program)
 
-    def _fork(self, state: State, heads: tuple[int, ...], *, inside: bool) -> list[Step] | None:
-        """All paths, by the published rules."""
-        region = self.walk.between(heads)
-        paths = self._paths(heads, region)
-        if paths is None or inside:
-            return super()._fork(state, heads, inside=inside)
-        banks = self.walk.banks.count
-        over = [sum(max(0, self._tiles(at) - (banks - 1)) for at in path[:-1]) for path in paths]
-        ranked = sorted([*range(1, len(paths)), 0], key=lambda n: 100 * over[n] + len(paths[n]))
-        order = [paths[n] for n in ranked]
-        stay = self._shared(order)
-        targets = {self.walk.stages[at].target for at in region}
-        whole = [name for name in sorted(targets) if len(self.walk.makers[name]) > 1 and name not in self.joined]
-        inner = [r + self._tiles(at) for r, path in zip((*stay, 0), order, strict=True) for at in path[:-1]]
-        free = max(0, banks - 1 - max([*stay, *inner]))
-        self.joined |= {name: min(self.walk.tiles(name), free) for name in whole}
-        steps = self._all(state, tuple(path[0] for path in order), stay, region)
-        for name in whole:
-            del self.joined[name]
-        return steps
+    def _source(self, state: State, at: int) -> str:
+        """The operand that is read from the banks: of a sum the last result."""
+        stage, last = self.walk.stages[at], self.walk.stages[state.last].target if state.last >= 0 else ""
+        return self.paths.read.get(at) or (last if last in stage.streamed else stage.source)
 
-    def _paths(self, heads: tuple[int, ...], region: frozenset[int]) -> list[list[int]] | None:
-        """The stages of every path, up to where they meet; None if one forks."""
-        walk, paths = self.walk, []
-        for head in heads:
-            path = [head]
-            while len(walk.makers[walk.stages[path[-1]].target]) == 1:
-                target = walk.stages[path[-1]].target
-                onward = [at for at in sorted(region) if target in walk.sources(at)]
-                if len(onward) > 1:
-                    return None
-                if not onward:
-                    break
-                path += onward
-            paths.append(path)
-        return paths
+    def _stay(self, at: int) -> int | None:
+        """How many tiles of its map stay for other paths, if the stage begins one."""
+        stay = self.paths.stay.get(at, -1)
+        return None if stay < 0 else stay
 
-    def _tiles(self, at: int) -> int:
-        return self.walk.tiles(self.walk.stages[at].target)
+    def _folded(self, at: int) -> bool:
+        """Whether only a global pool reads the result."""
+        readers = self.walk.readers[self.walk.stages[at].target]
+        return readers.bit_count() == 1 and self.walk.stages[readers.bit_length() - 1].kind == "whole"
 
-    def _shared(self, order: list[list[int]]) -> tuple[int, ...]:
-        """How many tiles of the shared map stay during each path but the last."""
-        walk, banks = self.walk, self.walk.banks.count
-        shared = walk.stages[order[0][0]].source
-        tiles, source = walk.tiles(shared), walk.found.maps[shared]
-        last = source.columns - (tiles - 1) * walk.tile[shared]
-        chosen: list[int] = []
-        there = min(banks - 1, tiles)
-        for path in order[:-1]:
-            costs = {}
-            for stay in range(min(tiles, banks - 1), 0, -1):
-                gone = tiles - stay
-                columns = max(gone - 1, 0) * walk.tile[shared] + (last if gone else 0)
-                free = banks - stay - (1 if tiles > there else 0)
-                costs[stay] = columns * source.column_bytes + self._estimate(path, stay, free, tiles)
-            there = min(costs, key=lambda stay: costs[stay])
-            chosen.append(there)
-        return tuple(chosen)
+    def _found(self, state: State, at: int, source: str, direction: int) -> Found | None:
+        """What the compiler plans."""
+        walk, stage = self.walk, self.walk.stages[at]
+        if stage.kind == "whole":
+            return None
+        resident, made = state.of(source), walk.found.maps[stage.target]
+        on_chip, stay = resident.tiles if resident else 0, self._stay(at)
+        joined = self.paths.joined.get(at)
+        given = Given(
+            walk.passed(at, source, direction, max(on_chip, stay or 0)), made.columns, walk.tile[stage.target],
+            walk.banks.count, walk.banks.count - sum(one.tiles for one in state.residents) - self._begins(state, at),
+            sum(self.aside.values()), on_chip, walk.tiles(source), stay,
+            fixed=joined is not None or walk.result(stage.target) or self._folded(at),
+            mirrored=joined is not None and bool(self.flips.get(source, 0)),
+        )  # fmt: skip
+        step = stage.weight_bytes if walk.anew[at] else 0
+        tries = stage.kind in ("conv", "patches", "depthwise")
+        return planned(given, tries=tries, step=step, column=made.rows * made.channels)
 
-    def _estimate(self, path: list[int], stay: int, free: int, tiles: int) -> int:
-        """Bytes that a path moves, if so many banks are free: weights, and twice what does not stay of its results."""
-        walk, total = self.walk, 0
-        for at in path:
-            stage = walk.stages[at]
-            made = walk.found.maps[stage.target]
-            if at != path[-1]:
-                total += 2 * max(0, made.columns - free * walk.tile[stage.target]) * made.column_bytes
-            times = -(-(tiles - (stay if at == path[0] else 0)) // (free + 1)) if walk.anew[at] else 1
-            total += times * stage.weight_bytes
-            tiles = self._tiles(at)
-        return total
+    def _begins(self, state: State, at: int) -> int:
+        """Banks that are set aside for a concatenation with its first part."""
+        return self.paths.joined.get(at, 0) if self.walk.first(state, self.walk.stages[at].target) else 0
+
+    def _chosen(self, state: State, at: int, found: Found | None, tasks: list[Task]) -> tuple[Task, Program] | None:
+        """The task that leaves what is planned, with the program that has these control steps."""
+        if found is None:
+            return None
+        walk, stage, stay = self.walk, self.walk.stages[at], self._stay(at) or 0
+        tiles = walk.tiles(stage.target)
+        keep, mirrored = found.keep, found.mirrored
+        if at in self.paths.joined:
+            keep = self._begins(state, at)
+        folded = self._folded(at)
+        for task in sorted(tasks, key=lambda task: -task.goal.keep):
+            alike = task.goal.keep == keep and (not keep or tiles == 1 or task.goal.mirrored == mirrored)
+            if (alike or folded) and task.retain == min(stay, task.stage.all_tiles):
+                program = _followed(task, found.actions)
+                if program is not None:
+                    return task, program
+        return None
+
+    def _set_aside(self, state: State, at: int, source: str, program: Program) -> None:
+        """What the compiler knows to be taken afterwards: a path that begins knows of its own map alone."""
+        stage, stay, begins = self.walk.stages[at], self._stay(at), self._begins(state, at)
+        if stay is not None and state.of(source):
+            self.aside = {}
+        if begins:
+            self.aside[stage.target] = begins
+        if stay is not None:
+            if any(action.name == "load" for action in program.actions):
+                self.aside = {}
+            self.aside[source] = min(stay, self.walk.tiles(source))
+        if not stay:
+            self.aside.pop(source, None)
+
+
+def _followed(task: Task, actions: tuple[Action, ...]) -> Program | None:
+    """The program with these control steps, if the task allows them."""
+    state = task.begin()
+    if state is None:
+        return None
+    path, done = [state], list[Action]()
+    for action in (one for some in actions for one in _apart(some)):
+        after = task.follow(path[-1], action)
+        if after is None:
+            return None
+        path.append(after)
+        done.append(action)
+    return told(path, done) if path[-1].first == task.stage.columns else None
+
+
+def _apart(action: Action) -> list[Action]:
+    """A load for every tile."""
+    return [Action("load", 1)] * action.tiles if action.name == "load" else [action]
+
+
+def _choice(walk: Walk, tasks: list[tuple[str, int, Task]], at: int) -> tuple[str, int, Task, Program] | None:
+    """Of the tasks that keep a tile, or of all if these have no program, the one with the fewest bytes."""
+    most_first = sorted(tasks, key=lambda one: -one[2].goal.keep)
+    stored = [one for one in most_first if one[2].goal.mirrored == (0 < one[2].goal.keep < one[2].goal.tiles)]
+    return choice(walk, [one for one in stored if one[2].goal.keep], at) or choice(walk, stored, at)
 
 
 def published(found: Stages, banks: Banks) -> BankPlan:
@@ -142,6 +189,10 @@ def published(found: Stages, banks: Banks) -> BankPlan:
         If the policy gets stuck: some stage finds too few banks.
     """
     walk = Walk(found, banks)
-    run = _Published(walk, lambda *_: None, "greedy")
-    run.choose = run.choose_one
-    return run.run()
+    paths = arranged(walk)
+    if paths is not None:
+        try:
+            return _Published(walk, paths).run()
+        except InputError:
+            pass  # in some other order there may be banks
+    return Run(walk, lambda _, tasks, at: _choice(walk, tasks, at), "greedy").run()

@@ -377,7 +377,8 @@ def test_cycles_are_those_of_the_simulator(name: str) -> None:
     [
         ("mobilenet_v2", 4, 10_187_504, 0), ("mobilenet_v2", 8, 9_773_552, 0), ("resnet152", 4, 94_701_408, 0),
         ("resnet152", 8, 94_300_000, 0), ("squeezenet1_1", 4, 3_538_544, 1_024), ("squeezenet1_1", 8, 2_847_088, 1_024),
-        ("inception_v3", 8, 35_613_472, -78_400),
+        ("inception_v3", 4, 36_161_376, -78_400), ("inception_v3", 8, 35_613_472, -78_400),
+        ("wide_resnet50_2", 4, 92_851_424, 0), ("wide_resnet50_2", 8, 90_088_672, 0),
     ],
 )  # fmt: skip
 def test_min_as_published_takes_the_paths_of_the_published_compiler(

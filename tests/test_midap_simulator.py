@@ -1,0 +1,131 @@
+"""Plans of `midap` in the public simulator of the published chip (cap-lab/MidapSim), where it is on this machine.
+
+CERTILE_MIDAPSIM names the folder of its clone, CERTILE_MIDAPSIM_PYTHON a Python that has what it needs (torch, numpy,
+future, pillow, scikit-image; by default the one that runs the tests). Without it the figures that were measured there
+are what is tested (`tests.test_bank_published`, `tests.test_banks`). Every cycle is simulated, data included.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from solver import solve_network
+from solver.bank_plan import BankPlan
+from solver.plan import Measures
+from tests.midapsim.networks import Case, forked, plain
+
+FOLDER = os.environ.get("CERTILE_MIDAPSIM", "")
+PYTHON = os.environ.get("CERTILE_MIDAPSIM_PYTHON", sys.executable)
+DRIVER = Path(__file__).parent / "midapsim" / "driver.py"
+
+if not FOLDER:
+    pytest.skip("CERTILE_MIDAPSIM does not say where the public simulator is", allow_module_level=True)
+
+#: By how much cycles may differ: what the clock leaves out is listed in docs/banks.md.
+CYCLES = 0.01
+#: Share of a layer's data that may be off by rounding; wrong columns are more.
+ROUNDED = 0.005
+#: Answers of the simulator to networks whose weights do not fit in its banks.
+NO_ROOM = "Wrong Address"
+
+FEW = [("plain", 4), ("plain", 12), ("plain", 33), ("forked", 2), ("forked", 34)]
+MANY = [("plain", seed) for seed in range(60)] + [("forked", seed) for seed in range(40)]
+SEEDS = [*FEW, *(pytest.param(*one, marks=pytest.mark.slow) for one in MANY if one not in FEW)]
+random_networks = pytest.mark.parametrize(("kind", "seed"), SEEDS)
+Answers = dict[str, dict[str, Any]]
+
+
+@cache
+def ran(kind: str, seed: int) -> tuple[dict[str, BankPlan], Answers]:
+    """Our plans of a random network, and what the simulator says of them and of its own policies."""
+    case: Case = {"plain": plain, "forked": forked}[kind](seed)
+    with tempfile.TemporaryDirectory() as folder:
+        file, question, answer = (Path(folder) / name for name in ("network.json", "question.json", "answer.json"))
+        file.write_text(json.dumps({"format": "certile-network/1", **case.network}), encoding="utf-8")
+        plans = {
+            "time": solve_network(file, "midap", settings=case.settings, objective="time"),
+            "bytes": solve_network(file, "midap", settings=case.settings, objective="bytes"),
+            "min": solve_network(file, "midap", settings=case.settings, engine="min", objective="bytes"),
+        }
+        runs: list[dict[str, object]] = [{"plan": json.loads(plan.model_dump_json())} for plan in plans.values()]
+        machine = {"banks": case.banks, "bank_kib": case.bank_kib, "weight_kib": case.weight_kib}
+        asked = {"network": case.network, **machine, "level": 0, "runs": [*runs, {"own": "MIN"}, {"own": "HIDE"}]}
+        question.write_text(json.dumps(asked), encoding="utf-8")
+        python = str(Path(PYTHON).absolute()) if os.sep in PYTHON else PYTHON  # not resolved: an environment's
+        command = [python, DRIVER.resolve(), question, answer]
+        known = {**os.environ, "CERTILE_MIDAPSIM": str(Path(FOLDER).resolve())}  # it writes a log where it runs
+        done = subprocess.run(command, cwd=folder, env=known, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+        answers = json.loads(answer.read_text(encoding="utf-8"))
+    return plans, dict(zip((*plans, "MIN", "HIDE"), answers, strict=True))
+
+
+def run(answers: Answers, name: str) -> dict[str, Any]:
+    """One answer, if there is one; what has no place in the simulator's banks of weights is skipped."""
+    refused = str(answers[name].get("refused", ""))
+    if NO_ROOM in refused:
+        pytest.skip("weights do not fit in the banks of the simulator")
+    if "is read from both ends" in refused:
+        pytest.skip(refused)
+    assert not refused
+    return answers[name]
+
+
+def measures(plan: BankPlan) -> Measures:
+    """What a plan says; all of these have one."""
+    assert plan.measures is not None
+    return plan.measures
+
+
+def cycles(plan: BankPlan) -> float:
+    """Cycles of a nanosecond, as the simulator counts."""
+    return measures(plan).time * plan.machine_data.tick_ps / 1000
+
+
+@random_networks
+@pytest.mark.parametrize("name", ["time", "bytes", "min"])
+def test_a_plan_computes_the_network_and_moves_what_it_says(kind: str, seed: int, name: str) -> None:
+    plans, answers = ran(kind, seed)
+    found = run(answers, name)
+    assert found["checked"] > 0
+    assert found["wrong"] <= ROUNDED
+    assert found["bytes"] == measures(plans[name]).bytes
+
+
+@random_networks
+@pytest.mark.parametrize("name", ["time", "bytes", "min"])
+def test_a_plan_takes_the_cycles_that_it_says(kind: str, seed: int, name: str) -> None:
+    plans, answers = ran(kind, seed)
+    found = run(answers, name)["cycles"]
+    assert abs(found - cycles(plans[name])) <= CYCLES * found
+
+
+@random_networks
+def test_its_own_policy_moves_what_ours_of_that_name_does(kind: str, seed: int) -> None:
+    plans, answers = ran(kind, seed)
+    if "refused" in answers["MIN"]:
+        pytest.skip(f"no run of its own: {answers['MIN']['refused']}")
+    assert answers["MIN"]["bytes"] == measures(plans["min"]).bytes
+
+
+@random_networks
+@pytest.mark.parametrize("policy", ["MIN", "HIDE"])
+def test_its_own_policies_are_never_below_an_optimum(kind: str, seed: int, policy: str) -> None:
+    """Least bytes to the byte; least time as far as the clocks agree. Its wrong data are no plan."""
+    plans, answers = ran(kind, seed)
+    if "refused" in answers[policy]:
+        pytest.skip(f"no run of its own: {answers[policy]['refused']}")
+    own = answers[policy]
+    if own["wrong"] > ROUNDED:
+        pytest.skip("its own program computes something else")
+    assert plans["bytes"].status != "OPTIMAL" or own["bytes"] >= measures(plans["bytes"]).bytes
+    assert plans["time"].status != "OPTIMAL" or own["cycles"] >= (1 - CYCLES) * cycles(plans["time"])
