@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import accumulate
 
 from formulations.bank_labels import along
@@ -59,7 +60,7 @@ class Times:
         key = at, direction
         if key not in self._ticks:
             stage, maps = self.walk.stages[at], self.walk.found.maps
-            source, results = maps[stage.source], maps[stage.target].columns
+            source, results = maps[stage.source], self.walk.found.computed(stage)[0]
             cycles = column_cycles(stage, self.walk.banks, source, results, backwards=bool(direction))
             ticks = tuple(accumulate((self.clock.cycle * n for n in cycles), initial=0))
             self._ticks[key] = self._same.setdefault(ticks, ticks)
@@ -102,8 +103,10 @@ class Times:
         share = 0 if stage.kind == "sum" else -(-stage.weight_bytes // stage.groups)
         streams = self.streams(state, at, source, direction)
         ticks = self.ticks(at, direction)
-        scripts = self._scripts.setdefault(ticks, {})
-        return Timing(self.clock, ticks, stage.groups, share, anew, streams, following, writes=writes, scripts=scripts)
+        scripts, clock = self._scripts.setdefault(ticks, {}), self.clock
+        if stage.pooled is not None:
+            clock = replace(clock, fixed=clock.fixed + stage.pooled.cycles * clock.cycle)
+        return Timing(clock, ticks, stage.groups, share, anew, streams, following, writes=writes, scripts=scripts)
 
     def starts(self, state: State) -> dict[int, list[tuple[int, str, int]]]:
         """The stages that may come next, with operand and direction, by the bytes of their first weights.

@@ -38,7 +38,10 @@ class Writes:
 
     def sizes(self, task: Task) -> tuple[int, ...]:
         """Bytes of the columns of the result that are written: ``sizes[x]`` of the first x."""
-        return _sizes(self.column, task.goal.stays if self.stays is None else self.stays, task.stage.results)
+        stays = task.goal.stays if self.stays is None else self.stays
+        if task.goal.average:  # leaves with the last column
+            return *(0,) * task.goal.average, *_sizes(self.column, stays, 1)[1:]
+        return _sizes(self.column, stays, task.stage.results)
 
     def at_first(self, task: Task) -> int:
         """Bytes that are written as the stage begins."""

@@ -53,6 +53,8 @@ class Unit:
         Columns, and loads (their numbers) that are asked for between them.
     drops, again, left : int
         Bytes to write: as the unit begins, ahead of all else; ahead of the weights of what follows; of its own result.
+    average : int
+        Cycles for the average of what the stage computed, once its last unit is done.
     """
 
     stage: str
@@ -63,6 +65,7 @@ class Unit:
     drops: int = 0
     again: int = 0
     left: int = 0
+    average: int = 0
 
 
 @dataclass
@@ -171,7 +174,7 @@ def clocked(
             now += item.cycles * cycle
         if after is None or after.stage != unit.stage:
             written, left = max(written, bus.ask(now, left)), 0
-            now += fixed_cycles * cycle
+            now += (fixed_cycles + unit.average) * cycle
             if written > now:
                 mine.waits_for_writes += written - now
                 now = written

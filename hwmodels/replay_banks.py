@@ -4,7 +4,8 @@ Nothing of the price's arithmetic is used. Banks hold columns of maps; DRAM hold
 that were written. A load brings the next columns that are not on chip; a process step makes every column of the result
 whose window begins in the tiles that it consumes and is on chip; banks that results need must be free before the
 consumed ones are. A column that leaves the chip and still has readers is written, and so is one that is loaded again
-though DRAM does not have it. Patches make one pixel each: a column of the result is made from its first one on.
+though DRAM does not have it. Patches make one pixel each: a column of the result is made from its first one on. The
+average of what a stage computes is made once its last tile is let go.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from hwmodels.replay_bank_moved import Moved
-from hwmodels.replay_bank_time import Column, Unit
+from hwmodels.replay_bank_time import Unit
+from hwmodels.replay_bank_units import Processed, units_of
 from hwmodels.replay_bank_windows import Element, must_load, windows
 from hwmodels.schedule import StageRun
 from instances.feature_maps import Stage, Stages
@@ -98,7 +100,7 @@ class Chip:
 
     def run(self, run: StageRun) -> None:
         """Follow one stage."""
-        stage, target = run.stage, self.found.maps[run.stage.target]
+        stage, computed = run.stage, self.found.computed(run.stage)
         if stage.name in self.done:
             self.fault(f"{stage.name} runs twice")
         readable = self.reads(run)
@@ -111,8 +113,8 @@ class Chip:
                 self.fault(f"{stage.name}: a column of {name} does not fit a bank of {self.size.bank_bytes} bytes")
                 return
         order = list(range(source.columns))[:: -1 if run.backwards else 1]
-        results = list(range(target.columns))[:: -1 if run.backwards else 1]
-        reader = _Reader(self, run, order, results, windows(stage, target, source.columns))
+        results = list(range(computed[0]))[:: -1 if run.backwards else 1]
+        reader = _Reader(self, run, order, results, windows(stage, computed, source.columns))
         reader.streams = self._streams(run)
         for name, tiles in run.actions:
             if name == "load":
@@ -182,7 +184,8 @@ class _Reader:
     def _target_tiles(self, column_bytes: int) -> list[set[int]]:
         """The tiles of the result that stay."""
         run, size = self.run, self.machine.size.bank_bytes // column_bytes
-        made = self.results[::-1] if run.last else self.results
+        columns = [0] if run.stage.pooled else self.results
+        made = columns[::-1] if run.last else columns
         if run.keep and run.keep > -(-len(made) // size):
             self.machine.fault(f"{run.stage.name}: keeps {run.keep} tiles, {run.stage.target} has fewer")
             return []
@@ -250,43 +253,16 @@ class _Reader:
         script.insert(self.freed.pop(0) if self.freed else len(script), len(moved.loads) - 1)
         self.freed = [at + 1 for at in self.freed]
 
-    def _work(
-        self, made: list[tuple[int, int | None, int]], wrote: list[int], ends: list[int], consumed: list[_Bank],
-        staying: int,
-    ) -> None:  # fmt: skip
-        """Note the units of a step: for every column the result, the load that it waits for, and its work.
-
-        `wrote`: bytes of every column that do not stay; each unit leaves its part to write, rounded up.
-
-        `ends`: for every tile consumed how many of the columns are made when its last one is. A tile is consumed once
-        it is there, though no column may begin in it. The banks of the first `staying` tiles do not become free.
-        """
+    def _work(self, done: Processed) -> None:
+        """Note the units of a step."""
         stage = self.run.stage
-        anew = stage.anew(self.machine.size)
-        columns, freed = [Column(cycles, needs) for _, needs, cycles in made], list[int]()
-        share = -(-stage.weight_bytes // stage.groups) if anew or not self.steps else 0
-        if stage.kind == "sum":
-            units = [Unit(stage.name, self.streams.get(result, 0), result != self.results[-1]) for result, _, _ in made]
-            for unit, column, left in zip(units, columns, wrote, strict=True):
-                unit.script.append(column)
-                unit.left = left
-        else:
-            more = [True] * (stage.groups - 1) + [False]
-            script: list[Column | int] = []
-            for at in range(len(columns) + 1):
-                for tile, bank in enumerate(consumed):
-                    if ends[tile] == at:
-                        script.append(Column(0, bank.load))
-                        freed += [len(script)] * (tile >= staying)
-                script += columns[at : at + 1]
-            left = -(-sum(wrote) // stage.groups)
-            units = [Unit(stage.name, share, another, script=list(script), left=left) for another in more]
+        share = -(-stage.weight_bytes // stage.groups) if stage.anew(self.machine.size) or not self.steps else 0
+        units, self.freed = units_of(stage, done, share, self.streams, self.results[-1])
         if self.ahead and units:
             units[0].opening, self.ahead = self.ahead, []
         if self.opened is None and units:
             self.opened = units[0]
         self.machine.moved.units += units
-        self.freed = freed
         self.steps += 1
 
     def process(self, tiles: int) -> None:
@@ -323,7 +299,7 @@ class _Reader:
                 self.machine.fault(f"{self.run.stage.name}: columns {sorted(lost)} are dropped before their last use")
         letters = {id(bank): "O" for bank in self.begun.values()} | {id(bank): "P" for bank in consumed}
         self.machine.note(run.stage.name, f"process {tiles}", letters)
-        self._work(made, wrote, ends, consumed, run.retain - self.staying)
+        self._work(Processed(made, wrote, ends, [bank.load for bank in consumed], run.retain - self.staying))
         for bank in consumed:
             if self.staying < self.run.retain:
                 self.staying += 1
@@ -341,12 +317,17 @@ class _Reader:
     def _store(self, column: int) -> int:
         """Put a column of the result where it belongs; returns the bytes of it that are written."""
         stage, machine = self.run.stage, self.machine
+        if stage.pooled:
+            if column != self.results[-1]:
+                return 0
+            column = 0
         at = next((i for i, tile in enumerate(self.tiles) if column in tile), None)
         lasting = not any(stage.target in (s.source, *s.streamed) for s in machine.found.stages)
         if at is not None and at not in self.begun:
             number = self.run.results[at].bank if at < len(self.run.results) else None
             self.begun[at] = _Bank(stage.target, [], None, number)
-            self._take(self.begun[at])
+            if not stage.pooled:
+                self._take(self.begun[at])
         if at is not None and column not in self.begun[at].columns:
             self.begun[at].columns.append(column)
         if at is not None and not lasting:
@@ -355,9 +336,19 @@ class _Reader:
         machine.dram.setdefault(stage.name, set()).add(column)
         return stage.written
 
+    def _average(self, cycles: int) -> None:
+        """Take a bank for the average, if it stays, and note what it takes."""
+        for bank in self.begun.values():
+            self._take(bank)
+        if self.steps and self.machine.moved.units[-1].stage == self.run.stage.name:
+            self.machine.moved.units[-1].average = cycles
+        self.machine.note(self.run.stage.name, "average", {id(bank): "O" for bank in self.begun.values()})
+
     def end(self) -> None:
         """All of the result is made, all of the source consumed, and its tiles that stay are as many as were asked."""
         name = self.run.stage.name
+        if self.run.stage.pooled:
+            self._average(self.run.stage.pooled.cycles)
         if self.made < len(self.results):
             self.machine.fault(f"{name}: only {self.made} of {len(self.results)} columns are made")
         if self.waiting:

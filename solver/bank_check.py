@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from formulations.bank_network import Walk
 from hwmodels.schedule import StageRun
@@ -46,9 +47,8 @@ def _program(plan: BankPlan) -> Iterator[str]:
         yield from _undecided(plan, Asked(found, banks, clock, aim, plan.options.waiting, None))
         return
     runs = list(_runs(plan, found))
-    if len(runs) < len(plan.layers):
-        known = {stage.name for stage in found.stages}
-        yield f"layers: {', '.join(p.layer for p in plan.layers if p.layer not in known)}: no such stage"
+    if strange := _strange(plan, found):
+        yield strange
         return
     unnumbered = [run.stage.name for run in runs if not run.tiles]
     if unnumbered:
@@ -74,6 +74,19 @@ def _program(plan: BankPlan) -> Iterator[str]:
     for stated, made in zip(plan.layers, stage_plans(found, plan.machine_data, runs, seen), strict=True):
         for name in type(stated).model_fields:
             yield from unequal(f"layer {stated.layer}: {name}", getattr(stated, name), getattr(made, name))
+
+
+def _strange(plan: BankPlan, found: Stages) -> str:
+    """Layers that are no stages, or pools that are not fused as the network says; nothing if there are none."""
+    known = {stage.name for stage in found.stages}
+    averages = {stage.target: stage.name for stage in found.stages if stage.pooled}
+    unknown = [p.layer for p in plan.layers if p.layer not in known | averages.keys()]
+    if unknown:
+        return f"layers: {', '.join(unknown)}: no such stage"
+    names = [layer.layer for layer in plan.layers]
+    behind = {name: before for before, name in pairwise(names)}
+    apart = [name for name, before in averages.items() if names.count(name) != 1 or behind.get(name) != before]
+    return f"layers: {', '.join(apart)}: fused with the layer before, which is another one" if apart else ""
 
 
 def _undecided(plan: BankPlan, asked: Asked) -> Iterator[str]:

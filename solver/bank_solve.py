@@ -128,7 +128,7 @@ def _read(found: Stages, banks: Banks, name: str) -> int:
     columns, users = found.maps[name].columns, [stage for stage in found.stages if stage.name in found.users[name]]
     if banks.unread == "loaded" or any(stage.kind == "patches" for stage in users):
         return columns
-    return min(columns, max((stage.ends(found.maps[stage.target].columns) for stage in users), default=0))
+    return min(columns, max((stage.ends(found.computed(stage)[0]) for stage in users), default=0))
 
 
 def pick_bank_engine(name: str, objective: str) -> BankEngine:
@@ -346,4 +346,6 @@ def stage_plans(found: Stages, machine: Machine, runs: Sequence[StageRun], seen:
                 wait_writes_ticks=spent.waits_for_writes,
             )
         )  # fmt: skip
+        if stage.pooled is not None:
+            plans.append(plans[-1].average())
     return tuple(plans)
