@@ -7,8 +7,8 @@ Maps
     of them reads or writes is stored in multiples of N_pe.
 Weights
     ``ceil(C_out, N_f) * k_w * ceil(k_h * C_stored, N_pe)`` bytes (multiples of N_f and N_pe); depthwise
-    ``k_h * k_w * ceil(C, N_pe)``. A convolution of at most ``patch_channels`` channels of the network's input is a
-    product over patches, if nothing else reads the input: a column of its map is a patch of
+    ``k_h * k_w * ceil(C, N_pe)``. A convolution of at most ``patch_channels`` channels of the network's input may
+    be a product over patches, if nothing else reads the input: a column of its map is a patch of
     ``ceil(k_h * k_w * C_in, N_pe)`` bytes.
 Cycles
     Of a pixel of the result: a convolution ``k_w' * ceil(k_h' * C_in / N_pe) * ceil(C_out / N_f)``, depthwise and
@@ -64,6 +64,7 @@ class _Reader:
 
     network: Network
     banks: Banks
+    patches: bool = True
     #: The map that holds an operator's result, under the operator's name.
     held: dict[str, str] = field(default_factory=dict)
     #: (columns, rows, channels)
@@ -132,7 +133,7 @@ class _Reader:
             first = isinstance(self.network.operator(inputs[0]), Input)
             return _Draft(
                 operator,
-                "patches" if first and channels <= self.banks.patch_channels else "conv",
+                "patches" if self.patches and first and channels <= self.banks.patch_channels else "conv",
                 inputs,
                 *window,
                 groups,
@@ -325,10 +326,15 @@ def _inside(size: int, outputs: int, taps: int, stride: int, dilation: int, pad:
     return [sum(0 <= o * stride - pad + t * dilation < size for t in range(taps)) for o in range(outputs)]
 
 
-def stages(network: Network, banks: Banks) -> Stages:
+def stages(network: Network, banks: Banks, *, patches: bool = True) -> Stages:
     """Return the stages of a network on a machine with memory banks.
 
     Element-wise operators of one input are part of the stage before; what is concatenated is written in place.
+
+    Parameters
+    ----------
+    patches : bool
+        Whether a first convolution that may be a product over patches is one; else it reads pixels as others do.
 
     Raises
     ------
@@ -336,4 +342,4 @@ def stages(network: Network, banks: Banks) -> Stages:
         If the batch is not 1, nothing is computed, or an operator has no such program (products of two inputs, opaque
         operators, concatenations of rows or columns, of inputs, or of what others read too).
     """
-    return _Reader(network, banks).read()
+    return _Reader(network, banks, patches).read()

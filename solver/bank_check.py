@@ -12,14 +12,14 @@ from instances.feature_maps import Stages
 from solver.bank_base import Asked
 from solver.bank_engines import BANK_ENGINES
 from solver.bank_plan import FRONT, BankPlan
+from solver.bank_readings import floor_of, readings
 from solver.bank_solve import (
-    compulsory,
+    clock_of,
     figures,
     may_wait,
     measures_of,
     objective_of,
     pick_bank_engine,
-    setting_of,
     stage_plans,
 )
 from solver.network_check import head_of, status_of, undecided_of
@@ -35,17 +35,25 @@ def problems_of(plan: BankPlan) -> list[str]:
 
 def _program(plan: BankPlan) -> Iterator[str]:
     try:
-        found, banks, clock = setting_of(plan.network_data, plan.machine_data)
+        allowed = readings(plan.network_data, plan.machine_data, plan.options.first_layer)
         aim = "time" if plan.objectives[0] == "time" else "bytes"
         pick_bank_engine(plan.engine, aim)
         may_wait(plan.machine_data, plan.options.waiting)
     except InputError as error:
         yield str(error)
         return
-    yield from unequal("compulsory_bytes", plan.compulsory_bytes, compulsory(found, banks))
+    banks, clock = plan.machine_data.banks, clock_of(plan.machine_data)
+    assert banks is not None
+    floor = floor_of(allowed, banks, clock)
+    yield from unequal("compulsory_bytes", plan.compulsory_bytes, floor.bytes)
     if not plan.layers:
-        yield from _undecided(plan, Asked(found, banks, clock, aim, plan.options.waiting, None))
+        for found in allowed.values():
+            yield from _undecided(plan, Asked(found, banks, clock, aim, plan.options.waiting, None))
         return
+    if plan.first_layer not in allowed:
+        yield f"layers: the first layer is {plan.first_layer}, it may be {' or '.join(allowed)}"
+        return
+    found = allowed[plan.first_layer]
     runs = list(_runs(plan, found))
     if strange := _strange(plan, found):
         yield strange

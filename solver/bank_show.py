@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from instances.errors import InputError
 from solver.bank_plan import FUSED, BankPlan, StagePlan
+from solver.bank_readings import readings
 from solver.bank_solve import figures, setting_of
 from solver.network_show import microseconds, status_parts
 
@@ -27,6 +28,8 @@ def bank_status(plan: BankPlan) -> str:
     share = plan.pe_delay_ticks / plan.measures.time
     time, waits = microseconds(plan, plan.measures.time), microseconds(plan, plan.pe_delay_ticks)
     parts.append(f"{time} us, {waits} us of them waiting ({share:.1%})")
+    if len(readings(plan.network_data, plan.machine_data)) > 1:
+        parts.append("first layer over patches" if plan.first_layer == "patches" else "first layer plain, not patches")
     parts.append("replay agrees" if plan.replay.ok else "replay does not agree")
     return "; ".join(parts)
 
@@ -71,7 +74,7 @@ def show_banks(plan: BankPlan, layer: str | None = None) -> str:
 
 def bank_lines(plan: BankPlan) -> dict[str, list[str]]:
     """Return the lines of every stage."""
-    found, banks, _ = setting_of(plan.network_data, plan.machine_data)
+    found, banks, _ = setting_of(plan.network_data, plan.machine_data, plan.first_layer)
     stages = {stage.name: stage for stage in found.stages}
     seen = figures(
         found, plan.machine_data, [row.to_run(stages[row.layer]) for row in plan.layers if row.kind != FUSED]

@@ -29,6 +29,7 @@ class Case:
     banks : how many, bytes of one, bytes for weights
     overtakes : whether weights overtake loads, where writes take no time
     fused : whether means are fused with the stages before them
+    patches : whether a first convolution may be a product over patches
     """
 
     columns: int
@@ -41,6 +42,7 @@ class Case:
     price: int = 1
     overtakes: bool = False
     fused: bool = False
+    patches: bool = False
     engines: tuple[str, ...] = QUICK
     rule: str = ""
 
@@ -55,7 +57,7 @@ class Case:
         count, size, weights = self.banks
         banks = {
             "count": count, "map_bytes": count * size, "weight_bytes": weights, "filters": 1, "lanes": 1,
-            "stage_cycles": 1, "patch_channels": 0, "writes": "bus" if self.writes else "free",
+            "stage_cycles": 1, "patch_channels": 2 * self.patches, "writes": "bus" if self.writes else "free",
             "unread": "left" if self.unread else "loaded", "bus": "weights_first" if self.overtakes else "first_come",
             "pool_channels": 9 * self.fused,
         }  # fmt: skip
@@ -106,7 +108,7 @@ def drawn(rng: random.Random) -> Case:
     )  # fmt: skip
     if not case.writes:
         case = replace(case, overtakes=rng.randrange(2) == 0)
-    case = replace(case, fused=rng.randrange(2) == 0)
+    case = replace(case, fused=rng.randrange(2) == 0, patches=rng.randrange(2) == 0)
     wanted = rng.choice((1, 2, 2, 3) if objective == "bytes" else (1, 1, 2))
     for _ in range(20):
         if len(case.layers) >= wanted:
@@ -150,3 +152,4 @@ def smaller(case: Case) -> Iterator[Case]:
     yield from [replace(case, writes=False)] if case.writes else []
     yield from [replace(case, overtakes=False)] if case.overtakes else []
     yield from [replace(case, fused=False)] if case.fused else []
+    yield from [replace(case, patches=False)] if case.patches else []
