@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 
 from formulations.bank_graph import NEVER, Graph, in_time
 from formulations.bank_network import Visit, Walk
+from formulations.bank_programs import Programs
 from formulations.bank_states import State
 from formulations.bank_tasks import Program, Task
-from formulations.bank_time import Programs
 from formulations.bank_times import Times
 from formulations.bank_timing import First
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -82,7 +82,8 @@ class _Search:
     def __init__(self, walk: Walk, ways: Ways, aim: Aim, until: float | None) -> None:
         self.walk, self.ways, self.times, self.aim, self.until = walk, ways, ways.times, aim, until
         self.bounds: Bounds = Alone(walk, ways.lower)
-        self.known: dict[Point, Label] = {}
+        #: Plans by what they cost, and rivals that are no plans of these stages.
+        self.known: dict[Point, Label | None] = {}
         self.corners = [(NEVER, NEVER)]
         self.labels = 0
 
@@ -90,7 +91,7 @@ class _Search:
 
     def learn(self, ends: Sequence[Label]) -> None:
         """Remember plans, and where better ones may lie: below (bytes, ticks) of one of the corners."""
-        found = {label.point: label for label in ends} | self.known
+        found = {**{label.point: label for label in ends}, **self.known}
         points = lowest(found)
         if self.aim == "time":
             points = points[-1:]
@@ -241,8 +242,9 @@ def _uncollected() -> Iterator[None]:
 
 @_uncollected()
 def decide(
-    found: Stages, banks: Banks, clock: Clock, aim: Aim, *, waiting: bool = True, time_limit_s: float | None = None
-) -> Found:
+    found: Stages, banks: Banks, clock: Clock, aim: Aim, *, waiting: bool = True, time_limit_s: float | None = None,
+    rivals: Iterable[Point] = (),
+) -> Found:  # fmt: skip
     """Return the plan with the fewest bytes (then ticks), with the fewest ticks (then bytes), or the front.
 
     Parameters
@@ -252,6 +254,9 @@ def decide(
         (`formulations.bank_graph.optimum`).
     time_limit_s : float, optional
         Then the plans found so far are returned, and `proven` is False; so with Ctrl-C.
+    rivals : iterable of Point
+        What is known otherwise: only plans that none of them beats or equals are returned. If none is, `proven` says
+        that there is no such plan.
 
     Raises
     ------
@@ -263,6 +268,8 @@ def decide(
     lower = Times(walk, clock.bound(), shifting=aim != "bytes", lean=aim == "bytes")
     ways = Ways(Times(walk, clock, shifting=False, lean=aim == "bytes") if clock.overtakes else lower, lower)
     search, proven = _Search(walk, ways, aim, until), True
+    search.known = dict.fromkeys(rivals)
+    search.learn(())
     try:
         if aim == "bytes":
             _fewest(search)
@@ -270,10 +277,10 @@ def decide(
             _fastest(search)
     except (OutOfTime, TooMany, KeyboardInterrupt):
         proven = False
-    plans = tuple((search.plan(label), point.ticks) for point, label in search.known.items())
+    plans = tuple((search.plan(label), point.ticks) for point, label in search.known.items() if label is not None)
     least = search.least() or Point(0, 0)
     if proven and aim != "bytes":
-        least = least._replace(ticks=plans[-1][1])
+        least = least._replace(ticks=search.quickest())
     return Found(plans, *least, proven, search.labels, len(search.bounds))
 
 
@@ -287,7 +294,7 @@ def few_labels(found: Stages, banks: Banks, clock: Clock, *, waiting: bool = Tru
     times = Times(walk, clock, shifting=False)
     search = _Search(walk, Ways(times, times), "time", None)
     search.learn(search.run(_FEW))
-    return next((search.plan(label) for label in search.known.values()), None)
+    return next((search.plan(label) for label in search.known.values() if label is not None), None)
 
 
 def _fewest(search: _Search) -> None:
@@ -295,7 +302,7 @@ def _fewest(search: _Search) -> None:
     graph = Graph(search.walk, search.until)
     if graph.bytes[0] == NEVER:
         raise _no_program(graph)
-    search.bounds, search.corners = ByState(graph, search.ways.lower), [(graph.bytes[0], NEVER)]
+    search.bounds, search.corners = ByState(graph, search.ways.lower), [min((graph.bytes[0], NEVER), *search.corners)]
     search.learn(search.run())
     search.complete()
 

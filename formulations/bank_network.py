@@ -68,7 +68,7 @@ class Walk:
         self._passes: dict[tuple[int, str, int, int], Pass] = {}
         self._alike: dict[Pass, Pass] = {}
         self._same: dict[Task, Task] = {}
-        self._goals_of: dict[tuple[int, int], list[Goal]] = {}
+        self._goals_of: dict[tuple[int, int, int], list[Goal]] = {}
         self._options: dict[object, list[tuple[Task, Program]]] = {}
 
     def tiles(self, name: str) -> int:
@@ -142,16 +142,16 @@ class Walk:
         return self._passes[key]
 
     def _passed(self, at: int, source: str, direction: int, least: int) -> Pass:
-        stage, read, made = self.stages[at], self.found.maps[source], self.found.maps[self.stages[at].target]
-        columns, tile = read.columns, self.tile[source]
+        stage, (results, rows) = self.stages[at], self.found.computed(self.stages[at])
+        columns, tile = self.found.maps[source].columns, self.tile[source]
         if stage.kind == "patches":
-            return Pass(columns, tile, made.columns, patches=made.rows)
+            return Pass(columns, tile, results, patches=rows)
         before = stage.after if direction else stage.before
         ends = columns
         if self.banks.unread == "left":
-            tiles = -(-stage.ends(made.columns, backwards=bool(direction)) // tile)
+            tiles = -(-stage.ends(results, backwards=bool(direction)) // tile)
             ends = min(columns, max(tiles, least) * tile)
-        return Pass(ends, tile, made.columns, stage.reach, stage.stride, before, beyond=columns - ends)
+        return Pass(ends, tile, results, stage.reach, stage.stride, before, beyond=columns - ends)
 
     def prices(self, state: State, at: int, source: str) -> Prices:
         """What a program is charged; reloads cost a write only if the columns are not in DRAM, or get there anyway."""
@@ -162,16 +162,15 @@ class Walk:
 
     def tasks_from(self, state: State, at: int, source: str) -> Iterator[tuple[str, int, Task]]:
         """The tasks that read a given operand from the banks."""
-        target, after = self.stages[at].target, state.done | 1 << at
-        found = state.of(source)
+        after, found = state.done | 1 << at, state.of(source)
         free = self._free(state, source)
         on_chip = found.tiles if found else 0
         retains = range(min(self.tiles(source), free) + 1) if self.stays(source, after, at) else range(1)
         for direction in self.directions(state, at, source):
             passes = [self.passed(at, source, direction, max(on_chip, retain)) for retain in retains]
-            for goal in self._goals(target, keeps=self._keeps(state, at)):
+            for goal in self._goals(at, keeps=self._keeps(state, at)):
                 for retain, stage in zip(retains, passes, strict=True):
-                    if min(retain + 1, stage.all_tiles) + goal.keep > free:
+                    if goal.beside(retain, stage.all_tiles) > free:
                         break  # no tile finds a bank beside all that stays
                     task = Task(stage, free, on_chip, goal, retain)
                     yield source, direction, self._same.setdefault(task, task)
@@ -189,14 +188,20 @@ class Walk:
         target = self.stages[at].target
         return self.first(state, target) and self.stays(target, state.done | 1 << at, at)
 
-    def _goals(self, target: str, *, keeps: bool) -> list[Goal]:
-        key = columns, tile = self.found.maps[target].columns, self.tile[target]
+    def _goals(self, at: int, *, keeps: bool) -> list[Goal]:
+        target = self.stages[at].target
+        key = columns, tile, average = self.found.maps[target].columns, self.tile[target], self._average(at)
         if key not in self._goals_of:
             most = min(self.tiles(target), self.banks.count)
             sides = (False, True) if self.tiles(target) > 1 else (False,)
-            kept = [Goal(columns, tile, keep, mirrored) for keep in range(1, most + 1) for mirrored in sides]
-            self._goals_of[key] = [Goal(columns, tile, 0, mirrored=False), *kept]
+            kept = [Goal(columns, tile, keep, mirrored, average) for keep in range(1, most + 1) for mirrored in sides]
+            self._goals_of[key] = [Goal(columns, tile, 0, mirrored=False, average=average), *kept]
         return self._goals_of[key] if keeps else self._goals_of[key][:1]
+
+    def _average(self, at: int) -> int:
+        """Columns that a stage computes if its target is their average, else 0."""
+        pooled = self.stages[at].pooled
+        return pooled.columns if pooled else 0
 
     # ---- steps -------------------------------------------------------------------------------------------------
 
@@ -216,8 +221,8 @@ class Walk:
         return min(self.found.maps[resident.map].columns, resident.tiles * self.tile[resident.map])
 
     def outside(self, state: State, name: str) -> int:
-        """Columns of a map that are not on chip."""
-        resident = state.of(name)
+        """Columns of a map that a sum streams: those that are not on chip, or all (`Banks.residuals`)."""
+        resident = state.of(name) if self.banks.residuals == "chip" else None
         return self.found.maps[name].columns - (self.columns(resident) if resident else 0)
 
     def directions(self, state: State, at: int, source: str) -> tuple[int, ...]:
@@ -260,7 +265,7 @@ class Walk:
         key = (
             self.passed(at, source, direction), self.found.maps[target].columns, self.tile[target], prices,
             found.tiles if found else 0, self._free(state, source), self.stays(source, after, at),
-            self._keeps(state, at),
+            self._keeps(state, at), self._average(at),
         )  # fmt: skip
         if key not in self._options:
             # the freest first, then from the tightest on: they bound those between (`formulations.bank_time.Programs`)
@@ -285,10 +290,14 @@ class Visit:
             r for r in state.residents if r.map != source and (r.map == target or walk.waits(r.map, self.done))
         ]
         self._unwritten = found.unwritten if found else 0
-        self._streamed = sum(
-            walk.outside(state, name) * walk.found.maps[name].column_bytes
-            for name in walk.sources(at) if name != source
-        )  # fmt: skip
+        streamed = [name for name in walk.sources(at) if name != source]
+        self._streamed = sum(walk.outside(state, name) * walk.found.maps[name].column_bytes for name in streamed)
+        #: Bytes of streamed columns that only the chip has, though they are streamed from DRAM.
+        self._late = 0
+        if walk.banks.residuals == "dram":
+            there = [r for r in self._left if r.map in streamed]
+            self._late = sum(walk.columns(r._replace(tiles=r.unwritten)) * walk.written[r.map] for r in there)
+            self._left = [r._replace(unwritten=0) if r in there else r for r in self._left]
         #: Columns of the source that only the chip has and others will read, and bytes to write one.
         self._only_here, self._written = 0, walk.written[source]
         if found is not None and walk.waits(source, self.done):
@@ -297,7 +306,7 @@ class Visit:
     @property
     def alike(self) -> tuple[object, ...]:
         """Visits that are alike move the same bytes with the same programs."""
-        return self.at, self._begun, self._only_here, self._written, self._streamed, self.prices
+        return self.at, self._begun, self._only_here, self._written, self._streamed, self._late, self.prices
 
     def volume(self, task: Task, program: Program) -> Volume:
         """What the stage moves."""
@@ -312,7 +321,7 @@ class Visit:
         """What depends on the program: loads, weights, and writes."""
         stage, prices, goal = self.stage, self.prices, task.goal
         kept = 0 if self._result else goal.kept if self._begun is None else self._begun
-        written = (goal.columns - kept) * stage.written + program.reloaded * prices.reload
+        written = (goal.columns - kept) * stage.written + program.reloaded * prices.reload + self._late
         if self._only_here:
             written += max(0, self._only_here - task.retain * task.stage.tile) * self._written
         weights = prices.step * program.steps if prices.step else stage.weight_bytes
@@ -326,7 +335,7 @@ class Visit:
         elif self._target is not None and self._begun is not None:
             first = 0 if self._target.end == direction else columns - self._begun
             stays = first, first + self._begun
-        return Writes(self.stage.written, stays, self._only_here, self._written)
+        return Writes(self.stage.written, stays, self._only_here, self._written, self._late)
 
     def after(self, direction: int, task: Task) -> State:
         """What is on chip afterwards."""

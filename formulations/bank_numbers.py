@@ -1,8 +1,8 @@
 """Give the banks of a plan numbers: which bank holds which tile, stage by stage.
 
 A load takes the bank that the process step before it freed first; without one, the bank that has been free longest, as
-a tile of a result does when its first column is made. The first tiles of a map stay where they are. The counts of
-`formulations.banks` see to it that there is always one.
+a tile of a result does when its first column is made, an average once all tiles are processed. The first tiles of a map
+stay where they are. The counts of `formulations.banks` see to it that there is always one.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ class _Numbers:
                 freed = [tile.bank for tile in done[stay:]]
                 self.free += freed
             state = after
+        if task.goal.average and task.goal.keep:
+            results = [self._tile(self.free.pop(0), 0, 1, 1, step, loaded=False)]
         target = step.stage.target
         if results:
             self.held[target] = results[::-1] if task.goal.mirrored else results

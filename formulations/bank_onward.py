@@ -8,8 +8,8 @@ from typing import NamedTuple
 from formulations.bank_bounds import Point
 from formulations.bank_network import Visit
 from formulations.bank_overtaking import Complete
+from formulations.bank_programs import Programs
 from formulations.bank_tasks import Program, Task
-from formulations.bank_time import Programs
 from formulations.bank_times import Times
 from formulations.bank_timing import First, Timed
 

@@ -103,7 +103,7 @@ class Task:
 
     def begin(self) -> State | None:
         """The first state, if it fits and the last step may: a tile to process beside all that stays."""
-        state, last = self.stage.start(self.on_chip), min(self.retain + 1, self.stage.all_tiles) + self.goal.keep
+        state, last = self.stage.start(self.on_chip), self.goal.beside(self.retain, self.stage.all_tiles)
         return state if max(last, self.taken(state)) <= self.banks else None
 
     def taken(self, state: State) -> int:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import accumulate
 from typing import Literal
 
 from formulations.bank_labels import along
 from formulations.bank_network import Visit, Walk
+from formulations.bank_programs import Programs
 from formulations.bank_states import BankPlan, State, Step
 from formulations.bank_tasks import Prices
-from formulations.bank_time import Programs
 from formulations.bank_timing import First, Script, Timing, Writes
 from hwmodels.bank_clock import Clock
 from hwmodels.bank_columns import Columns, column_cycles
@@ -64,7 +65,7 @@ class Times:
         key = at, direction
         if key not in self._ticks:
             stage, maps = self.walk.stages[at], self.walk.found.maps
-            source, results = maps[stage.source], maps[stage.target].columns
+            source, results = maps[stage.source], self.walk.found.computed(stage)[0]
             columns = column_cycles(stage, self.walk.banks, source, results, backwards=bool(direction))
             ticks = tuple(accumulate((self.clock.cycle * n for n in columns.cycles), initial=0))
             made = ticks, columns if self.by_cycle else None
@@ -81,7 +82,7 @@ class Times:
         for name in walk.sources(at):
             if name == source:
                 continue
-            resident = state.of(name)
+            resident = state.of(name) if walk.banks.residuals == "chip" else None
             there = walk.columns(resident) if resident else 0
             outside = range(there, columns) if resident is None or not resident.end else range(columns - there)
             for column in outside:
@@ -139,6 +140,9 @@ class Times:
         share = 0 if stage.kind == "sum" else stage.share
         streams = self.streams(state, at, source, direction)
         ticks, columns = made = self.ticks(at, direction)
+        clock = self.clock
+        if stage.pooled is not None:
+            clock = replace(clock, fixed=clock.fixed + stage.pooled.cycles * clock.cycle)
         asks: Literal["each", "first", "never"] = "each"
         biases: tuple[int, ...] = ()
         if self.by_cycle:
@@ -146,7 +150,7 @@ class Times:
             mine = 0 if state.done & self._weighted else stage.bias_bytes
             biases = () if stage.weightless else (mine, following.bias)
         return Timing(
-            self.clock, ticks, stage.groups, share, anew, streams, following, asks, biases, columns, writes=writes,
+            clock, ticks, stage.groups, share, anew, streams, following, asks, biases, columns, writes=writes,
             scripts=self._scripts.setdefault(made, {}),
         )  # fmt: skip
 

@@ -30,20 +30,26 @@ class Writes:
     alone, dropped : int
         First columns of the map that is read that only the chip has though other stages will read them; bytes of each.
         Those that do not stay are written as the stage begins.
+    late : int
+        Bytes of columns that are streamed from DRAM, though only the chip has them: written as the stage begins.
     """
 
     column: int
     stays: tuple[int, int] | None = None
     alone: int = 0
     dropped: int = 0
+    late: int = 0
 
     def sizes(self, task: Task) -> tuple[int, ...]:
         """Bytes of the columns of the result that are written: ``sizes[x]`` of the first x."""
-        return _sizes(self.column, task.goal.stays if self.stays is None else self.stays, task.stage.results)
+        stays = task.goal.stays if self.stays is None else self.stays
+        if task.goal.average:  # leaves with the last column
+            return *(0,) * task.goal.average, *_sizes(self.column, stays, 1)[1:]
+        return _sizes(self.column, stays, task.stage.results)
 
     def at_first(self, task: Task) -> int:
         """Bytes that are written as the stage begins."""
-        return max(0, self.alone - task.retain * task.stage.tile) * self.dropped
+        return max(0, self.alone - task.retain * task.stage.tile) * self.dropped + self.late
 
 
 @cache

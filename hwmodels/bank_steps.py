@@ -12,7 +12,8 @@ Process k
 Results
     Of the target's tiles `keep` stay on chip: the last ones (mirrored: the next stage begins with what was made last,
     the first columns go to DRAM first) or the first ones. A bank is taken when the first column of its tile is made; it
-    must be free while the tiles are processed.
+    must be free while the tiles are processed. The average of the result (`Goal.average`) takes its bank once the
+    stage has let its last tile go.
 
 Source: `heterogeneous_mapping_and_banks` 4.1.3 (Fig. 4.4), 4.2.1 (DFS and DLS), Appendix A.1-A.2.
 """
@@ -40,12 +41,19 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Goal:
-    """Which tiles of the result stay on chip: `keep` of them, the last ones if `mirrored`, else the first ones."""
+    """Which tiles of the result stay on chip: `keep` of them, the last ones if `mirrored`, else the first ones.
+
+    Attributes
+    ----------
+    average : int
+        Columns of the stage's result if the goal is their average, a single column; else 0.
+    """
 
     columns: int
     tile: int
     keep: int
     mirrored: bool
+    average: int = 0
 
     @property
     def tiles(self) -> int:
@@ -69,8 +77,15 @@ class Goal:
 
     @cached_property
     def banks(self) -> tuple[int, ...]:
-        """Banks taken once so many columns are done."""
+        """Banks taken once so many columns are done, as tiles are processed."""
+        if self.average:
+            return (0,) * (self.average + 1)
         return tuple(self._taken(made) for made in range(self.columns + 1))
+
+    def beside(self, retain: int, tiles: int) -> int:
+        """Banks for what stays, as the last of so many tiles is processed, of which `retain` stay, and afterwards."""
+        last = min(retain + 1, tiles)
+        return max(last, retain + self.keep) if self.average else last + self.keep
 
     def _taken(self, made: int) -> int:
         if not self.mirrored:

@@ -179,7 +179,7 @@ def clocked_by_cycle(
                 element.now = max(element.now, ready)
             ready = max(ready, following)
         bus.forget()
-        element.now += fixed_cycles * cycle
+        element.now += (fixed_cycles + run[-1].average) * cycle
         mine.ticks = element.now - begin
     return spent
 

@@ -61,6 +61,8 @@ class Unit:
         Which units of its stage ask for the weights of the next one: each, the first one of the stage, none.
     alone : bool
         Whether the first weights of its stage are asked for as the stage begins, not before.
+    average : int
+        Cycles for the average of what the stage computed, once its last unit is done.
     """
 
     stage: str
@@ -74,6 +76,7 @@ class Unit:
     bias: int = 0
     asks: Literal["each", "first", "never"] = "each"
     alone: bool = False
+    average: int = 0
 
 
 @dataclass
@@ -161,7 +164,7 @@ def clocked(
             now += item.cycles * cycle
         if after is None or after.stage != unit.stage:
             written, left = max(written, bus.ask(now, left)), 0
-            now += fixed_cycles * cycle
+            now += (fixed_cycles + unit.average) * cycle
             if written > now:
                 mine.waits_for_writes += written - now
                 now = written

@@ -52,6 +52,8 @@ class Units:
         Pixels of a column of the result; the column that is made last.
     alone : bool
         Whether its first streamed column cannot be asked for before it begins: the stage before makes it.
+    late : int
+        Bytes that are written as it begins, because they are streamed.
     streams : dict of int to int
         Of a sum: bytes that are streamed for a column.
     freed, ahead : list of int
@@ -66,6 +68,7 @@ class Units:
     rows: int
     last: int
     alone: bool = False
+    late: int = 0
     streams: dict[int, int] = field(default_factory=dict)
     freed: list[int] = field(default_factory=list)
     ahead: list[int] = field(default_factory=list)
@@ -97,6 +100,7 @@ class Units:
             units[0].opening, self.ahead = self.ahead, []
         if self.opened is None and units:
             self.opened = units[0]
+            self.opened.drops += self.late
         self.moved.units += units
         self.steps += 1
 

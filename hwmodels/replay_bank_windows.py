@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from instances.feature_maps import FeatureMap, Stage
+from instances.feature_maps import Stage
 from instances.machine import Banks
 
 __all__ = ["Element", "must_load", "taps", "windows"]
 
 
-def windows(stage: Stage, target: FeatureMap, columns: int) -> list[range]:
-    """For every column of the result the columns, of so many, that it is made of."""
+def windows(stage: Stage, computed: tuple[int, int], columns: int) -> list[range]:
+    """For every column of the result the columns, of so many, that it is made of; `computed`: its columns and rows."""
+    results, rows = computed
     if stage.kind == "patches":
-        return [range(x * target.rows, (x + 1) * target.rows) for x in range(target.columns)]
+        return [range(x * rows, (x + 1) * rows) for x in range(results)]
     if stage.kind == "whole":
-        return [range(columns)] * target.columns
-    first = [x * stage.stride - stage.before for x in range(target.columns)]
+        return [range(columns)] * results
+    first = [x * stage.stride - stage.before for x in range(results)]
     return [range(max(0, f), min(columns, f + (stage.taps - 1) * stage.dilation + 1)) for f in first]
 
 

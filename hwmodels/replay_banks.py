@@ -4,7 +4,8 @@ Nothing of the price's arithmetic is used. Banks hold columns of maps; DRAM hold
 that were written. A load brings the next columns that are not on chip; a process step makes every column of the result
 whose window begins in the tiles that it consumes and is on chip; banks that results need must be free before the
 consumed ones are. A column that leaves the chip and still has readers is written, and so is one that is loaded again
-though DRAM does not have it. Patches make one pixel each: a column of the result is made from its first one on.
+though DRAM does not have it. Patches make one pixel each: a column of the result is made from its first one on. The
+average of what a stage computes is made once its last tile is let go.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class Chip:
 
     def run(self, run: StageRun) -> None:
         """Follow one stage."""
-        stage, target = run.stage, self.found.maps[run.stage.target]
+        stage, computed = run.stage, self.found.computed(run.stage)
         if stage.name in self.done:
             self.fault(f"{stage.name} runs twice")
         readable = self.reads(run)
@@ -113,9 +114,9 @@ class Chip:
                 self.fault(f"{stage.name}: a column of {name} does not fit a bank of {self.size.bank_bytes} bytes")
                 return
         order = list(range(source.columns))[:: -1 if run.backwards else 1]
-        results = list(range(target.columns))[:: -1 if run.backwards else 1]
-        reader = _Reader(self, run, order, results, windows(stage, target, source.columns))
-        reader.units.streams = self._streams(run)
+        results = list(range(computed[0]))[:: -1 if run.backwards else 1]
+        reader = _Reader(self, run, order, results, windows(stage, computed, source.columns))
+        reader.units.streams, reader.units.late = self._streams(run)
         reader.units.alone = self.last in {stage.source, *stage.streamed} - {run.source}
         for name, tiles in run.actions:
             if name == "load":
@@ -133,16 +134,16 @@ class Chip:
                 self.banks.remove(bank)
         self.last = stage.target
 
-    def _streams(self, run: StageRun) -> dict[int, int]:
-        """Bytes of the operands that are not in the banks, by column."""
-        found: dict[int, int] = {}
+    def _streams(self, run: StageRun) -> tuple[dict[int, int], int]:
+        """Bytes of the operands that come from DRAM, by column; bytes that have to be written for this."""
+        found, late = dict[int, int](), 0
         for name in {run.stage.source, *run.stage.streamed} - {run.source}:
-            there = {c for bank in self.on_chip(name) for c in bank.columns}
+            there = {c for bank in self.on_chip(name) for c in bank.columns if self.size.residuals == "chip"}
             rest = [c for c in range(self.found.maps[name].columns) if c not in there]
-            self.write(name, rest)
+            late += self.write(name, rest)
             for column in rest:
                 found[column] = found.get(column, 0) + self.found.maps[name].rows * self.found.maps[name].stored
-        return found
+        return found, late
 
 
 class _Reader:
@@ -162,7 +163,7 @@ class _Reader:
         self.read = self._found() if run.tiles else 0
         self.upto = sum(len(bank.columns) for bank in self.waiting)
         self.staying = 0
-        rows, last = found[run.stage.target].rows, results[-1]
+        rows, last = machine.found.computed(run.stage)[1], results[-1]
         self.units = Units(run.stage, machine.size, machine.moved, rows, last)
         self.begun: dict[int, _Bank] = {}
         self.element = Element(run.stage, machine.size, order, self.tile)
@@ -181,7 +182,8 @@ class _Reader:
     def _target_tiles(self, column_bytes: int) -> list[set[int]]:
         """The tiles of the result that stay."""
         run, size = self.run, self.machine.size.bank_bytes // column_bytes
-        made = self.results[::-1] if run.last else self.results
+        columns = [0] if run.stage.pooled else self.results
+        made = columns[::-1] if run.last else columns
         if run.keep and run.keep > -(-len(made) // size):
             self.machine.fault(f"{run.stage.name}: keeps {run.keep} tiles, {run.stage.target} has fewer")
             return []
@@ -303,12 +305,17 @@ class _Reader:
     def _store(self, column: int) -> int:
         """Put a column of the result where it belongs; returns the bytes of it that are written."""
         stage, machine = self.run.stage, self.machine
+        if stage.pooled:
+            if column != self.results[-1]:
+                return 0
+            column = 0
         at = next((i for i, tile in enumerate(self.tiles) if column in tile), None)
         lasting = not any(stage.target in (s.source, *s.streamed) for s in machine.found.stages)
         if at is not None and at not in self.begun:
             number = self.run.results[at].bank if at < len(self.run.results) else None
             self.begun[at] = _Bank(stage.target, [], None, number)
-            self._take(self.begun[at])
+            if not stage.pooled:
+                self._take(self.begun[at])
         if at is not None and column not in self.begun[at].columns:
             self.begun[at].columns.append(column)
         if at is not None and not lasting:
@@ -317,9 +324,19 @@ class _Reader:
         machine.dram.setdefault(stage.name, set()).add(column)
         return stage.written
 
+    def _average(self, cycles: int) -> None:
+        """Take a bank for the average, if it stays, and note what it takes."""
+        for bank in self.begun.values():
+            self._take(bank)
+        if self.units.steps and self.machine.moved.units[-1].stage == self.run.stage.name:
+            self.machine.moved.units[-1].average = cycles
+        self.machine.note(self.run.stage.name, "average", {id(bank): "O" for bank in self.begun.values()})
+
     def end(self) -> None:
         """All of the result is made, all of the source consumed, and its tiles that stay are as many as were asked."""
         name = self.run.stage.name
+        if self.run.stage.pooled:
+            self._average(self.run.stage.pooled.cycles)
         if self.made < len(self.results):
             self.machine.fault(f"{name}: only {self.made} of {len(self.results)} columns are made")
         if self.waiting:

@@ -18,7 +18,7 @@ __all__ = ["Banks"]
 
 Count = Field(default=0, ge=0)
 #: Fields that a machine file names only if they are not at their defaults.
-_BANKS_LEFT_OUT = frozenset(("alignment", "bus", "residuals"))
+_BANKS_LEFT_OUT = frozenset(("alignment", "bus", "pool_channels", "residuals"))
 
 
 class Banks(BaseModel):
@@ -36,6 +36,9 @@ class Banks(BaseModel):
         Of every stage beside its columns.
     patch_channels : int
         A convolution of at most so many channels of the network's input is a product over patches; 0: none is.
+    pool_channels : int
+        A global average pool of at most so many stored channels is fused with the stage before it, if nothing else
+        reads that stage's result: the stage adds up what it computes, and ends with the average; 0: none is.
     bias_bytes : int
         Of the bias of a channel; patches come with theirs.
     writes : {"free", "bus"}
@@ -53,7 +56,8 @@ class Banks(BaseModel):
     residuals : {"chip", "dram"}
         Whether the second operand of a sum may wait on chip, or is always streamed from DRAM.
 
-    Source: `heterogeneous_mapping_and_banks` 4.4.1.1, Table 4.1; `alignment`: the public MIDAP simulator.
+    Source: `heterogeneous_mapping_and_banks` 4.4.1.1, Table 4.1; `alignment`, `pool_channels`: the public MIDAP
+    simulator.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -65,6 +69,7 @@ class Banks(BaseModel):
     lanes: PositiveInt
     stage_cycles: int = Count
     patch_channels: int = Field(default=3, ge=0)
+    pool_channels: int = Count
     bias_bytes: int = Field(default=1, ge=0)
     writes: Literal["free", "bus"] = "free"
     unread: Literal["loaded", "left"] = "loaded"

@@ -7,8 +7,8 @@ Maps
     of them reads or writes is stored in multiples of N_pe.
 Weights
     ``ceil(C_out, N_f) * k_w * ceil(k_h * C_stored, N_pe)`` bytes (multiples of N_f and N_pe); depthwise
-    ``k_h * k_w * ceil(C, N_pe)``. A convolution of at most ``patch_channels`` channels of the network's input is a
-    product over patches, if nothing else reads the input: a column of its map is a patch of
+    ``k_h * k_w * ceil(C, N_pe)``. A convolution of at most ``patch_channels`` channels of the network's input may
+    be a product over patches, if nothing else reads the input: a column of its map is a patch of
     ``ceil(k_h * k_w * C_in, N_pe)`` bytes.
 Cycles
     Of a pixel of the result: a convolution ``k_w' * ceil(k_h' * C_in / N_pe) * ceil(C_out / N_f)``, depthwise and
@@ -16,8 +16,13 @@ Cycles
     `Banks.alignment` = "words" a convolution without groups and dilation of rows reads the words that the weights of
     its rows a to b - 1 inside the map lie in, ``ceil(b * C_stored / N_pe) - floor(a * C_stored / N_pe)`` a kernel
     column; what its place in the bank adds is in `hwmodels.bank_columns`.
+Pools
+    A global average pool of C stored channels, ``C <= pool_channels``, is fused with the stage before it, if that
+    writes no part of a concatenation and nothing else reads its result: the stage ends with ``C / N_f`` cycles, or
+    ``C / N_pe`` if it works channel by channel, and leaves one column of averages. Others are stages of their own.
 
-Source: `heterogeneous_mapping_and_banks` 4.1.2 (Algorithm 2), 4.1.3, 4.4.1.1 (units of access N_f and N_pe).
+Source: `heterogeneous_mapping_and_banks` 4.1.2 (Algorithm 2), 4.1.3, 4.4.1.1 (units of access N_f and N_pe); pools:
+the public MIDAP simulator of 2020-09-02.
 """
 
 from __future__ import annotations
@@ -31,14 +36,14 @@ from instances.errors import InputError
 from instances.machine import Banks
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
-from instances.stage import LANEWISE, FeatureMap, Kind, Reads, Stage, Stages
+from instances.stage import LANEWISE, FeatureMap, Kind, Pooled, Reads, Stage, Stages
 
-__all__ = ["LANEWISE", "FeatureMap", "Kind", "Reads", "Stage", "Stages", "stages"]
+__all__ = ["LANEWISE", "FeatureMap", "Kind", "Pooled", "Reads", "Stage", "Stages", "stages"]
 
 
 @dataclass
 class _Draft:
-    """A stage before it is known how its maps are stored."""
+    """A stage before it is known how its maps are stored; `average`: the pool that is fused with it."""
 
     operator: Operator
     kind: Kind
@@ -50,6 +55,7 @@ class _Draft:
     groups: int = 1
     target: str = ""
     offset: int = 0
+    average: str = ""
 
 
 @dataclass
@@ -58,6 +64,7 @@ class _Reader:
 
     network: Network
     banks: Banks
+    patches: bool = True
     #: The map that holds an operator's result, under the operator's name.
     held: dict[str, str] = field(default_factory=dict)
     #: (columns, rows, channels)
@@ -71,6 +78,7 @@ class _Reader:
         if not self.drafts:
             raise InputError(f"network {self.network.name}: no operator computes, banks need one stage at least")
         self._pixels()
+        self._fuse()
         self._join()
         wide = self._wide()
         maps = {name: self._map(name, name in wide) for name in self._live()}
@@ -125,7 +133,7 @@ class _Reader:
             first = isinstance(self.network.operator(inputs[0]), Input)
             return _Draft(
                 operator,
-                "patches" if first and channels <= self.banks.patch_channels else "conv",
+                "patches" if self.patches and first and channels <= self.banks.patch_channels else "conv",
                 inputs,
                 *window,
                 groups,
@@ -151,11 +159,26 @@ class _Reader:
             if draft.kind == "patches" and read[draft.inputs[0]] > 1:
                 draft.kind = "conv"
 
+    def _fuse(self) -> None:
+        """Let a stage end with the average of what it computes, where nothing else reads that."""
+        read = Counter(name for draft in self.drafts for name in draft.inputs)
+        read.update(self.held[n] for o in self.network.operators if isinstance(o, Concat) for n in o.inputs)
+        made = {draft.operator.name: draft for draft in self.drafts}
+        for pool in list(self.drafts):
+            name, before = pool.operator.name, made.get(pool.inputs[0])
+            if before is None or pool.kind != "whole" or read[before.operator.name] > 1:
+                continue
+            fits = _up(self.shapes[name][2], self.banks.lanes) <= self.banks.pool_channels
+            if fits and isinstance(pool.operator, Pool) and pool.operator.fn == "global_avg":
+                before.average = name
+                self.drafts.remove(pool)
+                del made[name]
+
     def _join(self) -> None:
         """Let what is concatenated be written where the whole lies."""
         made = {draft.operator.name: draft for draft in self.drafts}
         for draft in self.drafts:
-            draft.target = draft.operator.name
+            draft.target = draft.average or draft.operator.name
         joins = {o.name: tuple(self.held[n] for n in o.inputs) for o in self.network.operators if isinstance(o, Concat)}
         read = Counter(name for draft in self.drafts for name in draft.inputs)
         read.update(name for parts in joins.values() for name in parts)
@@ -185,6 +208,8 @@ class _Reader:
         for draft in self.drafts:
             if draft.kind in LANEWISE:
                 found |= {named.get(name, name) for name in draft.inputs} | {draft.target}
+            if draft.average:
+                found.add(draft.target)
         return found
 
     def _map(self, name: str, wide: bool) -> FeatureMap:
@@ -213,6 +238,10 @@ class _Reader:
         )  # fmt: skip
         tap_cycles, first_cycles, cycles = self._cycles(draft, stage)
         stage = replace(stage, tap_cycles=tap_cycles, first_cycles=first_cycles, cycles=cycles)
+        if draft.average:
+            unit = banks.lanes if kind in LANEWISE else banks.filters
+            pooled = Pooled(out_columns, out_rows, _ceil(lanes, unit))
+            stage = replace(stage, written=lanes, cycles=cycles + pooled.cycles, pooled=pooled)
         if kind == "patches":
             return replace(stage, weight_bytes=narrow * maps[inputs[0]].stored)
         if kind == "sum":
@@ -303,10 +332,15 @@ def _inside(size: int, outputs: int, taps: int, stride: int, dilation: int, pad:
     return [sum(0 <= o * stride - pad + t * dilation < size for t in range(taps)) for o in range(outputs)]
 
 
-def stages(network: Network, banks: Banks) -> Stages:
+def stages(network: Network, banks: Banks, *, patches: bool = True) -> Stages:
     """Return the stages of a network on a machine with memory banks.
 
     Element-wise operators of one input are part of the stage before; what is concatenated is written in place.
+
+    Parameters
+    ----------
+    patches : bool
+        Whether a first convolution that may be a product over patches is one; else it reads pixels as others do.
 
     Raises
     ------
@@ -314,4 +348,4 @@ def stages(network: Network, banks: Banks) -> Stages:
         If the batch is not 1, nothing is computed, or an operator has no such program (products of two inputs, opaque
         operators, concatenations of rows or columns, of inputs, or of what others read too).
     """
-    return _Reader(network, banks).read()
+    return _Reader(network, banks, patches).read()

@@ -8,7 +8,7 @@ from typing import Literal
 from instances.errors import InputError
 from instances.machine import Banks
 
-__all__ = ["LANEWISE", "FeatureMap", "Kind", "Reads", "Stage", "Stages"]
+__all__ = ["LANEWISE", "FeatureMap", "Kind", "Pooled", "Reads", "Stage", "Stages"]
 
 #: Kinds of stages that work channel by channel.
 LANEWISE = ("depthwise", "pool", "whole", "sum")
@@ -62,6 +62,15 @@ class Reads:
 
 
 @dataclass(frozen=True)
+class Pooled:
+    """What a stage computes whose target holds but the average of it: columns, rows; cycles at its end for that."""
+
+    columns: int
+    rows: int
+    cycles: int
+
+
+@dataclass(frozen=True)
 class Stage:
     """One step of the network: it reads a map from the banks and writes another one.
 
@@ -87,7 +96,10 @@ class Stage:
     first_cycles : int
         The part of `tap_cycles` that the first pixel of the column takes (a patch: any pixel).
     cycles : int
-        Of computing the whole result; without those that `reads` adds.
+        Of computing the whole result, the average included; without those that `reads` adds.
+    pooled : Pooled, optional
+        What it computes, if a global average pool is fused with it: then the result is neither written nor kept, the
+        target is one column of averages, made as the stage ends.
     reads : Reads, optional
         How it reads its map, where the place of a column in its bank costs cycles (`Banks.alignment`).
     """
@@ -111,6 +123,7 @@ class Stage:
     first_cycles: int = 0
     cycles: int = 0
     reads: Reads | None = None
+    pooled: Pooled | None = None
 
     def anew(self, banks: Banks) -> bool:
         """Whether its weights come with every process step, because they do not fit."""
@@ -150,3 +163,10 @@ class Stages:
     stages: tuple[Stage, ...]
     maps: dict[str, FeatureMap]
     users: dict[str, tuple[str, ...]]
+
+    def computed(self, stage: Stage) -> tuple[int, int]:
+        """Columns that a stage computes, and their rows: those of its target, unless that holds their average."""
+        if stage.pooled is not None:
+            return stage.pooled.columns, stage.pooled.rows
+        target = self.maps[stage.target]
+        return target.columns, target.rows

@@ -113,12 +113,15 @@ def _banks(plan: BankPlan, engine: str, limit: float | None, jobs: int) -> BankP
     most = options.time_at_most
     if most is None or engine != "dynamic":
         found = solve_network(
-            network, machine, engine=engine, objective=plan.objectives, waiting=options.waiting, time_limit_s=limit
-        )
+            network, machine, engine=engine, objective=plan.objectives, waiting=options.waiting,
+            first_layer=options.first_layer, time_limit_s=limit,
+        )  # fmt: skip
         if most is not None and found.measures is not None and found.measures.time > most:
             found = _none(found)
     else:
-        front = front_network(network, machine, waiting=options.waiting, time_limit_s=limit)
+        front = front_network(
+            network, machine, waiting=options.waiting, first_layer=options.first_layer, time_limit_s=limit
+        )
         found = next((one for one in front if one.measures is not None and one.measures.time <= most), _none(plan))
     return found.model_copy(update={"options": options})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+from formulations.bank_bounds import Point
 from formulations.bank_front import decide
 from formulations.bank_graph import Graph
 from formulations.bank_network import Walk
@@ -19,7 +20,14 @@ __all__ = ["Asked", "Decided", "graph_of", "tied"]
 
 @dataclass(frozen=True)
 class Asked:
-    """What an engine is asked: `objective` is "bytes" or "time"."""
+    """What an engine is asked: `objective` is "bytes" or "time".
+
+    Attributes
+    ----------
+    rivals : tuple of Point
+        What plans of other stages cost; an engine that heeds them looks for what beats them only, and says OPTIMAL
+        without a plan if there is none.
+    """
 
     found: Stages
     banks: Banks
@@ -27,6 +35,7 @@ class Asked:
     objective: str
     waiting: bool
     time_limit_s: float | None
+    rivals: tuple[Point, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from formulations.bank_network import Walk
 from hwmodels.schedule import StageRun
@@ -11,14 +12,14 @@ from instances.feature_maps import Stages
 from solver.bank_base import Asked
 from solver.bank_engines import BANK_ENGINES
 from solver.bank_plan import FRONT, BankPlan
+from solver.bank_readings import floor_of, readings
 from solver.bank_solve import (
-    compulsory,
+    clock_of,
     figures,
     may_wait,
     measures_of,
     objective_of,
     pick_bank_engine,
-    setting_of,
     stage_plans,
 )
 from solver.network_check import head_of, status_of, undecided_of
@@ -34,21 +35,28 @@ def problems_of(plan: BankPlan) -> list[str]:
 
 def _program(plan: BankPlan) -> Iterator[str]:
     try:
-        found, banks, clock = setting_of(plan.network_data, plan.machine_data)
+        allowed = readings(plan.network_data, plan.machine_data, plan.options.first_layer)
         aim = "time" if plan.objectives[0] == "time" else "bytes"
         pick_bank_engine(plan.engine, aim)
         may_wait(plan.machine_data, plan.options.waiting)
     except InputError as error:
         yield str(error)
         return
-    yield from unequal("compulsory_bytes", plan.compulsory_bytes, compulsory(found, banks))
+    banks, clock = plan.machine_data.banks, clock_of(plan.machine_data)
+    assert banks is not None
+    floor = floor_of(allowed, banks, clock)
+    yield from unequal("compulsory_bytes", plan.compulsory_bytes, floor.bytes)
     if not plan.layers:
-        yield from _undecided(plan, Asked(found, banks, clock, aim, plan.options.waiting, None))
+        for found in allowed.values():
+            yield from _undecided(plan, Asked(found, banks, clock, aim, plan.options.waiting, None))
         return
+    if plan.first_layer not in allowed:
+        yield f"layers: the first layer is {plan.first_layer}, it may be {' or '.join(allowed)}"
+        return
+    found = allowed[plan.first_layer]
     runs = list(_runs(plan, found))
-    if len(runs) < len(plan.layers):
-        known = {stage.name for stage in found.stages}
-        yield f"layers: {', '.join(p.layer for p in plan.layers if p.layer not in known)}: no such stage"
+    if strange := _strange(plan, found):
+        yield strange
         return
     unnumbered = [run.stage.name for run in runs if not run.tiles]
     if unnumbered:
@@ -74,6 +82,19 @@ def _program(plan: BankPlan) -> Iterator[str]:
     for stated, made in zip(plan.layers, stage_plans(found, plan.machine_data, runs, seen), strict=True):
         for name in type(stated).model_fields:
             yield from unequal(f"layer {stated.layer}: {name}", getattr(stated, name), getattr(made, name))
+
+
+def _strange(plan: BankPlan, found: Stages) -> str:
+    """Layers that are no stages, or pools that are not fused as the network says; nothing if there are none."""
+    known = {stage.name for stage in found.stages}
+    averages = {stage.target: stage.name for stage in found.stages if stage.pooled}
+    unknown = [p.layer for p in plan.layers if p.layer not in known | averages.keys()]
+    if unknown:
+        return f"layers: {', '.join(unknown)}: no such stage"
+    names = [layer.layer for layer in plan.layers]
+    behind = {name: before for before, name in pairwise(names)}
+    apart = [name for name, before in averages.items() if names.count(name) != 1 or behind.get(name) != before]
+    return f"layers: {', '.join(apart)}: fused with the layer before, which is another one" if apart else ""
 
 
 def _undecided(plan: BankPlan, asked: Asked) -> Iterator[str]:

@@ -27,6 +27,8 @@ class BankEngine:
     ----------
     objectives : tuple of str
         What it can minimise; a policy ignores the objective.
+    chooses : bool
+        Whether it chooses how the first layer is read (`solver.bank_readings`); published policies read patches.
     """
 
     name: str
@@ -34,22 +36,24 @@ class BankEngine:
     proves: bool
     run: Callable[[Asked], Decided]
     objectives: tuple[str, ...] = ("bytes", "time")
+    chooses: bool = True
 
 
 def _dynamic(asked: Asked) -> Decided:
     aim: Aim = "time" if asked.objective == "time" else "bytes"
     try:
         said = decide(
-            asked.found, asked.banks, asked.clock, aim, waiting=asked.waiting, time_limit_s=asked.time_limit_s
-        )
+            asked.found, asked.banks, asked.clock, aim, waiting=asked.waiting, time_limit_s=asked.time_limit_s,
+            rivals=asked.rivals,
+        )  # fmt: skip
     except InputError as error:
         return Decided(None, None, "INFEASIBLE", stats={"note": str(error)})
     bound = said.ticks_bound if aim == "time" else said.bytes_bound
     stats: dict[str, Stat] = {"labels": said.labels, "states": said.states}
     plans = [plan for plan, _ in said.plans]
     if said.proven:
-        return Decided(plans[0], bound, "OPTIMAL", stats=stats)
-    if not plans and (plan := _quick(asked)) is not None:
+        return Decided(plans[0] if plans else None, bound, "OPTIMAL", stats=stats)
+    if not plans and not asked.rivals and (plan := _quick(asked)) is not None:
         plans = [plan]
     if not plans:
         return Decided(None, bound or None, "NO_SOLUTION_FOUND", stats=stats)
@@ -95,7 +99,7 @@ def _policy(name: str, summary: str, same_as: str = "") -> BankEngine:
             return Decided(None, None, "NO_SOLUTION_FOUND", stats={"note": f"policy {name} gets stuck in these banks"})
         return Decided(plan, None, "FEASIBLE")
 
-    return BankEngine(name, summary, proves=False, run=run)
+    return BankEngine(name, summary, proves=False, run=run, chooses=name == "beam")
 
 
 def _milp(asked: Asked) -> Decided:

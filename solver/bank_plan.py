@@ -17,6 +17,7 @@ from solver.plan import Natural
 __all__ = [
     "BANKS_FORMAT",
     "FRONT",
+    "FUSED",
     "BankAction",
     "BankOptions",
     "BankPlan",
@@ -29,6 +30,8 @@ __all__ = [
 
 #: The first field of every such file; a reader refuses other versions.
 BANKS_FORMAT = "certile-banks/1"
+#: The kind of a layer whose work the layer before it does.
+FUSED = "fused"
 #: The objectives of the plans of a front (`BankOptions.time_at_most`).
 FRONT = ("bytes", "time")
 
@@ -70,6 +73,9 @@ class Volume(_Frozen):
 
 class StagePlan(_Frozen):
     """One stage and its control program.
+
+    A global average pool that is fused with the stage before it is a layer of kind `FUSED` behind that: it moves
+    nothing, has no actions, and its `source` is the layer that ends with it.
 
     Attributes
     ----------
@@ -124,6 +130,14 @@ class StagePlan(_Frozen):
         """All that is spent waiting."""
         return self.wait_maps_ticks + self.wait_weights_ticks + self.wait_writes_ticks
 
+    def average(self) -> StagePlan:
+        """The layer of the pool that is fused with this one."""
+        nothing = {"streamed": (), "initial": 0, "tiles": (), "actions": (), "retain": 0, "weights": "none"}
+        zero = {name: 0 for name in type(self).model_fields if name.endswith("ticks")}
+        named = {"layer": self.target, "kind": FUSED, "source": self.layer}
+        volume = Volume(load=0, weight=0, streamed=0, bias=0, write=0, total=0)
+        return self.model_copy(update={**nothing, **zero, **named, "volume": volume})
+
     def to_run(self, stage: Stage) -> StageRun:
         """For the replay."""
         return StageRun(
@@ -147,6 +161,8 @@ class BankOptions(_Frozen):
     ----------
     waiting : bool
         Whether results may wait on chip for a sum.
+    first_layer : {"patches", "plain"}, optional
+        How the first layer had to be read; by default the engine chose, its layer is of kind `patches` or `conv`.
     time_at_most : int, optional
         Of a plan on a front: the fewest bytes are meant among the plans that take no more ticks.
     """
@@ -155,6 +171,7 @@ class BankOptions(_Frozen):
     time_limit_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
     settings: tuple[str, ...]
     time_at_most: Natural | None = None
+    first_layer: Literal["patches", "plain"] | None = None
 
 
 class BankPlan(NetworkPlan):
@@ -176,6 +193,11 @@ class BankPlan(NetworkPlan):
     pe_delay_ticks: Natural | None
     replay: BankReplay
     layers: tuple[StagePlan, ...]
+
+    @property
+    def first_layer(self) -> Literal["patches", "plain"]:
+        """How the first layer is read."""
+        return "patches" if any(layer.kind == "patches" for layer in self.layers) else "plain"
 
 
 def bank_schema() -> str:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from instances.errors import InputError
-from solver.bank_plan import BankPlan, StagePlan
+from solver.bank_plan import FUSED, BankPlan, StagePlan
+from solver.bank_readings import readings
 from solver.bank_solve import figures, setting_of
 from solver.network_show import microseconds, status_parts
 
@@ -27,6 +28,8 @@ def bank_status(plan: BankPlan) -> str:
     share = plan.pe_delay_ticks / plan.measures.time
     time, waits = microseconds(plan, plan.measures.time), microseconds(plan, plan.pe_delay_ticks)
     parts.append(f"{time} us, {waits} us of them waiting ({share:.1%})")
+    if len(readings(plan.network_data, plan.machine_data)) > 1:
+        parts.append("first layer over patches" if plan.first_layer == "patches" else "first layer plain, not patches")
     parts.append("replay agrees" if plan.replay.ok else "replay does not agree")
     return "; ".join(parts)
 
@@ -46,6 +49,8 @@ def bank_rows(plan: BankPlan) -> tuple[Sequence[str], list[list[str]]]:
 
 def _code(row: StagePlan) -> str:
     """The control code as the source writes it, and what stays."""
+    if row.kind == FUSED:
+        return f"fused with {row.source}"
     code = " ".join(f"{action.do[0].upper()}{action.tiles}" for action in row.actions)
     stays = f", {len(row.results)} stay" + (" mirrored" if row.mirrored else "") if row.results else ""
     return f"{row.initial} there: {code}{stays}"
@@ -69,17 +74,24 @@ def show_banks(plan: BankPlan, layer: str | None = None) -> str:
 
 def bank_lines(plan: BankPlan) -> dict[str, list[str]]:
     """Return the lines of every stage."""
-    found, banks, _ = setting_of(plan.network_data, plan.machine_data)
+    found, banks, _ = setting_of(plan.network_data, plan.machine_data, plan.first_layer)
     stages = {stage.name: stage for stage in found.stages}
-    seen = figures(found, plan.machine_data, [row.to_run(stages[row.layer]) for row in plan.layers])
+    seen = figures(
+        found, plan.machine_data, [row.to_run(stages[row.layer]) for row in plan.layers if row.kind != FUSED]
+    )
     blocks: dict[str, list[str]] = {}
     for row in plan.layers:
+        if row.kind == FUSED:
+            blocks[row.layer] = [f"{row.layer}: fused with {row.source}, which ends with it", ""]
+            continue
         steps = [(action, held) for name, action, held in seen.moved.history if name == row.layer]
         source, target = found.maps[row.source], found.maps[row.target]
         sizes = {row.source: source.tile(banks), row.target: target.tile(banks)}
         way = "last column first" if row.backwards else "first column first"
+        pooled = stages[row.layer].pooled
+        kind = f"{row.kind} of {pooled.columns} columns, averaged at its end" if pooled else row.kind
         head = (
-            f"{row.layer}: {row.kind}, {row.source} ({source.columns} columns of {source.column_bytes:,} bytes, "
+            f"{row.layer}: {kind}, {row.source} ({source.columns} columns of {source.column_bytes:,} bytes, "
             f"{sizes[row.source]} a bank, {way}) -> {row.target} ({target.columns} columns, {sizes[row.target]} a bank)"
         )
         cells = [[action, *(_cell(held.get(k), row) for k in range(banks.count))] for action, held in steps]

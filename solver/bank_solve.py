@@ -6,8 +6,9 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from formulations.bank_front import decide
+from formulations.bank_bounds import Point
 from formulations.bank_network import Walk
 from formulations.bank_numbers import numbered
 from formulations.bank_states import BankPlan as Decisions
@@ -20,7 +21,7 @@ from hwmodels.replay_bank_time import Spent
 from hwmodels.replay_banks import replay_banks
 from hwmodels.schedule import StageRun
 from instances.errors import InputError
-from instances.feature_maps import Stages, stages
+from instances.feature_maps import Stages
 from instances.machine import Banks, Machine
 from instances.network import Network
 from solver.bank_base import Asked, Decided
@@ -36,6 +37,7 @@ from solver.bank_plan import (
     StagePlan,
     Volume,
 )
+from solver.bank_readings import FirstLayer, answered, floor_of, front_of, readings
 from solver.options import (
     AUTO,
     as_texts,
@@ -49,8 +51,17 @@ from solver.plan import Measures, Objective, Status, digest, proof, version
 from solver.verify import PlanMismatch, gap_of
 
 __all__ = [
-    "Figures", "compulsory", "figures", "front_network", "may_wait", "pick_bank_engine", "setting_of", "solve_network",
+    "Figures", "clock_of", "figures", "front_network", "may_wait", "pick_bank_engine", "setting_of", "solve_network",
 ]  # fmt: skip
+
+
+class _Setting(NamedTuple):
+    """The stages of a plan as they are read, banks and clock, and what no plan of any reading can do without."""
+
+    found: Stages
+    banks: Banks
+    clock: Clock
+    floor: Point
 
 
 @dataclass(frozen=True)
@@ -71,19 +82,31 @@ class Figures:
         return sum(s.waits_for_maps + s.waits_for_weights + s.waits_for_writes for s in self.spent.values())
 
 
-def setting_of(network: Network, machine: Machine) -> tuple[Stages, Banks, Clock]:
+def setting_of(
+    network: Network, machine: Machine, first_layer: FirstLayer | None = None
+) -> tuple[Stages, Banks, Clock]:
     """Return the stages of a network on a machine, its banks and its clock.
+
+    Parameters
+    ----------
+    first_layer : {"patches", "plain"}, optional
+        How the first layer is read; over patches by default, if the machine may.
 
     Raises
     ------
     InputError
-        If the machine has no banks, or the network has no bank program.
+        If the machine has no banks, the network has no bank program, or no first layer that may be read like that.
     """
-    if machine.banks is None:
-        raise InputError(f"machine {machine.name} has no banks: problem banks needs one that has, such as midap")
+    found = readings(network, machine, first_layer)
+    assert machine.banks is not None
+    return next(iter(found.values())), machine.banks, clock_of(machine)
+
+
+def clock_of(machine: Machine) -> Clock:
+    """Return the clock of a machine with banks."""
+    assert machine.banks is not None
     cycle = machine.compute.cycle_ticks
-    clock = Clock(machine.transfer, cycle, machine.banks.stage_cycles * cycle, machine.banks.by_cycle)
-    return stages(network, machine.banks), machine.banks, clock
+    return Clock(machine.transfer, cycle, machine.banks.stage_cycles * cycle, machine.banks.by_cycle)
 
 
 def may_wait(machine: Machine, waiting: bool | None) -> bool:
@@ -113,23 +136,6 @@ def figures(found: Stages, machine: Machine, runs: Sequence[StageRun]) -> Figure
     return Figures(moved, spent_on(machine.banks, moved, machine.transfer, cycle, writing=writing))
 
 
-def compulsory(found: Stages, banks: Banks) -> int:
-    """Bytes of every weight, bias, input and result once; of inputs without what may stay unread."""
-    made = {stage.target for stage in found.stages}
-    weights = sum(stage.weight_bytes + stage.bias_bytes for stage in found.stages)
-    inputs = sum(_read(found, banks, name) * m.column_bytes for name, m in found.maps.items() if name not in made)
-    results = sum(s.written * found.maps[s.target].columns for s in found.stages if not found.users[s.target])
-    return weights + inputs + results
-
-
-def _read(found: Stages, banks: Banks, name: str) -> int:
-    """Columns of a map that have to be loaded."""
-    columns, users = found.maps[name].columns, [stage for stage in found.stages if stage.name in found.users[name]]
-    if banks.unread == "loaded" or any(stage.kind == "patches" for stage in users):
-        return columns
-    return min(columns, max((stage.ends(found.maps[stage.target].columns) for stage in users), default=0))
-
-
 def pick_bank_engine(name: str, objective: str) -> BankEngine:
     """Return an engine for banks; raises InputError with the known ones."""
     name = "dynamic" if name == AUTO else name
@@ -149,6 +155,7 @@ def solve_network(
     objective: str | Sequence[str] = "time",
     settings: str | Iterable[str] | Mapping[str, str | int] | None = None,
     waiting: bool | None = None,
+    first_layer: FirstLayer | None = None,
     time_limit_s: float | None = None,
 ) -> BankPlan:
     """Plan a network on a machine with memory banks: which tiles stay in which bank, and every control step.
@@ -169,6 +176,9 @@ def solve_network(
     waiting : bool, optional
         Whether results may wait on chip for a sum (the published compiler streams them from DRAM); by default what the
         machine says (`Banks.residuals`).
+    first_layer : {"patches", "plain"}, optional
+        Whether the first convolution is a product over patches; by default engines that optimise choose, where the
+        machine may (`Banks.patch_channels`), and the published policies take patches.
     time_limit_s : float, optional
         Then the best plan so far is returned with its bound.
 
@@ -185,11 +195,15 @@ def solve_network(
     real, network = pick_machine(machine, set_fields), pick_network(target, "banks")
     aim = "time" if objectives[0] == "time" else "bytes"
     chosen = pick_bank_engine(engine, aim)
-    found, banks, clock = setting_of(network, real)
+    allowed = readings(network, real, first_layer)
+    assert real.banks is not None
     waits = may_wait(real, waiting)
-    options = BankOptions(waiting=waits, time_limit_s=limit, settings=set_fields)
-    said = _lexicographic(chosen.run(Asked(found, banks, clock, aim, waits, limit)), objectives)
-    return _plan(network, real, chosen, objectives, options, said, (found, banks, clock), time.monotonic() - start)
+    options = BankOptions(waiting=waits, time_limit_s=limit, settings=set_fields, first_layer=first_layer)
+    asked = Asked(next(iter(allowed.values())), real.banks, clock_of(real), aim, waits, limit)
+    said, name = answered(chosen, asked, allowed)
+    setting = _Setting(allowed[name], real.banks, asked.clock, floor_of(allowed, real.banks, asked.clock))
+    wall_s = time.monotonic() - start
+    return _plan(network, real, chosen, objectives, options, _lexicographic(said, objectives), setting, wall_s)
 
 
 def _lexicographic(said: Decided, objectives: tuple[str, ...]) -> Decided:
@@ -208,6 +222,7 @@ def front_network(
     *,
     settings: str | Iterable[str] | Mapping[str, str | int] | None = None,
     waiting: bool | None = None,
+    first_layer: FirstLayer | None = None,
     time_limit_s: float | None = None,
 ) -> tuple[BankPlan, ...]:
     """Return the exact front of bytes and time of a network, by bytes: all plans that no other beats in both.
@@ -218,12 +233,17 @@ def front_network(
     start = time.monotonic()
     limit, set_fields = check_time_limit(time_limit_s), as_texts("settings", settings)
     real, network = pick_machine(machine, set_fields), pick_network(target, "banks")
-    setting = setting_of(network, real)
-    waits = may_wait(real, waiting)
-    said = decide(*setting, "front", waiting=waits, time_limit_s=limit)
+    allowed = readings(network, real, first_layer)
+    assert real.banks is not None
+    clock, waits = clock_of(real), may_wait(real, waiting)
+    floor = floor_of(allowed, real.banks, clock)
+    said, names = front_of(Asked(next(iter(allowed.values())), real.banks, clock, "bytes", waits, limit), allowed)
     plans = []
-    for plan, ticks in said.plans:
-        options = BankOptions(waiting=waits, time_limit_s=limit, settings=set_fields, time_at_most=ticks)
+    for (plan, ticks), name in zip(said.plans, names, strict=True):
+        setting = _Setting(allowed[name], real.banks, clock, floor)
+        options = BankOptions(
+            waiting=waits, time_limit_s=limit, settings=set_fields, time_at_most=ticks, first_layer=first_layer
+        )
         status: Status = "OPTIMAL" if said.proven else "FEASIBLE"
         bound = plan.volume.total if said.proven else said.bytes_bound
         decided = Decided(plan, bound, status, stats={"labels": said.labels, "states": said.states})
@@ -235,15 +255,15 @@ def front_network(
 
 def _plan(
     network: Network, machine: Machine, engine: BankEngine, objectives: tuple[str, ...], options: BankOptions,
-    said: Decided, setting: tuple[Stages, Banks, Clock], wall_s: float,
+    said: Decided, setting: _Setting, wall_s: float,
 ) -> BankPlan:  # fmt: skip
-    found, banks, _ = setting
+    found = setting.found
     fields: dict[str, object] = {
         "format": BANKS_FORMAT, "certile": version(), "problem": "banks", "network": network.name,
         "machine": machine.name, "engine": engine.name, "engine_version": said.versions, "objectives": objectives,
         "unit": MEASURES[objectives[0]], "options": options, "status": said.status, "objective": None,
         "bound": None, "gap": None, "measures": None, "pe_delay_ticks": None,
-        "compulsory_bytes": compulsory(found, banks), "wall_s": wall_s, "stats": said.stats, "layers": (),
+        "compulsory_bytes": setting.floor.bytes, "wall_s": wall_s, "stats": said.stats, "layers": (),
         "replay": BankReplay(ok=None, faults=()),
         "network_digest": digest(network.model_dump(mode="json")),
         "machine_digest": digest(machine.model_dump(mode="json")), "network_data": network, "machine_data": machine,
@@ -251,12 +271,12 @@ def _plan(
     if said.plan is None:
         note = said.stats.get("note")
         return BankPlan.model_validate({**fields, "conflicts": (str(note),) if note else ()})
-    runs = numbered(said.plan, setting[1])
+    runs = numbered(said.plan, setting.banks)
     seen = figures(found, machine, runs)
     _refuse(engine, said.plan, seen, setting, options)
     measures = measures_of(network, machine, seen)
     value = getattr(measures, objectives[0])
-    bound = _bound(network, machine, objectives[0], said, setting)
+    bound = _bound(network, machine, objectives[0], said, setting.floor)
     fields |= {
         "measures": measures, "pe_delay_ticks": seen.delay, "replay": BankReplay(ok=True, faults=()),
         "objective": objective_of(objectives[0], network, machine, seen),
@@ -267,11 +287,9 @@ def _plan(
     return BankPlan.model_validate(fields)
 
 
-def _refuse(
-    engine: BankEngine, plan: Decisions, seen: Figures, setting: tuple[Stages, Banks, Clock], options: BankOptions
-) -> None:
+def _refuse(engine: BankEngine, plan: Decisions, seen: Figures, setting: _Setting, options: BankOptions) -> None:
     """Raise PlanMismatch unless formulation and replay say the same."""
-    found, banks, clock = setting
+    found, banks, clock, _ = setting
     faults = list(seen.moved.faults)
     volume = plan.volume
     for name, one, two in zip(volume._fields, volume, seen.moved.parts, strict=True):
@@ -285,14 +303,11 @@ def _refuse(
         raise PlanMismatch(f"network {found.network}, engine {engine.name}: {'; '.join(faults[:5])}")
 
 
-def _bound(
-    network: Network, machine: Machine, objective: str, said: Decided, setting: tuple[Stages, Banks, Clock]
-) -> int:
+def _bound(network: Network, machine: Machine, objective: str, said: Decided, floor: Point) -> int:
     """The engine's bound in the unit of the objective; for a policy what no plan can do without."""
-    found, banks, clock = setting
     if objective == "time":
-        return said.bound or sum(stage.cycles for stage in found.stages) * clock.cycle + clock.fixed * len(found.stages)
-    fewest = said.bound or compulsory(found, banks)
+        return said.bound or floor.ticks
+    fewest = said.bound or floor.bytes
     return machine.byte_fj * fewest + machine.mac_fj * network.macs if objective == "energy" else fewest
 
 
@@ -345,4 +360,6 @@ def stage_plans(found: Stages, machine: Machine, runs: Sequence[StageRun], seen:
                 wait_writes_ticks=spent.waits_for_writes,
             )
         )  # fmt: skip
+        if stage.pooled is not None:
+            plans.append(plans[-1].average())
     return tuple(plans)

@@ -78,7 +78,11 @@ ObjectiveOpt = Annotated[
 ]
 PinOpt = Annotated[
     list[str] | None,
-    typer.Option("--pin", metavar="K=V", help="Fix or bound a decision: T_C<=73, T_M%16, residuals=dram, cap=50"),
+    typer.Option(
+        "--pin",
+        metavar="K=V",
+        help="Fix or bound a decision: T_C<=73, T_M%16, residuals=dram, first_layer=plain, cap=50",
+    ),
 ]
 SetOpt = Annotated[
     list[str] | None, typer.Option("--set", metavar="F=V", help="Override a machine field: ocm_bytes=98304")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from instances.applications import Applications
@@ -16,6 +16,7 @@ from solver.applications_plan import ApplicationsPlan
 from solver.applications_show import applications_rows, applications_status, show_applications
 from solver.applications_solve import pick_application_engine, solve_applications
 from solver.bank_plan import BankPlan
+from solver.bank_readings import FIRST_LAYERS, FirstLayer
 from solver.bank_show import bank_rows, bank_status, show_banks
 from solver.bank_solve import front_network, pick_bank_engine, solve_network
 from solver.joint_plan import JointPlan
@@ -94,15 +95,29 @@ def refuse(problem: str, **given: object) -> None:
         raise InputError(f"{', '.join(wrong)}: not for problem {problem}, which plans whole networks")
 
 
-def residuals(pins: Sequence[str]) -> bool | None:
-    """Return whether results may wait on chip for a sum, None if the machine says; raises InputError for other pins."""
-    waiting = None
+@dataclass(frozen=True)
+class BankPins:
+    """What pins fix: whether results may wait on chip for a sum, how the first layer is read; None: not by a pin."""
+
+    waiting: bool | None = None
+    first_layer: FirstLayer | None = None
+
+
+def bank_pins(pins: Sequence[str]) -> BankPins:
+    """Return what pins of problem banks fix; raises InputError for others."""
+    found = BankPins()
     for pin in pins:
         name, _, value = (part.strip() for part in pin.partition("="))
-        if name != "residuals" or value not in ("chip", "dram"):
-            raise InputError(f"pin {pin!r}: problem banks knows residuals=chip and residuals=dram")
-        waiting = value == "chip"
-    return waiting
+        if name == "residuals" and value in ("chip", "dram"):
+            found = replace(found, waiting=value == "chip")
+        elif name == "first_layer" and value in FIRST_LAYERS:
+            found = replace(found, first_layer=value)
+        else:
+            raise InputError(
+                f"pin {pin!r}: problem banks knows residuals=chip and residuals=dram, first_layer=patches and "
+                "first_layer=plain"
+            )
+    return found
 
 
 P = TypeVar("P", bound=WholePlan)
@@ -152,9 +167,10 @@ def _check_mapping(wanted: Wanted, engine: str) -> None:
 
 
 def _banks(wanted: Wanted, engine: str) -> BankPlan:
+    pins = bank_pins(wanted.pins)
     return solve_network(
         wanted.network, wanted.machine, engine=engine, objective=wanted.aims("time"),
-        settings=wanted.settings, waiting=residuals(wanted.pins), time_limit_s=wanted.time_limit_s,
+        settings=wanted.settings, waiting=pins.waiting, first_layer=pins.first_layer, time_limit_s=wanted.time_limit_s,
     )  # fmt: skip
 
 
@@ -283,9 +299,10 @@ def print_front(problem: str, wanted: Wanted, axes: str, *, out: str | None, as_
     if problem == "banks" and wanted.engine != options.AUTO:
         raise InputError("--engine: the front of problem banks has one; only problem mapping has a choice")
     if problem == "banks":
+        pins = bank_pins(wanted.pins)
         plans = front_network(
-            wanted.network, wanted.machine, settings=wanted.settings, waiting=residuals(wanted.pins),
-            time_limit_s=wanted.time_limit_s,
+            wanted.network, wanted.machine, settings=wanted.settings, waiting=pins.waiting,
+            first_layer=pins.first_layer, time_limit_s=wanted.time_limit_s,
         )  # fmt: skip
         proven = all(plan.status == "OPTIMAL" for plan in plans)
     else:

@@ -14,9 +14,9 @@ from formulations.bank_labels import along
 from formulations.bank_network import Walk
 from formulations.bank_overtaking import Complete, by_wait
 from formulations.bank_policies import double_buffer, hide, minimise
+from formulations.bank_programs import Programs
 from formulations.bank_states import BankPlan
 from formulations.bank_tasks import Action, Prices, Program, Task
-from formulations.bank_time import Programs
 from formulations.bank_timing import First, Timed, Timing
 from hwmodels.bank_clock import Clock
 from hwmodels.bank_columns import Columns

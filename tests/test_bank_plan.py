@@ -292,7 +292,8 @@ def test_all_of_a_patch_must_be_loaded() -> None:
         Input(name="in", shape=(1, 3, 2, 2)),
         Conv(name="c", inputs=("in",), shape=(1, 16, 2, 2), filters=16, kernel=(1, 1)),
     ))  # fmt: skip
-    found = solve_network(network, "midap", settings={"banks.count": 2, "banks.map_bytes": 2 * 3 * 64})
+    small = {"banks.count": 2, "banks.map_bytes": 2 * 3 * 64}
+    found = solve_network(network, "midap", settings=small, first_layer="patches")
     assert [tile.end for tile in found.layers[0].tiles] == [3, 4]
     short = found.layers[0].model_copy(update={
         "tiles": found.layers[0].tiles[:1],
@@ -375,6 +376,8 @@ def test_bad_requests_get_one_line() -> None:
         (["--set", "banks.count=0"], 2, "banks.count"),
         (["--set", "banks.map_bytes=4096", "--set", "banks.count=2"], 3, ""),
         (["--pin", "residuals=dram", "--compare", "min"], 0, ""),
+        (["--pin", "first_layer=corners"], 2, "first_layer=patches and first_layer=plain"),
+        (["--pin", "first_layer=plain", "--pin", "residuals=dram"], 0, ""),
         (["--pin", "residuals=chip"], 2, "--set banks.residuals=chip for a chip that can"),
         (["--pin", "residuals=chip", "--set", "banks.residuals=chip"], 0, ""),
     ],

@@ -22,9 +22,9 @@ from formulations.bank_labels import along
 from formulations.bank_network import Visit, Walk
 from formulations.bank_numbers import numbered
 from formulations.bank_policies import double_buffer, hide, hiding, minimise, no_reuse
+from formulations.bank_programs import Programs
 from formulations.bank_states import BankPlan, State, Step
 from formulations.bank_tasks import Action, Prices, Program, Task, actions, told
-from formulations.bank_time import Programs
 from formulations.bank_times import Times
 from formulations.bank_timing import First, Timed, Timing, Writes, undominated
 from formulations.banks import fewest

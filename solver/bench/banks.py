@@ -40,7 +40,9 @@ _NETWORKS = ("inception_v3", "mobilenet_v2", "resnet50", "resnet152", "wide_resn
 
 def midap(count: int = 4) -> Banks:
     """MIDAP with 512 KiB for maps in `count` banks, 32 x 9 KiB for weights, N_f 16, N_pe 64 (4.4.1.1, Table 4.1)."""
-    return Banks(count=count, map_bytes=512 * 1024, weight_bytes=32 * 9 * 1024, filters=16, lanes=64)
+    return Banks(
+        count=count, map_bytes=512 * 1024, weight_bytes=32 * 9 * 1024, filters=16, lanes=64, pool_channels=4096
+    )
 
 
 def block(letter: str) -> Network:

@@ -23,8 +23,9 @@ from hwmodels.replay_bank_cycles import spent_on
 from hwmodels.replay_banks import Chip, Moved, replay_banks
 from hwmodels.schedule import StageRun
 from instances.errors import InputError
-from instances.feature_maps import Stage, Stages, stages
+from instances.feature_maps import Stage, Stages
 from instances.machine import Banks, Machine
+from solver.bank_readings import readings
 from solver.bank_solve import solve_network
 from solver.selftest.banks_cases import Case, drawn, smaller
 from solver.selftest.base import Disagreement
@@ -231,7 +232,7 @@ class _Banks(Recorded):
         """Compare; nothing is left to chance, so that a find repeats."""
         assert isinstance(case, Case)
         network = case.network
-        if network is None or _stages(case) is None:
+        if network is None or not _stages(case):
             return []
         engines = [name for name in case.engines if case.objective != "time" or name not in ("milp", "cp-sat")]
         claims = [asked(name, lambda name=name: claim(case, name)) for name in engines]  # type: ignore[misc]
@@ -250,25 +251,25 @@ class _Banks(Recorded):
 TESTER = _Banks(Case)
 
 
-def _stages(case: Case) -> Stages | None:
-    network, machine = case.network, case.machine
-    assert network is not None
-    assert machine.banks is not None
+def _stages(case: Case) -> list[Stages]:
+    """The stages, of every reading of the first layer."""
+    assert case.network is not None
     try:
-        return stages(network, machine.banks)
+        return list(readings(case.network, case.machine).values())
     except InputError:  # parts of a concatenation that others read as well, and the like
-        return None
+        return []
 
 
 def better(case: Case, known: int | None) -> tuple[int | None, bool]:
     """The least that is known once all schedules, or some, were looked at; and whether all were."""
-    found = _stages(case)
-    assert found is not None
-    if any(one.column_bytes > case.banks[1] for one in found.maps.values()):
-        return None, known is None
-    search = Programs(found, case.machine, case.objective, known, random.Random(0))
-    complete = search.search()
-    return search.least, complete
+    complete = True
+    for found in _stages(case):
+        if any(one.column_bytes > case.banks[1] for one in found.maps.values()):
+            continue
+        search = Programs(found, case.machine, case.objective, known, random.Random(0))
+        complete &= search.search()
+        known = search.least
+    return known, complete
 
 
 def _rules(case: Case, claims: list[Claim]) -> Iterator[str]:

@@ -25,9 +25,11 @@ class Case:
     ----------
     columns, channels : of the input, which has one row
     layers : (kind, operands, filters, taps, stride); 0 is the input, n the result of layer n; kinds are "conv",
-        "pool", "sum" and "join"
+        "pool", "mean" (of the whole map), "sum" and "join"
     banks : how many, bytes of one, bytes for weights
     overtakes : whether weights overtake loads, where writes take no time
+    fused : whether means are fused with the stages before them
+    patches : whether a first convolution may be a product over patches
     """
 
     columns: int
@@ -39,6 +41,8 @@ class Case:
     objective: str
     price: int = 1
     overtakes: bool = False
+    fused: bool = False
+    patches: bool = False
     engines: tuple[str, ...] = QUICK
     rule: str = ""
 
@@ -53,8 +57,9 @@ class Case:
         count, size, weights = self.banks
         banks = {
             "count": count, "map_bytes": count * size, "weight_bytes": weights, "filters": 1, "lanes": 1,
-            "stage_cycles": 1, "patch_channels": 0, "writes": "bus" if self.writes else "free",
+            "stage_cycles": 1, "patch_channels": 2 * self.patches, "writes": "bus" if self.writes else "free",
             "unread": "left" if self.unread else "loaded", "bus": "weights_first" if self.overtakes else "first_come",
+            "pool_channels": 9 * self.fused,
         }  # fmt: skip
         k = self.price
         transfer = {"model": "lpddr4", "call_ticks": 3 * k, "row_ticks": 2 * k, "row_bytes": 4,
@@ -78,6 +83,8 @@ def _operator(
         alike = len(before) == 2 and before[1].shape[2:] == shape[2:]
         whole = (1, sum(one.shape[1] for one in before), *shape[2:])
         return Concat(name=name, inputs=inputs, shape=whole, axis=1) if alike else None
+    if kind == "mean":
+        return Pool(name=name, inputs=inputs, shape=(1, shape[1], 1, 1), fn="global_avg")
     pad = (taps - 1) // 2, taps - 1 - (taps - 1) // 2
     width = (shape[3] - 1) // stride + 1
     sizes = {"kernel": (1, taps), "stride": (1, stride), "pad": (0, pad[0], 0, pad[1])}
@@ -101,13 +108,15 @@ def drawn(rng: random.Random) -> Case:
     )  # fmt: skip
     if not case.writes:
         case = replace(case, overtakes=rng.randrange(2) == 0)
+    case = replace(case, fused=rng.randrange(2) == 0, patches=rng.randrange(2) == 0)
     wanted = rng.choice((1, 2, 2, 3) if objective == "bytes" else (1, 1, 2))
     for _ in range(20):
         if len(case.layers) >= wanted:
             break
         number = len(case.layers)
-        kind = rng.choice(("conv", "conv", "conv", "pool", "sum", "join"))
-        operands = (number,) if number == 0 or kind in ("conv", "pool") else tuple(rng.sample(range(number + 1), 2))
+        kind = rng.choice(("conv", "conv", "conv", "pool", "mean", "sum", "join"))
+        alone = number == 0 or kind in ("conv", "pool", "mean")
+        operands = (number,) if alone else tuple(rng.sample(range(number + 1), 2))
         if rng.randrange(4) == 0 and len(operands) == 1:
             operands = (rng.randint(0, number),)
         one = kind, operands, rng.randint(1, 2), rng.choice((1, 1, 2, 3)), rng.choice((1, 1, 1, 2))
@@ -142,3 +151,5 @@ def smaller(case: Case) -> Iterator[Case]:
     yield from [replace(case, unread=False)] if case.unread else []
     yield from [replace(case, writes=False)] if case.writes else []
     yield from [replace(case, overtakes=False)] if case.overtakes else []
+    yield from [replace(case, fused=False)] if case.fused else []
+    yield from [replace(case, patches=False)] if case.patches else []
