@@ -293,13 +293,17 @@ def _whole(task: Task) -> bool:
 def hide(found: Stages, banks: Banks, clock: Clock, *, reuse: Reuse = "greedy") -> BankPlan:
     """Return the plan of the policy HIDE: of every result the most tiles stay that delay the stage least.
 
+    Delays are predicted as the source says them (4.1.2.1): first come, first served, all channels at once.
+
     Raises
     ------
     InputError
         If the policy gets stuck: some stage finds too few banks.
     """
     walk = Walk(found, banks)
-    times = Times(walk, clock)
+    simple = replace(found, stages=tuple(stage.at_once() for stage in found.stages))
+    served = banks.model_copy(update={"bus": "first_come"})
+    times = Times(Walk(simple, served), replace(clock, overtakes=False))
 
     def delay(state: State, at: int, source: str, direction: int, task: Task) -> tuple[int, Program] | None:
         """Ticks of a stage if loads wait for the ends of steps, and its program."""

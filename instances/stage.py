@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from instances.errors import InputError
@@ -138,6 +138,13 @@ class Stage:
     def share(self) -> int:
         """Bytes of weights that are asked for at once: those of a group, of a depthwise convolution all."""
         return self.weight_bytes if self.kind == "depthwise" else -(-self.weight_bytes // self.groups)
+
+    def at_once(self) -> Stage:
+        """The stage as if it went through its columns once, if it works channel by channel."""
+        if self.kind not in LANEWISE:
+            return self
+        n = self.groups
+        return replace(self, groups=1, tap_cycles=self.tap_cycles * n, first_cycles=self.first_cycles * n)
 
     @property
     def reach(self) -> int:
