@@ -18,7 +18,7 @@ __all__ = ["Banks"]
 
 Count = Field(default=0, ge=0)
 #: Fields that a machine file names only if they are not at their defaults.
-_BANKS_LEFT_OUT = frozenset(("alignment", "bus", "pool_channels", "residuals"))
+_BANKS_LEFT_OUT = frozenset(("alignment", "first_layer", "bus", "pool_channels", "residuals"))
 
 
 class Banks(BaseModel):
@@ -53,6 +53,9 @@ class Banks(BaseModel):
         How requests are served: in the order in which they are made; or as the published simulator does, cycle by
         cycle, weights and streamed operands ahead of loads of maps that are still under way (`hwmodels.bank_clock`),
         where writes take no time.
+    first_layer : {"patches", "plain", "either"}
+        How a first convolution of at most `patch_channels` channels reads its input: as a product over patches; pixel by
+        pixel, as others do; or as the plan decides.
     residuals : {"chip", "dram"}
         Whether the second operand of a sum may wait on chip, or is always streamed from DRAM.
 
@@ -75,6 +78,7 @@ class Banks(BaseModel):
     unread: Literal["loaded", "left"] = "loaded"
     alignment: Literal["free", "words"] = "free"
     bus: Literal["first_come", "weights_first"] = "first_come"
+    first_layer: Literal["patches", "plain", "either"] = "patches"
     residuals: Literal["chip", "dram"] = "chip"
 
     @model_serializer(mode="wrap")

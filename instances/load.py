@@ -202,8 +202,11 @@ def _resolve(field: str) -> tuple[str, ...]:
         raise InputError(f"machine field {field} is ambiguous: write {' or '.join('.'.join(p) for p in matches)}")
     near = get_close_matches(field, [".".join(p) for p in paths] + [p[-1] for p in paths], n=3)
     hint = f"did you mean {' or '.join(dict.fromkeys(near))}? " if near else ""
-    known = [p[0] for p in paths if len(p) == 1 and p[0] not in Nested]
-    known += [f"{outer}.{{{','.join(model.model_fields)}}}" for outer, model in Nested.items()]
+    if len(path) > 1 and path[0] in Nested:
+        known = [f"{path[0]}.{{{','.join(Nested[path[0]].model_fields)}}}"]
+    else:
+        known = [p[0] for p in paths if len(p) == 1 and p[0] not in Nested]
+        known += [f"{outer}.{{{','.join(model.model_fields)}}}" for outer, model in Nested.items()]
     raise InputError(f"unknown machine field {shown(field)}: {hint}known fields: {', '.join(known)}")
 
 

@@ -161,8 +161,8 @@ class BankOptions(_Frozen):
     ----------
     waiting : bool
         Whether results may wait on chip for a sum.
-    first_layer : {"patches", "plain"}, optional
-        How the first layer had to be read; by default the engine chose, its layer is of kind `patches` or `conv`.
+    first_layer : {"patches", "plain", "either"}, optional
+        How the first layer had to be read; by default as the machine says. Its layer is of kind `patches` or `conv`.
     time_at_most : int, optional
         Of a plan on a front: the fewest bytes are meant among the plans that take no more ticks.
     """
@@ -171,7 +171,7 @@ class BankOptions(_Frozen):
     time_limit_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
     settings: tuple[str, ...]
     time_at_most: Natural | None = None
-    first_layer: Literal["patches", "plain"] | None = None
+    first_layer: Literal["patches", "plain", "either"] | None = None
 
 
 class BankPlan(NetworkPlan):

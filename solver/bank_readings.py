@@ -1,8 +1,9 @@
 """Readings of a network on a machine with memory banks: its first layer as a product over patches, or as it is.
 
-Both are possible where the machine lays its inputs out as patches (`Banks.patch_channels`). Engines that optimise
-choose: the reading that promises more is solved first, the other one is asked only for what beats that plan, and not at
-all if its floor is above it. The published policies read patches, as their compiler does.
+Both are possible where the machine lays its inputs out as patches (`Banks.patch_channels`). Which one is read is said by
+the machine (`Banks.first_layer`) or a pin; with ``either`` engines that optimise choose: the reading that promises more
+is solved first, the other one is asked only for what beats that plan, and not at all if its floor is above it. The
+published policies read patches, as their compiler does.
 """
 
 from __future__ import annotations
@@ -26,14 +27,15 @@ from solver.bank_base import Asked, Decided
 from solver.bank_engines import BankEngine
 from solver.plan import Stat, Status
 
-__all__ = ["FIRST_LAYERS", "FirstLayer", "answered", "compulsory", "floor_of", "front_of", "readings"]
+__all__ = ["FIRST_LAYERS", "FirstLayer", "FirstPin", "answered", "compulsory", "floor_of", "front_of", "readings"]
 
 FirstLayer = Literal["patches", "plain"]
-FIRST_LAYERS: tuple[FirstLayer, ...] = ("patches", "plain")
+FirstPin = Literal["patches", "plain", "either"]
+FIRST_LAYERS: tuple[FirstPin, ...] = ("patches", "plain", "either")
 _Ended = tuple[Decided, FirstLayer]
 
 
-def readings(network: Network, machine: Machine, pin: FirstLayer | None = None) -> dict[FirstLayer, Stages]:
+def readings(network: Network, machine: Machine, pin: FirstPin | None = None) -> dict[FirstLayer, Stages]:
     """Return the stages of a network by reading: what the machine and a pin allow, patches first.
 
     Raises
@@ -50,14 +52,15 @@ def readings(network: Network, machine: Machine, pin: FirstLayer | None = None) 
         found["plain"] = stages(network, machine.banks, patches=False)
     else:
         found["plain"] = laid
-    if pin is None:
+    wanted = pin or machine.banks.first_layer
+    if wanted == "either" or (pin is None and wanted not in found):
         return found
-    if pin not in found:
+    if wanted not in found:
         raise InputError(
             f"network {network.name}: no first layer on machine {machine.name} is a product over patches "
             f"(a convolution of at most {machine.banks.patch_channels} channels that alone reads the input)"
         )
-    return {pin: found[pin]}
+    return {wanted: found[wanted]}
 
 
 def compulsory(found: Stages, banks: Banks) -> int:

@@ -37,7 +37,7 @@ from solver.bank_plan import (
     StagePlan,
     Volume,
 )
-from solver.bank_readings import FirstLayer, answered, floor_of, front_of, readings
+from solver.bank_readings import FirstPin, answered, floor_of, front_of, readings
 from solver.options import (
     AUTO,
     as_texts,
@@ -83,13 +83,13 @@ class Figures:
 
 
 def setting_of(
-    network: Network, machine: Machine, first_layer: FirstLayer | None = None
+    network: Network, machine: Machine, first_layer: FirstPin | None = None
 ) -> tuple[Stages, Banks, Clock]:
     """Return the stages of a network on a machine, its banks and its clock.
 
     Parameters
     ----------
-    first_layer : {"patches", "plain"}, optional
+    first_layer : {"patches", "plain", "either"}, optional
         How the first layer is read; over patches by default, if the machine may.
 
     Raises
@@ -155,7 +155,7 @@ def solve_network(
     objective: str | Sequence[str] = "time",
     settings: str | Iterable[str] | Mapping[str, str | int] | None = None,
     waiting: bool | None = None,
-    first_layer: FirstLayer | None = None,
+    first_layer: FirstPin | None = None,
     time_limit_s: float | None = None,
 ) -> BankPlan:
     """Plan a network on a machine with memory banks: which tiles stay in which bank, and every control step.
@@ -176,9 +176,9 @@ def solve_network(
     waiting : bool, optional
         Whether results may wait on chip for a sum (the published compiler streams them from DRAM); by default what the
         machine says (`Banks.residuals`).
-    first_layer : {"patches", "plain"}, optional
-        Whether the first convolution is a product over patches; by default engines that optimise choose, where the
-        machine may (`Banks.patch_channels`), and the published policies take patches.
+    first_layer : {"patches", "plain", "either"}, optional
+        Whether the first convolution is a product over patches, where the machine may (`Banks.patch_channels`); with
+        ``either`` engines that optimise choose. By default what the machine says (`Banks.first_layer`).
     time_limit_s : float, optional
         Then the best plan so far is returned with its bound.
 
@@ -222,7 +222,7 @@ def front_network(
     *,
     settings: str | Iterable[str] | Mapping[str, str | int] | None = None,
     waiting: bool | None = None,
-    first_layer: FirstLayer | None = None,
+    first_layer: FirstPin | None = None,
     time_limit_s: float | None = None,
 ) -> tuple[BankPlan, ...]:
     """Return the exact front of bytes and time of a network, by bytes: all plans that no other beats in both.

@@ -16,7 +16,7 @@ from solver.applications_plan import ApplicationsPlan
 from solver.applications_show import applications_rows, applications_status, show_applications
 from solver.applications_solve import pick_application_engine, solve_applications
 from solver.bank_plan import BankPlan
-from solver.bank_readings import FIRST_LAYERS, FirstLayer
+from solver.bank_readings import FIRST_LAYERS, FirstPin
 from solver.bank_show import bank_rows, bank_status, show_banks
 from solver.bank_solve import front_network, pick_bank_engine, solve_network
 from solver.joint_plan import JointPlan
@@ -100,7 +100,7 @@ class BankPins:
     """What pins fix: whether results may wait on chip for a sum, how the first layer is read; None: not by a pin."""
 
     waiting: bool | None = None
-    first_layer: FirstLayer | None = None
+    first_layer: FirstPin | None = None
 
 
 def bank_pins(pins: Sequence[str]) -> BankPins:
@@ -114,8 +114,8 @@ def bank_pins(pins: Sequence[str]) -> BankPins:
             found = replace(found, first_layer=value)
         else:
             raise InputError(
-                f"pin {pin!r}: problem banks knows residuals=chip and residuals=dram, first_layer=patches and "
-                "first_layer=plain"
+                f"pin {pin!r}: problem banks knows residuals=chip and residuals=dram, first_layer=patches, "
+                "first_layer=plain and first_layer=either"
             )
     return found
 

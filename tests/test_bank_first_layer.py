@@ -23,6 +23,7 @@ def machine(cycle: int = 10, byte: int = 1, *, lanes: int = 4, channels: int = 1
     """Three banks; requests have no latency."""
     banks = {
         "count": 3, "map_bytes": 3 * bank, "weight_bytes": 99, "filters": 1, "lanes": lanes, "patch_channels": channels,
+        "first_layer": "either",
     }  # fmt: skip
     return Machine.model_validate({
         "name": "m", "problem": "banks", "tick_ps": 1, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 1,
