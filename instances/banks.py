@@ -54,8 +54,8 @@ class Banks(BaseModel):
         cycle, weights and streamed operands ahead of loads of maps that are still under way (`hwmodels.bank_clock`),
         where writes take no time.
     first_layer : {"patches", "plain", "either"}
-        How a first convolution of at most `patch_channels` channels reads its input: as a product over patches; pixel by
-        pixel, as others do; or as the plan decides.
+        How a first convolution of at most `patch_channels` channels reads its input: as a product over patches; pixel
+        by pixel, as others do; or as the plan decides.
     residuals : {"chip", "dram"}
         Whether the second operand of a sum may wait on chip, or is always streamed from DRAM.
 

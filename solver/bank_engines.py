@@ -105,13 +105,21 @@ def _policy(name: str, summary: str, same_as: str = "") -> BankEngine:
 def _milp(asked: Asked) -> Decided:
     from solver.engines import bank_milp  # late: the engines' package imports every solver
 
-    return bank_milp.run(asked)
+    return _or_infeasible(bank_milp.run, asked)
 
 
 def _cp_sat(asked: Asked) -> Decided:
     from solver.engines import bank_cp_sat
 
-    return bank_cp_sat.run(asked)
+    return _or_infeasible(bank_cp_sat.run, asked)
+
+
+def _or_infeasible(run: Callable[[Asked], Decided], asked: Asked) -> Decided:
+    """What an engine says; a stage that finds no room makes the network infeasible, whoever is asked."""
+    try:
+        return run(asked)
+    except InputError as error:
+        return Decided(None, None, "INFEASIBLE", stats={"note": str(error)})
 
 
 BANK_ENGINES: dict[str, BankEngine] = {

@@ -1,8 +1,8 @@
 """Readings of a network on a machine with memory banks: its first layer as a product over patches, or as it is.
 
-Both are possible where the machine lays its inputs out as patches (`Banks.patch_channels`). Which one is read is said by
-the machine (`Banks.first_layer`) or a pin; with ``either`` engines that optimise choose: the reading that promises more
-is solved first, the other one is asked only for what beats that plan, and not at all if its floor is above it. The
+Both are possible where the machine lays its inputs out as patches (`Banks.patch_channels`). The machine says which it
+is (`Banks.first_layer`), or a pin; with ``either`` engines that optimise choose: the reading that promises more is
+solved first, the other one is asked only for what beats that plan, and not at all if its floor is above it. The
 published policies read patches, as their compiler does.
 """
 
