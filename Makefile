@@ -32,7 +32,7 @@ test: install  ## the tests, without those marked slow or bench
 	$(BIN)/python -m pytest -q -m "not slow and not bench" $(PYTEST_ARGS)
 
 slow: install  ## the tests marked slow or bench (README examples, versions, whole networks)
-	$(BIN)/python -m pytest -q -m "slow or bench" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -m "slow or bench" --maxschedchunk=1 $(PYTEST_ARGS)
 
 coverage: install  ## branch coverage of the fast tests, nothing omitted
 	COVERAGE_FILE=$(COVERAGE_FILE) $(BIN)/python -m pytest -q -m "not slow and not bench" \

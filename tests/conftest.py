@@ -1,4 +1,4 @@
-"""What every test may use: the `--engines` option and the hypothesis profiles."""
+"""What every test may use: the `--engines` option, the hypothesis profiles, and long tests first."""
 
 from __future__ import annotations
 
@@ -38,6 +38,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="NAME,NAME",
         help=f"engines for every test that takes an `engine` (default: {ENGINES})",
     )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests marked ``slow(SECONDS)``, the longest first: none is left to one process at the end."""
+    items.sort(key=lambda item: -max((mark.args[0] for mark in item.iter_markers("slow") if mark.args), default=0))
 
 
 def _parametrised(metafunc: pytest.Metafunc) -> bool:

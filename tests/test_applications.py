@@ -346,7 +346,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "planned together" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.slow(14)
 def test_three_networks_never_miss() -> None:
     """Section 3.3.5.3: periods of 33, 40 and 50 ms; with an NPU there is a schedule, and 10,000 offsets agree."""
     three = "squeezenet1_1@33ms,mobilenet_v1@40ms,mobilenet_v2@50ms"

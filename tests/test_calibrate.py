@@ -175,7 +175,7 @@ def test_memory_rows_identify_no_price(capsys: pytest.CaptureFixture[str]) -> No
     assert "any value" not in said  # memory does change with prices, by jumps
 
 
-@pytest.mark.slow
+@pytest.mark.slow(280)
 def test_table_2_cannot_tell_bursts_from_bytes() -> None:
     """CAS of the TSO paper: from nothing to more than Fig. 1's 50 ns is as good; time per layer and cycle are told."""
     result = calibrate("nmp", "tso_table2", jobs=0)

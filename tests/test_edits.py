@@ -174,7 +174,7 @@ def test_no_edit_slips() -> None:
 MANY = int(os.environ.get("CERTILE_EDITS", "300"))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(23)
 def test_no_edit_of_many_slips() -> None:
     tally = run(subjects(all_of_them=True), MANY, seed=2)
     assert not tally.slipped, str(tally)

@@ -912,7 +912,7 @@ def test_suite_rows() -> None:
     assert frames(found["fd_mobilenet"], toy) == pytest.approx(70.1, abs=0.05)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(48)
 def test_suite() -> None:
     """Every layer of the seven networks is proven, with partial sums of one and of four bytes, by three engines."""
     from solver.bench.runs import runs

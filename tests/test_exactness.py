@@ -205,13 +205,14 @@ def test_every_route_to_the_optimum_agrees(case: tuple[Layer, Machine, str, tupl
     agree(case)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(free_cases())
 def test_every_route_agrees_with_free_holds(case: tuple[Layer, Machine, str, tuple[str, ...]]) -> None:
+    """Fifteen cases of free Holds; the slow test below draws most of its cases from them too."""
     agree(case)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(16)
 @settings(max_examples=MANY, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.one_of(free_cases(), free_cases(), free_cases(), cases()))
 def test_every_route_to_the_optimum_agrees_on_many(case: tuple[Layer, Machine, str, tuple[str, ...]]) -> None:
@@ -241,10 +242,10 @@ def any_nest(draw: st.DrawFn, layer: Layer, machine: Machine, loops: int = 2) ->
     return Nest(tuple(items))
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(layers(tiny=True), machines(cores=False, serial=True), st.data())
 def test_no_nest_whatsoever_moves_fewer_bytes(layer: Layer, machine: Machine, data: st.DataObject) -> None:
-    """The optimum of the canonical nests is at or below every nest that fits in what it needs."""
+    """The optimum of the canonical nests is at or below every nest that fits in what it needs: 60 cases."""
     nest = any_nest(data.draw, layer, machine)
     moved = price(layer, machine, nest)
     exactly = machine.model_copy(update={"ocm_bytes": moved.occupancy_bytes["ocm"]})

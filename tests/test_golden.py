@@ -102,7 +102,7 @@ def test_lenet_of_table_ii_has_a_fixed_cost_that_is_not_modelled() -> None:
     assert row.times[0] <= row.times[1] <= row.worst_tie
 
 
-@pytest.mark.slow
+@pytest.mark.slow(60)
 def test_table_ii_within_thirty_percent_with_nothing_fitted() -> None:
     """The median error of the visible cells: 26 % as shipped, 141 % if every TLT loads its own inputs."""
     report = table2(Silent())
@@ -145,7 +145,7 @@ def cases() -> list[tuple[str, str, tuple[str, ...]]]:
     return [(n, "nmp", ("holds=uniform",)) for n in nets] + zynq
 
 
-@pytest.mark.slow
+@pytest.mark.slow(20)
 @pytest.mark.parametrize(("network", "machine", "pins"), cases())
 def test_every_layer_proven_equal_by_all_engines(network: str, machine: str, pins: tuple[str, ...]) -> None:
     target = load_machine(machine)
@@ -165,7 +165,7 @@ def test_every_layer_proven_equal_by_all_engines(network: str, machine: str, pin
             assert (found.status, found.measures["time"], found.bound) == ("OPTIMAL", oracle.bound, oracle.bound)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(30)
 @pytest.mark.parametrize("network", ["squeezenet1_1", "mobilenet_v2"])
 @pytest.mark.parametrize("objective", ["bytes", "time"])
 def test_free_hold_depths_of_every_layer_proven_equal_by_all_engines(network: str, objective: str) -> None:

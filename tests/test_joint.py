@@ -200,8 +200,8 @@ def test_a_map_may_leave_before_its_last_use() -> None:
     ("network", "banks"),
     [
         (chain(), 2),
-        pytest.param(with_skip(), 3, marks=pytest.mark.slow),
-        pytest.param(branching(), 4, marks=pytest.mark.slow),
+        pytest.param(with_skip(), 3, marks=pytest.mark.slow(28)),
+        pytest.param(branching(), 4, marks=pytest.mark.slow(20)),
     ],
 )
 def test_all_engines_find_the_optimum_of_everything(network: Network, banks: int) -> None:
@@ -218,8 +218,9 @@ def test_all_engines_find_the_optimum_of_everything(network: Network, banks: int
     assert {plans[name].status for name in EXACT} == {"OPTIMAL"}
 
 
-@pytest.mark.slow
-@settings(max_examples=6, suppress_health_check=list(HealthCheck))
+# Four networks, whose every plan is tried; the selftest of joint (`test_selftest_brute.py`) draws more.
+@pytest.mark.slow(20)
+@settings(max_examples=4, suppress_health_check=list(HealthCheck))
 @given(networks(), st.sampled_from([(2, 96), (3, 96), (4, 128), (4, 64)]))
 def test_any_network(network: Network, memory: tuple[int, int]) -> None:
     on = MACHINE.model_copy(update={"ocm_banks": memory[0], "ocm_bytes": memory[1]})
@@ -714,7 +715,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "has no front" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.slow(50)
 def test_resnet50_on_768_kib() -> None:
     plan = solve_joint("resnet50", "scratchpad_768k", engine="milp")
     assert plan.status == "OPTIMAL"
@@ -723,7 +724,7 @@ def test_resnet50_on_768_kib() -> None:
     assert load_machine("scratchpad_768k").ocm_banks == 48
 
 
-@pytest.mark.slow
+@pytest.mark.slow(12)
 def test_an_onnx_network() -> None:
     plan = solve_joint(read_onnx(wheel_model("light_squeezenet")), "scratchpad_768k")
     assert plan.status == "OPTIMAL"

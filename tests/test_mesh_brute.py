@@ -290,7 +290,7 @@ def test_random_layers_against_every_tile(data: st.DataObject) -> None:
 @pytest.mark.parametrize(
     "pins", [(), ("P_G=4",), ("P_B=2", "P_G=2"), ("rows=g", "cols=b"), ("rows!=b", "P_B!=2"), ("share=IN", "P_G>=2")]
 )
-@pytest.mark.parametrize("measure", ["dram", pytest.param("time", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("measure", ["dram", pytest.param("time", marks=pytest.mark.slow(5))])
 def test_one_index_of_size_one_stands_for_all(pins: tuple[str, ...], measure: str) -> None:
     """b and g have size 1 here; which of them PEs and units idle along only matters to pins."""
     layer = conv(m=3, n=2, r=4, c=3, kh=2, stride_h=2, stride_w=2)

@@ -76,6 +76,15 @@ def documents() -> list[str]:
     return [str(p.relative_to(ROOT)) for p in paths if p.exists() and blocks(p.read_text(encoding="utf-8"))]
 
 
+#: Seconds that the examples of the longest documents take about.
+SECONDS = {"README.md": 95, "docs/joint.md": 50}
+
+
+def marked(name: str) -> object:
+    """A document as a parameter, by how long its examples take."""
+    return pytest.param(name, marks=pytest.mark.slow(SECONDS.get(name, 10)))
+
+
 def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     # The installed console script is meant, whether or not its environment is activated.
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
@@ -92,7 +101,7 @@ def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", documents() or ["README.md"])
+@pytest.mark.parametrize("name", [marked(name) for name in documents() or ["README.md"]])
 def test_examples_run(name: str, tmp_path: Path) -> None:
     document = ROOT / name
     if not document.exists():

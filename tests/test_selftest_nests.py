@@ -33,7 +33,7 @@ from solver.selftest.tiling import TILING
 from solver.selftest.tiny import _sequences, enumerated
 
 #: Cases of the slow test, of each problem; 10,000 take hours.
-MANY = int(os.environ.get("CERTILE_SELFTEST", "40"))
+MANY = int(os.environ.get("CERTILE_SELFTEST", "25"))
 
 
 def machine(**fields: object) -> Machine:
@@ -303,11 +303,15 @@ FAULTS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Within 40 random cases, unshrunk; docs/selftest.md says in how many seconds."""
+    """Within 40 random cases, unshrunk; docs/selftest.md says in how many seconds.
+
+    Of a fault in pinned tiles only the cases that pin some are run: no other asks for them.
+    """
     FAULTS[fault](monkeypatch)
     for k in range(40):
         case = quick_case(random.Random(f"fault/{k}"))
-        if TILING.run(case, random.Random(k)):
+        pinned = any(pin.startswith("T_") for pin in case.pins)
+        if (pinned or fault != "pinned tiles are forgotten") and TILING.run(case, random.Random(k)):
             return
     pytest.fail(f"not found: {fault}")
 
@@ -371,9 +375,10 @@ def test_few_cases_without_a_disagreement() -> None:
         assert not [d.what for d in TILING.run(case, random.Random(k))]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(40)
 @pytest.mark.parametrize("problem", ["tiling", "slicing"])
 def test_many_cases_without_a_disagreement(problem: str) -> None:
+    """25 cases unless CERTILE_SELFTEST says more; `certile selftest` goes on with as many as there is time for."""
     report = selftest({problem: TESTERS[problem]}, seed=1, minutes=None, most=MANY, shrink_s=0)
     assert report.instances == {problem: MANY}
     assert not [find.what for find in report.finds]

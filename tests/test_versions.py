@@ -90,7 +90,7 @@ def test_random_models_of_our_kind(engine: str) -> None:
     assert answer["wrong"] == []
 
 
-@pytest.mark.slow
+@pytest.mark.slow(10)
 @pytest.mark.parametrize("engine", ["cp-sat", "milp"])
 def test_many_random_models_of_our_kind(engine: str) -> None:
     assert child("fuzz.py", engine, "1000", "1500")["wrong"] == []

@@ -6,19 +6,20 @@ dataflow. A network takes the sum of its convolutions and fully connected layers
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from formulations.pins import parse_pins
 from formulations.registry import FORMULATIONS
+from formulations.slicing import DATAFLOWS, PARTITIONS
 from formulations.space import Space
 from hwmodels.price import price
 from instances.load import load_machine, load_network
 from instances.machine import Machine
 from instances.workload import Layer
 from solver.bench.report import Cell, Report, Section
-from solver.engines.exhaustive import best_pick
+from solver.engines.exhaustive import Search
 from solver.engines.published import noburst_ties
 from solver.progress import Progress
 
@@ -56,28 +57,45 @@ def modelled(network: str, machine: Machine) -> Row:
     for layer in load_network(network).conv_layers:
         first, number = count.get(layer.signature(), (layer, 0))
         count[layer.signature()] = first, number + 1
-    us, formulation = machine.tick_ps / 1e6, FORMULATIONS["slicing"]
+    us = machine.tick_ps / 1e6
+    leasts = [(_leasts(layer, machine), number) for layer, number in count.values()]
     totals: list[float | None] = []
     slowest = 0.0
     for column, pin in COLUMNS.items():
-        pins = parse_pins(["holds=uniform", *([pin] if pin else [])], formulation.decisions)
-        times: list[float | None] = []
-        for layer, number in count.values():
-            space = formulation.build(layer, machine, pins)
-            best: int | None
-            if column == "no burst":
-                best, worst = _ties(space)
-                slowest += number * worst * us
-            else:
-                best = _least(space)
-            times.append(None if best is None else number * best * us)
-        totals.append(None if None in times else sum(t for t in times if t is not None))
+        if column == "no burst":
+            ties = [(*_ties(_space(layer, machine)), number) for layer, number in count.values()]
+            times: list[int | None] = [number * best for best, _, number in ties]
+            slowest = sum(number * worst for _, worst, number in ties) * us
+        else:
+            times = [_column(least, pin, number) for least, number in leasts]
+        totals.append(None if None in times else sum(t for t in times if t is not None) * us)
     return Row(tuple(totals), slowest)
 
 
+def _space(layer: Layer, machine: Machine, *pins: str) -> Space:
+    formulation = FORMULATIONS["slicing"]
+    return formulation.build(layer, machine, parse_pins(["holds=uniform", *pins], formulation.decisions))
+
+
+def _leasts(layer: Layer, machine: Machine) -> dict[tuple[str, str], int | None]:
+    """Proven least ticks by partition and dataflow, of which every column but "no burst" takes the least of some."""
+    pairs = [(f"partition={p}", f"dataflow={d}") for p in PARTITIONS for d in DATAFLOWS]
+    return {pair: _least(_space(layer, machine, *pair)) for pair in pairs}
+
+
+def _column(least: Mapping[tuple[str, str], int | None], pin: str, number: int) -> int | None:
+    """Ticks of so many layers where the pin is given, None if there is no plan."""
+    possible = [ticks for pins, ticks in least.items() if ticks is not None and (not pin or pin in pins)]
+    return number * min(possible) if possible else None
+
+
 def _least(space: Space) -> int | None:
-    pick, _ = best_pick(space, ("time",))
-    return None if pick is None else pick.measures["time"]
+    """The least time; ties are not broken, which would take as long again."""
+    search = Search(space, ("time",))
+    search.settle("time")
+    if not search.whole:
+        raise RuntimeError(f"{space.layer.name}: the least time is not proven")
+    return None if search.best is None else search.best.measures["time"]
 
 
 def _ties(space: Space) -> tuple[int, int]:
