@@ -295,7 +295,7 @@ class Visit:
         #: Bytes of streamed columns that only the chip has, though they are streamed from DRAM.
         self._late = 0
         if walk.banks.residuals == "dram":
-            there = [r for r in self._left if r.map in streamed]
+            there = [r for r in state.residents if r.map in streamed]
             self._late = sum(walk.columns(r._replace(tiles=r.unwritten)) * walk.written[r.map] for r in there)
             self._left = [r._replace(unwritten=0) if r in there else r for r in self._left]
         #: Columns of the source that only the chip has and others will read, and bytes to write one.

@@ -82,9 +82,7 @@ class Figures:
         return sum(s.waits_for_maps + s.waits_for_weights + s.waits_for_writes for s in self.spent.values())
 
 
-def setting_of(
-    network: Network, machine: Machine, first_layer: FirstPin | None = None
-) -> tuple[Stages, Banks, Clock]:
+def setting_of(network: Network, machine: Machine, first_layer: FirstPin | None = None) -> tuple[Stages, Banks, Clock]:
     """Return the stages of a network on a machine, its banks and its clock.
 
     Parameters

@@ -25,11 +25,12 @@ class Case:
     ----------
     columns, channels : of the input, which has one row
     layers : (kind, operands, filters, taps, stride); 0 is the input, n the result of layer n; kinds are "conv",
-        "pool", "mean" (of the whole map), "sum" and "join"
+        "deep" (depthwise), "pool", "mean" (of the whole map), "sum" and "join"
     banks : how many, bytes of one, bytes for weights
     overtakes : whether weights overtake loads, where writes take no time
     fused : whether means are fused with the stages before them
     patches : whether a first convolution may be a product over patches
+    streamed : whether second operands of sums always come from DRAM
     """
 
     columns: int
@@ -43,6 +44,7 @@ class Case:
     overtakes: bool = False
     fused: bool = False
     patches: bool = False
+    streamed: bool = False
     engines: tuple[str, ...] = QUICK
     rule: str = ""
 
@@ -59,7 +61,7 @@ class Case:
             "count": count, "map_bytes": count * size, "weight_bytes": weights, "filters": 1, "lanes": 1,
             "stage_cycles": 1, "patch_channels": 2 * self.patches, "writes": "bus" if self.writes else "free",
             "unread": "left" if self.unread else "loaded", "bus": "weights_first" if self.overtakes else "first_come",
-            "pool_channels": 9 * self.fused,
+            "pool_channels": 9 * self.fused, "first_layer": "either", "residuals": "dram" if self.streamed else "chip",
         }  # fmt: skip
         k = self.price
         transfer = {"model": "lpddr4", "call_ticks": 3 * k, "row_ticks": 2 * k, "row_bytes": 4,
@@ -92,9 +94,12 @@ def _operator(
         return Pool.model_validate(
             {"name": name, "inputs": inputs, "shape": (1, shape[1], 1, width), "fn": "max", **sizes}
         )
-    return Conv.model_validate(
-        {"name": name, "inputs": inputs, "shape": (1, filters, 1, width), "filters": filters, "bias": True, **sizes}
-    )
+    groups = shape[1] if kind == "deep" and shape[1] > 1 else 1
+    filters = groups if groups > 1 else filters
+    return Conv.model_validate({
+        "name": name, "inputs": inputs, "shape": (1, filters, 1, width), "filters": filters, "groups": groups,
+        "bias": True, **sizes,
+    })  # fmt: skip
 
 
 def drawn(rng: random.Random) -> Case:
@@ -108,14 +113,16 @@ def drawn(rng: random.Random) -> Case:
     )  # fmt: skip
     if not case.writes:
         case = replace(case, overtakes=rng.randrange(2) == 0)
-    case = replace(case, fused=rng.randrange(2) == 0, patches=rng.randrange(2) == 0)
+    case = replace(
+        case, fused=rng.randrange(2) == 0, patches=rng.randrange(2) == 0, streamed=rng.randrange(2) == 0
+    )  # fmt: skip
     wanted = rng.choice((1, 2, 2, 3) if objective == "bytes" else (1, 1, 2))
     for _ in range(20):
         if len(case.layers) >= wanted:
             break
         number = len(case.layers)
-        kind = rng.choice(("conv", "conv", "conv", "pool", "mean", "sum", "join"))
-        alone = number == 0 or kind in ("conv", "pool", "mean")
+        kind = rng.choice(("conv", "conv", "conv", "deep", "pool", "mean", "sum", "join"))
+        alone = number == 0 or kind in ("conv", "deep", "pool", "mean")
         operands = (number,) if alone else tuple(rng.sample(range(number + 1), 2))
         if rng.randrange(4) == 0 and len(operands) == 1:
             operands = (rng.randint(0, number),)
@@ -153,3 +160,4 @@ def smaller(case: Case) -> Iterator[Case]:
     yield from [replace(case, overtakes=False)] if case.overtakes else []
     yield from [replace(case, fused=False)] if case.fused else []
     yield from [replace(case, patches=False)] if case.patches else []
+    yield from [replace(case, streamed=False)] if case.streamed else []
