@@ -103,15 +103,18 @@ class Onward:
         self, task: Task, following: First, wait: int, going: Sequence[Label], rooms: list[Room]
     ) -> Sequence[Timed]:
         """The programs of a task that labels with this wait may go on with."""
-        if self.ways.complete is None:
-            return self.programs(following, wait).of(task)
-        latest = max(room.ready for room in rooms) - min(label.ticks for label in going)
         wait = self._wait(wait)
+        if self.ways.times is self.ways.lower:
+            return self.programs(following, wait).of(task)
         bounds = self.ways.lower.programs(self.visit, self.direction, following=following, wait=wait)
+        latest = max(room.ready for room in rooms) - min(label.ticks for label in going)
         if all(bounds.timing.ready(one.ticks, one.wait) > latest for one in bounds.of(task)):
             return ()
         quick = self.programs(following, wait)
-        return self.ways.complete.of(task, self.visit.prices, quick.timing, wait, latest, quick.of(task))
+        good = quick.good(task, bounds.of(task))
+        if self.ways.complete is None:
+            return good
+        return self.ways.complete.of(task, self.visit.prices, quick.timing, wait, latest, good)
 
 
 def fits(rooms: list[Room], spent: int, ready: int) -> bool:

@@ -64,6 +64,17 @@ class Programs:
             self.answers[task] = found = self._found(task, begun) if begun is not None and fits else []
         return found
 
+    def good(self, task: Task, others: Iterable[Timed]) -> list[Timed]:
+        """Some programs that are quick: those of others, that with the fewest bytes, and those of the policies."""
+        found = self.answers.get(task)
+        if found is None:
+            begun, search = task.begin(), Search(task, self.prices, self.timing, self.wait)
+            assert begun is not None
+            programs = dict.fromkeys((*(one.program for one in others), *self._ways(task)))
+            priced = [one for program in programs if (one := search.along(begun, program)) is not None]
+            self.answers[task] = found = undominated(priced)
+        return found
+
     def bound(self, task: Task) -> int:
         """Ticks until the next stage may begin to work (`Timing.ready`) that no program of a task undercuts.
 

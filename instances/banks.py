@@ -57,7 +57,8 @@ class Banks(BaseModel):
         How a first convolution of at most `patch_channels` channels reads its input: as a product over patches; pixel
         by pixel, as others do; or as the plan decides.
     residuals : {"chip", "dram"}
-        Whether the second operand of a sum may wait on chip, or is always streamed from DRAM.
+        Whether maps may wait on chip for a sum. With "dram" none does: the operand that was made last may be read from
+        the banks, the others are streamed from DRAM, all of them.
 
     Source: `heterogeneous_mapping_and_banks` 4.4.1.1, Table 4.1; `alignment`, `pool_channels`: the public MIDAP
     simulator.

@@ -130,10 +130,27 @@ class Programs:
         keeps = range(min(tiles[stage.target], self.banks.count) + 1 if readers[stage.target] and not begun else 1)
         for source in dict.fromkeys((stage.source, *stage.streamed)):
             awaited = any(one not in chip.done and one != stage.name for one in readers[source])
+            awaited = awaited and self._may_stay(chip, stage, source)
             retains = range(min(tiles[source], self.banks.count) + 1 if awaited else 1)
             for keep, retain, backwards in product(keeps, retains, (False, True)):
+                if keep and not self._may_stay(chip, stage, stage.target):
+                    continue
                 for end in (False, True) if keep > 0 and tiles[stage.target] > 1 else (False,):
                     yield StageRun(stage, source, backwards, keep, end, retain, ())
+
+    def _may_stay(self, chip: Chip, stage: Stage, name: str) -> bool:
+        """Whether a map may be on chip after a stage: none waits for a sum, where operands are streamed."""
+        if self.banks.residuals == "chip":
+            return True
+        done = chip.done | {stage.name}
+        left = [one for one in self.found.stages if one.name not in done]
+        if any(one.source == name and one.kind != "sum" for one in left):
+            return True
+        if name != stage.target or sum(one.target == name for one in self.found.stages) > 1:
+            return False
+        missing = {one.target for one in left}
+        sums = [one for one in left if name in (one.source, *one.streamed)]
+        return any(not missing & {one.source, *one.streamed} for one in sums)
 
     def _in_order(self, chip: Chip, option: StageRun, ends: Mapping[str, bool]) -> bool:
         """(END); a map of a single tile has no end."""
@@ -177,7 +194,7 @@ def _copy(chip: Chip) -> Chip:
     """The same chip, with its counts and no faults."""
     load, weight, streamed, bias, write = chip.moved.parts
     moved = Moved(load, weight, streamed, bias, write, units=list(chip.moved.units), loads=list(chip.moved.loads))
-    made = Chip(chip.found, chip.size, moved, [], set(chip.done))
+    made = Chip(chip.found, chip.size, moved, [], set(chip.done), chip.last)
     made.banks = [replace(bank, columns=list(bank.columns)) for bank in chip.banks]
     made.dram = {part: set(columns) for part, columns in chip.dram.items()}
     return made
