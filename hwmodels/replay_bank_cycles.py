@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 
 from hwmodels.replay_bank_moved import Moved
-from hwmodels.replay_bank_time import Column, Spent, Unit, clocked
+from hwmodels.replay_bank_time import Column, Spent, Unit, clocked, latency
 from instances.machine import Banks, Transfer
 
 __all__ = ["clocked_by_cycle", "spent_on"]
@@ -47,13 +47,7 @@ class _Bus:
         return -(-ticks // self.cycle) * self.cycle
 
     def _latency(self, size: int) -> int:
-        dram = self.dram
-        ticks = dram.call_ticks
-        if dram.row_bytes:
-            ticks += dram.row_ticks * (size // dram.row_bytes)
-        if dram.refresh_bytes:
-            ticks += dram.refresh_ticks * -(-size // dram.refresh_bytes)
-        return self._whole(ticks)
+        return self._whole(latency(self.dram, size))
 
     def load(self, now: int, size: int, number: int | None = None) -> None:
         """Ask for a tile, or for biases."""

@@ -23,7 +23,7 @@ from typing import Literal
 
 from instances.machine import Transfer
 
-__all__ = ["Column", "Spent", "Unit", "clocked"]
+__all__ = ["Column", "Spent", "Unit", "clocked", "latency"]
 
 
 @dataclass(frozen=True)
@@ -89,26 +89,27 @@ class Spent:
     waits_for_writes: int = 0
 
 
+def latency(dram: Transfer, size: int) -> int:
+    """Ticks before a request of so many bytes is on the bus, if that is free."""
+    ticks = dram.call_ticks
+    if dram.row_bytes:
+        ticks += dram.row_ticks * (size // dram.row_bytes)
+    if dram.refresh_bytes:
+        ticks += dram.refresh_ticks * -(-size // dram.refresh_bytes)
+    return ticks
+
+
 class _Bus:
     """DRAM, one request after the other."""
 
     def __init__(self, dram: Transfer) -> None:
         self.dram, self.end = dram, 0
 
-    def _latency(self, size: int) -> int:
-        dram = self.dram
-        latency = dram.call_ticks
-        if dram.row_bytes:
-            latency += dram.row_ticks * (size // dram.row_bytes)
-        if dram.refresh_bytes:
-            latency += dram.refresh_ticks * -(-size // dram.refresh_bytes)
-        return latency
-
     def ask(self, now: int, size: int) -> int:
         """Return when a request is served."""
         if not size:
             return now
-        self.end = max(now + self._latency(size), self.end) + self.dram.byte_ticks * size
+        self.end = max(now + latency(self.dram, size), self.end) + self.dram.byte_ticks * size
         return self.end
 
 

@@ -32,6 +32,8 @@ if not FOLDER:
 
 #: By how much cycles may differ: what the clock leaves out is listed in docs/banks.md.
 CYCLES = 0.01
+#: And an optimum from a run of its own: single cycles of some stages.
+BELOW = 0.0002
 #: Share of a layer's data that may be off by rounding; wrong columns are more.
 ROUNDED = 0.005
 #: Answers of the simulator to networks whose weights do not fit in its banks.
@@ -128,4 +130,4 @@ def test_its_own_policies_are_never_below_an_optimum(kind: str, seed: int, polic
     if own["wrong"] > ROUNDED:
         pytest.skip("its own program computes something else")
     assert plans["bytes"].status != "OPTIMAL" or own["bytes"] >= measures(plans["bytes"]).bytes
-    assert plans["time"].status != "OPTIMAL" or own["cycles"] >= (1 - CYCLES) * cycles(plans["time"])
+    assert plans["time"].status != "OPTIMAL" or own["cycles"] >= (1 - BELOW) * cycles(plans["time"])
