@@ -376,7 +376,7 @@ def test_bad_requests_get_one_line() -> None:
         (["--set", "banks.count=0"], 2, "banks.count"),
         (["--set", "banks.map_bytes=4096", "--set", "banks.count=2"], 3, ""),
         (["--pin", "residuals=dram", "--compare", "min"], 0, ""),
-        (["--pin", "first_layer=corners"], 2, "first_layer=patches and first_layer=plain"),
+        (["--pin", "first_layer=corners"], 2, "first_layer=patches, first_layer=plain and first_layer=either"),
         (["--pin", "first_layer=plain", "--pin", "residuals=dram"], 0, ""),
         (["--pin", "residuals=chip"], 2, "--set banks.residuals=chip for a chip that can"),
         (["--pin", "residuals=chip", "--set", "banks.residuals=chip"], 0, ""),
