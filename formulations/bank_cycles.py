@@ -234,7 +234,7 @@ class ByCycle:
         if not work:
             return Script((), (), 0)
         marks = [(cycle, -1), *sorted(self._touched(state, tiles, after, begin))]
-        frees = self._freed(state, tiles, after, stay)
+        frees = self._freed(state, tiles, after, stay, begin, work)
         leaves: list[list[int]] = [[] for _ in marks]
         for offset in frees:
             at = bisect_right(marks, (offset.column + cycle, self.stage.columns)) - 1
@@ -266,10 +266,9 @@ class ByCycle:
                 if before is not None or (places and places[0][0] >= hi):
                     break
 
-    def _freed(self, state: State, tiles: int, after: State, stay: int) -> list[_Free]:
+    def _freed(self, state: State, tiles: int, after: State, stay: int, begin: int, work: int) -> list[_Free]:
         """Where the banks of a step become free, but for those that do with its end."""
-        ticks, begin = self.timing.ticks, self.place(state.first, state.made)
-        work, found = self.place(after.first, after.made) - begin, list[_Free]()
+        ticks, found = self.timing.ticks, list[_Free]()
         for _, end in self.stage.units(state, tiles, after.made)[1][stay:]:
             column = max(end, state.made)
             while column < len(ticks) - 1 and ticks[column + 1] == ticks[column]:

@@ -250,7 +250,7 @@ class Labels:
     def along(self, begun: State, program: Program) -> Timed | None:
         """The costs of a program; None if it does not fit, or is one of another pass."""
         label, state = self.begin(begun), begun
-        for action in told_apart(program):
+        for action in told_apart(program.actions):
             after = None if state.first == self.stage.columns else self.task.follow(state, action)
             if after is None:
                 return None

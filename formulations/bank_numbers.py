@@ -34,7 +34,7 @@ class _Numbers:
         results: list[Tile] = []
         kept: list[Tile] = []
         freed: list[int] = []
-        for action in told_apart(step.program):
+        for action in told_apart(step.program.actions):
             if action.name == "load":
                 after = task.load(state)
                 assert after is not None

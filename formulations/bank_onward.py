@@ -67,8 +67,7 @@ class Onward:
         self._programs: dict[tuple[First, int], Programs] = {}
 
     def programs(self, following: First, wait: int) -> Programs:
-        """The programs of the visit."""
-        wait = self._wait(wait)
+        """The programs of the visit, if the stage's own first weights are there after a wait."""
         key = following, wait
         if key not in self._programs:
             found = self.ways.times.programs(self.visit, self.direction, following=following, wait=wait)

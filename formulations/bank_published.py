@@ -24,7 +24,7 @@ from formulations.bank_policies import Run, choice
 from formulations.bank_published_paths import Paths, arranged
 from formulations.bank_published_stage import Found, Given, planned
 from formulations.bank_states import BankPlan, State, Step
-from formulations.bank_tasks import Action, Program, Task, told
+from formulations.bank_tasks import Action, Program, Task, told, told_apart
 from instances.errors import InputError
 from instances.feature_maps import Stages
 from instances.machine import Banks
@@ -159,18 +159,13 @@ def _followed(task: Task, actions: tuple[Action, ...]) -> Program | None:
     if state is None:
         return None
     path, done = [state], list[Action]()
-    for action in (one for some in actions for one in _apart(some)):
+    for action in told_apart(actions):
         after = task.follow(path[-1], action)
         if after is None:
             return None
         path.append(after)
         done.append(action)
     return told(path, done) if path[-1].first == task.stage.columns else None
-
-
-def _apart(action: Action) -> list[Action]:
-    """A load for every tile."""
-    return [Action("load", 1)] * action.tiles if action.name == "load" else [action]
 
 
 def _choice(walk: Walk, tasks: list[tuple[str, int, Task]], at: int) -> tuple[str, int, Task, Program] | None:

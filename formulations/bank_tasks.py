@@ -5,7 +5,7 @@ Sets, actions and constraints are those of `formulations.banks`, which chooses a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import NamedTuple
@@ -194,7 +194,7 @@ def told(path: list[State], done: list[Action]) -> Program:
     return Program(tuple(joined), loaded, again, sum(a.name == "process" for a in joined))
 
 
-def told_apart(program: Program) -> Iterator[Action]:
-    """The actions of a program with a load for every tile."""
-    for action in program.actions:
+def told_apart(some: Iterable[Action]) -> Iterator[Action]:
+    """Actions with a load for every tile."""
+    for action in some:
         yield from [Action("load", 1)] * action.tiles if action.name == "load" else [action]

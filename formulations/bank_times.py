@@ -146,7 +146,7 @@ class Times:
         asks: Literal["each", "first", "never"] = "each"
         biases: tuple[int, ...] = ()
         if self.by_cycle:
-            asks = "never" if stage.weightless else "first" if stage.kind == "depthwise" else "each"
+            asks = stage.asks
             mine = 0 if state.done & self._weighted else stage.bias_bytes
             biases = () if stage.weightless else (mine, following.bias)
         return Timing(

@@ -111,8 +111,7 @@ class Units:
 
     def _unit(self, weights: int, *, more: bool) -> Unit:
         stage = self.stage
-        asks = "never" if stage.weightless else "first" if stage.kind == "depthwise" else "each"
-        return Unit(stage.name, weights, more, bias=stage.bias_bytes, asks=asks, alone=self.alone)  # type: ignore[arg-type]
+        return Unit(stage.name, weights, more, bias=stage.bias_bytes, asks=stage.asks, alone=self.alone)
 
     def _sums(self, made: Sequence[Made]) -> list[Unit]:
         """A column each."""

@@ -135,6 +135,13 @@ class Stage:
         return self.kind in ("pool", "whole")
 
     @property
+    def asks(self) -> Literal["each", "first", "never"]:
+        """By cycle: which of its units ask for the weights of the next one: each, the first one only, none."""
+        if self.weightless:
+            return "never"
+        return "first" if self.kind == "depthwise" else "each"
+
+    @property
     def share(self) -> int:
         """Bytes of weights that are asked for at once: those of a group, of a depthwise convolution all."""
         return self.weight_bytes if self.kind == "depthwise" else -(-self.weight_bytes // self.groups)
