@@ -2,12 +2,16 @@
 
 The clock is that of the published simulator: `hwmodels.replay_bank_cycles` states it, and counts it on its own. A unit
 asks for the weights of the next one when it begins, and waits for its own when its first cycle is over; for a tile when
-the cycle is over that reads it first. A load for which no bank is awaited takes a cycle of the element.
+the cycle is over that reads it first; for the biases of the stage when its first pixel is at the adder, at the latest
+when the first unit ends. A load for which no bank is awaited takes a cycle of the element.
 
 `ready` of a label is when a tile is there if all weights asked for since delay it. Unless they do, it is there when the
 last of them are, and so before anything that waited for them: the two differ only by the weights that were asked for
 last. Those delay a load if it is not over when they begin, ``ready > s``; here times are no sums and maxima, and an
-earlier request may delay more (`Clock.relaxed` leaves this delay out).
+earlier request may delay more (`Clock.relaxed` leaves this delay out). So it is with biases, which may still be under
+way when the stage ends that asked for them. In bounds the next stage waits for its biases as it waits for its first
+weights, as much earlier as it needs them later (`First.lead`). What it asks for then would have delayed them, or comes
+behind them: nothing in a bound is later than it is.
 
 Source: the public MIDAP simulator of 2020-09-02; `heterogeneous_mapping_and_banks` 4.1.2.1 (Eq. 4.1, 4.2).
 """
@@ -16,20 +20,27 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from formulations.bank_tasks import Task
 from formulations.bank_timing import Script, Timing
 from hwmodels.bank_clock import Clock
+from hwmodels.bank_columns import ADDER
 from hwmodels.bank_steps import State
 
-__all__ = ["ByCycle", "Ended"]
+__all__ = ["ByCycle", "Ended", "Later"]
+
+#: What a part of a step waits for, if it is not a tile (`Script.first`).
+_NONE, _BIASES = -1, -2
 
 
 class Ended(NamedTuple):
     """How a process step ends, as a label has it.
 
-    `served`: when all is but what the last unit asks for; `ready`: when the tiles are there that it does not consume.
+    `served`: when all is but what the last unit asks for; `ready`: when the tiles are there that it does not consume;
+    `biases`: when those of the stage and of the next one are; `later`: for every bank in `freed` what streams are asked
+    for behind the load that takes it, `bus` is then as the first of these loads finds it.
     """
 
     now: int
@@ -39,6 +50,40 @@ class Ended(NamedTuple):
     pending: int
     freed: list[int]
     ready: tuple[int, ...]
+    biases: tuple[int, ...] = ()
+    later: tuple[Later, ...] = ()
+
+
+class Later(NamedTuple):
+    """What is asked for between a load and the next one that a step with streams makes room for, or its end.
+
+    Attributes
+    ----------
+    takes, end : int
+        Ticks of these streams on the bus; when the last one of the step so far is there.
+    over, begin, last : int
+        By how much streams delay the load in all, but for the last one of the step; when that one begins, what it
+        takes.
+    """
+
+    takes: int
+    end: int
+    over: int
+    begin: int
+    last: int
+
+    def loaded(self, clock: Clock, end: int) -> int:
+        """When a load is there that would end then."""
+        end += self.over
+        return end if clock.relaxed or end <= self.begin else end + self.last
+
+    def ahead(self, bus: int) -> int:
+        """When the bus is free after these streams, if it was free at some time before them."""
+        return max(bus + self.takes, self.end)
+
+    def moved(self, by: int) -> Later:
+        """The same later."""
+        return self._replace(end=self.end + by, begin=self.begin + by)
 
 
 class _Free(NamedTuple):
@@ -73,16 +118,30 @@ class _Weights:
         self.end, self.over, self.last = begin + takes, self.over + takes, (begin, takes)
         return self.end
 
+    def later(self, points: list[tuple[int, int]]) -> tuple[Later, ...]:
+        """What is asked for between points of a step, each `over` and `end` there, and its end."""
+        begin, last = self.last
+        found = []
+        for (over, _), (next_over, end) in pairwise([*points, (self.over, self.end)] if points else ()):
+            behind = self.over > over  # the last ones are asked for behind this point
+            delay = self.over - over - last * behind
+            found.append(Later(next_over - over, end, delay, begin * behind, last * behind))
+        return tuple(found)
+
     def many(self, count: int, size: int, end: int) -> None:
         """So many have been asked for, the last ones are there at `end`; all were waited for."""
         if size and count:
             self.end, self.over, self.last = end, self.over + self.clock.transfer(size) * count, (0, 0)
 
     def there(self, ready: int) -> int:
-        """When a tile is there for what waits for it now."""
+        """When a tile is there, or biases are, for what waits for it now."""
         begin, takes = self.last
         ready += self.over - takes
         return ready if self.clock.relaxed or ready <= begin else ready + takes
+
+    def all(self, times: tuple[int, ...]) -> tuple[int, ...]:
+        """When tiles are there, or biases are."""
+        return tuple([self.there(time) for time in times])
 
 
 class ByCycle:
@@ -95,24 +154,30 @@ class ByCycle:
         assert timing.columns is not None
         self.columns = timing.columns
         self.scripts = timing.scripts.setdefault(task.stage, {})
+        #: Ticks of work until the biases are needed.
+        self.adder = (self.columns.pixel + ADDER) * self.cycle
 
-    def begun(self) -> tuple[int, int]:
-        """When the first load may be asked for; when the bus is free: biases are asked for at once."""
-        bus = self.wait
+    def begun(self) -> tuple[int, int, tuple[int, ...]]:
+        """When the first load may be asked for, the bus is free, and biases are there: they are asked for at once."""
+        clock, owed = self.clock, self.timing.owed
+        asked, bus = list[int](), max(self.wait, owed)
         for size in self.timing.biases:
-            bus = self.clock.served(0, bus, size) if size else bus
-        return self.cycle, bus
+            asked.append(clock.served(0, bus, size))
+            bus = max(bus, asked[-1])
+        return self.cycle, bus, (max(owed, asked[0]), asked[1]) if asked else (0, owed)
 
     def step(
-        self, now: int, bus: int, needed: int, ready: tuple[int, ...], state: State, tiles: int, after: State
-    ) -> Ended:
+        self, now: int, bus: int, needed: int, ready: tuple[int, ...], biases: tuple[int, ...], state: State,
+        tiles: int, after: State,
+    ) -> Ended:  # fmt: skip
         """A process step that begins now, with tiles on chip that are ready then, and the next weights when needed."""
         weights = _Weights(self.clock, needed)
         if self.timing.streams:
-            return self._sums(weights, now, bus, needed, ready, state, tiles, after)
+            return self._sums(weights, now, bus, needed, ready, biases, state, tiles, after)
         script = self._script(state, tiles, after)
         if not script.work:
-            return self._idle(weights, now, bus, needed, ready, state, tiles, after)
+            return self._idle(weights, now, bus, needed, ready, biases, state, tiles, after)
+        own, _ = biases
         timing, groups, cycle = self.timing, self.timing.groups, self.cycle
         first = state.first == 0 and state.made == 0
         each = timing.asks == "each"
@@ -125,10 +190,12 @@ class ByCycle:
         waits = needed if each or (first and timing.asks == "first") else 0
         now, freed, begun = max(now + cycle, waits), list[int](), now
         for tile, work, leaves in script.first:
-            if tile >= 0:
-                now = max(now, weights.there(ready[tile]))
+            if tile != _NONE:
+                now = max(now, weights.there(own if tile == _BIASES else ready[tile]))
             freed += [now + ticks for ticks in leaves]
             now += work
+        if script.adder:
+            now = max(now, weights.there(own) - script.adder)
         if not each:
             asked = asked if ask else max(needed, begun)
             now, freed = self._others(now, freed, script)
@@ -140,9 +207,8 @@ class ByCycle:
             now = max(begun + cycle, there)
             freed = [now + ticks for ticks in script.freed]
             now += script.work - cycle
-        left = tuple([weights.there(time) for time in ready[tiles:]])
         bus = max(bus + weights.over, weights.end)
-        return Ended(now, bus, bus, asked, 0, freed, left)
+        return Ended(now, bus, bus, asked, 0, freed, weights.all(ready[tiles:]), weights.all(biases))
 
     def _onward(self, after: State) -> int:
         """What the last unit of a step asks for."""
@@ -177,12 +243,12 @@ class ByCycle:
         return now, weights
 
     def _idle(
-        self, weights: _Weights, now: int, bus: int, needed: int, ready: tuple[int, ...], state: State, tiles: int,
-        after: State,
+        self, weights: _Weights, now: int, bus: int, needed: int, ready: tuple[int, ...], biases: tuple[int, ...],
+        state: State, tiles: int, after: State,
     ) -> Ended:  # fmt: skip
         """A step that makes no column: its units ask for weights; the next one that makes some waits for them."""
         timing, first = self.timing, state.first == 0 and state.made == 0
-        left, sizes = list(ready[tiles:]), list[int]()
+        left, kept, sizes = [*ready[tiles:], *biases], len(ready) - tiles, list[int]()
         if timing.asks == "each":
             share = timing.share if first or timing.anew else 0
             sizes = [share] * (timing.groups - 1) + [self._onward(after)]
@@ -195,32 +261,51 @@ class ByCycle:
         bus = max(bus + weights.over, weights.end)
         if first and timing.asks == "first":
             now = max(now, needed)
-        return Ended(now, bus, bus, weights.end, 0, [], tuple(left))
+        return Ended(now, bus, bus, weights.end, 0, [], tuple(left[:kept]), tuple(left[kept:]))
 
     def _sums(
-        self, weights: _Weights, now: int, bus: int, needed: int, ready: tuple[int, ...], state: State, tiles: int,
-        after: State,
+        self, weights: _Weights, now: int, bus: int, needed: int, ready: tuple[int, ...], biases: tuple[int, ...],
+        state: State, tiles: int, after: State,
     ) -> Ended:  # fmt: skip
         """The units of a sum: a column each, with its streamed bytes."""
         timing, upto, number = self.timing, self.stage.units(state, 0, after.made)[0], 0
-        asks, ticks = (*timing.streams, timing.following.weights), timing.ticks
+        asks, ticks, frees = (*timing.streams, timing.following.weights), timing.ticks, self._frees(state, tiles, after)
+        freed, points = list[int](), list[tuple[int, int]]()
+        if not state.made and not timing.streams[0]:
+            needed = 0  # the weights that are under way are nobody's
         for column in range(state.made, after.made):
             asked = weights.ask(now, asks[column + 1])
             while upto[number] <= column:
                 number += 1
             now = max(now + self.cycle, needed, weights.there(ready[number]))
+            for free in frees:
+                if free.column == ticks[column] - ticks[state.made]:
+                    freed.append(now + free.late * self.cycle)
+                    points.append((weights.over, weights.end))
             now += ticks[column + 1] - ticks[column] - self.cycle
             needed = asked
-        left = tuple([weights.there(time) for time in ready[tiles:]])
-        bus = max(bus + weights.over, weights.end)
-        return Ended(now, bus, bus, needed, 0, [], left)
+        served = max(bus + weights.over, weights.end)
+        if freed:
+            bus = max(bus + points[0][0], points[0][1])
+        later = weights.later(points)
+        left = weights.all(ready[tiles:])
+        return Ended(now, bus if freed else served, served, needed, 0, freed, left, weights.all(biases), later)
+
+    def _frees(self, state: State, tiles: int, after: State) -> list[_Free]:
+        """Where the banks of a step become free, but for those that do with its end."""
+        begin = self.place(state.first, state.made)
+        return self._freed(state, tiles, after, self._stay(state), begin, self.place(after.first, after.made) - begin)
+
+    def _stay(self, state: State) -> int:
+        """So many of the first tiles that are left stay."""
+        retain, tile = self.task.retain, self.stage.tile
+        return retain - min(retain, -(-state.first // tile)) if retain else 0
 
     # ---- scripts -----------------------------------------------------------------------------------------------
 
     def _script(self, state: State, tiles: int, after: State) -> Script:
         """What a step does, whenever it begins."""
-        retain, tile = self.task.retain, self.stage.tile
-        stay = retain - min(retain, -(-state.first // tile)) if retain else 0
+        stay = self._stay(state)
         key = state.first, state.loaded, state.made, tiles, after.made, stay
         found = self.scripts.get(key)
         if found is None:
@@ -233,7 +318,7 @@ class ByCycle:
         work = self.place(after.first, after.made) - begin
         if not work:
             return Script((), (), 0)
-        marks = [(cycle, -1), *sorted(self._touched(state, tiles, after, begin))]
+        marks = [(cycle, _NONE), *sorted(self._waits(state, tiles, after, begin, work))]
         frees = self._freed(state, tiles, after, stay, begin, work)
         leaves: list[list[int]] = [[] for _ in marks]
         for offset in frees:
@@ -242,12 +327,19 @@ class ByCycle:
         ends = [*(offset for offset, _ in marks[1:]), work]
         parts = zip(marks, ends, leaves, strict=True)
         first = tuple((number, end - offset, tuple(free)) for (offset, number), end, free in parts)
-        return Script(first, tuple(offset.column + offset.late * cycle for offset in frees), work)
+        last = tuple(offset.column + offset.late * cycle for offset in frees)
+        return Script(first, last, work, 0 if begin else max(0, self.adder - work))
 
     def place(self, first: int, made: int) -> int:
         """Ticks of a group up to a state; patches are made pixel by pixel."""
         patches, ticks = self.stage.patches, self.timing.ticks
         return ticks[1] // patches * first if patches else ticks[made]
+
+    def _waits(self, state: State, tiles: int, after: State, begin: int, work: int) -> Iterator[tuple[int, int]]:
+        """After which work of the first group of a step it waits for what."""
+        if not begin and self.adder <= work:
+            yield self.adder, _BIASES
+        yield from self._touched(state, tiles, after, begin)
 
     def _touched(self, state: State, tiles: int, after: State, begin: int) -> Iterator[tuple[int, int]]:
         """After which work of a step the cycle is over that reads a tile first, and the tile."""

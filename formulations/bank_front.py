@@ -35,7 +35,7 @@ from typing import Literal
 from formulations.bank_bounds import Alone, Bounds, ByNode, ByState, Node, Point, lowest, options
 from formulations.bank_graph import NEVER, Graph, OutOfTime, in_time
 from formulations.bank_network import Walk
-from formulations.bank_onward import Label, Onward, Room, Ways
+from formulations.bank_onward import Label, Onward, Room, Waits, Ways
 from formulations.bank_overtaking import Complete, TooMany
 from formulations.bank_states import BankPlan, State
 from formulations.bank_times import Times
@@ -165,9 +165,9 @@ class _Search:
 
     def _onward(self, node: Node, labels: list[Label]) -> Iterator[tuple[Node, Label]]:
         in_time(self.until)
-        waiting: dict[int, list[Label]] = {}
+        waiting: dict[Waits, list[Label]] = {}
         for label in labels:
-            waiting.setdefault(label.wait, []).append(label)
+            waiting.setdefault(label.waits, []).append(label)
         for visit, direction, tasks in options(self.walk, self.times, node):
             onward = Onward(self.ways, visit, direction, waiting, bounded=isinstance(self.bounds, ByNode))
             for task, program in tasks:
@@ -182,17 +182,17 @@ class _Search:
     def _kept(self, labels: list[Label]) -> list[Label]:
         """Those that no other of the same node makes superfluous."""
         if self.aim == "time":
-            least: dict[int, Label] = {}
+            least: dict[Waits, Label] = {}
             for label in labels:
-                known = least.get(label.wait)
+                known = least.get(label.waits)
                 if known is None or (label.ticks, label.bytes) < (known.ticks, known.bytes):
-                    least[label.wait] = label
+                    least[label.waits] = label
             labels = list(least.values())
         if self.ways.complete is None:
             return undominated(labels)
-        waits: dict[int, list[Label]] = {}  # where weights overtake, a shorter wait may be the worse one
+        waits: dict[Waits, list[Label]] = {}  # where weights overtake, a shorter wait may be the worse one
         for label in labels:
-            waits.setdefault(label.wait, []).append(label)
+            waits.setdefault(label.waits, []).append(label)
         return [label for alike in waits.values() for label in undominated(alike)]
 
     def _best(self, layer: dict[Node, list[Label]], width: int) -> dict[Node, list[Label]]:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from operator import gt
 from typing import NamedTuple
 
-from formulations.bank_cycles import ByCycle, Ended
+from formulations.bank_cycles import ByCycle, Ended, Later
 from formulations.bank_tasks import Action, Prices, Program, Task, reloaded, told, told_apart
 from formulations.bank_timing import Script, Timed, Timing, undominated
 from hwmodels.bank_steps import State
@@ -40,6 +40,10 @@ class Label(NamedTuple):
         When banks became free in the last step, those that no load has taken yet.
     pending : int
         Bytes that the last unit has left to write.
+    biases : tuple of int
+        By cycle: when those of the stage are there, and those of the next one.
+    later : tuple of Later
+        By cycle, of a sum: for every time in `freed` the streams that are asked for behind the load.
     """
 
     bytes: int
@@ -50,12 +54,25 @@ class Label(NamedTuple):
     freed: tuple[int, ...]
     pending: int = 0
     made: tuple[Label, State, Action] | None = None
+    biases: tuple[int, ...] = ()
+    later: tuple[Later, ...] = ()
+
+    @property
+    def lacking(self) -> bool:
+        """Whether biases are still under way."""
+        return any([time > self.now for time in self.biases])  # noqa: C419 (quicker)
 
     def dominates(self, other: Label) -> bool:
         """Whether nothing is greater."""
         if self.bytes > other.bytes or self.now > other.now or self.bus > other.bus or self.weights > other.weights:
             return False
         if self.pending > other.pending or any(map(gt, self.ready, other.ready)):
+            return False
+        if any(map(gt, self.biases, other.biases)):
+            return False
+        if len(self.later) != len(other.later) or any(
+            any(map(gt, a, b)) for a, b in zip(self.later, other.later, strict=True)
+        ):
             return False
         return all(self.release(i) <= other.release(i) for i in range(max(len(self.freed), len(other.freed))))
 
@@ -88,8 +105,8 @@ class Labels:
     def begin(self, state: State) -> Label:
         """The stage begins; the weights of its first unit are there after `wait` ticks."""
         if self.by_cycle:
-            now, bus = self.by_cycle.begun()
-            return Label(0, now, bus, self.wait, (0,) * self.stage.tiles(state), ())
+            now, bus, biases = self.by_cycle.begun()
+            return Label(0, now, bus, self.wait, (0,) * self.stage.tiles(state), (), biases=biases)
         return Label(0, 0, max(self.begun, self.second), self.wait, (0,) * self.stage.tiles(state), ())
 
     def follow(self, label: Label, begun: State, state: State, action: Action, after: State) -> Label:
@@ -97,20 +114,31 @@ class Labels:
         if action.name == "process":
             return self.process(label, begun, state, action, after)
         columns = after.loaded - state.loaded
-        bus = self.clock.served(label.release(0), label.bus, columns * self.prices.column)
-        ready = (*label.ready, bus)
+        bus = there = self.clock.served(label.release(0), label.bus, columns * self.prices.column)
         spent = label.bytes + columns * self.prices.column
-        made, now = (label, state, action), label.now
+        made, now, later = (label, state, action), label.now, label.later
+        if later:
+            there, bus = later[0].loaded(self.clock, bus), later[0].ahead(bus)
         if self.by_cycle and not label.freed:
             now += self.clock.cycle
-        return Label(spent, now, bus, label.weights, ready, label.freed[1:], label.pending, made)
+        return label._replace(
+            bytes=spent,
+            now=now,
+            bus=bus,
+            ready=(*label.ready, there),
+            freed=label.freed[1:],
+            made=made,
+            later=later[1:],
+        )
 
     def process(self, label: Label, begun: State, state: State, action: Action, after: State) -> Label:
         """The label after a process step."""
         tiles, again = action.tiles, reloaded(begun, state, after) * self.prices.reload
         if self.by_cycle:
-            _, now, bus, weights, ready, _, _, _ = label
-            step = self.by_cycle.step(now, bus, weights, ready, state, tiles, after)
+            bus = label.bus
+            for streams in label.later:
+                bus = streams.ahead(bus)
+            step = self.by_cycle.step(label.now, bus, label.weights, label.ready, label.biases, state, tiles, after)
         elif self.timing.streams:
             step = self._columns(label, state, tiles, after)
         else:
@@ -123,7 +151,9 @@ class Labels:
             bus = max(bus, (freed[0] if freed else now) + self.clock.dram.call_ticks)  # no request is on the bus before
         ready = tuple([max(time, now) for time in step.ready]) if after.loaded == state.loaded else ()
         spent, made = label.bytes + self.prices.step + again, (label, state, action)
-        return Label(spent, now, bus, max(step.weights, now), ready, tuple(freed), step.pending, made)
+        biases = tuple([max(time, now) for time in step.biases])
+        weights = max(step.weights, now)
+        return Label(spent, now, bus, weights, ready, tuple(freed), step.pending, made, biases, step.later)
 
     # ---- units -----------------------------------------------------------------------------------------------
 
@@ -200,7 +230,7 @@ class Labels:
             self.clock.served,
             self.sizes,
         )
-        _, now, bus, weights, _, _, pending, _ = label
+        _, now, bus, weights, _, _, pending, *_ = label
         at, done = 0, bus
         for column in range(state.made, after.made):
             if pending:
@@ -268,7 +298,10 @@ class Labels:
         if self.sizes:
             ticks = max(ticks, self._written(end))
         wait = max(0, end.weights - ticks) if self.timing.following.weights or self.by_cycle else 0
-        return Timed(program, end.bytes, ticks, wait)
+        late = max(0, end.biases[-1] - ticks) if end.biases else 0
+        if self.clock.relaxed:  # as if the next stage waited for both at once
+            wait, late = max(wait, self.timing.ready(0, wait, late)), 0
+        return Timed(program, end.bytes, ticks, wait, late)
 
     def _written(self, end: Label) -> int:
         """When all that a stage writes is written, once all columns are done."""

@@ -13,7 +13,7 @@ from formulations.bank_tasks import Program, Task
 from formulations.bank_times import Times
 from formulations.bank_timing import First, Timed
 
-__all__ = ["Label", "Onward", "Room", "Ways", "fits"]
+__all__ = ["Label", "Onward", "Room", "Waits", "Ways", "fits"]
 
 
 class Ways(NamedTuple):
@@ -34,14 +34,30 @@ class Way(NamedTuple):
     timed: Timed
 
 
+class Waits(NamedTuple):
+    """When the first weights of a stage are there, and its biases."""
+
+    wait: int
+    late: int
+
+
 class Label(NamedTuple):
-    """A path to a node: bytes, ticks, and ticks then until what was asked for is there; when work may begin."""
+    """A path to a node: bytes, ticks, and ticks then until weights that were asked for are there; when work may begin.
+
+    `late`: the same for biases.
+    """
 
     bytes: int
     ticks: int
     wait: int
     way: Way | None
     ready: int = 0
+    late: int = 0
+
+    @property
+    def waits(self) -> Waits:
+        """What stages onward wait for what was asked for."""
+        return Waits(self.wait, self.late)
 
     @property
     def point(self) -> Point:
@@ -61,16 +77,16 @@ class Onward:
     """The labels that follow those of one node with one visit; `waiting`: by what they wait for its first weights."""
 
     def __init__(
-        self, ways: Ways, visit: Visit, direction: int, waiting: dict[int, list[Label]], *, bounded: bool
+        self, ways: Ways, visit: Visit, direction: int, waiting: dict[Waits, list[Label]], *, bounded: bool
     ) -> None:
         self.ways, self.visit, self.direction, self.waiting, self.bounded = ways, visit, direction, waiting, bounded
-        self._programs: dict[tuple[First, int], Programs] = {}
+        self._programs: dict[tuple[First, int, int], Programs] = {}
 
-    def programs(self, following: First, wait: int) -> Programs:
-        """The programs of the visit, if the stage's own first weights are there after a wait."""
-        key = following, wait
+    def programs(self, following: First, wait: int, late: int) -> Programs:
+        """The programs of the visit, if the stage's own first weights, and its biases, are there after a wait."""
+        key = following, wait, late
         if key not in self._programs:
-            found = self.ways.times.programs(self.visit, self.direction, following=following, wait=wait)
+            found = self.ways.times.programs(self.visit, self.direction, following=following, wait=wait, late=late)
             self._programs[key] = found
         return self._programs[key]
 
@@ -86,30 +102,31 @@ class Onward:
             lower = self.ways.lower
             wait, lead = lower.base(visit, self.direction)
             least = lower.programs(visit, self.direction, following=following, wait=wait).bound(task) - lead
-        for wait, labels in self.waiting.items():
+        for waits, labels in self.waiting.items():
             going = [label for label in labels if fits(rooms, label.bytes + fewest, label.ready + least)]
             if not going:
                 continue
-            for one in self._of(task, following, wait, going, rooms):
+            for one in self._of(task, following, waits, going, rooms):
                 size = visit.bytes(task, one.program)
                 for label in going:
                     spent, ticks = label.bytes + size, label.ticks + one.ticks
-                    ready = ticks + one.wait if following.waits else ticks
+                    ready = following.ready(ticks, one.wait, one.late)
                     if fits(rooms, spent, ready):
-                        yield Label(spent, ticks, one.wait, Way(label, visit, self.direction, task, one), ready)
+                        way = Way(label, visit, self.direction, task, one)
+                        yield Label(spent, ticks, one.wait, way, ready, one.late)
 
     def _of(
-        self, task: Task, following: First, wait: int, going: Sequence[Label], rooms: list[Room]
+        self, task: Task, following: First, waits: Waits, going: Sequence[Label], rooms: list[Room]
     ) -> Sequence[Timed]:
-        """The programs of a task that labels with this wait may go on with."""
-        wait = self._wait(wait)
+        """The programs of a task that labels with these waits may go on with."""
+        wait = self._wait(waits.wait)
         if self.ways.times is self.ways.lower:
-            return self.programs(following, wait).of(task)
+            return self.programs(following, wait, waits.late).of(task)
         bounds = self.ways.lower.programs(self.visit, self.direction, following=following, wait=wait)
         latest = max(room.ready for room in rooms) - min(label.ticks for label in going)
         if all(bounds.timing.ready(one.ticks, one.wait) > latest for one in bounds.of(task)):
             return ()
-        quick = self.programs(following, wait)
+        quick = self.programs(following, wait, waits.late)
         good = quick.good(task, bounds.of(task))
         if self.ways.complete is None:
             return good

@@ -13,10 +13,11 @@ Optimal means
     Where no weights are asked for while a column may still wait for a tile (several groups of filters, weights that are
     loaded once, after the first step: `Search.calm`), times are sums and maxima, and what the last group leaves for the
     next stage's weights depends on its work alone: a label that is nowhere greater is enough (CALM).
-    Where the stage ends, programs that leave the same wait are compared, no others.
+    As long as biases are under way, only (SHIFT) is used: the next stage's weights may delay them, or just not.
+    Where the stage ends, programs that leave the same waits for weights and biases are compared, no others.
     Dropped are also labels that cannot end before `latest`, by `Search.earliest`, whose times are relaxed. If the next
     stage's first weights come while the last unit works, whatever is done (QUIET), no wait is left, and labels are
-    dropped that cannot end before a program that is known.
+    dropped that cannot end before a program that is known and leaves no wait either.
 
 Source: the bus policy is that of the public MIDAP simulator; the search is ours.
 """
@@ -46,10 +47,10 @@ class TooMany(Exception):
 
 
 def by_wait(found: Iterable[Timed], *, fastest: bool) -> list[Timed]:
-    """Those that no other with the same wait beats in (ticks, bytes); with `fastest` the first of each by both."""
-    best: dict[int, list[Timed]] = {}
+    """Those that no other with the same waits beats in (ticks, bytes); with `fastest` the first of each by both."""
+    best: dict[tuple[int, int], list[Timed]] = {}
     for one in sorted(found, key=lambda t: (t.ticks, t.bytes, t.program.steps)):
-        known = best.setdefault(one.wait, [])
+        known = best.setdefault((one.wait, one.late), [])
         if not known or (not fastest and one.bytes < known[-1].bytes):
             known.append(one)
     return [one for known in best.values() for one in known]
@@ -86,7 +87,7 @@ class Complete:
         """
         key = (
             task, prices, timing.clock, timing.ticks, timing.groups, timing.share, timing.anew, timing.streams,
-            timing.following, timing.asks, timing.biases, timing.columns, wait,
+            timing.following, timing.asks, timing.biases, timing.owed, timing.columns, wait,
         )  # fmt: skip
         answer = self._known.get(key)
         if answer is None or answer[0] < latest:
@@ -108,6 +109,8 @@ class _All(Search):
         heap = [order_of(begun)]
         ends: list[Label] = []
         quiet = self._quiet(begun)
+        #: Programs that are known and leave no wait.
+        self.still = [one for one in self.known if not one.wait and not one.late]
         while heap:
             state = state_of(heapq.heappop(heap))
             here = labels.pop(state)
@@ -171,7 +174,9 @@ class _All(Search):
         spent = label.bytes + left
         if not quiet and (self.timing.asks == "each" or not self.calm(state) or label.weights > label.now):
             return False
-        return any(one.ticks <= ends and (one.bytes <= spent or (fastest and one.ticks < ends)) for one in self.known)
+        if label.lacking:
+            return False
+        return any(one.ticks <= ends and (one.bytes <= spent or (fastest and one.ticks < ends)) for one in self.still)
 
     @staticmethod
     def _shift(one: Label, other: Label) -> bool:
@@ -179,14 +184,14 @@ class _All(Search):
         by = other.now - one.now
         if by < 0 or one.bytes > other.bytes or one.bus + by != other.bus or one.weights + by != other.weights:
             return False
-        if any(a + by != b for a, b in zip(one.ready, other.ready, strict=True)):
+        if any(a + by != b for a, b in zip((*one.ready, *one.biases), (*other.ready, *other.biases), strict=True)):
             return False
-        if len(one.freed) != len(other.freed):
+        if len(one.freed) != len(other.freed) or tuple(streams.moved(by) for streams in one.later) != other.later:
             return False
         return all(a + by == b for a, b in zip(one.freed, other.freed, strict=True))
 
     def _calm(self, one: Label, other: Label) -> bool:
         """Whether one is nowhere greater, and its weights are as far ahead (CALM)."""
-        if self.timing.asks != "each" and one.weights > one.now:
+        if (self.timing.asks != "each" and one.weights > one.now) or one.lacking or other.lacking:
             return self._shift(one, other)
         return one.weights - one.now == other.weights - other.now and self.beats(one, other)

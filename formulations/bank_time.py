@@ -99,7 +99,7 @@ class Search(Labels):
         if freed:
             later = [max(time, new.bus + i * self.load - self.lag) for i, time in enumerate(freed)]
             freed = tuple(time for time in later if time < now or self.by_cycle)
-        return Label(new.bytes, now, new.bus, new.weights, tuple(ready), freed, new.pending, new.made)
+        return new._replace(ready=tuple(ready), freed=freed)
 
     def _work_ahead(self, columns: int, made: int) -> int:
         """Ticks of a group on what needs nothing beyond the first columns of the map."""
@@ -171,7 +171,7 @@ class Search(Labels):
         """
         stage, timing, byte = self.stage, self.timing, self.clock.dram.byte_ticks
         ticks, bus, groups = timing.ticks, label.bus, timing.groups
-        loads, coming, behind = self._coming(state, left)
+        loads, coming, beside, behind = self._coming(state, left)
         worked = ends = label.now + (ticks[-1] - ticks[state.made]) * groups
         if loads:
             tile = min(stage.tile, stage.columns - state.loaded) * self.prices.column
@@ -179,10 +179,10 @@ class Search(Labels):
             if waiting or not self.by_cycle:
                 ends = max(ends, bus + tile * byte + waiting * groups - self.ahead)
             ends = max(ends, bus + loads * byte + self.last * groups - self.ahead)
-        if self.by_cycle and not loads:  # weights overtake biases
-            bus = label.weights
-        if loads or coming:
-            bus += (loads + coming) * byte
+        if self.by_cycle and coming:  # weights overtake biases
+            ends = max(ends, label.weights + coming * byte + behind - self.ahead)
+        if loads or (coming and not self.by_cycle):
+            bus += (loads + beside) * byte
             ends = max(ends, bus + behind - self.ahead)
         asked = self._asked_at(label, state, worked)
         if not self.clock.overtakes:
@@ -219,21 +219,28 @@ class Search(Labels):
         after = min(self.timing.following.weights, self.prices.column) if left else 0
         return label.pending + sizes[-1] - sizes[state.made], after
 
-    def _coming(self, state: State, left: int) -> tuple[int, int, int]:
-        """Bytes of columns to load, of weights or streams yet to be asked for; ticks of work after all of them."""
+    def _coming(self, state: State, left: int) -> tuple[int, int, int, int]:
+        """Bytes of columns to load, of weights or streams yet to be asked for; ticks of work after all of them.
+
+        Third: what of the weights delays loads; for bounds not what each step asks for last (`Clock.relaxed`).
+        """
         timing, price = self.timing, self.prices.column
         whole, loads = (self.stage.columns - state.loaded) * price, max(0, self.read - state.loaded) * price
         every = self.last * timing.groups
         if timing.streams:
-            return loads, self.streamed[max(2, state.made + 1)], self.column
+            coming = self.streamed[max(2, state.made + 1)]
+            return loads, coming, 0 if self.clock.relaxed else coming, self.column
         if timing.anew:
             steps = (left - whole) // self.prices.step if self.prices.step else 0
-            coming = max(0, (steps - self._vain) * timing.groups - 2) * timing.share
+            steps -= self._vain
+            coming = max(0, steps * timing.groups - 2) * timing.share
+            beside = max(0, steps * (timing.groups - self.clock.relaxed) - 2) * timing.share
             last = 0 if self.by_cycle else self.last
-            return loads, coming, last if coming else every
+            return loads, coming, beside, last if coming else every
         if state.made or state.first or timing.groups < 3 or timing.asks != "each":
-            return loads, 0, every
-        return loads, (timing.groups - 2) * timing.share, min(every, timing.ticks[-1])
+            return loads, 0, 0, every
+        coming = (timing.groups - 2) * timing.share
+        return loads, coming, coming, min(every, timing.ticks[-1])
 
     @cached_property
     def _vain(self) -> int:

@@ -14,7 +14,7 @@ from formulations.bank_states import BankPlan, State, Step
 from formulations.bank_tasks import Prices
 from formulations.bank_timing import First, Script, Timing, Writes
 from hwmodels.bank_clock import Clock
-from hwmodels.bank_columns import Columns, column_cycles
+from hwmodels.bank_columns import ADDER, Columns, column_cycles
 from hwmodels.bank_steps import Pass
 
 __all__ = ["Times"]
@@ -109,8 +109,10 @@ class Times:
         """What a stage with weights needs to be asked for before it begins."""
         if self.alone(state, at, source):
             return First(0, waits=False)
-        bias = self.walk.stages[at].bias_bytes if self.by_cycle else 0
-        return First(self._share(state, at, source, direction), bias)
+        share, columns = self._share(state, at, source, direction), self.ticks(at, direction)[1]
+        if columns is None:
+            return First(share)
+        return First(share, self.walk.stages[at].bias_bytes, lead=(columns.pixel + ADDER - 1) * self.clock.cycle)
 
     def wait(self, state: State, at: int, source: str, direction: int, wait: int) -> int:
         """When a stage's first weights are there, if those that were asked for before it are after a wait."""
@@ -121,7 +123,7 @@ class Times:
     def base(self, visit: Visit, direction: int) -> tuple[int, int]:
         """A wait for which programs of a visit are bounds, and what of it is not theirs (`Programs.hidden`)."""
         stage = self.walk.stages[visit.at]
-        if self.by_cycle and stage.weightless:
+        if self.by_cycle and (stage.weightless or not self._share(visit.state, visit.at, visit.source, direction)):
             return 0, 0
         if self.alone(visit.state, visit.at, visit.source):
             return self.wait(visit.state, visit.at, visit.source, direction, 0), 0
@@ -192,20 +194,20 @@ class Times:
             return firsts
         return [first for first in firsts if first._replace(waits=False) == asked]
 
-    def programs(self, visit: Visit, direction: int, *, following: First, wait: int) -> Programs:
-        """The programs of a visit that no other beats, if the first weights come after `wait` ticks."""
+    def programs(self, visit: Visit, direction: int, *, following: First, wait: int, late: int = 0) -> Programs:
+        """The programs of a visit that no other beats, if the first weights come after `wait`, biases after `late`."""
         state, at, source = visit.state, visit.at, visit.source
         others = tuple(map(state.of, self.walk.sources(at))) if self.walk.stages[at].kind == "sum" else state.of(source)
         writes = self.writes(visit, direction)
-        key = at, source, others, visit.prices, direction, following, wait, writes
+        key = at, source, others, visit.prices, direction, following, wait, late, writes
         found = self._programs.get(key)
         if found is None:
-            self._programs[key] = found = self._shared(visit, direction, following, wait, writes)
+            timing = replace(self.timing(state, at, source, direction, following, writes), owed=late)
+            self._programs[key] = found = self._shared(visit, direction, timing, wait)
         return found
 
-    def _shared(self, visit: Visit, direction: int, following: First, wait: int, writes: Writes | None) -> Programs:
+    def _shared(self, visit: Visit, direction: int, timing: Timing, wait: int) -> Programs:
         """Those of an equal visit: equal stages share their answers."""
-        timing = self.timing(visit.state, visit.at, visit.source, direction, following, writes)
         one, resident = self.walk.passed(visit.at, visit.source, direction), visit.state.of(visit.source)
         return self._alike(one, resident.tiles if resident else 0, visit.prices, timing, wait)
 
@@ -222,7 +224,7 @@ class Times:
 
     def of(self, plan: BankPlan) -> int:
         """Ticks of a plan."""
-        state, total, wait, steps = State(), 0, 0, list[tuple[State, Step]]()
+        state, total, wait, late, steps = State(), 0, 0, 0, list[tuple[State, Step]]()
         for step in plan.steps:
             steps.append((state, step))
             state = step.after
@@ -236,10 +238,10 @@ class Times:
         for (state, step), following in zip(steps, firsts[-2::-1], strict=True):
             at, direction = self.walk.stages.index(step.stage), step.direction
             writes = self.writes(Visit(self.walk, state, at, step.source), direction)
-            timing = self.timing(state, at, step.source, direction, following, writes)
+            timing = replace(self.timing(state, at, step.source, direction, following, writes), owed=late)
             wait = self.wait(state, at, step.source, direction, wait)
             one = along(step.task, self.walk.prices(state, at, step.source), timing, step.program, wait)
-            total, wait = total + one.ticks, one.wait
+            total, wait, late = total + one.ticks, one.wait, one.late
         return total
 
     def begun(self, first: First) -> int:

@@ -68,11 +68,21 @@ class First(NamedTuple):
         Bytes of its biases, by cycle.
     waits : bool
         Whether the stage that comes next waits for them; pooling hands them on.
+    lead : int
+        Ticks from when its first weights are there until it needs its biases, if it waits for nothing else.
     """
 
     weights: int
     bias: int = 0
     waits: bool = True
+    lead: int = 0
+
+    def ready(self, ticks: int, wait: int, late: int = 0) -> int:
+        """When what comes next may begin to work: its first weights are there, and its biases are when it needs them.
+
+        If it waits for any; so it is ready at `ticks` at the earliest.
+        """
+        return ticks + max(wait, late - self.lead, 0) if self.waits and self.weights else ticks
 
 
 class Script(NamedTuple):
@@ -82,15 +92,19 @@ class Script(NamedTuple):
     ----------
     first : tuple
         Of the first group: a tile (-1: none), the work that waits for it, after how much of it banks become free.
+        -2: the biases, for which its first pixel waits.
     freed : tuple of int
         After how much work of the last group banks become free.
     work : int
         Of a group.
+    adder : int
+        How much later than the first group ends its biases are needed, if they are not needed before.
     """
 
     first: tuple[tuple[int, int, tuple[int, ...]], ...]
     freed: tuple[int, ...]
     work: int
+    adder: int = 0
 
 
 @dataclass(frozen=True)
@@ -114,9 +128,12 @@ class Timing:
     asks : {"each", "first", "never"}
         Which units ask for the weights of the next one: each, the first one of the stage, none.
     biases : tuple of int
-        Bytes of the biases that are asked for as the stage begins.
+        Bytes of the biases that are asked for as the stage begins: its own, if none has asked for them, and those of
+        the next stage that has weights.
     columns : Columns, optional
         What `ticks` are made of, by cycle; if not given, first come, first served.
+    owed : int
+        Ticks until its own biases are there, or those that pooling hands on, if they were asked for before.
     late : bool
         Whether loads wait for the end of the step before them (a coarser estimate).
     writes : Writes, optional
@@ -135,23 +152,28 @@ class Timing:
     asks: Literal["each", "first", "never"] = "each"
     biases: tuple[int, ...] = ()
     columns: Columns | None = None
+    owed: int = 0
     late: bool = False
     writes: Writes | None = None
     scripts: dict[Pass, dict[object, Script]] = field(default_factory=dict, repr=False, compare=False)
 
-    def ready(self, ticks: int, wait: int) -> int:
-        """When what comes next may begin to work: its first weights are there, if it waits for them."""
-        return ticks + wait if self.following.waits else ticks
+    def ready(self, ticks: int, wait: int, late: int = 0) -> int:
+        """When what comes next may begin to work (`First.ready`)."""
+        return self.following.ready(ticks, wait, late)
 
 
 @dataclass(frozen=True)
 class Timed:
-    """A program with its bytes, ticks until it ends, and ticks then until the next stage's first weights are there."""
+    """A program with its bytes, ticks until it ends, and ticks then until the next stage's first weights are there.
+
+    `late`: the same for its biases.
+    """
 
     program: Program
     bytes: int
     ticks: int
     wait: int
+    late: int = 0
 
 
 class _Costs(Protocol):

@@ -34,9 +34,12 @@ from numpy.typing import NDArray
 from instances.feature_maps import FeatureMap, Reads, Stage
 from instances.machine import Banks
 
-__all__ = ["Columns", "column_cycles"]
+__all__ = ["ADDER", "Columns", "column_cycles"]
 
 Ints = NDArray[np.int64]
+
+#: Cycles from the last product of a pixel to the adder of biases, in the pipeline of the public simulator.
+ADDER = 4
 
 
 @dataclass(frozen=True)
@@ -50,10 +53,13 @@ class Columns:
     touched : tuple of tuple
         For every column of the result the places (in the pass) of the map's columns that its first pixel reads, each
         with the cycles ahead of it.
+    pixel : int
+        Cycles of the first pixel of the first one that takes any.
     """
 
     cycles: tuple[int, ...]
     touched: tuple[tuple[tuple[int, int], ...], ...]
+    pixel: int = 0
 
     def __hash__(self) -> int:
         return hash(self.cycles)
@@ -73,7 +79,7 @@ def column_cycles(stage: Stage, banks: Banks, source: FeatureMap, results: int, 
         Whether the pass begins with the last column.
     """
     if stage.kind == "patches":
-        return Columns((stage.tap_cycles,) * results, ((),) * results)
+        return Columns((stage.tap_cycles,) * results, ((),) * results, stage.first_cycles)
     if stage.kind == "sum":
         return Columns((stage.tap_cycles,) * results, tuple(((x, 0),) for x in range(results)))
     firsts = [x * stage.stride - stage.before for x in range(results)]
@@ -86,13 +92,15 @@ def column_cycles(stage: Stage, banks: Banks, source: FeatureMap, results: int, 
         places = [[source.columns - 1 - place for place in reversed(one)] for one in places]
     if stage.reads is None:
         first = stage.first_cycles
-        return Columns(cycles, tuple(tuple((p, at * first) for at, p in enumerate(one)) for one in places))
+        pixel = first * next((len(one) for one in places if one), 0)
+        return Columns(cycles, tuple(tuple((p, at * first) for at, p in enumerate(one)) for one in places), pixel)
     more, ahead = _bubbles(stage.reads, banks.lanes, source.tile(banks), tuple(map(tuple, places)))
-    touched = []
+    touched, pixel = [], 0
     for one, bubbles in zip(places, ahead, strict=True):
-        spent = accumulate((stage.first_cycles + bubble for bubble in bubbles), initial=0)
-        touched.append(tuple(zip(one, spent, strict=False)))
-    return Columns(tuple(n + m for n, m in zip(cycles, more, strict=True)), tuple(touched))
+        *spent, end = accumulate((stage.first_cycles + bubble for bubble in bubbles), initial=0)
+        touched.append(tuple(zip(one, spent, strict=True)))
+        pixel = pixel or end
+    return Columns(tuple(n + m for n, m in zip(cycles, more, strict=True)), tuple(touched), pixel)
 
 
 @lru_cache(maxsize=2048)

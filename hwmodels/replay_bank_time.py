@@ -30,12 +30,14 @@ __all__ = ["Column", "Spent", "Unit", "clocked", "latency"]
 class Column:
     """A column of the result: cycles, and the last load that brings what it needs.
 
-    `waits`: by cycles all such loads, each with the cycles of the column ahead of what reads it first.
+    `waits`: by cycles all such loads, each with the cycles of the column ahead of what reads it first; `pixel`: cycles
+    of its first pixel.
     """
 
     cycles: int
     needs: int | None
     waits: tuple[tuple[int, int], ...] = ()
+    pixel: int = 0
 
 
 @dataclass

@@ -21,13 +21,14 @@ __all__ = ["Consumed", "Made", "Units"]
 class Made(NamedTuple):
     """A column of the result that a step makes: which one, cycles for a group, bytes that do not stay.
 
-    `waits`: loads, each with the cycles of the column ahead of what reads it first.
+    `waits`: loads, each with the cycles of the column ahead of what reads it first; `pixel`: cycles of its first pixel.
     """
 
     result: int
     cycles: int
     waits: tuple[tuple[int, int], ...]
     wrote: int = 0
+    pixel: int = 0
 
 
 class Consumed(NamedTuple):
@@ -56,8 +57,10 @@ class Units:
         Bytes that are written as it begins, because they are streamed.
     streams : dict of int to int
         Of a sum: bytes that are streamed for a column.
-    freed, ahead : list of int
-        Where in the script of the last unit banks become free; loads ahead of the first step.
+    freed : list
+        Where banks become free: a script of a unit, and a place there.
+    ahead : list of int
+        Loads ahead of the first step.
     opened : Unit, optional
         The first unit.
     """
@@ -70,7 +73,7 @@ class Units:
     alone: bool = False
     late: int = 0
     streams: dict[int, int] = field(default_factory=dict)
-    freed: list[int] = field(default_factory=list)
+    freed: list[tuple[list[Column | int], int]] = field(default_factory=list)
     ahead: list[int] = field(default_factory=list)
     steps: int = 0
     opened: Unit | None = None
@@ -83,8 +86,9 @@ class Units:
             self.ahead.append(number)
             return
         script = self.moved.units[-1].script
-        script.insert(self.freed.pop(0) if self.freed else len(script), number)
-        self.freed = [at + 1 for at in self.freed]
+        where, at = self.freed.pop(0) if self.freed else (script, len(script))
+        where.insert(at, number)
+        self.freed = [(other, place + (other is where)) for other, place in self.freed]
 
     def step(self, made: Sequence[Made], consumed: Sequence[Consumed], staying: int) -> None:
         """Note the units of a step: for every column the loads that it waits for, and its work.
@@ -95,7 +99,8 @@ class Units:
         if self.banks.by_cycle and self.stage.kind == "patches":
             made, consumed = self._pixels(consumed)
         self.freed = []
-        units = self._sums(made) if self.stage.kind == "sum" else self._groups(made, consumed, staying)
+        summed = self.stage.kind == "sum"
+        units = self._sums(made, consumed, staying) if summed else self._groups(made, consumed, staying)
         if self.ahead and units:
             units[0].opening, self.ahead = self.ahead, []
         if self.opened is None and units:
@@ -106,29 +111,32 @@ class Units:
 
     def _column(self, one: Made) -> Column:
         if self.banks.by_cycle:
-            return Column(one.cycles, None, one.waits)
+            return Column(one.cycles, None, one.waits, one.pixel)
         return Column(one.cycles, max((load for load, _ in one.waits), default=None))
 
     def _unit(self, weights: int, *, more: bool) -> Unit:
         stage = self.stage
         return Unit(stage.name, weights, more, bias=stage.bias_bytes, asks=stage.asks, alone=self.alone)
 
-    def _sums(self, made: Sequence[Made]) -> list[Unit]:
-        """A column each."""
+    def _sums(self, made: Sequence[Made], consumed: Sequence[Consumed], staying: int) -> list[Unit]:
+        """A column each; by cycle banks become free in the column behind the last one that needs them."""
         units = [self._unit(self.streams.get(one.result, 0), more=one.result != self.last) for one in made]
         for unit, one in zip(units, made, strict=True):
             unit.script.append(self._column(one))
             unit.left = one.wrote
+        if self.banks.by_cycle:
+            ends = [tile.end for tile in consumed[staying:]]
+            self.freed = [(units[end].script, 0) for end in ends if end < len(units)]
         return units
 
     def _groups(self, made: Sequence[Made], consumed: Sequence[Consumed], staying: int) -> list[Unit]:
         """A group each."""
-        stage, script = self.stage, list[Column | int]()
+        stage, script, freed = self.stage, list[Column | int](), list[int]()
         for at in range(len(made) + 1):
             for number, tile in enumerate(consumed):
                 if tile.end == at:
                     script += [] if self.banks.by_cycle else [Column(0, tile.load)]
-                    self.freed += [len(script)] * (number >= staying)
+                    freed += [len(script)] * (number >= staying)
             script += [self._column(one) for one in made[at : at + 1]]
         share = stage.share if stage.anew(self.banks) or not self.steps else 0
         left = -(-sum(one.wrote for one in made) // stage.groups)
@@ -137,6 +145,7 @@ class Units:
             mine = 0 if stage.kind == "depthwise" and number else share
             units.append(self._unit(mine, more=number + 1 < stage.groups))
             units[-1].script, units[-1].left = list(script), left
+        self.freed = [(units[-1].script, at) for at in freed]
         return units
 
     def _pixels(self, consumed: Sequence[Consumed]) -> tuple[list[Made], list[Consumed]]:
@@ -148,5 +157,5 @@ class Units:
             begin, end = max(first, x * self.rows), min(behind, (x + 1) * self.rows)
             tiles = [tile for tile in consumed if tile.first < end and tile.behind > begin and tile.load is not None]
             waits = [(tile.load, (max(tile.first, begin) - begin) * pixel) for tile in tiles]
-            made.append(Made(x, (end - begin) * pixel, tuple(waits)))  # type: ignore[arg-type]
+            made.append(Made(x, (end - begin) * pixel, tuple(waits), pixel=pixel))  # type: ignore[arg-type]
         return made, [tile._replace(end=-(-tile.behind // self.rows) - columns[0]) for tile in consumed]

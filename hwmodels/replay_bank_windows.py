@@ -67,12 +67,19 @@ class Element:
 
     def touched(self, result: int) -> list[tuple[int, int]]:
         """The columns of the map that a column's first pixel reads, by place, each with the cycles ahead of it."""
+        return self._first_pixel(result)[0]
+
+    def pixel(self, result: int) -> int:
+        """Cycles of a column's first pixel."""
+        return self.stage.first_cycles if self.stage.kind == "patches" else self._first_pixel(result)[1]
+
+    def _first_pixel(self, result: int) -> tuple[list[tuple[int, int]], int]:
         spent, found, read = 0, list[tuple[int, int]](), self.read
         for place in self._places(result):
             found.append((place, spent))
             spent += self.stage.first_cycles if self.stage.reads is None else self._kernel_column(place, 0)
         self.read = read
-        return found
+        return found, spent
 
     def _places(self, result: int) -> list[int]:
         """The places of the columns that a window reads, in the order of the pass."""

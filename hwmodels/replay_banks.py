@@ -153,6 +153,8 @@ class _Reader:
         self.machine, self.run, self.order, self.results = machine, run, order, results
         self.place = {column: at for at, column in enumerate(order)}
         self.needed = [[c for c in need[:: -1 if run.backwards else 1] if c in self.place] for need in needed]
+        #: So many columns are read by windows, in the order of the pass.
+        self.behind = max((self.place[need[-1]] + 1 for need in self.needed if need), default=0)
         found = machine.found.maps
         self.tile = min(len(order), machine.size.bank_bytes // (found[run.source].rows * found[run.source].stored))
         self.tiles = self._target_tiles(found[run.stage.target].rows * found[run.stage.target].stored)
@@ -206,6 +208,11 @@ class _Reader:
         if not columns:
             self.machine.fault(f"{self.run.stage.name}: nothing is left to load")
             return False
+        must = must_load(len(self.order), self.behind, self.tile, self.machine.size)
+        if begin >= max(must, self.run.retain * self.tile):
+            self.machine.fault(
+                f"{self.run.stage.name}: no window reads columns {columns}, none of them stays, banks.unread is left"
+            )
         held = {c for bank in self.machine.on_chip(self.run.source) for c in bank.columns}
         if held & set(columns):
             self.machine.fault(f"{self.run.stage.name}: columns {sorted(held & set(columns))} are on chip already")
@@ -261,7 +268,8 @@ class _Reader:
             if not set(needed) <= there or (needed and self.place[needed[0]] > end):
                 break
             wrote, waits = self._store(result), self._waits(result, needed, where)
-            made.append(Made(result, self.element.cycles(result), waits, wrote))
+            pixel = self.element.pixel(result) if self.machine.size.by_cycle else 0
+            made.append(Made(result, self.element.cycles(result), waits, wrote, pixel))
             self.made += 1
             for at, bank in enumerate(consumed):
                 if needed and self.place[needed[0]] <= self.place[bank.columns[-1]]:
@@ -341,10 +349,9 @@ class _Reader:
             self.machine.fault(f"{name}: only {self.made} of {len(self.results)} columns are made")
         if self.waiting:
             self.machine.fault(f"{name}: {len(self.waiting)} tiles are never processed")
-        read = max((self.place[need[-1]] + 1 for need in self.needed if need), default=0)
-        if read > self.upto:  # patches are made ahead of them
+        if self.behind > self.upto:  # patches are made ahead of them
             self.machine.fault(f"{name}: columns that its result needs are never loaded")
-        elif must_load(len(self.order), read, self.tile, self.machine.size) > self.upto:
+        elif must_load(len(self.order), self.behind, self.tile, self.machine.size) > self.upto:
             self.machine.fault(f"{name}: the last tiles are never loaded, banks.unread is {self.machine.size.unread}")
         if self.staying < self.run.retain:
             self.machine.fault(f"{name}: only {self.staying} of {self.run.retain} tiles stay")

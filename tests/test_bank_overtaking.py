@@ -53,11 +53,13 @@ NEVER = 2**60
 PLAIN = Clock(Transfer(call_ticks=8, byte_ticks=1), 4, 8, overtakes=True)
 
 
-def columns(*cycles: int, touched: tuple[tuple[tuple[int, int], ...], ...] | None = None) -> dict[str, object]:
+def columns(
+    *cycles: int, touched: tuple[tuple[tuple[int, int], ...], ...] | None = None, pixel: int = 0
+) -> dict[str, object]:
     """Ticks of columns; each reads the map's column at its place, if nothing else is said."""
     touched = touched or tuple(((x, 0),) for x in range(len(cycles)))
     ticks = tuple(accumulate((n * PLAIN.cycle for n in cycles), initial=0))
-    return {"ticks": ticks, "columns": Columns(tuple(cycles), touched)}
+    return {"ticks": ticks, "columns": Columns(tuple(cycles), touched, pixel)}
 
 
 def replayed(units: list[Unit], loads: list[int]) -> list[int]:
@@ -128,6 +130,73 @@ def test_what_is_asked_for_last_delays_what_is_not_over_by_hand() -> None:
     assert along(task, Prices(4), timing, program) == Timed(program, 8, 44, 8)
     assert along(task, Prices(8), timing, program) == Timed(program, 16, 76, 0)
     assert along(task, Prices(8), replace(timing, clock=PLAIN.bound()), program) == Timed(program, 16, 48, 4)
+
+
+def test_a_sum_loads_while_it_streams_by_hand() -> None:
+    """Four tiles of a column of 3 cycles and 8 bytes, three on chip; each column has 8 bytes that are streamed.
+
+    The first column's are there at 16. It begins at 4, asks for the second one's (from 16 to 24), and ends at 24. The
+    second column asks for the third one's at 24 (from 32 to 40); its first cycle is over at 28: the first tile's bank
+    is free, and the fourth one asked for: from 40 to 48. It ends at 36. The third column asks then for the fourth one's
+    8 bytes: from 44 to 52. The load is not over at 44, and there at 56. The third column waits at 40 for nothing, and
+    ends at 48; the fourth one has its bytes at 52, its tile at 56, and ends at 64. 8 more: 72.
+    """
+    task = Task(Pass(4, 1, 4), 3, 3, Goal(4, 1, 0, mirrored=False))
+    program = Program((Action("process", 3), Action("load", 1), Action("process", 1)), 1, 0, 2)
+    timing = Timing(PLAIN, **columns(3, 3, 3, 3), streams=(8, 8, 8, 8))  # type: ignore[arg-type]
+    assert along(task, Prices(8), timing, program, wait=16) == Timed(program, 8, 72, 0)
+    own, last = Column(3, None), Column(3, None, ((0, 0),))
+    assert replayed([Unit("s", 8, script=list(one)) for one in ([own], [0, own], [own], [last])], [8]) == [72]
+
+
+def test_late_biases_by_hand() -> None:
+    """A stage of a column of 3 cycles, then one of 12 whose first pixel takes 2 and finds its biases late.
+
+    The first stage's 8 bytes of weights are there at 16, the next one's 20 bytes of biases at 16 + 20. It begins to
+    work at 4, and asks for the next one's 8 bytes of weights: from 16 to 24, so the biases, which are not over at 16,
+    are there at 44. It waits until 16, ends at 24, and at 32: the weights are there, the biases 12 ticks later. The
+    next stage begins to work at 4; its first pixel is at the adder when 2 + 4 cycles are over, at 28: 52, and 60.
+    With 60 bytes of biases they are there 52 ticks late: the next stage waits for them from 28 to 52, and ends at 84.
+    If it has two groups, it asks at 4 for the second one's 8 bytes: from 12 to 20. The biases, not over at 12, are
+    there at 60; the first group ends at 84, the second one at 132. 8 more: 140.
+    If it has a cycle of work only, which is over at 8, it needs the biases 4 cycles later: it ends 16 ticks before they
+    are there, at 36. 44.
+    """
+    one, two = [Task(Pass(1, 1, 1), 2, 1, Goal(1, 1, 0, mirrored=False)) for _ in range(2)]
+    program = Program((Action("process", 1),), 1, 0, 1)
+    first = Timing(PLAIN, **columns(3), following=First(8, 20), biases=(0, 20))  # type: ignore[arg-type]
+    assert along(one, Prices(8), first, program, wait=16) == Timed(program, 0, 32, 0, 12)
+    second = Timing(PLAIN, **columns(12, pixel=2), biases=(0, 0))  # type: ignore[arg-type]
+    assert along(two, Prices(8), replace(second, owed=12), program) == Timed(program, 0, 60, 0)
+    ends, begins = Column(3, None, (), 1), Column(12, None, (), 2)
+    units = [Unit("a", 8, script=[ends]), Unit("b", 8, script=[begins], bias=20)]
+    assert replayed(units, []) == [32, 60]
+    late = replace(first, following=First(8, 60), biases=(0, 60))
+    assert along(one, Prices(8), late, program, wait=16) == Timed(program, 0, 32, 0, 52)
+    assert along(two, Prices(8), replace(second, owed=52), program) == Timed(program, 0, 84, 0)
+    assert replayed([units[0], replace(units[1], bias=60)], []) == [32, 84]
+    groups = replace(second, owed=52, groups=2, share=8)
+    assert along(two, Prices(8), groups, program) == Timed(program, 0, 140, 0)
+    assert replayed([units[0], replace(units[1], bias=60), Unit("b", 8, script=[begins])], []) == [32, 140]
+    short = replace(second, **columns(1, pixel=1), owed=52, scripts={})  # type: ignore[arg-type]
+    assert along(two, Prices(8), short, program) == Timed(program, 0, 52 - 16 + 8, 0)
+    assert replayed([units[0], Unit("b", 8, script=[Column(1, None, (), 1)], bias=60)], []) == [32, 52 - 16 + 8]
+
+
+def test_pooling_hands_on_late_biases_by_hand() -> None:
+    """The first stage of the test above, a pool of 3 cycles, then its second stage: 60 bytes of biases.
+
+    They are there 52 ticks after the first stage. The pool begins to work at 4 and ends at 24: 28 ticks are left. The
+    last stage needs them after 4 + 24, just in time; with 61 bytes a cycle later.
+    """
+    ends, begins = Column(3, None, (), 1), Column(12, None, (), 2)
+    for bias, late, more in ((60, 52, 0), (61, 56, 4)):
+        units = [Unit("a", 8, script=[ends]), Unit("p", 0, script=[ends], asks="never")]
+        assert replayed([*units, Unit("b", 8, script=[begins], bias=bias)], []) == [32, 24, 60 + more]
+        task = Task(Pass(1, 1, 1), 2, 1, Goal(1, 1, 0, mirrored=False))
+        program = Program((Action("process", 1),), 1, 0, 1)
+        pool = Timing(PLAIN, **columns(3), following=First(8, bias, waits=False), asks="never", owed=late)  # type: ignore[arg-type]
+        assert along(task, Prices(8), pool, program) == Timed(program, 0, 24, 0, late - 24)
 
 
 def test_banks_become_free_when_a_cycle_of_the_next_column_is_over_by_hand() -> None:
@@ -219,11 +288,11 @@ def by_cycle(draw: st.DrawFn, clocks: st.SearchStrategy[Clock]) -> tuple[Task, P
             each = draw(st.integers(0, 2))
             touched.append(tuple((p, at * each) for at, p in enumerate(places)))
             cycles.append(draw(st.integers(each * (len(places) - 1) + 1, 8)) if places else 0)
-    columns = Columns(tuple(cycles), tuple(touched))
+    columns = Columns(tuple(cycles), tuple(touched), draw(st.integers(0, 4)))
     ticks = tuple(accumulate((n * clock.cycle for n in cycles), initial=0))
     following, biases = (
-        First(draw(st.integers(0, 20)), waits=draw(st.booleans())),
-        draw(st.tuples(*[st.integers(0, 9)] * 2)),
+        First(draw(st.integers(0, 20)), waits=draw(st.booleans()), lead=draw(st.sampled_from([0, 8, 24]))),
+        draw(st.tuples(st.integers(0, 9), st.sampled_from([0, 1, 9, 40]))),
     )
     asks = "each" if timing.streams else draw(st.sampled_from(["each", "each", "first", "never"]))
     if asks != "each":
@@ -231,38 +300,43 @@ def by_cycle(draw: st.DrawFn, clocks: st.SearchStrategy[Clock]) -> tuple[Task, P
     streams = timing.streams[: stage.results] + (0,) * (stage.results - len(timing.streams)) if timing.streams else ()
     return task, prices, replace(
         timing, clock=clock, ticks=ticks, columns=columns, following=following,
-        biases=biases if asks != "never" else (), asks=asks, streams=streams, writes=None, scripts={},
+        biases=biases if asks != "never" else (), owed=draw(st.sampled_from([0, 0, wait + 3, wait + 40])), asks=asks,
+        streams=streams, writes=None, scripts={},
     ), wait  # fmt: skip
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 @given(by_cycle(st.sampled_from(BUSES)), st.booleans())
 def test_all_programs_of_a_stage_are_found(drawn: tuple[Task, Prices, Timing, int], fastest: bool) -> None:
-    """For every wait that is left the quickest programs; with a limit all that keep to it."""
+    """For all waits that are left, for weights and biases, the quickest programs; with a limit all that keep to it."""
     task, prices, timing, wait = drawn
     every = [along(task, prices, timing, program, wait) for program in programs(task)]
-    best = {(one.wait, one.ticks, one.bytes) for one in by_wait(every, fastest=fastest)}
+    best = {_all(one) for one in by_wait(every, fastest=fastest)}
     quick = Programs(prices, timing, wait).of(task)
     for known in ((), quick):
         found = Complete(fastest, NEVER).of(task, prices, timing, wait, NEVER, known)
-        assert {(one.wait, one.ticks, one.bytes) for one in found} == best
+        assert {_all(one) for one in found} == best
     ends = sorted({one.ticks + one.wait for one in every})
     for latest in ends[: len(ends) // 2 + 1]:
         known = Complete(fastest, NEVER).of(task, prices, timing, wait, latest)
         within = {cost for cost in best if cost[0] + cost[1] <= latest}
-        assert within <= {(one.wait, one.ticks, one.bytes) for one in known}
+        assert within <= {_all(one) for one in known}
+
+
+def _all(one: Timed) -> tuple[int, int, int, int]:
+    return one.wait, one.ticks, one.bytes, one.late
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(by_cycle(st.sampled_from(BUSES)))
 def test_bounds_are_those_of_all_programs_and_below_them(drawn: tuple[Task, Prices, Timing, int]) -> None:
     task, prices, timing, wait = drawn
-    lower = replace(timing, clock=timing.clock.bound())
+    lower = replace(timing, clock=timing.clock.bound(), owed=0)
     assert costs(Programs(prices, lower, wait).of(task)) == expected(task, prices, lower, wait)
     for program in programs(task):
         least, real = (along(task, prices, one, program, wait) for one in (lower, timing))
         assert least.ticks <= real.ticks
-        assert timing.ready(least.ticks, least.wait) <= timing.ready(real.ticks, real.wait)
+        assert timing.ready(least.ticks, least.wait) <= timing.ready(real.ticks, real.wait, real.late)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -273,7 +347,7 @@ def test_bounds_that_share_what_they_know_are_those_of_each_alone(
     task, prices, timing, wait = drawn
     if timing.asks == "never":
         reject()
-    timing = replace(timing, clock=timing.clock.bound())
+    timing = replace(timing, clock=timing.clock.bound(), owed=0)
     sizes = [timing.share, timing.following.weights, task.stage.tile * prices.column, *timing.streams, *timing.biases]
     cheap, latest = prices._replace(reload=0), max(map(timing.clock.latency, sizes)) + 7 * timing.clock.cycle
     cheaper = Programs(cheap, timing, latest)

@@ -321,6 +321,7 @@ def tiny_banks(
         count=number, map_bytes=number * draw(st.sampled_from(size)), weight_bytes=draw(st.sampled_from(weights)),
         filters=2, lanes=4, writes=draw(st.sampled_from(writes)), unread=draw(st.sampled_from(("loaded", "left"))),
         bus=bus, alignment=draw(st.sampled_from(("free", "words"))) if bus == "weights_first" else "free",
+        bias_bytes=draw(st.sampled_from((1, 1, 9, 30))) if bus == "weights_first" else 1,
     )  # fmt: skip
 
 
@@ -335,7 +336,7 @@ def everything(found: Stages, banks: Banks, clock: Clock) -> list[Point]:
     points: list[Point] = []
     tried = 0
 
-    def onward(state: State, following: First | None, wait: int, spent: Point) -> None:
+    def onward(state: State, following: First | None, wait: int, late: int, spent: Point) -> None:
         if state.done == walk.all:
             points.append(spent)
             return
@@ -347,9 +348,9 @@ def everything(found: Stages, banks: Banks, clock: Clock) -> list[Point]:
                 visit = Visit(walk, state, at, source)
                 for name, way, task in walk.tasks_from(state, at, source):
                     if (name, way) == (source, direction):
-                        go(visit, direction, task, first, waited, spent)
+                        go(visit, direction, task, first, waited, late, spent)
 
-    def go(visit: Visit, direction: int, task: Task, asked: First, wait: int, spent: Point) -> None:
+    def go(visit: Visit, direction: int, task: Task, asked: First, wait: int, late: int, spent: Point) -> None:
         nonlocal tried
         wait = times.wait(visit.state, visit.at, visit.source, direction, wait)
         after = visit.after(direction, task)
@@ -360,11 +361,11 @@ def everything(found: Stages, banks: Banks, clock: Clock) -> list[Point]:
             for following in times.onward(visit, asked, after):
                 writes = times.writes(visit, direction)
                 timing = times.timing(visit.state, visit.at, visit.source, direction, following, writes)
-                one = along(task, visit.prices, timing, program, wait)
+                one = along(task, visit.prices, replace(timing, owed=late), program, wait)
                 moved = spent.bytes + visit.volume(task, program).total
-                onward(after, following, one.wait, Point(moved, spent.ticks + one.ticks))
+                onward(after, following, one.wait, one.late, Point(moved, spent.ticks + one.ticks))
 
-    onward(State(), None, 0, Point(0, 0))
+    onward(State(), None, 0, 0, Point(0, 0))
     return lowest(points)
 
 

@@ -7,6 +7,7 @@ are of `heterogeneous_mapping_and_banks`, chapter 4.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -286,6 +287,29 @@ def test_a_reload_does_not_make_more_tiles_unread() -> None:
     each = ((LOAD, 1), (PROCESS, 1)) * 3
     short = StageRun(found.stages[0], "in", backwards=False, keep=0, last=False, retain=0, actions=each)
     assert replay_banks(found, banks, [short]).faults == ["a: the last tiles are never loaded, banks.unread is left"]
+
+
+def test_what_no_window_reads_is_loaded_only_if_it_stays() -> None:
+    """Two of four columns are read: with `left` loading a third tile of one column is a fault, unless three stay."""
+    operators: list[Operator] = [
+        Input(name="in", shape=(1, 1, 1, 4)),
+        Conv(name="a", inputs=("in",), shape=(1, 1, 1, 1), filters=1, kernel=(1, 2), stride=(1, 4)),
+        Conv(name="b", inputs=("in",), shape=(1, 1, 1, 4), filters=1, kernel=(1, 1)),
+    ]
+    banks = Banks(count=4, map_bytes=4, weight_bytes=1, filters=1, lanes=1, patch_channels=0, unread="left")
+    found = stages(Network(name="n", operators=tuple(operators)), banks)
+    loads = ((LOAD, 1),) * 3
+    first = StageRun(
+        found.stages[0], "in", backwards=False, keep=0, last=False, retain=0, actions=(*loads, (PROCESS, 3))
+    )
+    second = StageRun(
+        found.stages[1], "in", backwards=False, keep=0, last=False, retain=0, actions=((LOAD, 1), (PROCESS, 1)) * 4
+    )
+    (fault,) = replay_banks(found, banks, [first, second]).faults
+    assert fault == "a: no window reads columns [2], none of them stays, banks.unread is left"
+    kept = replace(first, retain=3)
+    last = replace(second, actions=((PROCESS, 1),) * 3 + ((LOAD, 1), (PROCESS, 1)))
+    assert replay_banks(found, banks, [kept, last]).faults == []
 
 
 def test_tiles_that_are_cut_anew_may_fit_worse() -> None:

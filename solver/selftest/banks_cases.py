@@ -31,6 +31,7 @@ class Case:
     fused : whether means are fused with the stages before them
     patches : whether a first convolution may be a product over patches
     streamed : whether second operands of sums always come from DRAM
+    bias : bytes of a bias
     """
 
     columns: int
@@ -45,6 +46,7 @@ class Case:
     fused: bool = False
     patches: bool = False
     streamed: bool = False
+    bias: int = 1
     engines: tuple[str, ...] = QUICK
     rule: str = ""
 
@@ -62,6 +64,7 @@ class Case:
             "stage_cycles": 1, "patch_channels": 2 * self.patches, "writes": "bus" if self.writes else "free",
             "unread": "left" if self.unread else "loaded", "bus": "weights_first" if self.overtakes else "first_come",
             "pool_channels": 9 * self.fused, "first_layer": "either", "residuals": "dram" if self.streamed else "chip",
+            "bias_bytes": self.bias,
         }  # fmt: skip
         k = self.price
         transfer = {"model": "lpddr4", "call_ticks": 3 * k, "row_ticks": 2 * k, "row_bytes": 4,
@@ -114,7 +117,8 @@ def drawn(rng: random.Random) -> Case:
     if not case.writes:
         case = replace(case, overtakes=rng.randrange(2) == 0)
     case = replace(
-        case, fused=rng.randrange(2) == 0, patches=rng.randrange(2) == 0, streamed=rng.randrange(2) == 0
+        case, fused=rng.randrange(2) == 0, patches=rng.randrange(2) == 0, streamed=rng.randrange(2) == 0,
+        bias=rng.choice((1, 1, 9, 30)) if case.overtakes else 1,
     )  # fmt: skip
     wanted = rng.choice((1, 2, 2, 3) if objective == "bytes" else (1, 1, 2))
     for _ in range(20):
@@ -161,3 +165,4 @@ def smaller(case: Case) -> Iterator[Case]:
     yield from [replace(case, fused=False)] if case.fused else []
     yield from [replace(case, patches=False)] if case.patches else []
     yield from [replace(case, streamed=False)] if case.streamed else []
+    yield from [replace(case, bias=1)] if case.bias > 1 else []
