@@ -15,7 +15,7 @@ from formulations.applications import Schedule
 from formulations.applications_cp_sat import applications_cp_model
 from formulations.applications_search import starts
 from instances.errors import InputError
-from solver.applications_engines import Asked, Found
+from solver.applications_base import Asked, Found
 from solver.engines.solvers_cp_sat import stoppable
 from solver.plan import Stat
 

@@ -10,8 +10,7 @@ from ortools.sat.python import cp_model
 from formulations.latency import least_latency
 from formulations.latency_cp_sat import latency_cp_model
 from solver.engines.mapping_cp_sat import solve_model
-from solver.latency_engines import Timed, begun, best_timed, decided, latest, timed
-from solver.mapping_base import Asked, Decided
+from solver.mapping_base import Asked, Decided, Timed, begun, best_timed, decided, latest, timed
 from solver.plan import Stat
 
 __all__ = ["run"]

@@ -13,8 +13,7 @@ import pulp
 from formulations.latency import least_latency
 from formulations.latency_milp import latency_model
 from solver.engines.mapping_milp import LARGEST, SOLVED, least_of, solved
-from solver.latency_engines import Timed, best_timed, decided, latest, timed
-from solver.mapping_base import Asked, Decided
+from solver.mapping_base import Asked, Decided, Timed, best_timed, decided, latest, timed
 
 __all__ = ["run"]
 
