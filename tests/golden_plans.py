@@ -1,0 +1,320 @@
+"""Golden plans: small requests of every problem, and the plans that they had when they were recorded.
+
+Whoever moves code holds it to these: the same schedule, objective, bound and status. The engines of most requests
+decide by themselves and always alike. Of an engine that hands a model to a solver only figures are kept, for of equal
+optima another version of the solver may find another one.
+
+`python -m tests.golden_plans` names what differs from tests/golden; with `--write` it records all plans anew.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from instances.applications import Application, Applications
+from instances.load import load_machine
+from instances.machine import Machine
+from instances.network import Network
+from instances.operators import Conv, Eltwise, Input
+from solver import (
+    MappingFront,
+    front_engine,
+    front_mapping,
+    front_network,
+    size_engine,
+    solve,
+    solve_applications,
+    solve_engine,
+    solve_joint,
+    solve_mapping,
+    solve_mesh,
+    solve_network,
+)
+from solver.front import fronts
+from solver.solve import prepare
+
+Json = Any  # what is recorded of an answer
+
+FOLDER = Path(__file__).with_name("golden")
+#: Engines that ask a solver: their figures are recorded, their decisions are not.
+SOLVERS = frozenset({"cp-sat", "milp", "milp-cbc"})
+#: Fields of plans that are no part of the answer: the request, versions, seconds, statistics, and what follows.
+LEFT_OUT = frozenset({
+    "format", "certile", "problem", "network", "machine", "engine", "engine_version", "objectives", "pins", "options",
+    "gap", "wall_s", "stats", "network_digest", "machine_digest", "machine_data", "network_data", "profile", "workload",
+    "size", "limits", "compulsory_bytes", "by_operand", "replay",
+})  # fmt: skip
+#: All that is recorded where a solver decides.
+FIGURES = frozenset({"layers", "layer", "status", "objective", "value", "unit", "bound", "bounds"})
+
+
+# ---- requests --------------------------------------------------------------------------------------------------------
+
+
+def chain(*filters: int, size: int = 4, channels: int = 4, taps: int = 3) -> Network:
+    """Convolutions c0, c1, ... with padding."""
+    operators: list[Input | Conv] = [Input(name="in", shape=(1, channels, size, size))]
+    for n, number in enumerate(filters):
+        operators.append(
+            Conv(name=f"c{n}", inputs=(operators[-1].name,), shape=(1, number, size, size), filters=number,
+                 kernel=(taps, taps), pad=(taps // 2,) * 4)
+        )  # fmt: skip
+    return Network(name="chain", operators=tuple(operators))
+
+
+def skip(channels: int, size: int) -> Network:
+    """Three 1x1 convolutions; a sum reads the first and the last."""
+    shape = (1, channels, size, size)
+    convolutions = [
+        Conv(name=name, inputs=(before,), shape=shape, filters=channels, kernel=(1, 1))
+        for before, name in (("in", "a"), ("a", "b"), ("b", "c"))
+    ]
+    total = Eltwise(name="sum", inputs=("a", "c"), shape=shape, fn="add")
+    return Network(name="skip", operators=(Input(name="in", shape=shape), *convolutions, total))
+
+
+def side_by_side(*times_us: int) -> Applications:
+    """Pairs of convolutions, one for each period; the first is the most urgent."""
+    pair, operators, asked = chain(64, 64, size=14, channels=32), [], []
+    for n, time_us in enumerate(times_us):
+        for one in pair.operators:
+            inputs = {"inputs": tuple(f"p{n}:{name}" for name in one.inputs)} if one.inputs else {}
+            operators.append(one.model_copy(update={"name": f"p{n}:{one.name}", **inputs}))
+        asked.append(Application(name=f"p{n}", operators=len(pair.operators), period_us=time_us, deadline_us=time_us))
+    return Applications(Network(name="pairs", operators=tuple(operators)), tuple(asked))
+
+
+SMALL, WIDE, FLAT, SKIP, GRID = chain(4, 2), chain(8), chain(4, 2, taps=1), skip(4, 4), chain(6, 4, taps=1)
+PAIRS = side_by_side(20_000, 30_000)
+
+
+def nearly_full() -> Machine:
+    """Maps and all weights take 152 bytes; the memory beside the chip has two fewer."""
+    fields = load_machine("u256_flash", {"ocm_bytes": "150", "reserved_bytes": "0"}).model_dump()
+    fields["off_chip"][0]["bytes"] = 150
+    return Machine.model_validate(fields)
+
+
+Fields = tuple[str, dict[str, str | int]]  # a bundled machine, and what is set of it
+SCRATCHPAD: Fields = "scratchpad_24k", {"ocm_bytes": 100}
+FLASH: Fields = "u256_flash", {"ocm_bytes": 150, "reserved_bytes": 0}
+MIDAP: Fields = "midap", {"banks.count": 3, "banks.map_bytes": 6144, "banks.residuals": "chip"}
+SHARED: Fields = "scratchpad_768k", {"ocm_bytes": 128, "ocm_banks": 4, "psum_bytes": 1}
+MESH: Fields = "vectormesh_128", {
+    "mesh.pes": 4, "mesh.banks": 4, "mesh.input_buffer_bytes": 64, "mesh.psum_buffer_bytes": 16,
+    "mesh.global_bytes": 64, "mesh.copies": 1, "mesh.dram_bytes_per_cycle": 2, "mesh.global_bytes_per_cycle": 4,
+}  # fmt: skip
+ENGINE: Fields = "partial_cnn_16", {
+    "engine.e_in": 2, "engine.e_out": 2, "engine.banks": 2, "engine.bank_bytes": 48,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Case:
+    """A request by the name that it is recorded under."""
+
+    problem: str
+    name: str
+    ask: Callable[..., object]
+    target: object
+    machine: str | Machine
+    options: dict[str, Any]
+
+    def answer(self) -> Json:
+        """Solve, and return what is recorded."""
+        only = FIGURES if self.options.get("engine") in SOLVERS else None
+        return recorded(self.ask(self.target, self.machine, **self.options), only)
+
+
+def case(
+    problem: str, name: str, ask: Callable[..., object], target: object, machine: Fields | Machine | str, *,
+    but: dict[str, str | int] | None = None, **options: Any,
+) -> Case:  # fmt: skip
+    """A case; `but` are fields of the machine that differ."""
+    bundled, fields = machine if isinstance(machine, tuple) else (machine, {})
+    return Case(problem, name, ask, target, bundled, {**options, "settings": {**fields, **(but or {})}})
+
+
+def front(target: Network, machine: str, *, axes: tuple[str, ...], **options: Any) -> object:
+    """The fronts of all layers."""
+    return fronts(prepare(target, machine, **options), axes)
+
+
+CASES = (
+    *(case("tiling", f"bytes, {engine}", solve, SMALL, SCRATCHPAD, objective="bytes", engine=engine)
+      for engine in ("exhaustive", "greedy", "naive", "cp-sat", "milp")),
+    case("tiling", "energy", solve, SMALL, SCRATCHPAD, objective="energy"),
+    case("tiling", "time, uniform holds", solve, SMALL, SCRATCHPAD, objective="time", pins=["holds=uniform"]),
+    case("tiling", "time, bytes, double buffered", solve, SMALL, ("zynq7020", {"ocm_bytes": 500}),
+         objective="time,bytes", pins=["holds=uniform"]),
+    case("tiling", "pinned sizes", solve, SMALL, SCRATCHPAD, objective="bytes", pins=["T_R=1", "T_M<=3"]),
+    case("tiling", "all of the space", solve, chain(2, size=3), SCRATCHPAD, objective="bytes", full=True),
+    case("tiling", "conflict", solve, SMALL, SCRATCHPAD, objective="bytes", but={"ocm_bytes": 2}),
+    case("tiling", "front", front, chain(4), SCRATCHPAD, axes=("bytes", "ocm"), pins=["holds=uniform"]),
+    *(case("slicing", f"time, {engine}", solve, WIDE, "nmp", engine=engine)
+      for engine in ("exhaustive", "greedy", "naive", "tso-noburst", "cp-sat")),
+    case("slicing", "bytes", solve, WIDE, "nmp", objective="bytes"),
+    case("slicing", "pinned sizes", solve, WIDE, "nmp", pins=["T_M<=2", "T_C<=3"]),
+    case("slicing", "a layer of Inception", solve, "inception_v3", "nmp", layers=["Conv2d_4a_3x3"],
+         pins=["holds=uniform"]),
+    case("slicing", "conflict", solve, WIDE, "nmp", but={"in_buffer_bytes": 1}),
+    case("homes", "time", solve, FLAT, FLASH),
+    case("homes", "bytes, energy", solve, FLAT, FLASH, objective="bytes,energy"),
+    case("homes", "memory nearly full", solve, FLAT, nearly_full()),
+    case("homes", "pinned", solve, FLAT, FLASH, pins=["home_W=flash"]),
+    case("homes", "greedy", solve, FLAT, FLASH, engine="greedy"),
+    case("homes", "milp", solve, FLAT, FLASH, engine="milp"),
+    case("homes", "conflict", solve, FLAT, FLASH, but={"ocm_bytes": 2}),
+    *(case("banks", f"{objective}, {engine}", solve_network, skip(64, 8), MIDAP, objective=objective, engine=engine)
+      for objective, engine in (
+          ("bytes", "dynamic"), ("time", "dynamic"), ("energy", "dynamic"), ("bytes", "cp-sat"), ("bytes", "milp"),
+          ("time", "min-all"), ("time", "hide"))),
+    *(case("banks", f"small banks, {engine}", solve_network, "lenet5", "midap", engine=engine,
+           but={"banks.map_bytes": 8192})
+      for engine in ("min", "min-all", "dls", "hide", "double-buffer", "no-reuse", "beam")),
+    case("banks", "nothing waits", solve_network, skip(64, 8), MIDAP, waiting=False),
+    case("banks", "first layer plain", solve_network, "lenet5", "midap", first_layer="plain"),
+    case("banks", "front", front_network, skip(64, 8), MIDAP),
+    case("banks", "conflict", solve_network, "lenet5", "midap", but={"banks.count": 2, "banks.map_bytes": 4096}),
+    *(case("joint", f"bytes, {engine}", solve_joint, FLAT, SHARED, engine=engine)
+      for engine in ("dynamic", "greedy", "sequence", "no-reuse", "cp-sat", "milp")),
+    case("joint", "energy", solve_joint, FLAT, SHARED, objective="energy"),
+    *(case("joint", f"a sum, {engine}", solve_joint, SKIP, SHARED, engine=engine)
+      for engine in ("dynamic", "greedy", "sequence")),
+    case("joint", "pinned", solve_joint, FLAT, SHARED, pins=["holds=uniform", "T_M<=1"]),
+    case("joint", "conflict", solve_joint, FLAT, SHARED, but={"ocm_bytes": 2, "ocm_banks": 2}),
+    *(case("mapping", f"{objective}, {engine}", solve_mapping, "lenet5", "galaxy_s9", objective=objective,
+           engine=engine, pins=["cpu_config=2,2"])
+      for objective, engine in (
+          ("period", "exhaustive"), ("energy,period", "exhaustive"), ("latency", "exhaustive"), ("period", "descent"),
+          ("latency", "descent"), ("period", "single"),
+          ("period", "ga"), ("period", "cp-sat"), ("latency", "cp-sat"), ("energy", "milp"), ("latency", "milp"))),
+    *(case("mapping", f"branches, {engine}", solve_mapping, "squeezenet1_1", "galaxy_s9", objective="latency",
+           engine=engine, pins=["cpu_config=2,2"])
+      for engine in ("heft", "peft", "cpop", "descent")),
+    case("mapping", "pinned task", solve_mapping, "lenet5", "galaxy_s9", engine="exhaustive",
+         pins=["cpu_config=2,2", "c1=gpu", "period<=2000"], objective="energy"),
+    case("mapping", "divided tasks", solve_mapping, "lenet5", "galaxy_s9", engine="descent",
+         pins=["cpu_config=2,2", "split=on"]),
+    case("mapping", "front", front_mapping, "lenet5", "galaxy_s9", engine="exhaustive", pins=["cpu_config=2,2"]),
+    case("mapping", "period too short", solve_mapping, "lenet5", "galaxy_s9", engine="exhaustive",
+         pins=["cpu_config=2,2", "period<=10"]),
+    case("mapping", "latency too short", solve_mapping, "lenet5", "galaxy_s9", engine="exhaustive",
+         objective="energy", pins=["cpu_config=2,2", "latency<=10"]),
+    *(case("applications", f"{objective}, {engine}", solve_applications, PAIRS, "hikey970", objective=objective,
+           engine=engine, pins=["cpu_config=2,2"])
+      for objective, engine in (
+          ("response", "exhaustive"), ("energy,response", "exhaustive"), ("response:p0", "exhaustive"),
+          ("response", "apart"), ("energy", "apart"), ("response", "cp-sat"))),
+    case("applications", "two networks", solve_applications, "lenet5@5ms,lenet5@8ms", "hikey970", engine="apart",
+         pins=["cpu_config=4"]),
+    case("applications", "pinned task", solve_applications, PAIRS, "hikey970", engine="exhaustive",
+         pins=["cpu_config=2,2", "p0:c0=gpu"]),
+    case("applications", "as printed", solve_applications, PAIRS, "hikey970", engine="exhaustive",
+         pins=["cpu_config=2,2", "analysis=printed"]),
+    case("applications", "deadline too short", solve_applications, side_by_side(200, 300), "hikey970",
+         engine="exhaustive", pins=["cpu_config=2,2"]),
+    *(case("mesh", f"{objective}, {engine}", solve_mesh, SMALL, MESH, objective=objective, engine=engine)
+      for objective, engine in (
+          ("dram", "exhaustive"), ("glb", "exhaustive"), ("dram", "greedy"), ("glb", "greedy"), ("dram", "hand"),
+          ("dram", "no-sharing"), ("dram", "cp-sat"), ("dram", "milp"))),
+    case("mesh", "time, glb", solve_mesh, chain(4), MESH, objective="time,glb"),
+    case("mesh", "pinned", solve_mesh, SMALL, MESH, pins=["T_M<=2", "share=none"]),
+    case("mesh", "row stationary", solve_mesh, "lenet5", "eyeriss_128", layers=["c1"]),
+    case("mesh", "systolic", solve_mesh, "lenet5", "tpu_128", layers=["c1"]),
+    case("mesh", "conflict", solve_mesh, SMALL, MESH, but={"mesh.psum_buffer_bytes": 3}),
+    *(case("engine", f"bytes, {engine}", solve_engine, GRID, ENGINE, engine=engine)
+      for engine in ("auto", "exhaustive", "greedy", "paper", "cp-sat", "milp")),
+    case("engine", "pinned places", solve_engine, GRID, ENGINE, pins=["in_places=1", "strips=4"]),
+    case("engine", "no spills", solve_engine, GRID, ENGINE, pins=["spill=no"]),
+    case("engine", "in the banks", solve_engine, GRID, ENGINE, pins=["inputs=banks", "results=banks"],
+         but={"engine.bank_bytes": 128}),
+    case("engine", "conflict", solve_engine, GRID, ENGINE, but={"engine.bank_bytes": 8}),
+    case("engine", "size", size_engine, ["lenet5", "alexnet"], "partial_cnn_16", most=16),
+    case("engine", "size, mean rate", size_engine, ["lenet5", "alexnet"], "partial_cnn_16", most=16, aim="mean"),
+    case("engine", "sizes", front_engine, ["lenet5"], "partial_cnn_16", most=8),
+)  # fmt: skip
+
+
+# ---- what is recorded, and how it is compared ------------------------------------------------------------------------
+
+
+def recorded(answer: Any, only: frozenset[str] | None = None) -> Json:
+    """What is kept of a plan, of plans or of anything else that is found; `only` these fields of plans."""
+    if isinstance(answer, MappingFront):
+        return {"proven": answer.proven, "plans": recorded(answer.plans, only)}
+    if isinstance(answer, list | tuple):
+        return [recorded(one, only) for one in answer]
+    if isinstance(answer, dict):
+        return {key: recorded(one, only) for key, one in answer.items()}
+    if is_dataclass(answer) and not isinstance(answer, type):
+        return json.loads(json.dumps(asdict(answer)))
+    return _kept(json.loads(answer.to_json()), only)
+
+
+def _kept(data: Json, only: frozenset[str] | None) -> Json:
+    """The fields of a plan that are recorded."""
+    if isinstance(data, list):
+        return [_kept(one, only) for one in data]
+    if not isinstance(data, dict):
+        return data
+    wanted = data.keys() & only if only else data.keys() - LEFT_OUT
+    return {key: _kept(value, only) for key, value in data.items() if key in wanted}
+
+
+def differences(golden: Json, found: Json, where: str = "") -> Iterator[str]:
+    """Every place where two records differ."""
+    if isinstance(golden, dict) and isinstance(found, dict):
+        for key in sorted({*golden, *found}):
+            at = f"{where}.{key}" if where else key
+            if key in golden and key in found:
+                yield from differences(golden[key], found[key], at)
+            else:
+                yield f"{at}: {'is gone' if key in golden else 'is new'}"
+    elif isinstance(golden, list) and isinstance(found, list) and len(golden) == len(found):
+        for n, (one, other) in enumerate(zip(golden, found, strict=True)):
+            yield from differences(one, other, f"{where}[{n}]")
+    elif golden != found:
+        yield f"{where}: {golden!r} was recorded, {found!r} is found"
+
+
+def golden(problem: str) -> dict[str, Json]:
+    """The records of a problem by name."""
+    found = json.loads((FOLDER / f"{problem}.json").read_text(encoding="utf-8"))
+    assert isinstance(found, dict)
+    return found
+
+
+def write() -> None:
+    """Record all plans: a file for every problem, a line for every case."""
+    FOLDER.mkdir(exist_ok=True)
+    for problem in dict.fromkeys(one.problem for one in CASES):
+        rows = [
+            f"{json.dumps(one.name)}: {json.dumps(one.answer(), separators=(',', ':'))}"
+            for one in CASES
+            if one.problem == problem
+        ]
+        (FOLDER / f"{problem}.json").write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
+
+
+def main(arguments: list[str]) -> int:
+    """Record, or say what differs."""
+    if arguments == ["--write"]:
+        write()
+        return 0
+    lines = [
+        f"{one.problem}, {one.name}: {line}"
+        for one in CASES
+        for line in differences(golden(one.problem).get(one.name), one.answer())
+    ]
+    print("\n".join(lines) or f"{len(CASES)} plans are as recorded")
+    return 1 if lines else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,115 @@
+"""Plans of all problems are those that were recorded (tests/golden_plans.py), and the comparison sees every change."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+
+import pytest
+
+from tests.golden_plans import CASES, FOLDER, SOLVERS, Case, Json, differences, golden, main
+
+PROBLEMS = tuple(dict.fromkeys(one.problem for one in CASES))
+#: By problem the request whose record is edited, and a decision in it.
+DECISIONS = {
+    "tiling": ("bytes, exhaustive", "layers[0].schedule.T_M"),
+    "slicing": ("time, exhaustive", "layers[0].schedule.T_M"),
+    "homes": ("time", "layers[0].schedule.homes.W"),
+    "banks": ("time, dynamic", "layers[0].tiles[0].bank"),
+    "joint": ("bytes, dynamic", "layers[0].on_chip[0].rows"),
+    "mapping": ("latency, exhaustive", "tasks[1].processor"),
+    "applications": ("response, exhaustive", "tasks[1].processor"),
+    "mesh": ("dram, exhaustive", "layers[0].share"),
+    "engine": ("bytes, exhaustive", "layers[0].schedule.program"),
+}
+
+
+def names(one: Case) -> str:
+    return f"{one.problem}: {one.name}"
+
+
+@pytest.mark.parametrize("one", CASES, ids=names)
+def test_plans_are_as_recorded(one: Case) -> None:
+    assert list(differences(golden(one.problem)[one.name], one.answer())) == []
+
+
+def test_every_request_has_one_record() -> None:
+    assert len({(one.problem, one.name) for one in CASES}) == len(CASES)
+    assert sorted(PROBLEMS) == sorted(path.stem for path in FOLDER.iterdir())
+    for problem in PROBLEMS:
+        assert list(golden(problem)) == [one.name for one in CASES if one.problem == problem]
+
+
+def leaves(record: Json, where: str = "") -> Iterator[str]:
+    """The place of every value, as `differences` writes it."""
+    if isinstance(record, dict) and record:
+        for key, value in record.items():
+            yield from leaves(value, f"{where}.{key}" if where else key)
+    elif isinstance(record, list) and record:
+        for n, value in enumerate(record):
+            yield from leaves(value, f"{where}[{n}]")
+    else:
+        yield where
+
+
+def edited(record: Json, place: str) -> Json:
+    """A copy of a record with another value at a place."""
+    made = copy.deepcopy(record)
+    at, steps = made, [step for part in place.split(".") for step in part.replace("[", "\0[").split("\0") if step]
+    keys = [int(step[1:-1]) if step.startswith("[") else step for step in steps]
+    for key in keys[:-1]:
+        at = at[key]
+    old = at[keys[-1]]
+    at[keys[-1]] = old + 1 if isinstance(old, int) and not isinstance(old, bool) else f"not {old}"
+    return made
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_an_edited_record_is_found(problem: str) -> None:
+    """Another status, objective, bound or schedule in the record, and no other place, is named."""
+    name, decision = DECISIONS[problem]
+    one = next(one for one in CASES if (one.problem, one.name) == (problem, name))
+    found = one.answer()
+    for place in ("status", "objective.value", "bounds.dram" if problem == "mesh" else "bound", decision):
+        (line,) = differences(edited(golden(problem)[name], place), found)
+        assert line.startswith(f"{place}: ")
+
+
+@pytest.mark.parametrize("problem", ["tiling", "banks", "mapping", "mesh", "engine"])
+def test_nothing_recorded_is_overlooked(problem: str) -> None:
+    record = golden(problem)[DECISIONS[problem][0]]
+    for place in leaves(record):
+        (line,) = differences(edited(record, place), record)
+        assert line.startswith(f"{place}: ")
+
+
+def test_what_is_gone_or_new_is_a_difference() -> None:
+    assert list(differences({"bound": 1}, {})) == ["bound: is gone"]
+    assert list(differences({}, {"bound": 1})) == ["bound: is new"]
+    assert list(differences([1], [1, 2])) == [": [1] was recorded, [1, 2] is found"]
+    assert list(differences({"tasks": []}, {"tasks": None})) == ["tasks: [] was recorded, None is found"]
+
+
+def test_every_problem_has_an_optimum_a_heuristic_a_pin_and_a_conflict() -> None:
+    for problem in PROBLEMS:
+        records = [record for record in golden(problem).values() if isinstance(record, dict)]
+        assert {"OPTIMAL", "FEASIBLE", "INFEASIBLE"} <= {record.get("status") for record in records}, problem
+        assert any({"pins", "waiting", "first_layer"} & set(one.options) for one in CASES if one.problem == problem)
+
+
+def test_of_solvers_only_figures_are_recorded() -> None:
+    for one in CASES:
+        if one.options.get("engine") in SOLVERS:
+            record = golden(one.problem)[one.name]
+            assert (
+                {"status", "objective"} <= set(record) <= {"status", "objective", "unit", "bound", "bounds", "layers"}
+            )
+
+
+def test_the_script_names_differences(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    one = next(one for one in CASES if one.problem == "engine")
+    monkeypatch.setattr("tests.golden_plans.CASES", (one,))
+    assert main([]) == 0
+    monkeypatch.setattr("tests.golden_plans.golden", lambda _: {one.name: edited(golden("engine")[one.name], "bound")})
+    assert main([]) == 1
+    assert "engine, bytes, auto: bound: " in capsys.readouterr().out
