@@ -26,8 +26,8 @@ from typing import NamedTuple
 from formulations.bank_tasks import Task
 from formulations.bank_timing import Script, Timing
 from hwmodels.bank_clock import Clock
-from hwmodels.bank_columns import ADDER
 from hwmodels.bank_steps import State
+from instances.banks import ADDER_CYCLES
 
 __all__ = ["ByCycle", "Ended", "Later"]
 
@@ -155,7 +155,7 @@ class ByCycle:
         self.columns = timing.columns
         self.scripts = timing.scripts.setdefault(task.stage, {})
         #: Ticks of work until the biases are needed.
-        self.adder = (self.columns.pixel + ADDER) * self.cycle
+        self.adder = (self.columns.pixel + ADDER_CYCLES) * self.cycle
 
     def begun(self) -> tuple[int, int, tuple[int, ...]]:
         """When the first load may be asked for, the bus is free, and biases are there: they are asked for at once."""

@@ -14,8 +14,9 @@ from formulations.bank_states import BankPlan, State, Step
 from formulations.bank_tasks import Prices
 from formulations.bank_timing import First, Script, Timing, Writes
 from hwmodels.bank_clock import Clock
-from hwmodels.bank_columns import ADDER, Columns, column_cycles
+from hwmodels.bank_columns import Columns, column_cycles
 from hwmodels.bank_steps import Pass
+from instances.banks import ADDER_CYCLES
 
 __all__ = ["Times"]
 
@@ -112,7 +113,7 @@ class Times:
         share, columns = self._share(state, at, source, direction), self.ticks(at, direction)[1]
         if columns is None:
             return First(share)
-        return First(share, self.walk.stages[at].bias_bytes, lead=(columns.pixel + ADDER - 1) * self.clock.cycle)
+        return First(share, self.walk.stages[at].bias_bytes, lead=(columns.pixel + ADDER_CYCLES - 1) * self.clock.cycle)
 
     def wait(self, state: State, at: int, source: str, direction: int, wait: int) -> int:
         """When a stage's first weights are there, if those that were asked for before it are after a wait."""

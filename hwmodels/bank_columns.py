@@ -34,12 +34,9 @@ from numpy.typing import NDArray
 from instances.feature_maps import FeatureMap, Reads, Stage
 from instances.machine import Banks
 
-__all__ = ["ADDER", "Columns", "column_cycles"]
+__all__ = ["Columns", "column_cycles"]
 
 Ints = NDArray[np.int64]
-
-#: Cycles from the last product of a pixel to the adder of biases, in the pipeline of the public simulator.
-ADDER = 4
 
 
 @dataclass(frozen=True)

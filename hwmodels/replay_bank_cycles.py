@@ -28,9 +28,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 
-from hwmodels.bank_columns import ADDER
 from hwmodels.replay_bank_moved import Moved
 from hwmodels.replay_bank_time import Column, Spent, Unit, clocked, latency
+from instances.banks import ADDER_CYCLES
 from instances.machine import Banks, Transfer
 
 __all__ = ["clocked_by_cycle", "spent_on"]
@@ -139,7 +139,7 @@ class _Element:
     def _biases(self, column: Column) -> list[tuple[int, int]]:
         """The wait for the biases, if it is in this column: after the cycles ahead of the one that takes them."""
         if self.adder is None:
-            self.adder = column.pixel + ADDER
+            self.adder = column.pixel + ADDER_CYCLES
         needed, self.adder = self.adder, max(0, self.adder - column.cycles)
         return [(_OWN, needed - 1)] if needed and not self.adder else []
 

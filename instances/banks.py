@@ -14,7 +14,10 @@ from pydantic import (
     model_validator,
 )
 
-__all__ = ["Banks"]
+__all__ = ["ADDER_CYCLES", "Banks"]
+
+#: Cycles from the last product of a pixel to the adder of biases, in the pipeline of the public MIDAP simulator.
+ADDER_CYCLES = 4
 
 Count = Field(default=0, ge=0)
 #: Fields that a machine file names only if they are not at their defaults.

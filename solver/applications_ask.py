@@ -15,7 +15,8 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.profiles import Profile, Row, load_profile
 from instances.tasks import TaskGraph, tasks
-from solver.applications_engines import ApplicationEngine, Asked, Found
+from solver.applications_base import Asked, Found
+from solver.applications_engines import ApplicationEngine
 from solver.applications_plan import ApplicationsOptions
 from solver.mapping_ask import ESTIMATED, board_of, profile_of
 from solver.mapping_pins import Demands, demands

@@ -3,51 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from formulations.applications import Goal, Schedule, Several, answers
+from formulations.applications import answers
 from formulations.applications_search import starts
 from formulations.mapping_search import assignments
-from solver.plan import Stat, Status
+from solver.applications_base import Asked, Found
+from solver.plan import Stat
 
-__all__ = ["APPLICATION_ENGINES", "ApplicationEngine", "Asked", "Found"]
+__all__ = ["APPLICATION_ENGINES", "ApplicationEngine"]
 
 #: Assignments that are tried at most; each has one schedule or more.
 _MOST = 50_000
-
-
-@dataclass(frozen=True)
-class Asked:
-    """One configuration, what is minimised, and the most that objectives may come to."""
-
-    several: Several
-    goal: Goal
-    time_limit_s: float | None
-    caps: tuple[tuple[Goal, int], ...] = ()
-
-    def best(self, found: list[Schedule]) -> Schedule | None:
-        """The schedule with the least objective of those that keep deadlines and caps."""
-        values = [(value, n) for n, one in enumerate(found) if (value := self.value(one)) is not None]
-        return found[min(values)[1]] if values else None
-
-    def value(self, one: Schedule) -> int | None:
-        """The objective, None if a deadline is missed or a cap broken."""
-        for goal, cap in self.caps:
-            value = self.several.value(one, goal)
-            if value is None or value > cap:
-                return None
-        return self.several.value(one, self.goal)
-
-
-@dataclass(frozen=True)
-class Found:
-    """An engine's answer; `bound` is in the unit of the objective."""
-
-    schedule: Schedule | None
-    bound: int | None
-    status: Status
-    versions: str = ""
-    stats: dict[str, Stat] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from instances.errors import InputError
-from solver import options, tools
+from solver import console, options
 from solver.calibrate import calibrate as run
 from solver.progress import progress_bar
 
@@ -73,11 +73,11 @@ def calibrate(
     if out is not None:
         result.save(out)
     if as_json:
-        tools.emit(json.dumps(result.to_json(), indent=1))
+        console.emit(json.dumps(result.to_json(), indent=1))
         return 0
     from solver.calibrate_show import calibration_tables
 
-    tools.emit_tables(*calibration_tables(result), *([f"written to {out}"] if out else []))
+    console.emit_tables(*calibration_tables(result), *([f"written to {out}"] if out else []))
     return 0
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from instances.errors import InputError
-from solver import options, tools
+from solver import console, options
 from solver.check import CheckReport
 from solver.check import check as check_plan
 from solver.exits import CHECK_FAILED, UNDECIDED
@@ -45,13 +45,13 @@ def check(
     if out is not None and report.better is not None:
         report.better.save(out)
     if as_json:
-        tools.emit(json.dumps(report.to_json(), indent=1))
+        console.emit(json.dumps(report.to_json(), indent=1))
     else:
         for line in report.problems:
-            tools.emit(f"mismatch: {tools.printable(line)}")
-        tools.emit(f"{tools.printable(plan)}: {_said(report)}")
+            console.emit(f"mismatch: {console.printable(line)}")
+        console.emit(f"{console.printable(plan)}: {_said(report)}")
         if out is not None:
-            tools.emit(f"written to {out}" if written else "no better plan is known: nothing is written")
+            console.emit(f"written to {out}" if written else "no better plan is known: nothing is written")
     return _code(report)
 
 
@@ -59,7 +59,7 @@ def _said(report: CheckReport) -> str:
     verdict = "ok" if report.ok else f"FAILED, {len(report.problems)} mismatches"
     executed = f", {report.executed} of them executed on integers" if report.executed else ""
     counted = f"{report.layers} schedules re-priced and replayed{executed}"
-    return f"{verdict}; {counted}; {tools.printable(report.verdict)}"
+    return f"{verdict}; {counted}; {console.printable(report.verdict)}"
 
 
 def _code(report: CheckReport) -> int:

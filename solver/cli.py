@@ -17,7 +17,7 @@ from instances.applications import applications, is_several
 from instances.errors import InputError
 from instances.load import load_network
 from instances.network import Network
-from solver import calibrate_cli, check_cli, network_cli, options, tools
+from solver import calibrate_cli, check_cli, console, network_cli, options, tools
 from solver.exits import BAD_INPUT, EXIT_CODES, exit_code
 from solver.plan import Plan, version
 from solver.progress import progress_bar
@@ -113,7 +113,7 @@ JsonOpt = Annotated[bool, typer.Option("--json", help="Print the result as JSON,
 
 def _version(wanted: bool) -> None:
     if wanted:
-        tools.emit(f"certile {version()}")
+        console.emit(f"certile {version()}")
         raise typer.Exit(0)
 
 
@@ -125,7 +125,7 @@ def _root(
     ] = False,
 ) -> None:
     if context.invoked_subcommand is None:
-        tools.emit(context.get_help())
+        console.emit(context.get_help())
         raise typer.Exit(BAD_INPUT)
 
 
@@ -188,14 +188,14 @@ def solve(
     rivals = _rivals(compare, machine, problem, set_)
     _warn(graph.warnings)
     plan = run(engine)
-    saved = [] if out is None else [tools.save(plan, out)]
+    saved = [] if out is None else [console.save(plan, out)]
     if as_json:
-        tools.emit(plan.to_json().rstrip())
+        console.emit(plan.to_json().rstrip())
         return EXIT_CODES[plan.status]
     others = {name: run(name) for name in rivals}
     from solver.report import plan_table, status_line
 
-    tools.emit_tables(plan_table(plan, others), "", status_line(plan), *saved)
+    console.emit_tables(plan_table(plan, others), "", status_line(plan), *saved)
     return EXIT_CODES[plan.status]
 
 
@@ -218,9 +218,9 @@ def _rivals(compare: str, machine: str, problem: str | None, settings: list[str]
 
 def _warn(warnings: Sequence[str]) -> None:
     for line in warnings[:_MOST_WARNINGS]:
-        tools.complain("warning", line)
+        console.complain("warning", line)
     if len(warnings) > _MOST_WARNINGS:
-        tools.complain("warning", f"and {len(warnings) - _MOST_WARNINGS} more")
+        console.complain("warning", f"and {len(warnings) - _MOST_WARNINGS} more")
 
 
 check_cli.register(app)
@@ -239,9 +239,9 @@ def show(
     if isinstance(loaded, Plan):
         from solver.show import show as show_plan
 
-        tools.emit(show_plan(loaded, layer).rstrip("\n"))
+        console.emit(show_plan(loaded, layer).rstrip("\n"))
     else:
-        tools.emit(network_cli.shown(loaded, layer).rstrip("\n"))
+        console.emit(network_cli.shown(loaded, layer).rstrip("\n"))
     return 0
 
 
@@ -289,11 +289,11 @@ def pareto(
     found = fronts(request, [a.strip() for a in axes.split(",")], time_limit_s=time_limit)
     text = json.dumps(fronts_json(request, found), indent=1)
     if out is not None:
-        tools.write(out, text + "\n")
+        console.write(out, text + "\n")
     if as_json:
-        tools.emit(text)
+        console.emit(text)
     else:
-        tools.emit_tables(fronts_table(request, found), *([f"written to {out}"] if out else []))
+        console.emit_tables(fronts_table(request, found), *([f"written to {out}"] if out else []))
     return 0 if all(front.points for front in found.values()) else EXIT_CODES["INFEASIBLE"]
 
 
@@ -327,14 +327,14 @@ def explain(
             {"layer": name, "feasible": not conflicts[name], "conflicts": conflicts[name], "size": space.size}
             for name, space in found.items()
         ]
-        tools.emit(json.dumps(rows, indent=1))
+        console.emit(json.dumps(rows, indent=1))
     else:
         for name, space in found.items():
             said = f"infeasible: {'; '.join(conflicts[name])}" if conflicts[name] else "feasible"
             size = ", ".join(f"{count:,} {what}" for what, count in space.size.items())
-            tools.emit(tools.printable(f"{name}: {said}; {size}"))
+            console.emit(console.printable(f"{name}: {said}; {size}"))
         for name, about in request.formulation.decisions.items():
-            tools.emit(f"  --pin {name}: {about}")
+            console.emit(f"  --pin {name}: {about}")
     return EXIT_CODES["INFEASIBLE"] if any(conflicts.values()) else 0
 
 
@@ -353,11 +353,11 @@ def bench(
     report = suites[suite][1](progress_bar())
     text = json.dumps(report.to_json(), indent=1)
     if out is not None:
-        tools.write(out, text + "\n")
+        console.write(out, text + "\n")
     if as_json:
-        tools.emit(text)
+        console.emit(text)
     else:
-        tools.emit_tables(report.table)
+        console.emit_tables(report.table)
     return 0
 
 

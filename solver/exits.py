@@ -22,7 +22,7 @@ from collections.abc import Callable
 import typer
 
 from instances.errors import InfeasibleError, InputError, OutputError
-from solver import tools
+from solver import console
 from solver.plan import Status
 from solver.verify import PlanMismatch
 
@@ -57,9 +57,9 @@ def exit_code(run: Callable[[], object]) -> int:
     except (KeyboardInterrupt, typer.Abort):  # depending on its version
         return _failed(_INTERRUPTED, "interrupted", "nothing was written")
     except SystemExit:  # how typer says that the reader of --help left
-        return _failed(_OUTPUT_LOST, "output", str(tools.lost_output(BrokenPipeError())))
+        return _failed(_OUTPUT_LOST, "output", str(console.lost_output(BrokenPipeError())))
     except OSError as error:
-        return _failed(_OUTPUT_LOST, "output", str(tools.lost_output(error)))
+        return _failed(_OUTPUT_LOST, "output", str(console.lost_output(error)))
     except MemoryError:
         return _failed(_DEFECT, "error", "out of memory")
     except Exception as error:  # noqa: BLE001 - Python's own exit code would be that of a failed check
@@ -71,5 +71,5 @@ def exit_code(run: Callable[[], object]) -> int:
 
 
 def _failed(code: int, what: str, text: str) -> int:
-    tools.complain(what, text)
+    console.complain(what, text)
     return code

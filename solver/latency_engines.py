@@ -3,72 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
-from formulations.latency import Order, best_order, dispatched, horizon, latencies, order_by, timetable
-from formulations.mapping import Assignment, Ints, Mapping
+from formulations.latency import best_order, horizon, latencies
+from formulations.mapping import Assignment, Ints
 from formulations.mapping_search import MOST, assignments, everything, starts
 from formulations.parts import parts
-from solver.mapping_base import Asked, Decided, latency_of
-from solver.plan import Stat, Status
+from solver.mapping_base import Asked, Decided, Timed, best_timed, decided, latency_of, usual
+from solver.plan import Stat
 
-__all__ = [
-    "WHOLE", "Timed", "auto", "begun", "best_timed", "cbc", "cp_sat", "decided", "exhaustive", "ga", "ga_unseeded",
-    "heuristic", "latest", "milp", "timed", "usual",
-]  # fmt: skip
+__all__ = ["WHOLE", "auto", "cbc", "cp_sat", "exhaustive", "ga", "ga_unseeded", "heuristic", "milp"]
 
-#: An assignment and an order of its tasks.
-Timed = tuple[Assignment, Order]
 #: Steps that all searches of orders may take; of the time limit that HiGHS may take before CP-SAT goes on.
 _STEPS, _SHARE = 5_000_000, 0.8
 #: Of a time limit, what goes to whole tasks first if tasks may be divided.
 WHOLE = 0.3
-
-
-def latest(asked: Asked, known: list[Timed]) -> int:
-    """Return a latency that the plans that are looked for keep."""
-    if asked.limits.latency is not None:
-        return min(asked.limits.latency, horizon(asked.mapping))
-    first = best_timed(asked, known)
-    return horizon(asked.mapping) if first is None else latency_of(asked.mapping, *first)
-
-
-def best_timed(asked: Asked, found: Iterable[Timed]) -> Timed | None:
-    """Return what has the least objective of all that keeps the limits."""
-    return min((one for one in found if asked.keeps(*one)), key=lambda one: asked.value(*one), default=None)
-
-
-def decided(asked: Asked, best: Timed | None, bound: int | None, versions: str, stats: dict[str, Stat]) -> Decided:
-    """Return the answer of a solver that did not find the problem infeasible."""
-    if best is None:
-        return Decided(None, bound, "NO_SOLUTION_FOUND", versions, stats)
-    value = asked.value(*best)
-    status: Status = "OPTIMAL" if bound is not None and bound >= value else "FEASIBLE"
-    return Decided(best[0], None if bound is None else min(bound, value), status, versions, stats, best[1])
-
-
-def usual(mapping: Mapping, at: Assignment) -> Timed:
-    """Return an assignment with the usual order of its parts."""
-    flat = parts(mapping, at)
-    return at, dispatched(flat.mapping, flat.at)
-
-
-def timed(asked: Asked, at: Assignment, starts: dict[tuple[int, int], float]) -> Timed:
-    """Return an assignment with the order of its parts that follows from starts by task and processor."""
-    flat = parts(asked.mapping, at)
-    keys = [(i, p) for (i, _), p in zip(flat.shares, flat.at, strict=True)]
-    return at, order_by(flat.mapping, flat.at, [starts[key] for key in keys])
-
-
-def begun(asked: Asked, known: Timed) -> dict[tuple[int, int], int]:
-    """Return the starts of parts by task and processor."""
-    flat = parts(asked.mapping, known[0])
-    starts = timetable(flat.mapping, flat.at, known[1]).starts
-    return {(i, p): start for (i, _), p, start in zip(flat.shares, flat.at, starts, strict=True)}
 
 
 def auto(asked: Asked) -> Decided:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from formulations.latency import Order, dispatched, timetable
+from formulations.latency import Order, dispatched, horizon, order_by, timetable
 from formulations.mapping import Aim, Assignment, Limits, Mapping
 from formulations.parts import parts
 from solver.plan import Stat, Status
 
-__all__ = ["Asked", "Decided", "best_of", "latency_of", "value_of"]
+__all__ = [
+    "Asked", "Decided", "Timed", "begun", "best_of", "best_timed", "decided", "latency_of", "latest", "timed", "usual",
+    "value_of",
+]  # fmt: skip
+
+#: An assignment and an order of its tasks.
+Timed = tuple[Assignment, Order]
 
 
 @dataclass(frozen=True)
@@ -92,3 +99,45 @@ def value_of(mapping: Mapping, at: Assignment, aim: Aim, limits: Limits, order: 
 def best_of(asked: Asked, found: list[Assignment]) -> Assignment | None:
     """The assignment with the least objective of those that keep the limits."""
     return min((at for at in found if asked.keeps(at)), key=asked.value, default=None)
+
+
+def latest(asked: Asked, known: list[Timed]) -> int:
+    """Return a latency that the plans that are looked for keep."""
+    if asked.limits.latency is not None:
+        return min(asked.limits.latency, horizon(asked.mapping))
+    first = best_timed(asked, known)
+    return horizon(asked.mapping) if first is None else latency_of(asked.mapping, *first)
+
+
+def best_timed(asked: Asked, found: Iterable[Timed]) -> Timed | None:
+    """Return what has the least objective of all that keeps the limits."""
+    return min((one for one in found if asked.keeps(*one)), key=lambda one: asked.value(*one), default=None)
+
+
+def decided(asked: Asked, best: Timed | None, bound: int | None, versions: str, stats: dict[str, Stat]) -> Decided:
+    """Return the answer of a solver that did not find the problem infeasible."""
+    if best is None:
+        return Decided(None, bound, "NO_SOLUTION_FOUND", versions, stats)
+    value = asked.value(*best)
+    status: Status = "OPTIMAL" if bound is not None and bound >= value else "FEASIBLE"
+    return Decided(best[0], None if bound is None else min(bound, value), status, versions, stats, best[1])
+
+
+def usual(mapping: Mapping, at: Assignment) -> Timed:
+    """Return an assignment with the usual order of its parts."""
+    flat = parts(mapping, at)
+    return at, dispatched(flat.mapping, flat.at)
+
+
+def timed(asked: Asked, at: Assignment, starts: dict[tuple[int, int], float]) -> Timed:
+    """Return an assignment with the order of its parts that follows from starts by task and processor."""
+    flat = parts(asked.mapping, at)
+    keys = [(i, p) for (i, _), p in zip(flat.shares, flat.at, strict=True)]
+    return at, order_by(flat.mapping, flat.at, [starts[key] for key in keys])
+
+
+def begun(asked: Asked, known: Timed) -> dict[tuple[int, int], int]:
+    """Return the starts of parts by task and processor."""
+    flat = parts(asked.mapping, known[0])
+    starts = timetable(flat.mapping, flat.at, known[1]).starts
+    return {(i, p): start for (i, _), p, start in zip(flat.shares, flat.at, starts, strict=True)}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from instances.applications import Applications
 from instances.errors import InputError
 from instances.network import Network
-from solver import options, tools
+from solver import console, options
 from solver.applications_ask import goals_of
 from solver.applications_plan import ApplicationsPlan
 from solver.applications_show import applications_rows, applications_status, show_applications
@@ -143,16 +143,16 @@ class _Problem(Generic[P]):
         for name in (wanted.engine, *rivals):
             self.check(wanted, name)
         plan = self.solve(wanted, wanted.engine)
-        saved = [] if out is None else [tools.save(plan, out)]
+        saved = [] if out is None else [console.save(plan, out)]
         if as_json:
-            tools.emit(plan.to_json().rstrip())
+            console.emit(plan.to_json().rstrip())
             return plan.status
         lines = [_ratios(plan, {name: self.solve(wanted, name) for name in rivals})] if rivals else []
         lines += [self.status(plan), *saved]
         if plan.decided:
-            tools.emit_tables(rows_table(*self.rows(plan)), "", *lines)
+            console.emit_tables(rows_table(*self.rows(plan)), "", *lines)
         else:
-            tools.emit_tables(*lines)
+            console.emit_tables(*lines)
         return plan.status
 
 
@@ -319,14 +319,14 @@ def print_front(problem: str, wanted: Wanted, axes: str, *, out: str | None, as_
         {"format": kind, "proven": proven, "plans": [plan.model_dump(mode="json") for plan in plans]}, indent=1
     )
     if out is not None:
-        tools.write(out, text + "\n")
+        console.write(out, text + "\n")
     if as_json:
-        tools.emit(text)
+        console.emit(text)
         return
     said = "proven: no other plan is on the front" if proven else "not all of the front is proven in this time"
-    tools.emit_tables(_front_table(plans), "", f"{len(plans)} plans, {said}; each replayed")
+    console.emit_tables(_front_table(plans), "", f"{len(plans)} plans, {said}; each replayed")
     if out is not None:
-        tools.emit(f"written to {out}")
+        console.emit(f"written to {out}")
 
 
 def _front_table(plans: Sequence[BankPlan] | Sequence[MappingPlan]) -> Table:

@@ -11,7 +11,7 @@ from hwmodels.engine_work import engine_of
 from instances.errors import InputError
 from instances.network import Network
 from instances.partial_engine import PartialEngine
-from solver import options, tools
+from solver import console, options
 from solver.engine_size import front_engine
 from solver.report import rows_table
 
@@ -53,13 +53,13 @@ def print_size_front(
         {"format": "certile-engine-front/1", "network": network.name, "machine": machine, "sizes": rows}, indent=1
     )
     if out is not None:
-        tools.write(out, text + "\n")
+        console.write(out, text + "\n")
     if as_json:
-        tools.emit(text)
+        console.emit(text)
         return
     cells = [
         [f"{s.e_in} x {s.e_out}", str(s.dsps), str(s.brams), f"{s.cycles[0]:,}", f"{s.rates[0] / SECONDS:,.1f}",
          "yes" if fits(s, engine) else "no"] for s in found
     ]  # fmt: skip
     said = f"{len(found)} sizes, no other is on the front; fits: {engine.dsps} DSPs and {engine.brams} block RAMs"
-    tools.emit_tables(rows_table(_HEADS, cells), "", said, *([f"written to {out}"] if out else []))
+    console.emit_tables(rows_table(_HEADS, cells), "", said, *([f"written to {out}"] if out else []))

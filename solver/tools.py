@@ -1,147 +1,42 @@
-"""The small commands (list, import, doctor, schema) and how the command line writes."""
+"""The small commands: list, import, doctor, schema."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module, metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from instances.errors import InputError, OutputError
-from instances.jsonfile import write_atomically
+from instances.errors import InputError
 from instances.load import dump_network, list_machines, list_networks, load_network
 from instances.measured import list_measured
 from solver import options
-from solver.plan import Status, plan_schema, version
+from solver.console import complain, emit, emit_tables, printable
+from solver.plan import plan_schema, version
 from solver.progress import Progress
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from solver.bench import Report
 
-__all__ = [
-    "BenchReport",
-    "complain",
-    "emit",
-    "emit_tables",
-    "lost_output",
-    "printable",
-    "register",
-    "save",
-    "suites",
-    "write",
-]
+__all__ = ["register", "suites"]
 
 ROOMS = ("instances", "hwmodels", "formulations", "solver")
 _PACKAGES = ("ortools", "highspy", "pulp", "numpy", "networkx", "pydantic", "onnx", "typer", "rich")
 _KINDS = ("networks", "machines", "problems", "engines", "suites", "rows")
 
 
-class BenchReport(Protocol):
-    """What a benchmark suite returns."""
-
-    @property
-    def table(self) -> RenderableType:
-        """For people."""
-
-    def to_json(self) -> object:
-        """For programs."""
-
-
-# --- writing ---------------------------------------------------------------------------------------------------------
-
-
-def printable(text: str) -> str:
-    """Return a text without control characters, which a file's names may hold."""
-    return "".join(ch if ch.isprintable() else "?" for ch in text)
-
-
-def complain(what: str, text: str) -> None:
-    """Print one line to stderr, if somebody reads it."""
-    line = printable(" ".join(text.split()))
-    with contextlib.suppress(AttributeError, OSError):  # None where it was closed before certile began
-        encoding = sys.stderr.encoding or "utf-8"
-        sys.stderr.write(f"certile: {what}: {line}\n".encode(encoding, "backslashreplace").decode(encoding))
-
-
-def emit(text: str) -> None:
-    """Print a text to stdout; raises OutputError if its reader left (``| head``), or a disk is full."""
-    encoding = sys.stdout.encoding or "utf-8"
-    try:
-        sys.stdout.write(f"{text}\n".encode(encoding, "backslashreplace").decode(encoding))
-        sys.stdout.flush()
-    except OSError as error:
-        raise lost_output(error) from None
-
-
-def lost_output(error: OSError) -> OutputError:
-    """Return what to say when standard output fails; nothing more is written to it, not even at the end."""
-    with contextlib.suppress(AttributeError, OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    left = isinstance(error, BrokenPipeError)
-    return OutputError(f"standard output: {'its reader left early' if left else error.strerror}")
-
-
-def emit_tables(*things: RenderableType) -> None:
-    """Print tables and texts to stdout."""
-    from solver.report import render
-
-    emit(render(*things).rstrip("\n"))
-
-
-def write(path: str, text: str) -> None:
-    """Write a file atomically; raises InputError if that is impossible, OutputError if the disk is full."""
-    write_atomically(path, text)
-
-
-class Saved(Protocol):
-    """A plan of any problem."""
-
-    @property
-    def status(self) -> Status:
-        """Whether it has a solution."""
-
-    def save(self, path: str) -> None:
-        """Write it."""
-
-
-def save(plan: Saved, out: str) -> str:
-    """Write a plan, and return a line that says so. One without a solution never takes the place of one that has.
-
-    What an interrupted run did get done is written beside it then, as ``OUT.partial``.
-    """
-    if plan.status in ("OPTIMAL", "FEASIBLE") or not _solved(out):
-        plan.save(out)
-        return f"written to {out}"
-    aside = f"{out}.partial"
-    if not any(getattr(part, "status", "") in ("OPTIMAL", "FEASIBLE") for part in getattr(plan, "layers", ())):
-        return f"{out} is left as it is: it holds a plan, this run found none"
-    plan.save(aside)
-    return f"{out} is left as it is: it holds a plan, this run has none for some layers; the others are in {aside}"
-
-
-def _solved(path: str) -> bool:
-    """Whether a file is there that holds a plan with a solution."""
-    from solver.files import load_plan
-
-    try:
-        return load_plan(path).status in ("OPTIMAL", "FEASIBLE")
-    except InputError:
-        return False
-
-
 # --- list ------------------------------------------------------------------------------------------------------------
 
 
-def suites() -> Mapping[str, tuple[str, Callable[[Progress], BenchReport]]]:
+def suites() -> Mapping[str, tuple[str, Callable[[Progress], Report]]]:
     """Return the benchmark suites: name -> (summary, function)."""
-    found: Mapping[str, tuple[str, Callable[[Progress], BenchReport]]] = import_module("solver.bench").SUITES
-    return found
+    from solver.bench import SUITES  # late: the suites import every solver
+
+    return SUITES
 
 
 def _names(kind: str) -> dict[str, str]:

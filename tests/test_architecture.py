@@ -11,10 +11,11 @@ import fnmatch
 import re
 import subprocess
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+import networkx as nx
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -58,14 +59,66 @@ def matches(name: str, patterns: tuple[str, ...]) -> bool:
 
 def imported(name: str) -> Iterator[tuple[int, str]]:
     """Line and dotted name of everything that a file imports, wherever in the file; `from a import b` gives a.b."""
+    return imports(name, ast.walk(tree(name)))
+
+
+def imports(name: str, nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
+    """The same of some nodes of a file."""
     package = name.removesuffix(".py").split("/")[:-1]
-    for node in ast.walk(tree(name)):
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             module = ".".join([*base, *([node.module] if node.module else [])])
             yield from ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
+
+
+def executed(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and everything in it, without what only the type checker reads."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and ast.unparse(child.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}:
+            for other in child.orelse:
+                yield from executed(other)
+        else:
+            yield from executed(child)
+
+
+def links(trees: Mapping[str, ast.Module]) -> nx.DiGraph[str]:
+    """Which module imports which, with the line; imports inside functions count.
+
+    A text that is the dotted name of a module counts too: `import_module` hides an import.
+    Whoever imports a.b.c runs the `__init__` of a and of a.b, so these are imported as well, except by modules inside
+    them, which run later; such a module is linked to its own package only if it imports names from there.
+    """
+    modules = {name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): name for name in trees}
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    for module, name in modules.items():
+        nodes = list(executed(trees[name]))
+        found = list(imports(name, nodes))
+        texts = [(n.lineno, n.value) for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+        found += [(line, text) for line, text in texts if "." in text and text in modules]
+        for line, target in found:
+            if target not in modules:  # a name in a module
+                target = target.rpartition(".")[0]
+            if target not in modules:
+                continue
+            parts = target.split(".")
+            around = [".".join(parts[:n]) for n in range(1, len(parts))]
+            for to in [target, *(package for package in around if not f"{module}.".startswith(f"{package}."))]:
+                if to != module and not graph.has_edge(module, to):
+                    graph.add_edge(module, to, where=f"{name}:{line}")
+    return graph
+
+
+def circles(graph: nx.DiGraph[str]) -> list[str]:
+    """One circle of each group of modules that import each other: where each import is, and of what."""
+    groups = [graph.subgraph(group) for group in nx.strongly_connected_components(graph) if len(group) > 1]
+    return sorted(
+        "; ".join(f"{graph.edges[edge]['where']} imports {edge[1]}" for edge in nx.find_cycle(group))
+        for group in groups
+    )
 
 
 def test_there_is_something_to_check() -> None:
@@ -83,6 +136,43 @@ def test_rooms_import_only_downwards(room: str) -> None:
         if target.split(".")[0] in ROOMS and target.split(".")[0] not in below
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_no_import_circle() -> None:
+    """No module needs itself: what two modules share is in a third below both, not behind an import in a function."""
+    graph = links({name: tree(name) for name in sources()})
+    assert graph.number_of_edges() > len(sources()), "where are the imports?"
+    found = circles(graph)
+    assert not found, "import circles:\n" + "\n".join(found)
+
+
+CIRCLES = {
+    "at the top": {"a/x.py": "from a.y import f", "a/y.py": "import a.x"},
+    "inside a function": {"a/x.py": "from a.y import f", "a/y.py": "def f():\n    from a import x"},
+    "by a text": {"a/x.py": "from a.y import f", "a/y.py": "MAKERS = {'x': 'a.x'}"},
+    "through its own package": {"a/__init__.py": "from a.x import f", "a/x.py": "from a import g"},
+    "through another package": {
+        "a/b/__init__.py": "from a.b.y import f", "a/b/y.py": "from a.x import f", "a/x.py": "from a.b.z import f",
+        "a/b/z.py": "",
+    },
+}  # fmt: skip
+NO_CIRCLES = {
+    "only for the type checker": {"a/x.py": "from a.y import f", "a/y.py": "if TYPE_CHECKING:\n    import a.x"},
+    "a neighbour in its own package": {
+        "a/__init__.py": "from a.x import f", "a/x.py": "from a.y import g", "a/y.py": "",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("files", CIRCLES.values(), ids=CIRCLES)
+def test_circles_are_found_and_named(files: dict[str, str]) -> None:
+    (found,) = circles(links({name: ast.parse(text) for name, text in files.items()}))
+    assert "a/x.py:1 imports a" in found
+
+
+@pytest.mark.parametrize("files", NO_CIRCLES.values(), ids=NO_CIRCLES)
+def test_what_is_no_circle(files: dict[str, str]) -> None:
+    assert not circles(links({name: ast.parse(text) for name, text in files.items()}))
 
 
 @pytest.mark.parametrize("library", ALLOWED)

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from formulations.applications import Schedule
 from formulations.applications_cp_sat import applications_cp_model
 from formulations.applications_search import starts
-from solver.applications_engines import Asked, Found
+from solver.applications_base import Asked, Found
 from solver.engines.driver_cp_sat import solve
 from solver.plan import Stat, Status
 

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from formulations.applications import responses
 from formulations.applications_search import starts
 from formulations.mapping import Assignment
-from solver.applications_engines import Asked, Found
+from solver.applications_base import Asked, Found
 from solver.engines.genetic import SIZE, spea2
 
 __all__ = ["run"]

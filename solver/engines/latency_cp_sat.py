@@ -8,8 +8,7 @@ from importlib.metadata import version
 from formulations.latency import least_latency
 from formulations.latency_cp_sat import latency_cp_model
 from solver.engines.driver_cp_sat import solve
-from solver.latency_engines import Timed, begun, best_timed, decided, latest, timed
-from solver.mapping_base import Asked, Decided
+from solver.mapping_base import Asked, Decided, Timed, begun, best_timed, decided, latest, timed
 
 __all__ = ["run"]
 

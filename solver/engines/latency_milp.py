@@ -12,8 +12,7 @@ from formulations.latency import least_latency
 from formulations.latency_milp import latency_model
 from solver.engines.driver_milp import MilpSolver, versions
 from solver.engines.mapping_milp import least_of, solved
-from solver.latency_engines import Timed, best_timed, decided, latest, timed
-from solver.mapping_base import Asked, Decided
+from solver.mapping_base import Asked, Decided, Timed, best_timed, decided, latest, timed
 
 __all__ = ["run"]
 

@@ -27,7 +27,8 @@ from formulations.mapping import Mapping as Instance
 from hwmodels.replay_applications import Referee, Repeated
 from instances.processors import Group
 from instances.tasks import Task, TaskGraph
-from solver.applications_engines import APPLICATION_ENGINES, Asked
+from solver.applications_base import Asked
+from solver.applications_engines import APPLICATION_ENGINES
 from solver.selftest.base import Disagreement
 from solver.selftest.cases import Recorded, json_of
 from solver.selftest.claims import Claim, asked, contradictions, some_engines

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from instances.errors import InputError
-from solver import tools
+from solver import console
 from solver.exits import DISAGREEMENT
 from solver.progress import progress_bar
 from solver.selftest.run import Find, Report, chosen, judge, load_case
@@ -50,7 +50,7 @@ def selftest(
         report.finds += [Find(tester.name, d.what, d.instance, of) for d in judge(tester, one, of)]
     else:
         report = run(testers, seed=seed, minutes=minutes, folder=out, progress=progress_bar())
-    tools.emit(json.dumps(report.to_json(), indent=1) if as_json else _text(report))
+    console.emit(json.dumps(report.to_json(), indent=1) if as_json else _text(report))
     if report.finds:
         return DISAGREEMENT
     return _INTERRUPTED if report.interrupted else 0
@@ -59,7 +59,7 @@ def selftest(
 def _text(report: Report) -> str:
     counts = ", ".join(f"{name} {count:,}" for name, count in report.instances.items())
     verdict = f"{len(report.finds)} DISAGREE" if report.finds else "no disagreement"
-    lines = [tools.printable(f"{f.problem}: {f.what}") + (f"\n  {f.file}" if f.file else "") for f in report.finds]
+    lines = [console.printable(f"{f.problem}: {f.what}") + (f"\n  {f.file}" if f.file else "") for f in report.finds]
     stopped = ", interrupted" if report.interrupted else ""
     return "\n".join([*lines, f"{counts} cases in {report.wall_s:.0f} s{stopped}: {verdict}"])
 
