@@ -16,16 +16,17 @@ It closes what gap the bounds leave on small grids; with more than MOST_STAGES s
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ortools.sat.python import cp_model
 
 from formulations.runs import Game
 from formulations.runs_orders import Order
 
-__all__ = ["MOST_STAGES", "solve_stages", "stages"]
+__all__ = ["MOST_STAGES", "StagesCpModel", "stages", "stages_cp_model"]
 
 #: Stages up to which the model is solved.
 MOST_STAGES = 12
-_SECONDS = 20.0
 
 
 def stages(game: Game, known: int) -> int:
@@ -34,13 +35,21 @@ def stages(game: Game, known: int) -> int:
     return game.inputs + game.outputs + beyond - game.x - game.y + 1
 
 
-def solve_stages(game: Game, known: int, seconds: float | None, *, stay: bool = False) -> tuple[int, Order | None]:
-    """Return a bound, and an order that moves fewer bytes than `known`, if there is one and it is found.
+@dataclass
+class StagesCpModel:
+    """The model with its variables."""
 
-    The bound is 0 if the model would have too many stages.
-    """
-    if stages(game, known) > MOST_STAGES:
-        return 0, None
+    model: cp_model.CpModel
+    runs: dict[tuple[int, int], list[cp_model.IntVar]]
+
+    def chosen(self, solver: cp_model.CpSolver) -> Order:
+        """The order of a solution."""
+        at = {run: next(t for t, x in enumerate(done) if solver.boolean_value(x)) for run, done in self.runs.items()}
+        return sorted(at, key=lambda run: (at[run], run[1], run[0]))
+
+
+def stages_cp_model(game: Game, known: int, *, stay: bool = False) -> StagesCpModel:
+    """Return the model of the orders that move fewer bytes than `known`."""
     model, times = cp_model.CpModel(), range(stages(game, known))
     sides = []
     for name, number, places in (("x", game.inputs, game.x), ("y", game.outputs, game.y)):
@@ -68,15 +77,4 @@ def solve_stages(game: Game, known: int, seconds: float | None, *, stay: bool = 
     bytes_ += sum(c * sum(e) for c, e in zip(game.swaps, swaps, strict=True)) - sum(game.swaps)
     model.add(bytes_ <= known - 1)
     model.minimize(bytes_)
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 8
-    solver.parameters.catch_sigint_signal = False  # it would leave a handler behind that kills
-    solver.parameters.max_time_in_seconds = _SECONDS if seconds is None else min(seconds, _SECONDS)
-    status: object = solver.solve(model)
-    if status == cp_model.INFEASIBLE:
-        return known, None
-    bound = max(game.base, round(solver.best_objective_bound))
-    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return bound, None
-    at = {run: next(t for t in times if solver.boolean_value(done[t])) for run, done in runs.items()}
-    return bound, sorted(at, key=lambda run: (at[run], run[1], run[0]))
+    return StagesCpModel(model, runs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
@@ -47,7 +48,7 @@ def _known(asked: Asked) -> list[Timed]:
     return [usual(asked.mapping, at) for at in found]
 
 
-def _milp(asked: Asked, known: list[Timed], solver: str = "highs") -> Decided:
+def _milp(asked: Asked, known: list[Timed], solver: Literal["highs", "cbc"] = "highs") -> Decided:
     from solver.engines import latency_milp  # late: the engines' package imports every solver
 
     return latency_milp.run(asked, known, solver=solver)

@@ -324,9 +324,9 @@ def test_a_time_limit_gives_a_plan_and_a_bound() -> None:
 
 
 def test_milp_does_not_claim_what_its_tolerances_cannot_carry(monkeypatch: pytest.MonkeyPatch) -> None:
-    from solver.engines import runs_milp
+    from solver.engines import driver_milp
 
-    monkeypatch.setattr(runs_milp, "_LARGEST", 0)
+    monkeypatch.setattr(driver_milp, "LARGEST", 0)
     found = solve_engine(network((6, 1, 1)), machine(), engine="milp")
     assert (found.status, found.bound, found.gap, check(found).problems) == ("FEASIBLE", None, None, ())
     assert found.layers[0].stats["note"] == "bytes are too large for a proof by this solver"
@@ -362,7 +362,7 @@ def test_orders_by_stages_close_gaps() -> None:
 
     2 x 4 groups, one place each; loads 5 and 4, swaps 6, 6, 6, 4.
     """
-    from formulations.runs_stages_cp_sat import solve_stages
+    from solver.engines.runs_cp_sat import solve_stages
 
     game = Game((5, 4), (6, 6, 6, 4), 1, 1)
     found = best_order(game)

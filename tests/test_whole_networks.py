@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -20,7 +17,6 @@ from solver import check, solve_applications, solve_engine, solve_joint, solve_m
 from solver import joint_engines as joint
 from solver.applications_engines import APPLICATION_ENGINES
 from solver.engines import bank_milp
-from solver.engines.solvers_cp_sat import heard, stoppable
 from solver.mapping_engines import MAPPING_ENGINES
 from solver.mesh_engines import MESH_ENGINES
 from solver.runs_engines import RUNS_ENGINES
@@ -166,21 +162,6 @@ def test_a_joint_plan_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert plan.bound is not None
     assert 0 < plan.bound <= best.objective.value <= plan.objective.value
     assert check(plan).ok
-
-
-def test_a_solver_is_told_to_stop() -> None:
-    told = threading.Event()
-    solver = SimpleNamespace(
-        parameters=SimpleNamespace(catch_sigint_signal=True), stop_search=told.set,
-        solve=lambda model: "FEASIBLE" if told.wait(30) else "deaf",
-    )  # fmt: skip
-    threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-    assert stoppable(solver, None) == ("FEASIBLE", True)  # type: ignore[arg-type]
-    assert not solver.parameters.catch_sigint_signal
-    told.clear()
-    threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-    with pytest.raises(KeyboardInterrupt):
-        heard(solver, None)  # type: ignore[arg-type]
 
 
 _SCRIPT = """

@@ -9,15 +9,12 @@ from __future__ import annotations
 import time
 from importlib.metadata import version
 
-from ortools.sat.python import cp_model
-
 from formulations.applications import Schedule
 from formulations.applications_cp_sat import applications_cp_model
 from formulations.applications_search import starts
-from instances.errors import InputError
 from solver.applications_base import Asked, Found
-from solver.engines.solvers_cp_sat import stoppable
-from solver.plan import Stat
+from solver.engines.driver_cp_sat import solve
+from solver.plan import Stat, Status
 
 __all__ = ["run"]
 
@@ -51,11 +48,11 @@ class _Search:
         """Minimise, then refute."""
         limit, versions = self.asked.time_limit_s, f"ortools {version('ortools')}"
         status = self._solve(self.value, _FIRST_S if limit is None else _SHARE * limit)
-        if status == cp_model.INFEASIBLE:
+        if status == "INFEASIBLE":
             return Found(None, None, "INFEASIBLE", versions, self.stats)
-        if status == cp_model.UNKNOWN and self.best is None and not self.stats.get("interrupted"):
+        if status == "NO_SOLUTION_FOUND" and self.best is None and not self.stats.get("interrupted"):
             status = self._solve(None, self._left())
-            if status == cp_model.INFEASIBLE:
+            if status == "INFEASIBLE":
                 return Found(None, None, "INFEASIBLE", versions, self.stats)
         if not self.stats.get("interrupted"):
             self._refute()
@@ -79,15 +76,15 @@ class _Search:
             status = self._solve(cap, seconds, aimless=True)
             if self.stats.get("interrupted"):
                 return
-            if status == cp_model.INFEASIBLE:
+            if status == "INFEASIBLE":
                 self.bound = max(self.bound, cap + self.unit)
-            elif status == cp_model.UNKNOWN:
+            elif status == "NO_SOLUTION_FOUND":
                 share = 1.0
                 cap = (self.bound + cap) // 2
                 continue
             cap = None if self.value is None else self.value - self.unit
 
-    def _solve(self, cap: int | None, seconds: float | None, *, aimless: bool = False) -> object:
+    def _solve(self, cap: int | None, seconds: float | None, *, aimless: bool = False) -> Status:
         """Solve with a cap of the objective, or for any schedule within it."""
         asked = self.asked
         caps = [*asked.caps, *([] if cap is None else [(asked.goal, cap)])]
@@ -95,21 +92,13 @@ class _Search:
         if aimless:
             built.model.clear_objective()  # type: ignore[no-untyped-call]
         built.hint(self.hint if self.best is None else self.best)
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 8
-        if seconds is not None:
-            solver.parameters.max_time_in_seconds = seconds
-        status, stopped = stoppable(solver, built.model)
-        if status == cp_model.MODEL_INVALID:
-            raise InputError(f"engine cp-sat: the model is not one of 64 bits: {built.model.validate()[:200]}")
-        self.stats |= {"branches": solver.num_branches, "conflicts": solver.num_conflicts}
-        if stopped:
-            self.stats["interrupted"] = True
-        if not aimless and status != cp_model.INFEASIBLE:
-            self.bound = max(self.bound, self.unit * round(solver.best_objective_bound))
-        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            self._keep(built.chosen(solver))
-        return status
+        said = solve(built.model, seconds, race=True)
+        self.stats |= said.stats
+        if not aimless:
+            self.bound = max(self.bound, self.unit * said.least())
+        if said.solved:
+            self._keep(built.chosen(said.solver))
+        return said.status
 
     def _keep(self, found: Schedule) -> None:
         self.best = self.asked.best([found, *([] if self.best is None else [self.best])])

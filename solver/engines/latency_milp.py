@@ -8,28 +8,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pulp
-
 from formulations.latency import least_latency
 from formulations.latency_milp import latency_model
-from solver.engines.mapping_milp import LARGEST, SOLVED, least_of, solved
+from solver.engines.driver_milp import MilpSolver, versions
+from solver.engines.mapping_milp import least_of, solved
 from solver.mapping_base import Asked, Decided, Timed, best_timed, decided, latest, timed
 
 __all__ = ["run"]
 
 
-def run(asked: Asked, known: list[Timed], *, solver: str = "highs") -> Decided:
+def run(asked: Asked, known: list[Timed], *, solver: MilpSolver = "highs") -> Decided:
     """Solve."""
     if asked.aim == "latency":
         asked = replace(asked, least=max(asked.least, least_latency(asked.mapping)))
     most = latest(asked, known)
     made, starts = latency_model(asked.mapping, asked.aim, asked.limits, most)
-    largest = max(asked.largest, most)
-    bound, versions, stats = solved(made, asked, solver, largest)
-    if made.problem.sol_status == pulp.LpSolutionInfeasible and largest <= LARGEST:
-        return Decided(None, None, "INFEASIBLE", versions, stats)
+    said, stats = solved(made, asked, solver, max(asked.largest, most))
+    if said.status == "INFEASIBLE":
+        return Decided(None, None, "INFEASIBLE", versions(solver), stats)
     found = list(known)
-    if made.problem.sol_status in SOLVED:
+    if said.solved:
         at = made.chosen()
         found.append(timed(asked, at, {key: one.value() or 0.0 for key, one in starts.items()}))
-    return decided(asked, best_timed(asked, found), least_of(asked, bound), versions, stats)
+    return decided(asked, best_timed(asked, found), least_of(asked, said), versions(solver), stats)

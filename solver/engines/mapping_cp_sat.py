@@ -5,15 +5,13 @@ from __future__ import annotations
 import time
 from importlib.metadata import version
 
-from ortools.sat.python import cp_model
-
 from formulations.mapping import Assignment, merged
-from formulations.mapping_cp_sat import MappingCpModel, cp_model_of
-from solver.engines.solvers_cp_sat import stoppable
+from formulations.mapping_cp_sat import cp_model_of
+from solver.engines.driver_cp_sat import solve
 from solver.mapping_base import Asked, Decided, best_of
 from solver.plan import Stat
 
-__all__ = ["run", "solve_model"]
+__all__ = ["run"]
 
 #: Of the time limit that the first phase may take; if there is none, seconds.
 _SHARE, _FIRST_S = 0.4, 60.0
@@ -28,29 +26,25 @@ def run(asked: Asked) -> Decided:
     if len(small.processors) < len(asked.mapping.processors):
         # The merged problem's own bounds only: what none undercuts here may well be undercut there.
         built = cp_model_of(small, asked.aim, asked.limits)
-        solver, status, stopped = solve_model(built, _FIRST_S if limit is None else _SHARE * limit)
-        if status == cp_model.INFEASIBLE:
+        said = solve(built.model, _FIRST_S if limit is None else _SHARE * limit, race=True)
+        if said.status == "INFEASIBLE":
             return Decided(None, None, "INFEASIBLE", versions, stats)
-        least = max(least, unit * round(solver.best_objective_bound))
+        least = max(least, unit * said.least())
         stats["merged_bound"] = least
-        if stopped:
+        if said.stopped:
             stats["interrupted"] = True
             return _answer(asked, known, least, versions, stats)
     most = None if known is None else asked.value(known) // unit
     built = cp_model_of(asked.mapping, asked.aim, asked.limits, least=least // unit, most=most)
     if known is not None:
         built.hint(known)
-    solver, status, stopped = solve_model(
-        built, None if limit is None else max(0.1, limit - (time.monotonic() - start))
-    )
-    stats |= {"branches": solver.num_branches, "conflicts": solver.num_conflicts}
-    if stopped:
-        stats["interrupted"] = True
-    if status == cp_model.INFEASIBLE:
+    left = None if limit is None else max(0.1, limit - (time.monotonic() - start))
+    said = solve(built.model, left, race=True)
+    stats |= said.stats
+    if said.status == "INFEASIBLE":
         return Decided(None, None, "INFEASIBLE", versions, stats)
-    solved = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
-    at = best_of(asked, [*([built.chosen(solver)] if solved else []), *asked.known])
-    return _answer(asked, at, max(least, unit * round(solver.best_objective_bound)), versions, stats)
+    at = best_of(asked, [*([built.chosen(said.solver)] if said.solved else []), *asked.known])
+    return _answer(asked, at, max(least, unit * said.least()), versions, stats)
 
 
 def _answer(asked: Asked, at: Assignment | None, bound: int, versions: str, stats: dict[str, Stat]) -> Decided:
@@ -59,12 +53,3 @@ def _answer(asked: Asked, at: Assignment | None, bound: int, versions: str, stat
         return Decided(None, bound, "NO_SOLUTION_FOUND", versions, stats)
     value = asked.value(at)
     return Decided(at, min(bound, value), "OPTIMAL" if bound >= value else "FEASIBLE", versions, stats)
-
-
-def solve_model(built: MappingCpModel, limit: float | None) -> tuple[cp_model.CpSolver, object, bool]:
-    """Solve a model; return the solver, its status, and whether Ctrl-C ended it."""
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 8
-    if limit is not None:
-        solver.parameters.max_time_in_seconds = limit
-    return solver, *stoppable(solver, built.model)

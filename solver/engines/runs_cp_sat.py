@@ -5,15 +5,18 @@ from __future__ import annotations
 import time
 from importlib.metadata import version
 
-from ortools.sat.python import cp_model
-
+from formulations.runs import Game
 from formulations.runs_cp_sat import runs_cp_model
-from formulations.runs_stages_cp_sat import solve_stages
-from solver.engines.solvers_cp_sat import heard
+from formulations.runs_orders import Order
+from formulations.runs_stages_cp_sat import MOST_STAGES, stages, stages_cp_model
+from solver.engines.driver_cp_sat import solve
 from solver.plan import Stat
 from solver.runs_base import RunsAsked, RunsDecided, best_passes, closed, finished
 
-__all__ = ["run"]
+__all__ = ["run", "solve_stages"]
+
+#: Of a search for the order itself.
+_SECONDS = 20.0
 
 
 def run(asked: RunsAsked) -> RunsDecided:
@@ -23,14 +26,24 @@ def run(asked: RunsAsked) -> RunsDecided:
     known = best_passes(problem, problem.branches[0])
     branches = [branch for branch in problem.branches if branch.least <= known.bytes]
     made = runs_cp_model(branches, known.bytes, stay=problem.stay)
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    if asked.time_limit_s is not None:
-        solver.parameters.max_time_in_seconds = asked.time_limit_s
-    status = heard(solver, made.model)
-    bound = made.base + max(0, round(solver.best_objective_bound))
+    said = solve(made.model, asked.time_limit_s).heard()
     found = [known]
-    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        found.append(best_passes(problem, branches[made.chosen(solver)]))
-    stats: dict[str, Stat] = {"choices": len(branches), "branches": solver.num_branches}
-    return closed(asked, finished(found, bound, versions, stats), solve_stages, start)
+    if said.solved:
+        found.append(best_passes(problem, branches[made.chosen(said.solver)]))
+    stats: dict[str, Stat] = {"choices": len(branches), "branches": said.solver.num_branches}
+    return closed(asked, finished(found, made.base + said.least(), versions, stats), solve_stages, start)
+
+
+def solve_stages(game: Game, known: int, seconds: float | None, *, stay: bool = False) -> tuple[int, Order | None]:
+    """Return a bound, and an order that moves fewer bytes than `known`, if there is one and it is found.
+
+    The bound is 0 if the model would have too many stages.
+    """
+    if stages(game, known) > MOST_STAGES:
+        return 0, None
+    built = stages_cp_model(game, known, stay=stay)
+    limit = _SECONDS if seconds is None else min(seconds, _SECONDS)
+    said = solve(built.model, limit, race=True).heard()
+    if said.status == "INFEASIBLE":
+        return known, None
+    return said.least(game.base), built.chosen(said.solver) if said.solved else None

@@ -1,15 +1,14 @@
-"""Engine ``milp`` for engine sizes, by HiGHS; the bound on the rank is rounded down after a quarter."""
+"""Engine ``milp`` for engine sizes, by HiGHS."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import floor
 
 from formulations.engine_size import Rates, Size
 from formulations.engine_size_milp import size_model
 from instances.errors import InputError
 from instances.partial_engine import PartialEngine
-from solver.engines.solvers_milp import bound_by
+from solver.engines.driver_milp import solve
 
 __all__ = ["run"]
 
@@ -28,6 +27,6 @@ def run(sizes: Sequence[Size], aim: Rates, engine: PartialEngine) -> int:
     problem, levels = size_model(sizes, aim, engine.dsps, engine.brams)
     if len(levels) > _LARGEST:
         raise InputError(f"engine milp: {len(levels):,} different rates, it tells {_LARGEST:,} apart; auto takes all")
-    bound = bound_by("highs", problem)
+    bound = solve("highs", problem, presolve=True).heard().bound
     highest = len(levels) - 1
-    return levels[highest if bound is None else min(highest, floor(-bound + 0.25))]
+    return levels[highest if bound is None else min(highest, -bound)]
