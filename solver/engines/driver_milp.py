@@ -7,7 +7,7 @@ Presolve   Where a search is much faster with it. The presolve of HiGHS 1.11 cal
            solution (found on mappings with divided tasks; alike: its issues 2432 and 2446): that a model is infeasible
            is believed only without presolve, so a presolved one is solved again.
 Trust      Answers are decoded and priced in integers by the caller. A bound is believed less a quarter of a unit for
-           the solver's tolerances and rounded up (`MilpAnswer.bound`). Neither a bound nor "infeasible" is believed if
+           the solver's tolerances, or 1e-9 of it where coefficients may be large, and rounded up (`MilpAnswer.bound`). Neither a bound nor "infeasible" is believed if
            a coefficient is above `LARGEST`: a variable within the solver's tolerance of an integer changes a row by a
            whole unit then (found wrong at 10**7). A model whose own solution is priced may say so instead: it is proven
            if the price is what the solver reports (`MilpAnswer.agrees`).
@@ -40,6 +40,8 @@ MilpSolver = Literal["highs", "cbc"]
 LARGEST = 1_000_000
 _IS_FEASIBLE = int(highspy.SolutionStatus.kSolutionStatusFeasible)
 _GAP, _SLACK, _LEAST_S = 0.49, 0.25, 0.01
+#: Feasibility tolerances add up in large objectives.
+_RELATIVE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -119,13 +121,18 @@ def solve(
 
 def _answer(problem: pulp.LpProblem, bound: float | None, largest: int, *, stopped: bool) -> MilpAnswer:
     believed = largest <= LARGEST
-    least = None if bound is None or not believed else least_whole(bound, _SLACK)
+    least = None if bound is None or not believed else least_whole(bound, _slack(bound, largest))
     if problem.sol_status == pulp.LpSolutionOptimal:
         return MilpAnswer("OPTIMAL", least, _value(problem), believed, stopped)
     if problem.sol_status == pulp.LpSolutionIntegerFeasible:
         return MilpAnswer("FEASIBLE", least, _value(problem), believed, stopped)
     infeasible = believed and problem.sol_status == pulp.LpSolutionInfeasible
     return MilpAnswer("INFEASIBLE" if infeasible else "NO_SOLUTION_FOUND", least, None, believed, stopped)
+
+
+def _slack(bound: float, largest: int) -> float:
+    """What a bound is believed less; if nothing is known of the coefficients, also for large sums of them."""
+    return _SLACK if largest else max(_SLACK, abs(bound) * _RELATIVE)
 
 
 def _value(problem: pulp.LpProblem) -> float:
