@@ -51,10 +51,10 @@ class Banks(BaseModel):
     alignment : {"free", "words"}
         "free": a kernel column reads ``ceil(k_h' * C_in / lanes)`` words, wherever it lies. "words": it reads the words
         of `lanes` bytes that its stored channels lie in, and one more where they lie later in their word than the
-        weights (`hwmodels.bank_columns`).
+        weights (`hwmodels.banks.columns`).
     bus : {"first_come", "weights_first"}
         How requests are served: in the order in which they are made; or as the published simulator does, cycle by
-        cycle, weights and streamed operands ahead of loads of maps that are still under way (`hwmodels.bank_clock`),
+        cycle, weights and streamed operands ahead of loads of maps that are still under way (`hwmodels.banks.clock`),
         where writes take no time.
     first_layer : {"patches", "plain", "either"}
         How a first convolution of at most `patch_channels` channels reads its input: as a product over patches; pixel

@@ -7,8 +7,8 @@ from __future__ import annotations
 from instances.errors import InputError
 from solver.applications_plan import ApplicationsPlan
 from solver.applications_solve import solve_applications
-from solver.bank_plan import BankPlan
-from solver.bank_solve import front_network, solve_network
+from solver.banks.plan import BankPlan
+from solver.banks.solve import front_network, solve_network
 from solver.calibrate import calibrate
 from solver.calibrate_result import Calibration
 from solver.check import CheckReport, check

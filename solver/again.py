@@ -20,9 +20,9 @@ from solver.applications_engines import APPLICATION_ENGINES
 from solver.applications_plan import ApplicationsPlan
 from solver.applications_solve import pick_application_engine
 from solver.applications_solve import plan_of as plan_of_several
-from solver.bank_engines import BANK_ENGINES
-from solver.bank_plan import BankPlan
-from solver.bank_solve import front_network, solve_network
+from solver.banks.engines import BANK_ENGINES
+from solver.banks.plan import BankPlan
+from solver.banks.solve import front_network, solve_network
 from solver.files import AnyPlan
 from solver.joint_engines import JOINT_ENGINES
 from solver.joint_plan import JointPlan

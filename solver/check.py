@@ -20,8 +20,8 @@ from hwmodels.schedule import Nest
 from instances.errors import InputError
 from solver.applications_check import problems_of_applications
 from solver.applications_plan import ApplicationsPlan
-from solver.bank_check import problems_of
-from solver.bank_plan import BankPlan
+from solver.banks.check import problems_of
+from solver.banks.plan import BankPlan
 from solver.claims import claims_of
 from solver.files import AnyPlan, load_plan
 from solver.homes_check import problems_of_homes

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from solver.applications_plan import ApplicationsPlan
-from solver.bank_plan import BankPlan
+from solver.banks.plan import BankPlan
 from solver.files import AnyPlan
 from solver.joint_plan import JointPlan
 from solver.mapping_plan import MappingPlan

@@ -6,7 +6,7 @@ import os
 
 from instances.jsonfile import as_object, parse_json, read_bytes
 from solver.applications_plan import ApplicationsPlan
-from solver.bank_plan import BankPlan
+from solver.banks.plan import BankPlan
 from solver.joint_plan import JointPlan
 from solver.mapping_plan import MappingPlan
 from solver.mesh_plan import MeshPlan

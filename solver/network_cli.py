@@ -15,10 +15,10 @@ from solver.applications_ask import goals_of
 from solver.applications_plan import ApplicationsPlan
 from solver.applications_show import applications_rows, applications_status, show_applications
 from solver.applications_solve import pick_application_engine, solve_applications
-from solver.bank_plan import BankPlan
-from solver.bank_readings import FIRST_LAYERS, FirstPin
-from solver.bank_show import bank_rows, bank_status, show_banks
-from solver.bank_solve import front_network, pick_bank_engine, solve_network
+from solver.banks.plan import BankPlan
+from solver.banks.readings import FIRST_LAYERS, FirstPin
+from solver.banks.show import bank_rows, bank_status, show_banks
+from solver.banks.solve import front_network, pick_bank_engine, solve_network
 from solver.joint_plan import JointPlan
 from solver.joint_show import joint_rows, joint_status, show_joint
 from solver.joint_solve import pick_joint_engine, solve_joint

@@ -61,7 +61,7 @@ def _names(kind: str) -> dict[str, str]:
         return {f.name: f.summary for f in FORMULATIONS.values()} | networks
     if kind == "engines":
         from solver.applications_engines import APPLICATION_ENGINES
-        from solver.bank_engines import BANK_ENGINES
+        from solver.banks.engines import BANK_ENGINES
         from solver.engines import ENGINES
         from solver.joint_engines import JOINT_ENGINES
         from solver.mapping_engines import MAPPING_ENGINES
@@ -163,7 +163,7 @@ def schema(
 ) -> int:
     """Print the JSON Schema of plan files."""
     from solver.applications_plan import applications_schema
-    from solver.bank_plan import bank_schema
+    from solver.banks.plan import bank_schema
     from solver.joint_plan import joint_schema
     from solver.mapping_plan import mapping_schema
     from solver.mesh_plan import mesh_schema

@@ -7,16 +7,16 @@ from collections.abc import Callable
 
 import pytest
 
-from formulations.bank_tasks import Task
-from hwmodels.bank_steps import Goal, Pass
+from formulations.banks.tasks import Task
+from hwmodels.banks.steps import Goal, Pass
 from instances.feature_maps import stages
 from instances.load import load_machine
 from instances.machine import Banks, Machine
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, Operator, Pool
 from solver import check, solve_network
-from solver.bank_plan import BankPlan
-from solver.bank_show import show_banks
+from solver.banks.plan import BankPlan
+from solver.banks.show import show_banks
 from solver.bench.banks import midap
 
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formulations.bank_network import Walk
-from formulations.bank_times import Times
-from hwmodels.bank_clock import Clock
-from hwmodels.bank_columns import column_cycles
-from hwmodels.replay_bank_windows import Element
+from formulations.banks.network import Walk
+from formulations.banks.times import Times
+from hwmodels.banks.clock import Clock
+from hwmodels.banks.columns import column_cycles
+from hwmodels.banks.replay_windows import Element
 from instances.feature_maps import FeatureMap, Stages, stages
 from instances.load import load_machine, load_network
 from instances.machine import Banks, Transfer

@@ -6,17 +6,17 @@ import json
 
 import pytest
 
-from formulations.bank_bounds import Point, lowest
-from formulations.bank_front import decide
+from formulations.banks.bounds import Point, lowest
+from formulations.banks.front import decide
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
 from instances.operators import Conv, Input, Operator
 from solver import check, front_network, solve_network
-from solver.bank_plan import BankPlan
-from solver.bank_readings import readings
-from solver.bank_show import bank_status
-from solver.bank_solve import clock_of
+from solver.banks.plan import BankPlan
+from solver.banks.readings import readings
+from solver.banks.show import bank_status
+from solver.banks.solve import clock_of
 
 
 def machine(cycle: int = 10, byte: int = 1, *, lanes: int = 4, channels: int = 1, bank: int = 4) -> Machine:

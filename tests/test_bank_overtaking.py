@@ -9,20 +9,20 @@ import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
-from formulations.bank_front import decide
-from formulations.bank_labels import along
-from formulations.bank_network import Walk
-from formulations.bank_overtaking import Complete, by_wait
-from formulations.bank_policies import double_buffer, hide, minimise
-from formulations.bank_programs import Programs
-from formulations.bank_states import BankPlan
-from formulations.bank_tasks import Action, Prices, Program, Task
-from formulations.bank_timing import First, Timed, Timing
-from hwmodels.bank_clock import Clock
-from hwmodels.bank_columns import Columns
-from hwmodels.bank_steps import Goal, Pass
-from hwmodels.replay_bank_cycles import clocked_by_cycle
-from hwmodels.replay_bank_time import Column, Unit
+from formulations.banks.front import decide
+from formulations.banks.labels import along
+from formulations.banks.network import Walk
+from formulations.banks.overtaking import Complete, by_wait
+from formulations.banks.policies import double_buffer, hide, minimise
+from formulations.banks.programs import Programs
+from formulations.banks.states import BankPlan
+from formulations.banks.tasks import Action, Prices, Program, Task
+from formulations.banks.timing import First, Timed, Timing
+from hwmodels.banks.clock import Clock
+from hwmodels.banks.columns import Columns
+from hwmodels.banks.replay_cycles import clocked_by_cycle
+from hwmodels.banks.replay_time import Column, Unit
+from hwmodels.banks.steps import Goal, Pass
 from instances.errors import InputError
 from instances.feature_maps import stages
 from instances.load import load_machine
@@ -256,7 +256,7 @@ def test_any_plan_takes_what_the_replay_finds(
 
 def same_time_bound(plan: BankPlan, walk: Walk, clock: Clock) -> int:
     """Ticks of the bound."""
-    from formulations.bank_times import Times
+    from formulations.banks.times import Times
 
     return Times(walk, clock.bound()).of(plan)
 

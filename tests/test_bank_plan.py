@@ -15,8 +15,8 @@ from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, Operator, Reshape
 from instances.workload import Layer
 from solver import BankPlan, check, front_network, solve, solve_network
-from solver.bank_plan import BankAction
-from solver.bank_show import bank_rows, show_banks
+from solver.banks.plan import BankAction
+from solver.banks.show import bank_rows, show_banks
 from solver.cli import main
 
 ENGINES = ("dynamic", "milp", "cp-sat", "min", "dls", "hide", "double-buffer", "no-reuse", "beam")

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, reject, settings
 
-from formulations.bank_graph import optimum
-from formulations.bank_network import Walk
-from formulations.bank_published import published
-from formulations.bank_published_paths import arranged
-from formulations.bank_published_stage import Given, planned
-from formulations.bank_tasks import Action
-from hwmodels.bank_steps import Pass
+from formulations.banks.graph import optimum
+from formulations.banks.network import Walk
+from formulations.banks.published import published
+from formulations.banks.published_paths import arranged
+from formulations.banks.published_stage import Given, planned
+from formulations.banks.tasks import Action
+from hwmodels.banks.steps import Pass
 from instances.errors import InputError
 from instances.feature_maps import Stages, stages
 from instances.load import load_machine

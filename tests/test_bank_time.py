@@ -15,30 +15,30 @@ import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
-from formulations.bank_bounds import Alone, ByNode, Node, Point, lowest
-from formulations.bank_front import decide
-from formulations.bank_graph import Graph, optimum
-from formulations.bank_labels import along
-from formulations.bank_network import Visit, Walk
-from formulations.bank_numbers import numbered
-from formulations.bank_policies import double_buffer, hide, hiding, minimise, no_reuse
-from formulations.bank_programs import Programs
-from formulations.bank_states import BankPlan, State, Step
-from formulations.bank_tasks import Action, Prices, Program, Task, actions, told
-from formulations.bank_times import Times
-from formulations.bank_timing import First, Timed, Timing, Writes, undominated
-from formulations.banks import fewest
-from hwmodels.bank_clock import Clock
-from hwmodels.bank_steps import Goal, Pass
-from hwmodels.bank_steps import State as Inside
-from hwmodels.replay_bank_cycles import spent_on
-from hwmodels.replay_banks import replay_banks
+from formulations.banks.bounds import Alone, ByNode, Node, Point, lowest
+from formulations.banks.front import decide
+from formulations.banks.graph import Graph, optimum
+from formulations.banks.labels import along
+from formulations.banks.network import Visit, Walk
+from formulations.banks.numbers import numbered
+from formulations.banks.policies import double_buffer, hide, hiding, minimise, no_reuse
+from formulations.banks.programs import Programs
+from formulations.banks.stage import fewest
+from formulations.banks.states import BankPlan, State, Step
+from formulations.banks.tasks import Action, Prices, Program, Task, actions, told
+from formulations.banks.times import Times
+from formulations.banks.timing import First, Timed, Timing, Writes, undominated
+from hwmodels.banks.clock import Clock
+from hwmodels.banks.replay import replay_banks
+from hwmodels.banks.replay_cycles import spent_on
+from hwmodels.banks.steps import Goal, Pass
+from hwmodels.banks.steps import State as Inside
 from instances.errors import InputError
 from instances.feature_maps import Stages, stages
 from instances.load import load_machine, load_network
 from instances.machine import Banks, Transfer
 from instances.network import Network
-from solver.bank_solve import figures, setting_of
+from solver.banks.solve import figures, setting_of
 from tests.test_banks import agrees, networks
 
 MEASURED = json.loads((Path(__file__).parent / "data" / "midap.json").read_text())["networks"]

@@ -16,15 +16,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from formulations.bank_graph import optimum
-from formulations.bank_network import Walk
-from formulations.bank_policies import Reuse, double_buffer, minimise
-from formulations.bank_published import published
-from formulations.bank_states import BankPlan
-from formulations.bank_tasks import Action, Prices, Task
-from formulations.banks import best, policy
-from hwmodels.bank_steps import Goal, Pass, State
-from hwmodels.replay_banks import replay_banks
+from formulations.banks.graph import optimum
+from formulations.banks.network import Walk
+from formulations.banks.policies import Reuse, double_buffer, minimise
+from formulations.banks.published import published
+from formulations.banks.stage import best, policy
+from formulations.banks.states import BankPlan
+from formulations.banks.tasks import Action, Prices, Task
+from hwmodels.banks.replay import replay_banks
+from hwmodels.banks.steps import Goal, Pass, State
 from hwmodels.schedule import StageRun
 from instances.errors import InputError
 from instances.feature_maps import Stages, stages

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from solver import solve_network
-from solver.bank_plan import BankPlan
+from solver.banks.plan import BankPlan
 from solver.plan import Measures
 from tests.midapsim.networks import Case, forked, plain
 

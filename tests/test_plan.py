@@ -15,7 +15,7 @@ from instances.errors import InputError
 from instances.machine import Machine, Transfer
 from instances.workload import Layer
 from solver import Plan, solve
-from solver.bank_plan import bank_schema
+from solver.banks.plan import bank_schema
 from solver.plan import FORMAT, Objective, Schedule, digest, network_digest, plan_schema, version
 
 #: 2 channels of 4x4 to 2 channels: IN 32 bytes, W 4, OUT 32; together 68, so 64 bytes on chip need two tiles.

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import formulations.applications
-import formulations.bank_network
-import formulations.banks
+import formulations.banks.network
+import formulations.banks.stage
 import formulations.latency
 import formulations.mapping_search
 import formulations.mesh_layout
@@ -264,23 +264,23 @@ def _blocks_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _last_results_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = formulations.bank_network.Walk._goals
+    real = formulations.banks.network.Walk._goals
 
     def goals(self: Any, *args: Any, **kwargs: Any) -> Any:
         return [goal for goal in real(self, *args, **kwargs) if not goal.mirrored]
 
-    monkeypatch.setattr(formulations.bank_network.Walk, "_goals", goals)
+    monkeypatch.setattr(formulations.banks.network.Walk, "_goals", goals)
 
 
 def _rest_too_dear(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bound of what is left in a stage that counts a step too many."""
-    real = formulations.banks.Rest.__call__
+    real = formulations.banks.stage.Rest.__call__
 
     def rest(self: Any, state: Any) -> Any:
         least = real(self, state)
         return None if least is None or self.task.stage.tiles(state) > 1 else least
 
-    monkeypatch.setattr(formulations.banks.Rest, "__call__", rest)
+    monkeypatch.setattr(formulations.banks.stage.Rest, "__call__", rest)
 
 
 FAULTS: dict[str, tuple[str, Patch]] = {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from formulations.bank_states import BankPlan as Decisions
+from formulations.banks.states import BankPlan as Decisions
 from instances.errors import InputError
 from solver import check, solve_applications, solve_engine, solve_joint, solve_mapping, solve_mesh, solve_network
 from solver import joint_engines as joint

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from formulations.bank_graph import optimum
-from formulations.bank_numbers import numbered
-from formulations.bank_policies import Reuse, minimise
-from formulations.bank_states import BankPlan
-from hwmodels.replay_banks import replay_banks
+from formulations.banks.graph import optimum
+from formulations.banks.numbers import numbered
+from formulations.banks.policies import Reuse, minimise
+from formulations.banks.states import BankPlan
+from hwmodels.banks.replay import replay_banks
 from instances.errors import InputError
 from instances.feature_maps import Stages, stages
 from instances.load import load_machine, load_network
 from instances.machine import Banks
 from instances.network import Network
 from instances.operators import Conv, Input, Operator
-from solver.bank_plan import BankPlan as BankFile
-from solver.bank_solve import solve_network
+from solver.banks.plan import BankPlan as BankFile
+from solver.banks.solve import solve_network
 from solver.bench.report import Cell, Report, Section
 from solver.progress import Progress
 

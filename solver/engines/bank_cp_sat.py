@@ -1,13 +1,13 @@
-"""Engine ``cp-sat`` for banks: the state arcs of `formulations.bank_cp_sat`."""
+"""Engine ``cp-sat`` for banks: the state arcs of `formulations.banks.cp_sat`."""
 
 from __future__ import annotations
 
 import time
 from importlib.metadata import version
 
-from formulations.bank_cp_sat import build_arcs
-from formulations.bank_graph import OutOfTime
-from solver.bank_base import Asked, Decided, graph_of, tied
+from formulations.banks.cp_sat import build_arcs
+from formulations.banks.graph import OutOfTime
+from solver.banks.base import Asked, Decided, graph_of, tied
 from solver.engines.driver_cp_sat import solve
 from solver.plan import Stat
 

@@ -1,4 +1,4 @@
-"""Engine ``milp`` for banks: the state arcs of `formulations.bank_milp` with HiGHS.
+"""Engine ``milp`` for banks: the state arcs of `formulations.banks.milp` with HiGHS.
 
 The decoded plan is priced in integers and counts as proven only if its price is what HiGHS reports
 (`solver.engines.driver_milp`). That there is no plan is the graph's word, not HiGHS's.
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import time
 
-from formulations.bank_graph import NEVER, OutOfTime
-from formulations.bank_milp import chosen, state_arcs
-from solver.bank_base import Asked, Decided, graph_of, tied
+from formulations.banks.graph import NEVER, OutOfTime
+from formulations.banks.milp import chosen, state_arcs
+from solver.banks.base import Asked, Decided, graph_of, tied
 from solver.engines.driver_milp import solve, versions
 from solver.plan import Stat
 

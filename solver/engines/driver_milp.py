@@ -7,10 +7,11 @@ Presolve   Where a search is much faster with it. The presolve of HiGHS 1.11 cal
            solution (found on mappings with divided tasks; alike: its issues 2432 and 2446): that a model is infeasible
            is believed only without presolve, so a presolved one is solved again.
 Trust      Answers are decoded and priced in integers by the caller. A bound is believed less a quarter of a unit for
-           the solver's tolerances, or 1e-9 of it where coefficients may be large, and rounded up (`MilpAnswer.bound`). Neither a bound nor "infeasible" is believed if
-           a coefficient is above `LARGEST`: a variable within the solver's tolerance of an integer changes a row by a
-           whole unit then (found wrong at 10**7). A model whose own solution is priced may say so instead: it is proven
-           if the price is what the solver reports (`MilpAnswer.agrees`).
+           the solver's tolerances, or 1e-9 of it where coefficients may be large, and rounded up (`MilpAnswer.bound`).
+           Neither a bound nor "infeasible" is believed if a coefficient is above `LARGEST`: a variable within the
+           solver's tolerance of an integer changes a row by a whole unit then (found wrong at 10**7). A model whose own
+           solution is priced may say so instead: it is proven if the price is what the solver reports
+           (`MilpAnswer.agrees`).
 Ctrl-C     HiGHS is told to stop, and has its best solution and its bound until then. CBC is a process of its own that
            PuLP waits for: KeyboardInterrupt is raised.
 """

@@ -1,6 +1,6 @@
 """Brute force for F6 banks: every order of stages, every way to keep tiles, every sequence of actions.
 
-A schedule is followed stage by stage by the referee (`hwmodels.replay_banks.Chip`): an action that it finds fault with
+A schedule is followed stage by stage by the referee (`hwmodels.banks.replay.Chip`): an action that it finds fault with
 is not taken, a stage ends where it has none left. Bytes and ticks only grow along the way, so that a way is left once
 it moves no less than a schedule that is known; what is left is whether any schedule is better, and the claimed one is
 replayed by `solve_network` itself. In bytes, ways that leave the same on chip and in DRAM go on once. The whole tree is
@@ -19,14 +19,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 
-from hwmodels.replay_bank_cycles import spent_on
-from hwmodels.replay_banks import Chip, Moved, replay_banks
+from hwmodels.banks.replay import Chip, Moved, replay_banks
+from hwmodels.banks.replay_cycles import spent_on
 from hwmodels.schedule import StageRun
 from instances.errors import InputError
 from instances.feature_maps import Stage, Stages
 from instances.machine import Banks, Machine
-from solver.bank_readings import readings
-from solver.bank_solve import solve_network
+from solver.banks.readings import readings
+from solver.banks.solve import solve_network
 from solver.selftest.banks_cases import Case, drawn, smaller
 from solver.selftest.base import Disagreement
 from solver.selftest.cases import Recorded, json_of

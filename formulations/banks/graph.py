@@ -1,0 +1,152 @@
+"""F6 banks as a graph: all states of a network, the ways between them, and the fewest bytes to the end.
+
+Sets
+    states of `formulations.banks.network`, numbered so that every way leads to a higher number; arcs: pairs of states
+    that a stage joins
+Given
+    bytes[a] for every arc: the fewest of the programs on it
+Variables
+    for every state the fewest bytes to the end
+Optimal means
+    Shortest paths in an acyclic graph.
+
+Source: shortest paths over the states of `formulations.banks.network`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from formulations.banks.network import Visit, Walk
+from formulations.banks.states import BankPlan, State
+from formulations.banks.tasks import Program, Task
+from instances.errors import InputError
+from instances.feature_maps import Stages
+from instances.machine import Banks
+
+__all__ = ["NEVER", "Graph", "OutOfTime", "in_time", "optimum"]
+
+#: More than any cost.
+NEVER = 2**200
+
+
+class OutOfTime(Exception):
+    """The time limit has passed."""
+
+
+def in_time(until: float | None) -> None:
+    """Raise OutOfTime once a time on `time.monotonic` has passed."""
+    if until is not None and time.monotonic() > until:
+        raise OutOfTime
+
+
+class Graph:
+    """All states and arcs.
+
+    Parameters
+    ----------
+    until : float, optional
+        When to give up, on `time.monotonic`.
+
+    Attributes
+    ----------
+    number : dict
+        Of every state.
+    arcs : list of lists
+        By state the states that follow it, each with the fewest bytes on the way.
+    bytes : list of int
+        By state the fewest bytes to the end; `NEVER` where there is no way.
+
+    Raises
+    ------
+    OutOfTime
+    """
+
+    def __init__(self, walk: Walk, until: float | None = None) -> None:
+        self.walk, self.until = walk, until
+        self.arcs: list[list[tuple[int, int]]] = []
+        self.number: dict[State, int] = {State(): 0}
+        self._known: dict[object, list[int]] = {}
+        self._explore()
+        self.bytes = self._least()
+
+    def _least(self) -> list[int]:
+        found = [NEVER] * len(self.number)
+        for state, at in reversed(self.number.items()):
+            if state.done == self.walk.all:
+                found[at] = 0
+            else:
+                found[at] = min((NEVER, *(found[onward] + size for onward, size in self.arcs[at])))
+        return found
+
+    def stuck(self) -> str:
+        """The stage that no way gets past, if there is no way to the end."""
+        furthest = max((s for s in self.number if s.done != self.walk.all), key=lambda s: s.done.bit_count())
+        return self.walk.stages[self.walk.next(furthest)[0]].name
+
+    def follow(self, chosen: Mapping[int, int]) -> BankPlan:
+        """The plan with the fewest bytes along some arcs from the first state on."""
+        states, at = list(self.number), 0
+        steps = []
+        while at in chosen:
+            onward = chosen[at]
+            ways = [
+                (visit, direction, task, program)
+                for visit, direction, tasks in self.walk.visits(states[at])
+                for task, program in tasks if visit.after(direction, task) == states[onward]
+            ]  # fmt: skip
+            visit, direction, task, program = min(ways, key=lambda way: way[0].bytes(way[2], way[3]))
+            steps.append(self.walk.step(states[at], visit.at, visit.source, direction, task, program))
+            at = onward
+        return BankPlan(tuple(steps))
+
+    def _explore(self) -> None:
+        layer = [State()]
+        while layer:
+            following: list[State] = []
+            for state in layer:
+                in_time(self.until)
+                ways: dict[int, int] = {}
+                for visit, direction, tasks in self.walk.visits(state):
+                    for (task, _), size in zip(tasks, self._sizes(visit, tasks), strict=True):
+                        after = visit.after(direction, task)
+                        onward = self.number.get(after)
+                        if onward is None:
+                            self.number[after] = onward = len(self.number)
+                            following.append(after)
+                        ways[onward] = min(size, ways.get(onward, size))
+                self.arcs.append(list(ways.items()))
+            layer = following
+
+    def _sizes(self, visit: Visit, tasks: list[tuple[Task, Program]]) -> list[int]:
+        """What the programs of a visit move; alike visits share it."""
+        key = id(tasks), visit.alike  # the tasks live as long as the walk
+        if key not in self._known:
+            self._known[key] = [visit.bytes(task, program) for task, program in tasks]
+        return self._known[key]
+
+
+def optimum(found: Stages, banks: Banks, *, waiting: bool = True) -> BankPlan:
+    """Return a plan with the fewest bytes, whatever its time.
+
+    Parameters
+    ----------
+    waiting : bool
+        Whether results may wait on chip for a stage that does not read them from the banks, as second operands of sums
+        do; the published compiler streams those from DRAM.
+
+    Raises
+    ------
+    InputError
+        If a stage has no program in these banks.
+    """
+    graph = Graph(Walk(found, banks, waiting=waiting))
+    least, at = graph.bytes, 0
+    if least[0] == NEVER:
+        raise InputError(f"stage {graph.stuck()}: no program fits in {banks.count} banks of {banks.bank_bytes} bytes")
+    chosen: dict[int, int] = {}
+    while graph.arcs[at]:
+        chosen[at] = next(on for on, size in graph.arcs[at] if size + least[on] == least[at])
+        at = chosen[at]
+    return graph.follow(chosen)

@@ -1,0 +1,200 @@
+"""F6 banks, inside one stage: tasks, the actions they allow, and control programs.
+
+Sets, actions and constraints are those of `formulations.banks.stage`, which chooses among the programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import NamedTuple
+
+from hwmodels.banks.steps import Goal, Pass, State
+
+__all__ = ["Action", "Prices", "Program", "Task", "actions", "reloaded", "told", "told_apart"]
+
+
+@dataclass(frozen=True)
+class Action:
+    """``load`` or ``process`` a number of tiles."""
+
+    name: str
+    tiles: int
+
+
+_LOAD = Action("load", 1)
+
+
+class Prices(NamedTuple):
+    """Bytes that a program is charged.
+
+    Attributes
+    ----------
+    column, step : int
+        Of a column that is loaded, of a process step (its weights, if they are loaded anew).
+    reload : int
+        Of a column that is reloaded though it was on chip: its producer has to write it too.
+    """
+
+    column: int
+    step: int = 0
+    reload: int = 0
+
+
+@dataclass(frozen=True)
+class Program:
+    """A control program and what it moves.
+
+    Attributes
+    ----------
+    loaded : int
+        Columns loaded, reloads included.
+    reloaded : int
+        Columns loaded though they were on chip at the start.
+    steps : int
+        Process steps.
+    """
+
+    actions: tuple[Action, ...]
+    loaded: int
+    reloaded: int
+    steps: int
+
+    def bytes(self, prices: Prices) -> int:
+        """What the program moves, the result and weights that are loaded once aside."""
+        return self.loaded * prices.column + self.steps * prices.step + self.reloaded * prices.reload
+
+
+@dataclass(frozen=True)
+class Task:
+    """One stage in one direction, and what it finds and leaves.
+
+    Attributes
+    ----------
+    banks : int
+        Those that no other map takes.
+    on_chip : int
+        First tiles of the map that are there at the start.
+    goal : Goal
+        What stays of the result.
+    retain : int
+        First tiles of the map that stay for other stages.
+    """
+
+    stage: Pass
+    banks: int
+    on_chip: int
+    goal: Goal
+    retain: int = 0
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.stage, self.banks, self.on_chip, self.goal, self.retain))
+
+    def freer(self, other: Task) -> bool:
+        """Whether it leaves as much room as another task of its pass and start, so allows all its programs."""
+        if self.stage is not other.stage:
+            return False
+        return self.retain <= other.retain and _excess(self.goal, other.goal) <= self.banks - other.banks
+
+    def begin(self) -> State | None:
+        """The first state, if it fits and the last step may: a tile to process beside all that stays."""
+        state, last = self.stage.start(self.on_chip), self.goal.beside(self.retain, self.stage.all_tiles)
+        return state if max(last, self.taken(state)) <= self.banks else None
+
+    def taken(self, state: State) -> int:
+        """Banks in use."""
+        return self._read(state) + self.goal.banks[state.made]
+
+    def _read(self, state: State) -> int:
+        """Banks with tiles that are read, or stay of those that were."""
+        tile, retain = self.stage.tile, self.retain
+        on_chip = -(-(state.loaded - state.first) // tile)
+        return on_chip + (min(retain, -(-state.first // tile)) if retain else 0)
+
+    def load(self, state: State) -> State | None:
+        """Load one tile, if there is one and a bank for it."""
+        if state.loaded == self.stage.columns or self.taken(state) >= self.banks:
+            return None
+        return self.stage.load(state)
+
+    def process(self, state: State, tiles: int, room: int | None = None) -> State | None:
+        """Process the first tiles, if their results fit beside them and no tile that stays is cut by a reload.
+
+        Parameters
+        ----------
+        room : int, optional
+            Banks for results (the same for all numbers of tiles).
+        """
+        after = self.stage.process(state, tiles)
+        if after is None or self.goal.banks[after.made] > (self.room(state) if room is None else room):
+            return None
+        if self.retain:
+            end = min(state.loaded, state.first + tiles * self.stage.tile)
+            if after.first < min(end, self.retain * self.stage.tile):
+                return None
+        if after.again and after.first >= min(self.stage.columns, self.on_chip * self.stage.tile):
+            return State(after.first, after.loaded, after.made)  # nothing of the start is needed any more
+        return after
+
+    def follow(self, state: State, action: Action) -> State | None:
+        """Load one tile or process some, if that may be."""
+        return self.load(state) if action.name == "load" else self.process(state, action.tiles)
+
+    def room(self, state: State) -> int:
+        """Banks for results while tiles of a state are processed."""
+        return self.banks - self._read(state)
+
+
+@cache
+def _excess(one: Goal, other: Goal) -> int:
+    """How many banks more results take at most than those of another goal."""
+    return max(mine - others for mine, others in zip(one.banks, other.banks, strict=True))
+
+
+@cache
+def _processing(tiles: int) -> Action:
+    return Action("process", tiles)
+
+
+def actions(task: Task, state: State) -> Iterator[tuple[Action, State]]:
+    """All actions from a state, with the states they lead to."""
+    loaded = task.load(state)
+    if loaded is not None:
+        yield _LOAD, loaded
+    room = task.room(state)
+    for tiles in range(1, task.stage.tiles(state) + 1):
+        after = task.process(state, tiles, room)
+        if after is not None:
+            yield _processing(tiles), after
+
+
+def reloaded(begin: State, state: State, after: State) -> int:
+    """Columns of the start that a process step makes the next loads bring again: once, DRAM has them then."""
+    return max(0, begin.loaded - after.first) if after.again and not state.again else 0
+
+
+def told(path: list[State], done: list[Action]) -> Program:
+    """Return the program of a path: loads that follow each other are one action."""
+    loaded = again = 0
+    joined: list[Action] = []
+    for action, state, after in zip(done, path[:-1], path[1:], strict=True):
+        if action.name == "load":
+            loaded += after.loaded - state.loaded
+            if joined and joined[-1].name == "load":
+                joined[-1] = Action("load", joined[-1].tiles + action.tiles)
+                continue
+        else:
+            again += reloaded(path[0], state, after)
+        joined.append(action)
+    return Program(tuple(joined), loaded, again, sum(a.name == "process" for a in joined))
+
+
+def told_apart(some: Iterable[Action]) -> Iterator[Action]:
+    """Actions with a load for every tile."""
+    for action in some:
+        yield from [Action("load", 1)] * action.tiles if action.name == "load" else [action]

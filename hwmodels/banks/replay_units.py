@@ -1,0 +1,161 @@
+"""The units of work of a stage, as the replay of a bank program finds them, for the replay in time.
+
+A process step goes through its columns once for each group; a sum is a unit a column. A load that waits for a bank is
+noted in the script of the step's last group, where the bank becomes free; others behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from hwmodels.banks.replay_moved import Moved
+from hwmodels.banks.replay_time import Column, Unit
+from instances.feature_maps import Stage
+from instances.machine import Banks
+
+__all__ = ["Consumed", "Made", "Units"]
+
+
+class Made(NamedTuple):
+    """A column of the result that a step makes: which one, cycles for a group, bytes that do not stay.
+
+    `waits`: loads, each with the cycles of the column ahead of what reads it first; `pixel`: cycles of its first pixel.
+    """
+
+    result: int
+    cycles: int
+    waits: tuple[tuple[int, int], ...]
+    wrote: int = 0
+    pixel: int = 0
+
+
+class Consumed(NamedTuple):
+    """A tile that a step consumes: the load that brought it, its first place in the pass, and the one behind it.
+
+    `end`: so many columns of the step are made when the last one is made whose window begins in it.
+    """
+
+    load: int | None
+    first: int
+    behind: int
+    end: int = 0
+
+
+@dataclass
+class Units:
+    """The units of one stage.
+
+    Attributes
+    ----------
+    rows, last : int
+        Pixels of a column of the result; the column that is made last.
+    alone : bool
+        Whether its first streamed column cannot be asked for before it begins: the stage before makes it.
+    late : int
+        Bytes that are written as it begins, because they are streamed.
+    streams : dict of int to int
+        Of a sum: bytes that are streamed for a column.
+    freed : list
+        Where banks become free: a script of a unit, and a place there.
+    ahead : list of int
+        Loads ahead of the first step.
+    opened : Unit, optional
+        The first unit.
+    """
+
+    stage: Stage
+    banks: Banks
+    moved: Moved
+    rows: int
+    last: int
+    alone: bool = False
+    late: int = 0
+    streams: dict[int, int] = field(default_factory=dict)
+    freed: list[tuple[list[Column | int], int]] = field(default_factory=list)
+    ahead: list[int] = field(default_factory=list)
+    steps: int = 0
+    opened: Unit | None = None
+
+    def ask(self, size: int) -> None:
+        """Note when a load is asked for: as the stage begins, or as the step before it frees a bank."""
+        self.moved.loads.append(size)
+        number = len(self.moved.loads) - 1
+        if not self.steps:
+            self.ahead.append(number)
+            return
+        script = self.moved.units[-1].script
+        where, at = self.freed.pop(0) if self.freed else (script, len(script))
+        where.insert(at, number)
+        self.freed = [(other, place + (other is where)) for other, place in self.freed]
+
+    def step(self, made: Sequence[Made], consumed: Sequence[Consumed], staying: int) -> None:
+        """Note the units of a step: for every column the loads that it waits for, and its work.
+
+        First come, first served, a tile is consumed once it is there, though no column may begin in it; by cycles only
+        what is read is waited for. The banks of the first `staying` tiles do not become free.
+        """
+        if self.banks.by_cycle and self.stage.kind == "patches":
+            made, consumed = self._pixels(consumed)
+        self.freed = []
+        summed = self.stage.kind == "sum"
+        units = self._sums(made, consumed, staying) if summed else self._groups(made, consumed, staying)
+        if self.ahead and units:
+            units[0].opening, self.ahead = self.ahead, []
+        if self.opened is None and units:
+            self.opened = units[0]
+            self.opened.drops += self.late
+        self.moved.units += units
+        self.steps += 1
+
+    def _column(self, one: Made) -> Column:
+        if self.banks.by_cycle:
+            return Column(one.cycles, None, one.waits, one.pixel)
+        return Column(one.cycles, max((load for load, _ in one.waits), default=None))
+
+    def _unit(self, weights: int, *, more: bool) -> Unit:
+        stage = self.stage
+        return Unit(stage.name, weights, more, bias=stage.bias_bytes, asks=stage.asks, alone=self.alone)
+
+    def _sums(self, made: Sequence[Made], consumed: Sequence[Consumed], staying: int) -> list[Unit]:
+        """A column each; by cycle banks become free in the column behind the last one that needs them."""
+        units = [self._unit(self.streams.get(one.result, 0), more=one.result != self.last) for one in made]
+        for unit, one in zip(units, made, strict=True):
+            unit.script.append(self._column(one))
+            unit.left = one.wrote
+        if self.banks.by_cycle:
+            ends = [tile.end for tile in consumed[staying:]]
+            self.freed = [(units[end].script, 0) for end in ends if end < len(units)]
+        return units
+
+    def _groups(self, made: Sequence[Made], consumed: Sequence[Consumed], staying: int) -> list[Unit]:
+        """A group each."""
+        stage, script, freed = self.stage, list[Column | int](), list[int]()
+        for at in range(len(made) + 1):
+            for number, tile in enumerate(consumed):
+                if tile.end == at:
+                    script += [] if self.banks.by_cycle else [Column(0, tile.load)]
+                    freed += [len(script)] * (number >= staying)
+            script += [self._column(one) for one in made[at : at + 1]]
+        share = stage.share if stage.anew(self.banks) or not self.steps else 0
+        left = -(-sum(one.wrote for one in made) // stage.groups)
+        units = []
+        for number in range(stage.groups):
+            mine = 0 if stage.kind == "depthwise" and number else share
+            units.append(self._unit(mine, more=number + 1 < stage.groups))
+            units[-1].script, units[-1].left = list(script), left
+        self.freed = [(units[-1].script, at) for at in freed]
+        return units
+
+    def _pixels(self, consumed: Sequence[Consumed]) -> tuple[list[Made], list[Consumed]]:
+        """The pixels of the tiles, a patch each, cut where columns of the result begin: a step may end within one."""
+        first, behind, pixel = consumed[0].first, consumed[-1].behind, self.stage.first_cycles
+        columns = range(first // self.rows, -(-behind // self.rows))
+        made = []
+        for x in columns:
+            begin, end = max(first, x * self.rows), min(behind, (x + 1) * self.rows)
+            tiles = [tile for tile in consumed if tile.first < end and tile.behind > begin and tile.load is not None]
+            waits = [(tile.load, (max(tile.first, begin) - begin) * pixel) for tile in tiles]
+            made.append(Made(x, (end - begin) * pixel, tuple(waits), pixel=pixel))  # type: ignore[arg-type]
+        return made, [tile._replace(end=-(-tile.behind // self.rows) - columns[0]) for tile in consumed]

@@ -1,0 +1,1 @@
+"""Plans of the problem ``banks``: solved, checked, shown."""

@@ -1,0 +1,119 @@
+"""A bank plan for people: a table of the stages, and the map of banks by time as in Fig. 4.9 and 4.10 of its source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from instances.errors import InputError
+from solver.banks.plan import FUSED, BankPlan, StagePlan
+from solver.banks.readings import readings
+from solver.banks.solve import figures, setting_of
+from solver.network_show import microseconds, status_parts
+
+if TYPE_CHECKING:
+    from hwmodels.banks.replay_moved import Held
+
+__all__ = ["bank_lines", "bank_rows", "bank_status", "show_banks"]
+
+_HEADS = ("stage", "moves (bytes)", "load", "weight", "streamed", "write", "time (us)", "waits (us)", "program")
+_LEGEND = "I input there, L being loaded, P processed, O output, R waits for another stage, . free"
+
+
+def bank_status(plan: BankPlan) -> str:
+    """Return one line that says what is known: status, value, bound, gap, what is left to win, and replay."""
+    parts = status_parts(plan)
+    if plan.measures is None or plan.pe_delay_ticks is None:
+        return "; ".join(parts)
+    share = plan.pe_delay_ticks / plan.measures.time
+    time, waits = microseconds(plan, plan.measures.time), microseconds(plan, plan.pe_delay_ticks)
+    parts.append(f"{time} us, {waits} us of them waiting ({share:.1%})")
+    if len(readings(plan.network_data, plan.machine_data)) > 1:
+        parts.append("first layer over patches" if plan.first_layer == "patches" else "first layer plain, not patches")
+    parts.append("replay agrees" if plan.replay.ok else "replay does not agree")
+    return "; ".join(parts)
+
+
+def bank_rows(plan: BankPlan) -> tuple[Sequence[str], list[list[str]]]:
+    """Return heads and rows of the table of stages."""
+    rows = [
+        [
+            row.layer, f"{row.volume.total:,}", f"{row.volume.load:,}", f"{row.volume.weight:,}",
+            f"{row.volume.streamed:,}", f"{row.volume.write:,}", microseconds(plan, row.ticks),
+            microseconds(plan, row.wait_ticks), _code(row),
+        ]
+        for row in plan.layers
+    ]  # fmt: skip
+    return _HEADS, rows
+
+
+def _code(row: StagePlan) -> str:
+    """The control code as the source writes it, and what stays."""
+    if row.kind == FUSED:
+        return f"fused with {row.source}"
+    code = " ".join(f"{action.do[0].upper()}{action.tiles}" for action in row.actions)
+    stays = f", {len(row.results)} stay" + (" mirrored" if row.mirrored else "") if row.results else ""
+    return f"{row.initial} there: {code}{stays}"
+
+
+def show_banks(plan: BankPlan, layer: str | None = None) -> str:
+    """Return the map of banks by time of one stage, or of all.
+
+    Raises
+    ------
+    InputError
+        If the plan has no such stage, or the machine no banks.
+    """
+    names = [row.layer for row in plan.layers]
+    if layer is not None and layer not in names:
+        raise InputError(f"plan of {plan.network} has no layer {layer!r}; it has {', '.join(names)}")
+    lines = [bank_status(plan), _LEGEND, ""]
+    lines += [line for row, block in bank_lines(plan).items() if layer in (None, row) for line in block]
+    return "\n".join(lines)
+
+
+def bank_lines(plan: BankPlan) -> dict[str, list[str]]:
+    """Return the lines of every stage."""
+    found, banks, _ = setting_of(plan.network_data, plan.machine_data, plan.first_layer)
+    stages = {stage.name: stage for stage in found.stages}
+    seen = figures(
+        found, plan.machine_data, [row.to_run(stages[row.layer]) for row in plan.layers if row.kind != FUSED]
+    )
+    blocks: dict[str, list[str]] = {}
+    for row in plan.layers:
+        if row.kind == FUSED:
+            blocks[row.layer] = [f"{row.layer}: fused with {row.source}, which ends with it", ""]
+            continue
+        steps = [(action, held) for name, action, held in seen.moved.history if name == row.layer]
+        source, target = found.maps[row.source], found.maps[row.target]
+        sizes = {row.source: source.tile(banks), row.target: target.tile(banks)}
+        way = "last column first" if row.backwards else "first column first"
+        pooled = stages[row.layer].pooled
+        kind = f"{row.kind} of {pooled.columns} columns, averaged at its end" if pooled else row.kind
+        head = (
+            f"{row.layer}: {kind}, {row.source} ({source.columns} columns of {source.column_bytes:,} bytes, "
+            f"{sizes[row.source]} a bank, {way}) -> {row.target} ({target.columns} columns, {sizes[row.target]} a bank)"
+        )
+        cells = [[action, *(_cell(held.get(k), row) for k in range(banks.count))] for action, held in steps]
+        lines = [head, _line(["", *(f"bank {k}" for k in range(banks.count))])]
+        lines += [_line(row_cells) for row_cells in cells]
+        waits = microseconds(plan, row.wait_ticks)
+        lines.append(f"  {row.volume.total:,} bytes, {microseconds(plan, row.ticks)} us, {waits} us of them waiting")
+        blocks[row.layer] = [*lines, ""]
+    return blocks
+
+
+def _cell(held: Held | None, row: StagePlan) -> str:
+    """What a bank holds: a letter and the first column."""
+    if held is None:
+        return "."
+    letter, name, first = held
+    if letter == "I" and name == row.target:
+        letter = "O"
+    elif letter == "I" and name != row.source:
+        letter = "R"
+    return f"{letter}{first}"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "  " + f"{cells[0]:<10}" + "".join(f"{cell:>8}" for cell in cells[1:])
