@@ -10,8 +10,6 @@ from functools import cache
 import pytest
 
 from instances.load import load_machine
-from instances.network import Network
-from instances.operators import Conv, Eltwise, Input
 from solver import (
     front_network,
     solve,
@@ -24,33 +22,12 @@ from solver import (
 )
 from solver.files import AnyPlan
 from tests.edits import EDITS, Subject, run
+from tests.golden_plans import chain, skip
 from tests.test_engine_runs import machine as small_engine
 from tests.test_joint import FOUR as SHARED
 from tests.test_mesh import mesh_machine
 
 Pins = tuple[str, ...]
-
-
-def convs(*filters: int, size: int = 6, channels: int = 4, taps: int = 3) -> Network:
-    """A chain of convolutions with padding."""
-    operators: list[Input | Conv] = [Input(name="in", shape=(1, channels, size, size))]
-    for n, number in enumerate(filters):
-        operators.append(
-            Conv(name=f"c{n}", inputs=(operators[-1].name,), shape=(1, number, size, size), filters=number,
-                 kernel=(taps, taps), pad=(taps // 2,) * 4)
-        )  # fmt: skip
-    return Network(name="chain", operators=tuple(operators))
-
-
-def skip() -> Network:
-    """A map that a sum reads after two convolutions."""
-    shape = (1, 64, 8, 8)
-    convolutions = [
-        Conv(name=name, inputs=(before,), shape=shape, filters=64, kernel=(1, 1))
-        for before, name in (("in", "a"), ("a", "b"), ("b", "c"))
-    ]
-    total = Eltwise(name="sum", inputs=("a", "c"), shape=shape, fn="add")
-    return Network(name="skip", operators=(Input(name="in", shape=shape), *convolutions, total))
 
 
 def tiles(*names: str, most: int = 6) -> Callable[[random.Random], Pins]:
@@ -71,7 +48,7 @@ def tiling(objective: str, machine: str, memory: int) -> Subject:
         settings = [f"ocm_bytes={memory}"]
         proven = ("holds=uniform",) if "time" in objective else ()  # of all nests time is seldom proven
         return solve(
-            convs(4, 2, size=4), machine, engine=engine, objective=objective, settings=settings, pins=(*pins, *proven)
+            chain(4, 2, size=4), machine, engine=engine, objective=objective, settings=settings, pins=(*pins, *proven)
         )
 
     return Subject(f"tiling {objective}", plan, ("exhaustive", "cp-sat", "milp"), ("greedy", "naive"), SIZES)
@@ -79,14 +56,14 @@ def tiling(objective: str, machine: str, memory: int) -> Subject:
 
 def slicing() -> Subject:
     def plan(engine: str, pins: Pins) -> AnyPlan:
-        return solve(convs(8, size=4), "nmp", engine=engine, pins=pins)
+        return solve(chain(8, size=4), "nmp", engine=engine, pins=pins)
 
     return Subject("slicing", plan, ("exhaustive", "cp-sat"), ("greedy", "naive", "tso-noburst"), SIZES)
 
 
 def joint() -> Subject:
     def plan(engine: str, pins: Pins) -> AnyPlan:
-        return solve_joint(convs(4, 2, size=4, taps=1), SHARED, engine=engine, pins=pins)
+        return solve_joint(chain(4, 2, size=4, taps=1), SHARED, engine=engine, pins=pins)
 
     guesses = ("no-reuse", "greedy", "sequence")
     return Subject("joint", plan, ("dynamic", "milp", "cp-sat"), guesses, tiles("T_M", "T_N", most=3))
@@ -96,7 +73,7 @@ def banks(objective: str) -> Subject:
     machine = load_machine("midap", {"banks.count": "3", "banks.map_bytes": "6144", "banks.residuals": "chip"})
 
     def plan(engine: str, pins: Pins) -> AnyPlan:
-        return solve_network(skip(), machine, engine=engine, objective=objective, waiting=not pins)
+        return solve_network(skip(64, 8), machine, engine=engine, objective=objective, waiting=not pins)
 
     proves = ("dynamic",) if objective == "time" else ("dynamic", "cp-sat", "milp")
     guesses = ("no-reuse", "double-buffer", "min", "dls", "hide")
@@ -109,8 +86,8 @@ def front() -> Subject:
 
     def plan(engine: str, pins: Pins) -> AnyPlan:
         if engine != "dynamic":
-            return solve_network(skip(), machine, engine=engine, objective="bytes,time")
-        return front_network(skip(), machine)[-1]
+            return solve_network(skip(64, 8), machine, engine=engine, objective="bytes,time")
+        return front_network(skip(64, 8), machine)[-1]
 
     return Subject("banks front", plan, ("dynamic",), ("no-reuse", "double-buffer", "min", "dls", "hide"), some(most=0))
 
@@ -138,7 +115,7 @@ def applications(objective: str) -> Subject:
 
 def mesh(objective: str, *filters: int) -> Subject:
     def plan(engine: str, pins: Pins) -> AnyPlan:
-        return solve_mesh(convs(*filters), mesh_machine(), engine=engine, objective=objective, pins=pins)
+        return solve_mesh(chain(*filters, size=6), mesh_machine(), engine=engine, objective=objective, pins=pins)
 
     proves = ("exhaustive", "milp", "cp-sat")
     return Subject(f"mesh {objective}", plan, proves, ("greedy", "no-sharing"), SIZES)
@@ -146,7 +123,7 @@ def mesh(objective: str, *filters: int) -> Subject:
 
 def engine() -> Subject:
     def plan(engine: str, pins: Pins) -> AnyPlan:
-        return solve_engine(convs(6, 4, size=4, taps=1), small_engine(bank=48), engine=engine, pins=pins)
+        return solve_engine(chain(6, 4, size=4, taps=1), small_engine(bank=48), engine=engine, pins=pins)
 
     pins = some("strips=4", "strips=2", "strips=1", "in_places=1", "in_places=2", "part_places=1", "spill=no", most=2)
     return Subject("engine", plan, ("auto", "cp-sat", "milp"), ("greedy", "paper"), pins)

@@ -16,7 +16,8 @@ from solver.cli import main
 from solver.files import AnyPlan, load_plan
 from solver.plan import LayerPlan
 from solver.report import status_line
-from tests.test_edits import SHARED, convs, skip
+from tests.golden_plans import chain, skip
+from tests.test_edits import SHARED
 
 UNPROVEN = "legal, claims re-priced; optimality not re-proven"
 
@@ -105,9 +106,9 @@ def test_engines_that_there_are_not(engine: str) -> None:
 
 def test_what_a_heuristic_shows_without_a_search_it_may_claim() -> None:
     """1x1 convolutions: greedy moves every byte once, which no plan can do without."""
-    plan = solve_joint(convs(4, 2, size=4, taps=1), SHARED, engine="greedy")
+    plan = solve_joint(chain(4, 2, size=4, taps=1), SHARED, engine="greedy")
     assert (plan.status, check(plan).problems) == ("OPTIMAL", ())
-    worse = solve_joint(convs(4, 2, size=4, taps=1), SHARED, engine="no-reuse")
+    worse = solve_joint(chain(4, 2, size=4, taps=1), SHARED, engine="no-reuse")
     assert (worse.status, check(worse).problems) == ("FEASIBLE", ())
     assert worse.objective is not None
     lie = edited(worse, bound=worse.objective.value, gap=0.0, status="OPTIMAL")
@@ -148,8 +149,8 @@ def test_that_nothing_fits_is_proven_again() -> None:
 
 def test_a_plan_of_joint_claims_no_time() -> None:
     with pytest.raises(InputError, match="problem joint decides bytes"):
-        solve_joint(convs(4, size=4), SHARED, objective="bytes,time")
-    lie = edited(solve_joint(convs(4, size=4, taps=1), SHARED), objectives=["bytes", "time"])
+        solve_joint(chain(4, size=4), SHARED, objective="bytes,time")
+    lie = edited(solve_joint(chain(4, size=4, taps=1), SHARED), objectives=["bytes", "time"])
     assert any("problem joint decides bytes or energy" in line for line in check(lie).problems)
 
 
@@ -231,7 +232,7 @@ def test_a_bound_below_the_optimum_is_proven() -> None:
 
 def test_a_plan_on_a_front_of_banks_is_the_best_of_those_no_slower() -> None:
     machine = load_machine("midap", {"banks.count": "3", "banks.map_bytes": "6144", "banks.residuals": "chip"})
-    front = front_network(skip(), machine)
+    front = front_network(skip(64, 8), machine)
     assert len(front) > 1
     for plan in front:
         assert plan.measures is not None
@@ -242,7 +243,7 @@ def test_a_plan_on_a_front_of_banks_is_the_best_of_those_no_slower() -> None:
     assert check(edited(front[-1], options=options), prove=True).proof == "refuted"
     [said] = check(edited(front[-1], objectives=("bytes",)), prove=True).problems
     assert said == "objectives: bytes; a plan of a front (options.time_at_most) has bytes,time"
-    fewest = solve_network(skip(), machine, objective="bytes")
+    fewest = solve_network(skip(64, 8), machine, objective="bytes")
     assert claims_of(front[0])[0].values[0] == fewest.objective.value  # type: ignore[union-attr]
 
 

@@ -294,18 +294,15 @@ class ByCycle:
     def _frees(self, state: State, tiles: int, after: State) -> list[_Free]:
         """Where the banks of a step become free, but for those that do with its end."""
         begin = self.place(state.first, state.made)
-        return self._freed(state, tiles, after, self._stay(state), begin, self.place(after.first, after.made) - begin)
-
-    def _stay(self, state: State) -> int:
-        """So many of the first tiles that are left stay."""
-        retain, tile = self.task.retain, self.stage.tile
-        return retain - min(retain, -(-state.first // tile)) if retain else 0
+        return self._freed(
+            state, tiles, after, self.task.staying(state), begin, self.place(after.first, after.made) - begin
+        )
 
     # ---- scripts -----------------------------------------------------------------------------------------------
 
     def _script(self, state: State, tiles: int, after: State) -> Script:
         """What a step does, whenever it begins."""
-        stay = self._stay(state)
+        stay = self.task.staying(state)
         key = state.first, state.loaded, state.made, tiles, after.made, stay
         found = self.scripts.get(key)
         if found is None:

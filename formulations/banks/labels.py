@@ -252,8 +252,7 @@ class Labels:
 
     def _script(self, state: State, tiles: int, made: int) -> Script:
         """What a step does, whenever it begins."""
-        retain, tile = self.task.retain, self.stage.tile
-        stay = retain - min(retain, -(-state.first // tile)) if retain else 0
+        stay = self.task.staying(state)
         key = state.first, state.loaded, state.made, tiles, made, stay
         found = self.scripts.get(key)
         if found is None:

@@ -101,6 +101,10 @@ class Task:
             return False
         return self.retain <= other.retain and _excess(self.goal, other.goal) <= self.banks - other.banks
 
+    def staying(self, state: State) -> int:
+        """How many of the first tiles that are left stay for another stage."""
+        return self.retain - min(self.retain, -(-state.first // self.stage.tile)) if self.retain else 0
+
     def begin(self) -> State | None:
         """The first state, if it fits and the last step may: a tile to process beside all that stays."""
         state, last = self.stage.start(self.on_chip), self.goal.beside(self.retain, self.stage.all_tiles)
