@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
+from typing import Literal
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt
 
 from hwmodels.bilinear import Ints
 from hwmodels.boxes import input_windows
@@ -26,46 +27,59 @@ _AXES = {
 }
 #: The kernel's dimension along the input's rows and columns.
 KERNEL = {"r": "i", "c": "j"}
+Circular = Literal["", "rows", "columns"]
+#: The direction in which IN slides, by the axis of its fetches.
+_CIRCULAR: dict[int, Circular] = {3: "rows", 4: "columns"}
+_SCRATCH = ("im2col", "reserved")
 
 
-@dataclass(frozen=True)
-class Buffer:
+class Buffer(BaseModel):
     """One buffer of a core.
 
     Attributes
     ----------
-    memory, name : str
-        The memory it lies in; IN, W, OUT (the second one of two: IN'), im2col or reserved.
-    address, size : int
-        In bytes from the start of the memory.
+    name : str
+        IN (IN1, IN2, ... where a layer has several inputs), W, OUT, im2col or reserved.
+    memory : str
+        The on-chip memory that it lies in.
+    address, bytes : int
+        From the start of the memory; of one copy.
+    copies : int
+        2 with double buffering: the second one begins where the first ends.
+    element_bytes : int
+        Of one element.
     extents : dict of str to int
-        Of the largest tile, per axis in storage order (input rows and columns under r and c).
-    element : int
-        Bytes an element.
+        Elements of the largest tile along every dimension that has more than one, in storage order (the last one is
+        contiguous); input rows and columns under r and c. Empty for im2col and reserved.
     circular : str
-        "rows" or "columns" where IN slides along them, else empty.
+        "rows" or "columns" where IN slides along them (row y lies at y modulo the rows of the buffer), else empty.
     """
 
-    memory: str
-    name: str
-    address: int
-    size: int
-    extents: dict[str, int]
-    element: int
-    circular: str = ""
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
-    def __str__(self) -> str:
-        where = f"{self.address:>8,} {self.size:>10,}  {self.name:<8}"
-        if not self.extents:
-            return where.rstrip()
-        words = {"r": "rows", "c": "columns"} if self.name.startswith("IN") else {}
-        text = " x ".join(f"{words.get(d, d)} {n}" for d, n in self.extents.items() if n > 1) or "one element"
-        ring = f"; circular: {self.circular} at their number modulo {self._length}" if self.circular else ""
-        return f"{where} {text}, {self.element} bytes each{ring}"
+    name: str
+    memory: str
+    address: NonNegativeInt
+    bytes: NonNegativeInt
+    copies: PositiveInt
+    element_bytes: PositiveInt
+    extents: dict[str, PositiveInt]
+    circular: Circular = ""
 
     @property
-    def _length(self) -> int:
-        return self.extents["r" if self.circular == "rows" else "c"]
+    def end(self) -> int:
+        """The first address behind the last copy."""
+        return self.address + self.copies * self.bytes
+
+    def __str__(self) -> str:
+        where = f"{self.address:>8,} {self.bytes:>10,} {self.copies:>7}  {self.name:<8}"
+        if self.name in _SCRATCH:
+            return where.rstrip()
+        words = {"r": "rows", "c": "columns"} if self.name.startswith("IN") else {}
+        text = " x ".join(f"{words.get(d, d)} {n}" for d, n in self.extents.items()) or "one element"
+        length = self.extents.get(self.circular[:1], 1)
+        ring = f"; circular: {self.circular} at their number modulo {length}" if self.circular else ""
+        return f"{where} {text}, {self.element_bytes} bytes each{ring}"
 
 
 class NestOnCore:
@@ -129,7 +143,13 @@ class NestOnCore:
 def buffers(layer: Layer, machine: Machine, nest: Nest) -> tuple[Buffer, ...]:
     """Lay the buffers of a core out in its memories, one after the other in the order of the Holds.
 
-    Machines that count uniform tiles are laid out with the true largest ones, which are no larger.
+    Machines that count uniform tiles are laid out with the true largest ones, which are no larger. Of a layer with rows
+    on chip (`Layer.resident_in`) the tiles are laid out as if their banks were one memory.
+
+    Raises
+    ------
+    InputError
+        If the nest is malformed for the layer or the machine.
     """
     return tuple(_laid(NestOnCore(layer, machine, nest)))
 
@@ -138,26 +158,30 @@ def _laid(found: NestOnCore) -> Iterator[Buffer]:
     machine, layer = found.machine, found.layer
     top = dict.fromkeys(machine.memories, 0)
 
-    def place(memory: str, name: str, size: int, extents: dict[str, int], element: int, circular: str = "") -> Buffer:
-        buffer = Buffer(memory, name, top[memory], size, extents, element, circular)
-        top[memory] += size
-        return buffer
+    def place(
+        memory: str, name: str, size: int, element: int, extents: dict[str, int], copies: int, circular: Circular = ""
+    ) -> Buffer:
+        begin = top[memory]
+        top[memory] += size * copies
+        return Buffer(
+            name=name, memory=memory, address=begin, bytes=size, copies=copies, element_bytes=element,
+            extents={d: n for d, n in extents.items() if n > 1}, circular=circular,
+        )  # fmt: skip
 
     if machine.reserved_bytes:
         for memory in machine.memories:
-            yield place(memory, "reserved", machine.reserved_bytes, {}, 1)
+            yield place(memory, "reserved", machine.reserved_bytes, 1, {}, 1)
     for item in found.items:
         if isinstance(item, Hold):
             op, extents, element = item.operand, found.extents(item.operand), found.element(item.operand)
-            circular = {3: "rows", 4: "columns"}.get(found.points[op].axis or 0, "")
             size = prod(extents.values()) * element
             size += extents["g"] * extents["m"] * machine.bias_bytes if op == "W" and layer.bias else 0
-            for copy in range(found.copies(op)):
-                for number in range(layer.inputs if op == "IN" else 1):
-                    name = op + (f"{number + 1}" if op == "IN" and layer.inputs > 1 else "") + "'" * copy
-                    yield place(machine.memory_of(op), name, size, extents, element, circular)
+            several = op == "IN" and layer.inputs > 1
+            for name in [f"IN{k + 1}" for k in range(layer.inputs)] if several else [op]:
+                ring = _CIRCULAR.get(found.points[op].axis or 0, "")
+                yield place(machine.memory_of(op), name, size, element, extents, found.copies(op), ring)
     if machine.im2col_rows:
         tile = machine.im2col_channels == "tile"
         channels = int(found.cuts["n"].lengths.max()) if tile else layer.n
         size = machine.im2col_rows * layer.kh * layer.kw * channels * machine.in_bytes
-        yield place("ocm", "im2col", size, {}, machine.in_bytes)
+        yield place("ocm", "im2col", size, machine.in_bytes, {}, 1)

@@ -22,6 +22,7 @@ from solver.applications_check import problems_of_applications
 from solver.applications_plan import ApplicationsPlan
 from solver.banks.check import problems_of
 from solver.banks.plan import BankPlan
+from solver.buffers import buffers
 from solver.claims import claims_of
 from solver.files import AnyPlan, load_plan
 from solver.homes_check import problems_of_homes
@@ -240,6 +241,9 @@ class _Checker:
         yield from unequal(f"{where}: objective", layer.objective, expected)
         if layer.limits is not None:
             yield from unequal(f"{where}: limits", layer.limits, limits_of(layer.workload, machine))
+        if layer.buffers is not None and layer.schedule is not None:
+            made = buffers(layer.workload, machine, layer.schedule.to_nest())
+            yield from unequal(f"{where}: buffers", layer.buffers, made)
         yield from unequal(f"{where}: counts", layer.counts, counts_of(outcome))
         yield from unequal(f"{where}: occupancy_bytes", layer.occupancy_bytes, dict(outcome.occupancy_bytes))
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
+from solver.buffers import Buffer
 from solver.network_plan import NetworkPlan
 from solver.plan import LayerCounts, Measures, Natural, Schedule
 
@@ -52,6 +53,9 @@ class JointLayer(_Frozen):
         The nest; rows that are on chip are read where they are, and are no part of a tile.
     occupancy_bytes : int
         What the tiles take.
+    buffers : tuple of Buffer or None
+        Where the tiles lie: addresses count through `banks` in their order, as if these were one memory. None in plans
+        that earlier versions wrote.
     """
 
     layer: str
@@ -64,6 +68,7 @@ class JointLayer(_Frozen):
     measures: Measures
     counts: LayerCounts
     occupancy_bytes: Natural
+    buffers: tuple[Buffer, ...] | None = None
 
 
 class JointReplay(_Frozen):

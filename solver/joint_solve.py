@@ -21,6 +21,7 @@ from instances.machine import Machine
 from instances.network import Network
 from instances.stores import Stores, stores
 from instances.workload import Layer
+from solver.buffers import buffers
 from solver.joint_base import Decided
 from solver.joint_engines import JOINT_ENGINES, JointEngine
 from solver.joint_homes import check_homes, narrowed
@@ -251,7 +252,7 @@ def joint_layers(found: Stores, machine: Machine, runs: Sequence[LayerRun], walk
                 on_chip=tuple(Resident(map=name, rows=number, banks=banks) for name, number, banks in sorted(held)),
                 unwritten=run.unwritten, banks=run.banks, schedule=Schedule.of(run.nest, decision),
                 measures=measures_of(one.outcome), counts=counts_of(one.outcome),
-                occupancy_bytes=one.outcome.occupancy_bytes["ocm"],
+                occupancy_bytes=one.outcome.occupancy_bytes["ocm"], buffers=buffers(layer, machine, run.nest),
             )
         )  # fmt: skip
     return tuple(rows)

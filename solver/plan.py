@@ -30,6 +30,7 @@ from instances.errors import InputError
 from instances.jsonfile import as_object, parse_json, read_bytes, shown, validate, write_atomically
 from instances.machine import Machine
 from instances.workload import Layer
+from solver.buffers import Buffer
 from solver.homes_plan import HomesPlan
 
 __all__ = [
@@ -246,6 +247,9 @@ class LayerPlan(_Frozen):
         None in the literal reading, whose counts are a paper's estimates.
     stats : dict
         Engine statistics.
+    buffers : tuple of Buffer or None
+        Where the tiles lie on chip (on the core with the largest tiles, others alike); None without a schedule, and in
+        plans that earlier versions wrote.
     """
 
     layer: str
@@ -266,6 +270,7 @@ class LayerPlan(_Frozen):
     stats: dict[str, Stat]
     same_as: str | None
     limits: TrafficLimits | None = None
+    buffers: tuple[Buffer, ...] | None = None
 
 
 class Options(_Frozen):

@@ -47,7 +47,7 @@ SOLVERS = frozenset({"cp-sat", "milp", "milp-cbc"})
 LEFT_OUT = frozenset({
     "format", "certile", "problem", "network", "machine", "engine", "engine_version", "objectives", "pins", "options",
     "gap", "wall_s", "stats", "network_digest", "machine_digest", "machine_data", "network_data", "profile", "workload",
-    "size", "limits", "compulsory_bytes", "by_operand", "replay",
+    "size", "limits", "buffers", "compulsory_bytes", "by_operand", "replay",
 })  # fmt: skip
 #: All that is recorded where a solver decides.
 FIGURES = frozenset({"layers", "layer", "status", "objective", "value", "unit", "bound", "bounds"})
