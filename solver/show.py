@@ -249,8 +249,12 @@ def _layer_text(plan: Plan, row: LayerPlan) -> str:
         lines.append(f"off the chip: {', '.join(f'{operand} in {name}' for operand, name in nest.homes)}")
     for memory, size in machine.memories.items():
         mine = [b for b in buffers(row.workload, machine, nest) if b.memory == memory]
-        left = size - sum(b.size for b in mine)
-        lines += ["", f"memory {memory}, {size:,} bytes of a core, {left:,} free:", " address      bytes  buffer"]
+        left = size - sum(b.copies * b.bytes for b in mine)
+        lines += [
+            "",
+            f"memory {memory}, {size:,} bytes of a core, {left:,} free:",
+            " address      bytes  copies  buffer",
+        ]
         lines += [str(b) for b in mine]
     lines += ["", pseudo_code(row.workload, machine, nest)]
     if machine.timing == "double_buffered":
