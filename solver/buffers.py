@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import prod
 from typing import Literal
 
@@ -18,7 +18,7 @@ from hwmodels.schedule import Hold, Loop, Nest, Spatial
 from instances.machine import Machine
 from instances.workload import DIMS, REDUCTION, Layer
 
-__all__ = ["KERNEL", "Buffer", "NestOnCore", "buffers"]
+__all__ = ["KERNEL", "Buffer", "NestOnCore", "buffer_lines", "buffers"]
 
 _AXES = {
     "IN": {"CHW": "bgnrc", "HWC": "brcgn"},
@@ -138,6 +138,12 @@ class NestOnCore:
         sizes = {"IN": machine.in_bytes, "W": machine.w_bytes, "OUT": machine.out_bytes}
         unfinished_out = operand == "OUT" and unfinished
         return max(machine.psum_bytes, machine.out_bytes) if unfinished_out else sizes[operand]
+
+
+def buffer_lines(placed: Iterable[Buffer]) -> Iterator[str]:
+    """Return buffers as lines of text, below a head."""
+    yield " address      bytes  copies  buffer"
+    yield from map(str, placed)
 
 
 def buffers(layer: Layer, machine: Machine, nest: Nest) -> tuple[Buffer, ...]:

@@ -194,9 +194,10 @@ def solve(
         console.emit(plan.to_json().rstrip())
         return EXIT_CODES[plan.status]
     others = {name: run(name) for name in rivals}
-    from solver.report import plan_table, status_line
+    from solver.nest_show import nest_table
+    from solver.show import status_line
 
-    console.emit_tables(plan_table(plan, others), "", status_line(plan), *saved)
+    console.emit_tables(nest_table(plan, others), "", status_line(plan), *saved)
     return EXIT_CODES[plan.status]
 
 
@@ -231,18 +232,19 @@ calibrate_cli.register(app)
 @app.command()
 def show(
     plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan file: plan.json")],
-    layer: Annotated[str | None, typer.Option("--layer", metavar="NAME", help="Only this layer, or task")] = None,
+    layer: Annotated[
+        str | None, typer.Option("--layer", metavar="NAME", help="Instead one layer, or task, in detail")
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Instead all layers in detail")] = False,
 ) -> int:
-    """Print the nests of a plan as pseudo-code with buffers and addresses, its memory banks, or its processors."""
+    """Print a summary of a plan: what is known, and the table of its layers.
+
+    In detail: loops as pseudo-code with buffers and addresses, memory banks by time, or the work of processors.
+    """
     from solver.files import load_plan
+    from solver.show import show as show_plan
 
-    loaded = load_plan(plan)
-    if isinstance(loaded, Plan):
-        from solver.show import show as show_plan
-
-        console.emit(show_plan(loaded, layer).rstrip("\n"))
-    else:
-        console.emit(network_cli.shown(loaded, layer).rstrip("\n"))
+    console.emit(show_plan(load_plan(plan), layer, details=all_).rstrip("\n"))
     return 0
 
 

@@ -10,7 +10,7 @@ the first memory size that no point of the front for it exceeds.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -22,12 +22,11 @@ from instances.errors import InputError, choices
 from instances.workload import Layer
 from solver.engines.exhaustive import Search
 from solver.homes.ask import places_of
-from solver.report import ratio, rows_table, shorten
+from solver.report import ABSENT, Column, Sheet, ratio
 from solver.verify import PlanMismatch, verify
+from solver.words import decision_columns, label
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from solver.options import Request
 
 __all__ = ["AXES", "FORMAT", "Front", "Point", "front", "fronts", "fronts_json", "fronts_table"]
@@ -190,20 +189,31 @@ def fronts_json(request: Request, found: Mapping[str, Front]) -> dict[str, objec
     return {"format": FORMAT, "machine": request.machine.name, "pins": request.pins.to_json(), "layers": layers}
 
 
-def fronts_table(request: Request, found: Mapping[str, Front]) -> Table:
+def fronts_table(request: Request, found: Mapping[str, Front]) -> Sheet:
     """Return fronts as a table, one row a point."""
-    machine = request.machine
-    rows: list[list[str]] = []
-    for name, one in found.items():
-        limit = lower_bound_bytes(next(x for x in request.layers if x.name == name), machine)
-        if not one.points:
-            rows.append([name, *["-"] * 4, "time ran out" if not one.complete else "INFEASIBLE"])
-        for k, point in enumerate(one.points):
-            note = " (incomplete)" if not one.complete else "" if one.proven else " (not proven)"
-            label = "" if k else name + note
-            rows.append([
-                label, f"{point.measures['bytes']:,}", ratio(point.measures["bytes"], limit),
-                f"{point.measures['time'] * machine.tick_ps / 1e6:,.1f}", f"{point.ocm:,}",
-                shorten(_decision(request, name, point)),
-            ])  # fmt: skip
-    return rows_table(["layer", "bytes", "/limit", "time (us)", "on chip", "plan"], rows)
+    machine, layers = request.machine, {layer.name: layer for layer in request.layers}
+    rows = [(name, one, point) for name, one in found.items() for point in one.points or [None]]
+    limits = {name: lower_bound_bytes(layers[name], machine) for name in found}
+
+    def cells(text: Callable[[str, Point], str]) -> list[str]:
+        return [ABSENT if point is None else text(name, point) for name, _, point in rows]
+
+    return Sheet(
+        [
+            Column("layer", [label(name, layers[name]) + _note(one) if point in (None, one.points[0]) else ""
+                             for name, one, point in rows], words=True),
+            Column("bytes", cells(lambda _, p: f"{p.measures['bytes']:,}"), "to and from off-chip memory"),
+            Column("time (us)", cells(lambda _, p: f"{p.measures['time'] * machine.tick_ps / 1e6:,.1f}")),
+            Column("on chip", cells(lambda _, p: f"{p.ocm:,}"), "bytes that the tiles take there"),
+            Column("x limit", cells(lambda name, p: ratio(p.measures["bytes"], limits[name])),
+                   "bytes over the least that any plan moves", spare=1),
+            *decision_columns([None if p is None else _decision(request, name, p) for name, _, p in rows]),
+        ]
+    )  # fmt: skip
+
+
+def _note(one: Front) -> str:
+    """What is not known of a front."""
+    if not one.points:
+        return " (INFEASIBLE)" if one.complete else " (time ran out)"
+    return " (incomplete)" if not one.complete else "" if one.proven else " (not proven)"

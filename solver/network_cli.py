@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from instances.applications import Applications
 from instances.errors import InputError
@@ -13,35 +13,27 @@ from instances.network import Network
 from solver import console, options
 from solver.applications.ask import goals_of
 from solver.applications.plan import ApplicationsPlan
-from solver.applications.show import applications_rows, applications_status, show_applications
 from solver.applications.solve import pick_application_engine, solve_applications
 from solver.banks.plan import BankPlan
 from solver.banks.readings import FIRST_LAYERS, FirstPin
-from solver.banks.show import bank_rows, bank_status, show_banks
 from solver.banks.solve import front_network, pick_bank_engine, solve_network
 from solver.joint.plan import JointPlan
-from solver.joint.show import joint_rows, joint_status, show_joint
 from solver.joint.solve import pick_joint_engine, solve_joint
 from solver.mapping.ask import mapping_aims
 from solver.mapping.front import front_mapping
 from solver.mapping.plan import MappingPlan
-from solver.mapping.show import mapping_rows, mapping_status, show_mapping
 from solver.mapping.solve import pick_mapping_engine, solve_mapping
 from solver.mesh.plan import MeshPlan
-from solver.mesh.show import mesh_rows, mesh_status, show_mesh
 from solver.mesh.solve import mesh_aims, pick_mesh_engine, solve_mesh
 from solver.network_plan import WholePlan
 from solver.partial_engine.front import print_size_front
 from solver.partial_engine.plan import EnginePlan
-from solver.partial_engine.show import engine_rows, engine_status, show_engine
 from solver.partial_engine.solve import engine_aims, pick_runs_engine, solve_engine
 from solver.plan import Status
-from solver.report import ratio, rows_table
+from solver.report import Sheet, percent, ratio, rows_table
+from solver.show import plan_table, status_line
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-__all__ = ["Wanted", "print_front", "refuse", "shown", "solve_whole", "whole"]
+__all__ = ["Wanted", "print_front", "refuse", "solve_whole", "whole"]
 
 
 @dataclass(frozen=True)
@@ -135,8 +127,6 @@ class _Problem(Generic[P]):
 
     check: Callable[[Wanted, str], object]
     solve: Callable[[Wanted, str], P]
-    rows: Callable[[P], tuple[Sequence[str], list[list[str]]]]
-    status: Callable[[P], str]
 
     def deliver(self, wanted: Wanted, rivals: Sequence[str], out: str | None, *, as_json: bool) -> Status:
         """Solve, write the plan, and print its table."""
@@ -148,11 +138,8 @@ class _Problem(Generic[P]):
             console.emit(plan.to_json().rstrip())
             return plan.status
         lines = [_ratios(plan, {name: self.solve(wanted, name) for name in rivals})] if rivals else []
-        lines += [self.status(plan), *saved]
-        if plan.decided:
-            console.emit_tables(rows_table(*self.rows(plan)), "", *lines)
-        else:
-            console.emit_tables(*lines)
+        lines += [status_line(plan), *saved]
+        console.emit_tables(*([plan_table(plan), ""] if plan.decided else []), *lines)
         return plan.status
 
 
@@ -235,12 +222,12 @@ _PROBLEMS: dict[
     | _Problem[EnginePlan]
     | _Problem[MeshPlan],
 ] = {
-    "applications": _Problem(_check_applications, _applications, applications_rows, applications_status),
-    "banks": _Problem(_check_banks, _banks, bank_rows, bank_status),
-    "joint": _Problem(lambda _, engine: pick_joint_engine(engine), _joint, joint_rows, joint_status),
-    "mapping": _Problem(_check_mapping, _mapping, mapping_rows, mapping_status),
-    "engine": _Problem(_check_engine, _engine, engine_rows, engine_status),
-    "mesh": _Problem(_check_mesh, _mesh, mesh_rows, mesh_status),
+    "applications": _Problem(_check_applications, _applications),
+    "banks": _Problem(_check_banks, _banks),
+    "joint": _Problem(lambda _, engine: pick_joint_engine(engine), _joint),
+    "mapping": _Problem(_check_mapping, _mapping),
+    "engine": _Problem(_check_engine, _engine),
+    "mesh": _Problem(_check_mesh, _mesh),
 }
 
 
@@ -250,22 +237,6 @@ def solve_whole(problem: str, wanted: Wanted, *, compare: str, out: str | None, 
         raise InputError(f"--profile: not for problem {problem}, only mapping takes measured times")
     rivals = list(dict.fromkeys(name.strip() for name in compare.split(",") if name.strip()))
     return _PROBLEMS[problem].deliver(wanted, rivals, out, as_json=as_json)
-
-
-def shown(plan: WholePlan, layer: str | None) -> str:
-    """Return a plan of a whole network for people, or one layer or task of it."""
-    if isinstance(plan, ApplicationsPlan):
-        return show_applications(plan, layer)
-    if isinstance(plan, MappingPlan):
-        return show_mapping(plan, layer)
-    if isinstance(plan, JointPlan):
-        return show_joint(plan, layer)
-    if isinstance(plan, EnginePlan):
-        return show_engine(plan, layer)
-    if isinstance(plan, MeshPlan):
-        return show_mesh(plan, layer)
-    assert isinstance(plan, BankPlan)
-    return show_banks(plan, layer)
 
 
 def _ratios(plan: WholePlan, others: dict[str, P]) -> str:
@@ -329,14 +300,14 @@ def print_front(problem: str, wanted: Wanted, axes: str, *, out: str | None, as_
         console.emit(f"written to {out}")
 
 
-def _front_table(plans: Sequence[BankPlan] | Sequence[MappingPlan]) -> Table:
+def _front_table(plans: Sequence[BankPlan] | Sequence[MappingPlan]) -> Sheet:
     """The measures of every plan."""
     scale, rows = plans[0].machine_data.tick_ps / 1e6, []
     for number, plan in enumerate(plans, 1):
         if isinstance(plan, MappingPlan) and plan.measures is not None:
             cells = [f"{plan.measures.period * scale:,.0f}", f"{plan.measures.energy / 1e12:,.2f}"]
             cells += [
-                "no bound" if plan.gap is None else f"{100 * plan.gap:.3g} %",
+                percent(plan.gap),
                 ",".join(map(str, plan.cpu_config)),
             ]
         elif isinstance(plan, BankPlan) and plan.measures is not None:
@@ -344,5 +315,7 @@ def _front_table(plans: Sequence[BankPlan] | Sequence[MappingPlan]) -> Table:
             cells.append(f"{(plan.pe_delay_ticks or 0) * scale:,.1f}")
         rows.append([str(number), *cells, ""])
     mapped = isinstance(plans[0], MappingPlan)
-    heads = ("period (us)", "energy (mJ)", "energy gap", "cores") if mapped else ("bytes", "time (us)", "waits (us)")
+    heads = (
+        ("period (us)", "energy (mJ)", "energy gap (%)", "cores") if mapped else ("bytes", "time (us)", "waits (us)")
+    )
     return rows_table(("plan", *heads, ""), rows)

@@ -1,211 +1,192 @@
-"""Tables for people: what was decided for each layer, what it costs, and how sure that is."""
+"""Tables for people: columns with names and units, a legend below, folded to the width of the terminal.
+
+A narrow terminal folds words, then leaves out the columns that say least and names them: nothing is cut off silently.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from solver.plan import LayerPlan, Measures, Plan
-
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-    from rich.table import Table
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
-__all__ = ["console", "names_table", "plan_table", "ratio", "render", "rows_table", "shorten", "status_line"]
+__all__ = [
+    "ABSENT", "GAP", "Column", "Sheet", "console", "few", "names_table", "percent", "printable", "ratio", "render",
+    "rows_table",
+]  # fmt: skip
 
-_ABSENT = "-"
+#: A cell where there is nothing to say.
+ABSENT = "-"
+#: What the legend says of gaps.
+GAP = "above the least possible, at most (0: nothing is less)"
 #: Columns of a table that goes to a file or a pipe.
 _WIDE = 200
+#: A column of words is at least so wide, if a cell is; words are folded if they are longer than the second.
+_NARROW, _LONG = 14, 24
+_BETWEEN = 2
 
 
 def console() -> Console:
     """Return the console of stdout: as wide as the terminal, or wide and plain where there is none."""
     from rich.console import Console
 
-    terminal = sys.stdout.isatty()
-    return Console(width=None if terminal or "COLUMNS" in os.environ else _WIDE, highlight=False, soft_wrap=False)
+    return Console(width=None if _known_width() else _WIDE, highlight=False, soft_wrap=False)
+
+
+def _known_width() -> bool:
+    return sys.stdout.isatty() or "COLUMNS" in os.environ
 
 
 def render(*things: RenderableType) -> str:
-    """Return tables and texts as they are to appear on stdout."""
+    """Return tables and texts as they are to appear on stdout; in a file or a pipe a text stays one line."""
+    from rich.text import Text
+
     out = console()
     with out.capture() as captured:
         for thing in things:
-            if isinstance(thing, str):
-                out.print(thing, markup=False, overflow="ignore", no_wrap=True, crop=False)
-            else:
+            if not isinstance(thing, str):
                 out.print(thing)
-    return captured.get()
+            elif _known_width():
+                out.print(Text(thing), overflow="fold")
+            else:
+                out.print(thing, markup=False, overflow="ignore", no_wrap=True, crop=False)
+    return "\n".join(line.rstrip() for line in captured.get().split("\n"))
 
 
-def names_table(rows: Mapping[str, str], head: tuple[str, str]) -> Table:
-    """Return a table of names with one line about each."""
-    table = _table()
-    table.add_column(head[0], no_wrap=True)
-    table.add_column(head[1], overflow="fold")
-    for name, about in rows.items():
-        table.add_row(_plain(name), _plain(about))
-    return table
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
 
-
-def rows_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """Return a table of texts; the first and the last column are words, the others numbers."""
-    table = _table()
-    for k, head in enumerate(heads):
-        words = k in (0, len(heads) - 1)
-        table.add_column(head, justify="left" if words else "right", overflow="fold", no_wrap=not words)
-    for row in rows:
-        table.add_row(*map(_plain, row))
-    return table
-
-
-def _table() -> Table:
-    from rich import box
-    from rich.table import Table
-
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-
-
-def _plain(text: str) -> str:
-    """Return a text from a file so that rich does not read markup in it, nor a terminal its control characters."""
-    from rich.markup import escape
-
-    return escape("".join(ch if ch.isprintable() else "?" for ch in text))
-
-
-def plan_table(plan: Plan, others: Mapping[str, Plan] | None = None) -> Table:
-    """Return the table of a plan: one row a layer and one for the sum.
-
-    Parameters
+    Attributes
     ----------
-    others : mapping of engine name to Plan, optional
-        Plans of the same layers by other engines: each adds a column with its objective over ours.
+    head : str
+        With the unit: ``time (us)``.
+    cells : sequence of str
+        One a row.
+    means : str
+        What the legend says of it; empty if the head says all.
+    total : str
+        Its cell in the row below the others.
+    words : bool
+        Whether the cells are words, which stand on the left and may be folded; numbers are not.
+    spare : int
+        0: it always stands. Others are left out where the terminal is too narrow, the largest number first.
     """
-    others = others or {}
-    table = _table()
-    table.add_column("layer", overflow="fold", ratio=2 if len(plan.layers[0].layer) > 40 else None)
-    table.add_column("decision", overflow="fold")
-    for head in ("time (us)", "bytes", "/limit", "energy (uJ)", f"bound ({_unit(plan)})", "gap", *others, "wall (s)"):
-        table.add_column(head, justify="right", no_wrap=True)
-    for row in plan.layers:
-        ratios = [ratio(_layer_value(other, row.layer), _value(row)) for other in others.values()]
-        first = [_plain(row.layer), _plain(_decided(row))]
-        wall = "same" if row.same_as else f"{row.wall_s:.2f}"
-        measures = _measures(plan, row.measures, _limit([row]))
-        table.add_row(*first, *measures, _bound(plan, row.bound), _gap(row.gap), *ratios, wall)
-    table.add_section()
-    ratios = [ratio(_value(other), _value(plan)) for other in others.values()]
-    first = ["total", f"{len(plan.layers)} layers, {sum(p.same_as is None for p in plan.layers)} distinct"]
-    measures = _measures(plan, plan.measures, _limit(plan.layers))
-    table.add_row(*first, *measures, _bound(plan, plan.bound), _gap(plan.gap), *ratios, f"{plan.wall_s:.2f}")
-    return table
+
+    head: str
+    cells: Sequence[str]
+    means: str = ""
+    total: str = ""
+    words: bool = False
+    spare: int = 0
+
+    def _widest(self) -> int:
+        return max(map(len, (self.head, self.total, *self.cells)))
+
+    def _least(self) -> int:
+        """The width that folding can reach: heads are folded between words, numbers are not."""
+        head = max(map(len, self.head.split()), default=0)
+        if not self.words:
+            return max(head, *map(len, (self.total, *self.cells)))
+        longest = max((len(word) for text in (self.total, *self.cells) for word in text.split()), default=0)
+        return min(self._widest(), max(head, _NARROW, min(_LONG, longest)))
 
 
-def _limit(rows: Sequence[LayerPlan]) -> int | None:
-    """The bytes that no plan of these layers can do without."""
-    limits = [row.limits for row in rows]
-    return sum(limit.lower_bound_bytes for limit in limits if limit) if all(limits) else None
+@dataclass(frozen=True)
+class Sheet:
+    """A table with a legend and notes below it."""
+
+    columns: Sequence[Column]
+    notes: Sequence[str] = ()
+
+    def __rich_console__(self, out: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw the table as wide as there is room."""
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        kept = self._kept(options.max_width)
+        table = Table(box=box.SIMPLE_HEAD, padding=(0, _BETWEEN - 1, 0, 0), pad_edge=False, show_edge=False)
+        for column, width in zip(kept, _widths(kept, options.max_width), strict=True):
+            table.add_column(
+                Text(column.head), justify="left" if column.words else "right", width=width, overflow="fold"
+            )
+        for row in zip(*(column.cells for column in kept), strict=True):
+            table.add_row(*(Text(printable(cell)) for cell in row))
+        if any(column.total for column in kept):
+            table.add_section()
+            table.add_row(*(Text(column.total) for column in kept))
+        yield table
+        below = {f"{column.head.split(' (')[0]}: {column.means}": None for column in kept if column.means}
+        lines = ["; ".join(below)] * bool(below)
+        if left := [column.head for column in self.columns if column not in kept]:
+            lines.append(
+                f"left out in {options.max_width} columns: {', '.join(left)}; {_room(self.columns)} columns show all"
+            )
+        for line in [*([""] if lines or self.notes else []), *lines, *self.notes]:
+            yield Text(printable(line), overflow="fold")
+
+    def _kept(self, width: int) -> list[Column]:
+        """The columns for which there is room."""
+        kept = list(self.columns)
+        while _room(kept) > width and any(column.spare for column in kept):
+            most = max(column.spare for column in kept)
+            kept = [column for column in kept if column.spare < most]
+        return kept
 
 
-def _unit(plan: Plan) -> str:
-    return {"time": "us", "bytes": "bytes", "energy": "uJ"}[plan.objectives[0]]
+def _room(columns: Sequence[Column]) -> int:
+    return sum(column._least() + _BETWEEN for column in columns) - _BETWEEN
 
 
-def _shown(plan: Plan, measure: str, value: int) -> str:
-    if measure == "time":
-        return f"{value * plan.machine_data.tick_ps / 1e6:,.1f}"
-    return f"{value / 1e9:,.1f}" if measure == "energy" else f"{value:,}"
+def _widths(columns: Sequence[Column], width: int) -> list[int]:
+    """Give what is left to those that lack most."""
+    found = [column._least() for column in columns]
+    lacking = [column._widest() - least for column, least in zip(columns, found, strict=True)]
+    for _ in range(min(sum(lacking), width - _room(columns))):
+        most = max(range(len(found)), key=lambda k: lacking[k])
+        found[most] += 1
+        lacking[most] -= 1
+    return found
 
 
-def _measures(plan: Plan, found: Measures | None, limit: int | None) -> list[str]:
-    """Time, bytes, bytes over what no plan can do without, energy."""
-    if found is None:
-        return [_ABSENT] * 4
-    time, moved, energy = (_shown(plan, name, value) for name, value in found.model_dump().items())
-    return [time, moved, ratio(found.bytes, limit), energy]
+def names_table(rows: Mapping[str, str], head: tuple[str, str]) -> Sheet:
+    """Return a table of names with one line about each."""
+    return Sheet([Column(head[0], list(rows), words=True), Column(head[1], list(rows.values()), words=True)])
 
 
-def _bound(plan: Plan, bound: int | None) -> str:
-    return _ABSENT if bound is None else _shown(plan, plan.objectives[0], bound)
+def rows_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Sheet:
+    """Return a table of texts; the first and the last column are words, the others numbers."""
+    cells = list(zip(*rows, strict=True)) or [()] * len(heads)
+    last = len(heads) - 1
+    return Sheet([Column(head, cells[k], words=k in (0, last)) for k, head in enumerate(heads)])
 
 
-def _gap(gap: float | None) -> str:
+def percent(gap: float | None) -> str:
+    """Return a gap in per cent; one that is not zero is never shown as zero."""
     if gap is None:
-        return _ABSENT
-    # A gap that is not zero is never shown as zero.
-    return "0" if gap == 0 else f"{100 * gap:.2f}%" if gap >= 0.00005 else "<0.01%"
-
-
-def _value(plan: Plan | LayerPlan) -> int | None:
-    return plan.objective.value if plan.objective else None
-
-
-def _layer_value(plan: Plan, name: str) -> int | None:
-    return next((_value(p) for p in plan.layers if p.layer == name), None)
+        return ABSENT
+    return "0" if gap == 0 else f"{100 * gap:.2f}" if gap >= 0.00005 else "<0.01"
 
 
 def ratio(value: int | None, reference: int | None) -> str:
     """Return ``value / reference`` with three digits, or a dash."""
     if value is None or reference is None:
-        return _ABSENT
+        return ABSENT
     if reference == 0:
         return "1.000" if value == 0 else "inf"
     return f"{value / reference:.3f}"
 
 
-def _decided(row: LayerPlan) -> str:
-    """Return the decisions in short: ``OS M16 R4 C73``; or why there are none."""
-    if row.decision is None:
-        return row.status if not row.conflicts else f"INFEASIBLE: {'; '.join(row.conflicts)}"
-    return shorten(row.decision)
+def few(names: Sequence[str], most: int = 3) -> str:
+    """Return some names, and how many more there are."""
+    return ", ".join(map(printable, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def shorten(decision: Mapping[str, int | str]) -> str:
-    """Return decisions in short: ``T_M = 16`` as ``M16``, of free pieces the largest as ``R<=5``; choices by value.
-
-    Homes off the chip are ``W@flash``.
-    """
-    words = []
-    for name, value in decision.items():
-        dim = name.removeprefix("T_")
-        if name.startswith("home_"):
-            words.append(f"{name.removeprefix('home_')}@{value}")
-        elif isinstance(value, str):
-            words += [] if name.startswith("cuts_") else [value]
-        else:
-            words.append(f"{dim}<={value}" if f"cuts_{dim}" in decision else f"{dim}{value}")
-    return " ".join(words)
-
-
-def status_line(plan: Plan) -> str:
-    """Return one line that says what is known: status, value, bound, gap and replay."""
-    parts = [f"{plan.network} on {plan.machine} ({plan.problem}, {plan.engine}): {plan.status}"]
-    if plan.objective is not None:
-        said = f"{plan.objectives[0]} {plan.objective.value:,} {plan.objective.unit}"
-        bound = "no bound" if plan.bound is None else f"bound {plan.bound:,}, gap {_gap(plan.gap)}"
-        parts.append(f"{said}, {bound}")
-    missing = [p.layer for p in plan.layers if p.schedule is None]
-    asked = ",".join(plan.objectives)
-    half = [p.layer for p in plan.layers if p.schedule and p.stats.get("proven", asked) not in (asked, "")]
-    if half:
-        parts.append(f"only some of {asked} proven in {len(half)} of {len(plan.layers)} layers: {_few(half)}")
-    if missing:
-        parts.append(f"{len(missing)} of {len(plan.layers)} layers without a schedule: {_few(missing)}")
-    if plan.replay.ok is not None:
-        verdict = "replayed, not compared (literal reading)" if plan.replay.note else "replay agrees"
-        failed = [p.layer for p in plan.layers if p.replay is not None and not p.replay.ok]
-        reading = " by the paper's literal equations" if plan.replay.note else ""
-        refused = f"replay is not ok: {_few(failed)} cannot run as priced{reading}, certile check refuses this plan"
-        parts.append(refused if failed else verdict)
-    return "; ".join(parts)
-
-
-def _few(names: Sequence[str], most: int = 3) -> str:
-    shown = [_printable(n) for n in names[:most]]
-    return ", ".join(shown) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
+    """Return a text without control characters, which a file's names may hold."""
     return "".join(ch if ch.isprintable() else "?" for ch in text)

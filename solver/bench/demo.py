@@ -12,8 +12,9 @@ from solver.bench.report import Report, Section
 from solver.check import check
 from solver.plan import Plan
 from solver.progress import Progress
-from solver.report import ratio, shorten
+from solver.report import ratio
 from solver.solve import solve
+from solver.words import decision_text
 
 __all__ = ["RUNS", "demo", "wheel_model"]
 
@@ -57,7 +58,7 @@ def _run(network: Network, machine: str, rivals: tuple[str, ...], progress: Prog
     for i, layer in enumerate(plan.layers):
         value = layer.objective.value if layer.objective else None
         section.rows.append([
-            layer.layer, shorten(layer.decision or {}),
+            layer.layer, decision_text(layer.decision or {}),
             _us(value, tick_us), _us(layer.bound, tick_us), _percent(layer.gap),
             *(ratio(_value(other, i), value) for other in others.values()),
         ])  # fmt: skip
