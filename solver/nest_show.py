@@ -8,7 +8,7 @@ from solver.buffers import buffer_lines, buffers
 from solver.network_show import measure_columns
 from solver.plan import LayerPlan, Plan
 from solver.pseudo_code import pseudo_code
-from solver.report import GAP, Column, Sheet, few, percent, ratio
+from solver.report import GAP, Column, Sheet, conflicts_of, few, percent, ratio
 from solver.words import decision_columns, label, workload_text
 
 __all__ = ["nest_details", "nest_status", "nest_table"]
@@ -45,12 +45,12 @@ def nest_table(plan: Plan, others: Mapping[str, Plan] | None = None) -> Sheet:
             *ratios,
             *measures,
             Column("x limit", [ratio(_bytes(row), _limit([row])) for row in rows],
-                   "bytes over the least that any plan moves", ratio(_bytes(plan), _limit(rows)), spare=1),
+                   "bytes over the least that any plan moves", ratio(_bytes(plan), _limit(rows)), spare=2),
             *decision_columns([row.decision for row in rows]),
             Column("wall (s)", ["same" if row.same_as else f"{row.wall_s:.2f}" for row in rows],
                    "search, same: as an equal layer above", f"{plan.wall_s:.2f}", spare=4),
         ],
-        [f"{row.layer} is INFEASIBLE: {'; '.join(row.conflicts)}" for row in rows if row.conflicts],
+        conflicts_of(rows),
     )  # fmt: skip
 
 

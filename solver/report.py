@@ -9,14 +9,14 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
 __all__ = [
-    "ABSENT", "GAP", "Column", "Sheet", "console", "few", "names_table", "percent", "printable", "ratio", "render",
-    "rows_table",
+    "ABSENT", "GAP", "Column", "Sheet", "conflicts_of", "console", "few", "names_table", "percent", "printable", "ratio",
+    "render", "rows_table",
 ]  # fmt: skip
 
 #: A cell where there is nothing to say.
@@ -180,6 +180,23 @@ def ratio(value: int | None, reference: int | None) -> str:
     if reference == 0:
         return "1.000" if value == 0 else "inf"
     return f"{value / reference:.3f}"
+
+
+class Conflicting(Protocol):
+    """A layer that may be infeasible."""
+
+    @property
+    def layer(self) -> str:
+        """Its name."""
+
+    @property
+    def conflicts(self) -> Sequence[str]:
+        """Demands that cannot be met together."""
+
+
+def conflicts_of(rows: Sequence[Conflicting]) -> list[str]:
+    """Return a note for every layer that is infeasible."""
+    return [f"{row.layer} is INFEASIBLE: {'; '.join(row.conflicts)}" for row in rows if row.conflicts]
 
 
 def few(names: Sequence[str], most: int = 3) -> str:

@@ -26,10 +26,10 @@ from instances.tasks import Task, TaskGraph
 from solver import ApplicationsPlan, check, solve_applications
 from solver.applications.ask import ask
 from solver.applications.plan import applications_schema
-from solver.applications.show import show_applications
 from solver.applications.solve import hunted
 from solver.bench.applications import row
 from solver.cli import main
+from solver.show import show
 
 # ---- by hand ---------------------------------------------------------------------------------------------------------
 
@@ -329,11 +329,11 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main([*call, "-o", str(out), "--compare", "ga", "--time-limit", "1"]) == 0
     assert "stays within all responses" in capsys.readouterr().out
     assert main(["check", str(out)]) == 0
-    assert main(["show", str(out)]) == 0
+    assert main(["show", str(out), "--all"]) == 0
     said = capsys.readouterr().out
     assert "lenet5#2: every 8,000 us" in said
     task = ApplicationsPlan.load(out).tasks[0].task
-    assert task in show_applications(ApplicationsPlan.load(out), task)
+    assert task in show(ApplicationsPlan.load(out), task)
     for wrong, message in {
         "--objective": ("period", "objective 'period'"), "--pin": ("cap=50", "several applications know"),
         "--problem": ("tiling", "plans one network"), "--engine": ("milp", "milp"), "--size": ("32x32", "--size"),

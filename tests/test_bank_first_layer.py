@@ -15,8 +15,8 @@ from instances.operators import Conv, Input, Operator
 from solver import check, front_network, solve_network
 from solver.banks.plan import BankPlan
 from solver.banks.readings import readings
-from solver.banks.show import bank_status
 from solver.banks.solve import clock_of
+from solver.show import status_line
 
 
 def machine(cycle: int = 10, byte: int = 1, *, lanes: int = 4, channels: int = 1, bank: int = 4) -> Machine:
@@ -164,9 +164,9 @@ def test_pins_are_checked() -> None:
 
 
 def test_the_reading_is_shown() -> None:
-    assert "first layer plain, not patches" in bank_status(solve_network(ROW, machine(), objective="bytes"))
-    assert "first layer over patches" in bank_status(solve_network(ROW, machine()))
-    assert "first layer" not in bank_status(solve_network(ROW, machine(channels=0)))
+    assert "first layer plain, not patches" in status_line(solve_network(ROW, machine(), objective="bytes"))
+    assert "first layer over patches" in status_line(solve_network(ROW, machine()))
+    assert "first layer" not in status_line(solve_network(ROW, machine(channels=0)))
 
 
 def test_a_time_limit_is_shared() -> None:

@@ -33,9 +33,10 @@ from solver.cli import main
 from solver.partial_engine.base import RunsAsked
 from solver.partial_engine.engines import RUNS_ENGINES
 from solver.partial_engine.plan import EngineReplay, engine_schema
-from solver.partial_engine.show import engine_rows, engine_status, show_engine
 from solver.partial_engine.size import SIZE_ENGINES
 from solver.partial_engine.solve import totals_of
+from solver.report import Sheet
+from solver.show import plan_table, show, status_line
 
 PROVING = ("auto", "cp-sat", "milp", "milp-cbc", "exhaustive")
 
@@ -330,7 +331,7 @@ def test_milp_does_not_claim_what_its_tolerances_cannot_carry(monkeypatch: pytes
     found = solve_engine(network((6, 1, 1)), machine(), engine="milp")
     assert (found.status, found.bound, found.gap, check(found).problems) == ("FEASIBLE", None, None, ())
     assert found.layers[0].stats["note"] == "bytes are too large for a proof by this solver"
-    assert "no bound, no gap" in engine_status(found)
+    assert "no bound, no gap" in status_line(found)
 
 
 @settings(max_examples=60)
@@ -736,8 +737,8 @@ def test_check_sees_partial_maps_that_may_not_leave() -> None:
     )
     found = solve_engine(Network(name="net", operators=operators), machine(bank=96), pins=["strips=1"])
     assert check(found).problems == ()
-    assert "store partial maps" in show_engine(found, "c")
-    assert "again to partial place 0" in show_engine(found, "c")
+    assert "store partial maps" in show(found, "c")
+    assert "again to partial place 0" in show(found, "c")
     data = json.loads(found.to_json())
     data["options"]["pins"].append("spill=no")
     problems = check(EnginePlan.from_json(json.dumps(data))).problems
@@ -745,22 +746,24 @@ def test_check_sees_partial_maps_that_may_not_leave() -> None:
 
 
 def test_show(plan: EnginePlan) -> None:
-    assert "OPTIMAL; bytes" in engine_status(plan)
-    heads, rows = engine_rows(plan)
-    assert all(len(row) == len(heads) for row in rows)
-    assert show_engine(plan).count("\n") == 1 + len(plan.layers)
-    one = show_engine(plan, "c0")
+    assert "OPTIMAL; bytes" in status_line(plan)
+    assert show(plan).startswith("net on")
+    assert "addresses" not in show(plan)
+    assert show(plan, details=True).count("addresses in every bank") == len(plan.layers)
+    one = show(plan, "c0")
     assert "addresses in every bank: input place" in one
     assert "add the fresh maps to output group" in one
     with pytest.raises(InputError, match="has no layer 'z'; it has c0, c1, c2"):
-        show_engine(plan, "z")
-    long = show_engine(solve_engine("mobilenet_v1", "partial_cnn_16", layers="conv7/pw"), "conv7/pw")
+        show(plan, "z")
+    long = show(solve_engine("mobilenet_v1", "partial_cnn_16", layers="conv7/pw"), "conv7/pw")
     assert "more steps" in long
     empty = solve_engine(network((6, 1, 1)), machine(bank=11))
-    assert engine_rows(empty)[1] == [["c0", *["-"] * 11, "INFEASIBLE"]]
-    assert show_engine(empty, "c0").startswith("c0: INFEASIBLE")
-    assert "1 of 1 layers without a schedule: c0" in engine_status(empty)
-    assert "INFEASIBLE: strips of 1 rows" in show_engine(empty)
+    table = plan_table(empty)
+    assert isinstance(table, Sheet)
+    assert [column.cells[0] for column in table.columns] == ["c0", "-", "INFEASIBLE", *["-"] * 10]
+    assert show(empty, "c0").startswith("c0: INFEASIBLE")
+    assert "1 of 1 layers without a schedule: c0" in status_line(empty)
+    assert "INFEASIBLE: strips of 1 rows" in show(empty)
 
 
 def test_program_texts() -> None:

@@ -719,7 +719,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "OPTIMAL" in said
     assert "no-reuse" in said
     assert main(["check", str(out)]) == 0
-    assert main(["show", str(out)]) == 0
+    assert main(["show", str(out), "--all"]) == 0
     assert "a letter is a map that is on chip" in capsys.readouterr().out
     assert main(["show", str(out), "--layer", "c3"]) == 0
     assert "lie in banks" in capsys.readouterr().out

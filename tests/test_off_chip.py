@@ -263,7 +263,7 @@ def test_pins_on_homes() -> None:
     pinned = solve(LAYER, on, pins=["home_W=far"])
     assert pinned.objective.value == 42 + 74 + 50
     assert check(pinned).ok
-    assert "off the chip: IN in near, W in far, OUT in near" in show(pinned)
+    assert "off the chip: IN in near, W in far, OUT in near" in show(pinned, details=True)
     for pins, said in (
         (["home_W=rom"], "has far or near off the chip"),
         (["home_IN=far"], "may lie in near only"),

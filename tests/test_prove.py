@@ -15,7 +15,7 @@ from solver.claims import Claim, claims_of
 from solver.cli import main
 from solver.files import AnyPlan, load_plan
 from solver.plan import LayerPlan
-from solver.report import status_line
+from solver.show import status_line
 from tests.golden_plans import chain, skip
 from tests.test_edits import SHARED
 

@@ -19,8 +19,9 @@ from instances.workload import Layer
 from solver import Plan, check, solve
 from solver.buffers import buffers
 from solver.cli import main
-from solver.report import shorten
-from solver.show import pseudo_code, show
+from solver.pseudo_code import pseudo_code
+from solver.show import show
+from solver.words import decision_text
 from tests.test_exactness import any_nest, layers, machines
 
 LAYER = Layer.conv("x", channels=4, filters=6, size=(8, 8), kernel=(3, 3), pad=(1, 1, 1, 1))
@@ -172,14 +173,14 @@ def test_a_plan_with_free_places_names_them_all() -> None:
     row = plan.layers[0]
     assert row.schedule is not None
     assert row.decision is not None
-    text = show(plan)
+    text = show(plan, "five")
     cut = [i for i in row.schedule.to_nest().items if isinstance(i, Loop) and i.cuts]
     assert {i.dim for i in cut} == {"r", "c"}
     for item in cut:
         places = row.decision[f"cuts_{item.dim.upper()}"]
         assert str(places).split(",")[0] == " ".join(map(str, item.cuts))
         assert f"at=[{', '.join(map(str, item.cuts))}]" in text
-    short = shorten(row.decision)
+    short = decision_text(row.decision)
     assert "R<=1 C<=1" in short
     assert "2 3" not in short
 
@@ -224,8 +225,12 @@ def test_show_prints_a_layer_of_a_plan(file: Path, capsys: pytest.CaptureFixture
     taken = sum(b.copies * b.bytes for b in buffers(LAYER, MACHINE, plan.layers[0].schedule.to_nest()))  # type: ignore[union-attr]
     assert head[4] == f"memory ocm, 4,096 bytes of a core, {4096 - taken:,} free:"
     assert text.count("store OUT[") == 1
-    assert main(["show", str(file)]) == 0
+    assert main(["show", str(file), "--all"]) == 0
     assert capsys.readouterr().out == text
+    assert main(["show", str(file)]) == 0
+    summary = capsys.readouterr().out
+    assert summary.startswith("x on m (tiling, exhaustive): OPTIMAL\nbytes 856 bytes, bound 856, gap 0 %\n")
+    assert "store OUT" not in summary
 
 
 def test_a_layer_that_is_not_in_the_plan(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -237,7 +242,7 @@ def test_a_layer_that_is_not_in_the_plan(file: Path, capsys: pytest.CaptureFixtu
 
 def test_a_layer_without_a_plan_says_why() -> None:
     plan = solve(LAYER, MACHINE.model_copy(update={"ocm_bytes": 2}))
-    lines = show(plan).splitlines()
+    lines = show(plan, "x").splitlines()
     assert lines[1].startswith("INFEASIBLE, there is no schedule: ")
 
 

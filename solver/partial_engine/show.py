@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from formulations.partial_engine.orders import from_text
 from solver.partial_engine.plan import EngineCounts, EngineLayer, EnginePlan, EngineSchedule
-from solver.report import ABSENT, GAP, Column, Sheet, few, percent
+from solver.report import ABSENT, GAP, Column, Sheet, conflicts_of, few, percent
 from solver.words import labels
 
 __all__ = ["engine_details", "engine_status", "engine_table"]
@@ -64,7 +64,8 @@ def engine_table(plan: EnginePlan) -> Sheet:
             count("weights", "weights", "their bytes", 3),
             count("partial maps", "spilled reloaded", "their bytes, out and in", 3),
             count("results", "results", "their bytes", 3),
-        ]
+        ],
+        conflicts_of(rows),
     )  # fmt: skip
 
 
