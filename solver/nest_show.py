@@ -8,7 +8,7 @@ from solver.buffers import buffer_lines, buffers
 from solver.network_show import measure_columns
 from solver.plan import LayerPlan, Plan
 from solver.pseudo_code import pseudo_code
-from solver.report import GAP, Column, Sheet, conflicts_of, few, percent, ratio
+from solver.report import GAP, Column, Sheet, conflicts_of, few, name_column, percent, ratio
 from solver.words import decision_columns, label, workload_text
 
 __all__ = ["nest_details", "nest_status", "nest_table"]
@@ -25,7 +25,8 @@ def nest_table(plan: Plan, others: Mapping[str, Plan] | None = None) -> Sheet:
         Plans of the same layers by other engines: each adds a column with its objective over ours.
     """
     rows, first = plan.layers, plan.objectives[0]
-    distinct = sum(row.same_as is None for row in rows)
+    copied = sum(row.same_as is not None for row in rows)
+    distinct = f", {len(rows) - copied} distinct" * (copied > 0)
     ratios = [
         Column(
             name,
@@ -37,8 +38,7 @@ def nest_table(plan: Plan, others: Mapping[str, Plan] | None = None) -> Sheet:
     objective, *measures = measure_columns(plan, rows)
     return Sheet(
         [
-            Column("layer", [label(row.layer, row.workload) for row in rows], total=_layers(len(rows), distinct),
-                   words=True),
+            name_column("layer", [label(row.layer, row.workload) for row in rows], distinct),
             objective,
             Column("gap (%)", [_gap(row) for row in rows],
                    GAP, percent(plan.gap)),
@@ -52,10 +52,6 @@ def nest_table(plan: Plan, others: Mapping[str, Plan] | None = None) -> Sheet:
         ],
         conflicts_of(rows),
     )  # fmt: skip
-
-
-def _layers(number: int, distinct: int) -> str:
-    return f"{number} layers, {distinct} distinct" if distinct < number else f"{number} layers"
 
 
 def _gap(row: LayerPlan) -> str:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
 __all__ = [
-    "ABSENT", "GAP", "Column", "Sheet", "conflicts_of", "console", "few", "names_table", "percent", "printable", "ratio",
-    "render", "rows_table",
+    "ABSENT", "GAP", "Column", "Sheet", "conflicts_of", "console", "few", "name_column", "names_table", "percent",
+    "printable", "ratio", "render", "rows_table",
 ]  # fmt: skip
 
 #: A cell where there is nothing to say.
@@ -197,6 +197,12 @@ class Conflicting(Protocol):
 def conflicts_of(rows: Sequence[Conflicting]) -> list[str]:
     """Return a note for every layer that is infeasible."""
     return [f"{row.layer} is INFEASIBLE: {'; '.join(row.conflicts)}" for row in rows if row.conflicts]
+
+
+def name_column(what: str, names: Sequence[str], more: str = "") -> Column:
+    """Return the first column of a table, with the number of rows and `more` at its end: ``2 layers``."""
+    total = f"{len(names)} {what}" + "s" * (len(names) != 1) + more
+    return Column(what, names, total=total, words=True)
 
 
 def few(names: Sequence[str], most: int = 3) -> str:

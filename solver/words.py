@@ -86,6 +86,8 @@ def decision_columns(decisions: Sequence[Decision | None]) -> list[Column]:
     heads = sorted({head for row in rows for head in row}, key=list(_words(_ALL)).index)
     sizes = {size[0] for row in rows for size in row.get("tile", "").split()}
     tile = ", ".join(f"{d} {what}" for d, what in _SIZES.items() if d in sizes)
+    if any("<=" in row.get("tile", "") for row in rows):
+        tile += ", <= pieces of free sizes up to this"
     means = {**_MEANS, "tile": tile}
     return [Column(head, [row.get(head, ABSENT) for row in rows], means.get(head, ""), words=True) for head in heads]
 

@@ -9,7 +9,7 @@ from solver.banks.plan import FUSED, BankPlan, StagePlan
 from solver.banks.readings import readings
 from solver.banks.solve import figures, setting_of
 from solver.network_show import microseconds, status_parts
-from solver.report import Column, Sheet
+from solver.report import Column, Sheet, name_column
 from solver.words import labels
 
 if TYPE_CHECKING:
@@ -47,8 +47,7 @@ def bank_table(plan: BankPlan) -> Sheet:
     moved = volume("bytes", "total", "to and from DRAM", 0)
     return Sheet(
         [
-            Column("stage", labels([row.layer for row in rows], plan.network_data.layers), total=f"{len(rows)} stages",
-                   words=True),
+            name_column("stage", labels([row.layer for row in rows], plan.network_data.layers)),
             *((moved, time) if plan.objectives[0] == "bytes" else (time, moved)),
             Column("waits (us)", [microseconds(plan, row.wait_ticks) for row in rows], "of the time, for DRAM",
                    microseconds(plan, plan.pe_delay_ticks or 0), spare=1),

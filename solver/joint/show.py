@@ -15,7 +15,7 @@ from solver.joint.check import runs_in
 from solver.joint.plan import JointLayer, JointPlan
 from solver.network_show import measure_columns, microseconds, status_parts
 from solver.pseudo_code import pseudo_code
-from solver.report import Column, Sheet
+from solver.report import Column, Sheet, name_column
 from solver.words import decision_columns, labels, workload_text
 
 __all__ = ["joint_details", "joint_status", "joint_table"]
@@ -46,8 +46,7 @@ def joint_table(plan: JointPlan) -> Sheet:
 
     return Sheet(
         [
-            Column("layer", labels([row.layer for row in rows], plan.network_data.layers), total=f"{len(rows)} layers",
-                   words=True),
+            name_column("layer", labels([row.layer for row in rows], plan.network_data.layers)),
             objective,
             Column("on chip (rows)", [", ".join(f"{one.map} {one.rows}" for one in row.on_chip) for row in rows],
                    "maps that lie on chip while the layer runs, and how many of their rows", words=True),

@@ -10,7 +10,7 @@ from instances.ndrange import ndrange
 from instances.workload import DIMS, Layer
 from solver.mesh.plan import Aim, MeshLayer, MeshPlan
 from solver.plan import Dim
-from solver.report import ABSENT, GAP, Column, Sheet, percent, ratio
+from solver.report import ABSENT, GAP, Column, Sheet, name_column, percent, ratio
 from solver.verify import gap_of
 from solver.words import label
 
@@ -24,7 +24,7 @@ def mesh_table(plan: MeshPlan) -> Sheet:
     rows = plan.layers
     return Sheet(
         [
-            Column("layer", [label(row.layer, row.workload) for row in rows], total=f"{len(rows)} layers", words=True),
+            name_column("layer", [label(row.layer, row.workload) for row in rows]),
             *(column for aim in plan.objectives for column in _aimed(plan, aim)),
             Column("tile", [_sizes(row, "tile") for row in rows], "of a unit, sizes of the dimensions", words=True),
             Column("sides", [f"{row.rows or ABSENT} x {row.cols or ABSENT}" for row in rows],

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from formulations.partial_engine.orders import from_text
 from solver.partial_engine.plan import EngineCounts, EngineLayer, EnginePlan, EngineSchedule
-from solver.report import ABSENT, GAP, Column, Sheet, conflicts_of, few, percent
+from solver.report import ABSENT, GAP, Column, Sheet, conflicts_of, few, name_column, percent
 from solver.words import labels
 
 __all__ = ["engine_details", "engine_status", "engine_table"]
@@ -50,7 +50,7 @@ def engine_table(plan: EnginePlan) -> Sheet:
 
     return Sheet(
         [
-            Column("layer", named, total=f"{len(rows)} layers", words=True),
+            name_column("layer", named),
             count("bytes", "bytes", "to and from DRAM", 0),
             Column("gap (%)", [row.status if row.schedule is None else percent(row.gap) for row in rows], GAP,
                    percent(plan.gap)),
