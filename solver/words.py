@@ -10,8 +10,8 @@ from solver.report import ABSENT, Column
 
 __all__ = ["decision_columns", "decision_text", "label", "labels", "workload_text"]
 
-#: Names that an exporter made: 321, node_conv2d_12, Conv_12.
-_MADE = re.compile(r"\W*(\d*|node_\w+|[A-Za-z]+(2d|2D)?_\d+)")
+#: Names that an exporter made: 321, n12, node_conv2d_12, Conv_12.
+_MADE = re.compile(r"\W*(n?\d*|node_\w+|[A-Za-z]+(2d|2D)?_\d+)")
 _SIZES = {
     "B": "batch", "G": "groups", "M": "output channels", "N": "input channels", "R": "rows", "C": "columns",
     "I": "kernel rows", "J": "kernel columns",

@@ -47,7 +47,7 @@ SOLVERS = frozenset({"cp-sat", "milp", "milp-cbc"})
 LEFT_OUT = frozenset({
     "format", "certile", "problem", "network", "machine", "engine", "engine_version", "objectives", "pins", "options",
     "gap", "wall_s", "stats", "network_digest", "machine_digest", "machine_data", "network_data", "profile", "workload",
-    "size", "limits", "buffers", "compulsory_bytes", "by_operand", "replay",
+    "size", "limits", "compulsory_bytes", "by_operand", "replay",
 })  # fmt: skip
 #: All that is recorded where a solver decides.
 FIGURES = frozenset({"layers", "layer", "status", "objective", "value", "unit", "bound", "bounds"})
@@ -264,6 +264,8 @@ def _kept(data: Json, only: frozenset[str] | None) -> Json:
     if not isinstance(data, dict):
         return data
     wanted = data.keys() & only if only else data.keys() - LEFT_OUT
+    if not isinstance(data.get("buffers"), int):  # places of tiles follow from the nest; numbers of buffers are decided
+        wanted -= {"buffers"}
     return {key: _kept(value, only) for key, value in data.items() if key in wanted}
 
 
