@@ -112,7 +112,8 @@ def test_a_narrow_table_keeps_every_word(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
-        ("321", "321 conv 3x3 64>128 56x56"), ("", "conv 3x3 64>128 56x56"), ("n12", "n12 conv 3x3 64>128 56x56"), ("conv1", "conv1"),
+        ("321", "321 conv 3x3 64>128 56x56"), ("", "conv 3x3 64>128 56x56"), ("n12", "n12 conv 3x3 64>128 56x56"),
+        ("conv1", "conv1"),
         ("node_conv2d_12", "node_conv2d_12 conv 3x3 64>128 56x56"), ("Conv_12", "Conv_12 conv 3x3 64>128 56x56"),
         ("/features/0/Conv", "/features/0/Conv"), ("layer1.0.conv2", "layer1.0.conv2"),
     ],
