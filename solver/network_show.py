@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from solver.network_plan import NetworkPlan, WholePlan
-from solver.plan import Measures, Plan
+from solver.plan import Measures
 from solver.report import ABSENT, Column, percent, ratio
+from solver.tiling.plan import LayersPlan
 
 __all__ = ["known_parts", "measure_columns", "microseconds", "status_parts"]
 
@@ -25,12 +26,12 @@ class Measured(Protocol):
         """What it takes."""
 
 
-def microseconds(plan: NetworkPlan | Plan, ticks: int) -> str:
+def microseconds(plan: NetworkPlan | LayersPlan, ticks: int) -> str:
     """Ticks of the plan's machine in microseconds."""
     return f"{ticks * plan.machine_data.tick_ps / 1e6:,.1f}"
 
 
-def measure_columns(plan: NetworkPlan | Plan, rows: Sequence[Measured]) -> list[Column]:
+def measure_columns(plan: NetworkPlan | LayersPlan, rows: Sequence[Measured]) -> list[Column]:
     """Return time, bytes and energy of the rows and their sums, the objective first."""
     first = plan.objectives[0]
 

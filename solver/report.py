@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
+    from solver.problem import Front, FrontPart
+
 __all__ = [
-    "ABSENT", "GAP", "Column", "Sheet", "conflicts_of", "console", "few", "name_column", "names_table", "percent",
-    "printable", "ratio", "render", "rows_table",
+    "ABSENT", "GAP", "Column", "Sheet", "conflicts_of", "console", "few", "front_line", "front_table", "name_column",
+    "names_table", "percent", "printable", "ratio", "render", "rows_table",
 ]  # fmt: skip
 
 #: A cell where there is nothing to say.
@@ -164,6 +166,34 @@ def rows_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Sheet:
     cells = list(zip(*rows, strict=True)) or [()] * len(heads)
     last = len(heads) - 1
     return Sheet([Column(head, cells[k], words=k in (0, last)) for k, head in enumerate(heads)])
+
+
+def front_table(front: Front) -> Sheet:
+    """Return the table of a front: one row a point, its axes and its decisions in short."""
+    rows = [(part, point) for part in front.parts for point in part.points or [None]]
+    first = {id(part): part.points[0] if part.points else None for part in front.parts}
+    axes = [
+        Column(f"{axis} ({unit})", [ABSENT if point is None else f"{point.values[axis]:,}" for _, point in rows])
+        for axis, unit in front.units.items()
+    ]
+    names = [f"{part.name or front.network}{_note(part)}" if point is first[id(part)] else "" for part, point in rows]
+    decided = [ABSENT if point is None else point.label for _, point in rows]
+    labels = [Column("decisions", decided, words=True)] if any(decided) else []
+    return Sheet([Column("part", names, words=True), *axes, *labels])
+
+
+def _note(part: FrontPart) -> str:
+    """What is not known of a part of a front."""
+    if not part.points:
+        return " (INFEASIBLE)" if part.complete else " (time ran out)"
+    return " (incomplete)" if not part.complete else "" if part.proven else " (not proven)"
+
+
+def front_line(front: Front) -> str:
+    """Return one line that says how sure a front is."""
+    number = sum(len(part.points) for part in front.parts)
+    said = "proven: no other plan is on the front" if front.proven else "not all of the front is proven"
+    return f"{number} plans, {said}; each replayed"
 
 
 def percent(gap: float | None) -> str:

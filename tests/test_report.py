@@ -7,10 +7,10 @@ import pytest
 from instances.machine import Machine, Transfer
 from instances.workload import Layer
 from solver import Plan, solve
-from solver.nest_show import nest_table
-from solver.plan import LayerPlan
 from solver.report import Column, Sheet, names_table, percent, ratio, render
-from solver.show import show, status_line
+from solver.solve import show
+from solver.tiling.plan import LayerPlan
+from solver.tiling.show import nest_table
 from solver.words import decision_columns, decision_text, label
 
 MACHINE = Machine(
@@ -32,7 +32,7 @@ def _changed(plan: Plan, **update: object) -> Plan:
 
 def test_the_figures_of_a_layer(plan: Plan) -> None:
     # 108 ticks of 1000 ps are 0.108 us; 6864 fJ are 0.000007 uJ
-    row = render(nest_table(plan)).splitlines()[2].split()
+    row = render(nest_table(plan, {})).splitlines()[2].split()
     assert row[:6] == ["tiny", "0.1", "0", "68", "0.0", "1.000"]
 
 
@@ -41,7 +41,7 @@ def test_the_figures_of_a_layer(plan: Plan) -> None:
 )
 def test_a_gap_is_zero_only_if_it_is(plan: Plan, gap: float | None, shown: str) -> None:
     assert percent(gap) == shown
-    assert render(nest_table(_changed(plan, gap=gap))).splitlines()[2].split()[2] == shown
+    assert render(nest_table(_changed(plan, gap=gap), {})).splitlines()[2].split()[2] == shown
 
 
 @pytest.mark.parametrize(
@@ -65,26 +65,26 @@ def test_status_line_names_what_is_missing(plan: Plan) -> None:
     empty = dict.fromkeys(("objective", "bound", "gap", "schedule", "measures", "replay", "decision", "counts"))
     lost = LayerPlan.model_validate({**dict(plan.layers[0]), **empty, "status": "NO_SOLUTION_FOUND"})
     missing = plan.model_copy(update={"status": "NO_SOLUTION_FOUND", "objective": None, "layers": (lost,) * 5})
-    line = status_line(missing)
-    assert "NO_SOLUTION_FOUND; 5 of 5 layers without a schedule: tiny, tiny, tiny and 2 more" in line
-    assert "NO_SOLUTION_FOUND" in render(nest_table(missing))
+    line = show(missing)
+    assert "NO_SOLUTION_FOUND\n5 of 5 layers without a schedule: tiny, tiny, tiny and 2 more" in line
+    assert "NO_SOLUTION_FOUND" in render(nest_table(missing, {}))
 
 
 def test_status_line_without_a_bound(plan: Plan) -> None:
-    assert "no bound" in status_line(plan.model_copy(update={"bound": None, "gap": None}))
+    assert "no bound" in show(plan.model_copy(update={"bound": None, "gap": None}))
 
 
 def test_names_from_files_are_only_text(plan: Plan) -> None:
     """Neither rich's markup nor control characters of a layer's name take effect."""
-    shown = render(nest_table(_changed(plan, layer="[red]a\x1b[0m\n")))
+    shown = render(nest_table(_changed(plan, layer="[red]a\x1b[0m\n"), {}))
     assert "[red]a?[0m?" in shown
     assert "[x]" in render(names_table({"[x]": "y"}, ("name", "what")))
 
 
 def test_the_objective_stands_first(plan: Plan) -> None:
     layer = plan.layers[0].workload
-    assert nest_table(solve(layer, MACHINE, objective="bytes")).columns[1].head == "bytes"
-    assert nest_table(solve(layer, MACHINE, objective="energy")).columns[1].head == "energy (uJ)"
+    assert nest_table(solve(layer, MACHINE, objective="bytes"), {}).columns[1].head == "bytes"
+    assert nest_table(solve(layer, MACHINE, objective="energy"), {}).columns[1].head == "energy (uJ)"
 
 
 @pytest.mark.parametrize("columns", [50, 80, 200])
@@ -95,8 +95,8 @@ def test_nothing_is_cut_off_silently(plan: Plan, columns: int, monkeypatch: pyte
     assert max(map(len, text.splitlines())) <= columns
     assert "\N{HORIZONTAL ELLIPSIS}" not in text
     words = " ".join(text.split())
-    shown = [column.head for column in nest_table(plan).columns if column.head.split()[0] in words]
-    assert len(shown) == len(nest_table(plan).columns)
+    shown = [column.head for column in nest_table(plan, {}).columns if column.head.split()[0] in words]
+    assert len(shown) == len(nest_table(plan, {}).columns)
     assert ("left out in" in words) == (columns < 80)
 
 

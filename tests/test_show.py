@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,11 +18,12 @@ from instances.errors import InputError
 from instances.machine import Compute, Machine, Transfer
 from instances.workload import Layer
 from solver import Plan, check, solve
-from solver.buffers import buffers
 from solver.cli import main
-from solver.pseudo_code import pseudo_code
-from solver.show import show
+from solver.solve import show
+from solver.tiling.buffers import Buffer, buffers
+from solver.tiling.pseudo_code import pseudo_code
 from solver.words import decision_text
+from tests.test_abilities import any_case
 from tests.test_exactness import any_nest, layers, machines
 
 LAYER = Layer.conv("x", channels=4, filters=6, size=(8, 8), kernel=(3, 3), pad=(1, 1, 1, 1))
@@ -117,16 +119,31 @@ def test_buffers_are_the_occupancy_and_do_not_overlap(layer: Layer, machine: Mac
     outcome = price(layer, machine, nest)
     placed = buffers(layer, machine, nest)
     for memory, taken in replay(layer, machine, nest).outcome.occupancy_bytes.items():
-        end = 0
-        for buffer in (b for b in placed if b.memory == memory):
-            assert buffer.address == end
-            end = buffer.end
+        end = end_of([b for b in placed if b.memory == memory])
         assert end == taken if machine.edge_tiles == "true" else end <= taken
     text = pseudo_code(layer, machine, nest)
     moved = [int(b.replace(",", "")) for b in re.findall(r"runs, ([\d,]+) bytes in all", text)]
     if "; all" not in text:
         assert sum(moved) == outcome.bytes
     assert text.count("for ") == len(nest.items) - len(layer.operands)
+
+
+@pytest.mark.parametrize(("line", "snake"), [(True, False), (False, True), (True, True)])
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(dice=st.randoms(use_true_random=False))
+def test_buffers_in_lines_are_the_occupancy(line: bool, snake: bool, dice: Random) -> None:
+    layer, machine, nest = any_case(dice, line, snake)
+    for memory, taken in replay(layer, machine, nest).outcome.occupancy_bytes.items():
+        assert end_of([b for b in buffers(layer, machine, nest) if b.memory == memory]) == taken
+
+
+def end_of(placed: list[Buffer]) -> int:
+    """Where the buffers of a memory end, which lie one after the other."""
+    end = 0
+    for buffer in placed:
+        assert buffer.address == end
+        end = buffer.end
+    return end
 
 
 FIVE = Layer.conv("five", channels=1, filters=1, size=(5, 5), kernel=(3, 3), pad=(1, 1, 1, 1))

@@ -10,12 +10,12 @@ from hwmodels.schedule import Nest
 from instances.errors import InputError
 from instances.stores import stores
 from instances.workload import Layer
-from solver.buffers import buffer_lines, buffers
 from solver.joint.check import runs_in
 from solver.joint.plan import JointLayer, JointPlan
 from solver.network_show import measure_columns, microseconds, status_parts
-from solver.pseudo_code import pseudo_code
 from solver.report import Column, Sheet, name_column
+from solver.tiling.buffers import buffer_lines, buffers
+from solver.tiling.pseudo_code import pseudo_code
 from solver.words import decision_columns, labels, workload_text
 
 __all__ = ["joint_details", "joint_status", "joint_table"]

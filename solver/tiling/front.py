@@ -10,29 +10,23 @@ the first memory size that no point of the front for it exceeds.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from formulations.tiling.space import Space
 from hwmodels.nest.homes import settled
-from hwmodels.nest.limits import lower_bound_bytes
 from hwmodels.schedule import Nest
 from instances.errors import InputError, choices
 from instances.workload import Layer
 from solver.engines.exhaustive import Search
 from solver.homes.ask import places_of
-from solver.report import ABSENT, Column, Sheet, ratio
 from solver.verify import PlanMismatch, verify
-from solver.words import decision_columns, label
 
 if TYPE_CHECKING:
     from solver.options import Request
 
-__all__ = ["AXES", "FORMAT", "Front", "Point", "front", "fronts", "fronts_json", "fronts_table"]
-
-#: The first field of a file of fronts.
-FORMAT = "certile-front/1"
+__all__ = ["AXES", "Front", "Point", "front", "fronts"]
 
 #: What a front may be about, with units.
 AXES: dict[str, str] = {"bytes": "bytes", "time": "ticks", "ocm": "bytes on chip"}
@@ -166,54 +160,3 @@ def _housed(request: Request, layer: Layer, axes: Sequence[str], end: float | No
     points = [replace(point, nest=point.nest.at(homes)) for homes, one in found for point in one.points]
     kept = tuple(sorted(_undominated(points), key=lambda p: p.values))
     return Front(tuple(axes), kept, all(f.complete for _, f in found), all(f.proven for _, f in found))
-
-
-def _decision(request: Request, name: str, point: Point) -> dict[str, int | str]:
-    layer = next(x for x in request.layers if x.name == name)
-    machine = settled(layer, request.machine, dict(point.nest.homes))
-    return request.formulation.build(layer, machine, request.pins).decision(point.nest)
-
-
-def fronts_json(request: Request, found: Mapping[str, Front]) -> dict[str, object]:
-    """Return fronts as a JSON object: per layer the axes, whether the front is complete, and its points."""
-    layers = []
-    for name, one in found.items():
-        points = [
-            {**dict(zip(one.axes, p.values, strict=True)), "measures": p.measures, "nest": p.nest.to_json(),
-             **_decision(request, name, p)}
-            for p in one.points
-        ]  # fmt: skip
-        layers.append({
-            "layer": name, "axes": list(one.axes), "complete": one.complete, "proven": one.proven, "points": points,
-        })  # fmt: skip
-    return {"format": FORMAT, "machine": request.machine.name, "pins": request.pins.to_json(), "layers": layers}
-
-
-def fronts_table(request: Request, found: Mapping[str, Front]) -> Sheet:
-    """Return fronts as a table, one row a point."""
-    machine, layers = request.machine, {layer.name: layer for layer in request.layers}
-    rows = [(name, one, point) for name, one in found.items() for point in one.points or [None]]
-    limits = {name: lower_bound_bytes(layers[name], machine) for name in found}
-
-    def cells(text: Callable[[str, Point], str]) -> list[str]:
-        return [ABSENT if point is None else text(name, point) for name, _, point in rows]
-
-    return Sheet(
-        [
-            Column("layer", [label(name, layers[name]) + _note(one) if point in (None, one.points[0]) else ""
-                             for name, one, point in rows], words=True),
-            Column("bytes", cells(lambda _, p: f"{p.measures['bytes']:,}"), "to and from off-chip memory"),
-            Column("time (us)", cells(lambda _, p: f"{p.measures['time'] * machine.tick_ps / 1e6:,.1f}")),
-            Column("on chip", cells(lambda _, p: f"{p.ocm:,}"), "bytes that the tiles take there"),
-            Column("x limit", cells(lambda name, p: ratio(p.measures["bytes"], limits[name])),
-                   "bytes over the least that any plan moves", spare=1),
-            *decision_columns([None if p is None else _decision(request, name, p) for name, _, p in rows]),
-        ]
-    )  # fmt: skip
-
-
-def _note(one: Front) -> str:
-    """What is not known of a front."""
-    if not one.points:
-        return " (INFEASIBLE)" if one.complete else " (time ran out)"
-    return " (incomplete)" if not one.complete else "" if one.proven else " (not proven)"

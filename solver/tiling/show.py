@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from solver.buffers import buffer_lines, buffers
 from solver.network_show import measure_columns
-from solver.plan import LayerPlan, Plan
-from solver.pseudo_code import pseudo_code
 from solver.report import GAP, Column, Sheet, conflicts_of, few, name_column, percent, ratio
+from solver.tiling.buffers import buffer_lines, buffers
+from solver.tiling.plan import LayerPlan, LayersPlan
+from solver.tiling.pseudo_code import pseudo_code
 from solver.words import decision_columns, label, workload_text
 
 __all__ = ["nest_details", "nest_status", "nest_table"]
@@ -16,12 +16,12 @@ __all__ = ["nest_details", "nest_status", "nest_table"]
 # ---- the table ----------------------------------------------------------------------------------------------------
 
 
-def nest_table(plan: Plan, others: Mapping[str, Plan] | None = None) -> Sheet:
+def nest_table(plan: LayersPlan, others: Mapping[str, LayersPlan]) -> Sheet:
     """Return the table of a plan: one row a layer and one for the sum.
 
     Parameters
     ----------
-    others : mapping of engine name to Plan, optional
+    others : mapping of engine name to LayersPlan
         Plans of the same layers by other engines: each adds a column with its objective over ours.
     """
     rows, first = plan.layers, plan.objectives[0]
@@ -33,7 +33,7 @@ def nest_table(plan: Plan, others: Mapping[str, Plan] | None = None) -> Sheet:
             [ratio(_value(a), _value(b)) for a, b in zip(other.layers, rows, strict=True)],
             f"its {first} over that of {plan.engine}", ratio(_value(other), _value(plan)),
         )
-        for name, other in (others or {}).items()
+        for name, other in others.items()
     ]  # fmt: skip
     objective, *measures = measure_columns(plan, rows)
     return Sheet(
@@ -65,18 +65,18 @@ def _limit(rows: Sequence[LayerPlan]) -> int | None:
     return sum(limit.lower_bound_bytes for limit in limits if limit) if all(limits) else None
 
 
-def _bytes(row: Plan | LayerPlan) -> int | None:
+def _bytes(row: LayersPlan | LayerPlan) -> int | None:
     return row.measures.bytes if row.measures else None
 
 
-def _value(row: Plan | LayerPlan) -> int | None:
+def _value(row: LayersPlan | LayerPlan) -> int | None:
     return row.objective.value if row.objective else None
 
 
 # ---- the status ---------------------------------------------------------------------------------------------------
 
 
-def nest_status(plan: Plan) -> list[str]:
+def nest_status(plan: LayersPlan) -> list[str]:
     """Return what is known, a part each: status, value, bound, gap and replay."""
     parts = [f"{plan.network} on {plan.machine} ({plan.problem}, {plan.engine}): {plan.status}"]
     if plan.objective is not None:
@@ -102,14 +102,14 @@ def nest_status(plan: Plan) -> list[str]:
 # ---- a layer --------------------------------------------------------------------------------------------------------
 
 
-def nest_details(plan: Plan, layer: str | None = None) -> Iterable[str]:
+def nest_details(plan: LayersPlan, layer: str | None = None) -> Iterable[str]:
     """Return the buffers and the loops of one layer or all, line by line."""
     for row in plan.layers:
         if layer in (None, row.layer):
             yield from _layer(plan, row)
 
 
-def _layer(plan: Plan, row: LayerPlan) -> Iterable[str]:
+def _layer(plan: LayersPlan, row: LayerPlan) -> Iterable[str]:
     yield f"{row.layer}: {workload_text(row.workload)}, on {plan.machine}"
     if row.schedule is None or row.objective is None or row.measures is None:
         why = f": {'; '.join(row.conflicts)}" if row.conflicts else ""

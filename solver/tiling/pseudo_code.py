@@ -13,7 +13,7 @@ from hwmodels.outcome import Counts
 from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
 from instances.machine import Machine
 from instances.workload import DIMS, REDUCTION, Layer
-from solver.buffers import KERNEL, NestOnCore
+from solver.tiling.buffers import KERNEL, NestOnCore
 
 __all__ = ["pseudo_code"]
 
@@ -148,7 +148,8 @@ class _Code:
 
     def _load(self, operand: str, point: FetchPoint) -> str:
         counts = self.outcome.by_operand[operand]
-        largest = prod(self.found.extents(operand).values()) * self.found.element(operand)
+        sizes = (self.found.extents(operand, tile) for tile in self.found.tiles(operand))
+        largest = max(prod(extents.values()) for extents in sizes) * self.found.element(operand)
         note = self._moved(counts, largest)
         if self.machine.timing == "double_buffered" and self.found.copies(operand) == 2:
             note += "; one step ahead"
