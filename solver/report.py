@@ -177,6 +177,8 @@ def front_table(front: Front) -> Sheet:
         for axis, unit in front.units.items()
     ]
     names = [f"{part.name or front.network}{_note(part)}" if point is first[id(part)] else "" for part, point in rows]
+    more = list(next((point.details for _, point in rows if point is not None), {}))
+    axes += [Column(head, [ABSENT if point is None else point.details[head] for _, point in rows]) for head in more]
     decided = [ABSENT if point is None else point.label for _, point in rows]
     labels = [Column("decisions", decided, words=True)] if any(decided) else []
     return Sheet([Column("part", names, words=True), *axes, *labels])

@@ -56,11 +56,11 @@ class BanksProblem(Problem[BankPlan]):
         """The exact front of bytes and time."""
         plans = front(question)
         proven = all(plan.status == "OPTIMAL" for plan in plans)
-        return front_of_plans(self, question, plans, proven=proven)
+        return front_of_plans(self, question, plans, proven=proven, details=_details)
 
     def derive(self, plan: BankPlan) -> Derived:
         """Replay bank by bank and in time."""
-        return Derived(tuple(problems_of(plan)), plan.parts)
+        return Derived(tuple(problems_of(plan)), plan.size)
 
     def status(self, plan: BankPlan) -> list[str]:
         """What is known."""
@@ -99,6 +99,12 @@ class BanksProblem(Problem[BankPlan]):
 
 def _aim(objectives: Sequence[str]) -> str:
     return "time" if objectives[0] == "time" else "bytes"
+
+
+def _details(plan: BankPlan) -> Mapping[str, str]:
+    scale = plan.machine_data.tick_ps / 1e6
+    time = plan.measures.time if plan.measures else 0
+    return {"time (us)": f"{time * scale:,.1f}", "waits (us)": f"{(plan.pe_delay_ticks or 0) * scale:,.1f}"}
 
 
 def _none(plan: BankPlan) -> BankPlan:

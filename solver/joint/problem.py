@@ -49,7 +49,7 @@ class JointProblem(Problem[JointPlan]):
 
     def derive(self, plan: JointPlan) -> Derived:
         """Replay layer by layer and bank by bank."""
-        return Derived(tuple(problems_of_joint(plan)), plan.parts, plan.replay.executed)
+        return Derived(tuple(problems_of_joint(plan)), plan.size, plan.replay.executed)
 
     def status(self, plan: JointPlan) -> list[str]:
         """What is known."""
