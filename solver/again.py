@@ -13,34 +13,34 @@ from typing import Generic, TypeVar, cast
 
 from instances.applications import Application, Applications
 from instances.tasks import tasks
-from solver.applications_ask import Setting as Several
-from solver.applications_ask import goals_of, rule_of
-from solver.applications_ask import lexicographic as lexicographic_several
-from solver.applications_engines import APPLICATION_ENGINES
-from solver.applications_plan import ApplicationsPlan
-from solver.applications_solve import pick_application_engine
-from solver.applications_solve import plan_of as plan_of_several
+from solver.applications.ask import Setting as Several
+from solver.applications.ask import goals_of, rule_of
+from solver.applications.ask import lexicographic as lexicographic_several
+from solver.applications.engines import APPLICATION_ENGINES
+from solver.applications.plan import ApplicationsPlan
+from solver.applications.solve import pick_application_engine
+from solver.applications.solve import plan_of as plan_of_several
 from solver.banks.engines import BANK_ENGINES
 from solver.banks.plan import BankPlan
 from solver.banks.solve import front_network, solve_network
 from solver.files import AnyPlan
-from solver.joint_engines import JOINT_ENGINES
-from solver.joint_plan import JointPlan
-from solver.joint_solve import solve_joint
-from solver.mapping_ask import Setting, board_of, lexicographic
-from solver.mapping_engines import MAPPING_ENGINES
-from solver.mapping_pins import demands
-from solver.mapping_plan import MappingPlan
-from solver.mapping_solve import pick_mapping_engine, plan_of
-from solver.mesh_engines import MESH_ENGINES
-from solver.mesh_plan import MeshPlan
-from solver.mesh_solve import solve_mesh
+from solver.joint.engines import JOINT_ENGINES
+from solver.joint.plan import JointPlan
+from solver.joint.solve import solve_joint
+from solver.mapping.ask import Setting, board_of, lexicographic
+from solver.mapping.engines import MAPPING_ENGINES
+from solver.mapping.pins import demands
+from solver.mapping.plan import MappingPlan
+from solver.mapping.solve import pick_mapping_engine, plan_of
+from solver.mesh.engines import MESH_ENGINES
+from solver.mesh.plan import MeshPlan
+from solver.mesh.solve import solve_mesh
 from solver.options import Request, check_jobs, pick_engine, pick_pins, pick_problem
+from solver.partial_engine.engines import RUNS_ENGINES
+from solver.partial_engine.plan import EnginePlan
+from solver.partial_engine.solve import solve_engine
 from solver.plan import Plan
 from solver.progress import Silent
-from solver.runs_engines import RUNS_ENGINES
-from solver.runs_plan import EnginePlan
-from solver.runs_solve import solve_engine
 from solver.solve import planned
 
 __all__ = ["Kind", "kind_of"]

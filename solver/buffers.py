@@ -8,12 +8,12 @@ from math import prod
 
 import numpy as np
 
-from hwmodels.bilinear import Ints
-from hwmodels.boxes import input_windows
-from hwmodels.execute import FetchPoint, fetch_points
-from hwmodels.replay_walk import Cuts, cut_range
+from hwmodels.nest.bilinear import Ints
+from hwmodels.nest.boxes import input_windows
+from hwmodels.nest.execute import FetchPoint, fetch_points
+from hwmodels.nest.replay_walk import Cuts, cut_range
+from hwmodels.nest.skeleton import cores
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
-from hwmodels.skeleton import cores
 from instances.machine import Machine
 from instances.workload import DIMS, REDUCTION, Layer
 

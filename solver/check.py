@@ -13,31 +13,31 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from formulations.space import Space
-from hwmodels.homes import machine_for
+from formulations.tiling.space import Space
+from hwmodels.nest.homes import machine_for
 from hwmodels.outcome import MEASURES, Outcome
 from hwmodels.schedule import Nest
 from instances.errors import InputError
-from solver.applications_check import problems_of_applications
-from solver.applications_plan import ApplicationsPlan
+from solver.applications.check import problems_of_applications
+from solver.applications.plan import ApplicationsPlan
 from solver.banks.check import problems_of
 from solver.banks.plan import BankPlan
 from solver.claims import claims_of
 from solver.files import AnyPlan, load_plan
-from solver.homes_check import problems_of_homes
-from solver.joint_check import problems_of_joint
-from solver.joint_plan import JointPlan
-from solver.mapping_check import problems_of_mapping
-from solver.mapping_plan import MappingPlan
-from solver.mesh_check import problems_of_mesh
-from solver.mesh_plan import MeshPlan
+from solver.homes.check import problems_of_homes
+from solver.joint.check import problems_of_joint
+from solver.joint.plan import JointPlan
+from solver.mapping.check import problems_of_mapping
+from solver.mapping.plan import MappingPlan
+from solver.mesh.check import problems_of_mesh
+from solver.mesh.plan import MeshPlan
 from solver.network_plan import WholePlan
 from solver.options import check_jobs, check_time_limit, pick_pins, pick_problem
+from solver.partial_engine.check import problems_of_engine
+from solver.partial_engine.plan import EnginePlan
 from solver.plan import LayerPlan, Plan, digest, network_digest
 from solver.prove import basics, doubts
 from solver.prove import prove as prove_again
-from solver.runs_check import problems_of_engine
-from solver.runs_plan import EnginePlan
 from solver.solve import totals
 from solver.verify import Verdict, counts_of, gap_of, limits_of, measures_of, objective_of, unequal, verify
 

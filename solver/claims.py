@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from solver.applications_plan import ApplicationsPlan
+from solver.applications.plan import ApplicationsPlan
 from solver.banks.plan import BankPlan
 from solver.files import AnyPlan
-from solver.joint_plan import JointPlan
-from solver.mapping_plan import MappingPlan
-from solver.mesh_plan import MeshPlan
+from solver.joint.plan import JointPlan
+from solver.mapping.plan import MappingPlan
+from solver.mesh.plan import MeshPlan
+from solver.partial_engine.plan import EnginePlan
 from solver.plan import Plan, Status
-from solver.runs_plan import EnginePlan
 
 __all__ = ["Claim", "claims_of", "layer_claims", "replays_of"]
 

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hwmodels.homes import machine_for
+from hwmodels.nest.homes import machine_for
 from instances.applications import applications, is_several
 from instances.errors import InputError
 from instances.load import load_network
 from instances.network import Network
-from solver import calibrate_cli, check_cli, console, network_cli, options, tools
+from solver import check_cli, console, network_cli, options, tools
+from solver.calibration import cli as calibrate_cli
 from solver.exits import BAD_INPUT, EXIT_CODES, exit_code
 from solver.plan import Plan, version
 from solver.progress import progress_bar
@@ -26,7 +27,7 @@ from solver.solve import prepare
 from solver.solve import solve as solve_plan
 
 if TYPE_CHECKING:
-    from formulations.space import Space
+    from formulations.tiling.space import Space
 
 __all__ = ["EXIT_CODES", "app", "main"]
 

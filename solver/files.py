@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 
 from instances.jsonfile import as_object, parse_json, read_bytes
-from solver.applications_plan import ApplicationsPlan
+from solver.applications.plan import ApplicationsPlan
 from solver.banks.plan import BankPlan
-from solver.joint_plan import JointPlan
-from solver.mapping_plan import MappingPlan
-from solver.mesh_plan import MeshPlan
+from solver.joint.plan import JointPlan
+from solver.mapping.plan import MappingPlan
+from solver.mesh.plan import MeshPlan
+from solver.partial_engine.plan import EnginePlan
 from solver.plan import Plan
-from solver.runs_plan import EnginePlan
 
 __all__ = ["AnyPlan", "load_plan"]
 

@@ -14,14 +14,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from formulations.space import Space
-from hwmodels.homes import settled
-from hwmodels.limits import lower_bound_bytes
+from formulations.tiling.space import Space
+from hwmodels.nest.homes import settled
+from hwmodels.nest.limits import lower_bound_bytes
 from hwmodels.schedule import Nest
 from instances.errors import InputError, choices
 from instances.workload import Layer
 from solver.engines.exhaustive import Search
-from solver.homes_ask import places_of
+from solver.homes.ask import places_of
 from solver.report import ratio, rows_table, shorten
 from solver.verify import PlanMismatch, verify
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hwmodels.homes import settled
+from hwmodels.nest.homes import settled
 from hwmodels.outcome import MEASURES
 from hwmodels.schedule import Nest
 from instances.errors import InputError
@@ -24,7 +24,7 @@ from solver.verify import PlanMismatch, counts_of, gap_of, limits_of, measures_o
 if TYPE_CHECKING:
     from formulations.pins import Pins
     from formulations.registry import Builder
-    from formulations.space import Space
+    from formulations.tiling.space import Space
     from solver.engines.base import Engine, EngineResult, Limits
 
 __all__ = ["Answer", "Job", "decide", "unanswered"]

@@ -11,32 +11,32 @@ from instances.applications import Applications
 from instances.errors import InputError
 from instances.network import Network
 from solver import console, options
-from solver.applications_ask import goals_of
-from solver.applications_plan import ApplicationsPlan
-from solver.applications_show import applications_rows, applications_status, show_applications
-from solver.applications_solve import pick_application_engine, solve_applications
+from solver.applications.ask import goals_of
+from solver.applications.plan import ApplicationsPlan
+from solver.applications.show import applications_rows, applications_status, show_applications
+from solver.applications.solve import pick_application_engine, solve_applications
 from solver.banks.plan import BankPlan
 from solver.banks.readings import FIRST_LAYERS, FirstPin
 from solver.banks.show import bank_rows, bank_status, show_banks
 from solver.banks.solve import front_network, pick_bank_engine, solve_network
-from solver.joint_plan import JointPlan
-from solver.joint_show import joint_rows, joint_status, show_joint
-from solver.joint_solve import pick_joint_engine, solve_joint
-from solver.mapping_ask import mapping_aims
-from solver.mapping_front import front_mapping
-from solver.mapping_plan import MappingPlan
-from solver.mapping_show import mapping_rows, mapping_status, show_mapping
-from solver.mapping_solve import pick_mapping_engine, solve_mapping
-from solver.mesh_plan import MeshPlan
-from solver.mesh_show import mesh_rows, mesh_status, show_mesh
-from solver.mesh_solve import mesh_aims, pick_mesh_engine, solve_mesh
+from solver.joint.plan import JointPlan
+from solver.joint.show import joint_rows, joint_status, show_joint
+from solver.joint.solve import pick_joint_engine, solve_joint
+from solver.mapping.ask import mapping_aims
+from solver.mapping.front import front_mapping
+from solver.mapping.plan import MappingPlan
+from solver.mapping.show import mapping_rows, mapping_status, show_mapping
+from solver.mapping.solve import pick_mapping_engine, solve_mapping
+from solver.mesh.plan import MeshPlan
+from solver.mesh.show import mesh_rows, mesh_status, show_mesh
+from solver.mesh.solve import mesh_aims, pick_mesh_engine, solve_mesh
 from solver.network_plan import WholePlan
+from solver.partial_engine.front import print_size_front
+from solver.partial_engine.plan import EnginePlan
+from solver.partial_engine.show import engine_rows, engine_status, show_engine
+from solver.partial_engine.solve import engine_aims, pick_runs_engine, solve_engine
 from solver.plan import Status
 from solver.report import ratio, rows_table
-from solver.runs_front import print_size_front
-from solver.runs_plan import EnginePlan
-from solver.runs_show import engine_rows, engine_status, show_engine
-from solver.runs_solve import engine_aims, pick_runs_engine, solve_engine
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -19,7 +19,7 @@ from instances.network import Network
 from instances.workload import Layer
 
 if TYPE_CHECKING:
-    from formulations.homes import Places
+    from formulations.homes.problem import Places
     from formulations.pins import Pins
     from formulations.registry import Formulation
     from solver.engines.base import Engine

@@ -30,7 +30,7 @@ from instances.errors import InputError
 from instances.jsonfile import as_object, parse_json, read_bytes, shown, validate, write_atomically
 from instances.machine import Machine
 from instances.workload import Layer
-from solver.homes_plan import HomesPlan
+from solver.homes.plan import HomesPlan
 
 __all__ = [
     "FORMAT", "Counted", "HoldItem", "LayerCounts", "LayerPlan", "LayerReplay", "LoopItem", "Measures", "Objective",
@@ -217,7 +217,7 @@ class PlanReplay(_Frozen):
 
 
 class TrafficLimits(_Frozen):
-    """Bytes that no plan of the layer can do without (`hwmodels.limits`).
+    """Bytes that no plan of the layer can do without (`hwmodels.nest.limits`).
 
     Attributes
     ----------

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from hwmodels.homes import machine_for
+from hwmodels.nest.homes import machine_for
 from instances.errors import InputError
 from instances.load import unmet_overrides
 from solver.again import kind_of

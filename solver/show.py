@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from hwmodels.boxes import input_windows
-from hwmodels.execute import FetchPoint
+from hwmodels.nest.boxes import input_windows
+from hwmodels.nest.execute import FetchPoint
+from hwmodels.nest.price import price
+from hwmodels.nest.replay_walk import Cuts
 from hwmodels.outcome import Counts
-from hwmodels.price import price
-from hwmodels.replay_walk import Cuts
 from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
 from instances.machine import Machine
 from instances.workload import DIMS, REDUCTION, Layer

@@ -7,15 +7,15 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from formulations.homes import Places
+from formulations.homes.problem import Places
 from hwmodels.outcome import MEASURES
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
 from instances.workload import Layer
-from solver.homes_ask import check_home_pins, places_of, refuse_overflow
-from solver.homes_plan import HomesPlan
-from solver.homes_solve import Assignment, Choice, assignments, choose
+from solver.homes.ask import check_home_pins, places_of, refuse_overflow
+from solver.homes.plan import HomesPlan
+from solver.homes.solve import Assignment, Choice, assignments, choose
 from solver.job import Answer, Job, unanswered
 from solver.options import (
     AUTO,

@@ -61,13 +61,13 @@ def _names(kind: str) -> dict[str, str]:
         }
         return {f.name: f.summary for f in FORMULATIONS.values()} | networks
     if kind == "engines":
-        from solver.applications_engines import APPLICATION_ENGINES
+        from solver.applications.engines import APPLICATION_ENGINES
         from solver.banks.engines import BANK_ENGINES
         from solver.engines import ENGINES
-        from solver.joint_engines import JOINT_ENGINES
-        from solver.mapping_engines import MAPPING_ENGINES
-        from solver.mesh_engines import MESH_ENGINES
-        from solver.runs_engines import RUNS_ENGINES
+        from solver.joint.engines import JOINT_ENGINES
+        from solver.mapping.engines import MAPPING_ENGINES
+        from solver.mesh.engines import MESH_ENGINES
+        from solver.partial_engine.engines import RUNS_ENGINES
 
         proofs = {True: "proves", False: "heuristic"}
         found = {e.name: f"{e.summary} ({proofs[e.proves]}; {', '.join(sorted(e.problems))})" for e in ENGINES.values()}
@@ -191,12 +191,12 @@ def schema(
     ] = "layers",
 ) -> int:
     """Print the JSON Schema of plan files."""
-    from solver.applications_plan import applications_schema
+    from solver.applications.plan import applications_schema
     from solver.banks.plan import bank_schema
-    from solver.joint_plan import joint_schema
-    from solver.mapping_plan import mapping_schema
-    from solver.mesh_plan import mesh_schema
-    from solver.runs_plan import engine_schema
+    from solver.joint.plan import joint_schema
+    from solver.mapping.plan import mapping_schema
+    from solver.mesh.plan import mesh_schema
+    from solver.partial_engine.plan import engine_schema
 
     schemas = {
         "layers": plan_schema, "banks": bank_schema, "joint": joint_schema, "mapping": mapping_schema,

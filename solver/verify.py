@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from hwmodels.homes import operand_of, settled
-from hwmodels.limits import compulsory_bytes, lower_bound_bytes
+from hwmodels.nest.homes import operand_of, settled
+from hwmodels.nest.limits import compulsory_bytes, lower_bound_bytes
+from hwmodels.nest.price import price
+from hwmodels.nest.replay import replay
 from hwmodels.outcome import MEASURES, OPERANDS, Counts, Outcome
-from hwmodels.price import price
-from hwmodels.replay import replay
 from hwmodels.schedule import Nest
 from hwmodels.transfer import ticks
 from instances.machine import Machine

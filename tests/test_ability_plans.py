@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from formulations import tiling
 from formulations.pins import parse_pins
-from hwmodels.price import price
+from formulations.tiling import problem as tiling
+from hwmodels.nest.price import price
 from hwmodels.schedule import Nest
 from instances.errors import InputError
 from instances.machine import Machine

@@ -14,20 +14,20 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from ortools.sat.python import cp_model
 
-from formulations.applications import Goal, Rule, Schedule, Several, Stream, answers, responses
-from formulations.applications_cp_sat import applications_cp_model
-from formulations.mapping import Mapping
-from hwmodels.replay_applications import Referee, Repeated
+from formulations.applications.cp_sat import applications_cp_model
+from formulations.applications.problem import Goal, Rule, Schedule, Several, Stream, answers, responses
+from formulations.mapping.problem import Mapping
+from hwmodels.board.replay_applications import Referee, Repeated
 from instances.applications import applications, is_several
 from instances.errors import InputError
 from instances.load import dump_network, load_network
 from instances.processors import Group
 from instances.tasks import Task, TaskGraph
 from solver import ApplicationsPlan, check, solve_applications
-from solver.applications_ask import ask
-from solver.applications_plan import applications_schema
-from solver.applications_show import show_applications
-from solver.applications_solve import hunted
+from solver.applications.ask import ask
+from solver.applications.plan import applications_schema
+from solver.applications.show import show_applications
+from solver.applications.solve import hunted
 from solver.bench.applications import row
 from solver.cli import main
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from hwmodels.price import price
-from hwmodels.replay import replay
+from hwmodels.nest.price import price
+from hwmodels.nest.replay import replay
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
 from instances.load import load_machine
 from instances.machine import Broadcast, Compute, Machine, Transfer

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formulations import cuts
-from formulations.cuts import Cut, complete, every_cut, free_chains, whole_windows
 from formulations.pins import parse_pins
 from formulations.registry import FORMULATIONS
-from hwmodels.pieces import Window
-from hwmodels.places import how
-from hwmodels.price import price
-from hwmodels.replay import replay
+from formulations.tiling.cuts import Cut, complete, every_cut, free_chains, whole_windows
+from formulations.tiling.problem import cuts
+from hwmodels.nest.pieces import Window
+from hwmodels.nest.places import how
+from hwmodels.nest.price import price
+from hwmodels.nest.replay import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.load import load_machine, load_network
 from instances.machine import Machine, Transfer

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formulations.engine_size import Size, candidates, front, ranked, rated, sizes
-from formulations.runs import Branch, Demands, Game, branch_at, build
-from formulations.runs_bounds import branch_bound, lower
-from formulations.runs_orders import Step, as_text, from_text, greedy, passes, plain, price, program
-from formulations.runs_search import MOST_RUNS, best_order
-from hwmodels.engine_work import engine_of, network_cycles, run_pixels, work_of
-from hwmodels.replay_engine import replay_engine
+from formulations.partial_engine.bounds import branch_bound, lower
+from formulations.partial_engine.orders import Step, as_text, from_text, greedy, passes, plain, price, program
+from formulations.partial_engine.problem import Branch, Demands, Game, branch_at, build
+from formulations.partial_engine.search import MOST_RUNS, best_order
+from formulations.partial_engine.size import Size, candidates, front, ranked, rated, sizes
+from hwmodels.partial_engine.replay import replay_engine
+from hwmodels.partial_engine.work import engine_of, network_cycles, run_pixels, work_of
 from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.machine import Machine
@@ -30,12 +30,12 @@ from instances.partial_engine import PartialEngine
 from instances.workload import Layer
 from solver import EnginePlan, PlanMismatch, check, front_engine, size_engine, solve_engine
 from solver.cli import main
-from solver.engine_size import SIZE_ENGINES
-from solver.runs_base import RunsAsked
-from solver.runs_engines import RUNS_ENGINES
-from solver.runs_plan import EngineReplay, engine_schema
-from solver.runs_show import engine_rows, engine_status, show_engine
-from solver.runs_solve import totals_of
+from solver.partial_engine.base import RunsAsked
+from solver.partial_engine.engines import RUNS_ENGINES
+from solver.partial_engine.plan import EngineReplay, engine_schema
+from solver.partial_engine.show import engine_rows, engine_status, show_engine
+from solver.partial_engine.size import SIZE_ENGINES
+from solver.partial_engine.solve import totals_of
 
 PROVING = ("auto", "cp-sat", "milp", "milp-cbc", "exhaustive")
 
@@ -146,7 +146,7 @@ def test_no_reading_gives_the_published_rates() -> None:
     conv1 has 2*112*112 = 25,088, the pointwise layers that double the maps 8*112*112 = 100,352 each (5 of them), the
     others 64*56*56 = 200,704 (8 of them): 2,132,480 cycles or 56.3 frames a second; 70 leave 1,714,285 cycles.
     """
-    from solver.bench.runs import most_frames, networks
+    from solver.bench.partial_engine import most_frames, networks
 
     found = {one.name: one for one in networks()}
     toy = load_machine("partial_cnn_16")
@@ -362,7 +362,7 @@ def test_orders_by_stages_close_gaps() -> None:
 
     2 x 4 groups, one place each; loads 5 and 4, swaps 6, 6, 6, 4.
     """
-    from solver.engines.runs_cp_sat import solve_stages
+    from solver.engines.partial_engine_cp_sat import solve_stages
 
     game = Game((5, 4), (6, 6, 6, 4), 1, 1)
     found = best_order(game)
@@ -608,7 +608,7 @@ def test_exhaustive_says_that_a_grid_is_too_large() -> None:
 
 
 def test_an_engine_that_lies_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from solver.runs_base import RunsDecided
+    from solver.partial_engine.base import RunsDecided
 
     def lie(asked: RunsAsked) -> RunsDecided:
         said = RUNS_ENGINES["auto"].run(asked)
@@ -847,7 +847,7 @@ def test_ranks_of_rates() -> None:
 
 
 def test_milp_takes_as_many_rates_as_it_tells_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    from solver.engines import size_milp
+    from solver.engines import engine_size_milp as size_milp
 
     monkeypatch.setattr(size_milp, "_LARGEST", 5)
     with pytest.raises(InputError, match="engine milp: 6 different rates, it tells 5 apart; auto takes all"):
@@ -902,7 +902,7 @@ def test_bad_input_of_sizes(more: dict[str, object], said: str) -> None:
 
 def test_suite_rows() -> None:
     """FD-MobileNet: every layer proven by three engines; 70.1 frames a second with additions as steps."""
-    from solver.bench.runs import frames, networks, transfers
+    from solver.bench.partial_engine import frames, networks, transfers
 
     found = {one.name: one for one in networks()}
     assert {one.operators[0].shape for one in found.values()} == {(1, 3, 224, 224)}
@@ -915,7 +915,7 @@ def test_suite_rows() -> None:
 @pytest.mark.slow(48)
 def test_suite() -> None:
     """Every layer of the seven networks is proven, with partial sums of one and of four bytes, by three engines."""
-    from solver.bench.runs import runs
+    from solver.bench.partial_engine import runs
     from solver.progress import Silent
 
     report = runs(Silent()).to_json()

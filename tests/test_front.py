@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 
 from formulations.pins import Pins, parse_pins
 from formulations.registry import FORMULATIONS
-from formulations.space import Space
-from hwmodels.price import price
-from hwmodels.replay import replay
+from formulations.tiling.space import Space
+from hwmodels.nest.price import price
+from hwmodels.nest.replay import replay
 from instances.errors import InputError
 from instances.machine import Machine, Transfer
 from instances.workload import Layer

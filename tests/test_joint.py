@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from formulations import joint as joint_module
-from formulations import tiling
-from formulations.joint import NEVER, Joint, Residence, Step, TooLarge, least
+from formulations.joint import problem as joint_module
+from formulations.joint.problem import NEVER, Joint, Residence, Step, TooLarge, least
 from formulations.pins import Pins, parse_pins
-from hwmodels.replay_joint import replay_joint
+from formulations.tiling import problem as tiling
+from hwmodels.joint.replay import replay_joint
 from hwmodels.schedule import LayerRun
 from instances.errors import InputError
 from instances.load import load_machine, load_network
@@ -27,14 +27,15 @@ from instances.onnx_reader import read_onnx
 from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
 from instances.stores import Stores, stores
 from instances.workload import Layer
-from solver import JointPlan, check, joint_plan, solve_joint
+from solver import JointPlan, check, solve_joint
 from solver.bench.demo import wheel_model
 from solver.cli import main
 from solver.engines.exhaustive import Search
-from solver.joint_bounds import One
-from solver.joint_check import runs_in
-from solver.joint_engines import JOINT_ENGINES
-from solver.joint_tables import Tables
+from solver.joint import plan as joint_plan
+from solver.joint.bounds import One
+from solver.joint.check import runs_in
+from solver.joint.engines import JOINT_ENGINES
+from solver.joint.tables import Tables
 
 EXACT = ("dynamic", "milp", "cp-sat")
 MACHINE = Machine(

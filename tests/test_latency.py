@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from formulations.latency import (
+from formulations.mapping.latency import (
     Order,
     best_order,
     critical,
@@ -26,18 +26,18 @@ from formulations.latency import (
     timetable,
     unrelated,
 )  # fmt: skip
-from formulations.mapping import Assignment, Limits, Mapping
-from formulations.pipeline import busy
-from hwmodels.replay_mapping import replay_once
+from formulations.mapping.pipeline import busy
+from formulations.mapping.problem import Assignment, Limits, Mapping
+from hwmodels.board.replay import replay_once
 from instances.errors import InputError
 from instances.processors import Group
 from instances.tasks import Task, TaskGraph
 from solver import MappingPlan, check, front_mapping, solve_mapping
 from solver.cli import main
-from solver.mapping_base import Asked
-from solver.mapping_engines import MAPPING_ENGINES
-from solver.mapping_show import mapping_status, show_mapping
-from solver.mapping_solve import replayed
+from solver.mapping.base import Asked
+from solver.mapping.engines import MAPPING_ENGINES
+from solver.mapping.show import mapping_status, show_mapping
+from solver.mapping.solve import replayed
 from solver.selftest.mapping import TESTER, Case
 
 EXACT = ("auto", "milp", "milp-cbc", "cp-sat", "exhaustive")

@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from formulations.mapping import Aim, Assignment, Limits, Mapping, build, clusters, merged
-from formulations.mapping_search import everything, improved, list_scheduled, seeds, starts
-from formulations.pipeline import pipelined
-from hwmodels.replay_mapping import replay_mapping
-from hwmodels.task_times import copied, estimated, options
+from formulations.mapping.pipeline import pipelined
+from formulations.mapping.problem import Aim, Assignment, Limits, Mapping, build, clusters, merged
+from formulations.mapping.search import everything, improved, list_scheduled, seeds, starts
+from hwmodels.board.replay import replay_mapping
+from hwmodels.board.task_times import copied, estimated, options
 from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.processors import Group, Processors
@@ -27,12 +27,12 @@ from instances.tasks import Task, TaskGraph, tasks
 from solver import MappingPlan, check, front_mapping, solve, solve_mapping
 from solver.bench.mapping import case, front_row
 from solver.cli import main
-from solver.mapping_ask import ask
-from solver.mapping_base import Asked
-from solver.mapping_engines import MAPPING_ENGINES
-from solver.mapping_plan import mapping_schema
-from solver.mapping_show import show_mapping
-from solver.mapping_solve import replayed
+from solver.mapping.ask import ask
+from solver.mapping.base import Asked
+from solver.mapping.engines import MAPPING_ENGINES
+from solver.mapping.plan import mapping_schema
+from solver.mapping.show import show_mapping
+from solver.mapping.solve import replayed
 
 # ---- published figures -----------------------------------------------------------------------------------------------
 

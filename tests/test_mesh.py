@@ -15,16 +15,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formulations.mesh import DECISIONS, KEEPS, MEASURES, SHARES, Choice
-from formulations.mesh_finish import fits, hand
-from formulations.mesh_layout import layout_of, vectors
-from formulations.mesh_price import price, setup_of
-from formulations.mesh_search import best_pair, halves
-from formulations.mesh_space import members, movable, undominated, ways
+from formulations.mesh.finish import fits, hand
+from formulations.mesh.layout import layout_of, vectors
+from formulations.mesh.price import price, setup_of
+from formulations.mesh.problem import DECISIONS, KEEPS, MEASURES, SHARES, Choice
+from formulations.mesh.search import best_pair, halves
+from formulations.mesh.space import members, movable, undominated, ways
 from formulations.pins import Pins, parse_pins
-from hwmodels.replay_arrays import replay_array
-from hwmodels.replay_lanes import replay_lanes
-from hwmodels.replay_mesh import Given, replay_mesh
+from hwmodels.mesh.replay import Given, replay_mesh
+from hwmodels.mesh.replay_arrays import replay_array
+from hwmodels.mesh.replay_lanes import replay_lanes
 from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.machine import Machine
@@ -35,10 +35,10 @@ from instances.workload import DIMS, Layer
 from solver import check, solve, solve_joint, solve_mesh
 from solver.bench.table3 import PUBLISHED, averages, point
 from solver.cli import main
-from solver.mesh_base import Asked
-from solver.mesh_check import keeps
-from solver.mesh_engines import MESH_ENGINES
-from solver.mesh_plan import MeshPlan, mesh_schema
+from solver.mesh.base import Asked
+from solver.mesh.check import keeps
+from solver.mesh.engines import MESH_ENGINES
+from solver.mesh.plan import MeshPlan, mesh_schema
 
 ROOT = Path(__file__).resolve().parents[1]
 EXACT = ("exhaustive", "cp-sat", "milp")

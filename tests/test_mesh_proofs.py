@@ -8,22 +8,22 @@ from math import prod
 import numpy as np
 import pytest
 
-from formulations.mesh import DECISIONS
-from formulations.mesh_finish import complete, doubled, fits
-from formulations.mesh_price import price
-from formulations.mesh_search import Halves, best_pair, halves
-from formulations.mesh_space import members
-from formulations.mesh_tables import Clock
+from formulations.mesh.finish import complete, doubled, fits
+from formulations.mesh.price import price
+from formulations.mesh.problem import DECISIONS
+from formulations.mesh.search import Halves, best_pair, halves
+from formulations.mesh.space import members
+from formulations.mesh.tables import Clock
 from formulations.pins import Pins, parse_pins
 from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.workload import Layer
 from solver import check, solve_mesh
-from solver.mesh_base import Answer, Asked, led
-from solver.mesh_check import keeps
-from solver.mesh_engines import MESH_ENGINES
-from solver.mesh_plan import MeshPlan
-from solver.mesh_show import mesh_rows, mesh_status
+from solver.mesh.base import Answer, Asked, led
+from solver.mesh.check import keeps
+from solver.mesh.engines import MESH_ENGINES
+from solver.mesh.plan import MeshPlan
+from solver.mesh.show import mesh_rows, mesh_status
 from tests.test_mesh import problems_with
 
 # ---- a bound for every objective -------------------------------------------------------------------------------------

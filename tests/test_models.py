@@ -7,12 +7,12 @@ import pulp
 import pytest
 from ortools.sat.python import cp_model
 
-from formulations import cp_sat, milp
-from formulations.branch import Branch, undominated
 from formulations.pareto import pareto
 from formulations.pins import Pins, parse_pins
 from formulations.registry import FORMULATIONS
-from hwmodels.bilinear import Bilinear
+from formulations.tiling.branch import Branch, undominated
+from formulations.tiling.problem import cp_sat, milp
+from hwmodels.nest.bilinear import Bilinear
 from instances.errors import InputError
 from instances.machine import Compute, Machine, Transfer
 from instances.workload import Layer

@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from formulations import tiling
-from formulations.homes import Item, Places, Table
+from formulations.homes.problem import Item, Places, Table
 from formulations.pins import Pins, parse_pins
-from hwmodels.homes import assignments, settled
-from hwmodels.limits import least_energy, lower_bound_bytes
+from formulations.tiling import problem as tiling
+from hwmodels.nest.homes import assignments, settled
+from hwmodels.nest.limits import least_energy, lower_bound_bytes
+from hwmodels.nest.price import price
+from hwmodels.nest.replay import replay
 from hwmodels.outcome import MEASURES
-from hwmodels.price import price
-from hwmodels.replay import replay
 from hwmodels.schedule import Hold, Loop, Nest
 from instances.errors import InfeasibleError, InputError
 from instances.load import list_machines, load_machine, load_network
@@ -29,15 +29,15 @@ from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input
 from instances.tensors import tensors
 from instances.workload import Layer
-from solver import homes_solve
 from solver.check import check
 from solver.cli import main
 from solver.engines import homes_cp_sat, homes_milp
 from solver.front import fronts
-from solver.homes_ask import places_of
-from solver.homes_base import Houser
+from solver.homes import solve as homes_solve
+from solver.homes.ask import places_of
+from solver.homes.base import Houser
 from solver.job import unanswered
-from solver.joint_solve import solve_joint
+from solver.joint.solve import solve_joint
 from solver.plan import Plan
 from solver.selftest.layers import _off_chip, random_layer, random_machine
 from solver.selftest.moves import Moves, nest_of

@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 
 from formulations.pins import Pins
-from formulations.space import Space
-from hwmodels.pieces import Window
-from hwmodels.replay import replay
+from formulations.tiling.space import Space
+from hwmodels.nest.pieces import Window
+from hwmodels.nest.replay import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
 from instances.errors import InputError
 from instances.load import load_machine, load_network
@@ -297,7 +297,7 @@ FAULTS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
     "a bound is one too high": lambda m: _engine(m, "exhaustive", _greedy_if_worse("FEASIBLE", 1)),
     "nothing fits": lambda m: _engine(m, "exhaustive", _never_fits),
     "pinned tiles are forgotten": lambda m: m.setattr(Pins, "sizes", lambda self, name, values: values),
-    "tiles of closed forms have no halo": lambda m: m.setattr("hwmodels.core_pieces.input_windows", _no_halo),
+    "tiles of closed forms have no halo": lambda m: m.setattr("hwmodels.nest.core_pieces.input_windows", _no_halo),
 }
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwmodels.price import price
+from hwmodels.nest.price import price
+from hwmodels.nest.sensitivity import PRICES, prices_of, sensitivity, with_prices
 from hwmodels.schedule import Nest
-from hwmodels.sensitivity import PRICES, prices_of, sensitivity, with_prices
 from instances.errors import InputError
 from instances.load import load_machine
 from instances.machine import Compute, Machine, Transfer

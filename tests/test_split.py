@@ -12,23 +12,23 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from formulations.latency import Order, dispatched, horizon, latencies, once, timetable
-from formulations.mapping import Aim, Assignment, Limits, Mapping, build, merged
-from formulations.mapping_search import Pricer, list_scheduled
-from formulations.parts import parts
-from formulations.pipeline import pipelined
-from formulations.places import Split, places_of
-from hwmodels.task_times import copied, estimated
+from formulations.mapping.latency import Order, dispatched, horizon, latencies, once, timetable
+from formulations.mapping.parts import parts
+from formulations.mapping.pipeline import pipelined
+from formulations.mapping.places import Split, places_of
+from formulations.mapping.problem import Aim, Assignment, Limits, Mapping, build, merged
+from formulations.mapping.search import Pricer, list_scheduled
+from hwmodels.board.task_times import copied, estimated
 from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.processors import Group
 from instances.profiles import Profile
 from instances.tasks import Task, TaskGraph, tasks
 from solver import MappingPlan, check, front_mapping, solve_mapping
-from solver.mapping_base import Asked
-from solver.mapping_engines import MAPPING_ENGINES
-from solver.mapping_show import mapping_rows, show_mapping
-from solver.mapping_solve import replayed
+from solver.mapping.base import Asked
+from solver.mapping.engines import MAPPING_ENGINES
+from solver.mapping.show import mapping_rows, show_mapping
+from solver.mapping.solve import replayed
 
 EXACT = ("auto", "milp", "cp-sat", "exhaustive")
 

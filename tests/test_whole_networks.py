@@ -14,12 +14,12 @@ import pytest
 from formulations.banks.states import BankPlan as Decisions
 from instances.errors import InputError
 from solver import check, solve_applications, solve_engine, solve_joint, solve_mapping, solve_mesh, solve_network
-from solver import joint_engines as joint
-from solver.applications_engines import APPLICATION_ENGINES
+from solver.applications.engines import APPLICATION_ENGINES
 from solver.engines import bank_milp
-from solver.mapping_engines import MAPPING_ENGINES
-from solver.mesh_engines import MESH_ENGINES
-from solver.runs_engines import RUNS_ENGINES
+from solver.joint import engines as joint
+from solver.mapping.engines import MAPPING_ENGINES
+from solver.mesh.engines import MESH_ENGINES
+from solver.partial_engine.engines import RUNS_ENGINES
 
 ROOT = Path(__file__).parent.parent
 TWO = "lenet5@5ms,lenet5@8ms"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from solver.applications_plan import ApplicationsPlan
-from solver.applications_solve import solve_applications
+from solver.applications.plan import ApplicationsPlan
+from solver.applications.solve import solve_applications
 from solver.bench.report import Cell, Report, Section
 from solver.progress import Progress
 

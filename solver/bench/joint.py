@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from formulations.joint import least
-from formulations.joint_milp import milp
+from formulations.joint.milp import milp
+from formulations.joint.problem import least
 from formulations.pins import Pins
 from instances.load import load_machine, load_network
 from instances.machine import Machine
@@ -13,10 +13,10 @@ from instances.network import Network
 from instances.stores import stores
 from solver.bench.banks import chain
 from solver.bench.report import Cell, Report, Section
-from solver.joint_engines import JOINT_ENGINES
-from solver.joint_plan import JointPlan
-from solver.joint_solve import solve_joint
-from solver.joint_tables import Tables
+from solver.joint.engines import JOINT_ENGINES
+from solver.joint.plan import JointPlan
+from solver.joint.solve import solve_joint
+from solver.joint.tables import Tables
 from solver.progress import Progress
 
 __all__ = ["grown", "joint", "memory", "network_row"]

@@ -6,12 +6,12 @@ import time
 from dataclasses import replace
 from statistics import median
 
-from formulations.mapping import Limits
+from formulations.mapping.problem import Limits
 from solver.bench.report import Cell, Report, Section
-from solver.mapping_ask import Setting, ask
-from solver.mapping_base import Asked, Decided
-from solver.mapping_engines import MAPPING_ENGINES
-from solver.mapping_front import front_mapping
+from solver.mapping.ask import Setting, ask
+from solver.mapping.base import Asked, Decided
+from solver.mapping.engines import MAPPING_ENGINES
+from solver.mapping.front import front_mapping
 from solver.progress import Progress
 from solver.verify import gap_of
 

@@ -13,8 +13,8 @@ from statistics import fmean
 from instances.load import load_machine
 from instances.machine import Machine
 from solver.bench.report import Cell, Report, Section
-from solver.mesh_plan import MeshLayer
-from solver.mesh_solve import solve_mesh
+from solver.mesh.plan import MeshLayer
+from solver.mesh.solve import solve_mesh
 from solver.progress import Progress
 
 __all__ = ["MACHINES", "PUBLISHED", "averages", "point", "table3"]

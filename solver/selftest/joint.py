@@ -3,7 +3,7 @@
 For a map that may stay, k_t rows are on chip while layer t runs, from its first writer to its last reader; they never
 rise again. u first rows of a result are never written, if no reader and no result of the network needs them: u <= k_t
 for all of these. Banks that maps leave hold the tiles: the fewest bytes of layer t in so much room are those of all
-its nests (`solver.selftest.nests`). The best schedule is given banks and run by `hwmodels.replay_joint`, which must
+its nests (`solver.selftest.nests`). The best schedule is given banks and run by `hwmodels.joint.replay`, which must
 count the same bytes, so that (EQUAL) holds both ways.
 
 Maps have at most `ROWS` rows: all sets of places to cut four rows and three of a kernel, in all orders, take a second.
@@ -17,15 +17,15 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from formulations.pins import Pins
-from hwmodels.replay_joint import replay_joint
+from hwmodels.joint.replay import replay_joint
 from hwmodels.schedule import LayerRun
 from instances.machine import Machine, Transfer
 from instances.network import Network
 from instances.operators import Conv, Eltwise, Operator, Pool
 from instances.stores import Stores, stores
-from solver.joint_engines import JOINT_ENGINES
-from solver.joint_solve import solve_joint
-from solver.joint_tables import Tables
+from solver.joint.engines import JOINT_ENGINES
+from solver.joint.solve import solve_joint
+from solver.joint.tables import Tables
 from solver.selftest.base import Disagreement
 from solver.selftest.cases import Recorded, json_of
 from solver.selftest.claims import Claim, asked, contradictions, some_engines

@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 
-from hwmodels.homes import assignments
+from hwmodels.nest.homes import assignments
 from instances.errors import InputError
 from solver.front import fronts
 from solver.selftest.anneal import Goal, Witness, searched

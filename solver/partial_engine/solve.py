@@ -1,0 +1,247 @@
+"""`solve_engine`: order the runs of layers on a small engine with banks, and verify the programs."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from formulations.partial_engine.orders import as_text, from_text, price
+from formulations.partial_engine.problem import Demands, Problem, branch_at, build
+from hwmodels.partial_engine.replay import replay_engine
+from hwmodels.partial_engine.work import engine_of, work_of
+from instances.errors import InputError
+from instances.machine import Machine
+from instances.network import Network
+from instances.workload import Layer
+from solver.options import AUTO, as_texts, check_time_limit, pick_layers, pick_machine, pick_network, unknown
+from solver.partial_engine.base import RunsAsked, RunsFound
+from solver.partial_engine.engines import RUNS_ENGINES, RunsEngine
+from solver.partial_engine.pins import conflicts, demands
+from solver.partial_engine.plan import (
+    ENGINE_FORMAT,
+    EngineCounts,
+    EngineLayer,
+    EngineOptions,
+    EnginePlan,
+    EngineReplay,
+    EngineSchedule,
+)
+from solver.plan import Objective, Status, digest, version
+from solver.verify import PlanMismatch, gap_of
+
+__all__ = ["engine_aims", "pick_runs_engine", "solve_engine", "totals_of", "verified"]
+
+#: Kinds of DRAM bytes, the terms of the objective.
+_KINDS = ("inputs", "weights", "spilled", "reloaded", "results")
+
+
+def pick_runs_engine(name: str) -> RunsEngine:
+    """Return an engine for runs; raises InputError with the known ones."""
+    if name not in RUNS_ENGINES:
+        raise unknown("engine for problem engine", name, RUNS_ENGINES)
+    return RUNS_ENGINES[name]
+
+
+def engine_aims(objective: str | Sequence[str]) -> None:
+    """Raise InputError unless bytes are asked for."""
+    names = [part.strip() for text in as_texts("objective", objective) for part in text.split(",")]
+    if names != ["bytes"]:
+        raise InputError(f"objective {','.join(names)}: problem engine minimises bytes; runs and cycles are given")
+
+
+def solve_engine(
+    target: Network | str | os.PathLike[str],
+    machine: Machine | str | os.PathLike[str],
+    *,
+    engine: str = AUTO,
+    objective: str | Sequence[str] = "bytes",
+    pins: str | Iterable[str] | Mapping[str, str | int] | None = None,
+    layers: str | Iterable[str] | None = None,
+    settings: str | Iterable[str] | Mapping[str, str | int] | None = None,
+    time_limit_s: float | None = None,
+) -> EnginePlan:
+    """Plan every convolution of a network, or the layers named, each with its maps in DRAM before and after.
+
+    Parameters
+    ----------
+    target : Network, str or path
+    machine : Machine, str or path
+        One with an engine, such as ``partial_cnn_16``.
+    engine : str
+        ``auto``, or a name from ``certile list engines``.
+    pins : texts or mapping
+        ``strips=1`` (whole maps), ``in_places<=4``, ``part_places>=2``, ``spill=no`` (no partial maps in DRAM),
+        ``inputs=banks`` (they lie in the banks before), ``results=banks`` (they stay there).
+    settings : texts or mapping
+        Machine fields to override, such as ``psum_bytes=4`` or ``engine.bank_bytes=16384``.
+    time_limit_s : float, optional
+        For all layers together.
+
+    Raises
+    ------
+    InputError
+        For bad input.
+    PlanMismatch
+        If engine, formulation and replay disagree: a defect of certile.
+    """
+    start = time.monotonic()
+    chosen, limit, texts = pick_runs_engine(engine), check_time_limit(time_limit_s), as_texts("pins", pins)
+    engine_aims(objective)
+    set_fields = as_texts("settings", settings)
+    real, network = pick_machine(machine, set_fields), pick_network(target, "engine")
+    engine_of(real)
+    demands(texts)
+    names = None if layers is None else as_texts("layers", layers)
+    asked = pick_layers(network, names)
+    known: dict[tuple[object, ...], tuple[EngineLayer, str]] = {}
+    rows, versions = [], ""
+    quick: RunsEngine | None = None
+    for layer in asked:
+        if layer.signature() not in known:
+            left = None if limit is None else max(0.1, limit - (time.monotonic() - start))
+            try:
+                known[layer.signature()] = _planned(layer, real, quick or chosen, texts, left)
+            except KeyboardInterrupt:  # what is done is kept, the others are done in haste; a second Ctrl-C ends it
+                if quick is not None:
+                    raise
+                quick = RUNS_ENGINES["greedy"]
+                known[layer.signature()] = _planned(layer, real, quick, texts, left)
+        row, said = known[layer.signature()]
+        versions = versions or said
+        rows.append(row.model_copy(update={"layer": layer.name}))
+    options = EngineOptions(layers=names or (), pins=texts, time_limit_s=limit, settings=set_fields)
+    return EnginePlan.model_validate(
+        {
+            "format": ENGINE_FORMAT, "certile": version(), "problem": "engine", "network": network.name,
+            "machine": real.name, "engine": chosen.name, "engine_version": versions, "objectives": ("bytes",),
+            "unit": "bytes", "stats": {"layers": len(rows), "distinct": len(known)},
+            "network_digest": digest(network.model_dump(mode="json")),
+            "machine_digest": digest(real.model_dump(mode="json")), "network_data": network, "machine_data": real,
+            "options": options, "layers": tuple(rows), "wall_s": time.monotonic() - start, **totals_of(rows),
+        }
+    )  # fmt: skip
+
+
+def _planned(
+    layer: Layer, machine: Machine, engine: RunsEngine, pins: Sequence[str], limit: float | None
+) -> tuple[EngineLayer, str]:
+    """Plan a layer; also the versions of the solver."""
+    start = time.monotonic()
+    work = work_of(layer, engine_of(machine))
+    problem = build(work, machine, demands(pins))
+    row = EngineLayer(
+        layer=layer.name, status="INFEASIBLE", objective=None, bound=None, gap=None, wall_s=0.0, stats={},
+        schedule=None, counts=None, replay=EngineReplay(ok=None),
+    )  # fmt: skip
+    if not problem.branches:
+        why = conflicts(work, machine, pins)
+        return row.model_copy(update={"conflicts": why, "wall_s": time.monotonic() - start}), ""
+    said = engine.run(RunsAsked(problem, limit))
+    done: dict[str, object] = {
+        "status": said.status,
+        "bound": said.bound,
+        "stats": said.stats,
+        "wall_s": time.monotonic() - start,
+    }
+    if said.found is None:
+        return row.model_copy(update=done), said.versions
+    schedule = _schedule(problem, said.found)
+    faults, counts, objective = verified(layer, machine, schedule)
+    if objective.value != said.found.bytes or (said.status == "OPTIMAL" and said.bound != objective.value):
+        faults.append(f"engine says {said.found.bytes} bytes, bound {said.bound}, {said.status}")
+    if faults:
+        raise PlanMismatch(f"layer {layer.name}, engine {engine.name}: {'; '.join(faults[:5])}")
+    done |= {"schedule": schedule, "counts": counts, "objective": objective, "replay": EngineReplay(ok=True)}
+    done |= {"gap": gap_of(objective.value, said.bound), "wall_s": time.monotonic() - start}
+    return row.model_copy(update=done), said.versions
+
+
+def _schedule(problem: Problem, found: RunsFound) -> EngineSchedule:
+    branch, wanted = found.branch, problem.wanted
+    game, grids = branch.games[0][0], sum(number for _, number in branch.games)
+    return EngineSchedule(
+        rows=branch.rows, strips=branch.strips, grids=grids, inputs=game.inputs, outputs=game.outputs,
+        in_places=branch.x, part_places=branch.y, fresh_places=problem.fresh, in_place_bytes=branch.in_place,
+        part_place_bytes=branch.part_place, inputs_at="banks" if wanted.before else "dram",
+        results_at="banks" if wanted.after else "dram", program=as_text(found.steps),
+    )  # fmt: skip
+
+
+def verified(layer: Layer, machine: Machine, schedule: EngineSchedule) -> tuple[list[str], EngineCounts, Objective]:
+    """Price and replay a schedule; return faults, what the replay counts, and the objective with its terms.
+
+    Raises
+    ------
+    InputError
+        If the program is malformed.
+    """
+    try:
+        steps = from_text(schedule.program)
+    except ValueError as error:
+        raise InputError(f"layer {layer.name}: program: {error}") from None
+    work, places = work_of(layer, engine_of(machine)), (schedule.in_places, schedule.part_places)
+    held = schedule.inputs_at == "banks", schedule.results_at == "banks"
+    wanted = Demands(before=held[0], after=held[1])
+    branch = branch_at(work, machine, schedule.rows, places[0], places[1], wanted)
+    seen = replay_engine(layer, machine, schedule.rows, places, steps, held=held)
+    faults = list(seen.faults)
+    if not faults:
+        value = branch.fixed + sum(number * price(game, steps) for game, number in branch.games)
+        pairs = [
+            ("bytes", value, seen.bytes), ("runs", work.runs * branch.strips, seen.runs),
+            ("additions", work.adds * branch.strips, seen.adds), ("cycles", work.cycles(schedule.rows), seen.cycles),
+            ("spilled", seen.spilled, seen.reloaded), ("strips", branch.strips, schedule.strips),
+            ("grids", sum(grid.number for grid in work.grids), schedule.grids),
+            ("groups", (work.inputs, work.outputs), (schedule.inputs, schedule.outputs)),
+            ("bytes of places", (branch.in_place, branch.part_place),
+             (schedule.in_place_bytes, schedule.part_place_bytes)),
+        ]  # fmt: skip
+        faults += [f"{what}: priced {one}, replayed {two}" for what, one, two in pairs if one != two]
+    counts = EngineCounts(
+        **{kind: getattr(seen, kind) for kind in _KINDS}, bytes=seen.bytes, runs=seen.runs, adds=seen.adds,
+        cycles=seen.cycles, peak_bytes=seen.peak,
+    )  # fmt: skip
+    return faults, counts, _objective(counts)
+
+
+def _objective(counts: EngineCounts) -> Objective:
+    return Objective(value=counts.bytes, unit="bytes", terms={kind: getattr(counts, kind) for kind in _KINDS})
+
+
+# ---- sums ------------------------------------------------------------------------------------------------------------
+
+
+def totals_of(rows: Sequence[EngineLayer]) -> dict[str, object]:
+    """Return everything in a plan that is summed over its layers."""
+    status, counts, objective, bound = _status(rows), None, None, None
+    replay = EngineReplay(ok=None)
+    if all(row.counts is not None for row in rows):
+        counts = _summed([row.counts for row in rows if row.counts is not None])
+        objective = _objective(counts)
+        faults = [f"{row.layer}: {fault}" for row in rows for fault in row.replay.faults]
+        replay = EngineReplay(ok=all(row.replay.ok for row in rows), faults=tuple(faults))
+    if all(row.bound is not None for row in rows):
+        bound = sum(row.bound for row in rows if row.bound is not None)
+    value = objective.value if objective else None
+    return {
+        "status": status, "objective": objective, "bound": bound, "gap": gap_of(value, bound), "counts": counts,
+        "replay": replay, "conflicts": tuple(_conflicting(rows)),
+    }  # fmt: skip
+
+
+def _conflicting(rows: Sequence[EngineLayer]) -> Iterator[str]:
+    for row in rows:
+        yield from (f"{row.layer}: {text}" for text in row.conflicts)
+
+
+def _status(rows: Sequence[EngineLayer]) -> Status:
+    found = {row.status for row in rows}
+    order: tuple[Status, ...] = ("INFEASIBLE", "NO_SOLUTION_FOUND", "FEASIBLE")
+    return next((status for status in order if status in found), "OPTIMAL")
+
+
+def _summed(counts: Sequence[EngineCounts]) -> EngineCounts:
+    names = [name for name in EngineCounts.model_fields if name != "peak_bytes"]
+    sums = {name: sum(getattr(one, name) for one in counts) for name in names}
+    return EngineCounts(**sums, peak_bytes=max(one.peak_bytes for one in counts))
