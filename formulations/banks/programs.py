@@ -76,7 +76,7 @@ class Programs:
         return found
 
     def bound(self, task: Task) -> int:
-        """Ticks until the next stage may begin to work (`Timing.ready`) that no program of a task undercuts.
+        """A lower bound over all programs of a task: ticks until the next stage may begin to work (`Timing.ready`).
 
         As long as the task has not been asked for, it is not searched for this.
         """
@@ -89,7 +89,7 @@ class Programs:
         return self.timing.ready(least.ticks, least.wait)
 
     def _least(self, task: Task, begun: State) -> Timed:
-        """Costs that no program of a task undercuts."""
+        """Lower bounds on the costs of all programs of a task."""
         if task not in self._leasts:
             self._leasts[task] = Search(task, self.prices, self.timing, self.wait).least(begun)
         return self._leasts[task]
