@@ -1,4 +1,4 @@
-"""F6 banks, inside one stage, in time: all programs that no other beats in bytes, ticks and what the next stage waits.
+"""F6 banks, inside one stage, in time: all undominated programs in bytes, ticks and what the next stage waits.
 
 Sets
     states s = (first, loaded, made), actions as in `banks.stage`; labels of a state: what a path to it has cost
@@ -250,7 +250,7 @@ class Search(Labels):
         return behind // stage.tile + 1 if self.by_cycle and behind > 0 and not stage.patches else 0
 
     def run(self, begun: State) -> list[Timed]:
-        """All programs that no other beats, `known` among them."""
+        """All undominated programs, `known` among them."""
         labels: dict[State, list[Label]] = {begun: [self.begin(begun)]}
         heap = [order_of(begun)]
         ends: list[Label] = []

@@ -64,8 +64,7 @@ class Group:
     shape : array, shape (options, extents)
         Elements of the tile along each index (teu; else no columns). A bank layout depends on these and on the PEs.
     keys : array, shape (options, keys)
-        How many sides of the mesh the option takes (rows and columns apart, or together on a square mesh), and log2 of
-        its PEs. Over all groups they sum up to `Member.total`.
+        Sides of the mesh that the option takes, and log2 of its PEs. Over all groups they sum up to `Member.total`.
     """
 
     columns: tuple[str, ...]
@@ -90,8 +89,6 @@ class Member:
 
     Attributes
     ----------
-    setup : Setup
-        The layer, the machine, which operands are shared, and which one is kept.
     names : tuple of str
         Names of the terms, the columns of `Group.terms`.
     measures : dict
