@@ -24,13 +24,13 @@ from instances.machine import Machine
 
 __all__ = ["PROBLEMS", "Row", "page", "rows", "tables"]
 
-PROBLEMS = ("tiling", "slicing", "joint", "banks", "mapping", "applications", "engine", "mesh")
+PROBLEMS = ("tiling", "slicing", "joint", "banks", "mapping", "applications", "partial_engine", "mesh")
 _NESTS = ("tiling", "slicing", "joint")
 _BOARD = ("mapping", "applications")
 #: Which problems read which fields. A field without an entry is read by those that read its section.
 _READ_BY: dict[tuple[str, ...], str] = {
     PROBLEMS: "name description problem tick_ps sources",
-    (*_NESTS, "engine", "mesh"): "in_bytes w_bytes out_bytes psum_bytes",
+    (*_NESTS, "partial_engine", "mesh"): "in_bytes w_bytes out_bytes psum_bytes",
     (*_NESTS, "banks"): "byte_fj mac_fj transfer compute",
     _NESTS: """
         bias_bytes in_layout w_layout out_layout ocm_bytes reserved_bytes im2col_rows im2col_channels buffering sliding
@@ -42,7 +42,7 @@ _READ_BY: dict[tuple[str, ...], str] = {
     ("banks",): "banks",
     _BOARD: "processors",
     ("mapping",): "processors.split_sync_ns",
-    ("engine",): "engine",
+    ("partial_engine",): "engine",
     ("mesh",): "mesh",
     (): "transfer.model",
 }

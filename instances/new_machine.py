@@ -20,7 +20,7 @@ __all__ = ["TEMPLATES", "machine_template"]
 #: The bundled machine whose numbers a template has, by the problem that the machine is for.
 TEMPLATES: Mapping[str, str] = {
     "tiling": "scratchpad_64k", "slicing": "nmp", "joint": "scratchpad_768k", "banks": "midap", "mapping": "hikey970",
-    "applications": "hikey970", "engine": "partial_cnn_16", "mesh": "vectormesh_128",
+    "applications": "hikey970", "partial_engine": "partial_cnn_16", "mesh": "vectormesh_128",
 }  # fmt: skip
 
 

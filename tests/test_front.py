@@ -17,7 +17,7 @@ from instances.errors import InputError
 from instances.machine import Machine, Transfer
 from instances.workload import Layer
 from solver.cli import main
-from solver.front import front
+from solver.tiling.front import front
 from tests.test_exactness import MOST_POINTS, free_cases, space
 
 LAYER = Layer.conv("x", channels=3, filters=4, size=(5, 5), kernel=(3, 3), pad=(1, 1, 1, 1))
