@@ -29,7 +29,7 @@ def run(asked: Asked) -> Found:
 
 
 class _Search:
-    """What is known: the best schedule, its value, and what no schedule undercuts."""
+    """What is known: the best schedule, its value, and a lower bound for all schedules."""
 
     def __init__(self, asked: Asked) -> None:
         self.asked, self.begun = asked, time.monotonic()

@@ -24,7 +24,7 @@ def run(asked: Asked) -> Decided:
     least, known = asked.least, best_of(asked, list(asked.known))
     small = merged(asked.mapping)
     if len(small.processors) < len(asked.mapping.processors):
-        # The merged problem's own bounds only: what none undercuts here may well be undercut there.
+        # The merged problem's own bounds only: a lower bound of this problem need not be one there.
         built = cp_model_of(small, asked.aim, asked.limits)
         said = solve(built.model, _FIRST_S if limit is None else _SHARE * limit, race=True)
         if said.status == "INFEASIBLE":

@@ -56,7 +56,7 @@ def solved(made: MappingModel, asked: Asked, solver: MilpSolver, largest: int) -
 
 
 def least_of(asked: Asked, said: MilpAnswer) -> int | None:
-    """What no assignment undercuts, by a solver's bound."""
+    """A lower bound for all assignments, from a solver's bound."""
     return None if said.bound is None else max(asked.least, asked.unit * said.bound)
 
 

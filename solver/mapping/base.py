@@ -26,7 +26,7 @@ class Asked:
     Attributes
     ----------
     least : int
-        What no assignment undercuts, as far as known.
+        A lower bound for all assignments, as far as known.
     known : tuple of Assignment
         Some that keep the limits.
     """

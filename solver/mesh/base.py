@@ -101,7 +101,7 @@ class Asked:
 
     @property
     def least(self) -> int:
-        """What no plan undercuts: each PE does one product a cycle; each result is written once."""
+        """A lower bound for all plans: each PE does one product a cycle; each result is written once."""
         mesh, layer = self.machine.mesh, self.layer
         if mesh is None:
             return 0
@@ -177,11 +177,18 @@ def heuristic(asked: Asked, *, most: int = 40) -> tuple[Choice, Layout | None] |
 
 
 def searched(asked: Asked, solve: Solve, versions: str = "") -> Decided:
-    """Search every member for what beats the best plan so far, which is greedy at first.
+    """Search every member for a plan below the incumbent, which is greedy at first.
 
-    A pair without a layout is forbidden and the search goes on: layouts of a larger tile are layouts of a smaller one,
-    so none that the reduced space left out would have one instead. When the time is up, ways that are not searched
-    to the end are open: what is known of all of them bounds the rest.
+    A member is one way to share and to keep operands; `solve` answers it with a pair of options and a bound.
+
+    * No pair is below the incumbent: the member is done.
+    * The pair has no layout: it is forbidden, and the member is searched again. Nothing is lost, as a layout of a
+      larger tile is one of a smaller tile: an option that was left out as dominated has no layout where its smaller
+      rival has none.
+    * The pair has a layout: it is the new incumbent, proven for this member if its value is the bound.
+
+    When the time is up, members that are not searched to the end are open. The plan's bound is then the least bound of
+    all members; where one has none, `Asked.least`.
     """
     asked = asked.started()
     if not served(asked.layer, asked.machine, asked.pins):

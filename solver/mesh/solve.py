@@ -152,7 +152,7 @@ def status_by(cost: Price, bounds: Mapping[str, int | None]) -> Status:
 
 
 def above(cost: Price, bounds: Mapping[str, int | None]) -> list[str]:
-    """One line for every bound that the plan itself undercuts."""
+    """One line for every bound that is above the plan's own value."""
     found = [(aim, bound) for aim, bound in bounds.items() if bound is not None and bound > cost.of(aim)]
     return [f"bounds: {aim} {bound} is above the value {cost.of(aim)}" for aim, bound in found]
 
