@@ -181,7 +181,7 @@ def searched(asked: Asked, solve: Solve, versions: str = "") -> Decided:
 
     A pair without a layout is forbidden and the search goes on: layouts of a larger tile are layouts of a smaller one,
     so none that the reduced space left out would have one instead. When the time is up, ways that are not searched
-    to the end are open: what is known of all of them bounds the rest.
+    to the end are open: what is known of all of them bounds the rest. Ctrl-C in a solver is as if the time were up.
     """
     asked = asked.started()
     if not served(asked.layer, asked.machine, asked.pins):
@@ -199,9 +199,13 @@ def searched(asked: Asked, solve: Solve, versions: str = "") -> Decided:
                 best, bound = _member(asked, member, solve, best, stats)
                 if bound is not None or stats.get("open"):
                     bounds.append(bound)
+                if stats.get("interrupted"):
+                    raise TimeUp
         except TimeUp:
             stats["open"] = True
             bounds.append(None)
+        if stats.get("interrupted"):
+            break
     if best is None:
         proven = not stats.pop("open", None)
         return Decided(None, None, None, None, "INFEASIBLE" if proven else "NO_SOLUTION_FOUND", versions, stats)
@@ -242,6 +246,9 @@ def _member(
             stats["open"] = True
             return best, said.bound
         made = asked.complete(found.choice(said.pair))
+        if made is None and stats.get("interrupted"):
+            stats["open"] = True
+            return best, said.bound
         if made is None:
             found.forbidden.add(said.pair)
             stats["forbidden"] = int(stats["forbidden"] or 0) + 1
