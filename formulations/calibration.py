@@ -2,8 +2,8 @@
 
 Sets. I measured rows, J prices to be fitted (fields of the machine).
 
-Parameters. y[i] > 0 measured time; a[i,j] how often the plan of row i pays price j (`hwmodels.sensitivity`); c[i] what
-the plan pays beside the fitted prices; l[j] <= u[j] bounds; w[i] = 1/y[i] (relative residuals) or 1 (absolute).
+Parameters. y[i] > 0 measured time; a[i,j] how often the plan of row i pays price j (`hwmodels.nest.sensitivity`); c[i]
+what the plan pays beside the fitted prices; l[j] <= u[j] bounds; w[i] = 1/y[i] (relative residuals) or 1 (absolute).
 
 Variables. x[j] in [l[j], u[j]], ticks; real while fitted, whole afterwards.
 

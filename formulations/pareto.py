@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from hwmodels.bilinear import Ints
+from hwmodels.nest.bilinear import Ints
 
 __all__ = ["pareto"]
 

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 import numpy as np
 from numpy.typing import NDArray
 
-from hwmodels.bilinear import Ints
+from hwmodels.nest.bilinear import Ints
 from instances.errors import InputError, choices
 
 __all__ = ["Decision", "Pin", "Pins", "parse_pins"]

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from formulations import slicing, tiling
 from formulations.pins import Decision, Pins
-from formulations.space import Space
+from formulations.tiling import problem as tiling
+from formulations.tiling import slicing
+from formulations.tiling.space import Space
 from instances.machine import Machine
 from instances.workload import Layer
 

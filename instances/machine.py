@@ -308,7 +308,7 @@ class Machine(_Frozen):
         Raises
         ------
         InputError
-            If there are several: `hwmodels.homes.settled` chooses.
+            If there are several: `hwmodels.nest.homes.settled` chooses.
         """
         if not self.off_chip:
             return None

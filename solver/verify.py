@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from hwmodels.homes import operand_of, settled
-from hwmodels.limits import compulsory_bytes, lower_bound_bytes
+from hwmodels.nest.homes import operand_of, settled
+from hwmodels.nest.limits import compulsory_bytes, lower_bound_bytes
+from hwmodels.nest.price import price
+from hwmodels.nest.replay import replay
 from hwmodels.outcome import MEASURES, OPERANDS, Counts, Outcome
-from hwmodels.price import price
-from hwmodels.replay import replay
 from hwmodels.schedule import Nest
 from hwmodels.transfer import ticks
 from instances.machine import Machine
 from instances.workload import Layer
-from solver.plan import Counted, LayerCounts, LayerReplay, Measures, Objective, TrafficLimits
+from solver.plan import Counted, LayerCounts, Measures, Objective
+from solver.tiling.plan import LayerReplay, TrafficLimits
 
 __all__ = [
     "LITERAL_NOTE", "PlanMismatch", "Verdict", "counts_of", "gap_of", "limits_of", "measures_of", "objective_of",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import pickle
 import queue
@@ -23,8 +24,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from solver.job import Answer, Job, decide, unanswered
 from solver.progress import Interrupts
+from solver.tiling.job import Answer, Job, decide, unanswered
 
 __all__ = ["Clock", "OnDone", "Outcome", "run_here", "run_in_processes", "worker_main"]
 
@@ -82,13 +83,16 @@ class Outcome:
     stopped: bool = False
 
 
-def run_here(jobs: Mapping[int, Job], clock: Clock, interrupts: Interrupts, on_done: OnDone) -> Outcome:
-    """Run jobs one after the other in this process."""
-    outcome = Outcome()
+def run_here(
+    jobs: Mapping[int, Job], clock: Clock, interrupts: Interrupts, on_done: OnDone, *, workers: int = 1,
+    seconds: float = math.inf,
+) -> Outcome:  # fmt: skip
+    """Run jobs one after the other in this process, until `seconds` have passed; the rest is for `workers`."""
+    outcome, start = Outcome(), time.monotonic()
     for done, (index, job) in enumerate(jobs.items()):
-        if clock.over:
+        if clock.over or time.monotonic() - start > seconds:
             break
-        share = clock.share(len(jobs) - done, 1)
+        share = clock.share(len(jobs) - done, workers)
         outcome.shares_s[index] = share or 0.0
         try:
             answer = decide(job, share, interrupts)

@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from hwmodels import replay_tiles
+from hwmodels.nest import replay_tiles
+from hwmodels.nest.price import price
+from hwmodels.nest.replay import Replay, replay
 from hwmodels.outcome import Outcome
-from hwmodels.price import price
-from hwmodels.replay import Replay, replay
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.errors import InputError
 from instances.machine import Machine

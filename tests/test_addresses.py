@@ -7,17 +7,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hwmodels.addresses import Box, Stored, box_bursts, burst_products, windows_touched
-from hwmodels.bilinear import Bilinear
-from hwmodels.pieces import cut, nominal
-from hwmodels.price import price
-from hwmodels.replay import replay
+from hwmodels.nest.addresses import Box, Stored, box_bursts, burst_products, windows_touched
+from hwmodels.nest.bilinear import Bilinear
+from hwmodels.nest.pieces import cut, nominal
+from hwmodels.nest.price import price
+from hwmodels.nest.replay import replay
+from hwmodels.nest.tables import _distinct
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
-from hwmodels.tables import _distinct
 from instances.errors import InputError
 from instances.machine import Machine, Transfer
 from instances.workload import Layer
-from solver import solve
 from tests.test_replay_walk import layers, machines, nests
 
 HOLDS = (Hold("IN"), Hold("W"), Hold("OUT"))
@@ -100,7 +99,7 @@ def test_the_optimum_is_of_windows_as_they_lie() -> None:
 
 
 def test_too_many_ways_to_cut_rows_and_columns_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hwmodels.addresses._TABLE", 10)
+    monkeypatch.setattr("hwmodels.nest.addresses._TABLE", 10)
     layer = Layer.conv("big", channels=1, filters=1, size=(9, 13), kernel=(3, 3))
     with pytest.raises(InputError, match=r"cut in 4 x 5 ways, too many for bursts by address: set transfer"):
         solve(layer, machine(), pins=["holds=uniform"])

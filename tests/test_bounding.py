@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from formulations import bounding, member
-from formulations.bounding import AXES, Bounds, size
 from formulations.pins import Pins
-from formulations.tiling import build
+from formulations.tiling import bounding, member
+from formulations.tiling.bounding import AXES, Bounds, size
+from formulations.tiling.problem import build
 from instances.load import load_machine
 from instances.machine import Machine
 from instances.workload import Layer

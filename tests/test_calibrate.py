@@ -10,14 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import instances
-from hwmodels.price import price
-from hwmodels.sensitivity import with_prices
+from hwmodels.nest.price import price
+from hwmodels.nest.sensitivity import with_prices
 from instances.errors import InputError
 from instances.load import load_machine
 from instances.machine import Machine, Transfer
 from instances.workload import Layer
-from solver import Plan, calibrate, solve
-from solver.calibrate_fields import finer, pick_prices
+from solver import Plan, solve
+from solver.calibration import calibrate
+from solver.calibration.fields import finer, pick_prices
 from solver.cli import main
 
 #: Layers that pay the prices in different proportions: large maps, many channels, 1x1, strides, few bytes.

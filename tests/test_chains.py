@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formulations.chains import Edge, cheapest, divisors, even_steps, grid, undominated
 from formulations.pareto import pareto
-from hwmodels.bilinear import Ints
-from hwmodels.pieces import Window, cut, windows
+from formulations.tiling.chains import Edge, cheapest, divisors, even_steps, grid, undominated
+from hwmodels.nest.bilinear import Ints
+from hwmodels.nest.pieces import Window, cut, windows
 
 
 def every(extent: int) -> Ints:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hwmodels.bilinear import Bilinear
-from hwmodels.boxes import KINDS, box_terms, input_windows
-from hwmodels.choices import Choices
-from hwmodels.core import CoreTables
-from hwmodels.pieces import Window
+from hwmodels.nest.bilinear import Bilinear
+from hwmodels.nest.boxes import KINDS, box_terms, input_windows
+from hwmodels.nest.choices import Choices
+from hwmodels.nest.core import CoreTables
+from hwmodels.nest.pieces import Window
+from hwmodels.nest.skeleton import Skeleton, cores
 from hwmodels.schedule import Spatial
-from hwmodels.skeleton import Skeleton, cores
 from instances.machine import Compute, Machine, Transfer
 from instances.workload import DIMS, Layer
 

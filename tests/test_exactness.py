@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from formulations.pins import parse_pins
 from formulations.registry import FORMULATIONS
-from formulations.space import Space
-from hwmodels.limits import lower_bound_bytes
-from hwmodels.price import price
-from hwmodels.replay import replay
+from formulations.tiling.space import Space
+from hwmodels.nest.limits import lower_bound_bytes
+from hwmodels.nest.price import price
+from hwmodels.nest.replay import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.machine import Compute, Machine, Transfer
 from instances.workload import DIMS, Layer

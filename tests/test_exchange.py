@@ -1,4 +1,4 @@
-"""The argument of `formulations.tiling`, step by step: each exchange moves no more bytes in no more memory.
+"""The argument of `formulations.tiling.problem`, step by step: each exchange moves no more bytes in no more memory.
 
 Random nests of tiny layers (several loops of a dimension, free places, Holds at any depth), each step alone on a nest
 that meets its precondition, priced by replay. No formulation and no engine takes part.
@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hwmodels.replay import replay
+from hwmodels.nest.replay import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.machine import Machine, Transfer
 from instances.workload import DIMS, RELEVANT, Layer

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from hwmodels import execute as module
-from hwmodels.execute import direct, execute, work
+from hwmodels.nest import execute as module
+from hwmodels.nest.execute import direct, execute, work
 from hwmodels.schedule import Hold, Item, Loop
 from instances.workload import DIMS, Layer
 

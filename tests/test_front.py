@@ -10,14 +10,14 @@ from hypothesis import HealthCheck, given, settings
 
 from formulations.pins import Pins, parse_pins
 from formulations.registry import FORMULATIONS
-from formulations.space import Space
-from hwmodels.price import price
-from hwmodels.replay import replay
+from formulations.tiling.space import Space
+from hwmodels.nest.price import price
+from hwmodels.nest.replay import replay
 from instances.errors import InputError
 from instances.machine import Machine, Transfer
 from instances.workload import Layer
 from solver.cli import main
-from solver.front import front
+from solver.tiling.front import front
 from tests.test_exactness import MOST_POINTS, free_cases, space
 
 LAYER = Layer.conv("x", channels=3, filters=4, size=(5, 5), kernel=(3, 3), pad=(1, 1, 1, 1))

@@ -6,9 +6,9 @@ import pytest
 
 from formulations.pins import parse_pins
 from formulations.registry import FORMULATIONS
-from formulations.space import Space
+from formulations.tiling.space import Space
+from hwmodels.nest.replay import replay
 from hwmodels.outcome import Counts
-from hwmodels.replay import replay
 from hwmodels.transfer import lpddr4, request, ticks
 from instances.load import load_machine, load_network
 from instances.workload import Layer

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hwmodels.limits import (
+from hwmodels.nest.limits import (
     _Axis,
     _least_budget,
     _most_macs,
@@ -18,8 +18,8 @@ from hwmodels.limits import (
     lower_bound_bytes,
     tensor_bytes,
 )
-from hwmodels.pieces import Window
-from hwmodels.price import price
+from hwmodels.nest.pieces import Window
+from hwmodels.nest.price import price
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.machine import Machine
 from instances.workload import DIMS, Layer

@@ -6,12 +6,12 @@ import pytest
 
 from formulations.pins import parse_pins
 from formulations.registry import FORMULATIONS
-from formulations.slicing import PARTITIONS, partition_cuts
-from hwmodels.literal import tso_dataflow
+from formulations.tiling.slicing import PARTITIONS, partition_cuts
+from hwmodels.nest.literal import tso_dataflow
+from hwmodels.nest.price import price
+from hwmodels.nest.skeleton import Skeleton
 from hwmodels.outcome import Outcome
-from hwmodels.price import price
 from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
-from hwmodels.skeleton import Skeleton
 from instances.errors import InputError
 from instances.machine import Compute, Machine, Transfer
 from instances.workload import Layer

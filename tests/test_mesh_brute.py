@@ -17,19 +17,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from formulations.mesh import DECISIONS, KEEPS, SHARES, Choice
-from formulations.mesh_arrays import caps_of, linear_of, terms_of
-from formulations.mesh_layout import layout_of
-from formulations.mesh_price import price, setup_of
-from formulations.mesh_tables import Linear, up
+from formulations.mesh.arrays import caps_of, linear_of, terms_of
+from formulations.mesh.layout import layout_of
+from formulations.mesh.price import price, setup_of
+from formulations.mesh.problem import DECISIONS, KEEPS, SHARES, Choice
+from formulations.mesh.tables import Linear, up
 from formulations.pins import parse_pins
 from instances.machine import Machine
 from instances.mesh import Mesh
 from instances.ndrange import Axis, ndrange
 from instances.workload import DIMS, Layer
-from solver.mesh_base import Asked
-from solver.mesh_check import keeps
-from solver.mesh_engines import MESH_ENGINES
+from solver.mesh.base import Asked
+from solver.mesh.check import keeps
+from solver.mesh.engines import MESH_ENGINES
 
 Ints = NDArray[np.int64]
 EXACT = ("exhaustive", "cp-sat", "milp", "milp-cbc")

@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from formulations import tiling
-from formulations.homes import Item, Places, Table
+from formulations.homes.problem import Item, Places, Table
 from formulations.pins import Pins, parse_pins
-from hwmodels.homes import assignments, settled
-from hwmodels.limits import least_energy, lower_bound_bytes
+from formulations.tiling import problem as tiling
+from hwmodels.nest.homes import assignments, settled
+from hwmodels.nest.limits import least_energy, lower_bound_bytes
+from hwmodels.nest.price import price
+from hwmodels.nest.replay import replay
 from hwmodels.outcome import MEASURES
-from hwmodels.price import price
-from hwmodels.replay import replay
 from hwmodels.schedule import Hold, Loop, Nest
 from instances.errors import InfeasibleError, InputError
 from instances.load import list_machines, load_machine, load_network
@@ -29,20 +29,20 @@ from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input
 from instances.tensors import tensors
 from instances.workload import Layer
-from solver import homes_solve
+from solver import solve
 from solver.check import check
 from solver.cli import main
 from solver.engines import driver_cp_sat, driver_milp, homes_cp_sat, homes_milp
-from solver.front import fronts
-from solver.homes_ask import places_of
-from solver.homes_base import Houser
-from solver.job import unanswered
-from solver.joint_solve import solve_joint
+from solver.homes import solve as homes_solve
+from solver.homes.ask import places_of
+from solver.homes.base import Houser
 from solver.plan import Plan
 from solver.selftest.layers import _off_chip, random_layer, random_machine
 from solver.selftest.moves import Moves, nest_of
-from solver.show import show
-from solver.solve import prepare, solve
+from solver.tiling.front import fronts
+from solver.tiling.job import unanswered
+from solver.tiling.show import show
+from solver.tiling.solve import prepare
 
 #: M = 4 filters over N = 2 channels of 4x4, 1x1 kernel: IN 32, W 8, OUT 64 bytes, 128 MACs.
 LAYER = Layer.conv("x", channels=2, filters=4, size=(4, 4))
@@ -535,16 +535,16 @@ def test_the_command_line_says_what_does_not_fit(capsys: pytest.CaptureFixture[s
 def test_joint_needs_one_home_for_each_operand() -> None:
     on = machine(OPEN, ocm_bytes=96, ocm_banks=6)
     with pytest.raises(InputError, match="problem joint needs one home for each operand, IN may lie in near or far"):
-        solve_joint(CHAIN, on)
+        solve(CHAIN, on, problem="joint")
     pins = ["home_IN=near", "home_W=far", "home_OUT=near"]
-    plan = solve_joint(CHAIN, on, pins=pins)
+    plan = solve(CHAIN, on, pins=pins, problem="joint")
     plain = machine(SPLIT, ocm_bytes=96, ocm_banks=6)
-    assert plan.measures == solve_joint(CHAIN, plain).measures
+    assert plan.measures == solve(CHAIN, plain, problem="joint").measures
     assert check(plan).ok
     with pytest.raises(InputError, match="unlike energy"):
-        solve_joint(CHAIN, plain, objective="energy")
+        solve(CHAIN, plain, objective="energy", problem="joint")
     with pytest.raises(InfeasibleError, match="memory near off the chip"):
-        solve_joint(CHAIN, machine(SPLIT, near=90, ocm_bytes=96, ocm_banks=6))
+        solve(CHAIN, machine(SPLIT, near=90, ocm_bytes=96, ocm_banks=6), problem="joint")
 
 
 def test_the_literal_price_of_a_space_needs_homes() -> None:

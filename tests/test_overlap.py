@@ -6,11 +6,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hwmodels import overlap
-from hwmodels.overlap import double_buffered_ticks
-from hwmodels.replay import replay
+from hwmodels.nest import overlap
+from hwmodels.nest.overlap import double_buffered_ticks
+from hwmodels.nest.replay import replay
+from hwmodels.nest.skeleton import cores, skeleton_of
 from hwmodels.schedule import Hold, Item, Loop, Nest
-from hwmodels.skeleton import cores, skeleton_of
 from instances.errors import InputError
 from instances.machine import Compute, Machine, Transfer
 from instances.workload import Layer

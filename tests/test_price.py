@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from hwmodels.nest.price import price
+from hwmodels.nest.replay import replay
 from hwmodels.outcome import Counts
-from hwmodels.price import price
-from hwmodels.replay import replay
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
 from instances.errors import InputError
 from instances.load import load_machine

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from formulations.pins import parse_pins
 from formulations.registry import FORMULATIONS
-from formulations.space import Space
-from hwmodels.pieces import Window
-from hwmodels.price import price
-from hwmodels.relaxed import ideal_cut, ideal_windows, part_window
+from formulations.tiling.space import Space
+from hwmodels.nest.pieces import Window
+from hwmodels.nest.price import price
+from hwmodels.nest.relaxed import ideal_cut, ideal_windows, part_window
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import Layer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from hwmodels.nest.replay import replay
 from hwmodels.outcome import Counts
-from hwmodels.replay import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
 from instances.errors import InputError
 from instances.machine import Compute, Machine, Transfer

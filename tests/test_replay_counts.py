@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hwmodels.nest.replay import replay
 from hwmodels.outcome import Counts
-from hwmodels.replay import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.machine import Machine, Transfer
 from instances.workload import Layer

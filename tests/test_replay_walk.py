@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from hwmodels import replay_walk
+from hwmodels.nest import replay_walk
+from hwmodels.nest.replay import replay
 from hwmodels.outcome import Counts
-from hwmodels.replay import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
 from instances.machine import Compute, Machine, Transfer
 from instances.workload import DIMS, RELEVANT, Layer

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from formulations.registry import FORMULATIONS
-from hwmodels.limits import compulsory_bytes
-from hwmodels.price import price
-from hwmodels.replay import replay
+from hwmodels.nest.limits import compulsory_bytes
+from hwmodels.nest.price import price
+from hwmodels.nest.replay import replay
 from hwmodels.schedule import Hold, Loop, Nest
 from instances.errors import InputError
 from instances.machine import Machine

@@ -13,24 +13,24 @@ from typing import Any
 
 import pytest
 
-import formulations.applications
+import formulations.applications.problem
 import formulations.banks.network
 import formulations.banks.stage
-import formulations.latency
-import formulations.mapping_search
-import formulations.mesh_layout
-import formulations.mesh_price
-import formulations.mesh_space
-import formulations.mesh_tables
-import formulations.runs
-import formulations.runs_search
-import hwmodels.engine_work
-import solver.joint_tables
-import solver.latency_engines
-import solver.mapping_engines
-import solver.mesh_base
-import solver.runs_engines
-from hwmodels.replay import replay
+import formulations.mapping.latency
+import formulations.mapping.search
+import formulations.mesh.layout
+import formulations.mesh.price
+import formulations.mesh.space
+import formulations.mesh.tables
+import formulations.partial_engine.problem
+import formulations.partial_engine.search
+import hwmodels.partial_engine.work
+import solver.joint.tables
+import solver.mapping.engines
+import solver.mapping.latency_engines
+import solver.mesh.base
+import solver.partial_engine.engines
+from hwmodels.nest.replay import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.machine import Machine, Transfer
 from instances.workload import DIMS, Layer
@@ -234,33 +234,33 @@ def _changed(module: Any, name: str, change: Callable[[Any], Any]) -> Patch:
 
 def _no_layouts_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pitches may be even multiples of their power of two: lanes meet in banks."""
-    monkeypatch.setattr(formulations.mesh_layout, "_odd_multiple", lambda least, power: -(-least >> power) << power)
+    monkeypatch.setattr(formulations.mesh.layout, "_odd_multiple", lambda least, power: -(-least >> power) << power)
 
 
 def _nothing_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (solver.mesh_base, formulations.mesh_space):
+    for module in (solver.mesh.base, formulations.mesh.space):
         patch = _changed(module, "ways", lambda found: [one for one in found if one[1] == "none"])
         patch(monkeypatch)
 
 
 def _places_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = formulations.runs._Sizes.__init__
+    real = formulations.partial_engine.problem._Sizes.__init__
 
     def made(self: Any, *args: Any) -> None:
         real(self, *args)
         self.part_place = max(1, self.part_place - 1)
 
-    monkeypatch.setattr(formulations.runs._Sizes, "__init__", made)
+    monkeypatch.setattr(formulations.partial_engine.problem._Sizes, "__init__", made)
 
 
 def _blocks_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = formulations.applications._Paths.__init__
+    real = formulations.applications.problem._Paths.__init__
 
     def made(self: Any, several: Any, schedule: Any) -> None:
         real(self, several, schedule)
         self.blocks = [[0] * len(row) for row in self.blocks]
 
-    monkeypatch.setattr(formulations.applications._Paths, "__init__", made)
+    monkeypatch.setattr(formulations.applications.problem._Paths, "__init__", made)
 
 
 def _last_results_go(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,40 +285,40 @@ def _rest_too_dear(monkeypatch: pytest.MonkeyPatch) -> None:
 
 FAULTS: dict[str, tuple[str, Patch]] = {
     "mapping: copies cost nothing": (
-        "mapping", _changed(formulations.mapping_search, "handed_table", lambda table: 0 * table)
+        "mapping", _changed(formulations.mapping.search, "handed_table", lambda table: 0 * table)
     ),
     "mapping: a bound of latency one tick too high": (
-        "mapping", _changed(solver.latency_engines, "latencies", lambda pair: (pair[0] + 1, pair[1]))
+        "mapping", _changed(solver.mapping.latency_engines, "latencies", lambda pair: (pair[0] + 1, pair[1]))
     ),
     "mapping: assignments that are never tried": (
-        "mapping", _changed(solver.mapping_engines, "everything", lambda blocks: [
+        "mapping", _changed(solver.mapping.engines, "everything", lambda blocks: [
             (at[:-1], periods[:-1], energies[:-1]) if len(at) > 1 else (at, periods, energies)
             for at, periods, energies in blocks
         ])
     ),
     "applications: nobody waits for lower priorities": ("applications", _blocks_forgotten),
     "applications: schedules that are never tried": (
-        "applications", _changed(formulations.applications, "orders", lambda found: list(found)[:1])
+        "applications", _changed(formulations.applications.problem, "orders", lambda found: list(found)[:1])
     ),
     "runs: a place for partial maps a byte too small": ("runs", _places_too_small),
     "runs: strips of one height only": (
-        "runs", _changed(formulations.runs, "_heights", lambda found: list(found)[:1])
+        "runs", _changed(formulations.partial_engine.problem, "_heights", lambda found: list(found)[:1])
     ),
     "runs: no padding above, a halo too many": (
-        "runs", _changed(hwmodels.engine_work, "_touched", lambda rows: rows + 1)
+        "runs", _changed(hwmodels.partial_engine.work, "_touched", lambda rows: rows + 1)
     ),
     "mesh: layouts with conflicts": ("mesh", _no_layouts_checked),
     "mesh: nothing stays": ("mesh", _nothing_stays),
     "mesh: the halo is forgotten": (
-        "mesh", _changed(formulations.mesh_tables, "extent", lambda size: size - (size > 2))
+        "mesh", _changed(formulations.mesh.tables, "extent", lambda size: size - (size > 2))
     ),
     "banks: the last results never stay": ("banks", _last_results_go),
     "banks: a wrong bound inside a stage": ("banks", _rest_too_dear),
     "joint: rows on chip take a bank less": (
-        "joint", _changed(solver.joint_tables, "_levels", lambda few: [(max(0, n - 1), held) for n, held in few])
+        "joint", _changed(solver.joint.tables, "_levels", lambda few: [(max(0, n - 1), held) for n, held in few])
     ),
     "joint: a map stays whole or not at all": (
-        "joint", _changed(solver.joint_tables, "_levels", lambda few: [few[0], *few[1:][-1:]])
+        "joint", _changed(solver.joint.tables, "_levels", lambda few: [few[0], *few[1:][-1:]])
     ),
 }  # fmt: skip
 #: Draws in which faults come up early, to be quick.

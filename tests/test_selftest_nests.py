@@ -10,16 +10,15 @@ from dataclasses import replace
 import pytest
 
 from formulations.pins import Pins
-from formulations.space import Space
-from hwmodels.pieces import Window
-from hwmodels.replay import replay
+from formulations.tiling.space import Space
+from hwmodels.nest.pieces import Window
+from hwmodels.nest.replay import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
 from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.machine import Machine, Transfer
 from instances.workload import DIMS, Layer
 from solver.engines import ENGINES, EngineResult, Limits
-from solver.front import Front, Point
 from solver.selftest import demands, nest_fronts, nest_tester
 from solver.selftest.anneal import Goal, confirmed, searched
 from solver.selftest.layers import random_layer, random_machine
@@ -31,6 +30,7 @@ from solver.selftest.registry import TESTERS
 from solver.selftest.run import selftest
 from solver.selftest.tiling import TILING
 from solver.selftest.tiny import _sequences, enumerated
+from solver.tiling.front import Front, Point
 
 #: Cases of the slow test, of each problem; 10,000 take hours.
 MANY = int(os.environ.get("CERTILE_SELFTEST", "25"))
@@ -297,7 +297,7 @@ FAULTS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
     "a bound is one too high": lambda m: _engine(m, "exhaustive", _greedy_if_worse("FEASIBLE", 1)),
     "nothing fits": lambda m: _engine(m, "exhaustive", _never_fits),
     "pinned tiles are forgotten": lambda m: m.setattr(Pins, "sizes", lambda self, name, values: values),
-    "tiles of closed forms have no halo": lambda m: m.setattr("hwmodels.core_pieces.input_windows", _no_halo),
+    "tiles of closed forms have no halo": lambda m: m.setattr("hwmodels.nest.core_pieces.input_windows", _no_halo),
 }
 
 

@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwmodels.price import price
+from hwmodels.nest.price import price
+from hwmodels.nest.sensitivity import PRICES, prices_of, sensitivity, with_prices
 from hwmodels.schedule import Nest
-from hwmodels.sensitivity import PRICES, prices_of, sensitivity, with_prices
 from instances.errors import InputError
 from instances.load import load_machine
 from instances.machine import Compute, Machine, Transfer
 from instances.workload import Layer
-from solver import solve
 
 FIELDS = [field for field in PRICES if "row" not in field and "refresh" not in field]
 LAYER = Layer.conv("x", channels=2, filters=8, size=(4, 4))

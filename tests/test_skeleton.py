@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from hwmodels.nest.skeleton import Skeleton, cores, skeleton_of
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
-from hwmodels.skeleton import Skeleton, cores, skeleton_of
 from instances.errors import InputError
 from instances.workload import Layer
 

@@ -6,17 +6,17 @@ import pytest
 
 from formulations.pins import Pins, parse_pins
 from formulations.registry import FORMULATIONS
-from formulations.slicing import DATAFLOWS, PARTITIONS, partition_cuts
-from formulations.space import Space
-from hwmodels.price import price
-from hwmodels.replay import replay
+from formulations.tiling.slicing import DATAFLOWS, PARTITIONS, partition_cuts
+from formulations.tiling.space import Space
+from hwmodels.nest.price import price
+from hwmodels.nest.replay import replay
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
 from instances.errors import InputError
 from instances.load import load_machine
 from instances.machine import Compute, Machine, Transfer
 from instances.workload import Layer
+from solver import solve
 from solver.engines import ENGINES, Limits
-from solver.solve import solve
 
 SLICING = FORMULATIONS["slicing"]
 #: M = 8 filters over N = 2 channels of 4x4, 1x1 kernel.

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from formulations.branch import Branch
-from formulations.member import Member
 from formulations.pins import parse_pins
 from formulations.registry import FORMULATIONS
-from formulations.space import Space
+from formulations.tiling.branch import Branch
+from formulations.tiling.member import Member
+from formulations.tiling.space import Space
 from instances.load import load_machine, load_network, parse_overrides
 from instances.machine import Machine, Transfer
 from instances.workload import Layer

@@ -9,8 +9,8 @@ import pytest
 
 from formulations.pins import Pins, parse_pins
 from formulations.registry import FORMULATIONS
-from formulations.space import Space
-from hwmodels.price import price
+from formulations.tiling.space import Space
+from hwmodels.nest.price import price
 from hwmodels.schedule import Hold, Loop, Nest
 from instances.errors import InputError
 from instances.load import load_machine

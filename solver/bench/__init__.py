@@ -12,9 +12,9 @@ from solver.bench.heuristics import heuristics
 from solver.bench.joint import joint
 from solver.bench.mapping import mapping
 from solver.bench.nests import nests
+from solver.bench.partial_engine import runs
 from solver.bench.peers import peers
 from solver.bench.report import Report
-from solver.bench.runs import runs
 from solver.bench.speed import speed
 from solver.bench.table2 import table2
 from solver.bench.table3 import table3

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from formulations.joint import least
-from formulations.joint_milp import milp
+from formulations.joint.milp import milp
+from formulations.joint.problem import least
 from formulations.pins import Pins
 from instances.load import load_machine, load_network
 from instances.machine import Machine
@@ -13,11 +13,11 @@ from instances.network import Network
 from instances.stores import stores
 from solver.bench.banks import chain
 from solver.bench.report import Cell, Report, Section
-from solver.joint_engines import JOINT_ENGINES
-from solver.joint_plan import JointPlan
-from solver.joint_solve import solve_joint
-from solver.joint_tables import Tables
+from solver.joint.engines import JOINT_ENGINES
+from solver.joint.plan import JointPlan
+from solver.joint.tables import Tables
 from solver.progress import Progress
+from solver.solve import solve_as
 
 __all__ = ["grown", "joint", "memory", "network_row"]
 
@@ -37,8 +37,8 @@ def _bytes(plan: JointPlan) -> int | None:
 
 def network_row(name: str) -> list[Cell]:
     """Bytes of heuristics and of the optimum on scratchpad_768k, and what every engine takes to prove it."""
-    plan = solve_joint(name, "scratchpad_768k")
-    heuristics: list[Cell] = [_bytes(solve_joint(name, "scratchpad_768k", engine=e)) for e in _HEURISTICS]
+    plan = solve_as(JointPlan, name, "scratchpad_768k")
+    heuristics: list[Cell] = [_bytes(solve_as(JointPlan, name, "scratchpad_768k", engine=e)) for e in _HEURISTICS]
     row: list[Cell] = [name, len(plan.layers), *heuristics, _bytes(plan), plan.gap, plan.compulsory_bytes]
     return [*row, plan.stats["searches"], plan.wall_s, *_solvers(load_network(name), load_machine("scratchpad_768k"))]
 
@@ -65,7 +65,10 @@ def _solvers(network: Network, machine: Machine) -> list[Cell]:
 def memory(kib: int) -> list[Cell]:
     """ResNet-50 on so much shared memory in banks of 16 KiB."""
     settings = {"ocm_bytes": kib * 1024, "ocm_banks": kib // 16}
-    plans = [solve_joint("resnet50", "scratchpad_768k", engine=e, settings=settings) for e in (*_HEURISTICS, "dynamic")]
+    plans = [
+        solve_as(JointPlan, "resnet50", "scratchpad_768k", engine=e, settings=settings)
+        for e in (*_HEURISTICS, "dynamic")
+    ]
     best = plans[-1]
     return [kib, *(_bytes(plan) for plan in plans), best.gap, best.stats["searches"], best.wall_s]
 

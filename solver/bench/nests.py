@@ -6,9 +6,9 @@ from statistics import median
 
 from formulations.pins import Pins
 from formulations.registry import FORMULATIONS
-from formulations.space import Space
+from formulations.tiling.space import Space
+from hwmodels.nest.price import price
 from hwmodels.outcome import Outcome
-from hwmodels.price import price
 from hwmodels.schedule import Nest
 from instances.load import load_machine, load_network
 from instances.machine import Machine

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from formulations.pins import parse_pins
 from formulations.registry import FORMULATIONS
-from formulations.space import Space
-from hwmodels.limits import compulsory_bytes, lower_bound_bytes
-from hwmodels.replay import replay
+from formulations.tiling.space import Space
+from hwmodels.nest.limits import compulsory_bytes, lower_bound_bytes
+from hwmodels.nest.replay import replay
 from instances.load import load_machine, load_network
 from instances.workload import Layer
 from solver.bench.engines import agree

@@ -12,9 +12,9 @@ from statistics import median
 
 from formulations.pins import parse_pins
 from formulations.registry import FORMULATIONS
-from formulations.slicing import DATAFLOWS, PARTITIONS
-from formulations.space import Space
-from hwmodels.price import price
+from formulations.tiling.slicing import DATAFLOWS, PARTITIONS
+from formulations.tiling.space import Space
+from hwmodels.nest.price import price
 from instances.load import load_machine, load_network
 from instances.machine import Machine
 from instances.workload import Layer

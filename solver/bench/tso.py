@@ -6,8 +6,8 @@ import numpy as np
 
 from formulations.pins import parse_pins
 from formulations.registry import FORMULATIONS
-from hwmodels.boxes import box_terms
-from hwmodels.choices import Choices
+from hwmodels.nest.boxes import box_terms
+from hwmodels.nest.choices import Choices
 from hwmodels.transfer import bursts_of_segment
 from instances.load import load_machine, load_network
 from instances.machine import Machine

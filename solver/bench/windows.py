@@ -10,7 +10,7 @@ import time
 
 from formulations.pins import parse_pins
 from formulations.registry import FORMULATIONS
-from hwmodels.price import price
+from hwmodels.nest.price import price
 from hwmodels.schedule import Nest
 from instances.load import load_machine
 from instances.machine import Machine

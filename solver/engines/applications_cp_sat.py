@@ -9,10 +9,10 @@ from __future__ import annotations
 import time
 from importlib.metadata import version
 
-from formulations.applications import Schedule
-from formulations.applications_cp_sat import applications_cp_model
-from formulations.applications_search import starts
-from solver.applications_base import Asked, Found
+from formulations.applications.cp_sat import applications_cp_model
+from formulations.applications.problem import Schedule
+from formulations.applications.search import starts
+from solver.applications.base import Asked, Found
 from solver.engines.driver_cp_sat import solve
 from solver.plan import Stat, Status
 

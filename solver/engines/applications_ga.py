@@ -11,10 +11,10 @@ import time
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from formulations.applications import responses
-from formulations.applications_search import starts
-from formulations.mapping import Assignment
-from solver.applications_base import Asked, Found
+from formulations.applications.problem import responses
+from formulations.applications.search import starts
+from formulations.mapping.problem import Assignment
+from solver.applications.base import Asked, Found
 from solver.engines.genetic import SIZE, spea2
 
 __all__ = ["run"]

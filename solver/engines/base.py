@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from formulations.branch import Branch
-from formulations.space import Space
+from formulations.tiling.branch import Branch
+from formulations.tiling.space import Space
 from hwmodels.outcome import MEASURES
 from hwmodels.schedule import Nest
 from instances.machine import Machine

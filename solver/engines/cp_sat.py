@@ -1,13 +1,13 @@
-"""Engine ``cp-sat``: the CP-SAT models of `formulations.cp_sat`, one per branch."""
+"""Engine ``cp-sat``: the CP-SAT models of `formulations.tiling.cp_sat`, one per branch."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
-from formulations.branch import Branch
-from formulations.cp_sat import build_cp_sat
-from formulations.space import Space
+from formulations.tiling.branch import Branch
+from formulations.tiling.cp_sat import build_cp_sat
+from formulations.tiling.space import Space
 from solver.engines.base import EngineResult, Limits
 from solver.engines.driver_cp_sat import solve
 from solver.engines.staged import Answer, solve_staged

@@ -3,8 +3,8 @@
 For one unconstrained layer this is exact and faster than any solver; CP-SAT and MILP confirm it by another route.
 Stage k minimises the k-th objective among the plans that keep the values of the earlier ones. A first pass over few
 candidates gives a good plan; the second looks at everything that separable lower bounds do not exclude: chains by the
-least factors of all other axes (`formulations.member`), rows and columns by ``sum_k a[k,s] * min_q b[k,q]``. The first
-stage ends early where the plan moves no more than any plan must (`hwmodels.limits`).
+least factors of all other axes (`formulations.tiling.member`), rows and columns by ``sum_k a[k,s] * min_q b[k,q]``. The
+first stage ends early where the plan moves no more than any plan must (`hwmodels.nest.limits`).
 
 Double-buffered time is a sum of maxima over steps and no table. As the first objective timelines are laid out in the
 order of their lower bounds, until none is below the best, or `MOST_TIMELINES` are; the lower bound of the next one is
@@ -12,10 +12,10 @@ then the bound of its block. As a tie-break it is the best of the `TIMELINES` mo
 every engine.
 
 Nests beyond the candidates. Where a member's candidates are not proven to hold an optimum (`Member.exact`), bounds on
-all its nests are searched first, by the same tables (`hwmodels.relaxed`): a member none of whose bounds is below the
-best plan is settled, the others leave their least bound open. An objective is proven if nothing below the plan is open.
-Ties beyond the objectives asked for are broken with `TIES` work, after a proof that took more than that among the nests
-of the best plan's member only, which takes less time than the proof; the plan says so where that leaves some out.
+all its nests are searched first, by the same tables (`hwmodels.nest.relaxed`): a member none of whose bounds is below
+the best plan is settled, the others leave their least bound open. An objective is proven if nothing below the plan is
+open. Ties beyond the objectives asked for are broken with `TIES` work, after a proof that took more than that among the
+nests of the best plan's member only, which takes less time than the proof; the plan says so where that leaves some out.
 
 Time limit. The first pass goes on until it has a plan, so that there is one whatever the limit. What is left open keeps
 a bound: of a block its least separable bound, of a member that was not priced one that prices no combination
@@ -31,11 +31,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.branch import Branch, lower_bounds, within
-from formulations.member import Member
-from formulations.space import Space
-from hwmodels.bilinear import Ints
-from hwmodels.limits import compulsory_bytes
+from formulations.tiling.branch import Branch, lower_bounds, within
+from formulations.tiling.member import Member
+from formulations.tiling.space import Space
+from hwmodels.nest.bilinear import Ints
+from hwmodels.nest.limits import compulsory_bytes
 from instances.machine import Machine
 from solver.engines.base import EngineResult, Limits, Pick, Status, aims, stage_of, stages, vector
 from solver.engines.floors import floor, least_of

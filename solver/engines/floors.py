@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from formulations.bounding import AXES
-from formulations.member import Member
-from formulations.space import Space
-from hwmodels.choices import Choices
-from hwmodels.limits import least_energy, lower_bound_bytes
-from hwmodels.tables import nest_tables
+from formulations.tiling.bounding import AXES
+from formulations.tiling.member import Member
+from formulations.tiling.space import Space
+from hwmodels.nest.choices import Choices
+from hwmodels.nest.limits import least_energy, lower_bound_bytes
+from hwmodels.nest.tables import nest_tables
 from solver.engines.base import stage_of
 
 __all__ = ["floor", "in_unit", "least_of"]

@@ -13,7 +13,7 @@ from typing import Any
 
 from deap import base, tools
 
-from formulations.mapping import Assignment
+from formulations.mapping.problem import Assignment
 
 __all__ = ["CROSS", "SIZE", "spea2"]
 

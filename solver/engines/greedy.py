@@ -7,9 +7,9 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.branch import Branch
-from formulations.space import Space
-from hwmodels.choices import Q_DIMS, S_DIMS
+from formulations.tiling.branch import Branch
+from formulations.tiling.space import Space
+from hwmodels.nest.choices import Q_DIMS, S_DIMS
 from solver.engines.base import EngineResult, Limits, Pick, complete, vector
 
 __all__ = ["fullest_memory", "largest_tile", "run_greedy", "run_naive"]

@@ -1,13 +1,13 @@
-"""Engine ``cp-sat`` for homes: `formulations.homes_cp_sat`."""
+"""Engine ``cp-sat`` for homes: `formulations.homes.cp_sat`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from formulations.homes import Chosen, Places
-from formulations.homes_cp_sat import cp_sat
+from formulations.homes.cp_sat import cp_sat
+from formulations.homes.problem import Chosen, Places
 from solver.engines.driver_cp_sat import solve
-from solver.homes_base import Housed
+from solver.homes.base import Housed
 
 __all__ = ["least_overflow", "run"]
 

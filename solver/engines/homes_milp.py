@@ -1,4 +1,4 @@
-"""Engines ``milp`` (HiGHS) and ``milp-cbc`` for homes: `formulations.homes_milp`.
+"""Engines ``milp`` (HiGHS) and ``milp-cbc`` for homes: `formulations.homes.milp`.
 
 The decoded homes are checked and priced in integers: those that break a constraint are left out and the model is solved
 again; others count as proven only if their price is what the solver reports (`solver.engines.driver_milp`).
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from formulations.homes import Chosen, Places
-from formulations.homes_milp import Milp, milp
+from formulations.homes.milp import Milp, milp
+from formulations.homes.problem import Chosen, Places
 from solver.engines.driver_milp import MilpSolver, solve
-from solver.homes_base import Housed
+from solver.homes.base import Housed
 
 __all__ = ["run_cbc", "run_highs"]
 

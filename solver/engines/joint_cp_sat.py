@@ -1,4 +1,4 @@
-"""Engine ``cp-sat`` for the joint problem: `formulations.joint_cp_sat`, from the greedy plan."""
+"""Engine ``cp-sat`` for the joint problem: `formulations.joint.cp_sat`, from the greedy plan."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from importlib.metadata import version
 
 from ortools.sat.python import cp_model
 
-from formulations.joint import NEVER, Choice, Joint
-from formulations.joint_cp_sat import cp_sat
+from formulations.joint.cp_sat import cp_sat
+from formulations.joint.problem import NEVER, Choice, Joint
 from solver.engines.driver_cp_sat import solve
-from solver.joint_base import Mastered
+from solver.joint.base import Mastered
 
 __all__ = ["run"]
 

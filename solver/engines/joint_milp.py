@@ -1,4 +1,4 @@
-"""Engine ``milp`` for the joint problem: `formulations.joint_milp` with HiGHS.
+"""Engine ``milp`` for the joint problem: `formulations.joint.milp` with HiGHS.
 
 The decoded levels are priced in integers, and count as proven only if that price is what HiGHS reports
 (`solver.engines.driver_milp`).
@@ -6,10 +6,10 @@ The decoded levels are priced in integers, and count as proven only if that pric
 
 from __future__ import annotations
 
-from formulations.joint import NEVER, Choice, Joint
-from formulations.joint_milp import milp
+from formulations.joint.milp import milp
+from formulations.joint.problem import NEVER, Choice, Joint
 from solver.engines.driver_milp import solve, versions
-from solver.joint_base import Mastered
+from solver.joint.base import Mastered
 
 __all__ = ["run"]
 

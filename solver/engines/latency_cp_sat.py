@@ -1,14 +1,14 @@
-"""Engine ``cp-sat`` when latency counts: `formulations.latency_cp_sat`, from the best timetable that is known."""
+"""Engine ``cp-sat`` when latency counts: `latency_cp_sat`, from the best timetable that is known."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from importlib.metadata import version
 
-from formulations.latency import least_latency
-from formulations.latency_cp_sat import latency_cp_model
+from formulations.mapping.latency import least_latency
+from formulations.mapping.latency_cp_sat import latency_cp_model
 from solver.engines.driver_cp_sat import solve
-from solver.mapping_base import Asked, Decided, Timed, begun, best_timed, decided, latest, timed
+from solver.mapping.base import Asked, Decided, Timed, begun, best_timed, decided, latest, timed
 
 __all__ = ["run"]
 

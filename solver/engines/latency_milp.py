@@ -1,4 +1,4 @@
-"""Engine ``milp`` when latency counts: `formulations.latency_milp` with HiGHS or CBC.
+"""Engine ``milp`` when latency counts: `formulations.mapping.latency_milp` with HiGHS or CBC.
 
 Believed as in `solver.engines.mapping_milp`. Quick where few tasks may run side by side; where many may,
 the disjunctions bound poorly and only small networks are proven.
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from formulations.latency import least_latency
-from formulations.latency_milp import latency_model
+from formulations.mapping.latency import least_latency
+from formulations.mapping.latency_milp import latency_model
 from solver.engines.driver_milp import MilpSolver, versions
 from solver.engines.mapping_milp import least_of, solved
-from solver.mapping_base import Asked, Decided, Timed, best_timed, decided, latest, timed
+from solver.mapping.base import Asked, Decided, Timed, best_timed, decided, latest, timed
 
 __all__ = ["run"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from importlib.metadata import version
 
-from formulations.mapping import Assignment, merged
-from formulations.mapping_cp_sat import cp_model_of
+from formulations.mapping.cp_sat import cp_model_of
+from formulations.mapping.problem import Assignment, merged
 from solver.engines.driver_cp_sat import solve
-from solver.mapping_base import Asked, Decided, best_of
+from solver.mapping.base import Asked, Decided, best_of
 from solver.plan import Stat
 
 __all__ = ["run"]

@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 from deap import tools
 
-from formulations.latency import latencies
-from formulations.mapping import Assignment
-from formulations.mapping_search import Pricer, starts
+from formulations.mapping.latency import latencies
+from formulations.mapping.problem import Assignment
+from formulations.mapping.search import Pricer, starts
 from solver.engines.genetic import spea2
-from solver.mapping_base import Asked, Decided, best_of
+from solver.mapping.base import Asked, Decided, best_of
 
 __all__ = ["evolve", "front", "run"]
 

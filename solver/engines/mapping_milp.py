@@ -1,4 +1,4 @@
-"""Engines ``milp`` and ``clustering`` for mapping: `formulations.mapping_milp` with HiGHS or CBC.
+"""Engines ``milp`` and ``clustering`` for mapping: `formulations.mapping.milp` with HiGHS or CBC.
 
 The decoded assignment is priced in integers. It counts as proven only if the solver's bound rounds up to that price and
 is believed (`solver.engines.driver_milp`): else the answer has no bound.
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from formulations.mapping import clusters
-from formulations.mapping_milp import MappingModel, model
+from formulations.mapping.milp import MappingModel, model
+from formulations.mapping.problem import clusters
 from solver.engines.driver_milp import MilpAnswer, MilpSolver, solve, versions
-from solver.mapping_base import Asked, Decided, best_of
+from solver.mapping.base import Asked, Decided, best_of
 from solver.plan import Stat, Status
 
 __all__ = ["least_of", "run", "solved"]

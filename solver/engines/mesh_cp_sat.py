@@ -1,4 +1,4 @@
-"""Engine ``cp-sat`` for the problem mesh: `formulations.mesh_cp_sat` with OR-tools."""
+"""Engine ``cp-sat`` for the problem mesh: `formulations.mesh.cp_sat` with OR-tools."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from importlib.metadata import version
 
 from ortools.sat.python import cp_model
 
-from formulations.mesh_cp_sat import cp_model_of
-from formulations.mesh_search import Halves
+from formulations.mesh.cp_sat import cp_model_of
+from formulations.mesh.search import Halves
 from solver.engines.driver_cp_sat import solve
-from solver.mesh_base import Answer, Asked, Decided, led, searched
+from solver.mesh.base import Answer, Asked, Decided, led, searched
 
 __all__ = ["run"]
 

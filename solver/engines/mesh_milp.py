@@ -1,14 +1,14 @@
-"""Engines ``milp`` and ``milp-cbc`` for the problem mesh: `formulations.mesh_milp` with HiGHS or CBC.
+"""Engines ``milp`` and ``milp-cbc`` for the problem mesh: `formulations.mesh.milp` with HiGHS or CBC.
 
 Believed as `solver.engines.driver_milp` says.
 """
 
 from __future__ import annotations
 
-from formulations.mesh_milp import model_of
-from formulations.mesh_search import Halves
+from formulations.mesh.milp import model_of
+from formulations.mesh.search import Halves
 from solver.engines.driver_milp import MilpSolver, solve, versions
-from solver.mesh_base import Answer, Asked, Decided, led, searched
+from solver.mesh.base import Answer, Asked, Decided, led, searched
 from solver.plan import Stat
 
 __all__ = ["run"]

@@ -1,4 +1,4 @@
-"""Engines ``milp`` (HiGHS) and ``milp-cbc`` (the CBC that PuLP carries) on the models of `formulations.milp`.
+"""Engines ``milp`` (HiGHS) and ``milp-cbc`` (the CBC that PuLP carries) on the models of `formulations.tiling.milp`.
 
 Proof and tolerance: the solvers work on floats with feasibility tolerance 1e-6. The decoded plan is re-priced in
 integers; it counts as proven only if its price is what the solver reports (`solver.engines.driver_milp`), and no
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from formulations.branch import Branch
-from formulations.milp import build_milp
-from formulations.space import Space
+from formulations.tiling.branch import Branch
+from formulations.tiling.milp import build_milp
+from formulations.tiling.space import Space
 from solver.engines.base import EngineResult, Limits
 from solver.engines.driver_milp import MilpSolver, solve, versions
 from solver.engines.staged import Answer, BranchSolver, solve_staged

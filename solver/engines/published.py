@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from formulations.branch import lower_bounds
-from formulations.space import Space
-from hwmodels.homes import repriced
-from hwmodels.price import price
+from formulations.tiling.branch import lower_bounds
+from formulations.tiling.space import Space
+from hwmodels.nest.homes import repriced
+from hwmodels.nest.price import price
 from hwmodels.schedule import Nest
 from instances.machine import Machine
 from solver.engines.base import EngineResult, Limits

@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from formulations.branch import Branch, lower_bounds, undominated
-from formulations.member import Member
-from formulations.space import Space
+from formulations.tiling.branch import Branch, lower_bounds, undominated
+from formulations.tiling.member import Member
+from formulations.tiling.space import Space
 from solver.engines.base import EngineResult, Limits, Pick, Status, aims, stages, vector
 from solver.engines.exhaustive import Search, proven_of, told
 from solver.engines.floors import in_unit, least_of

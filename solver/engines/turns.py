@@ -1,7 +1,7 @@
 """The order of loops on machines with snake order (docs/nest.md), where it says what stays on chip at turns.
 
 Engines search nests as if all loops ran forwards: no nest moves more bytes in snake order, so that is a plan and, with
-the bounds of `hwmodels.core`, what it may still lose is known. Here the best of them is looked for among
+the bounds of `hwmodels.nest.core`, what it may still lose is known. Here the best of them is looked for among
 
 * the `NEAR` nests that move least by an estimate, of those whose forward value is at most `SHARE` above the best plan;
 * with the loops between two Holds in any order that swaps of neighbours lead to, as long as the price falls; the best
@@ -22,13 +22,13 @@ from heapq import nsmallest
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.branch import Branch
-from formulations.space import Space
-from hwmodels.boxes import input_windows
-from hwmodels.choices import AXIS, S_DIMS
-from hwmodels.limits import tensor_bytes
-from hwmodels.pieces import cut
-from hwmodels.price import price
+from formulations.tiling.branch import Branch
+from formulations.tiling.space import Space
+from hwmodels.nest.boxes import input_windows
+from hwmodels.nest.choices import AXIS, S_DIMS
+from hwmodels.nest.limits import tensor_bytes
+from hwmodels.nest.pieces import cut
+from hwmodels.nest.price import price
 from hwmodels.schedule import Loop, Nest
 from instances.workload import RELEVANT, Layer
 from solver.engines.base import Pick, vector

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, log
 
-from hwmodels.homes import settled
-from hwmodels.replay import EXECUTE_WORK, replay
+from hwmodels.nest.homes import settled
+from hwmodels.nest.replay import EXECUTE_WORK, replay
 from hwmodels.schedule import Nest
 from instances.errors import InputError
 from instances.machine import Machine

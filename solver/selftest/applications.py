@@ -3,7 +3,8 @@
 The objective is a response by rule, not one that is seen, so the rules of the problem are computed here once more, from
 their text alone: every path through an application is walked by recursion, the response R[a] is the first of 1, 2, ...
 that its inequality holds for. Lists of tasks that wait in a circle are no schedule. Then releases are simulated
-(`hwmodels.replay_applications.Referee`): with the safe rule no application is ever later than its R, whatever offsets.
+(`hwmodels.board.replay_applications.Referee`): with the safe rule no application is ever later than its R, whatever
+offsets.
 
     safe      R >= L'[a] + sum over h < a of ceil((R + R[h]) / P[h]) * sum over p used by a of W[h][p]
               L'[a]: the longest path, B[a][p] added wherever it comes to a processor p
@@ -22,13 +23,13 @@ from itertools import pairwise, permutations, product
 
 import numpy as np
 
-from formulations.applications import Goal, Several, Stream
-from formulations.mapping import Mapping as Instance
-from hwmodels.replay_applications import Referee, Repeated
+from formulations.applications.problem import Goal, Several, Stream
+from formulations.mapping.problem import Mapping as Instance
+from hwmodels.board.replay_applications import Referee, Repeated
 from instances.processors import Group
 from instances.tasks import Task, TaskGraph
-from solver.applications_base import Asked
-from solver.applications_engines import APPLICATION_ENGINES
+from solver.applications.base import Asked
+from solver.applications.engines import APPLICATION_ENGINES
 from solver.selftest.base import Disagreement
 from solver.selftest.cases import Recorded, json_of
 from solver.selftest.claims import Claim, asked, contradictions, some_engines

@@ -3,7 +3,7 @@
 For a map that may stay, k_t rows are on chip while layer t runs, from its first writer to its last reader; they never
 rise again. u first rows of a result are never written, if no reader and no result of the network needs them: u <= k_t
 for all of these. Banks that maps leave hold the tiles: the fewest bytes of layer t in so much room are those of all
-its nests (`solver.selftest.nests`). The best schedule is given banks and run by `hwmodels.replay_joint`, which must
+its nests (`solver.selftest.nests`). The best schedule is given banks and run by `hwmodels.joint.replay`, which must
 count the same bytes, so that (EQUAL) holds both ways.
 
 Maps have at most `ROWS` rows: all sets of places to cut four rows and three of a kernel, in all orders, take a second.
@@ -17,20 +17,21 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from formulations.pins import Pins
-from hwmodels.replay_joint import replay_joint
+from hwmodels.joint.replay import replay_joint
 from hwmodels.schedule import LayerRun
 from instances.machine import Machine, Transfer
 from instances.network import Network
 from instances.operators import Conv, Eltwise, Operator, Pool
 from instances.stores import Stores, stores
-from solver.joint_engines import JOINT_ENGINES
-from solver.joint_solve import solve_joint
-from solver.joint_tables import Tables
+from solver.joint.engines import JOINT_ENGINES
+from solver.joint.plan import JointPlan
+from solver.joint.tables import Tables
 from solver.selftest.base import Disagreement
 from solver.selftest.cases import Recorded, json_of
 from solver.selftest.claims import Claim, asked, contradictions, some_engines
 from solver.selftest.nests import Best, fronts, rules_of
 from solver.selftest.networks import network_of
+from solver.solve import solve_as
 
 __all__ = ["ROWS", "TESTER", "Case", "Found", "best"]
 
@@ -227,7 +228,7 @@ def claim(case: Case, engine: str) -> Claim:
         tables = Tables(stores(network), case.machine, Pins(()))
         said = JOINT_ENGINES[engine].run(tables, None if engine == "dynamic" else _LIMIT_S)
         return Claim(engine, said.status, None if said.choice is None else said.choice.bytes, said.bound)
-    plan = solve_joint(network, case.machine)
+    plan = solve_as(JointPlan, network, case.machine)
     value = None if plan.objective is None else plan.objective.value
     faults = [] if plan.measures is None or plan.measures.bytes == value else ["its value is not its bytes"]
     return Claim(engine, plan.status, value, plan.bound, tuple(faults))

@@ -5,7 +5,7 @@ at its ends (equal cores are merged for bounds, so copies must not tell them apa
 with k and S - k of S shares of a task: k shares take ceil(k * time / S) + sync there (k < S), and each part hands its
 shares to every other processor that has a part of a reader. Parts are tasks of their own for the referee, so that
 
-    latency   the end of the last part (`hwmodels.replay_mapping.replay_once`); lists that wait in a circle are none
+    latency   the end of the last part (`hwmodels.board.replay.replay_once`); lists that wait in a circle are none
     loads     what that simulation saw each processor do
     period    max(1, max_p load[p], ceil(100 * sum_p cores[p] * load[p] / (cap * C)))
     energy    sum_p watts[p] * load[p]
@@ -23,18 +23,18 @@ from typing import cast
 
 import numpy as np
 
-from formulations.latency import Order
-from formulations.mapping import Aim, Assignment, Limits
-from formulations.mapping import Mapping as Instance
-from formulations.parts import parts
-from formulations.pipeline import pipelined
-from formulations.places import Split
-from hwmodels.replay_mapping import Seen, replay_once
+from formulations.mapping.latency import Order
+from formulations.mapping.parts import parts
+from formulations.mapping.pipeline import pipelined
+from formulations.mapping.places import Split
+from formulations.mapping.problem import Aim, Assignment, Limits
+from formulations.mapping.problem import Mapping as Instance
+from hwmodels.board.replay import Seen, replay_once
 from instances.processors import Group
 from instances.tasks import Task, TaskGraph
-from solver.mapping_base import Asked
-from solver.mapping_engines import MAPPING_ENGINES
-from solver.mapping_solve import replayed
+from solver.mapping.base import Asked
+from solver.mapping.engines import MAPPING_ENGINES
+from solver.mapping.solve import replayed
 from solver.selftest.base import Disagreement
 from solver.selftest.cases import Recorded, json_of
 from solver.selftest.claims import Claim, asked, contradictions, some_engines

@@ -1,6 +1,6 @@
 """Brute force for F3 mesh: every tile, side, way to keep, PE vector and layout of a tiny layer, or a walk among them.
 
-The referee (`hwmodels.replay_mesh`, `replay_arrays`, `replay_lanes`) counts bytes and cycles and says whether a layout
+The referee (`hwmodels.mesh.replay`, `replay_arrays`, `replay_lanes`) counts bytes and cycles and says whether a layout
 serves every vector in one cycle. What fits is the rule of the problem: copies of a tile's box (padding included) of
 either operand and its partial sums, in the buffers of a unit, or together in the global buffer of an array; what a PE
 of a row-stationary array holds, in its scratchpad. Of layouts all orders of bits and all pitches are tried.
@@ -18,14 +18,14 @@ from dataclasses import asdict, replace
 from itertools import permutations, product
 from math import prod
 
-from formulations.mesh import DECISIONS, SHARES, Choice
+from formulations.mesh.problem import DECISIONS, SHARES, Choice
 from formulations.pins import parse_pins
-from hwmodels.replay_arrays import replay_array
-from hwmodels.replay_lanes import replay_lanes
-from hwmodels.replay_mesh import Given, boxes, replay_mesh
+from hwmodels.mesh.replay import Given, boxes, replay_mesh
+from hwmodels.mesh.replay_arrays import replay_array
+from hwmodels.mesh.replay_lanes import replay_lanes
 from instances.workload import DIMS
-from solver.mesh_base import Asked
-from solver.mesh_engines import MESH_ENGINES
+from solver.mesh.base import Asked
+from solver.mesh.engines import MESH_ENGINES
 from solver.selftest.base import Disagreement
 from solver.selftest.cases import Recorded, json_of
 from solver.selftest.claims import Claim, asked, contradictions

@@ -15,7 +15,7 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from hwmodels.homes import assignments, repriced
+from hwmodels.nest.homes import assignments, repriced
 from hwmodels.schedule import Nest, Spatial
 from instances.errors import InputError
 from instances.machine import Machine, Transfer

@@ -11,7 +11,7 @@ Given loops outermost first, what an operand moves depends on the loops outside 
 
 A loop is known by the places where it cuts its dimension anew, whatever its steps. So all sequences of such sets of
 places are gone through for every dimension, in all orders, and for each all places of the Holds. `walked` counts one
-nest; tests compare it with `hwmodels.replay`.
+nest; tests compare it with `hwmodels.nest.replay`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from solver.selftest import applications, banks, joint, mapping, mesh, runs
+from solver.selftest import applications, banks, joint, mapping, mesh
+from solver.selftest import partial_engine as runs
 from solver.selftest.base import Tester
 from solver.selftest.slicing import SLICING
 from solver.selftest.tiling import TILING

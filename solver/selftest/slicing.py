@@ -1,4 +1,4 @@
-"""The adversary of `formulations.slicing`: a layer shared among clusters of cores."""
+"""The adversary of `formulations.tiling.slicing`: a layer shared among clusters of cores."""
 
 from __future__ import annotations
 

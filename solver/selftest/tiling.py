@@ -1,4 +1,4 @@
-"""The adversary of `formulations.tiling`: nests of one core."""
+"""The adversary of `formulations.tiling.problem`: nests of one core."""
 
 from __future__ import annotations
 

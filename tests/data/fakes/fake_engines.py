@@ -7,7 +7,7 @@ import signal
 import time
 from dataclasses import replace
 
-from formulations.space import Space
+from formulations.tiling.space import Space
 from solver.engines import exhaustive, greedy
 from solver.engines.base import Engine, EngineResult, Limits
 

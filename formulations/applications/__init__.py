@@ -1,0 +1,1 @@
+"""F5 mapping of several applications."""

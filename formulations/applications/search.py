@@ -1,0 +1,48 @@
+"""Schedules of several applications to start from: each application on one processor, or all by a list schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice, product
+
+from formulations.applications.problem import Goal, Schedule, Several, responses
+from formulations.mapping.problem import Assignment
+from formulations.mapping.search import list_scheduled
+
+__all__ = ["apart", "lateness", "starts"]
+
+#: Schedules that are tried at most.
+_MOST = 3_000
+
+
+def apart(several: Several) -> Iterator[Assignment]:
+    """All assignments with each application on one processor; what cannot run there is on a core of its own."""
+    mapping = several.mapping
+    choices = product(range(len(mapping.processors)), repeat=len(several.streams))
+    for chosen in islice(choices, _MOST):
+        at: list[int] = []
+        for a, (stream, p) in enumerate(zip(several.streams, chosen, strict=True)):
+            spare = mapping.host[a % len(mapping.host)]
+            for i in stream.tasks:
+                able = mapping.able[i]
+                at.append(p if p in able else spare if spare in able else able[0])
+        yield tuple(at)
+
+
+def lateness(several: Several, schedule: Schedule) -> tuple[int, int]:
+    """How many applications miss their deadline, and the responses together (their periods twice if unknown)."""
+    found = responses(several, schedule)
+    late = sum(r is None or r > s.deadline for r, s in zip(found, several.streams, strict=True))
+    return late, sum(2 * s.period if r is None else r for r, s in zip(found, several.streams, strict=True))
+
+
+def starts(several: Several, goal: Goal, number: int = 20) -> list[Schedule]:
+    """The best of these by deadlines missed, then by the objective; each in the order of the graph."""
+    lists = (list_scheduled(several.mapping, rule) for rule in ("heft", "cpop", "peft"))
+    found = [several.plain(at) for at in dict.fromkeys([*apart(several), *lists])]
+
+    def key(one: Schedule) -> tuple[int, int]:
+        value, (late, total) = several.value(one, goal), lateness(several, one)
+        return late, total if value is None else value
+
+    return sorted(found, key=key)[:number]

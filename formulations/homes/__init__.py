@@ -1,0 +1,1 @@
+"""Homes: the off-chip memory of every feature map and of every layer's weights."""

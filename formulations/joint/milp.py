@@ -1,0 +1,105 @@
+"""MILP model of F10 joint (PuLP): one-hot levels, and plans for the levels that share them.
+
+Sets         residences s with levels V[s] and uses U[s]; layers t; for an input classes of levels with the same plans;
+             C[t] combinations of them, P[c] their plans
+Parameters   banks[v], write[v], once[v]; for a plan p its banks[p] and extra[p]; B                         (integers)
+Variables    x[s, u, v] in {0, 1}: level v until use u;  y[t, c, p] in {0, 1}: levels of classes c, with plan p
+Objective    min sum once[v] x[s, u, v] + sum extra[p] y[t, c, p] + sum write[v] x[s, last u, v] + constant
+Constraints  (ONE)       sum_v x[s, u, v] = 1
+             (PLAN)      sum of y[t, c, p] over the c with a class = sum of x over its levels  (sum of all y = 1)
+             (SHRINK)    sum_{v >= k} x[s, u', v] <= sum_{v >= k} x[s, u, v] for u' after u and every level k
+             (CAPACITY)  sum banks[v] x[s, u, v] + sum banks[p] y[t, c, p] <= B for every t
+Extra bytes stand beside the levels that they belong to, so the relaxation is the convex hull of every layer alone; only
+CAPACITY couples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd
+
+import pulp
+
+from formulations.joint.problem import Joint, Step
+
+__all__ = ["Milp", "milp"]
+
+Terms = list[tuple[pulp.LpVariable, int]]
+
+
+@dataclass(frozen=True)
+class Milp:
+    """The model, its levels (residence, use, level), and what a unit of the objective is worth.
+
+    Attributes
+    ----------
+    constant : int
+        Bytes beside ``unit * objective``.
+    """
+
+    problem: pulp.LpProblem
+    levels: tuple[tuple[tuple[pulp.LpVariable, ...], ...], ...]
+    unit: int
+    constant: int
+
+    def chosen(self) -> list[list[int]]:
+        """The levels of a solution."""
+        return [[max(range(len(xs)), key=lambda v: xs[v].value() or 0.0) for xs in uses] for uses in self.levels]
+
+
+def _sum(terms: Terms) -> pulp.LpAffineExpression:
+    # variables may come several times; their coefficients add up
+    found: dict[pulp.LpVariable, int] = {}
+    for x, factor in terms:
+        found[x] = found.get(x, 0) + factor
+    return pulp.LpAffineExpression(found.items())
+
+
+def milp(joint: Joint) -> Milp:
+    """Build the model."""
+    problem = pulp.LpProblem("joint", pulp.LpMinimize)
+    levels = tuple(
+        tuple(
+            tuple(pulp.LpVariable(f"x{s}_{u}_{v}", cat="Binary") for v in range(len(r.banks)))
+            for u in range(len(r.uses))
+        )
+        for s, r in enumerate(joint.residences)
+    )
+    cost: Terms = []
+    constant = joint.constant
+    for residence, uses in zip(joint.residences, levels, strict=True):
+        for at, xs in enumerate(uses):
+            problem += _sum([(x, 1) for x in xs]) == 1
+            for k in range(1, len(xs)) if at else ():
+                problem += _sum([(x, 1) for x in xs[k:]] + [(x, -1) for x in uses[at - 1][k:]]) <= 0
+        cost += zip(uses[-1], residence.write, strict=True)
+    for t, step in enumerate(joint.steps):
+        held = {k: levels[k][joint.residences[k].use(t)] for k in joint.live[t]}
+        taken: Terms = [(x, b) for k, xs in held.items() for x, b in zip(xs, joint.residences[k].banks, strict=True)]
+        constant += step.fixed
+        for once, k in zip(step.once, step.inputs, strict=True):
+            if k >= 0:
+                cost += zip(held[k], once, strict=True)
+            else:
+                constant += once[0]
+        _plans(problem, t, step, [held[k] for k in step.axes], taken, cost)
+        problem += _sum(taken) <= joint.banks
+    unit = gcd(*(factor for _, factor in cost)) or 1
+    problem.setObjective(_sum([(x, factor // unit) for x, factor in cost]))
+    return Milp(problem, levels, unit, constant)
+
+
+def _plans(
+    problem: pulp.LpProblem, t: int, step: Step, axes: Sequence[Sequence[pulp.LpVariable]], taken: Terms, cost: Terms
+) -> None:
+    """Add the plans of a layer."""
+    choices = list(step.choices())
+    ys = [pulp.LpVariable(f"y{t}_{number}", cat="Binary") for number in range(len(choices))]
+    problem += _sum([(y, 1) for y in ys] or [(pulp.LpVariable(f"n{t}", 0, 0), 1)]) == 1
+    for axis, xs in enumerate(axes):
+        for number, members in enumerate(step.classes(axis)):
+            mine = [(y, 1) for y, (numbers, _, _) in zip(ys, choices, strict=True) if numbers[axis] == number]
+            problem += _sum([*mine, *((xs[v], -1) for v in members)]) == 0
+    taken += [(y, need) for y, (_, need, _) in zip(ys, choices, strict=True)]
+    cost += [(y, extra) for y, (_, _, extra) in zip(ys, choices, strict=True)]

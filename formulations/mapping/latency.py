@@ -1,0 +1,316 @@
+"""F5 latency: one inference alone on the processors of a board, from its begin to the end of its last task.
+
+Sets, given
+    as in `formulations.mapping.problem`: tasks i in topological order, edges e = (i, j), processors p, time, copy,
+    host; if tasks may be divided, the tasks below are their parts (`formulations.mapping.parts`)
+Variables
+    at[i] in able[i]; an order of the tasks that no task precedes those it reads from
+Derived
+    d[i]     = time[i][at[i]] + sum over e = (i, j) of copy[e][at[i]][at[j]]                          (Eq. 3.7)
+    start[i] = max(0, end[k] for all k that i reads, end of the task before i on its processor in the order)
+    end[i]   = start[i] + d[i]                                                                   (Eq. 3.5, 3.6)
+    latency  = max(1, max_i end[i])
+Objective
+    min latency [ticks]; or min period, min energy with a limit on it
+Constraints
+    (RUN), (HOST) as in `formulations.mapping.problem`; limits of period and energy are those of the same assignment
+Assumes
+    A processor is not interrupted: a task and all copies of its result are one block, and the result is there for every
+    reader at the end of the block. That is what the pipeline and its simulation do too: the sender signals once, when
+    its buffers are written (3.3.6), so the order of the copies of a task does not matter. A reader whose own copy ends
+    earlier waits for the others all the same: no reader is promised a result too early.
+Optimal means
+    No other assignment with any start times of uninterrupted blocks ends earlier: starting every block as early as the
+    order of each processor allows (semi-active) never ends later, and every choice of orders without a circle is the
+    restriction of one order of all tasks.
+
+Source: `heterogeneous_mapping_and_banks` 3.3.4.1 (Eq. 3.5 to 3.7), 3.3.5.3 (minimum response times).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from formulations.mapping.pipeline import Pipeline, busy
+from formulations.mapping.problem import Assignment, Ints, Mapping
+from formulations.mapping.search import handed_table, used, work_table
+
+__all__ = [
+    "Block",
+    "Order",
+    "Timetable",
+    "best_order",
+    "blocks_of",
+    "critical",
+    "dispatched",
+    "horizon",
+    "latencies",
+    "least_latency",
+    "longest",
+    "once",
+    "order_by",
+    "timetable",
+    "unrelated",
+]
+
+#: Tasks, each one after those it reads from.
+Order = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Timetable:
+    """When the tasks of one inference begin and end."""
+
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+
+    @property
+    def latency(self) -> int:
+        """The end of the last one."""
+        return max(1, *self.ends)
+
+
+def timetable(mapping: Mapping, at: Assignment, order: Order) -> Timetable:
+    """Start every task of an order as early as it can."""
+    durations, free = busy(mapping, at), [0] * len(mapping.processors)
+    starts, ends = [0] * len(at), [0] * len(at)
+    for i in order:
+        starts[i] = max([free[at[i]], *(ends[k] for k in mapping.graph.before[i])])
+        ends[i] = free[at[i]] = starts[i] + durations[i]
+    return Timetable(tuple(starts), tuple(ends))
+
+
+def once(mapping: Mapping, at: Assignment, order: Order) -> Pipeline:
+    """Return the timetable of an order as a pipeline that one inference goes through: no stages, a buffer an edge."""
+    made = timetable(mapping, at, order)
+    buffers = (1,) * len(mapping.graph.edges)
+    return Pipeline(made.starts, (0,) * len(at), busy(mapping, at), buffers, made.latency)
+
+
+def critical(mapping: Mapping, at: Assignment, starts: Sequence[int]) -> list[int]:
+    """Return the tasks that one inference waits for, backwards from the one that ends last."""
+    durations, order = busy(mapping, at), order_by(mapping, at, starts)
+    place = {i: n for n, i in enumerate(order)}
+    ends = [start + d for start, d in zip(starts, durations, strict=True)]
+    chain = [max(range(len(at)), key=lambda i: (ends[i], place[i]))]
+    while True:
+        i = chain[-1]
+        before = [
+            k for k in order[: place[i]] if ends[k] <= starts[i] and (at[k] == at[i] or k in mapping.graph.before[i])
+        ]
+        if not before:
+            return chain
+        chain.append(max(before, key=lambda k: (ends[k], place[k])))
+
+
+def order_by(mapping: Mapping, at: Assignment, starts: Sequence[float]) -> Order:
+    """Return an order of the tasks by the times at which they should begin, none before those it reads from.
+
+    Of those that begin together the shorter one comes first: one of no length may come before another.
+    """
+    wishes = [(round(start, 3), d) for start, d in zip(starts, busy(mapping, at), strict=True)]
+    waiting, after = [len(few) for few in mapping.graph.before], _after(mapping)
+    ready, order = [i for i, few in enumerate(waiting) if not few], list[int]()
+    while ready:
+        i = min(ready, key=lambda t: (wishes[t], t))
+        ready.remove(i)
+        order.append(i)
+        for j in after[i]:
+            waiting[j] -= 1
+            if not waiting[j]:
+                ready.append(j)
+    return tuple(order)
+
+
+def horizon(mapping: Mapping) -> int:
+    """Return a latency that no sensible plan exceeds: all tasks one after the other, where they take longest."""
+    longest = sum(int(work_table(mapping, i).sum(axis=1).max()) for i in range(len(mapping.times)))
+    return max(1, longest + sum(int(handed_table(mapping, e).sum(axis=2).max()) for e in range(len(mapping.copies))))
+
+
+def dispatched(mapping: Mapping, at: Assignment) -> Order:
+    """Return an order for an assignment: of the tasks that can begin first the one with the longest rest."""
+    durations, after = busy(mapping, at), _after(mapping)
+    rest = _rests(durations, after)
+    waiting = [len(few) for few in mapping.graph.before]
+    there, free = [0] * len(at), [0] * len(mapping.processors)
+    ready, order = [i for i, few in enumerate(waiting) if not few], list[int]()
+    while ready:
+        i = min(ready, key=lambda t: (max(there[t], free[at[t]]), -rest[t], t))
+        ready.remove(i)
+        order.append(i)
+        free[at[i]] = end = max(there[i], free[at[i]]) + durations[i]
+        for j in after[i]:
+            there[j], waiting[j] = max(there[j], end), waiting[j] - 1
+            if not waiting[j]:
+                ready.append(j)
+    return tuple(order)
+
+
+def best_order(mapping: Mapping, at: Assignment, below: int, steps: int) -> tuple[Order | None, int]:
+    """Search all orders of an assignment.
+
+    Returns
+    -------
+    order : tuple of int or None
+        The best one if its latency is less than `below`.
+    steps : int
+        What is left of the steps that the search may take; negative if it has ended early.
+    """
+    search = _Orders(mapping, at, below, steps)
+    search.go(0, 0)
+    return search.best, search.steps
+
+
+class _Orders:
+    """Depth first, over active schedules (Giffler and Thompson 1960).
+
+    Of the tasks that may come next take the one that can end first: on its processor comes now one that can begin
+    before that end, or else it could itself come before and delay nothing.
+    """
+
+    def __init__(self, mapping: Mapping, at: Assignment, below: int, steps: int) -> None:
+        self.at, self.before, self.durations = at, mapping.graph.before, busy(mapping, at)
+        self.rest = _rests(self.durations, _after(mapping))
+        self.left = [0] * len(mapping.processors)
+        for p, d in zip(at, self.durations, strict=True):
+            self.left[p] += d
+        self.free, self.ends = [0] * len(mapping.processors), [-1] * len(at)
+        self.below, self.steps = below, steps
+        self.best: Order | None = None
+        self.order: list[int] = []
+
+    def go(self, end: int, placed: int) -> None:
+        """Go on with some tasks placed, of which the last one ends at `end`."""
+        self.steps -= 1
+        if self.steps < 0 or any(f + w >= self.below for f, w in zip(self.free, self.left, strict=True)):
+            return
+        if placed == len(self.at):
+            if max(1, end) < self.below:
+                self.below, self.best = max(1, end), tuple(self.order)
+            return
+        starts = self._starts()
+        if any(start + self.rest[i] >= self.below for i, start in starts.items()):
+            return
+        first = min(starts, key=lambda i: starts[i] + self.durations[i])
+        soon, p = starts[first] + self.durations[first], self.at[first]
+        for i, start in starts.items():
+            if i == first or (self.at[i] == p and start < soon):
+                self._place(i, start, end, placed)
+
+    def _starts(self) -> dict[int, int]:
+        """When the tasks can begin that may come next."""
+        found = {}
+        for i, p in enumerate(self.at):
+            there = [self.ends[k] for k in self.before[i]]
+            if self.ends[i] < 0 and all(t >= 0 for t in there):
+                found[i] = max([self.free[p], *there])
+        return found
+
+    def _place(self, i: int, start: int, end: int, placed: int) -> None:
+        p, d = self.at[i], self.durations[i]
+        free = self.free[p]
+        self.free[p] = self.ends[i] = start + d
+        self.left[p] -= d
+        self.order.append(i)
+        self.go(max(end, start + d), placed + 1)
+        self.order.pop()
+        self.left[p] += d
+        self.free[p], self.ends[i] = free, -1
+
+
+def _after(mapping: Mapping) -> list[list[int]]:
+    after: list[list[int]] = [[] for _ in mapping.times]
+    for i, j in mapping.graph.edges:
+        after[i].append(j)
+    return after
+
+
+def _rests(durations: Sequence[int], after: Sequence[Sequence[int]]) -> list[int]:
+    """From the begin of every task to the end of the last one that waits for it, if no processor is ever taken."""
+    rest = list(durations)
+    for i in reversed(range(len(rest))):
+        rest[i] += max((rest[j] for j in after[i]), default=0)
+    return rest
+
+
+def latencies(mapping: Mapping, at: Ints) -> tuple[Ints, Ints]:
+    """Return lower bounds, and the latencies in topological order, of assignments of shape (number, tasks)."""
+    number, processors, tasks = len(at), len(mapping.processors), at.shape[1]
+    took, there = [work_table(mapping, i)[at[:, i]] for i in range(tasks)], used(mapping)
+    for e, (i, j) in enumerate(mapping.graph.edges):
+        took[i] = took[i] + handed_table(mapping, e)[at[:, i], at[:, j]]
+    free = np.zeros((number, processors), dtype=np.int64)
+    paths, ends = np.zeros((number, tasks), dtype=np.int64), np.zeros((number, tasks), dtype=np.int64)
+    for i, before in enumerate(mapping.graph.before):
+        begin = np.zeros(number, dtype=np.int64)
+        for k in before:
+            paths[:, i], begin = np.maximum(paths[:, i], paths[:, k]), np.maximum(begin, ends[:, k])
+        paths[:, i] += took[i].max(axis=1)
+        here = there[at[:, i]]
+        free = np.where(here, np.maximum(free, begin[:, None]) + took[i], free)
+        ends[:, i] = np.where(here, free, 0).max(axis=1)
+    loads = np.add.reduce(took)
+    least = np.maximum(np.maximum(paths.max(axis=1), loads.max(axis=1)), 1)
+    return least, np.maximum(ends.max(axis=1), 1)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A task on a processor, for models.
+
+    Attributes
+    ----------
+    places : tuple of int
+        Those at which it is there.
+    start : (int, int)
+        Names its start: (task, processor), or (task, -1) for all blocks of a task that is whole.
+    takes : tuple of (int, int)
+        Places and processors whose work and copies it takes, whichever of them is chosen.
+    """
+
+    places: tuple[int, ...]
+    start: tuple[int, int]
+    takes: tuple[tuple[int, int], ...]
+
+
+def blocks_of(mapping: Mapping) -> dict[tuple[int, int], Block]:
+    """Return the blocks by task and processor.
+
+    The blocks of a whole task share their start, and a length that is the sum over all places: but for one it is 0.
+    """
+    found = {}
+    for i, able in enumerate(mapping.able):
+        pairs = tuple((a, p) for a in able for p, _ in mapping.places[a])
+        divided = len(pairs) > len(able)
+        for p in {p for _, p in pairs}:
+            mine = tuple(pair for pair in pairs if pair[1] == p)
+            start, takes = ((i, p), mine) if divided else ((i, -1), pairs)
+            found[i, p] = Block(tuple(a for a, _ in mine), start, takes)
+    return found
+
+
+def least_latency(mapping: Mapping) -> int:
+    """Return a bound: the longest chain of tasks, each where it is fastest, without copies."""
+    ends = list[int]()
+    for i, able in enumerate(mapping.able):
+        took = min(max(ticks for _, ticks in mapping.work(i, a)) for a in able)
+        ends.append(took + max((ends[k] for k in mapping.graph.before[i]), default=0))
+    return max(1, *ends)
+
+
+def longest(mapping: Mapping, i: int, a: int) -> int:
+    """Return the processor of a place that has most to do for a task, without copies."""
+    return max(mapping.work(i, a), key=lambda pair: pair[1])[0]
+
+
+def unrelated(mapping: Mapping) -> list[tuple[int, int]]:
+    """Return the pairs of tasks of which neither has to wait for the other."""
+    number = len(mapping.times)
+    later = [0] * number  # bit j of later[i]: task j waits for task i
+    for i, j in sorted(mapping.graph.edges, reverse=True):
+        later[i] |= later[j] | 1 << j
+    return [(i, j) for i in range(number) for j in range(i + 1, number) if not later[i] >> j & 1]

@@ -1,0 +1,193 @@
+"""What F3 mesh decides for a given tile: the PE vector and the layout; whole steps; the tile a person would take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import isqrt
+
+import numpy as np
+
+from formulations.mesh.layout import Layout, layout_of, vectors
+from formulations.mesh.price import price, setup_of
+from formulations.mesh.problem import KEEPS, SHARES, Choice
+from formulations.mesh.space import movable
+from formulations.mesh.tables import Clock
+from formulations.pins import Pins
+from instances.machine import Machine
+from instances.workload import DIMS, Layer
+
+__all__ = ["complete", "doubled", "fewer_steps", "fits", "hand", "served"]
+
+
+def fits(layer: Layer, machine: Machine, choice: Choice) -> bool:
+    """Whether a choice keeps every demand on buffers (a layout aside)."""
+    return all(over <= 0 for over in price(layer, machine, choice)[1].values())
+
+
+def complete(
+    layer: Layer, machine: Machine, choice: Choice, pins: Pins, *, chosen: bool
+) -> tuple[Choice, Layout | None] | None:
+    """Return a choice with its PE vector and layout, None if there is no layout.
+
+    Parameters
+    ----------
+    chosen : bool
+        Whether the vector is part of the choice; else the one with the fewest cycles that has a layout is taken.
+    """
+    if machine.mesh is None or machine.mesh.kind != "teu":
+        return choice, None
+    if chosen:
+        found = layout_of(layer, machine, choice)
+        return None if found is None else (choice, found)
+    tried = [replace(choice, vector=v) for v in _vectors(layer, machine, pins)]
+    for one in sorted(tried, key=lambda c: price(layer, machine, c)[0].cycles):
+        found = layout_of(layer, machine, one)
+        if found is not None:
+            return one, found
+    return None
+
+
+def served(layer: Layer, machine: Machine, pins: Pins) -> bool:
+    """Whether any PE vector keeps the pins."""
+    if machine.mesh is None or machine.mesh.kind != "teu":
+        return True
+    return next(_vectors(layer, machine, pins), None) is not None
+
+
+def _vectors(layer: Layer, machine: Machine, pins: Pins) -> Iterator[tuple[int, ...]]:
+    mesh = machine.mesh
+    assert mesh is not None
+    for vector in vectors(mesh.pes, movable(setup_of(layer, machine), pins)):
+        kept = (
+            all(_keeps(p.op, v, int(p.value)) for p in pins.of(f"P_{d.upper()}"))
+            for d, v in zip(DIMS, vector, strict=True)
+        )
+        if all(kept):
+            yield vector
+
+
+def _keeps(op: str, value: int, wanted: int) -> bool:
+    return {
+        "=": value == wanted, "!=": value != wanted, "<=": value <= wanted, ">=": value >= wanted,
+    }.get(op, value % wanted == 0)  # fmt: skip
+
+
+def fewer_steps(
+    layer: Layer, machine: Machine, choice: Choice, pins: Pins, layout: Layout | None, clock: Clock
+) -> tuple[Choice, Layout | None]:
+    """Return the choice with the largest tile along n that costs the same and has a layout: the fewest steps.
+
+    When the time is up, the choice as it is.
+    """
+    if layout is None or choice.keep != "none" or pins.of("T_N"):
+        return choice, layout
+    before, at = price(layer, machine, choice)[0], DIMS.index("n")
+    for size in range(layer.n, choice.tile[at], -1):
+        if clock.over:
+            break
+        tile = (*choice.tile[:at], size, *choice.tile[at + 1 :])
+        more = replace(choice, tile=tile)
+        if fits(layer, machine, more) and price(layer, machine, more)[0] == before:
+            found = layout_of(layer, machine, more)
+            if found is not None:
+                return more, found
+    return choice, layout
+
+
+def doubled(layer: Layer, machine: Machine, pins: Pins) -> list[Choice]:
+    """Return choices that keep pins and buffers, each with one size of the tile twice that before; no PE vectors.
+
+    The first one has the smallest tile that the pins allow; none if it does not fit. A start where time is short.
+    """
+    now = _smallest(layer, machine, pins)
+    found = [now] if now is not None and fits(layer, machine, _any_vector(machine, now)) else []
+    while now is not None and found:
+        now = next(iter(_larger(layer, machine, pins, found[-1])), None)
+        found += [now] if now is not None else []
+    return found
+
+
+def _larger(layer: Layer, machine: Machine, pins: Pins, choice: Choice) -> Iterator[Choice]:
+    """The choices with one size twice as large that keep everything, the smallest size first."""
+    for at in sorted(range(len(DIMS)), key=lambda k: choice.tile[k]):
+        size = min(2 * choice.tile[at], layer.extent(DIMS[at]))
+        more = replace(choice, tile=(*choice.tile[:at], size, *choice.tile[at + 1 :]))
+        allowed = len(pins.sizes(f"T_{DIMS[at].upper()}", np.array([size], dtype=np.int64)))
+        if size > choice.tile[at] and allowed and fits(layer, machine, _any_vector(machine, more)):
+            yield more
+
+
+def _any_vector(machine: Machine, choice: Choice) -> Choice:
+    """The choice with all PEs along the first index: buffers do not depend on it."""
+    pes = 1 if machine.mesh is None else machine.mesh.pes
+    return replace(choice, vector=(pes, *(1 for _ in DIMS[1:])))
+
+
+def _smallest(layer: Layer, machine: Machine, pins: Pins) -> Choice | None:
+    setup = setup_of(layer, machine)
+    workload, kind = setup.ndrange, setup.mesh.kind
+    along = {"teu": (movable(setup, pins),) * 2, "systolic": (tuple(sorted(workload.temporal)), ("m",))}
+    rows, cols = along.get(kind, (("",), ("",)))
+    words = {"rows": rows, "cols": cols, "share": tuple(SHARES), "keep": KEEPS}
+    named = {name: next((v for v in values if not v or pins.allows(name, v)), None) for name, values in words.items()}
+    held = {"m": _least(pins, "filters", 1, layer.m), "n": _least(pins, "channels", 1, layer.n)}
+    sizes = {}
+    for d in DIMS:
+        whole = d in workload.temporal and (named["keep"] != "none" or (kind == "row_stationary" and d in "ij"))
+        low = workload.sizes[d] if whole else held.get(d) or 1
+        sizes[d] = _least(pins, f"T_{d.upper()}", low, workload.sizes[d])
+    if None in (*named.values(), *held.values(), *sizes.values()):
+        return None
+    return Choice(
+        tuple(sizes[d] or 1 for d in DIMS), named["rows"] or "", named["cols"] or "", share=named["share"] or "",
+        keep=named["keep"] or "", filters=held["m"] or 1, channels=held["n"] or 1,
+    )  # fmt: skip
+
+
+def _least(pins: Pins, name: str, low: int, high: int) -> int | None:
+    """The smallest size that the pins allow."""
+    allowed = pins.sizes(name, np.arange(low, high + 1, dtype=np.int64))
+    return int(allowed[0]) if len(allowed) else None
+
+
+def hand(layer: Layer, machine: Machine) -> Choice:
+    """Return a tile as section II-B describes it: "manually choose a valid tile size", results as square as can be.
+
+    Filters (displacements for spatial matching) go along the columns of the mesh and pixels along its rows, as j and i
+    of Fig. 2; 8 PEs along pixels times 4 along filters; a tile of partial sums half as many filters as pixels, cut
+    until inputs fit, kernel taps whole if they can be. The paper prints no tile: this is our reading.
+    """
+    mesh = machine.mesh
+    assert mesh is not None
+    matching = layer.kind == "correlation"
+    over = "i" if matching else "m" if layer.m > 1 else "g"
+    size = {d: layer.extent(d) for d in DIMS}
+    sums = mesh.psum_buffer_bytes // machine.psum_bytes
+    tile = dict.fromkeys(DIMS, 1)
+    tile["j" if matching else "m"] = 1
+    tile[over] = min(size[over], max(1, isqrt(sums // 2)))
+    side = max(1, isqrt(sums // tile[over]))
+    tile["r"] = min(size["r"], side)
+    tile["c"] = min(size["c"], max(1, sums // tile[over] // tile["r"]))
+    if not matching:
+        tile["i"], tile["j"] = size["i"], size["j"]
+    lanes = dict.fromkeys(DIMS, 1) | {over: min(4, mesh.pes)}
+    lanes["c" if size["c"] > 1 else "r"] = mesh.pes // lanes[over]
+    made = Choice(
+        tuple(tile[d] for d in DIMS), "r", over, tuple(lanes[d] for d in DIMS),
+    )  # fmt: skip
+    while True:
+        over_by = price(layer, machine, made)[1]
+        large = [d for d in _cuts(over, over_by) if made.tile[DIMS.index(d)] > 1]
+        if all(by <= 0 for by in over_by.values()) or not large:
+            return made
+        at = DIMS.index(max(large, key=lambda d: made.tile[DIMS.index(d)]))
+        made = replace(made, tile=(*made.tile[:at], made.tile[at] - 1, *made.tile[at + 1 :]))
+
+
+def _cuts(over: str, over_by: dict[str, int]) -> tuple[str, ...]:
+    """What to cut while a buffer overflows: filters for weights, pixels for inputs; taps are whole."""
+    if over_by["INPUT tile W"] > 0 and over != "i":
+        return (over,)
+    return ("r", "c", over) if over == "i" else ("r", "c")

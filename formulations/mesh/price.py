@@ -1,0 +1,118 @@
+"""What a choice of F3 mesh costs and takes: the one option of every group of indices that it stands for."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from formulations.mesh.arrays import caps_of, linear_of, terms_of
+from formulations.mesh.problem import KEEPS, SHARES, Choice, Price
+from formulations.mesh.tables import ENDLESS, Clock, Columns, Linear, Setup, up
+from instances.errors import InputError
+from instances.machine import Machine
+from instances.mesh import LARGEST
+from instances.workload import DIMS, Layer
+
+__all__ = ["price", "setup_of"]
+
+
+def setup_of(
+    layer: Layer, machine: Machine, share: str = "both", keep: str = "none", clock: Clock = ENDLESS
+) -> Setup:  # fmt: skip
+    """Return what is fixed before the tile; raises InputError if the machine cannot run the layer."""
+    if machine.mesh is None:
+        raise InputError(f"machine {machine.name}: problem mesh needs a mesh, such as vectormesh_128 has")
+    if machine.mesh.kind != "teu" and layer.kind == "correlation":
+        raise InputError(f"layer {layer.name}: machine {machine.name} ({machine.mesh.kind}) cannot match two maps")
+    made = Setup(layer, machine, share, keep, clock)
+    for group in made.ndrange.groups:
+        _countable(made, group)
+    return made
+
+
+def _countable(setup: Setup, group: tuple[str, ...]) -> None:
+    """Raise InputError if a table entry of a group might reach `LARGEST`; reckoned in Python's integers.
+
+    Entries are at most the sizes, times a window's elements by tile (1 + steps), times what a side or a PE adds.
+    """
+    mesh, axes = setup.mesh, setup.groups_of(setup.ndrange.inputs[0], group)
+    most = 4 * (mesh.rows + mesh.cols + mesh.rows * mesh.cols + mesh.local_bytes)
+    for d in group:
+        most *= setup.ndrange.sizes[d]
+    for axis in axes:
+        most *= 1 + sum(axis.steps.values()) + abs(axis.offset)
+        most = max(most, axis.size)
+    if most >= LARGEST:
+        indices = " and ".join(group)
+        raise InputError(f"layer {setup.layer.name}: indices {indices} are too long to count: {most:,}, 2**53 and more")
+
+
+def _columns(setup: Setup, group: tuple[str, ...], choice: Choice) -> Columns:
+    """The one option of a group that a choice stands for."""
+    found: dict[str, int] = {}
+    for d in group:
+        at = DIMS.index(d)
+        found[f"T_{up(d)}"] = choice.tile[at]
+        found[f"P_{up(d)}"] = choice.vector[at]
+        found[f"S_{up(d)}"] = int(choice.rows == d) + (2 if choice.cols == d and setup.mesh.kind == "teu" else 0)
+    found |= {"filters": choice.filters, "channels": choice.channels}
+    return {name: np.array([value], dtype=np.int64) for name, value in found.items()}
+
+
+def price(layer: Layer, machine: Machine, choice: Choice) -> tuple[Price, dict[str, int]]:
+    """Return what a choice costs, and for every demand on a buffer what it takes less what there is.
+
+    Raises
+    ------
+    InputError
+        If the choice is malformed.
+    """
+    setup = setup_of(layer, machine, choice.share, choice.keep)
+    _well_formed(setup, choice)
+    tables = [terms_of(setup, group, _columns(setup, group, choice)) for group in setup.ndrange.groups]
+
+    def value(what: Linear) -> int:
+        return what.constant + sum(
+            factor * prod(int(table[name][0]) for table in tables) for name, factor in what.factors.items()
+        )
+
+    found = {name: value(what) for name, what in linear_of(setup).items()}
+    over = {f"{cap.tag} {'+'.join(cap.what.factors)}": value(cap.what) - cap.limit for cap in caps_of(setup)}
+    return price_of(setup, found["dram"], found["glb"], found["cycles"]), over
+
+
+def price_of(setup: Setup, dram: int, glb: int, cycles: int) -> Price:
+    """The price of bytes and cycles: the roofline."""
+    rates = setup.mesh.dram_bytes_per_cycle, setup.mesh.global_bytes_per_cycle
+    return Price(dram, glb, cycles, max(cycles, -(-dram // rates[0]), -(-glb // rates[1])))
+
+
+def _well_formed(setup: Setup, choice: Choice) -> None:
+    """Raise InputError for what no option stands for."""
+    workload, mesh = setup.ndrange, setup.mesh
+    where = f"layer {setup.layer.name}"
+    if len(choice.tile) != len(DIMS) or len(choice.vector) != len(DIMS):
+        raise InputError(f"{where}: tile and vector need a number for each of {', '.join(DIMS)}")
+    for d, t, lanes in zip(DIMS, choice.tile, choice.vector, strict=True):
+        if not 1 <= t <= workload.sizes[d]:
+            raise InputError(f"{where}: T_{up(d)} {t} must be 1..{workload.sizes[d]}")
+        if lanes < 1 or lanes & (lanes - 1) or (lanes > 1 and d in workload.temporal):
+            raise InputError(f"{where}: P_{up(d)} {lanes}: a power of two is needed, and 1 for indices summed over")
+    if prod(choice.vector) != mesh.pes:
+        raise InputError(f"{where}: PEs {choice.vector}: their product must be {mesh.pes}")
+    if choice.share not in SHARES or choice.keep not in KEEPS:
+        raise InputError(f"{where}: share {choice.share!r}, keep {choice.keep!r} are unknown")
+    whole = all(choice.tile[DIMS.index(d)] == workload.sizes[d] for d in workload.temporal)
+    if choice.keep != "none" and not whole:
+        raise InputError(f"{where}: keep {choice.keep} needs a tile with all of {', '.join(sorted(workload.temporal))}")
+    sides = {"teu": (workload.parallel, workload.parallel), "systolic": (tuple(workload.temporal), ("m",))}
+    allowed = sides.get(mesh.kind, (("",), ("",)))
+    if choice.rows not in allowed[0] or choice.cols not in allowed[1]:
+        raise InputError(f"{where}: rows {choice.rows!r}, cols {choice.cols!r} are not for this machine")
+    if mesh.kind == "row_stationary" and (choice.tile[6] < workload.sizes["i"] or choice.tile[7] < workload.sizes["j"]):
+        raise InputError(f"{where}: PEs hold whole kernel rows: T_I and T_J must be {workload.sizes['i']}, ...")
+    if choice.filters > choice.tile[2] or choice.channels > choice.tile[3] or min(choice.filters, choice.channels) < 1:
+        raise InputError(f"{where}: filters and channels of a PE must be 1..T_M and 1..T_N")
+    if mesh.kind != "row_stationary" and (choice.filters, choice.channels) != (1, 1):
+        raise InputError(f"{where}: only row_stationary PEs hold several filters and channels")

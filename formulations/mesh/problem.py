@@ -1,0 +1,126 @@
+"""F3 mesh: how a layer runs on a mesh of tile units, and on the systolic and row-stationary arrays beside it.
+
+Sets
+    d in D      indices of the NDRange (`instances.ndrange`): parallel or temporal; x in {IN, W} its operands
+    units       R x C of them; a unit works on 32 parallel points a cycle (teu), the others on one
+Given
+    size[d]; the affine axes of x; whether x depends on d (its derivative is not zero)
+    bytes of an element of IN, W, OUT and of a partial sum; buffer bytes; rates in bytes per cycle
+Variables
+    T[d]        the tile of a unit (teu) or of the global buffer (arrays), 1 .. size[d]
+    rows, cols  the parallel index whose tiles lie side by side along the mesh; systolic: rows is temporal, cols is m
+    P[d]        the shape of the PE vector: powers of two over parallel indices (teu). Of those of size 1, along which
+                all but one idle, the first is enough, for sides too: `formulations.mesh.space.movable` has the proof
+    share       the operands that go from unit to unit through FIFOs (teu)
+    keep        the operand whose tile stays while the next one is the same; "none": all are fetched at every step
+    filters, channels   what a PE holds (row_stationary)
+Derived (teu), with side[d] the units along d (1, R, C or R*C), trips[d] = ceil(size[d] / T[d])
+    fetched[x] = product over axes of x of (sum over tiles of what lies inside the tensor)
+                 * product over d that x does not depend on of often[d]
+    often[d]   = ceil(trips[d] / side[d]) if x is shared, trips[d] if not; kept: 1, or min(side[d], trips[d])
+    bytes      = in*fetched[IN] + w*fetched[W] + out*results: the same in DRAM and global buffer, which only streams
+    cycles     = product over parallel d of (sum over mesh steps of ceil(tile of the first unit / P[d]))
+                 * product over temporal d of size[d]
+    Arrays: the same DRAM bytes with side = 1, where T is a tile of the global buffer; global-buffer bytes and cycles
+    as `formulations.mesh.arrays` counts them.
+Objectives
+    min dram [bytes]; min glb [bytes]; min time [cycles] = max(cycles, dram / rate, glb / rate), each rounded up: the
+    roofline; or several, the first one first
+Constraints
+    (INPUT)   copies * bytes of a tile of x <= its input buffer                                       (teu)
+    (PSUM)    psum * product of parallel T <= PSum buffer; sums stay until they are complete, so that temporal loops
+              are innermost and a result is written once                                              (teu)
+    (GLOBAL)  copies * input tiles + partial sums <= global buffer                                    (arrays)
+    (LOCAL)   what a PE holds <= its scratchpad                                                       (row_stationary)
+    (VECTOR)  product of P = PEs of a unit                                                            (teu)
+    (SIDES)   one index along the rows, one along the columns; both may be the same
+    (KEEP)    only if the temporal tile is whole; the loops that the kept operand depends on are outermost
+    (BANKS)   a layout without bank conflicts fits the input buffers: `formulations.mesh.layout`      (teu)
+Candidates
+    For each group of indices ((r, i), (c, j), the others alone) the options that no other one beats in every table
+    entry, tile extents included. All prices and demands grow with each entry, so nothing optimal is lost; a layout of
+    a larger tile is one of a smaller tile, so (BANKS) loses nothing either. An operand that is not shared is never
+    fetched less often: share is not searched unless it is pinned.
+Optimal means
+    No other choice of the variables has a smaller objective. Fetches of the box around a tile; FIFOs pass a tile on
+    while it is used (32 words a cycle: a tile has no more words than its use takes cycles) and never hold one up.
+    Reuse is by index: that two units, or two steps, could need the same box for other values of r and i is not used.
+
+Source: `vectormesh` Eq. 1 to 6, sections II-B, II-C and III-B. That a tile may stay (keep) is ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from formulations.pins import Decision
+from instances.workload import DIMS
+
+__all__ = ["ARRAYS", "DECISIONS", "KEEPS", "MEASURES", "ONLY", "SHARES", "Choice", "Price"]
+
+#: What may be minimised, with units.
+MEASURES: dict[str, str] = {"dram": "bytes", "glb": "bytes", "time": "ticks"}
+KEEPS = ("none", "IN", "W")
+SHARES: dict[str, tuple[str, ...]] = {"both": ("IN", "W"), "IN": ("IN",), "W": ("W",), "none": ()}
+#: Decisions that only some kinds of machines have.
+ONLY: dict[str, tuple[str, ...]] = {
+    "P": ("teu",), "cols": ("teu",), "share": ("teu",), "rows": ("teu", "systolic"), "filters": ("row_stationary",),
+    "channels": ("row_stationary",),
+}  # fmt: skip
+#: Kinds of machines that are no mesh.
+ARRAYS = ("systolic", "row_stationary")
+
+_UPPER = {d: d.upper() for d in DIMS}
+#: What may be pinned.
+DECISIONS: dict[str, Decision] = {
+    **{f"T_{u}": Decision(f"tile along {d}") for d, u in _UPPER.items()},
+    **{f"P_{u}": Decision(f"PEs of a unit along {d}, a power of two") for d, u in _UPPER.items()},
+    "filters": Decision("filters in a PE (row_stationary)"),
+    "channels": Decision("channels in a PE (row_stationary)"),
+    "rows": Decision("index along the rows of the mesh", DIMS),
+    "cols": Decision("index along the columns of the mesh", DIMS),
+    "share": Decision("operands that go through the FIFOs", tuple(SHARES)),
+    "keep": Decision("operand whose tile stays", KEEPS),
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A decision for one layer.
+
+    Attributes
+    ----------
+    tile : tuple of int
+        By index, in the order of `DIMS`.
+    rows, cols : str
+        Indices along the sides of the mesh; empty where there is none.
+    vector : tuple of int
+        PEs by index.
+    share, keep : str
+        Keys of `SHARES` and `KEEPS`.
+    filters, channels : int
+        In a PE.
+    """
+
+    tile: tuple[int, ...]
+    rows: str = ""
+    cols: str = ""
+    vector: tuple[int, ...] = (1,) * len(DIMS)
+    share: str = "both"
+    keep: str = "none"
+    filters: int = 1
+    channels: int = 1
+
+
+@dataclass(frozen=True)
+class Price:
+    """Bytes, and cycles of the PEs alone; `time` is what the slowest of the three takes."""
+
+    dram: int
+    glb: int
+    cycles: int
+    time: int
+
+    def of(self, measure: str) -> int:
+        """The value of a measure."""
+        return {"dram": self.dram, "glb": self.glb, "time": self.time}[measure]

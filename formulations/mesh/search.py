@@ -1,0 +1,252 @@
+"""Searches of F3 mesh: two halves of the groups, every pair of their options, and a greedy tile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.mesh.problem import Choice
+from formulations.mesh.space import Group, Member, undominated
+from formulations.mesh.tables import Ints, Linear
+from instances.mesh import Mesh
+
+__all__ = ["Halves", "Limits", "best_pair", "greedy", "halves", "leading", "roof"]
+
+#: Pairs of options that are looked at in one piece of memory.
+_PIECE = 4_000_000
+#: Options beyond which a merged half is not reduced again.
+_REDUCED = 60_000
+
+#: The most of each measure: dram, glb (bytes), cycles.
+Limits = Mapping[str, int]
+
+
+def roof(mesh: Mesh, measure: str, most: int) -> dict[str, int]:
+    """Return the limits that keep a measure at `most` (time: all three parts of the roofline)."""
+    if measure != "time":
+        return {measure: most}
+    return {"cycles": most, "dram": most * mesh.dram_bytes_per_cycle, "glb": most * mesh.global_bytes_per_cycle}
+
+
+@dataclass(frozen=True)
+class Halves:
+    """A member's groups in two halves; a plan takes one option of each, whose keys add up.
+
+    Attributes
+    ----------
+    left, right : Group
+        Merged options; `left_of` and `right_of` say which options of the member's groups they stand for.
+    forbidden : set of (int, int)
+        Pairs without a layout.
+    """
+
+    member: Member
+    left: Group
+    right: Group
+    limits: Limits
+    forbidden: set[tuple[int, int]] = field(default_factory=set)
+
+    @cached_property
+    def pairs(self) -> int:
+        """Pairs of options, whether their keys add up or not."""
+        return len(self.left) * len(self.right)
+
+    def choice(self, pair: tuple[int, int]) -> Choice:
+        """The choice of a pair."""
+        return self.member.choice([(self.left, pair[0]), (self.right, pair[1])])
+
+    def values(self, what: Linear, left: Ints, right: Ints) -> Ints:
+        """A sum of terms for all pairs of these options."""
+        factors = self.member.vector(what)
+        found: Ints = (self.left.terms[left] * factors) @ self.right.terms[right].T + what.constant
+        return found
+
+    def bounds(self, which: Group, other: Group, what: Linear) -> Ints:
+        """The least of a sum for every option of one half: the least of each term in the other."""
+        least = other.terms.min(axis=0, initial=0 if not len(other) else 2**62)
+        found: Ints = which.terms @ (self.member.vector(what) * least) + what.constant
+        return found
+
+
+def halves(member: Member, limits: Limits) -> Halves:
+    """Merge the groups; options that keep no demand or limit with anything else are left out."""
+    # Maps that are matched have no filters: then rows and columns are one half each.
+    order = ([0, 4], [1, 2, 3, 5]) if member.setup.layer.kind == "correlation" else ([0, 4, 5], [1, 2, 3])
+    left, right = (_merged(member, [member.groups[at] for at in half], limits) for half in order)
+    made = Halves(member, left, right, limits)
+    demands = [(cap.what, cap.limit) for cap in member.caps]
+    demands += [(what, limits[name]) for name, what in member.measures.items() if name in limits]
+    for _ in range(2):
+        for what, most in demands:
+            if len(left) and len(right):
+                left = left.take(np.flatnonzero(made.bounds(left, right, what) <= most))
+            if len(left) and len(right):
+                right = right.take(np.flatnonzero(made.bounds(right, left, what) <= most))
+    return Halves(member, left, right, limits)
+
+
+def _merged(member: Member, groups: Sequence[Group], limits: Limits) -> Group:
+    """One group whose options are the combinations of several."""
+    found, total = groups[0], np.array(member.total, dtype=np.int64)
+    rest = {id(g): g for g in member.groups}
+    rest.pop(id(found), None)
+    for group in groups[1:]:
+        rest.pop(id(group), None)
+        least = prod((g.terms.min(axis=0) for g in rest.values() if len(g)), start=np.ones_like(total, shape=1))
+        found = _product(member, found, group, limits, np.asarray(least, dtype=np.int64), total)
+        if len(found) <= _REDUCED:
+            fixed = [name for name in found.columns if name.startswith("P_")]
+            found = undominated(found, fixed, member.setup.clock)
+    return found
+
+
+def _product(member: Member, one: Group, two: Group, limits: Limits, least: Ints, total: Ints) -> Group:
+    """All pairs of two groups that may keep every demand."""
+    demands = [(cap.what, cap.limit) for cap in member.caps]
+    demands += [(what, limits[name]) for name, what in member.measures.items() if name in limits]
+    kept: list[tuple[Ints, Ints]] = []
+    rows = max(1, _PIECE // max(1, len(two)))
+    for begin in range(0, len(one), rows):
+        member.setup.clock.tick()
+        part = one.terms[begin : begin + rows]
+        fits = np.ones((len(part), len(two)), dtype=bool)
+        for what, most in demands:
+            fits &= (part * (member.vector(what) * least)) @ two.terms.T + what.constant <= most
+        if len(total):
+            fits &= (one.keys[begin : begin + rows, None, :] + two.keys[None, :, :] <= total).all(axis=2)
+        a, b = np.nonzero(fits)
+        kept.append((a + begin, b))
+    left = np.concatenate([a for a, _ in kept]) if kept else np.zeros(0, dtype=np.int64)
+    right = np.concatenate([b for _, b in kept]) if kept else np.zeros(0, dtype=np.int64)
+    return Group(
+        (*one.columns, *two.columns), np.concatenate([one.values[left], two.values[right]], axis=1),
+        one.terms[left] * two.terms[right], np.concatenate([one.shape[left], two.shape[right]], axis=1),
+        one.keys[left] + two.keys[right],
+    )  # fmt: skip
+
+
+def leading(found: Halves) -> tuple[Ints, Ints]:
+    """Return the options of both halves that no other one with the same keys beats in every term, extents aside.
+
+    Their best pair is as good as that of all options; only its layout may fail where another option's does not.
+    """
+    left, right = (
+        undominated(
+            Group(("at",), np.arange(len(half), dtype=np.int64)[:, None], half.terms, half.shape[:, :0], half.keys),
+            clock=found.member.setup.clock,
+        ).values[:, 0]
+        for half in (found.left, found.right)
+    )
+    return left, right
+
+
+def classes(found: Halves) -> Iterator[tuple[Ints, Ints]]:
+    """Yield the options of both halves whose keys add up."""
+    total = np.array(found.member.total, dtype=np.int64)
+    if not len(found.left) or not len(found.right):
+        return
+    for key in np.unique(found.left.keys, axis=0):
+        left = np.flatnonzero((found.left.keys == key).all(axis=1))
+        right = np.flatnonzero((found.right.keys == total - key).all(axis=1))
+        if len(right):
+            yield left, right
+
+
+def fitting(found: Halves, left: Ints, right: Ints) -> NDArray[np.bool_]:
+    """Which pairs keep every demand and limit, and are not forbidden."""
+    fits = np.ones((len(left), len(right)), dtype=bool)
+    for cap in found.member.caps:
+        fits &= found.values(cap.what, left, right) <= cap.limit
+    for name, what in found.member.measures.items():
+        if name in found.limits:
+            fits &= found.values(what, left, right) <= found.limits[name]
+    for a, b in found.forbidden:
+        fits[np.ix_(left == a, right == b)] = False
+    return fits
+
+
+def costs(found: Halves, measure: str, left: Ints, right: Ints) -> Ints:
+    """The objective of pairs."""
+    measures, mesh = found.member.measures, found.member.setup.mesh
+    if measure != "time":
+        return found.values(measures[measure], left, right)
+    parts = (
+        found.values(measures["cycles"], left, right),
+        -(-found.values(measures["dram"], left, right) // mesh.dram_bytes_per_cycle),
+        -(-found.values(measures["glb"], left, right) // mesh.global_bytes_per_cycle),
+    )
+    return np.maximum(np.maximum(parts[0], parts[1]), parts[2])
+
+
+def best_pair(found: Halves, measure: str) -> tuple[tuple[int, int] | None, int | None, bool]:
+    """Return the pair with the least objective, that, and whether all pairs were looked at before the time was up."""
+    best: tuple[tuple[int, int] | None, int | None] = None, None
+    for left, right in classes(found):
+        rows = max(1, _PIECE // len(right))
+        for begin in range(0, len(left), rows):
+            if found.member.setup.clock.over:
+                return *best, False
+            part = left[begin : begin + rows]
+            values = np.where(fitting(found, part, right), costs(found, measure, part, right), 2**62)
+            at = int(values.argmin())
+            a, b = divmod(at, len(right))
+            if values[a, b] < 2**62 and (best[1] is None or values[a, b] < best[1]):
+                best = (int(part[a]), int(right[b])), int(values[a, b])
+    return *best, True
+
+
+# ---- greedy ----------------------------------------------------------------------------------------------------------
+
+
+def greedy(member: Member, measure: str, limits: Limits) -> Iterator[tuple[int, Choice]]:
+    """Yield plans, one for every way to lay indices along sides and PEs: option by option what is best, given the rest.
+
+    It starts from the smallest tile. Nothing is proven.
+    """
+    keyed = [_by_key(group) for group in member.groups]
+    total = np.array(member.total, dtype=np.int64)
+    for keys in product(*(list(by) for by in keyed)):
+        if len(total) and (np.sum(keys, axis=0) != total).any():
+            continue
+        groups = [by[key] for by, key in zip(keyed, keys, strict=True)]
+        picked = _descend(member, measure, limits, groups)
+        if picked is not None:
+            value, at = picked
+            yield value, member.choice(list(zip(groups, at, strict=True)))
+
+
+def _by_key(group: Group) -> dict[tuple[int, ...], Group]:
+    found = {}
+    for key in np.unique(group.keys, axis=0) if len(group) else []:
+        found[tuple(int(k) for k in key)] = group.take(np.flatnonzero((group.keys == key).all(axis=1)))
+    return found
+
+
+def _descend(member: Member, measure: str, limits: Limits, groups: list[Group]) -> tuple[int, list[int]] | None:
+    at = [int(group.terms.sum(axis=1).argmin()) for group in groups]
+    sizes = [cap.what for cap in member.caps]
+    if sizes:
+        tiles = sum(member.vector(what) for what in sizes)
+        at = [int((group.terms @ tiles).argmin()) for group in groups]
+    value: int | None = None
+    for _ in range(20):
+        before = list(at)
+        for k, group in enumerate(groups):
+            member.setup.clock.tick()
+            rest = np.prod([g.terms[i] for g, i in zip(groups, at, strict=True)][:k] or [1], axis=0)
+            rest = rest * np.prod([g.terms[i] for g, i in zip(groups, at, strict=True)][k + 1 :] or [1], axis=0)
+            single = Group((), np.zeros((1, 0), dtype=np.int64), np.atleast_2d(rest), group.shape[:1], group.keys[:1])
+            pair = Halves(member, group, single, limits)
+            every, one = np.arange(len(group)), np.zeros(1, dtype=np.int64)
+            values = np.where(fitting(pair, every, one), costs(pair, measure, every, one), 2**62)[:, 0]
+            if values.min() < 2**62:
+                at[k], value = int(values.argmin()), int(values.min())
+        if at == before:
+            break
+    return None if value is None else (value, at)

@@ -1,0 +1,371 @@
+"""The search space of F3 mesh: options of every group of indices, without those that another one beats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from formulations.mesh.arrays import caps_of, linear_of, terms_of
+from formulations.mesh.price import setup_of
+from formulations.mesh.problem import KEEPS, SHARES, Choice
+from formulations.mesh.tables import ENDLESS, Cap, Clock, Ints, Linear, Setup, up
+from formulations.pins import Pins
+from instances.errors import InputError
+from instances.machine import Machine
+from instances.mesh import LARGEST
+from instances.workload import DIMS, Layer
+
+__all__ = ["Group", "Member", "members", "movable", "undominated", "ways"]
+
+_FREE = Pins()
+
+
+@dataclass(frozen=True)
+class Group:
+    """Options of one or more groups of indices.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Names of `values`.
+    values : array, shape (options, columns)
+        What each option decides.
+    terms : array, shape (options, terms of the member)
+    shape : array, shape (options, extents)
+        What a layout depends on beside P: extents of tiles.
+    keys : array, shape (options, keys)
+        Side counts and powers of PEs: their sums over the groups are given.
+    """
+
+    columns: tuple[str, ...]
+    values: Ints
+    terms: Ints
+    shape: Ints
+    keys: Ints
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, which: Ints) -> Group:
+        """Some of the options."""
+        return replace(
+            self, values=self.values[which], terms=self.terms[which], shape=self.shape[which], keys=self.keys[which]
+        )
+
+
+@dataclass(frozen=True)
+class Member:
+    """The options of one way to keep operands; a plan takes one option of every group.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the terms.
+    measures : dict
+        dram, glb, cycles.
+    total : tuple of int
+        What the keys sum up to.
+    """
+
+    setup: Setup
+    groups: tuple[Group, ...]
+    names: tuple[str, ...]
+    measures: dict[str, Linear]
+    caps: tuple[Cap, ...]
+    total: tuple[int, ...]
+
+    def vector(self, what: Linear) -> Ints:
+        """The factors of a sum, by term."""
+        return np.array([what.factors.get(name, 0) for name in self.names], dtype=np.int64)
+
+    @cached_property
+    def size(self) -> int:
+        """Combinations of options."""
+        return prod(len(group) for group in self.groups)
+
+    def choice(self, picked: Sequence[tuple[Group, int]]) -> Choice:
+        """The choice that options of groups stand for."""
+        values = {name: int(v) for group, at in picked for name, v in zip(group.columns, group.values[at], strict=True)}
+        tile = tuple(values[f"T_{up(d)}"] for d in DIMS)
+        vector = tuple(values.get(f"P_{up(d)}", 1) for d in DIMS)
+        rows = [d for d in DIMS if values.get(f"S_{up(d)}", 0) & 1]
+        cols = [d for d in DIMS if values.get(f"S_{up(d)}", 0) & 2]
+        if len(rows) == 2:  # a square mesh, searched without names for its sides
+            rows, cols = rows[:1], rows[1:]
+        kept = self.setup
+        systolic = kept.mesh.kind == "systolic"
+        return Choice(
+            tile, rows[0] if rows else "", "m" if systolic else cols[0] if cols else "", vector, kept.share, kept.keep,
+            values.get("filters", 1), values.get("channels", 1),
+        )  # fmt: skip
+
+
+# ---- options ---------------------------------------------------------------------------------------------------------
+
+
+def members(
+    layer: Layer, machine: Machine, pins: Pins, *, needs: frozenset[str], lanes: bool,
+    limits: Mapping[str, int] | None = None, full: bool = False, thin: bool = False,
+    fitting: bool = True, clock: Clock = ENDLESS,
+) -> Iterator[Member]:  # fmt: skip
+    """Yield the members of a layer's space.
+
+    Parameters
+    ----------
+    needs : set of str
+        Of dram, glb, cycles: what an objective or a limit is made of. Options that differ in nothing else are one.
+    lanes : bool
+        Whether the PE vector matters; without, options have none (its best shape is found for a given tile).
+    limits : dict
+        The most of dram, glb and cycles: options that exceed it with anything else are left out.
+    full : bool
+        Keep every option.
+    thin : bool
+        Only the smallest tile for every number of trips: enough for a heuristic, not for a proof.
+    fitting : bool
+        Leave out options that overflow a buffer by themselves.
+    clock : Clock
+        When to raise TimeUp.
+    """
+    asked = _Asked(pins, needs, lanes, dict(limits or {}), full, thin, fitting)
+    for share, keep in ways(pins, full=full):
+        yield _member(setup_of(layer, machine, share, keep, clock), asked)
+
+
+def ways(pins: Pins, *, full: bool = False) -> list[tuple[str, str]]:
+    """Return the ways to share and to keep: what is shared is never fetched more often, so less is only for pins."""
+    shares = [s for s in SHARES if pins.allows("share", s)]
+    shares = [s for s in shares if full or not any(set(SHARES[s]) < set(SHARES[o]) for o in shares)]
+    return [(share, keep) for share, keep in product(shares, KEEPS) if pins.allows("keep", keep)]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The parameters of `members`."""
+
+    pins: Pins
+    needs: frozenset[str]
+    lanes: bool
+    limits: dict[str, int]
+    full: bool
+    thin: bool
+    fitting: bool
+
+
+def _member(setup: Setup, asked: _Asked) -> Member:
+    measures, caps = {k: v for k, v in linear_of(setup).items() if k in asked.needs}, caps_of(setup)
+    used = [*measures.values(), *(cap.what for cap in caps)]
+    names = tuple(dict.fromkeys(name for what in used for name in what.factors))
+    sides = _Sides(setup, asked.pins)
+    groups = [_group(setup, group, asked, names, sides) for group in setup.ndrange.groups]
+    total = (*sides.total, *((setup.mesh.pes.bit_length() - 1,) if asked.lanes and setup.mesh.kind == "teu" else ()))
+    made = Member(setup, tuple(groups), names, measures, caps, total)
+    _countable(made, used)
+    if asked.fitting:
+        groups = [_fitting(setup, group, names) for group in groups]
+        made = replace(made, groups=tuple(groups))
+    if not asked.full and all(len(group) for group in groups):
+        demands = [(cap.what, cap.limit) for cap in caps]
+        demands += [(what, asked.limits[name]) for name, what in measures.items() if name in asked.limits]
+        groups = _possible(made, demands)
+        groups = [undominated(g, [n for n in g.columns if n.startswith("P_")], setup.clock) for g in groups]
+    return replace(made, groups=tuple(groups))
+
+
+def _countable(member: Member, used: Sequence[Linear]) -> None:
+    """Raise InputError if a sum of products might reach `LARGEST`, whatever is chosen; in Python's integers.
+
+    Products of some groups' terms only, and with the least of the others, are not above those with the largest of all.
+    """
+    largest = [[max(1, int(most)) for most in group.terms.max(axis=0, initial=0)] for group in member.groups]
+    products = {name: prod(of[at] for of in largest) for at, name in enumerate(member.names)}
+    for what in used:
+        most = abs(what.constant) + sum(abs(factor) * products[name] for name, factor in what.factors.items())
+        if most >= LARGEST:
+            raise InputError(
+                f"layer {member.setup.layer.name}: {' + '.join(what.factors)} could come to {most:,}; the problem mesh "
+                f"counts up to 2**53"
+            )
+
+
+def _possible(member: Member, demands: Sequence[tuple[Linear, int]]) -> list[Group]:
+    """The options that keep every demand with the least of each term in the other groups, keys that fit given."""
+    groups, total = list(member.groups), np.array(member.total, dtype=np.int64)
+    for _ in range(2):
+        for at in sorted(range(len(groups)), key=lambda k: len(groups[k])):
+            group, rest = groups[at], _least_by_key([g for k, g in enumerate(groups) if k != at])
+            kept = np.zeros(len(group), dtype=bool)
+            for key in np.unique(group.keys, axis=0):
+                member.setup.clock.tick()
+                which = np.flatnonzero((group.keys == key).all(axis=1))
+                others = rest.get(tuple(int(k) for k in total - key))
+                if others is None:
+                    continue
+                fits = np.ones(len(which), dtype=bool)
+                for what, most in demands:
+                    fits &= group.terms[which] @ (member.vector(what) * others) + what.constant <= most
+                kept[which] = fits
+            groups[at] = group.take(np.flatnonzero(kept))
+            if not len(groups[at]):
+                return [group.take(np.zeros(0, dtype=np.int64)) for group in groups]
+    return groups
+
+
+def _least_by_key(groups: Sequence[Group]) -> dict[tuple[int, ...], Ints]:
+    """For every sum of keys the least of each term that groups together can have."""
+    found: dict[tuple[int, ...], Ints] = {}
+    for group in groups:
+        own = {}
+        for key in np.unique(group.keys, axis=0):
+            which = (group.keys == key).all(axis=1)
+            own[tuple(int(k) for k in key)] = group.terms[which].min(axis=0)
+        if not found:
+            found = own
+            continue
+        joined: dict[tuple[int, ...], Ints] = {}
+        for one, least in found.items():
+            for two, more in own.items():
+                key = tuple(a + b for a, b in zip(one, two, strict=True))
+                both = least * more
+                joined[key] = both if key not in joined else np.minimum(joined[key], both)
+        found = joined
+    return found
+
+
+def movable(setup: Setup, pins: Pins = _FREE) -> tuple[str, ...]:
+    """Indices that units and PEs of a mesh may lie along: those above 1, and the first of size 1.
+
+    All units and PEs but one idle along the latter: that spares banks where every other vector hits one twice, and a
+    side where tiles that stay would be fetched more often. One such index is enough. Say d and e have size 1. Then
+    T[d] = trips[d] = 1, whatever side[d] and P[d] are, so often[d] = 1, the factor of d in the cycles is 1 and axes
+    have the extent 1 along d; no bit of lane[d] is active (`formulations.mesh.layout`), and bits that are not active
+    are alike. The same holds for e. So moving a side, or PEs, from e to d (P[d]*P[e], P[e] = 1) changes no price, no
+    demand and no layout. Only pins tell d from e: where one names PEs or sides, all parallel indices may move.
+    """
+    workload = setup.ndrange
+    if any(pin.name.startswith("P_") or pin.name in ("rows", "cols") for pin in pins.pins):
+        return workload.parallel
+    idle = [d for d in workload.parallel if workload.sizes[d] == 1][:1]
+    return tuple(d for d in workload.parallel if workload.sizes[d] > 1 or d in idle)
+
+
+class _Sides:
+    """Which sides of the mesh an index may lie along, and what their keys are."""
+
+    def __init__(self, setup: Setup, pins: Pins) -> None:
+        self.setup, self.pins = setup, pins
+        workload, mesh = setup.ndrange, setup.mesh
+        self.kind = mesh.kind
+        self.square = mesh.rows == mesh.cols and not (pins.of("rows") or pins.of("cols"))
+        self.movable = movable(setup, pins) if mesh.kind == "teu" else tuple(sorted(workload.temporal))
+        self.total = {"teu": (2,) if self.square else (1, 1), "systolic": (1,), "row_stationary": ()}[mesh.kind]
+
+    def of(self, d: str) -> list[int]:
+        """The sides that an index may have."""
+        if self.kind == "row_stationary" or d not in self.movable:
+            return [0]
+        if self.kind == "systolic":
+            return [0, 1] if self.pins.allows("rows", d) else [0]
+        if self.square:
+            return [0, 1, 3]
+        rows, cols = self.pins.allows("rows", d), self.pins.allows("cols", d)
+        return [s for s in range(4) if (rows or not s & 1) and (cols or not s & 2)]
+
+    def keys(self, sides: Ints) -> list[Ints]:
+        """What the sides of an index add to the keys."""
+        if self.kind == "row_stationary":
+            return []
+        if self.kind == "systolic":
+            return [sides]
+        rows, cols = sides & 1, sides >> 1
+        return [rows + cols] if self.square else [rows, cols]
+
+
+def _group(
+    setup: Setup, group: tuple[str, ...], asked: _Asked, names: tuple[str, ...], sides: _Sides
+) -> Group:  # fmt: skip
+    """The options of one group of indices."""
+    axes: dict[str, list[int]] = {}
+    setup.clock.tick()
+    for d in group:
+        axes |= _ranges(setup, d, asked, sides)
+    grid = np.meshgrid(*(np.array(a, dtype=np.int64) for a in axes.values()), indexing="ij")
+    columns = {name: entries.reshape(-1) for name, entries in zip(axes, grid, strict=True)}
+    for held, d in (("filters", "T_M"), ("channels", "T_N")):
+        if held in columns:
+            fits = columns[held] <= columns[d]
+            columns = {name: entries[fits] for name, entries in columns.items()}
+    made = {f"P_{up(d)}": np.ones_like(columns[f"T_{up(d)}"]) for d in group} | columns
+    terms = terms_of(setup, group, made)
+    keys = [sum(parts) for parts in zip(*(sides.keys(columns[f"S_{up(d)}"]) for d in group), strict=True)]
+    if asked.lanes and setup.mesh.kind == "teu":
+        keys.append(sum(np.log2(made[f"P_{up(d)}"]).astype(np.int64) for d in group))
+    number = len(next(iter(columns.values())))
+    return Group(
+        tuple(columns), np.stack(list(columns.values()), axis=1),
+        np.stack([terms[n] for n in names], axis=1),
+        np.stack([columns[f"T_{up(d)}"] for d in group], axis=1) if setup.mesh.kind == "teu"
+        else np.zeros((number, 0), dtype=np.int64),
+        np.stack(keys, axis=1) if keys else np.zeros((number, 0), dtype=np.int64),
+    )  # fmt: skip
+
+
+def _ranges(setup: Setup, d: str, asked: _Asked, sides: _Sides) -> dict[str, list[int]]:
+    """The values of the columns of an index."""
+    pins, size, name, kind = asked.pins, setup.ndrange.sizes[d], up(d), setup.mesh.kind
+    whole = d in setup.ndrange.temporal and (setup.keep != "none" or (kind == "row_stationary" and d in "ij"))
+    tiles = np.arange(size if whole else 1, size + 1, dtype=np.int64)
+    if asked.thin and not whole:
+        tiles = np.unique(-(-size // tiles))
+    found = {f"T_{name}": [int(t) for t in pins.sizes(f"T_{name}", tiles)], f"S_{name}": sides.of(d)}
+    if asked.lanes and kind == "teu":
+        powers = np.array([2**k for k in range(setup.mesh.pes.bit_length())], dtype=np.int64)
+        powers = powers if d in sides.movable else powers[:1]
+        found[f"P_{name}"] = [int(p) for p in pins.sizes(f"P_{name}", powers)]
+    if kind == "row_stationary" and d in "mn":
+        held = "filters" if d == "m" else "channels"
+        most = np.arange(1, min(size, setup.mesh.local_bytes) + 1, dtype=np.int64)
+        found[held] = [int(p) for p in pins.sizes(held, most)]
+    return found
+
+
+def _fitting(setup: Setup, group: Group, names: tuple[str, ...]) -> Group:
+    """The options that break no demand by themselves: every term of every group is at least one, or not there."""
+    kept = np.ones(len(group), dtype=bool)
+    for cap in caps_of(setup):
+        factors = np.array([cap.what.factors.get(name, 0) for name in names], dtype=np.int64)
+        kept &= group.terms @ factors + cap.what.constant <= cap.limit
+    return group.take(np.flatnonzero(kept))
+
+
+def undominated(group: Group, fixed: Sequence[str] = (), clock: Clock = ENDLESS) -> Group:
+    """Leave out options that another one with the same keys, and the same columns `fixed`, beats or equals."""
+    if not len(group):
+        return group
+    at = [group.columns.index(name) for name in fixed]
+    classes = np.concatenate([group.keys, group.values[:, at]], axis=1)
+    costs = np.concatenate([group.terms, group.shape], axis=1)
+    order = np.lexsort((*reversed(classes.T), costs.sum(axis=1, dtype=np.float64))[::-1]) if classes.size else None
+    order = np.argsort(costs.sum(axis=1, dtype=np.float64), kind="stable") if order is None else order
+    _, which = np.unique(classes[order], axis=0, return_inverse=True) if classes.size else (None, np.zeros(len(order)))
+    kept: list[Ints] = []
+    for label in np.unique(which):
+        kept.append(_front(order[which.reshape(-1) == label], costs, clock))
+    return group.take(np.sort(np.concatenate(kept)))
+
+
+def _front(rows: Ints, costs: Ints, clock: Clock) -> Ints:
+    """The rows that no other one beats; a row comes before those that it beats."""
+    rows = rows[np.argsort(costs[rows].sum(axis=1, dtype=np.float64), kind="stable")]
+    found = []
+    while len(rows):
+        clock.tick()
+        first = rows[0]
+        found.append(first)
+        rows = rows[1:][(costs[rows[1:]] < costs[first]).any(axis=1)]
+    return np.array(found, dtype=np.int64)

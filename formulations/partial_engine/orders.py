@@ -1,0 +1,251 @@
+"""Orders of the runs of F4 engine, and programs: an order with what is loaded, stored and dropped between its runs.
+
+Passes. Cut the output groups in k batches, all of y but the first, which takes the rest. Every batch is a pass over the
+inputs, back and forth in turn, so that x inputs stay at every turn. A batch of at most y output groups keeps them all;
+a larger one (k < ceil(O/y)) goes through the inputs in blocks of x, and through its outputs back and forth in every
+block, so that y of them stay at every turn. The bytes, with nb' = ceil(I/x) and all loads and swaps alike:
+
+    load*(I + (k - 1)*(I - x)) + swap*(nb' - 1)*max(0, O - k*y)
+
+k = ceil(O/y) stores no partial maps, k = 1 loads every input once. With the sides exchanged there are the passes over
+the outputs, l = 1..ceil(I/x). The bytes are linear in k up to ceil(O/y) - 1, so that and both ends are tried. A smaller
+last group is tried at both ends of a pass, and where it is not among those that stay.
+
+Places. In a given order a full set of places gives up the group that is needed again last (Belady): the fewest entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from formulations.partial_engine.problem import Game
+
+__all__ = ["Order", "Step", "as_text", "from_text", "greedy", "passes", "plain", "price", "program"]
+
+#: Runs (i, o), one after the other.
+Order = Sequence[tuple[int, int]]
+Verb = Literal["load", "back", "run", "add", "spill", "store"]
+
+
+class Step(NamedTuple):
+    """A step of a program.
+
+    load i to an input place; back: o to a partial place; run (i, o), the result to a partial place, -1 the fresh one,
+    or added in that place where additions are hidden; add the fresh maps to o; spill o to DRAM, to come back; store o.
+    """
+
+    verb: Verb
+    i: int
+    o: int
+    place: int
+
+
+def passes(game: Game) -> list[Order]:
+    """Return the orders in passes, the one with the fewest bytes first (if all groups were alike)."""
+    inputs, outputs, x, y = game.inputs, game.outputs, game.x, game.y
+    many, many_in = -(-outputs // y), -(-inputs // x)
+    load, swap = max(game.loads), max(game.swaps)
+    found = [
+        (load * (k - 1) * (inputs - x) + swap * (many_in - 1) * max(0, outputs - k * y), 0, k)
+        for k in {1, max(1, many - 1), many}
+    ]
+    found += [
+        (swap * (k - 1) * (outputs - y) + load * (many - 1) * max(0, inputs - k * x), 1, k)
+        for k in {1, max(1, many_in - 1), many_in}
+    ]
+    found.sort()
+    orders: list[Order] = []
+    for _, side, k in found:
+        for ins in _lines(game.loads, x):
+            for outs in _lines(game.swaps, y):
+                if side == 0:
+                    orders.append(list(_passes(ins, outs, x, y, k)))
+                else:
+                    orders.append([(i, o) for o, i in _passes(outs, ins, y, x, k)])
+    return orders
+
+
+def _lines(bytes_: Sequence[int], stay: int) -> list[list[int]]:
+    """Groups in the order of a pass; a cheaper last one first where it does not stay at a turn, then at both ends."""
+    *line, last = range(len(bytes_))
+    if bytes_[-1] == bytes_[0]:
+        return [[*line, last]]
+    places = dict.fromkeys((min(stay, len(line)), 0, len(line)))
+    return [[*line[:at], last, *line[at:]] for at in places]
+
+
+def _passes(streamed: list[int], batched: list[int], a: int, b: int, k: int) -> Iterator[tuple[int, int]]:
+    """Runs (streamed, batched) of k passes."""
+    cut = len(batched) - (k - 1) * b
+    batches = [batched[:cut], *(batched[n : n + b] for n in range(cut, len(batched), b))]
+    for batch in batches:
+        if len(batch) <= b:
+            yield from ((one, other) for one in streamed for other in batch)
+        else:
+            for first in range(0, len(streamed), a):
+                yield from ((one, other) for other in batch for one in streamed[first : first + a])
+                batch = batch[::-1]
+        streamed = streamed[::-1]
+
+
+def plain(game: Game) -> Order:
+    """Return the source's order: one output group after the other, its inputs from the first one on."""
+    return [(i, o) for o in range(game.outputs) for i in range(game.inputs)]
+
+
+def greedy(game: Game) -> Order:
+    """Return the order that next does what is in the places, else brings the group with the most runs a byte."""
+    undone = {(i, o) for i in range(game.inputs) for o in range(game.outputs)}
+    here: tuple[list[int], list[int]] = ([], [])
+    begun: set[int] = set()
+    order: list[tuple[int, int]] = []
+    while undone:
+        for i, o in ((i, o) for i in here[0] for o in here[1] if (i, o) in undone):
+            order.append((i, o))
+            undone.discard((i, o))
+            begun.add(o)
+        here[1][:] = [o for o in here[1] if any((i, o) in undone for i in range(game.inputs))]
+        best: tuple[float, int, int] | None = None
+        for side, number in ((0, game.inputs), (1, game.outputs)):
+            for n in (n for n in range(number) if n not in here[side]):
+                gain = sum(((n, m) if side == 0 else (m, n)) in undone for m in here[1 - side])
+                left = any(
+                    ((n, m) if side == 0 else (m, n)) in undone for m in range((game.outputs, game.inputs)[side])
+                )
+                cost = game.loads[n] if side == 0 else game.swaps[n] if n in begun else 0
+                if left and (best is None or (-gain / (cost + 1), side, n) < best):
+                    best = -gain / (cost + 1), side, n
+        if best is not None:
+            _, side, n = best
+            here[side].append(n)
+            if len(here[side]) > (game.x, game.y)[side]:
+                here[side].pop(0)
+    return order
+
+
+# --- programs --------------------------------------------------------------------------------------------------------
+
+
+class _Places:
+    """Places of one side; a full set gives up the group that is needed again last."""
+
+    def __init__(self, number: int, uses: Iterable[int], *, recent: bool) -> None:
+        self.at: dict[int, int] = {}
+        self.free = list(range(number))[::-1]
+        self.recent = recent
+        self.needed: dict[int, list[int]] = {}
+        for time, group in enumerate(uses):
+            self.needed.setdefault(group, []).append(time)
+        for times in self.needed.values():
+            times.reverse()
+        self.used: dict[int, int] = {}
+
+    def use(self, group: int, time: int) -> None:
+        """Note a use."""
+        self.needed[group].pop()
+        self.used[group] = time
+
+    def enter(self, group: int) -> int | None:
+        """Give a group a place; return the group that has to leave, if any."""
+        gone = None
+        if not self.free:
+            if self.recent:
+                gone = min(self.at, key=lambda g: (self.used[g], g))
+            else:
+                gone = max(self.at, key=lambda g: (self.needed[g][-1] if self.needed[g] else 1 << 60, -g))
+            self.leave(gone)
+        self.at[group] = self.free.pop()
+        return gone
+
+    def leave(self, group: int) -> None:
+        """Free the place of a group."""
+        self.free.append(self.at.pop(group))
+
+
+def program(
+    game: Game, order: Order, *, fresh: int, recent: bool = False, before: bool = False, after: bool = False
+) -> list[Step]:
+    """Return the steps of an order.
+
+    Parameters
+    ----------
+    fresh : int
+        1 if partial maps are added in steps of their own.
+    recent : bool
+        The group used longest ago leaves, instead of the one that is needed again last.
+    before, after : bool
+        Input group i lies in place i before; results stay in their places.
+    """
+    ins = _Places(game.x, (i for i, _ in order), recent=recent)
+    outs = _Places(game.y, (o for _, o in order), recent=recent)
+    if before:
+        ins.at, ins.free = {i: i for i in range(game.inputs)}, []
+    steps: list[Step] = []
+    begun: set[int] = set()
+    for time, (i, o) in enumerate(order):
+        if i not in ins.at:
+            ins.enter(i)
+            steps.append(Step("load", i, -1, ins.at[i]))
+        if o not in outs.at:
+            gone = outs.enter(o)
+            if gone is not None:
+                steps.append(Step("spill", -1, gone, outs.at[o]))
+            if o in begun:
+                steps.append(Step("back", -1, o, outs.at[o]))
+        ins.use(i, time)
+        outs.use(o, time)
+        if o not in begun or not fresh:
+            steps.append(Step("run", i, o, outs.at[o]))
+        else:
+            steps += [Step("run", i, o, -1), Step("add", -1, o, outs.at[o])]
+        begun.add(o)
+        if not outs.needed[o] and not after:
+            steps.append(Step("store", -1, o, outs.at[o]))
+            outs.leave(o)
+    return steps
+
+
+def price(game: Game, steps: Iterable[Step]) -> int:
+    """Return the bytes of inputs and partial maps that a program moves."""
+    total = 0
+    for step in steps:
+        if step.verb == "load":
+            total += game.loads[step.i]
+        elif step.verb == "back":
+            total += game.swaps[step.o]
+    return total
+
+
+_LETTERS: dict[Verb, str] = {"load": "L", "back": "B", "run": "R", "add": "A", "spill": "P", "store": "S"}
+_VERBS = {letter: verb for verb, letter in _LETTERS.items()}
+
+
+def as_text(steps: Iterable[Step]) -> str:
+    """Return a program as text: ``L0@0 R0.3@1 S3@1``, group and place; ``@f`` is the fresh place."""
+    return " ".join(_word(step) for step in steps)
+
+
+def _word(step: Step) -> str:
+    groups = {"load": f"{step.i}", "run": f"{step.i}.{step.o}"}.get(step.verb, f"{step.o}")
+    return f"{_LETTERS[step.verb]}{groups}@{'f' if step.place < 0 else step.place}"
+
+
+def from_text(text: str) -> list[Step]:
+    """Read a program; raises ValueError for a word that is none."""
+    steps = []
+    for word in text.split():
+        groups, at, place = word[1:].partition("@")
+        if word[0] not in _VERBS or not at:
+            raise ValueError(f"{word!r} is no step: write L0@0, B1@0, R0.1@0, R0.1@f, A1@0, P1@0 or S1@0")
+        verb = _VERBS[word[0]]
+        try:
+            numbers = [int(part) for part in groups.split(".")]
+            where = -1 if place == "f" else int(place)
+        except ValueError:
+            raise ValueError(f"{word!r} is no step: groups and places are whole numbers") from None
+        if len(numbers) != (2 if verb == "run" else 1) or min(numbers) < 0 or where < -1:
+            raise ValueError(f"{word!r} is no step: {verb} takes {'two groups' if verb == 'run' else 'one group'}")
+        i = numbers[0] if verb in ("load", "run") else -1
+        steps.append(Step(verb, i, -1 if verb == "load" else numbers[-1], where))
+    return steps

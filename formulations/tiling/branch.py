@@ -1,0 +1,205 @@
+"""A priced branch: one skeleton with candidate chains of steps, and integer tables over its choices.
+
+A plan is a branch, a spatial choice s (chains of b, of r with i, of c with j, and the loop that IN slides along) and a
+channel choice q (chains of g, m, n).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.pareto import pareto
+from hwmodels.nest.bilinear import Bilinear, Ints
+from hwmodels.nest.choices import S_DIMS, Choices
+from hwmodels.nest.price import price
+from hwmodels.nest.skeleton import Skeleton
+from hwmodels.outcome import Outcome
+from hwmodels.schedule import Nest
+from instances.machine import Machine
+from instances.workload import Layer
+
+__all__ = ["Branch", "Limits", "lower_bounds", "undominated", "within"]
+
+#: Branches with more channel choices than this are cut, in this many parts (measured: 4 to 64 parts differ little).
+_SMALL, _PARTS = 150, 12
+#: Most that a measure may be.
+Limits = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One skeleton with candidate chains and the tables that price them.
+
+    Attributes
+    ----------
+    label : dict of str to str
+        The decisions that the skeleton stands for (partition, order, which operand is held outermost).
+    time : tuple of Bilinear
+        Ticks are the largest of these (none if time was not asked for); only a lower bound unless `exact`.
+    bytes : Bilinear
+        Empty if bytes were not asked for.
+    energy : Bilinear
+        Empty if energy was not asked for.
+    capacity : tuple of (memory, Bilinear, bytes)
+        Rows ``occupancy <= bytes``.
+    """
+
+    layer: Layer
+    machine: Machine
+    label: Mapping[str, str]
+    skeleton: Skeleton
+    choices: Choices
+    time: tuple[Bilinear, ...]
+    bytes: Bilinear
+    capacity: tuple[tuple[str, Bilinear, int], ...]
+    exact: bool
+    energy: Bilinear
+
+    def fitting(self) -> Branch:
+        """Drop spatial choices that fit with no channel choice, and the reverse."""
+        if self.empty:
+            return self
+        s_keep = np.ones(self.choices.shape[0], np.bool_)
+        q_keep = np.ones(self.choices.shape[1], np.bool_)
+        for _, table, limit in self.capacity:
+            s_keep &= table.b.min(axis=1) @ table.a <= limit
+            q_keep &= table.a.min(axis=1) @ table.b <= limit
+        if s_keep.all() and q_keep.all():
+            return self
+        return self.take(np.flatnonzero(s_keep), np.flatnonzero(q_keep))
+
+    def possible(self, limits: Limits) -> NDArray[np.bool_]:
+        """Which spatial choices may fit, and stay within the limits, with some channel choice."""
+        keep = np.ones(self.choices.shape[0], np.bool_)
+        for _, table, room in self.capacity:
+            keep &= lower_bounds((table,), "s") <= room
+        for measure, limit in limits.items():
+            keep &= lower_bounds(self.tables(measure), "s") <= limit
+        return keep
+
+    def take(self, s: Ints | None = None, q: Ints | None = None) -> Branch:
+        """Restrict to some choices."""
+        rows = tuple((name, t.take(s, q), limit) for name, t, limit in self.capacity)
+        time = tuple(t.take(s, q) for t in self.time)
+        return Branch(
+            self.layer, self.machine, self.label, self.skeleton, self.choices.take(s, q),
+            time, self.bytes.take(s, q), rows, self.exact, self.energy.take(s, q),
+        )  # fmt: skip
+
+    def sliding(self) -> Branch:
+        """Drop slides that another slide of the same chains is never above."""
+        index = self.choices.index
+        changes = np.any([np.diff(index[d], prepend=-1) != 0 for d in S_DIMS], axis=0)
+        chains = np.cumsum(changes) - 1  # the slides of equal chains stand side by side
+        place = np.full((int(chains.max()) + 1, len(self.choices.slides)), -1)
+        place[chains, index["slide"]] = np.arange(len(chains))
+        tables = (*self.time, self.bytes, *(t for _, t, _ in self.capacity))
+        rows = np.concatenate([t.a for t in tables])
+        for one, two in permutations(range(place.shape[1]), 2):
+            both = np.flatnonzero((place[:, one] >= 0) & (place[:, two] >= 0))
+            beaten = (rows[:, place[both, two]] <= rows[:, place[both, one]]).all(axis=0)
+            place[both[beaten], one] = -1
+        return self.take(s=np.sort(place[place >= 0]))
+
+    def parts(self) -> list[Branch]:
+        """Cut a branch with many channel choices in intervals of T_N, each with its own model.
+
+        Within an interval the channel factors vary less, so both the separable bounds and the relaxations are much
+        tighter: one model of 3,000 channel choices takes minutes where twelve take a second.
+        """
+        if self.empty or self.choices.shape[1] <= _SMALL:
+            return [self]
+        values = self.choices.values("n")
+        sizes = np.unique(values)
+        if len(sizes) < 2:
+            return [self]
+        groups = np.array_split(sizes, min(_PARTS, len(sizes)))
+        cut = [self.take(q=np.flatnonzero(np.isin(values, group))).fitting() for group in groups]
+        return [part for part in cut if not part.empty]
+
+    @property
+    def empty(self) -> bool:
+        """Whether no choice is left on one side."""
+        return 0 in self.choices.shape
+
+    def tables(self, measure: str) -> tuple[Bilinear, ...]:
+        """The functions whose largest value is `measure`.
+
+        "ocm" is the bytes taken on chip.
+        """
+        if measure == "ocm":
+            return tuple(table for _, table, _ in self.capacity)
+        if measure == "energy":
+            return (self.energy,)
+        return self.time if measure == "time" else (self.bytes,)
+
+    def feasible(self) -> NDArray[np.bool_]:
+        """Matrix (S, Q) of what fits."""
+        fits = np.ones(self.choices.shape, np.bool_)
+        for _, table, limit in self.capacity:
+            fits &= table.matrix() <= limit
+        return fits
+
+    def nest(self, s: int, q: int) -> Nest:
+        """The nest of one choice."""
+        slide = self.choices.slide(s)
+        skeleton = self.skeleton.last(slide) if slide else self.skeleton
+        return skeleton.nest(self.choices.chain(s, q), self.layer, every=self.machine.reading == "literal")
+
+    def measures(self, s: int, q: int) -> dict[str, int]:
+        """Exact time, bytes and energy of one choice; never above the tables (docs/tiling.md)."""
+        return self.outcome(s, q).measures
+
+    def outcome(self, s: int, q: int) -> Outcome:
+        """The exact price of one choice."""
+        return price(self.layer, self.machine, self.nest(s, q))
+
+
+def lower_bounds(tables: Sequence[Bilinear], side: str) -> Ints:
+    """Separable lower bound of the largest of `tables` for every choice of `side` ("s" or "q")."""
+    if side == "s":
+        bounds = [t.b.min(axis=1, initial=2**62) @ t.a for t in tables]
+    else:
+        bounds = [t.a.min(axis=1, initial=2**62) @ t.b for t in tables]
+    largest: Ints = np.max(bounds, axis=0)
+    return largest
+
+
+def within(branch: Branch, limits: Limits) -> Branch:
+    """Drop the choices that cannot stay within the limits on some measures, until nothing more drops."""
+    while not branch.empty:
+        shape = branch.choices.shape
+        for side in ("s", "q"):
+            keep = np.ones(branch.choices.shape[side == "q"], np.bool_)
+            for measure, limit in limits.items():
+                keep &= lower_bounds(branch.tables(measure), side) <= limit
+            if not keep.all():
+                branch = branch.take(**{side: np.flatnonzero(keep)})
+                if branch.empty:
+                    return branch
+        branch = branch.fitting()
+        if branch.choices.shape == shape:
+            return branch
+    return branch
+
+
+def undominated(branch: Branch, measures: Sequence[str]) -> Branch:
+    """Drop the choices that are superfluous for these measures and all capacities.
+
+    A spatial choice s is superfluous if another choice s' has ``a[k, s'] <= a[k, s]`` in every row k of every objective
+    and capacity table: with the channel factors non-negative, replacing s by s' in any plan lowers no value. The same
+    holds for channel choices. Of equal choices the first is kept.
+    """
+
+    def tables(b: Branch) -> list[Bilinear]:
+        return [t for m in measures for t in b.tables(m)] + [t for _, t, _ in b.capacity]
+
+    if branch.empty:
+        return branch
+    branch = branch.take(s=pareto(np.concatenate([t.a for t in tables(branch)])))
+    return branch.take(q=pareto(np.concatenate([t.b for t in tables(branch)])))

@@ -1,0 +1,390 @@
+"""The chains of steps that a member of a space lists for each dimension: candidates, and those for lower bounds.
+
+Which candidates are listed is argued in `formulations.tiling.chains` (steps) and `formulations.tiling.cuts` (free
+pieces); where they are not proven to hold an optimum (`exact`), chains for bounds on all ways to cut are listed beside
+them
+(`hwmodels.nest.relaxed`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.tiling.chains import (
+    Edge,
+    Sizes,
+    burst_chains,
+    cheapest,
+    even_pairs,
+    even_steps,
+    grid,
+    rounded,
+    undominated,
+)
+from formulations.tiling.cuts import Cut, complete, every_cut, free_chains, whole_windows
+from hwmodels.nest.bilinear import Ints
+from hwmodels.nest.boxes import input_windows
+from hwmodels.nest.choices import Slides
+from hwmodels.nest.pieces import Window, cut
+from hwmodels.nest.relaxed import part_window
+from hwmodels.nest.skeleton import Skeleton, cores
+from instances.machine import Machine
+from instances.workload import DIMS, Layer
+
+__all__ = ["Listing", "Steps"]
+
+#: Above these extents, steps of two loops over one dimension are even steps (or multiples of the array's lanes) ...
+_PAIRS = 1_024
+#: Up to this extent chains of few pieces are compared by their tiles as padding clips them.
+_CLIPPED = 256
+#: ... and kernels above this are cut at one depth, in even steps, and the rows and columns beside them likewise.
+_TAPS = 3
+#: Rows and columns are cut in free pieces up to this extent; beyond it bounds say what that may be worth.
+_FREE = 256
+#: Extents up to which bounds go by numbers of pieces, by loops over the dimension.
+_COUNTED = {1: 256, 2: 32}
+#: Up to this extent the unreduced space has every cut there is.
+_TINY = 6
+Steps = Mapping[str, Ints]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What chains depend on; attributes as of `formulations.tiling.member.Member`."""
+
+    layer: Layer
+    machine: Machine
+    skeleton: Skeleton
+    sizes: Mapping[str, Sizes]
+    slides: Slides
+    full: bool
+    even: frozenset[str]
+
+    @property
+    def timeline(self) -> bool:
+        """Whether time is a timeline, which nothing may be reduced for."""
+        machine, buffers = self.machine, self.skeleton.buffers
+        doubled = any(machine.buffers(buffers.get(op)) == 2 for op in self.layer.operands)
+        return machine.timing == "double_buffered" and doubled
+
+    # ---- chains ----------------------------------------------------------------------------------------------
+
+    def chains(self, measures: Sequence[str], *, coarse: bool = False, ideal: bool = False) -> tuple[Steps, Steps]:
+        """Candidate chains (T, L) and their innermost sizes (T,) per dimension; those of one axis share T.
+
+        Parameters
+        ----------
+        coarse : bool
+            Only a few chains of halved extents, from which to find a first good plan.
+        ideal : bool
+            Chains for lower bounds on all ways to cut (`hwmodels.nest.relaxed`).
+        """
+        listed = self._halved if coarse else partial(self._listed, measures=measures)
+        found = {d: self._bounding(d) if ideal else listed(d) for d in DIMS if not ideal or d in "bgmn"}
+        for dim, kernel in (("r", "i"), ("c", "j")):
+            if ideal:
+                found[dim], found[kernel] = self._bounding_pairs(dim, kernel, measures)
+            else:
+                found[dim], found[kernel] = self._joined(dim, kernel, found[dim], found[kernel])
+        tiles = {}
+        for d, chain in found.items():
+            whole = np.full(len(chain), self.share(d), np.int64)
+            last = chain[:, -1] if chain.shape[1] else whole
+            tiles[d] = np.where(last > 0, last, cut(self.share(d), chain).largest) if (last < 0).any() else last
+        return found, tiles
+
+    def _joined(self, dim: str, kernel: str, outer: Ints, taps: Ints, *, ideal: bool = False) -> tuple[Ints, Ints]:
+        """All pairs of the chains of r and i (or of c and j); where a large kernel is cut, even steps of r only."""
+        one, two = np.meshgrid(np.arange(len(outer)), np.arange(len(taps)), indexing="ij")
+        if self.extents(kernel)[0] > _TAPS and taps.shape[1] and not self.full and not ideal:
+            extents = self.extents(dim)
+            even: NDArray[np.bool_] = np.all(np.isin(outer, even_steps(extents, self.sizes[dim].outer)), axis=1)
+            keep = np.logical_or(even[one], taps[two, -1] == self.extents(kernel)[0])
+            one, two = one[keep], two[keep]
+        return outer[one.ravel()], taps[two.ravel()]
+
+    def share(self, dim: str) -> int:
+        """The extent on the largest core."""
+        return max(core.extent(dim) for core in cores(self.layer, self.skeleton.spatial))
+
+    def extents(self, dim: str) -> tuple[int, ...]:
+        """The extents whose numbers of pieces count, the largest core's first."""
+        shares = {core.extent(dim) for core in cores(self.layer, self.skeleton.spatial)}
+        if self.machine.reading == "literal":
+            shares |= {self.layer.extent(dim)}
+        return tuple(sorted(shares, reverse=True))
+
+    def _listed(self, dim: str, measures: Sequence[str]) -> Ints:
+        depth, sizes, extents = self.skeleton.levels(dim), self.sizes[dim], self.extents(dim)
+        if not depth:
+            return np.zeros((1 if self.share(dim) in sizes.inner else 0, 0), np.int64)
+        if self.full:
+            return self._everything(dim)
+        if self.skeleton.line and self.skeleton.outside("IN")[-3:].count(dim) == 2:
+            return self._strips(dim, measures)
+        timed = "time" in measures
+        if timed and self.timeline:
+            return even_pairs(extents, sizes, depth) if depth > 1 else sizes.inner[:, None]
+        plain = dim in "bgmn" or (dim in "rc" and not timed and self._plain(dim))
+        if plain and not timed and not (dim == "n" and self._biased):
+            return cheapest(extents, sizes.outer, sizes.inner, depth)
+        if dim in "ij":
+            return self._kernel_chains(extents, sizes, depth)
+        if timed and any(price.burst_ticks for price in self.machine.transfers):
+            return burst_chains(extents, sizes, depth)
+        lanes = self._lanes(dim) if timed else 0
+        if depth > 1 and extents[0] > _PAIRS:
+            sizes = Sizes(rounded(extents, sizes.outer, lanes), rounded(extents, sizes.inner, lanes))
+        if dim in "bgmn":
+            return undominated(extents, sizes.outer, sizes.inner, depth, lanes=lanes)
+        axis = self._axis(dim, timed=timed)
+        if axis is not None and not timed:
+            return self._free(axis, sizes.inner)
+        skipping, edge = self._border(dim, timed=timed)
+        steps = undominated(extents, sizes.outer, sizes.inner, depth, skipping=skipping, edge=edge)
+        return steps if axis is None else self._free(axis, sizes.inner, steps)
+
+    def _strips(self, dim: str, measures: Sequence[str]) -> Ints:
+        """Chains of two loops next to each other: strips as wide as one loop would cut, in even steps."""
+        sizes, order = self.sizes[dim], list(self.skeleton.order)
+        del order[order.index(dim)]
+        depth = {op: k - (k >= self.skeleton.depth["IN"]) for op, k in self.skeleton.depth.items()}
+        alone = replace(self.skeleton, order=tuple(order), depth=depth, line=False)
+        wide = replace(self, skeleton=alone, sizes={**self.sizes, dim: Sizes.of(sizes.outer)})
+        strips, inner = wide._listed(dim, measures)[:, 0], even_steps(self.extents(dim), sizes.inner)
+        one, two = (grid_.ravel() for grid_ in np.meshgrid(strips, inner, indexing="ij"))
+        chains = np.stack([one, two], axis=1)
+        finer = cut(self.share(dim), chains).number > cut(self.share(dim), chains[:, :1]).number
+        return chains[finer]
+
+    # ---- free pieces -----------------------------------------------------------------------------------------
+
+    def _axis(self, dim: str, *, bound: bool = False, timed: bool = False) -> Cut | None:
+        """Rows or columns that loops may cut in free pieces (for a `bound` whatever pins say), where that matters.
+
+        In bytes it does not where every output needs its own element of the input and no other.
+        """
+        window = input_windows(self.layer)[dim] if dim in "rc" else None
+        ranges = tuple(dict.fromkeys(core.range(dim) for core in cores(self.layer, self.skeleton.spatial)))
+        if (
+            window is None
+            or (dim in self.even and not bound)
+            or not self.skeleton.levels(dim)
+            or self.share(dim) > _FREE
+        ):
+            return None
+        # where pins say more than how large pieces are, bounds from free pieces would leave them aside
+        if self._plain(dim) and (self._pinned(dim) or not (bound or timed)):
+            return None
+        ranges = tuple(sorted(ranges, key=lambda r: r[0] - r[1]))
+        return Cut(window, ranges, (self.skeleton.level(dim, "IN"), self.skeleton.level(dim, "OUT")))
+
+    def _free(self, axis: Cut, inner: Ints, *more: Ints) -> Ints:
+        """Free pieces and other chains, each once."""
+        lists = [free_chains(axis, inner), *more]
+        if more:
+            lists.append(whole_windows(axis, inner))
+        rows = dict.fromkeys(tuple(int(x) for x in row) for chains in lists for row in chains)
+        return np.array(list(rows), np.int64).reshape(-1, axis.depth)
+
+    def _everything(self, dim: str) -> Ints:
+        """All chains of steps; of few outputs all cuts, of more those that an optimum may need."""
+        sizes, depth, axis = self.sizes[dim], self.skeleton.levels(dim), self._axis(dim)
+        steps = grid(sizes.outer, sizes.inner, depth)
+        if axis is None:
+            return steps
+        return self._free(axis, sizes.inner, steps, *([every_cut(axis, sizes.inner)] if axis.extent <= _TINY else []))
+
+    # ---- bounds ----------------------------------------------------------------------------------------------
+
+    def exact(self, measures: Sequence[str]) -> bool:
+        """Whether the chains hold an optimum of all nests for these measures; else `branch(ideal=True)` bounds it."""
+        if self.skeleton.line or self._able:
+            return False
+        if not self.skeleton.full:
+            return True
+        if "time" in measures or self.machine.edge_tiles == "uniform" or self._unequal:
+            return False
+        every = {d for d in "rc" if self.full and self.extents(d)[0] <= _TINY}  # all cuts are listed
+        return not any(self._unsure(d) for d in DIMS if self.skeleton.levels(d) and d not in every)
+
+    @property
+    def _unequal(self) -> bool:
+        """Whether some core has less work than the first, so that loops may cut nothing there."""
+        first, *others = cores(self.layer, self.skeleton.spatial)
+        return any(core.smaller(first) for core in others)
+
+    @property
+    def _able(self) -> bool:
+        """Whether machine abilities may make of some nest more than candidates do (`formulations.tiling.problem`)."""
+        layer, machine = self.layer, self.machine
+        lines = machine.line and self.share("r") > 1 and self.share("c") > 1
+        windows_ = input_windows(layer).values()
+        return machine.snake or (lines and any(w.reach > w.stride for w in windows_))
+
+    def _unsure(self, dim: str) -> bool:
+        """Whether the chains of a dimension may miss the fewest bytes."""
+        if dim in "ij":
+            return self.skeleton.level(dim, "IN") > 0
+        if dim not in "rc":
+            return dim == "n" and self.skeleton.levels(dim) > 1 and self._biased
+        if self.skeleton.level({"r": "i", "c": "j"}[dim], "IN") or dim in self.even:
+            return dim not in self.even
+        axis = self._axis(dim)
+        if axis is None:
+            return not input_windows(self.layer)[dim].trivial
+        return self._several(dim) or not complete(axis) or self._pinned(dim)
+
+    def _several(self, dim: str) -> bool:
+        """Whether inputs have different rows on chip."""
+        return dim == "r" and len(set(self.layer.residents)) > 1
+
+    def _pinned(self, dim: str) -> bool:
+        """Whether pins say more of the largest piece than what it is at most."""
+        inner = self.sizes[dim].inner
+        return len(inner) != int(inner.max(initial=0))
+
+    @property
+    def _biased(self) -> bool:
+        return self.layer.bias and self.machine.bias_bytes > 0
+
+    def _parts(self, kernel: str) -> Ints:
+        """The largest parts of the kernel that come into question at the Hold of IN, per chain for bounds."""
+        taps, level = self._bounding(kernel), self.skeleton.level(kernel, "IN")
+        return taps[:, level - 1] if level else np.full(len(taps), self.layer.extent(kernel))
+
+    def _axes(self, dim: str, kernel: str) -> dict[int, Cut] | None:
+        """For every part of the kernel how rows (columns) may be cut for it; None if candidates may miss some way."""
+        axis = self._axis(dim, bound=True)
+        if axis is None or self._several(dim):
+            return None
+        if not self.skeleton.level(kernel, "IN") and complete(axis):
+            return {axis.window.taps: axis}
+        axis = replace(axis, counted=False)
+        if not complete(axis):
+            return None
+        return {int(u): replace(axis, window=part_window(axis.window, int(u))) for u in np.unique(self._parts(kernel))}
+
+    def _counted(self, dim: str, kernel: str) -> bool:
+        """Whether bounds go by numbers of pieces: where a part of the kernel leaves out rows between its taps."""
+        window, extents = input_windows(self.layer)[dim], self.extents(dim)
+        gaps = any((int(u) - 1) * window.dilation + 1 < window.stride for u in self._parts(kernel))
+        few = _COUNTED[self.skeleton.levels(dim)]
+        return gaps and extents[0] <= few and len(extents) == 1 and self._axis(dim, bound=True) is not None
+
+    def ideal(self) -> dict[str, str]:
+        """How the chains for bounds are meant (`hwmodels.nest.choices.Choices.ideal`)."""
+        ideal = {d: "steps" for d in DIMS if self.skeleton.levels(d)}
+        if self.machine.edge_tiles == "uniform":
+            return ideal
+        for dim, kernel in (("r", "i"), ("c", "j")):
+            if dim not in ideal:
+                continue
+            axes = self._axes(dim, kernel)
+            if (axes is None or not all(axis.counted for axis in axes.values())) and self._counted(dim, kernel):
+                ideal[dim] = "counts"
+            elif axes is not None:
+                del ideal[dim]
+                if not all(axis.counted for axis in axes.values()):
+                    ideal[dim] = "sums"
+        return ideal
+
+    def _bounding(self, dim: str) -> Ints:
+        """Chains for lower bounds on all ways to cut: how large the largest pieces are."""
+        depth, sizes = self.skeleton.levels(dim), self.sizes[dim]
+        if not depth or not len(sizes.inner):
+            return self._listed(dim, ())
+        outer = np.arange(int(sizes.inner[0]), self.share(dim) + 1, dtype=np.int64)
+        return even_pairs(self.extents(dim), Sizes(outer, sizes.inner), depth)
+
+    def _bounding_pairs(self, dim: str, kernel: str, measures: Sequence[str]) -> tuple[Ints, Ints]:
+        """Chains of rows and of kernel rows (or columns) for lower bounds."""
+        taps, axes = self._bounding(kernel), self._axes(dim, kernel)
+        how = self.ideal().get(dim)
+        if how == "counts":
+            return self._joined(dim, kernel, self._numbers(dim), taps, ideal=True)
+        if not self.skeleton.levels(dim) or axes is None or how == "steps" or not len(taps):
+            return self._joined(dim, kernel, self._bounding(dim), taps, ideal=True)
+        inner = self.sizes[dim].inner
+        inner = np.arange(1, int(inner.max(initial=0)) + 1, dtype=np.int64)
+        more = [inner[:0].reshape(0, self.skeleton.levels(dim))] if "time" in measures else []
+        listed = {u: self._free(axis, inner, *more) for u, axis in axes.items()}
+        chains = [listed[int(u)] for u in self._parts(kernel)]
+        number = [len(c) for c in chains]
+        return np.concatenate(chains), np.repeat(taps, number, axis=0)
+
+    def _numbers(self, dim: str) -> Ints:
+        """All numbers of pieces that loops can make, fewer by the first one."""
+        every, inner = self.share(dim), self.sizes[dim].inner
+        least = -(-every // int(inner[-1])) if len(inner) else every + 1
+        numbers = np.arange(1, every + 1, dtype=np.int64)
+        pairs_ = grid(numbers, numbers, 2)[:, ::-1] if self.skeleton.levels(dim) == 2 else numbers[:, None]
+        return pairs_[pairs_[:, -1] >= least]
+
+    def _plain(self, dim: str) -> bool:
+        """Whether rows (columns) of the input are those of the result."""
+        window = input_windows(self.layer)[dim]
+        ranges = [core.range(dim) for core in cores(self.layer, self.skeleton.spatial)]
+        return self.skeleton.full and window.trivial and all(hi <= window.size for _, hi in ranges)
+
+    def _kernel_chains(self, extents: tuple[int, ...], sizes: Sizes, depth: int) -> Ints:
+        if extents[0] <= _TAPS or depth == 1:
+            return grid(sizes.outer, sizes.inner, depth)
+        even = even_steps(extents, sizes.inner)
+        late = np.stack([np.full_like(even, sizes.outer[-1]), even], axis=1)
+        return np.unique(np.concatenate([np.stack([even, even], axis=1), late]), axis=0)
+
+    def _lanes(self, dim: str) -> int:
+        unit, layer = self.machine.compute, self.layer
+        if unit.model != "array":
+            return 0
+        if layer.m == layer.n == 1:
+            return unit.cols if dim == "g" else 0
+        return {"m": unit.rows, "n": unit.cols}.get(dim, 0)
+
+    def _border(self, dim: str, *, timed: bool) -> tuple[bool, Edge]:
+        """Whether more pieces can skip rows, and where padding can clip pieces but the first and the last.
+
+        Where IN slides, a last piece that the padding swallows needs no call.
+        """
+        window = input_windows(self.layer)[dim]
+        taps = self.skeleton.levels({"r": "i", "c": "j"}[dim]) > 0
+        skipping = window.reach < window.stride or (taps and window.stride > 1)
+        ranges = tuple(dict.fromkeys(core.range(dim) for core in cores(self.layer, self.skeleton.spatial)))
+        before, behind = (max(c) for c in zip(*(window.clipping(*r) for r in ranges), strict=True))
+        stride = window.stride
+        if self.machine.edge_tiles == "uniform" or self.machine.reading == "literal":
+            return skipping, Edge()
+        parts: tuple[Window, ...] = ()
+        if (before > behind or max(before, behind) > stride) and self.share(dim) <= _CLIPPED:
+            most = window.taps if taps and window.taps <= _TAPS else 0
+            parts = (window, *(window.part(i, j) for i in range(most) for j in range(i + 1, most + 1)))
+
+        def short(clip: int) -> int:
+            return max((clip - 1) // stride, (clip - 2) // stride + 1 if taps and clip > 1 else 0, 0)
+
+        swallowed = behind // stride if timed and self.slides else 0
+        after = max(short(behind), swallowed)
+        return skipping, Edge(short(before), after, parts, ranges, before - behind > stride)
+
+    def _halved(self, dim: str) -> Ints:
+        """Few chains: the extent halved again and again, alike in all loops or cut by the last one only."""
+        depth, sizes = self.skeleton.levels(dim), self.sizes[dim]
+        if not depth or not len(sizes.inner) or not len(sizes.outer):
+            return self._listed(dim, ())
+        share = self.share(dim)
+        wanted = [-(-share // 2**k) for k in range(share.bit_length() + 1)]
+        if dim in "ij":
+            wanted = [share, 1]
+        inner = np.unique([sizes.inner[max(0, int(np.searchsorted(sizes.inner, w, "right")) - 1)] for w in wanted])
+        if depth == 1:
+            return inner[:, None]
+        same = np.stack([inner, inner], axis=1)
+        late = np.stack([np.full_like(inner, sizes.outer[-1]), inner], axis=1)
+        early = np.stack([inner, np.full_like(inner, inner[0])], axis=1)
+        return np.unique(np.concatenate([same, late, early]), axis=0)

@@ -1,0 +1,305 @@
+"""A member of a space: one skeleton with the steps that its loops may take, and what of it can matter for an objective.
+
+Reduction of an axis (claim)
+    Every table is a sum of products of non-negative vectors, one for each axis. A chain that is nowhere above another
+    one in all vectors of its axis can be replaced by it: no table rises. They are those that the tables multiply
+    (`Choices.log`), so nothing has to be listed by hand. Where several terms share a mask (which loop is the innermost
+    real one), the masks and their complements are among them: only chains of the same pattern replace each other.
+    Where IN may slide and runs are priced, chains replace each other only if they cut at the loops that it may slide
+    along alike.
+Chains and boxes of chains that bounds exclude are left out (`formulations.tiling.bounding`).
+Which chains are listed to begin with is argued in `formulations.tiling.chains`. Double-buffered time is a sum of maxima
+over the steps, not such a table: there every pair of even steps is listed and nothing is reduced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.pareto import pareto
+from formulations.tiling.bounding import Bounds, Box, size
+from formulations.tiling.branch import Branch, Limits, within
+from formulations.tiling.chains import Sizes, pairs
+from formulations.tiling.listing import Listing, Steps
+from hwmodels.nest.bilinear import Bilinear, Ints
+from hwmodels.nest.choices import AXIS, Choices, Slides
+from hwmodels.nest.pieces import cut
+from hwmodels.nest.skeleton import Skeleton
+from hwmodels.nest.tables import nest_tables
+from hwmodels.schedule import Item, Loop, Nest
+from instances.machine import Machine
+from instances.workload import DIMS, Layer
+
+__all__ = ["Member"]
+
+#: Products of chains above this size are bounded axis by axis before they are laid out.
+_LARGE = 2_000
+#: Spatial choices that are priced at a time where there are more, unless more than this share of the first is left.
+_BLOCK, _WORTH = 30_000, 0.6
+
+
+@dataclass(frozen=True)
+class Member:
+    """One skeleton with all steps that are considered.
+
+    Attributes
+    ----------
+    sizes : dict of str to Sizes
+        Of every dimension; for one without a loop the steps that its tile may have.
+    slides : tuple of (str, int)
+        The loops along which IN may slide, where that is a choice.
+    full : bool
+        Whether nothing may be left out.
+    even : frozenset of str
+        Dimensions that loops cut in equal steps only.
+    """
+
+    layer: Layer
+    machine: Machine
+    label: Mapping[str, str]
+    skeleton: Skeleton
+    sizes: Mapping[str, Sizes]
+    slides: Slides = ()
+    full: bool = False
+    even: frozenset[str] = frozenset(DIMS)
+
+    @property
+    def points(self) -> int:
+        """Nests that the member stands for: all chains of allowed steps, slides included."""
+        return prod(pairs(self.sizes[d], self.skeleton.levels(d)) for d in DIMS) * max(1, len(self.slides))
+
+    def holds(self, nest: Nest) -> bool:
+        """Whether the nest is one of this member's, whatever chains are listed."""
+        options = [self.skeleton.last(slide) for slide in self.slides] or [self.skeleton]
+        if self.machine.snake:  # the order of loops between Holds is free (`solver.engines.turns`)
+            options, nest = [self.skeleton.ordered()], nest.ordered()
+        return self._allows(nest) and any(_matches(skeleton, nest) for skeleton in options)
+
+    def _allows(self, nest: Nest) -> bool:
+        """Whether all steps, and the largest of free pieces, are among the sizes."""
+        loops: dict[str, list[Loop]] = {d: [i for i in nest.items if isinstance(i, Loop) and i.dim == d] for d in DIMS}
+        if any(loop.cuts and d in self.even for d in DIMS for loop in loops[d]):
+            return False
+        inner = all((loops[d][-1].step if loops[d] else self.listing.share(d)) in self.sizes[d].inner for d in DIMS)
+        return inner and all(loop.cuts or loop.step in self.sizes[d].outer for d in DIMS for loop in loops[d][:-1])
+
+    @property
+    def unlined(self) -> Member:
+        """The same loops without lines, whose bounds hold with them too."""
+        return replace(self, skeleton=replace(self.skeleton, line=False)) if self.skeleton.line else self
+
+    # ---- chains ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def listing(self) -> Listing:
+        """The chains."""
+        return Listing(self.layer, self.machine, self.skeleton, self.sizes, self.slides, self.full, self.even)
+
+    @property
+    def timeline(self) -> bool:
+        """Whether time is a timeline, which nothing may be reduced for."""
+        return self.listing.timeline
+
+    def chains(self, measures: Sequence[str], *, coarse: bool = False, ideal: bool = False) -> tuple[Steps, Steps]:
+        """Candidate chains (T, L) and their innermost sizes (T,) per dimension (`Listing.chains`)."""
+        return self.listing.chains(measures, coarse=coarse, ideal=ideal)
+
+    def exact(self, measures: Sequence[str]) -> bool:
+        """Whether the chains hold an optimum of all nests for these measures; else `branch(ideal=True)` bounds it."""
+        return self.listing.exact(measures)
+
+    def how(self, *, ideal: bool) -> dict[str, str] | None:
+        """How chains are meant: as candidates (None), or for bounds (`hwmodels.nest.choices.Choices.ideal`)."""
+        return self.listing.ideal() if ideal else None
+
+    # ---- branches --------------------------------------------------------------------------------------------
+
+    def branch(
+        self,
+        measures: Sequence[str],
+        at_most: Limits | None = None,
+        *,
+        coarse: bool = False,
+        ideal: bool = False,
+        listed: Sequence[str] | None = None,
+    ) -> Branch:
+        """Price what can matter for these measures.
+
+        Parameters
+        ----------
+        measures : sequence of {"time", "bytes", "energy", "ocm"}
+            Other tables are not made.
+        at_most : dict of measure to int
+            Chains and choices that cannot stay within these values are dropped.
+        coarse : bool
+            Only a few chains, from which to find a first good plan.
+        ideal : bool
+            Tables that are lower bounds for all ways to cut the dimensions.
+        listed : sequence of str, optional
+            Only the chains that matter for these measures.
+        """
+        limits = dict(sorted((at_most or {}).items()))  # bytes before time, which takes longer to price
+        if ideal and self.skeleton.line:  # bounds of nests without lines are below all with them
+            none = np.zeros(0, np.int64)
+            return self.priced(Choices.product(dict.fromkeys(DIMS, none[:, None]), dict.fromkeys(DIMS, none)), measures)
+        steps, tiles = self.chains(measures if listed is None else listed, coarse=coarse, ideal=ideal)
+        how = self.how(ideal=ideal)
+        bounds = Bounds(self.layer, self.machine, self.skeleton, steps, tiles, self.slides, how)
+        boxes: list[Box] = [bounds.whole()]
+        if not (self.full or coarse):
+            bounds = self._shrunk(bounds, measures, limits)
+            boxes = [*bounds.leaves(bounds.whole(), limits)]
+        choices = bounds.choices(boxes)
+        if self.slides and ideal:
+            choices = choices.take(s=np.flatnonzero(self._may_slide(choices)))
+        elif self.slides and (self.full or "time" in measures):
+            choices = choices.take(s=np.flatnonzero(self._slides_truly(choices)))
+        elif self.skeleton.line:
+            choices = choices.take(s=np.flatnonzero(self._lines_truly(choices)))
+        if self.full:
+            return self.priced(choices, measures)
+        choices = self._sifted(choices, limits)
+        # One table after the other: the first leaves few choices for the next.
+        for most in ({}, *({m: limits[m]} for m in limits if len(measures) > 1)):
+            if max(choices.shape) > _LARGE:
+                choices = within(self.priced(choices, tuple(most)).fitting(), most).choices
+        branch = within(self.priced(choices, measures).fitting(), limits)
+        return branch.sliding() if self.slides and not branch.empty else branch
+
+    def priced(self, choices: Choices, measures: Sequence[str]) -> Branch:
+        """The branch of some choices."""
+        layer, machine = self.layer, self.machine
+        exact = not self.timeline
+        if 0 in choices.shape:
+            none = Bilinear.of([], choices.shape)
+            return Branch(layer, machine, self.label, self.skeleton, choices, (none,), none, (), exact, none)
+        tables = nest_tables(layer, machine, self.skeleton, choices, measures=measures)
+        room = machine.memories
+        capacity = tuple((name, table, room[name]) for name, parts in tables.capacity.items() for table in parts)
+        return Branch(
+            layer, machine, self.label, self.skeleton, choices, tables.time, tables.bytes, capacity, exact,
+            tables.energy,
+        )  # fmt: skip
+
+    def _sifted(self, choices: Choices, limits: Limits) -> Choices:
+        """Without the spatial choices that their own bounds exclude, where there are many.
+
+        In blocks that slide along one loop each: these need no terms of the other slides, and stay in the processor's
+        cache. A block drops only what exceeds a capacity or a limit with every channel choice, as `within` does.
+        """
+        if choices.shape[0] <= _BLOCK or not choices.shape[1]:
+            return choices
+        slide = choices.index["slide"]
+        kept = []
+        for number in range(max(1, len(self.slides))):
+            rows = np.flatnonzero(slide == number)
+            count = -(-len(rows) // _BLOCK)
+            for first in range(count):
+                block = self._possible(choices, rows[first::count], limits)
+                if not first and len(block) * count > _WORTH * len(rows):  # so it is with the other blocks
+                    kept.append(rows)
+                    break
+                kept.append(block)
+        return choices.take(s=np.sort(np.concatenate(kept)))
+
+    def _possible(self, choices: Choices, rows: Ints, limits: Limits) -> Ints:
+        """Which of some spatial choices may fit and stay within the limits, one after the other."""
+        for most in ({}, *({m: limit} for m, limit in limits.items())):
+            if not len(rows):  # a price of nothing has no tables
+                return rows
+            rows = rows[self.priced(choices.take(s=rows), tuple(most)).possible(most)]
+        return rows
+
+    def _slides_truly(self, choices: Choices) -> NDArray[np.bool_]:
+        """Which spatial choices slide along a loop that cuts something, or have none along a window.
+
+        IN slides along its last loop in any case, so the others are not what their tables say. They move no less, so
+        bytes need no such care; a slid tile of few columns may have more runs than a whole row.
+        """
+        real = []
+        for dim, level in self.slides:
+            chains = self.chains_cut(choices, dim, level)
+            real.append(chains[choices.index[AXIS[dim]]])
+        stacked = np.stack(real)
+        chosen = stacked[choices.index["slide"], np.arange(choices.shape[0])]
+        result: NDArray[np.bool_] = chosen | ~stacked.any(axis=0)
+        return result
+
+    def _lines_truly(self, choices: Choices) -> NDArray[np.bool_]:
+        """Which spatial choices cut rows and columns by the two innermost loops outside the Hold of IN."""
+        truly = np.ones(choices.shape[0], np.bool_)
+        for dim in ("r", "c"):
+            chains = self.chains_cut(choices, dim, self.skeleton.level(dim, "IN") - 1)
+            truly &= chains[choices.index[dim]]
+        return truly
+
+    def _may_slide(self, choices: Choices) -> NDArray[np.bool_]:
+        """Which spatial choices of a bound slide along a loop that may cut something, as far as this can be told.
+
+        A nest that cuts nothing slides along nothing: it is priced as if it slid along any of them.
+        """
+        may, ideal = np.ones((len(self.slides), choices.shape[0]), np.bool_), self.listing.ideal()
+        for number, (dim, level) in enumerate(self.slides):
+            if ideal.get(dim) == "counts":
+                made = choices.steps[dim]
+                may[number] = (made[:, level] > (made[:, level - 1] if level else 1))[choices.index[AXIS[dim]]]
+            elif dim in "ij":
+                taps, chain = self.layer.extent(dim), choices.steps[dim]
+                before = chain[:, level - 1] if level else np.full(len(chain), taps)
+                same = (before == chain[:, level]) & (-(-taps // before) != -(-taps // (before + 1)))
+                may[number] = ~(same | (before == taps) & (chain[:, level] == taps))[choices.index[AXIS[dim]]]
+        chosen = may[choices.index["slide"], np.arange(choices.shape[0])]
+        result: NDArray[np.bool_] = chosen | ~may.any(axis=0)
+        return result
+
+    def chains_cut(self, choices: Choices, dim: str, level: int) -> NDArray[np.bool_]:
+        """Which chains (T,) cut something on every core by the loop over `dim` at `level`."""
+        result = np.ones(len(choices.steps[dim]), np.bool_)
+        for extent in self.listing.extents(dim):
+            chain = choices.steps[dim]
+            result &= cut(extent, chain[:, : level + 1]).number > cut(extent, chain[:, :level]).number
+        return result
+
+    def _shrunk(self, bounds: Bounds, measures: Sequence[str], limits: Limits) -> Bounds:
+        """Without the chains that bounds exclude, and those that others can replace."""
+        for measure in limits or {"": 0}:
+            if size(bounds.whole()) > _LARGE:
+                most = {measure: limits[measure]} if measure else {}
+                bounds = bounds.within(bounds.bounded(bounds.whole(), most))
+        if size(bounds.whole()) and not (self.timeline and "time" in measures):
+            bounds = bounds.within(self._reduced(bounds, measures))
+            if size(bounds.whole()) > _LARGE:
+                bounds = bounds.within(bounds.bounded(bounds.whole(), limits))
+        return bounds
+
+    def _reduced(self, bounds: Bounds, measures: Sequence[str]) -> Box:
+        """The chains that no others of their axis can replace."""
+        log = Choices.logging(bounds.steps, bounds.tiles, self.slides, bounds.ideal)
+        nest_tables(self.layer, self.machine, self.skeleton, log, measures=measures)
+        keep = bounds.whole()
+        for d, vectors in (log.log or {}).items():
+            varying = [v for v in vectors.values() if len(v) > 1]
+            keep[d] = pareto(np.stack(varying)) if varying else keep[d][:1]
+        return keep
+
+
+def _matches(skeleton: Skeleton, nest: Nest) -> bool:
+    """Whether the nest has the skeleton's loops, or fewer, and its Holds, all in the skeleton's order."""
+    left = list(nest.items)
+    given: list[Item | str] = list(skeleton.spatial)
+    for position in range(len(skeleton.order) + 1):
+        given += [skeleton.hold(op) for op, depth in skeleton.depth.items() if depth == position]
+        given += skeleton.order[position : position + 1]
+    for item in given:
+        loop = isinstance(item, str)
+        if left and (isinstance(left[0], Loop) and left[0].dim == item if loop else left[0] == item):
+            left.pop(0)
+        elif not loop:
+            return False
+    return not left

@@ -1,0 +1,106 @@
+"""A finite search space of nests: members, each a skeleton with the steps that its loops may take (docs/tiling.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from formulations.pins import Pins
+from formulations.tiling.branch import Branch
+from formulations.tiling.member import Member
+from hwmodels.schedule import Nest
+from instances.machine import Machine
+from instances.workload import Layer
+
+__all__ = ["Space"]
+
+
+@dataclass(frozen=True)
+class Space:
+    """All plans a problem allows for one layer on one machine.
+
+    Attributes
+    ----------
+    members : tuple of Member
+    build : callable
+        Rebuilds the space with another machine and other pins (`explain`, heuristics).
+    read : callable
+        The decisions that a nest of this problem stands for.
+    """
+
+    problem: str
+    layer: Layer
+    machine: Machine
+    pins: Pins
+    members: tuple[Member, ...]
+    build: Callable[[Machine, Pins], Space]
+    read: Callable[[Nest], dict[str, int | str]] = field(repr=False)
+
+    @cached_property
+    def size(self) -> dict[str, int]:
+        """Nests of the space (all allowed steps) and skeletons."""
+        return {"points": sum(m.points for m in self.members), "skeletons": len(self.members)}
+
+    @cached_property
+    def branches(self) -> tuple[Branch, ...]:
+        """All members, priced in time and bytes, that have a plan which may fit."""
+        made = (m.branch(("time", "bytes")) for m in self.members)
+        return tuple(b for b in made if not b.empty)
+
+    def uniform(self) -> Space:
+        """The plans of this space that hold all operands at one common depth, as textbooks and papers do."""
+        return self.build(self.machine, self.pins.plus("holds", "uniform"))
+
+    def contains(self, nest: Nest) -> bool:
+        """Whether the nest is a plan of this space, or of `uniform`, memories aside."""
+        return any(m.holds(nest) for m in (*self.members, *self.uniform().members))
+
+    def decision(self, nest: Nest) -> dict[str, int | str]:
+        """The decisions that a nest of this problem stands for."""
+        return self.read(nest)
+
+    @cached_property
+    def infeasible(self) -> bool:
+        """Whether no plan fits, decided exactly."""
+        branches = (m.branch(()) for m in self.members)
+        return not any(bool(b.feasible().any()) for b in branches if not b.empty)
+
+    def explain(self) -> tuple[str, ...]:
+        """Name a minimal set of demands (memory sizes and pins) that no plan meets together; empty if one does.
+
+        Deletion filter: drop a demand if the rest is still infeasible; what remains conflicts, and any part of it
+        does not.
+        """
+        if not self.infeasible:
+            return ()
+        pins, machine = self.pins, self.machine
+        memories = list(machine.memories)
+        kept_memories: list[str] = []
+        roomy = {m: ("ocm_bytes" if m == "ocm" else f"{m}_buffer_bytes") for m in memories}
+        for memory in memories:
+            wider = machine.model_copy(update={roomy[memory]: 2**50})
+            if self.build(wider, pins).infeasible:
+                machine = wider
+            else:
+                kept_memories.append(memory)
+        for pin in self.pins.pins:
+            fewer = pins.without(pin)
+            if self.build(machine, fewer).infeasible:
+                pins = fewer
+        return tuple([self._smallest(m, pins) for m in kept_memories] + [f"pin {p}" for p in pins.pins])
+
+    def _smallest(self, memory: str, pins: Pins) -> str:
+        """Say how much of `memory` the least demanding plan needs."""
+        update = {("ocm_bytes" if m == "ocm" else f"{m}_buffer_bytes"): 2**50 for m in self.machine.memories}
+        roomy = self.build(self.machine.model_copy(update=update), pins)
+        branches = [b for m in roomy.members if not (b := m.branch(())).empty]
+        need = [int(max(t.matrix().min() for name, t, _ in b.capacity if name == memory)) for b in branches]
+        size = self.machine.memories[memory]
+        label = "memory ocm" if memory == "ocm" else f"memory {memory}"
+        return (
+            f"{label}: the smallest tile of {self.layer.name} needs {min(need):,} bytes, "
+            f"{self.machine.name} has {size:,}"
+            if need
+            else label
+        )

@@ -1,0 +1,1 @@
+"""Processors of a board: times of tasks, and the replays of mappings."""

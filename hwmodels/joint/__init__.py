@@ -1,0 +1,1 @@
+"""A network in a shared memory: its replay."""

@@ -1,0 +1,1 @@
+"""A mesh of tile units, and arrays: their replays."""

@@ -1,0 +1,1 @@
+"""One layer's nest: its closed-form price, and its replay."""

@@ -1,0 +1,387 @@
+"""Executing a nest on integer tensors, tile by tile, with on-chip buffers that hold only what was fetched.
+
+Plain Python loops over the nest, one core after the other. Reading what is not in a buffer, using partial sums that
+were never written, or finishing an output twice is a fault; at the end the output is compared with a direct one.
+Where IN slides, its buffer is circular: rows (or columns) lie at their number modulo the buffer's length, and only new
+ones are copied in. In snake order it is circular along both; in lines it has only the places of `replay_tiles.Lines`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hwmodels.nest.replay_points import AXES, FetchPoint, fetch_points
+from hwmodels.nest.replay_tiles import Box, Buffer, Fault, Lines, Passes, Ring, Tensor, Torus, at_box
+from hwmodels.schedule import Hold, Item, Loop
+from instances.workload import RELEVANT, Layer
+
+__all__ = ["Execution", "FetchPoint", "direct", "execute", "fetch_points", "work"]
+
+Ranges = dict[str, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Execution:
+    """Faults found (none: the result equals the direct convolution), transfers started per row, and places in lines.
+
+    `places` are elements of all inputs; 0 if no input was held in lines.
+    """
+
+    faults: tuple[str, ...]
+    calls: dict[str, int]
+    places: int = 0
+
+
+def work(layer: Layer) -> int:
+    """Multiply-accumulates, or for layers without weights the elements that are added."""
+    return layer.b * layer.g * layer.m * layer.n * layer.r * layer.c * layer.kh * layer.kw * layer.inputs
+
+
+@dataclass(frozen=True)
+class _Data:
+    """The tensors in DRAM: `inputs` of shape (b, g, n, h, l), weights (g, m, n, kh, kw), bias (g, m)."""
+
+    inputs: tuple[Tensor, ...]
+    weights: Tensor
+    bias: Tensor
+
+
+def _data(layer: Layer) -> _Data:
+    """Small integers from a fixed seed; layers without weights add their inputs (weights of one)."""
+    rng = np.random.default_rng(20)
+    maps = tuple(rng.integers(-9, 10, (layer.b, layer.g, layer.n, layer.h, layer.l)) for _ in range(layer.inputs))
+    shape = (layer.g, layer.m, layer.n, layer.kh, layer.kw)
+    weights = rng.integers(-9, 10, shape) if "W" in layer.operands else np.ones(shape, np.int64)
+    bias = rng.integers(-99, 100, (layer.g, layer.m))
+    return _Data(maps, weights, bias if layer.bias else np.zeros_like(bias))
+
+
+def direct(layer: Layer, data: _Data) -> Tensor:
+    """The layer computed at once: one shifted copy of the padded input per kernel tap; shape (b, g, m, r, c)."""
+    rows = (layer.r - 1) * layer.stride_h + (layer.kh - 1) * layer.dilation_h + 1
+    cols = (layer.c - 1) * layer.stride_w + (layer.kw - 1) * layer.dilation_w + 1
+    below, right = max(0, rows - layer.pad_top - layer.h), max(0, cols - layer.pad_left - layer.l)
+    room = ((0, 0), (0, 0), (0, 0), (layer.pad_top, below), (layer.pad_left, right))
+    out = np.zeros((layer.b, layer.g, layer.m, layer.r, layer.c), np.int64)
+    for source in data.inputs:
+        padded = np.pad(source, room)
+        for i in range(layer.kh):
+            for j in range(layer.kw):
+                y, x = i * layer.dilation_h, j * layer.dilation_w
+                tap = padded[:, :, :, y :: layer.stride_h, x :: layer.stride_w][:, :, :, : layer.r, : layer.c]
+                out += np.einsum("bgnrc,gmn->bgmrc", tap, data.weights[:, :, :, i, j])
+    return out + data.bias[None, :, :, None, None]
+
+
+@dataclass
+class _Dram:
+    """The output side of DRAM: results, partial sums, and what has been written."""
+
+    out: Tensor
+    written: Tensor
+    psum: Tensor
+    psum_valid: Tensor
+    calls: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("IN", "W", "OUT", "PSUM"), 0))
+
+
+def _window(layer: Layer, ranges: Ranges) -> tuple[Box, Box]:
+    """The input rows and columns under a range of outputs and taps: as the window sees them, and clipped to the map."""
+    (r0, r1), (c0, c1), (i0, i1), (j0, j1) = (ranges[d] for d in "rcij")
+    y, x = r0 * layer.stride_h - layer.pad_top, c0 * layer.stride_w - layer.pad_left
+    rows = y + i0 * layer.dilation_h, y + (r1 - 1 - r0) * layer.stride_h + (i1 - 1) * layer.dilation_h + 1
+    cols = x + j0 * layer.dilation_w, x + (c1 - 1 - c0) * layer.stride_w + (j1 - 1) * layer.dilation_w + 1
+
+    def clipped(lo: int, hi: int, size: int) -> tuple[int, int]:
+        return max(lo, 0), max(max(lo, 0), min(hi, size))
+
+    return (rows, cols), (clipped(*rows, layer.h), clipped(*cols, layer.l))
+
+
+def _from(rows: tuple[int, int], first: int) -> tuple[int, int]:
+    """The rows that are not resident: none before `first`."""
+    return max(rows[0], first), max(rows[1], first)
+
+
+def _beyond(side: tuple[int, int], there: tuple[int, int]) -> tuple[int, int]:
+    """The part of a range that another one, moved along the axis, does not have."""
+    (lo, hi), (first, end) = side, there
+    if first >= end:
+        return side
+    return (lo, max(lo, min(hi, first))) if lo < first else (max(lo, end), max(lo, hi, end))
+
+
+@dataclass(frozen=True)
+class _Moment:
+    """Where the walk is: the ranges after every item passed so far (position 0: before all), and at the Holds.
+
+    `odd` is 1 where the loops inside run backwards (the positions of the loops passed add up to an odd number); None:
+    all run forwards.
+    """
+
+    passed: tuple[Ranges, ...]
+    at: dict[str, Ranges]
+    odd: int | None = None
+
+
+def _walk(items: Sequence[Item], moment: _Moment) -> Iterator[tuple[Ranges, _Moment]]:
+    """Yield the ranges of every step, and what was passed on the way."""
+    ranges, at = moment.passed[-1], moment.at
+    for i, item in enumerate(items):
+        if isinstance(item, Hold):
+            at = {**at, item.operand: ranges}
+            moment = _Moment((*moment.passed, ranges), at, moment.odd)
+        elif isinstance(item, Loop):
+            begin = moment.passed[0][item.dim][0]
+            parts = list(enumerate(item.pieces(*ranges[item.dim], begin)))
+            for position, part in reversed(parts) if moment.odd else parts:
+                odd = None if moment.odd is None else (moment.odd + position) % 2
+                yield from _walk(items[i + 1 :], _Moment((*moment.passed, {**ranges, item.dim: part}), at, odd))
+            return
+    yield ranges, moment
+
+
+class _Core:
+    """One core executing its share of the nest; it knows only its own sums (`taken`: products added so far)."""
+
+    def __init__(self, layer: Layer, data: _Data, dram: _Dram, share: Ranges, how: _How) -> None:
+        self.layer, self.data, self.dram, self.share, self.how = layer, data, dram, share, how
+        self.taken = np.zeros_like(dram.out)
+        self.visit: dict[str, Ranges] = {}
+        self.previous: Ranges = {}
+        self.covered = [0] * layer.inputs
+        self.held: dict[str, tuple[Buffer, ...]] = {}
+        self.sweep: Ranges = {}
+        self.places = 0
+
+    def run(self, items: Sequence[Item]) -> None:
+        """Walk the whole nest and write the last tile."""
+        self.holds = fetch_points(items, self.share, self.how.sliding)
+        self._measure(items)
+        for ranges, moment in _walk(items, _Moment((self.share,), {}, 0 if self.how.snake else None)):
+            for operand in self.layer.operands:
+                self._bring(operand, moment)
+            self._compute(ranges)
+        self._evict()
+
+    def _measure(self, items: Sequence[Item]) -> None:
+        """Look at all tiles of IN before the first one is fetched: how large buffers must be."""
+        end = next(k for k, item in enumerate(items) if isinstance(item, Hold) and item.operand == "IN")
+        tiles = [
+            (_window(self.layer, ranges)[1], moment)
+            for ranges, moment in _walk(items[:end], _Moment((self.share,), {}))
+        ]
+        self.longest = tuple(
+            max(1, *(hi - lo for lo, hi in sides), 1) for sides in zip(*(t for t, _ in tiles), strict=True)
+        )
+        outer = self.holds["IN"].outer
+        self.passes: tuple[Passes, ...] = ()
+        if self.how.line and outer is not None:
+            sweeps = [(moment.passed[outer], moment.passed[outer + 1]) for _, moment in tiles]
+            axes = [[(_from(rows, resident), cols) for (rows, cols), _ in tiles] for resident in self.layer.residents]
+            down = AXES[items[outer].dim]  # type: ignore[union-attr]
+            self.passes = tuple(Passes(down, windows, sweeps) for windows in axes)
+
+    def _bring(self, operand: str, moment: _Moment) -> None:
+        hold, ranges = self.holds[operand], moment.at[operand]
+        visit = moment.passed[hold.fetching]
+        if self.how.snake:
+            visit = {d: ranges[d] for d in RELEVANT[operand]}
+        before = self.visit.get(operand)
+        if visit == before:
+            return
+        if operand == "OUT":
+            self._evict()
+            self.held["OUT"] = (self._open(tuple(ranges[d] for d in "bgmrc")),)
+        elif operand == "IN" and self.how.snake:
+            self._fetch_turning(ranges, [d for d in visit if before and visit[d] != before[d]])
+        elif operand == "IN":
+            same_pass = before is not None and moment.passed[hold.fetching - 1] == self.previous
+            if self.passes:
+                assert hold.outer is not None
+                self._fetch_lines(ranges, moment.passed[hold.outer], moment.passed[hold.outer + 1])
+            else:
+                self._fetch_input(ranges, hold.axis, slide=hold.axis is not None and same_pass)
+            self.previous = moment.passed[hold.fetching - 1] if hold.fetching else self.share
+        else:
+            box = tuple(ranges[d] for d in "gmnij")
+            parts = (self.data.weights, box), (self.data.bias, box[:2])
+            self.held["W"] = tuple(Buffer(part, at_box(tensor, part).copy()) for tensor, part in parts)
+            self.dram.calls["W"] += 1
+        self.visit[operand] = visit
+
+    def _boxes(self, ranges: Ranges) -> list[tuple[Tensor, Box]]:
+        """Every input with its tile."""
+        _, (rows, cols) = _window(self.layer, ranges)
+        outer = tuple(ranges[d] for d in "bgn")
+        pairs = zip(self.data.inputs, self.layer.residents, strict=True)
+        return [(tensor, (*outer, _from(rows, resident), cols)) for tensor, resident in pairs]
+
+    def _fetch_turning(self, ranges: Ranges, moved: list[str]) -> None:
+        """Copy the tile of IN in; where only one range of r, c, i, j moved, what lies beyond the tile that is there."""
+        axis = AXES.get(moved[0]) if len(moved) == 1 and self.how.sliding else None
+        held: list[Buffer] = []
+        for at, (tensor, box) in enumerate(self._boxes(ranges)):
+            there = self.held["IN"][at] if axis is not None else None
+            if there is None:
+                new, there = (
+                    box,
+                    Torus(box, *self.longest) if self.how.sliding else Buffer(box, at_box(tensor, box).copy()),
+                )
+            else:
+                new = tuple(_beyond(side, there.box[k]) if k == axis else side for k, side in enumerate(box))
+            content = at_box(tensor, new)
+            self.dram.calls["IN"] += content.size > 0
+            if isinstance(there, Torus):
+                there.move(box, new, content)
+            held.append(there)
+        self.held["IN"] = tuple(held)
+
+    def _fetch_lines(self, ranges: Ranges, sweep: Ranges, now: Ranges) -> None:
+        """Copy in what neither the lines nor the window before have of the tile of IN."""
+        held: list[Lines] = []
+        for at, ((tensor, box), passes) in enumerate(zip(self._boxes(ranges), self.passes, strict=True)):
+            lines = self.held["IN"][at] if self.held.get("IN") and self.sweep == sweep else None
+            if not isinstance(lines, Lines):
+                lines = Lines(box, passes.down, passes.sizes)
+            new = passes.advance(lines, box, now)
+            content = at_box(tensor, new)
+            self.dram.calls["IN"] += content.size > 0
+            lines.put(new, content)
+            held.append(lines)
+        self.held["IN"], self.sweep = tuple(held), sweep
+        self.places = max(self.places, sum(lines.places * int(np.prod(lines.outer)) for lines in held))
+
+    def _fetch_input(self, ranges: Ranges, axis: int | None, *, slide: bool) -> None:
+        """Copy the tile of IN in, or, in the course of a pass, what lies behind the part that is there."""
+        held: list[Buffer] = []
+        for at, (tensor, box) in enumerate(self._boxes(ranges)):
+            if slide and axis is not None:
+                lo, hi = box[axis]
+                self.covered[at], lo = max(self.covered[at], hi), max(lo, self.covered[at])
+                box = tuple((lo, max(lo, hi)) if k == axis else side for k, side in enumerate(box))
+            elif axis is not None:
+                self.covered[at] = box[axis][1]
+            moves = all(lo < hi for lo, hi in box)
+            self.dram.calls["IN"] += moves
+            if slide:
+                ring = self.held["IN"][at]
+                assert isinstance(ring, Ring)
+                if moves:
+                    ring.put(box, at_box(tensor, box))
+                held.append(ring)
+            else:
+                copy = box, at_box(tensor, box).copy()
+                held.append(Buffer(*copy) if axis is None else Ring(*copy, axis, self.longest[axis - 3]))
+        self.held["IN"] = tuple(held)
+
+    def _open(self, box: Box) -> Buffer:
+        """Start a tile of OUT at zero, or read its partial sums back."""
+        taken = at_box(self.taken, box)
+        if not taken.any() and not self.how.first_read:
+            return Buffer(box, np.zeros([hi - lo for lo, hi in box], np.int64))
+        if taken.any() and not at_box(self.dram.psum_valid, box).all():
+            raise Fault("partial sums are read that were never written")
+        self.dram.calls["PSUM"] += 1
+        return Buffer(box, at_box(self.dram.psum, box).copy())
+
+    def _evict(self) -> None:
+        """Write the tile of OUT that is on chip: a result if all its products are in, else partial sums."""
+        if "OUT" not in self.held:
+            return
+        (buffer,) = self.held.pop("OUT")
+        box = buffer.box
+        if (at_box(self.taken, box) == self.layer.n * self.layer.kh * self.layer.kw).all():
+            at_box(self.dram.out, box)[...] = buffer.content
+            at_box(self.dram.written, box)[...] += 1
+            self.dram.calls["OUT"] += box[3][1] > self.layer.resident_out
+        else:
+            at_box(self.dram.psum, box)[...] = buffer.content
+            at_box(self.dram.psum_valid, box)[...] = 1
+            self.dram.calls["PSUM"] += 1
+
+    def _compute(self, ranges: Ranges) -> None:
+        """Accumulate one step's piece of work from the buffers."""
+        layer = self.layer
+        b, g, m, n, r, c, taps_h, taps_w = (ranges[d] for d in "bgmnrcij")
+        target: Box = (b, g, m, r, c)
+        out = self.held["OUT"][0].view(target)
+        weights = at_box(self.data.weights, (g, m, n, taps_h, taps_w))
+        if "W" in layer.operands:
+            kernels, biases = self.held["W"]
+            weights = kernels.view((g, m, n, taps_h, taps_w))
+            if all(ranges[d][0] == self.share[d][0] for d in "nij"):
+                out += biases.view((g, m))[None, :, :, None, None]
+        (ys, xs), (rows, cols) = _window(layer, ranges)
+        for buffer, tensor, resident in zip(self.held["IN"], self.data.inputs, layer.residents, strict=True):
+            patch = np.zeros([hi - lo for lo, hi in (b, g, n, ys, xs)], np.int64)
+            there, moved = (rows[0], min(rows[1], resident)), _from(rows, resident)
+            for part, reading in ((there, lambda box, whole=tensor: at_box(whole, box)), (moved, buffer.view)):
+                if part[0] < part[1] and cols[0] < cols[1]:
+                    inside = reading((b, g, n, part, cols))
+                    patch[:, :, :, part[0] - ys[0] : part[1] - ys[0], cols[0] - xs[0] : cols[1] - xs[0]] = inside
+            for i in range(taps_h[1] - taps_h[0]):
+                for j in range(taps_w[1] - taps_w[0]):
+                    y, x = i * layer.dilation_h, j * layer.dilation_w
+                    seen = patch[:, :, :, y :: layer.stride_h, x :: layer.stride_w]
+                    tap = seen[:, :, :, : r[1] - r[0], : c[1] - c[0]]
+                    out += np.einsum("bgnrc,gmn->bgmrc", tap, weights[..., i, j])
+        at_box(self.taken, target)[...] += np.prod([hi - lo for lo, hi in (n, taps_h, taps_w)])
+
+
+@dataclass(frozen=True)
+class _How:
+    """Whether the first accumulation reads its tile too, IN slides, loops run to and fro, IN is held in lines."""
+
+    first_read: bool
+    sliding: bool
+    snake: bool
+    line: bool
+
+
+def execute(
+    layer: Layer,
+    items: Sequence[Item],
+    shares: Sequence[Mapping[str, tuple[int, int]]],
+    first_read: bool,
+    sliding: bool = False,
+    snake: bool = False,
+) -> Execution:
+    """Compute a layer core by core as its nest says and compare with `direct`.
+
+    Parameters
+    ----------
+    items : sequence of Loop and Hold
+        The nest inside its spatial cuts.
+    shares : sequence of mappings
+        Every core's range of every dimension.
+    first_read : bool
+        Whether the first accumulation reads its (zero) output tile too.
+    sliding : bool
+        Whether IN slides along its window.
+    snake : bool
+        Whether loops run to and fro.
+    """
+    data = _data(layer)
+    want = direct(layer, data)
+    if "W" not in layer.operands:
+        want = want - data.bias[None, :, :, None, None]
+    dram = _Dram(np.zeros_like(want), np.zeros_like(want), np.zeros_like(want), np.zeros_like(want))
+    how = _How(first_read, sliding, snake, any(isinstance(i, Hold) and i.line for i in items))
+    places = 0
+    try:
+        for share in shares:
+            core = _Core(layer, data, dram, dict(share), how)
+            core.run(items)
+            places = max(places, core.places)
+    except Fault as fault:
+        return Execution((f"execution: {fault}",), dram.calls)
+    faults = []
+    if (dram.written != 1).any():
+        faults.append(f"execution: {int((dram.written != 1).sum())} output elements are not written exactly once")
+    wrong = int((dram.out != want).sum())
+    if wrong:
+        faults.append(f"execution: {wrong} of {want.size} output elements differ from the direct convolution")
+    return Execution(tuple(faults), dram.calls, places)

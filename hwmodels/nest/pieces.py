@@ -1,0 +1,310 @@
+"""Cutting a dimension in pieces, for all candidate chains of steps at once.
+
+A step T cuts a range of n into ``ceil(n/T)`` pieces, the last one possibly smaller; the next step of the chain cuts
+every piece again. An output piece [r0, r1) needs, for the kernel rows [i0, i1), the input rows ``r0*S-P+i0*D ..
+(r1-1)*S-P+(i1-1)*D``, clipped to the map (docs/nest.md; TSO Eq. 1 without the clipping).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwmodels.nest.bilinear import Ints
+from hwmodels.nest.spans import (
+    Part,
+    Placed,
+    Spans,
+    Window,
+    codes,
+    distinct,
+    fetched,
+    parts_of,
+    placed_cut,
+    placed_windows,
+)
+
+#: Places (chains x outputs) that windows are counted for at a time.
+_BLOCK = 200_000
+__all__ = ["Pieces", "Window", "cut", "nominal", "trips", "windows"]
+
+
+class Pieces:
+    """The pieces that each of T chains makes: `length` and `count`, both of shape (T, P).
+
+    Pieces of one chain with the same length may be listed once with their count; unused places have count 0. Sums over
+    the pieces are kept, because many tables ask for the same ones.
+
+    Attributes
+    ----------
+    places : callable, optional
+        Lists where the pieces lie.
+    once : (int, int), optional
+        The range that the pieces of every chain cover, each index once.
+    kept : dict
+        Sums over the pieces that tables asked for.
+    """
+
+    places: Callable[[], Placed] | None = None
+    once: tuple[int, int] | None = None
+
+    def __init__(self, length: Ints, count: Ints) -> None:
+        self.length = length
+        self.count = np.where(length > 0, count, 0)
+        self.kept: dict[tuple[object, ...], Ints] = {}
+
+    @cached_property
+    def placed(self) -> Placed:
+        """Where the pieces lie.
+
+        Raises
+        ------
+        TypeError
+            If these pieces have no places (nominal tiles).
+        """
+        if self.places is None:
+            raise TypeError("these pieces have sizes, but no places")
+        return self.places()
+
+    @cached_property
+    def number(self) -> Ints:
+        """Pieces that hold anything, per chain."""
+        total: Ints = self.count.sum(axis=1)
+        return total
+
+    @cached_property
+    def sum(self) -> Ints:
+        """Sum of the lengths, per chain."""
+        total: Ints = (self.length * self.count).sum(axis=1)
+        return total
+
+    @cached_property
+    def largest(self) -> Ints:
+        """Longest piece, per chain."""
+        longest: Ints = np.where(self.count > 0, self.length, 0).max(axis=1)
+        return longest
+
+    def full(self, extent: int) -> Ints:
+        """Number of pieces that span all of `extent`, per chain."""
+        if (key := (extent,)) not in self.kept:
+            self.kept[key] = np.where(self.length == extent, self.count, 0).sum(axis=1)
+        return self.kept[key]
+
+    def partial(self, extent: int) -> Ints:
+        """Number of pieces shorter than `extent`, per chain."""
+        return self.number - self.full(extent)
+
+    def partial_windows(self, extent: int, inner_bytes: int, window: int) -> Ints:
+        """Sum over the pieces shorter than `extent` of ``ceil(length*inner_bytes/window)``, per chain."""
+        if (key := (extent, inner_bytes, window)) not in self.kept:
+            bursts = -(-self.length * inner_bytes // window)
+            self.kept[key] = np.where(self.length < extent, bursts * self.count, 0).sum(axis=1)
+        return self.kept[key]
+
+    def ceil_sum(self, unit: int) -> Ints:
+        """Sum over the pieces of ``ceil(length/unit)``, per chain."""
+        total: Ints = (-(-self.length // unit) * self.count).sum(axis=1)
+        return total
+
+
+class _Shared(Pieces):
+    """The pieces of T chains that `row` (T,) names among fewer distinct ones."""
+
+    def __init__(self, distinct: Pieces, row: Ints) -> None:
+        self._distinct, self._row = distinct, row
+        self.kept = {}
+
+    @cached_property
+    def length(self) -> Ints:  # type: ignore[override]
+        return self._distinct.length[self._row]
+
+    @cached_property
+    def count(self) -> Ints:  # type: ignore[override]
+        return self._distinct.count[self._row]
+
+    @cached_property
+    def number(self) -> Ints:
+        return self._distinct.number[self._row]
+
+    @cached_property
+    def sum(self) -> Ints:
+        return self._distinct.sum[self._row]
+
+    @cached_property
+    def largest(self) -> Ints:
+        return self._distinct.largest[self._row]
+
+    def full(self, extent: int) -> Ints:
+        if (key := (extent,)) not in self.kept:
+            self.kept[key] = self._distinct.full(extent)[self._row]
+        return self.kept[key]
+
+    def partial_windows(self, extent: int, inner_bytes: int, window: int) -> Ints:
+        return self._distinct.partial_windows(extent, inner_bytes, window)[self._row]
+
+
+def trips(extent: int, step: Ints) -> Ints:
+    """Return ``ceil(extent/step)``."""
+    return -(-extent // step)
+
+
+def nominal(step: Ints, count: Ints) -> Pieces:
+    """Return `count` full pieces for every step, as the papers count (`edge_tiles = "uniform"`)."""
+    return Pieces(step[:, None], count[:, None])
+
+
+@lru_cache(maxsize=8192)
+def _cut(extent: int, chains: bytes, depth: int, lo: int) -> Pieces:
+    steps = np.frombuffer(chains, np.int64).reshape(-1, depth) if depth else np.zeros((1, 0), np.int64)
+    placed: NDArray[np.bool_] = np.any(steps < 0, axis=1)
+    length, count = _even_cut(extent, np.maximum(steps, 1))
+    if placed.any():
+        spans = Spans.of(extent, steps[placed])
+        free = _counted(spans.chain, spans.end - spans.begin, int(placed.sum()))
+        length, count = _patched((length, count), free, placed)
+    pieces = Pieces(length, count)
+    pieces.places, pieces.once = (lambda: placed_cut(extent, steps, lo)), (lo, lo + extent)
+    return pieces
+
+
+def _even_cut(extent: int, steps: Ints) -> tuple[Ints, Ints]:
+    """Lengths and counts of the pieces that chains of steps make."""
+    length = np.full((len(steps), 1), extent, np.int64)
+    count = np.ones_like(length)
+    for level in range(steps.shape[1]):
+        step = steps[:, level, None]
+        full, rest = length // step, length % step
+        length = np.concatenate([np.broadcast_to(step, full.shape), rest], axis=1)
+        count = np.concatenate([full * count, (rest > 0) * count], axis=1)
+    return np.where(count > 0, length, 0), count
+
+
+def _patched(whole: tuple[Ints, Ints], part: tuple[Ints, Ints], rows: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    """Replace some rows of (lengths, counts)."""
+    width = max(whole[0].shape[1], part[0].shape[1])
+    result = []
+    for a, b in zip(whole, part, strict=True):
+        wide = np.zeros((len(rows), width), np.int64)
+        wide[:, : a.shape[1]] = a
+        wide[rows] = 0
+        wide[np.flatnonzero(rows)[:, None], np.arange(b.shape[1])] = b
+        result.append(wide)
+    return result[0], result[1]
+
+
+def _counted(chain: Ints, length: Ints, chains: int) -> tuple[Ints, Ints]:
+    """For every chain the distinct lengths above 0 of its pieces, and how often they come."""
+    longest = int(length.max(initial=0)) + 1
+    times = np.bincount(chain * longest + length, minlength=chains * longest).reshape(chains, longest)
+    times[:, 0] = 0
+    return _compact(times)
+
+
+def cut(extent: int, steps: Ints, lo: int = 0) -> Pieces:
+    """Cut a range of `extent` from `lo` on with every chain of `steps`, shape (T, L); T = 1 where L = 0."""
+    return _cut(extent, np.ascontiguousarray(steps).tobytes(), steps.shape[1], lo)
+
+
+def _windows(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide: str) -> Pieces:
+    """The distinct lengths of the windows of pairs of chains (T, L) and (T, L'), and how often they come.
+
+    Few of the pairs' chains are distinct, and fewer the parts that their taps make: each is looked at once.
+    """
+    (outer, row), (inner, kernel) = distinct(steps), distinct(taps)
+    given = [parts_of(window.taps, chain, slide) for chain in inner]
+    ways = list(dict.fromkeys(given))
+    rows = max(1, _BLOCK // (hi - lo))
+    blocks = [_listed(lo, hi, outer[i : i + rows], ways, window, slide) for i in range(0, len(outer), rows)]
+    width = max(block.shape[-1] for block in blocks)
+    found = np.concatenate([np.pad(b, ((0, 0),) * 3 + ((0, width - b.shape[-1]),)) for b in blocks], axis=2)
+    length, count = found[:, np.array([ways.index(parts) for parts in given])[kernel], row]
+    return Pieces(length, count)
+
+
+def _listed(lo: int, hi: int, steps: Ints, ways: list[tuple[Part, ...]], window: Window, slide: str) -> Ints:
+    """Lengths and numbers of windows (2, ways, T, N): every way to cut the kernel under every chain of steps."""
+    spans = Spans.of(hi - lo, steps)
+    known = {part: fetched(lo, spans, part, window, slide)[1] for parts in ways for part in parts}
+    place = [spans.chain + number * len(steps) for number, parts in enumerate(ways) for _ in parts]
+    length = [known[part] for parts in ways for part in parts]
+    found = _counted(np.concatenate(place), np.concatenate(length), len(ways) * len(steps))
+    return np.stack(found).reshape(2, len(ways), len(steps), -1)
+
+
+def _compact(times: Ints) -> tuple[Ints, Ints]:
+    """From how often (T, N) each length 0..N-1 comes, the lengths that do and their numbers."""
+    chain, length = np.nonzero(times)
+    number = (times > 0).sum(axis=1)
+    column = np.arange(len(chain)) - np.repeat(np.cumsum(number) - number, number)
+    squeezed = np.zeros((2, len(times), max(1, int(number.max(initial=0)))), np.int64)
+    squeezed[0, chain, column], squeezed[1, chain, column] = length, times[chain, length]
+    return squeezed[0], squeezed[1]
+
+
+class _Known:
+    """The windows of chains with these codes, ascending, to be found again for some of them."""
+
+    def __init__(self, code: Ints, pieces: Pieces) -> None:
+        self.code, self.pieces = code, pieces
+
+    def place(self, code: Ints) -> Ints | None:
+        """The rows of these chains, if all are known."""
+        row: Ints = np.minimum(np.searchsorted(self.code, code), len(self.code) - 1)
+        return row if (self.code[row] == code).all() else None
+
+
+@lru_cache(maxsize=1024)
+def _known(lo: int, hi: int, depth: int, taps_depth: int, window: Window, slide: str) -> list[_Known]:
+    """The largest set of chains so far, if any."""
+    return []
+
+
+@lru_cache(maxsize=8192)
+def _shared(
+    lo: int, hi: int, outer: bytes, depth: int, inner: bytes, taps_depth: int, window: Window, slide: str
+) -> Pieces:
+    steps = np.frombuffer(outer, np.int64).reshape(-1, depth) if depth else np.zeros((1, 0), np.int64)
+    taps = np.frombuffer(inner, np.int64).reshape(-1, taps_depth) if taps_depth else np.zeros((1, 0), np.int64)
+    number = max(len(steps), len(taps))
+    steps, taps = (np.broadcast_to(s, (number, s.shape[1])) for s in (steps, taps))
+    pieces = _looked_up(lo, hi, steps, taps, window, slide)
+    pieces.places = lambda: placed_windows(lo, hi, steps, taps, window, slide)
+    return pieces
+
+
+def _looked_up(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide: str) -> Pieces:
+    """The windows, of the largest set of chains so far where it has them all."""
+    code = codes(steps, taps) if len(steps) else None
+    if code is None:
+        return _windows(lo, hi, steps, taps, window, slide)
+    largest = _known(lo, hi, steps.shape[1], taps.shape[1], window, slide)
+    if largest and (row := largest[0].place(code)) is not None:
+        return _Shared(largest[0].pieces, row)
+    ordered, first, row = np.unique(code, return_index=True, return_inverse=True)
+    wide = _windows(lo, hi, steps[first], taps[first], window, slide)
+    if not largest or len(ordered) > len(largest[0].code):
+        largest[:] = [_Known(ordered, wide)]
+    return _Shared(wide, row.ravel())
+
+
+def windows(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide: str = "") -> Pieces:
+    """Return the input pieces under the output range [lo, hi), per chain of `steps` (T, L) and of `taps` (T or 1, L').
+
+    Parameters
+    ----------
+    slide : {"", "outer", "inner"}
+        Count only what the window before in the same pass did not cover, along the innermost loop over the outputs
+        ("outer") or over the kernel ("inner").
+    """
+    if window.trivial and hi <= window.size:
+        return cut(hi - lo, steps, lo)
+    if not len(steps):
+        none = np.zeros((0, 1), np.int64)
+        return Pieces(none, none)
+    return _shared(
+        lo, hi, np.ascontiguousarray(steps).tobytes(), steps.shape[1],
+        np.ascontiguousarray(taps).tobytes(), taps.shape[1], window, slide,
+    )  # fmt: skip

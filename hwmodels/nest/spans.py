@@ -1,0 +1,176 @@
+"""Where the pieces of a dimension lie, for all candidate chains of steps at once.
+
+Pieces of the outputs, and what windows over them fetch of the input: the first element of each and how many they are.
+Their sizes alone are what most prices need (`hwmodels.nest.pieces`); burst windows by address need the places too
+(`hwmodels.nest.addresses`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwmodels.nest.bilinear import Ints
+from hwmodels.nest.places import begins
+
+#: Chains of steps below this, in at most this many columns, have a number of their own (`codes`).
+_CODED, _COLUMNS = 2**14, 4
+__all__ = [
+    "Part",
+    "Placed",
+    "Spans",
+    "Window",
+    "codes",
+    "distinct",
+    "fetched",
+    "parts_of",
+    "placed_cut",
+    "placed_windows",
+]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Pieces of T chains, one after the other: the chain, the first index along the axis, the length and how often."""
+
+    chain: Ints
+    first: Ints
+    length: Ints
+    count: Ints
+
+    @classmethod
+    def of(cls, chain: Ints, first: Ints, length: Ints, count: Ints | None = None) -> Placed:
+        """Leave out pieces of nothing; each of the others counts once, unless `count` says more."""
+        some = length > 0
+        count = np.ones_like(length) if count is None else count
+        return cls(chain[some], first[some], length[some], count[some])
+
+
+@dataclass(frozen=True)
+class Window:
+    """A sliding window along one axis: stride, dilation, taps, padding before, map size, first place to fetch."""
+
+    stride: int
+    dilation: int
+    taps: int
+    pad: int
+    size: int
+    first: int = 0
+
+    @property
+    def reach(self) -> int:
+        """Rows that one output needs: ``(K-1)*D + 1``."""
+        return (self.taps - 1) * self.dilation + 1
+
+    def nominal(self, step: Ints, taps: Ints | int | None = None) -> Ints:
+        """Input extent of a full tile of `step` outputs and `taps` kernel rows (all by default), at most the map."""
+        reach = self.reach if taps is None else (taps - 1) * self.dilation + 1
+        extent: Ints = np.minimum((step - 1) * self.stride + reach, self.size)
+        return extent
+
+    @property
+    def trivial(self) -> bool:
+        """Whether every output needs its own element and no other."""
+        return self.taps == self.stride == 1 and not self.pad and not self.first
+
+    def part(self, first: int, end: int) -> Window:
+        """The window of the taps [first, end)."""
+        return replace(self, taps=end - first, pad=self.pad - first * self.dilation)
+
+    def clipping(self, lo: int, hi: int) -> tuple[int, int]:
+        """Rows of the window over the outputs [lo, hi) that lie before and behind what is fetched."""
+        first, last = lo * self.stride - self.pad, (hi - 1) * self.stride - self.pad + self.reach
+        return max(0, self.first - first), max(0, last - self.size)
+
+
+@dataclass(frozen=True)
+class Spans:
+    """All pieces of some chains: the chain, where a piece begins and ends, whether it begins one of the loop before."""
+
+    chain: Ints
+    begin: Ints
+    end: Ints
+    fresh: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, extent: int, steps: Ints) -> Spans:
+        """Cut a range of `extent` with every chain of `steps`, shape (T, L)."""
+        here, before = begins(extent, steps)
+        chain, begin = np.nonzero(here)
+        end = np.append(begin[1:], 0)
+        return cls(chain, begin, np.where(end > 0, end, extent), before[chain, begin])
+
+
+#: The taps [first, end), and whether they begin a part of the loop before.
+Part = tuple[int, int, bool]
+
+
+def parts_of(taps: int, chain: Ints, slide: str) -> tuple[Part, ...]:
+    """The parts that a chain (L,) cuts the taps in; the loop before matters where IN slides along the kernel."""
+    spans = Spans.of(taps, chain[None, :])
+    fresh = spans.fresh if slide == "inner" else np.ones_like(spans.fresh)
+    return tuple((int(i), int(j), bool(new)) for i, j, new in zip(spans.begin, spans.end, fresh, strict=True))
+
+
+def fetched(lo: int, spans: Spans, part: Part, window: Window, slide: str) -> tuple[Ints, Ints]:
+    """What a part of the kernel fetches for each piece of the outputs from `lo` on: the first row, and how many.
+
+    Where IN slides, the window before in the same pass ends where this piece (or part) begins. Ends never fall along
+    a pass, so that window covers as much as all before it.
+    """
+    i0, i1, new = part
+    start = lo * window.stride - window.pad
+
+    def last(end: Ints, taps: int) -> Ints:
+        return np.minimum(start + (end - 1) * window.stride + (taps - 1) * window.dilation + 1, window.size)
+
+    first = np.maximum(start + spans.begin * window.stride + i0 * window.dilation, window.first)
+    if slide == "outer":
+        first = np.where(spans.fresh, first, np.maximum(first, last(spans.begin, i1)))
+    elif slide == "inner" and not new:
+        first = np.maximum(first, last(spans.end, i0))
+    return first, np.maximum(last(spans.end, i1) - first, 0)
+
+
+def placed_cut(extent: int, steps: Ints, lo: int) -> Placed:
+    """The pieces that chains of steps (T, L) make of the range from `lo` on."""
+    spans = Spans.of(extent, steps)
+    return Placed.of(spans.chain, lo + spans.begin, spans.end - spans.begin)
+
+
+def placed_windows(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide: str) -> Placed:
+    """What windows fetch for pairs of chains (T, L) and (T, L'), as `hwmodels.nest.pieces.windows` counts it."""
+    kernels, kernel = distinct(taps)
+    lists = []
+    for number, chain in enumerate(kernels):
+        rows = np.flatnonzero(kernel == number)
+        spans = Spans.of(hi - lo, steps[rows])
+        for part in parts_of(window.taps, chain, slide):
+            lists.append((rows[spans.chain], *fetched(lo, spans, part, window, slide)))
+    return Placed.of(*(np.concatenate(column) for column in zip(*lists, strict=True)))
+
+
+def distinct(chains: Ints) -> tuple[Ints, Ints]:
+    """The distinct rows of (T, L), and for every row which of them it is."""
+    code = codes(chains)
+    if code is None:
+        rows, place = np.unique(chains, axis=0, return_inverse=True)
+        return rows, place.ravel()
+    _, first, place = np.unique(code, return_index=True, return_inverse=True)
+    return chains[first], place.ravel()
+
+
+def codes(*chains: Ints) -> Ints | None:
+    """One number for each row of some chains side by side, the same in every call; None if one has no place for it.
+
+    Entries from -_CODED to _CODED have one (steps, and the numbers of lists of places).
+    """
+    columns = [column for chain in chains for column in chain.T]
+    if any(int(np.abs(column).max(initial=0)) > _CODED for column in columns) or len(columns) > _COLUMNS:
+        return None
+    code = np.zeros(max(len(c) for c in chains), np.int64)
+    for column in columns:
+        code = code * (2 * _CODED + 1) + (column + _CODED)
+    return code

@@ -1,0 +1,1 @@
+"""`certile calibrate`: prices of a machine from measured rows."""

@@ -1,0 +1,246 @@
+"""What a calibration says, as data; and the machine file that it writes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from formulations.calibration import Estimate, Identified, Price
+from instances.jsonfile import write_atomically
+from instances.machine import Machine
+from solver.plan import digest
+
+__all__ = ["MEMORY", "Calibration", "Cross", "Probe", "RowResult"]
+
+#: The first field of what ``--json`` prints.
+FORMAT = "certile-calibration/1"
+#: Why rows that measure memory identify no price.
+MEMORY = "the rows measure memory, which a price changes only where another plan becomes best"
+
+
+@dataclass(frozen=True)
+class RowResult:
+    """A row: measured, modelled by the machine before and after (None: no plan), in `unit` (us or %ocm)."""
+
+    name: str
+    group: str
+    line: int
+    unit: str
+    measured: float
+    before: float | None
+    after: float | None
+    counts: tuple[int, ...]
+    missing: str
+
+    @property
+    def error_before(self) -> float | None:
+        """Modelled over measured, less one."""
+        return None if self.before is None else self.before / self.measured - 1
+
+    @property
+    def error_after(self) -> float | None:
+        """Modelled over measured, less one."""
+        return None if self.after is None else self.after / self.measured - 1
+
+    def to_json(self) -> dict[str, object]:
+        """Return the row as a JSON object."""
+        return {
+            "row": self.name, "group": self.group, "line": self.line, "unit": self.unit, "measured": self.measured,
+            "before": self.before, "after": self.after, "error_before": self.error_before,
+            "error_after": self.error_after, "missing": self.missing,
+        }  # fmt: skip
+
+
+def errors(rows: Sequence[RowResult], *, after: bool) -> list[float]:
+    """The absolute relative errors of the rows that have a plan."""
+    values = [row.error_after if after else row.error_before for row in rows]
+    return [abs(v) for v in values if v is not None]
+
+
+def median_of(rows: Sequence[RowResult], *, after: bool) -> float | None:
+    """The median of these errors; None without any."""
+    values = errors(rows, after=after)
+    return median(values) if values else None
+
+
+@dataclass(frozen=True)
+class Cross:
+    """Rows that were left out, predicted by a machine that was calibrated on the others.
+
+    Attributes
+    ----------
+    ticks : tuple of int
+        The prices; empty where nothing could be fitted.
+    rows : tuple of RowResult
+        Those left out, `after` by that machine.
+    learnt : float or None
+        Median error of the rows that it was calibrated on.
+    """
+
+    name: str
+    ticks: tuple[int, ...]
+    settled: bool
+    rows: tuple[RowResult, ...]
+    note: str
+    learnt: float | None = None
+
+    def to_json(self, names: Sequence[str]) -> dict[str, object]:
+        """Return it as a JSON object; `names` are the fields."""
+        return {
+            "left_out": self.name, "prices": dict(zip(names, self.ticks, strict=False)), "settled": self.settled,
+            "note": self.note, "median_error_calibrated": self.learnt,
+            "median_error_before": median_of(self.rows, after=False), "median_error": median_of(self.rows, after=True),
+            "rows": [row.to_json() for row in self.rows],
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Rows that measure memory, planned at settings spread over the bounds.
+
+    Attributes
+    ----------
+    settings, rows : int
+    hits : int
+        Most rows within a point of what was measured, at any setting.
+    before, best, worst : float
+        Mean distance in points: of the machine as it is, of the best and of the worst setting.
+    near : int
+        Settings within a point of the best one.
+    ranges : dict
+        By field the least and the largest ticks among these.
+    """
+
+    settings: int
+    rows: int
+    hits: int
+    before: float
+    best: float
+    worst: float
+    near: int
+    ranges: dict[str, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The answer of `solver.calibration.calibrate`.
+
+    Attributes
+    ----------
+    machine_before, machine_after : Machine
+        `machine_after` keeps the name; `to_machine` is what is written.
+    prices : tuple of Price
+        The fields with their bounds, in ticks.
+    ticks : tuple of int
+        Their values after.
+    fit : Identified
+        Estimates before rounding, intervals, verdicts.
+    settled : bool
+        False: prices still changed when the rounds were used up.
+    note : str
+        What else there is to say about the rounds.
+    rms : float
+        Root mean square residual of the rows at the end: relative, or in us with absolute weights.
+    anew : mapping
+        The same at both ends of the interval of every price that is not identified, with plans made anew there.
+    """
+
+    source: str
+    digest: str
+    relative: bool
+    fixed_plans: bool
+    machine_before: Machine
+    machine_after: Machine
+    prices: tuple[Price, ...]
+    ticks: tuple[int, ...]
+    fit: Identified
+    rounds: int
+    settled: bool
+    note: str
+    rows: tuple[RowResult, ...]
+    rms: float
+    anew: Mapping[str, tuple[float, ...]]
+    cross: tuple[Cross, ...] = ()
+    probe: Probe | None = None
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """By field, in the order of `prices`."""
+        return self.fit.estimates
+
+    @property
+    def unidentified(self) -> tuple[str, ...]:
+        """The fields that keep the machine's value because the rows do not identify them."""
+        return tuple(e.name for e in self.estimates if e.verdict == "not identified")
+
+    def median_error(self, *, after: bool = True) -> float | None:
+        """The median of the absolute relative errors, None without any row that has a plan."""
+        return median_of(self.rows, after=after)
+
+    def fitted(self) -> tuple[str, ...]:
+        """The fields whose values come from the rows."""
+        return tuple(e.name for e in self.estimates if e.verdict != "not identified")
+
+    def to_machine(self, name: str | None = None) -> Machine:
+        """Return the calibrated machine; every fitted field's source names the rows, the method and the residual."""
+        before, after = self.median_error(after=False), self.median_error()
+        used = sum(row.after is not None for row in self.rows)
+        method = "relative" if self.relative else "absolute"
+        plans = "plans of the machine before" if self.fixed_plans else "plans made anew at every change"
+        errors_said = (
+            "" if before is None or after is None else f"; median error {before:.1%} before, {after:.1%} after"
+        )
+        unsettled = "" if self.settled else "; not settled"
+        sources = dict(self.machine_before.sources)
+        for e, p in zip(self.estimates, self.prices, strict=True):
+            if e.verdict == "not identified":
+                continue
+            sources[e.name] = (
+                f"certile calibrate, from {self.source} ({self.digest}): bounded least squares of {method} residuals "
+                f"of {used} rows in {p.low}..{p.high} ticks, {plans}{errors_said}{unsettled}; {e.verdict}, "
+                f"interval {e.low:,.1f}..{e.high:,.1f} ticks"
+            )
+        base = self.machine_before
+        changed = {"name": name or f"{base.name}_calibrated", "sources": sources}
+        unknown = f" (not identified there: {', '.join(self.unidentified)})" if self.unidentified else ""
+        said = f"{base.description}; prices calibrated on {self.source}{unknown}".lstrip("; ")
+        return self.machine_after.model_copy(update={**changed, "description": said})
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the machine file, atomically; raises InputError if it cannot be written."""
+        data = self.to_machine().model_dump(mode="json", exclude_none=True)
+        write_atomically(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+
+    def to_json(self) -> dict[str, object]:
+        """Return everything as a JSON object."""
+        names = [p.name for p in self.prices]
+        return {
+            "format": FORMAT, "machine": self.machine_before.name, "tick_ps": self.machine_before.tick_ps,
+            "machine_digest": digest(self.machine_before.model_dump(mode="json")),
+            "rows_source": self.source, "rows_digest": self.digest,
+            "weights": "relative" if self.relative else "absolute", "fixed_plans": self.fixed_plans,
+            "rounds": self.rounds, "settled": self.settled, "note": self.note,
+            "fields": [
+                _field(p, e, ticks) for p, e, ticks in zip(self.prices, self.estimates, self.ticks, strict=True)
+            ],
+            "unidentified": list(self.unidentified),
+            "singular_values": list(self.fit.singular), "rank": self.fit.rank,
+            "freedom": self.fit.freedom,
+            "pairs": [{"fields": [a, b], "cosine": c} for a, b, c in self.fit.pairs],
+            "rms_residual": self.rms, "rms_at_ends": {name: list(ends) for name, ends in self.anew.items()},
+            "median_error_before": self.median_error(after=False), "median_error": self.median_error(),
+            "rows": [{**row.to_json(), "counts": dict(zip(names, row.counts, strict=True))} for row in self.rows],
+            "left_out": [cross.to_json(names) for cross in self.cross],
+            "probe": None if self.probe is None else vars(self.probe),
+        }  # fmt: skip
+
+
+def _field(price: Price, estimate: Estimate, ticks: int) -> dict[str, object]:
+    return {
+        "field": price.name, "before": price.value, "after": ticks, "bounds": [price.low, price.high],
+        "estimate": estimate.value, "interval": [estimate.low, estimate.high], "rise": estimate.rise,
+        "verdict": estimate.verdict, "reason": estimate.reason, "along": list(estimate.along),
+    }  # fmt: skip

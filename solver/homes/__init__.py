@@ -1,0 +1,1 @@
+"""Homes: where maps and weights lie off the chip."""
