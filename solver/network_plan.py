@@ -9,7 +9,7 @@ from pydantic import Field
 
 from hwmodels.outcome import UNITS
 from instances.network import Network
-from solver.plan import Measure, Measures, Natural, Plan, Status, digest, version
+from solver.plan import FORMAT, Measure, Measures, Natural, Plan, Status, digest, version
 from solver.question import Question
 
 __all__ = ["NetworkPlan", "WholePlan", "head"]
@@ -47,9 +47,9 @@ def head(
         When the question was asked, by `time.monotonic`.
     """
     network, machine = question.network, question.machine
-    unit = UNITS[question.objectives[0].partition(":")[0]]
+    unit = UNITS.get(question.objectives[0].partition(":")[0], "")
     fields: dict[str, object] = {
-        "certile": version(), "problem": problem, "network": network.name, "machine": machine.name, "engine": engine,
+        "format": FORMAT, "certile": version(), "problem": problem, "network": network.name, "machine": machine.name, "engine": engine,
         "engine_version": "", "objectives": question.objectives, "unit": unit, "status": status, "objective": None,
         "bound": None, "gap": None, "stats": {}, "network_digest": digest(network.model_dump(mode="json")),
         "machine_digest": digest(machine.model_dump(mode="json")), "network_data": network, "machine_data": machine,

@@ -155,7 +155,7 @@ class Objective(Frozen):
     """The value of the first objective and the parts that sum to it (a saving is negative)."""
 
     value: Natural
-    unit: Unit
+    unit: str
     terms: dict[str, int]
 
 
@@ -225,7 +225,7 @@ class Plan(Frozen):
     #: By problem, filled by the subclasses.
     KINDS: ClassVar[dict[str, type[Plan]]] = {}
 
-    format: Literal["certile-plan/2"] = FORMAT
+    format: Literal["certile-plan/2"]
     certile: str
     problem: str
     network: str
@@ -253,14 +253,14 @@ class Plan(Frozen):
             Plan.KINDS[name] = cls
 
     @property
-    def parts(self) -> int:
+    def size(self) -> int:
         """How many layers there are, or tasks."""
         return len(getattr(self, "layers", ()) or getattr(self, "tasks", ()))
 
     @property
     def decided(self) -> bool:
         """Whether there are layers, or tasks."""
-        return self.parts > 0
+        return self.size > 0
 
     def to_json(self) -> str:
         """Return the plan file's text."""

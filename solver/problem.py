@@ -233,7 +233,7 @@ class Problem(ABC, Generic[P]):
             raise InputError(f"objective is empty: problem {self.name} minimises {known}")
         for name in names:
             if name not in self.measures:
-                raise unknown(f"objective for problem {self.name}", name, self.measures)
+                raise unknown("objective", name, self.measures)
             if names.count(name) > 1:
                 raise InputError(f"objective {','.join(names)}: each of {known} may stand once")
         return names

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from formulations.registry import FORMULATIONS
+from formulations import registry
 from solver.applications.problem import ApplicationsProblem
 from solver.banks.problem import BanksProblem
 from solver.claims import Claim
+from solver.generic import GenericProblem
 from solver.joint.problem import JointProblem
 from solver.mapping.problem import MappingProblem
 from solver.mesh.problem import Mesh
@@ -20,19 +21,18 @@ from solver.tiling.problem import LayersProblem
 
 __all__ = ["ALIASES", "PROBLEMS", "claims_of", "pick_problem", "problem_of"]
 
-PROBLEMS: dict[str, Problem[Any]] = {
-    problem.name: problem
-    for problem in (
-        LayersProblem(FORMULATIONS["tiling"]),
-        LayersProblem(FORMULATIONS["slicing"]),
-        Mesh(),
-        PartialEngineProblem(),
-        MappingProblem(),
-        ApplicationsProblem(),
-        BanksProblem(),
-        JointProblem(),
-    )
-}
+_ALL: tuple[Problem[Any], ...] = (
+    LayersProblem(registry.FORMULATIONS["tiling"]),
+    LayersProblem(registry.FORMULATIONS["slicing"]),
+    Mesh(),
+    PartialEngineProblem(),
+    MappingProblem(),
+    ApplicationsProblem(),
+    BanksProblem(),
+    JointProblem(),
+    *map(GenericProblem, registry.PROBLEMS),
+)
+PROBLEMS: dict[str, Problem[Any]] = {problem.name: problem for problem in _ALL}
 #: Names of earlier versions.
 ALIASES: Mapping[str, str] = {"engine": "partial_engine"}
 

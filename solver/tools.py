@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +17,7 @@ from instances.load import dump_network, list_machines, list_networks, load_netw
 from instances.measured import list_measured
 from solver import options
 from solver.console import complain, emit, emit_tables, printable
+from solver.generic import GenericProblem
 from solver.options import AUTO
 from solver.plan import version
 from solver.problem import Problem
@@ -37,8 +39,10 @@ _PACKAGES = ("ortools", "highspy", "pulp", "numpy", "networkx", "pydantic", "onn
 def suites() -> Mapping[str, tuple[str, Callable[[Progress], Report]]]:
     """Return the benchmark suites: name -> (summary, function)."""
     from solver.bench import SUITES  # late: the suites import every solver
+    from solver.bench.generic import compared
 
-    return SUITES
+    generic = {name: one for name, one in PROBLEMS.items() if isinstance(one, GenericProblem)}
+    return SUITES | {name: (one.summary, partial(compared, one)) for name, one in generic.items()}
 
 
 def _names(kind: str, problem: str | None) -> dict[str, str]:

@@ -84,15 +84,14 @@ class Outcome:
 
 
 def run_here(
-    jobs: Mapping[int, Job], clock: Clock, interrupts: Interrupts, on_done: OnDone, *, workers: int = 1,
-    seconds: float = math.inf,
-) -> Outcome:  # fmt: skip
-    """Run jobs one after the other in this process, until `seconds` have passed; the rest is for `workers`."""
+    jobs: Mapping[int, Job], clock: Clock, interrupts: Interrupts, on_done: OnDone, seconds: float = math.inf
+) -> Outcome:
+    """Run jobs one after the other in this process, until `seconds` have passed."""
     outcome, start = Outcome(), time.monotonic()
     for done, (index, job) in enumerate(jobs.items()):
         if clock.over or time.monotonic() - start > seconds:
             break
-        share = clock.share(len(jobs) - done, workers)
+        share = clock.share(len(jobs) - done, 1)
         outcome.shares_s[index] = share or 0.0
         try:
             answer = decide(job, share, interrupts)

@@ -17,6 +17,7 @@ from hwmodels.schedule import Hold, Loop, Nest, Spatial
 from instances.errors import InputError
 from instances.machine import Machine, Transfer
 from instances.workload import Layer
+from solver import solve
 from tests.test_replay_walk import layers, machines, nests
 
 HOLDS = (Hold("IN"), Hold("W"), Hold("OUT"))

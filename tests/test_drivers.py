@@ -164,6 +164,21 @@ def test_milp_answers(solver: driver_milp.MilpSolver, monkeypatch: pytest.Monkey
     assert (large.status, large.bound, large.agrees(9)) == ("OPTIMAL", None, True)
 
 
+@pytest.mark.parametrize("solver", ["highs", "cbc"])
+def test_a_constant_counts_and_integers_alone_may_be_infeasible(solver: driver_milp.MilpSolver) -> None:
+    """With constant 120: 120 - 36 = 84 is the least with 3x + 4y + 5z <= 4; 0 < x + y < 1 only between integers."""
+    x, y, z = (pulp.LpVariable(name, cat="Binary") for name in "xyz")
+    problem = pulp.LpProblem("toy", pulp.LpMinimize)
+    problem += 3 * x + 4 * y + 5 * z <= 4
+    problem.setObjective(-27 * x - 36 * y - 45 * z + 120)
+    said = driver_milp.solve(solver, problem)
+    assert (said.status, said.bound, said.objective) == ("OPTIMAL", 84, 84.0)
+    problem += 4 * x + 4 * y + 5 * z <= 3
+    problem += 4 * x + 4 * y + 5 * z >= 1
+    said = driver_milp.solve(solver, problem)
+    assert (said.status, said.bound is None or said.bound > 10**6) == ("INFEASIBLE", True)
+
+
 def test_the_largest_coefficient() -> None:
     """Every row in its own unit, the objective too; constants do not count."""
     x, y = (pulp.LpVariable(name, 0, 9, cat="Integer") for name in "xy")

@@ -15,6 +15,7 @@ from instances.errors import InputError
 from instances.load import load_machine
 from instances.machine import Compute, Machine, Transfer
 from instances.workload import Layer
+from solver import solve
 
 FIELDS = [field for field in PRICES if "row" not in field and "refresh" not in field]
 LAYER = Layer.conv("x", channels=2, filters=8, size=(4, 4))

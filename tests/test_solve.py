@@ -226,7 +226,7 @@ def test_when_time_is_up_the_rest_has_no_solution(fakes: ModuleType, monkeypatch
     over, shares = iter([False, True]), iter([60.0])
     monkeypatch.setattr(Clock, "over", property(lambda _: next(over)))
     monkeypatch.setattr(Clock, "share", lambda *_: next(shares, 0.0))
-    plan = solve(_network("a", "b", "c", sizes=(2, 3, 4)), MACHINE, engine="honest", time_limit_s=5)
+    plan = solve(_network("a", "b", "c", sizes=(2, 3, 4)), MACHINE, engine="honest", time_limit_s=5, jobs=1)
     assert [p.status for p in plan.layers] == ["OPTIMAL", "NO_SOLUTION_FOUND", "NO_SOLUTION_FOUND"]
     assert (plan.status, plan.objective, plan.bound, plan.gap) == ("NO_SOLUTION_FOUND", None, None, None)
     assert plan.replay.layers == 1
@@ -278,6 +278,7 @@ sys.path.insert(0, {fakes!r})
 import fake_engines, os, time
 from instances.network import Network
 from instances.machine import Machine, Transfer
+from solver import solve
 from solver.engines import ENGINES
 ENGINES["sleeps"] = fake_engines.ENGINES["sleeps"]
 machine = Machine(name="toy", tick_ps=1000, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=1, ocm_bytes=64,

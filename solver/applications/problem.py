@@ -56,7 +56,7 @@ class ApplicationsProblem(Problem[ApplicationsPlan]):
 
     def derive(self, plan: ApplicationsPlan) -> Derived:
         """Simulate again."""
-        return Derived(tuple(problems_of_applications(plan)), plan.parts)
+        return Derived(tuple(problems_of_applications(plan)), plan.size)
 
     def figures(self, plan: ApplicationsPlan) -> Mapping[str, int]:
         """Measures, and the response of every application."""

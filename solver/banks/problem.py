@@ -59,7 +59,7 @@ class BanksProblem(Problem[BankPlan]):
 
     def derive(self, plan: BankPlan) -> Derived:
         """Replay bank by bank and in time."""
-        return Derived(tuple(problems_of(plan)), plan.parts)
+        return Derived(tuple(problems_of(plan)), plan.size)
 
     def rows(self, plan: BankPlan) -> tuple[Sequence[str], list[list[str]]]:
         """The table."""

@@ -135,8 +135,8 @@ class _Highs(pulp.HiGHS):  # type: ignore[misc]  # PuLP has no types
         return status, solution
 
     def bound(self, lp: pulp.LpProblem) -> float | None:
-        """No solution has a smaller objective."""
-        return float(lp.solverModel.getInfo().mip_dual_bound)
+        """No solution has a smaller objective; HiGHS is not told of a constant."""
+        return float(lp.solverModel.getInfo().mip_dual_bound) + float(lp.objective.constant or 0.0)
 
 
 class _Cbc(pulp.PULP_CBC_CMD):  # type: ignore[misc]
@@ -163,6 +163,8 @@ class _Cbc(pulp.PULP_CBC_CMD):  # type: ignore[misc]
         if os.path.exists(solution):
             status, values, *_, found = self.readsol_MPS(solution, lp, variables, names, rows)
             lp.assignVarsVals(values)
+            if status == pulp.LpStatusInfeasible:  # PuLP says of "Integer infeasible" only that there is no solution
+                found = pulp.LpSolutionInfeasible
         elif not self.stopped:
             raise pulp.PulpSolverError(f"CBC ended with {process.returncode} and no answer")
         lp.assignStatus(status, found)

@@ -48,7 +48,7 @@ class JointProblem(Problem[JointPlan]):
 
     def derive(self, plan: JointPlan) -> Derived:
         """Replay layer by layer and bank by bank."""
-        return Derived(tuple(problems_of_joint(plan)), plan.parts, plan.replay.executed)
+        return Derived(tuple(problems_of_joint(plan)), plan.size, plan.replay.executed)
 
     def rows(self, plan: JointPlan) -> tuple[Sequence[str], list[list[str]]]:
         """The table."""

@@ -61,7 +61,7 @@ class MappingProblem(Problem[MappingPlan]):
 
     def derive(self, plan: MappingPlan) -> Derived:
         """Simulate again."""
-        return Derived(tuple(problems_of_mapping(plan)), plan.parts)
+        return Derived(tuple(problems_of_mapping(plan)), plan.size)
 
     def rows(self, plan: MappingPlan) -> tuple[Sequence[str], list[list[str]]]:
         """The table."""

@@ -50,7 +50,7 @@ class Mesh(Problem[MeshPlan]):
 
     def derive(self, plan: MeshPlan) -> Derived:
         """Simulate every layer again."""
-        return Derived(tuple(problems_of_mesh(plan)), plan.parts)
+        return Derived(tuple(problems_of_mesh(plan)), plan.size)
 
     def claims(self, plan: MeshPlan) -> Iterator[Claim]:
         """Layer by layer."""

@@ -53,7 +53,9 @@ class LayersProblem(Problem[LayersPlan]):
 
     def engine(self, name: str, objectives: tuple[str, ...]) -> str:
         """An engine that handles the problem."""
-        return pick_engine(self.auto if name == AUTO else name, self.name).name
+        chosen = self.auto if name == AUTO else name
+        pick_engine(chosen, self.name)
+        return chosen
 
     def solve(self, question: Question) -> LayersPlan:
         """Plan the layers."""

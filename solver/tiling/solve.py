@@ -15,7 +15,7 @@ from solver.homes.ask import check_home_pins, places_of, refuse_overflow
 from solver.homes.plan import HomesPlan
 from solver.homes.solve import Assignment, Choice, assignments, choose
 from solver.options import Request, pick_engine, pick_layers, pick_pins, pick_problem, processors
-from solver.plan import Measures, Objective, Status, digest, network_digest, version
+from solver.plan import FORMAT, Measures, Objective, Status, digest, network_digest, version
 from solver.progress import Interrupts, Progress
 from solver.question import Question
 from solver.tiling.job import Answer, Job, unanswered
@@ -107,6 +107,8 @@ def prepare(question: Question) -> Request:
     machine, target = question.machine, question.target
     if isinstance(target, Applications):
         raise InputError("several applications are planned together, by problem applications only")
+    if machine.problem not in ("tiling", "slicing"):
+        raise InputError(f"machine {machine.name}: it is meant for problem {machine.problem}, not {question.problem}")
     formulation = pick_problem(question.problem)
     demands = pick_pins(question.pins, formulation)
     check_home_pins(machine, demands)
@@ -172,7 +174,7 @@ def _run(jobs: Mapping[int, Job], asked: int, clock: Clock, interrupts: Interrup
         return run_here(jobs, clock, interrupts, on_done)
     if asked:
         return run_in_processes(jobs, count, clock, interrupts, on_done)
-    outcome = run_here(jobs, clock, interrupts, on_done, workers=count, seconds=_HERE_S)
+    outcome = run_here(jobs, clock, interrupts, on_done, _HERE_S)
     rest = {index: job for index, job in jobs.items() if index not in outcome.shares_s}
     if rest and not outcome.stopped:
         more = run_in_processes(rest, min(count, len(rest)), clock, interrupts, on_done)
@@ -263,7 +265,7 @@ def _plan(
     if housed is not None:
         total = total.over(housed[0].status, housed[0].bound)
     return LayersPlan.model_validate({
-        "certile": version(), "problem": request.formulation.name, "network": request.name,
+        "format": FORMAT, "certile": version(), "problem": request.formulation.name, "network": request.name,
         "machine": machine.name, "engine": request.engine.name, "engine_version": engine_version,
         "objectives": request.objectives, "unit": MEASURES[request.objectives[0]],
         "pins": tuple(request.pins.to_json()),
