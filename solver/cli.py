@@ -25,7 +25,7 @@ from solver.plan import Plan, version
 from solver.progress import progress_bar
 from solver.report import front_line, front_table
 from solver.selftest import cli as selftest_cli
-from solver.solve import ask
+from solver.solve import answered, ask
 from solver.solve import pareto as find_front
 from solver.solve import show as show_plan
 
@@ -176,7 +176,7 @@ def solve(
     )  # fmt: skip
     rivals = {name: replace(question, engine=asked.engine(name, question.objectives)) for name in names}
     _warn(question.network.warnings if not isinstance(target, Layer) else ())
-    plan = asked.solve(question)
+    plan = answered(asked, question)
     saved = [] if out is None else [console.save(plan, out)]
     others = {name: asked.solve(rival) for name, rival in rivals.items()}
     if as_json:

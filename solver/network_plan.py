@@ -49,8 +49,9 @@ def head(
     network, machine = question.network, question.machine
     unit = UNITS.get(question.objectives[0].partition(":")[0], "")
     fields: dict[str, object] = {
-        "format": FORMAT, "certile": version(), "problem": problem, "network": network.name, "machine": machine.name, "engine": engine,
-        "engine_version": "", "objectives": question.objectives, "unit": unit, "status": status, "objective": None,
+        "format": FORMAT, "certile": version(), "problem": problem, "network": network.name,
+        "machine": machine.name, "engine": engine, "engine_version": "", "objectives": question.objectives,
+        "unit": unit, "status": status, "objective": None,
         "bound": None, "gap": None, "stats": {}, "network_digest": digest(network.model_dump(mode="json")),
         "machine_digest": digest(machine.model_dump(mode="json")), "network_data": network, "machine_data": machine,
         "wall_s": time.monotonic() - start,

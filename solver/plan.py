@@ -11,8 +11,9 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from importlib import metadata
-from typing import Annotated, ClassVar, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -288,10 +289,44 @@ class Plan(Frozen):
         """Read a plan file; raises InputError if it is missing or not a plan."""
         return cls.from_json(read_bytes(path, what="plan"), f"plan {os.fspath(path)}")
 
+    def to_frame(self) -> Any:
+        """Return the layers (or tasks) as a pandas DataFrame, a row each; measures are columns of their own.
+
+        Raises
+        ------
+        InputError
+            If pandas is not installed: ``pip install certile[pandas]``.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise InputError("to_frame needs pandas: pip install certile[pandas]") from None
+        rows = [row.model_dump(mode="json") for row in getattr(self, "layers", ()) or getattr(self, "tasks", ())]
+        return pandas.json_normalize(rows, sep=".")
+
+    def _repr_html_(self) -> str:
+        """Return a table, for notebooks."""
+        rows = getattr(self, "layers", ()) or getattr(self, "tasks", ())
+        line = f"{self.network} on {self.machine}: {self.status}"
+        if self.objective is not None:
+            line += f", {self.objectives[0]} {self.objective.value:,} {self.objective.unit}"
+        cells = [(str(getattr(row, "layer", getattr(row, "task", ""))), _measured(row)) for row in rows]
+        body = "".join(f"<tr><td>{escape(name)}</td><td>{escape(figures)}</td></tr>" for name, figures in cells)
+        return f"<p>{escape(line)}</p><table><tr><th>layer</th><th>measures</th></tr>{body}</table>"
+
     @classmethod
     def schema_text(cls) -> str:
         """Return the JSON Schema as text."""
         return json.dumps(cls.model_json_schema(), indent=1) + "\n"
+
+
+def _measured(row: object) -> str:
+    """The figures of a layer in one line."""
+    measures = getattr(row, "measures", None)
+    if measures is None:
+        return str(getattr(row, "processor", ""))
+    figures: Mapping[str, int] = measures if isinstance(measures, Mapping) else measures.model_dump()
+    return ", ".join(f"{name} {value:,}" for name, value in figures.items())
 
 
 def _as_format_2(fields: Mapping[str, Json], where: str) -> Mapping[str, Json]:

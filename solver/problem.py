@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
 from instances.applications import Applications
@@ -99,12 +99,15 @@ class FrontPoint:
         The decisions in short.
     plan : plan or None
         The same as an object, where plans are whole.
+    details : dict of str to str
+        What a table says of it beside.
     """
 
     values: Mapping[str, int]
     body: Mapping[str, object]
     label: str = ""
     plan: Plan | None = None
+    details: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -321,12 +324,19 @@ class Problem(ABC, Generic[P]):
         return tuple(name for name in self.others.get(plan.engine, self.others[""]) if able.get(name))
 
 
-def front_of_plans(problem: Problem[P], question: Question, plans: Sequence[P], *, proven: bool) -> Front:
+def front_of_plans(
+    problem: Problem[P],
+    question: Question,
+    plans: Sequence[P],
+    *,
+    proven: bool,
+    details: Callable[[P], Mapping[str, str]],
+) -> Front:
     """Return a front of whole plans."""
     points = [
         FrontPoint(
             {axis: problem.figures(plan)[axis] for axis in problem.axes}, {"plan": plan.model_dump(mode="json")},
-            "" if plan.gap is None or proven else f"gap {100 * plan.gap:.3g} %", plan,
+            "" if plan.gap is None or proven else f"gap {100 * plan.gap:.3g} %", plan, details(plan),
         )
         for plan in plans
     ]  # fmt: skip

@@ -66,6 +66,13 @@ class Question:
             raise InputError(f"target {self.target.name}: this problem plans whole networks, this is one layer")
         return self.target
 
+    def target_json(self) -> object:
+        """The target as plain JSON data."""
+        if isinstance(self.target, Applications):
+            parts = [asked.model_dump(mode="json") for asked in self.target.applications]
+            return [self.target.network.model_dump(mode="json"), parts]
+        return self.target.model_dump(mode="json")
+
     @property
     def applications(self) -> Applications:
         """Several applications; raises InputError if the target is one network."""

@@ -77,16 +77,20 @@ def rows_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
 
 def front_table(front: Front) -> Table:
     """Return the table of a front: one row a point, its axes and its decisions in short."""
-    heads = ["part", *(f"{axis} ({unit})" for axis, unit in front.units.items()), "decisions"]
+    points = [point for part in front.parts for point in part.points]
+    details = list(points[0].details) if points else []
+    heads = ["part", *(f"{axis} ({unit})" for axis, unit in front.units.items()), *details, "decisions"]
     rows = []
     for part in front.parts:
         note = " (incomplete)" if not part.complete else "" if part.proven else " (not proven)"
         name = part.name or front.network
         if not part.points:
-            rows.append([name, *[_ABSENT] * len(front.axes), "INFEASIBLE" if part.complete else "time ran out"])
+            rows.append(
+                [name, *[_ABSENT] * (len(front.axes) + len(details)), "INFEASIBLE" if part.complete else "time ran out"]
+            )
         for number, point in enumerate(part.points):
             values = [f"{point.values[axis]:,}" for axis in front.axes]
-            rows.append(["" if number else name + note, *values, point.label])
+            rows.append(["" if number else name + note, *values, *point.details.values(), point.label])
     return rows_table(heads, rows)
 
 

@@ -12,6 +12,7 @@ from instances.machine import Machine
 from instances.network import Network
 from instances.profiles import Profile
 from instances.workload import Layer
+from solver.cache import keep, kept
 from solver.options import AUTO, as_texts, check_jobs, check_time_limit, pick_machine, pick_target
 from solver.plan import Plan
 from solver.problem import Explained, Front, Problem, Target
@@ -19,7 +20,7 @@ from solver.problems import pick_problem, problem_of
 from solver.progress import Progress, Silent
 from solver.question import Question
 
-__all__ = ["ask", "explain", "pareto", "show", "solve", "solve_as"]
+__all__ = ["answered", "ask", "explain", "pareto", "show", "solve", "solve_as"]
 
 P = TypeVar("P", bound=Plan)
 
@@ -104,7 +105,16 @@ def solve(
         layers=layers, profile=profile, time_limit_s=time_limit_s, jobs=jobs, progress=progress, all_kinds=all_kinds,
         full=full, bounding=bounding,
     )  # fmt: skip
-    plan: Plan = asked.solve(question)
+    return answered(asked, question)
+
+
+def answered(problem: Problem[Any], question: Question) -> Plan:
+    """Return the plan of a question: one that was proven before, or a new one."""
+    before = kept(question)
+    if before is not None:
+        return before
+    plan: Plan = problem.solve(question)
+    keep(question, plan)
     return plan
 
 

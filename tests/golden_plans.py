@@ -113,10 +113,17 @@ class Case:
     machine: str | Machine
     options: dict[str, Any]
 
+    def solve(self) -> Any:
+        """Ask."""
+        return self.ask(self.target, self.machine, **self.options)
+
+    def record(self, answer: object) -> Json:
+        """Return what is recorded of an answer."""
+        return recorded(answer, FIGURES if self.options.get("engine") in SOLVERS else None)
+
     def answer(self) -> Json:
         """Solve, and return what is recorded."""
-        only = FIGURES if self.options.get("engine") in SOLVERS else None
-        return recorded(self.ask(self.target, self.machine, **self.options), only)
+        return self.record(self.solve())
 
 
 def case(

@@ -373,7 +373,7 @@ def test_bad_requests_get_one_line() -> None:
     ("words", "code", "said"),
     [
         (["--pin", "x=1"], 2, "residuals=chip and residuals=dram"),
-        (["--full", "--layer", "c1"], 2, "--layer, --full: not for problem banks"),
+        (["--full", "--layer", "c1"], 2, "layers, full: not for problem banks"),
         (["--engine", "cp-sat"], 2, "minimises bytes only"),
         (["--compare", "nobody"], 2, "unknown engine"),
         (["--size", "0x3"], 2, "write rows and columns"),
@@ -400,7 +400,7 @@ def test_solve_check_show_pareto(tmp_path: Path, capsys: pytest.CaptureFixture[s
     out = capsys.readouterr().out
     assert "replay agrees" in out
     assert "bank 3" in out
-    assert json.loads(Path(front).read_text())["format"] == "certile-bank-front/1"
+    assert json.loads(Path(front).read_text())["format"] == "certile-front/2"
     assert main(["pareto", "lenet5", "--machine", "midap", "--axes", "bytes,ocm"]) == 2
     Path(path).write_text(Path(path).read_text()[:-40])
     assert main(["check", path]) == 2

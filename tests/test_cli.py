@@ -225,7 +225,10 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("networks", list_networks),
         ("machines", list_machines),
-        ("problems", lambda: ["tiling", "slicing", "banks", "joint", "mapping", "applications", "engine", "mesh"]),
+        (
+            "problems",
+            lambda: ["tiling", "slicing", "banks", "joint", "mapping", "applications", "partial_engine", "mesh"],
+        ),
         (
             "engines",
             lambda: [

@@ -508,8 +508,8 @@ def test_a_plan_and_its_file(plan: EnginePlan, tmp_path: Path) -> None:
     assert EnginePlan.load(path) == plan
     schema = json.loads(EnginePlan.schema_text())
     jsonschema.validate(json.loads(path.read_text()), schema)
-    shipped = (resources.files("solver") / "engine.schema.json").read_text()
-    assert shipped == EnginePlan.schema_text(), "run: certile schema engine > solver/engine.schema.json"
+    shipped = (resources.files("solver") / "partial_engine.schema.json").read_text()
+    assert shipped == EnginePlan.schema_text(), "run: certile schema partial_engine > solver/partial_engine.schema.json"
     assert plan.counts is not None
     assert [row.layer for row in plan.layers] == ["c0", "c1", "c2"]
     # c0: 2 x 3 groups; c1: 3 runs of two maps; c2: two groups of 3 -> 2 maps, 2 x 1 groups each. In strips: more.
@@ -626,8 +626,8 @@ def test_an_engine_that_lies_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"engine": "best"}, "unknown engine for problem engine 'best'"),
-        ({"objective": "time"}, "problem engine minimises bytes"),
+        ({"engine": "best"}, "unknown engine for problem partial_engine 'best'"),
+        ({"objective": "time"}, "unknown objective 'time': expected bytes"),
         ({"pins": "strips=0"}, "pin 'strips=0': problem engine knows"),
         ({"pins": "strips"}, "problem engine knows"),
         ({"machine": "nmp"}, "machine nmp: problem engine needs an engine, such as partial_cnn_16 has"),
@@ -793,15 +793,16 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out == EnginePlan.schema_text()
     assert main(["solve", "mobilenet_v1", "-m", "partial_cnn_16", "-l", "conv1", "--pin", "strips=1"]) == 3
     assert main(["solve", "mobilenet_v1", "-m", "partial_cnn_16", "--problem", "tiling"]) == 2
-    assert "problem engine: whole networks are planned, by solve_engine" in capsys.readouterr().err
+    assert "meant for problem engine, not tiling" in capsys.readouterr().err
     out_file = tmp_path / "front.json"
     assert main(["pareto", "mobilenet_v1_025", "-m", "partial_cnn_16", "--axes", "dsps,rate", "-o", str(out_file)]) == 0
     capsys.readouterr()
-    rows = json.loads(out_file.read_text())["sizes"]
-    assert all(a["dsps"] < b["dsps"] and a["rates"] < b["rates"] for a, b in pairwise(rows))
+    rows = json.loads(out_file.read_text())["parts"][0]["points"]
+    sizes = [row["size"] for row in rows]
+    assert all(a["dsps"] < b["dsps"] and a["rates"] < b["rates"] for a, b in pairwise(sizes))
     front_of = ["pareto", "mobilenet_v1_025", "-m", "partial_cnn_16"]
     assert main([*front_of, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["sizes"] == rows
+    assert json.loads(capsys.readouterr().out)["parts"][0]["points"] == rows
     assert main([*front_of, "--pin", "strips=1"]) == 2
     assert main(["pareto", "mobilenet_v1_025", "-m", "partial_cnn_16", "--axes", "bytes,time"]) == 2
 

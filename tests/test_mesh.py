@@ -163,7 +163,7 @@ def test_correlations_are_for_meshes_only() -> None:
         solve("vectormesh_modern", "scratchpad_64k", layers=["fn_correlation"])
     with pytest.raises(InputError, match="only problem mesh plans correlations"):
         solve("vectormesh_modern", "scratchpad_768k", problem="joint")
-    with pytest.raises(InputError, match="by solve_mesh"):
+    with pytest.raises(InputError, match="meant for problem mesh, not tiling"):
         solve("lenet5", "vectormesh_128", problem="tiling")
     with pytest.raises(InputError, match="cannot match two maps"):
         solve("vectormesh_modern", "tpu_128", layers="fn_correlation", problem="mesh")
@@ -564,9 +564,9 @@ def test_infeasible_is_explained() -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"objective": "bytes"}, "problem mesh minimises"), ({"engine": "dynamic"}, "unknown engine"),
+        ({"objective": "energy"}, "expected dram, glb or time"), ({"engine": "dynamic"}, "unknown engine"),
         ({"pins": ["T_X=1"]}, "unknown decision"), ({"machine": "nmp"}, "needs a mesh"), ({"layers": "c9"}, "no layer"),
-        ({"layers": "s2"}, "no products"), ({"objective": "dram,dram"}, "each once"),
+        ({"layers": "s2"}, "no products"), ({"objective": "dram,dram"}, "may stand once"),
     ],
 )  # fmt: skip
 def test_bad_input(more: dict[str, object], said: str) -> None:

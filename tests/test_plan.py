@@ -72,10 +72,21 @@ def test_plans_follow_the_schema(plan: Plan) -> None:
 
 def test_the_schema_requires_every_key() -> None:
     schema = json.loads(LayersPlan.schema_text())
-    assert set(schema["required"]) == set(schema["properties"]) - {"homes"}  # of several memories off the chip only
+    assert set(schema["required"]) == set(schema["properties"]) - {
+        "homes",
+        "conflicts",
+        "stats",
+    }  # of several memories off the chip; of networks
     layer = schema["$defs"]["LayerPlan"]
     assert set(layer["required"]) == set(layer["properties"]) - {"limits"}  # added later: older files have none
     assert schema["properties"]["format"]["const"] == FORMAT
+
+
+def test_plans_of_earlier_versions_are_read(plan: Plan) -> None:
+    data = json.loads(plan.to_json())
+    assert Plan.from_json(json.dumps({**data, "format": "certile-plan/1"})) == plan
+    with pytest.raises(InputError, match="field problem is 'fusion', expected applications"):
+        Plan.from_json(json.dumps({**data, "problem": "fusion"}))
 
 
 def test_plans_are_frozen(plan: Plan) -> None:
@@ -122,11 +133,11 @@ def test_a_fault_is_named_with_its_path(plan: Plan) -> None:
         Plan.from_json(json.dumps(data))
 
 
-@pytest.mark.parametrize("found", ["certile-plan/2", None, 1])
+@pytest.mark.parametrize("found", ["certile-plan/3", None, 1])
 def test_other_formats_are_refused(plan: Plan, found: object) -> None:
     data = json.loads(plan.to_json())
     data["format"] = found
-    with pytest.raises(InputError, match=r"field format .* this version reads 'certile-plan/1'"):
+    with pytest.raises(InputError, match=r"field format .* this version reads 'certile-plan/2'"):
         Plan.from_json(json.dumps(data))
 
 

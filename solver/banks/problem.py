@@ -55,7 +55,7 @@ class BanksProblem(Problem[BankPlan]):
         """The exact front of bytes and time."""
         plans = front(question)
         proven = all(plan.status == "OPTIMAL" for plan in plans)
-        return front_of_plans(self, question, plans, proven=proven)
+        return front_of_plans(self, question, plans, proven=proven, details=_details)
 
     def derive(self, plan: BankPlan) -> Derived:
         """Replay bank by bank and in time."""
@@ -98,6 +98,12 @@ class BanksProblem(Problem[BankPlan]):
 
 def _aim(objectives: Sequence[str]) -> str:
     return "time" if objectives[0] == "time" else "bytes"
+
+
+def _details(plan: BankPlan) -> Mapping[str, str]:
+    scale = plan.machine_data.tick_ps / 1e6
+    time = plan.measures.time if plan.measures else 0
+    return {"time (us)": f"{time * scale:,.1f}", "waits (us)": f"{(plan.pe_delay_ticks or 0) * scale:,.1f}"}
 
 
 def _none(plan: BankPlan) -> BankPlan:

@@ -57,7 +57,7 @@ class MappingProblem(Problem[MappingPlan]):
         if not made.plans:
             why = "no plan keeps the pins" if made.proven else "no plan in this time, give a larger --time-limit"
             raise InputError(f"network {question.network.name}: {why}")
-        return front_of_plans(self, question, made.plans, proven=made.proven)
+        return front_of_plans(self, question, made.plans, proven=made.proven, details=_details)
 
     def derive(self, plan: MappingPlan) -> Derived:
         """Simulate again."""
@@ -86,3 +86,10 @@ class MappingProblem(Problem[MappingPlan]):
         """Those that know of latency, where it counts."""
         alone = "latency" in plan.objectives or any(pin.startswith("latency") for pin in plan.options.pins)
         return {name: one.proves for name, one in MAPPING_ENGINES.items() if not alone or one.alone is not None}
+
+
+def _details(plan: MappingPlan) -> Mapping[str, str]:
+    assert plan.measures is not None
+    gap = "no bound" if plan.gap is None else f"{100 * plan.gap:.3g} %"
+    energy = f"{plan.measures.energy / 1e12:,.2f}"
+    return {"energy (mJ)": energy, "energy gap": gap, "cores": ",".join(map(str, plan.cpu_config))}

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from formulations.registry import Formulation
 from hwmodels.nest.homes import machine_for
+from hwmodels.nest.limits import lower_bound_bytes
 from hwmodels.outcome import MEASURES
 from solver.claims import Claim, bounds_of, picked
 from solver.options import AUTO, Request, pick_engine, pick_pins
 from solver.problem import Derived, EngineInfo, Explained, Front, FrontPart, FrontPoint, Problem
 from solver.progress import Silent
 from solver.question import Question
-from solver.report import plan_table, shorten, status_line
+from solver.report import plan_table, ratio, shorten, status_line
 from solver.tiling.check import problems_of_layers
 from solver.tiling.plan import LayersPlan
 from solver.tiling.show import show
@@ -78,7 +79,13 @@ class LayersProblem(Problem[LayersPlan]):
                 )
                 decision = space.decision(point.nest)
                 body = {"measures": point.measures, "nest": point.nest.to_json(), "decision": decision}
-                points.append(FrontPoint(dict(zip(found.axes, point.values, strict=True)), body, shorten(decision)))
+                details = {
+                    "bytes/limit": ratio(point.measures["bytes"], lower_bound_bytes(by_name[name], request.machine)),
+                    "time (us)": f"{point.measures['time'] * request.machine.tick_ps / 1e6:,.1f}",
+                    "on chip": f"{point.ocm:,}",
+                }
+                values = dict(zip(found.axes, point.values, strict=True))
+                points.append(FrontPoint(values, body, shorten(decision), details=details))
             parts.append(FrontPart(name, tuple(points), found.complete, found.proven))
         units = {axis: self.axes[axis] for axis in wanted}
         return Front(self.name, request.name, request.machine.name, units, tuple(parts))
