@@ -37,6 +37,7 @@ from solver.homes import solve as homes_solve
 from solver.homes.ask import places_of
 from solver.homes.base import Houser
 from solver.plan import Plan
+from solver.question import Question
 from solver.selftest.layers import _off_chip, random_layer, random_machine
 from solver.selftest.moves import Moves, nest_of
 from solver.tiling.front import fronts
@@ -471,7 +472,7 @@ def test_homes_that_nobody_had_time_for_keep_a_bound() -> None:
 def test_homes_are_kept_when_ctrl_c_ends_a_search(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The homes with the least time stay; which of equal ones is not asked any more, so nothing is proven."""
     on, calls = machine({"IN": ["near"], "W": ["near", "far"], "OUT": ["near"]}), []
-    request = prepare(LAYER, on)
+    request = prepare(Question(LAYER, on, ("time",)))
     (table,) = request.places.tables
     every = {("x", homes): solve(LAYER, on, pins=[f"home_W={dict(homes)['W']}"]).layers[0]
              for homes in homes_solve.assignments(request.places, table)}  # fmt: skip

@@ -3,7 +3,8 @@
 ``python tests/versions/fuzz.py cp-sat|milp FIRST COUNT [WORKERS]`` (two workers take turns, more race) prints one JSON
 object with the seeds whose answer was wrong. A model chooses one candidate in each of three dimensions (as tile sizes
 are chosen); its cost is a sum of pair tables and of a product, its capacity a pair table plus a single one, some
-candidates are forbidden, and about one in five is infeasible. `docs/versions.md` holds the result for the versions considered.
+candidates are forbidden, and about one in five is infeasible. `docs/versions.md` holds the result for the versions
+considered.
 """
 
 from __future__ import annotations
