@@ -92,7 +92,7 @@ class _Search:
         if aimless:
             built.model.clear_objective()  # type: ignore[no-untyped-call]
         built.hint(self.hint if self.best is None else self.best)
-        said = solve(built.model, seconds, race=True)
+        said = solve(built.model, seconds, turns=True)
         self.stats |= said.stats
         if not aimless:
             self.bound = max(self.bound, self.unit * said.least())

@@ -30,14 +30,10 @@ class Limits:
     time_limit_s : float or None
     bounding : bool
         Whether solvers may use a heuristic upper bound and separable lower bounds to remove choices first.
-    workers, seed : int
-        Of the solver.
     """
 
     time_limit_s: float | None = None
     bounding: bool = True
-    workers: int = 1
-    seed: int = 0
 
 
 @dataclass(frozen=True)

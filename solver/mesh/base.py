@@ -188,7 +188,7 @@ def searched(asked: Asked, solve: Solve, versions: str = "") -> Decided:
     * The pair has a layout: it is the new incumbent, proven for this member if its value is the bound.
 
     When the time is up, members that are not searched to the end are open. The plan's bound is then the least bound of
-    all members; where one has none, `Asked.least`.
+    all members; where one has none, `Asked.least`. Ctrl-C in a solver is as if the time were up.
     """
     asked = asked.started()
     if not served(asked.layer, asked.machine, asked.pins):
@@ -206,9 +206,13 @@ def searched(asked: Asked, solve: Solve, versions: str = "") -> Decided:
                 best, bound = _member(asked, member, solve, best, stats)
                 if bound is not None or stats.get("open"):
                     bounds.append(bound)
+                if stats.get("interrupted"):
+                    raise TimeUp
         except TimeUp:
             stats["open"] = True
             bounds.append(None)
+        if stats.get("interrupted"):
+            break
     if best is None:
         proven = not stats.pop("open", None)
         return Decided(None, None, None, None, "INFEASIBLE" if proven else "NO_SOLUTION_FOUND", versions, stats)
@@ -249,6 +253,9 @@ def _member(
             stats["open"] = True
             return best, said.bound
         made = asked.complete(found.choice(said.pair))
+        if made is None and stats.get("interrupted"):
+            stats["open"] = True
+            return best, said.bound
         if made is None:
             found.forbidden.add(said.pair)
             stats["forbidden"] = int(stats["forbidden"] or 0) + 1

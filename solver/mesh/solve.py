@@ -89,6 +89,8 @@ def solve(question: Question) -> MeshPlan:
                 quick = MESH_ENGINES["greedy"]
                 done[layer.signature()] = _decide(asked, aims, quick)
         said = done[layer.signature()]
+        if said.stats.get("interrupted"):
+            quick = MESH_ENGINES["greedy"]
         if said.choice is None:
             failed[layer.name] = said
         else:
@@ -107,12 +109,15 @@ def _decide(asked: Asked, aims: Sequence[str], engine: MeshEngine) -> Decided:
     limits: dict[str, int] = {}
     bounds = {aims[0]: said.bound}
     for number, (before, aim) in enumerate(pairwise(aims), 1):
-        if said.choice is None:
-            break
+        bounds[aim] = None
+        if said.choice is None or said.stats.get("interrupted"):
+            continue
         limits[before] = price(asked.layer, asked.machine, said.choice)[0].of(before)
         wanted = replace(asked, measure=aim, limits=dict(limits), known=(said.choice,))
         then = engine.run(replace(wanted, time_limit_s=left(len(aims) - number)))
         bounds[aim] = then.bound
+        if then.stats.get("interrupted"):
+            said = replace(said, stats={**said.stats, "interrupted": True})
         if then.choice is not None:
             said = replace(said, choice=then.choice, layout=then.layout)
     if said.choice is None:

@@ -64,6 +64,8 @@ def solve(question: Question) -> EnginePlan:
                 quick = RUNS_ENGINES["greedy"]
                 known[layer.signature()] = _planned(layer, real, quick, texts, left)
         row, said = known[layer.signature()]
+        if row.stats.get("interrupted"):
+            quick = RUNS_ENGINES["greedy"]
         versions = versions or said
         rows.append(row.model_copy(update={"layer": layer.name}))
     options = EngineOptions(layers=question.layers or (), pins=texts, time_limit_s=limit, settings=question.settings)

@@ -94,7 +94,7 @@ def decide(job: Job, time_limit_s: float | None, interrupts: Interrupts) -> Answ
     if space is None or result is None:
         return Answer(unanswered(job.layer, wall_s=wall), "", interrupted=True)
     plan = _verified(job, space, result, wall)
-    return Answer(plan, result.versions, interrupts.pressed or _cut_short(job.engine, result, time_limit_s))
+    return Answer(plan, result.versions, interrupts.pressed or bool(result.stats.get("interrupted")))
 
 
 def _limits(job: Job, time_limit_s: float | None, spent_s: float) -> Limits:
@@ -103,11 +103,6 @@ def _limits(job: Job, time_limit_s: float | None, spent_s: float) -> Limits:
     # A limit of zero would mean none to some solvers.
     left = None if time_limit_s is None else max(0.01, time_limit_s - spent_s)
     return Limits(time_limit_s=left, bounding=job.bounding)
-
-
-def _cut_short(engine: Engine, result: EngineResult, time_limit_s: float | None) -> bool:
-    """Whether Ctrl-C reached the engine and not us: CP-SAT takes the signal and returns its best plan."""
-    return bool(result.stats.get("interrupted"))
 
 
 def unanswered(layer: Layer, *, wall_s: float = 0.0, note: str = "") -> LayerPlan:
