@@ -44,14 +44,17 @@ from solver.plan import (
     network_digest,
     version,
 )
-from solver.progress import Interrupts, Progress, Silent
+from solver.progress import Progress, Silent
 from solver.verify import LITERAL_NOTE, gap_of
-from solver.workers import Clock, OnDone, Outcome, run_here, run_in_processes
+from solver.watch import Watch
+from solver.workers import OnDone, Outcome, run_here, run_in_processes, share_of
 
 __all__ = ["Totals", "planned", "prepare", "solve", "totals", "worst"]
 
 #: Unproven layers are tried again with the time left over, but only if that is this many times what they had.
 _AGAIN = 2.0
+#: Seconds that must be left for worker processes, which take one or two to start.
+_START_S = 4.0
 
 
 def solve(
@@ -132,7 +135,7 @@ def planned(request: Request, progress: Progress, start: float) -> Plan:
     if request.places is not None:
         return _housed(request, request.places, progress, start)
     distinct = _distinct(request)
-    answers = _search(request, {key: _job(request, layer) for key, layer in distinct.items()}, progress)
+    answers = _search(request, {key: _job(request, layer) for key, layer in distinct.items()}, progress, start)
     plans = []
     for layer in request.layers:
         first, found = distinct[layer.signature()], answers[layer.signature()].plan
@@ -155,7 +158,7 @@ def _housed(request: Request, places: Places, progress: Progress, start: float) 
         layer = layers[table.layer]
         for homes in assignments(places, table):
             jobs.setdefault((layer.signature(), homes), _job(request, distinct[layer.signature()], homes))
-    answers = _search(request, jobs, progress)
+    answers = _search(request, jobs, progress, start)
     options = {
         (table.layer, homes): answers[layers[table.layer].signature(), homes].plan
         for table in places.tables
@@ -232,7 +235,7 @@ def _job(request: Request, layer: Layer, homes: Assignment = ()) -> Job:
 
 
 def _search(
-    request: Request, wanted: Mapping[tuple[object, ...], Job], progress: Progress
+    request: Request, wanted: Mapping[tuple[object, ...], Job], progress: Progress, start: float
 ) -> dict[tuple[object, ...], Answer]:
     """Return an answer for every job, found or not."""
     jobs = dict(enumerate(wanted.values()))
@@ -243,16 +246,16 @@ def _search(
             progress.advance(f"{answer.plan.layer}: {answer.plan.status}")
         best[index] = _better(best.get(index), answer, request.objectives)
 
-    clock = Clock.of(request.time_limit_s)
     progress.begin(len(jobs), request.name)
     try:
-        with Interrupts() as interrupts:
+        limit = request.time_limit_s
+        with Watch(None if limit is None else max(0.0, limit - (time.monotonic() - start))) as watch:
             waiting = dict(jobs)
             while waiting:
-                outcome = _run(waiting, request.jobs, clock, interrupts, on_done)
+                outcome = _run(waiting, request.jobs, watch, on_done)
                 proven = {i for i, answer in best.items() if answer.plan.status in ("OPTIMAL", "INFEASIBLE")}
                 waiting = {i: job for i, job in jobs.items() if i not in proven}
-                share = clock.share(len(waiting), min(request.jobs, len(waiting)))
+                share = share_of(watch.clock, len(waiting), min(request.jobs, len(waiting)))
                 had = max((outcome.shares_s.get(i, 0.0) for i in waiting), default=0.0)
                 if outcome.stopped or not request.engine.proves or share is None or share <= _AGAIN * had:
                     break
@@ -261,12 +264,12 @@ def _search(
     return {key: best.get(i, Answer(unanswered(job.layer), "", False)) for i, (key, job) in enumerate(wanted.items())}
 
 
-def _run(jobs: Mapping[int, Job], processes: int, clock: Clock, interrupts: Interrupts, on_done: OnDone) -> Outcome:
+def _run(jobs: Mapping[int, Job], processes: int, watch: Watch, on_done: OnDone) -> Outcome:
     """Run here unless several processes have something to do: starting one costs more than most layers."""
     count = min(processes, len(jobs))
-    if count > 1:
-        return run_in_processes(jobs, count, clock, interrupts, on_done)
-    return run_here(jobs, clock, interrupts, on_done)
+    if count > 1 and watch.clock.remaining > _START_S:
+        return run_in_processes(jobs, count, watch, on_done)
+    return run_here(jobs, watch, on_done)
 
 
 def _better(one: Answer | None, two: Answer, objectives: Sequence[str]) -> Answer:

@@ -13,7 +13,7 @@ from hwmodels.outcome import UNITS
 from instances.applications import Application, Applications
 from instances.machine import Machine
 from instances.profiles import Profile
-from solver.applications.ask import Best, Setting, ask, lexicographic
+from solver.applications.ask import Best, Setting, ask, in_haste, lexicographic
 from solver.applications.engines import APPLICATION_ENGINES, ApplicationEngine
 from solver.applications.plan import (
     APPLICATIONS_FORMAT,
@@ -27,6 +27,7 @@ from solver.applications.plan import (
 from solver.options import AUTO, unknown
 from solver.plan import Objective, digest, version
 from solver.verify import PlanMismatch, gap_of
+from solver.watch import Watch
 
 __all__ = ["DRAWS", "hunted", "parts_of", "pick_application_engine", "plan_of", "solve_applications"]
 
@@ -87,7 +88,9 @@ def solve_applications(
         pick_application_engine(engine),
         ask(target, machine, objective, pins, profile, settings, time_limit_s),
     )
-    return plan_of(asked, chosen, lexicographic(asked, chosen, start), start)
+    with Watch(asked.options.time_limit_s) as watch:
+        best = watch.run(lambda: lexicographic(asked, chosen, start), lambda: in_haste(asked))
+        return plan_of(asked, chosen, best, start)
 
 
 def plan_of(asked: Setting, engine: ApplicationEngine, best: Best, start: float) -> ApplicationsPlan:

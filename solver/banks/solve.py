@@ -25,7 +25,7 @@ from instances.feature_maps import Stages
 from instances.machine import Banks, Machine
 from instances.network import Network
 from solver.banks.base import Asked, Decided
-from solver.banks.engines import BANK_ENGINES, BankEngine
+from solver.banks.engines import BANK_ENGINES, HASTE, BankEngine
 from solver.banks.plan import (
     BANKS_FORMAT,
     FRONT,
@@ -49,6 +49,7 @@ from solver.options import (
 )
 from solver.plan import Measures, Objective, Status, digest, proof, version
 from solver.verify import PlanMismatch, gap_of
+from solver.watch import Watch
 
 __all__ = [
     "Figures", "clock_of", "figures", "front_network", "may_wait", "pick_bank_engine", "setting_of", "solve_network",
@@ -198,10 +199,16 @@ def solve_network(
     waits = may_wait(real, waiting)
     options = BankOptions(waiting=waits, time_limit_s=limit, settings=set_fields, first_layer=first_layer)
     asked = Asked(next(iter(allowed.values())), real.banks, clock_of(real), aim, waits, limit)
-    said, name = answered(chosen, asked, allowed)
-    setting = _Setting(allowed[name], real.banks, asked.clock, floor_of(allowed, real.banks, asked.clock))
-    wall_s = time.monotonic() - start
-    return _plan(network, real, chosen, objectives, options, _lexicographic(said, objectives), setting, wall_s)
+    with Watch(limit) as watch:
+        said, name = watch.run(
+            lambda: answered(chosen, asked, allowed),
+            lambda: answered(HASTE, replace(asked, time_limit_s=None), allowed),
+        )
+        if said.plan is None and said.status == "NO_SOLUTION_FOUND" and chosen.proves:
+            said, name = answered(HASTE, replace(asked, time_limit_s=None), allowed)
+        setting = _Setting(allowed[name], real.banks, asked.clock, floor_of(allowed, real.banks, asked.clock))
+        wall_s = time.monotonic() - start
+        return _plan(network, real, chosen, objectives, options, _lexicographic(said, objectives), setting, wall_s)
 
 
 def _lexicographic(said: Decided, objectives: tuple[str, ...]) -> Decided:
@@ -267,6 +274,8 @@ def _plan(
         "machine_digest": digest(machine.model_dump(mode="json")), "network_data": network, "machine_data": machine,
     }  # fmt: skip
     if said.plan is None:
+        if said.status == "NO_SOLUTION_FOUND":
+            fields["bound"] = _bound(network, machine, objectives[0], said, setting.floor)
         note = said.stats.get("note")
         return BankPlan.model_validate({**fields, "conflicts": (str(note),) if note else ()})
     runs = numbered(said.plan, setting.banks)

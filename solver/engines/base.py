@@ -28,6 +28,8 @@ class Limits:
     Attributes
     ----------
     time_limit_s : float or None
+    end_s : float or None
+        Seconds until nothing may take time any more, bounds of what is left open included.
     bounding : bool
         Whether solvers may use a heuristic upper bound and separable lower bounds to remove choices first.
     workers, seed : int
@@ -35,6 +37,7 @@ class Limits:
     """
 
     time_limit_s: float | None = None
+    end_s: float | None = None
     bounding: bool = True
     workers: int = 1
     seed: int = 0

@@ -8,6 +8,7 @@ was found as if it were: the first bounds the network's optimum, the second lead
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Literal
@@ -91,14 +92,19 @@ class Plans:
         """The best nest that is known."""
         raise NotImplementedError
 
-    def quick(self) -> None:
-        """Find some nest in no time."""
+    def quick(self, deadline: float | None = None) -> None:
+        """Find some nest in no time, a better one before the deadline if there is one."""
         from solver.engines.exhaustive import Search  # late: the engines' package imports every solver
 
         machine = self.machine.model_copy(update={"ocm_bytes": self.banks * self.bank_bytes})
-        pick = Search(tiling.build(self.layer, machine, self.pins), ("bytes",)).first("bytes")
-        if pick is not None:
-            self._learn(pick.nest, (0,) * self.layer.inputs)
+        space = tiling.build(self.layer, machine, self.pins)
+        for one, end in ((space.uniform(), 0.0), (space, deadline)):
+            hasty = end is not None and time.monotonic() > end
+            if one is space and self.nests and hasty:
+                break
+            pick = Search(one, ("bytes",), deadline=end).first("bytes")
+            if pick is not None:
+                self._learn(pick.nest, (0,) * self.layer.inputs)
 
     def search(self, rows: Rows, banks: int, deadline: float | None) -> bool:
         """Find e(rows, banks) and all that follows from it; False if the time ran out."""

@@ -22,7 +22,7 @@ from instances.network import Network
 from instances.stores import Stores, stores
 from instances.workload import Layer
 from solver.joint.base import Decided
-from solver.joint.engines import JOINT_ENGINES, JointEngine
+from solver.joint.engines import JOINT_ENGINES, JointEngine, in_haste
 from solver.joint.homes import check_homes, narrowed
 from solver.joint.plan import JOINT_FORMAT, JointLayer, JointOptions, JointPlan, JointReplay, Resident
 from solver.joint.tables import Tables
@@ -39,6 +39,7 @@ from solver.options import (
 )
 from solver.plan import Measures, Objective, Schedule, digest, proof, version
 from solver.verify import PlanMismatch, counts_of, gap_of, measures_of
+from solver.watch import Watch
 
 __all__ = [
     "check_machine",
@@ -112,9 +113,12 @@ def solve_joint(
         if layer.kind == "correlation":
             raise InputError(f"layer {layer.name}: only problem mesh plans correlations")
     found = stores(network)
-    said = _lexicographic(chosen.run(Tables(found, real, demands), limit), objectives)
     options = JointOptions(time_limit_s=limit, settings=set_fields)
-    return _plan(network, real, found, chosen, objectives, demands, options, said, start)
+    tables = Tables(found, real, demands)
+    with Watch(limit) as watch:
+        said = watch.run(lambda: chosen.run(tables, watch.clock.left), lambda: in_haste(tables))
+        said = _lexicographic(said, objectives)
+        return _plan(network, real, found, chosen, objectives, demands, options, said, start)
 
 
 def _lexicographic(said: Decided, objectives: tuple[str, ...]) -> Decided:

@@ -16,7 +16,7 @@ from hwmodels.outcome import UNITS
 from instances.machine import Machine
 from instances.network import Network
 from instances.profiles import Profile
-from solver.mapping.ask import Best, Setting, ask, lexicographic
+from solver.mapping.ask import Best, Setting, ask, in_haste, lexicographic
 from solver.mapping.engines import MAPPING_ENGINES, MappingEngine
 from solver.mapping.plan import (
     MAPPING_FORMAT,
@@ -30,6 +30,7 @@ from solver.mapping.plan import (
 from solver.options import AUTO, unknown
 from solver.plan import Objective, digest, version
 from solver.verify import PlanMismatch, gap_of
+from solver.watch import Watch
 
 __all__ = ["parts_of", "pick_mapping_engine", "plan_of", "replayed", "solve_mapping"]
 
@@ -87,7 +88,9 @@ def solve_mapping(
         pick_mapping_engine(engine),
         ask(target, machine, objective, pins, profile, settings, time_limit_s),
     )
-    return plan_of(asked, chosen, lexicographic(asked, chosen, start), start)
+    with Watch(asked.options.time_limit_s) as watch:
+        best = watch.run(lambda: lexicographic(asked, chosen, start), lambda: in_haste(asked))
+        return plan_of(asked, chosen, best, start)
 
 
 # ---- the plan --------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from formulations.partial_engine.problem import Branch, Game, Problem
 from formulations.partial_engine.search import MOST_RUNS, best_order
 from solver.partial_engine.base import RunsAsked, RunsDecided, RunsFound, best_passes, finished, made
 
-__all__ = ["RUNS_ENGINES", "RunsEngine"]
+__all__ = ["RUNS_ENGINES", "RunsEngine", "in_haste"]
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,16 @@ def _heuristic(order: Callable[[Game], Order], *, wide: bool) -> Callable[[RunsA
         return RunsDecided(found, None, "FEASIBLE")
 
     return run
+
+
+def in_haste(problem: Problem) -> RunsDecided:
+    """The better of the two heuristics with a bound, for a search that was stopped."""
+    asked, bound = RunsAsked(problem, None), min(branch_bound(b, stay=problem.stay) for b in problem.branches)
+    found = [RUNS_ENGINES[name].run(asked).found for name in ("greedy", "paper")]
+    plans = [one for one in found if one is not None]
+    if not plans:
+        return RunsDecided(None, bound, "NO_SOLUTION_FOUND", stats={"interrupted": True})
+    return finished(plans, bound, "", {"interrupted": True})
 
 
 RUNS_ENGINES: dict[str, RunsEngine] = {
