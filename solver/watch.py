@@ -106,7 +106,7 @@ class Watch:
         self.reason: Reason | None = None
         self._due: Reason | None = None
         self._signals = 0
-        self._armed = False
+        self._armed, self._again = False, 0.0
         self._kept: dict[signal.Signals, Any] = {}
         self._outer, self._inherits = outer, outer is not None
         self._end = threading.Event()
@@ -184,7 +184,7 @@ class Watch:
 
         A MemoryError becomes one.
         """
-        self._armed = True
+        self._armed, self._again = True, 0.0
         try:
             if self.reason is not None:
                 raise Stopped(self.reason)
@@ -205,14 +205,12 @@ class Watch:
 
     def _look(self) -> None:
         """Wait for a limit to pass; runs in a thread of its own."""
-        told = 0.0
         while not self._end.wait(min(_POLL_S, max(0.001, self._late.remaining)) if self.reason is None else _POLL_S):
             if self.reason is None and self._late.over:
                 self._told("time limit")
             elif self.reason is None and self._used() > self.memory_bytes:
                 self._told("memory")
-            if self.reason in ("time limit", "memory") and time.monotonic() > told + _AGAIN_S:
-                told = time.monotonic()
+            if self._armed and self.reason is not None and time.monotonic() > self._again:
                 self._interrupt()
 
     def _told(self, reason: Reason) -> None:
@@ -223,24 +221,32 @@ class Watch:
     def _interrupt(self) -> None:
         """Have the main thread run our handler, which knows by `_due` that no signal came."""
         number = next(iter(self._kept), None)
-        if number is not None and self._armed:
+        if number is not None:
             self._due = self.reason
             _thread.interrupt_main(number)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        watch: Watch | None = self
-        while watch is not None:
-            if watch._due is not None:
-                due, watch._due = watch._due, None
-                self.stop(due)
-                if self._armed:
-                    raise Stopped(due)
-                return
-            watch = watch._outer
-        watch = self
-        while watch is not None:
-            watch._signals += 1
-            watch.stop("SIGINT" if number == signal.SIGINT else "SIGTERM")
-            watch = watch._outer
-        if self.urgent or self._armed:
-            raise Stopped(self.reason or "SIGINT")
+        chain = [self]
+        while chain[-1]._outer is not None:
+            chain.append(chain[-1]._outer)
+        due = [watch for watch in chain if watch._due is not None]
+        if due:
+            self.stop(due[0]._due or "time limit")
+        else:
+            for watch in chain:
+                watch._signals += 1
+                watch.stop("SIGINT" if number == signal.SIGINT else "SIGTERM")
+        for watch in due:
+            watch._due = None
+        if self.reason is not None and (self._armed or (self.urgent and not due)) and not _importing(frame):
+            self._again = time.monotonic() + _AGAIN_S if self.reason in ("time limit", "memory") else inf
+            raise Stopped(self.reason)
+
+
+def _importing(frame: FrameType | None) -> bool:
+    """Whether a module is being imported, which would be left half done; we are told again soon."""
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "importlib._bootstrap":
+            return True
+        frame = frame.f_back
+    return False

@@ -12,6 +12,7 @@ from formulations.banks.policies import double_buffer, hide, minimise, no_reuse
 from formulations.banks.published import published
 from formulations.banks.states import BankPlan
 from formulations.banks.times import Times
+from formulations.clock import Clock
 from instances.errors import InputError
 from solver.banks.base import Asked, Decided
 from solver.plan import Stat
@@ -146,10 +147,10 @@ BANK_ENGINES: dict[str, BankEngine] = {
 
 
 def _in_haste(asked: Asked) -> Decided:
-    """The best plan of the policies that take no time, one after the other; a beam only if none finds a plan."""
-    plans = list[BankPlan]()
-    for name in ("min", "hide", "double-buffer", "no-reuse", "beam"):
-        if name == "beam" and plans:
+    """The best plan of the policies that take no time, one after the other; longer ones only if none finds a plan."""
+    plans, soon = list[BankPlan](), Clock.of(_HASTE_S / 4)
+    for name in ("min", "no-reuse", "hide", "double-buffer", "beam"):
+        if plans and soon.over:
             break
         with Watch(_HASTE_S, NO_LIMIT) as watch:
             plan = watch.run(partial(_POLICIES[name], asked), lambda: None)

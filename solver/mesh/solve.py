@@ -127,6 +127,7 @@ def solve_mesh(
     check_pins(parsed, real)
     asked = MeshOptions(layers=names, pins=pin_texts, time_limit_s=limit, settings=set_fields)
     wanted = mesh_layers(network, names)
+    made: dict[tuple[object, ...], MeshLayer] = {}
     parts: list[MeshLayer] = []
     failed: dict[str, Decided] = {}
     done: dict[tuple[object, ...], Decided] = {}
@@ -141,8 +142,10 @@ def solve_mesh(
             said = done[layer.signature()]
             if said.choice is None:
                 failed[layer.name] = said
-            else:
-                parts.append(part_of(layer, real, said, said.choice, aims))
+                continue
+            if layer.signature() not in made:
+                made[layer.signature()] = part_of(layer, real, said, said.choice, aims)
+            parts.append(made[layer.signature()].model_copy(update={"layer": layer.name, "workload": layer}))
         return _plan(network, real, chosen, aims, asked, tuple(parts), failed, done, start, parsed, wanted)
 
 

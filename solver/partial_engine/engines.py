@@ -113,13 +113,12 @@ def _heuristic(order: Callable[[Game], Order], *, wide: bool) -> Callable[[RunsA
 
 
 def in_haste(problem: Problem) -> RunsDecided:
-    """The better of the two heuristics with a bound, for a search that was stopped."""
+    """A plan of the heuristics with a bound, for a search that was stopped."""
     asked, bound = RunsAsked(problem, None), min(branch_bound(b, stay=problem.stay) for b in problem.branches)
-    found = [RUNS_ENGINES[name].run(asked).found for name in ("greedy", "paper")]
-    plans = [one for one in found if one is not None]
-    if not plans:
+    found = RUNS_ENGINES["greedy"].run(asked).found or RUNS_ENGINES["paper"].run(asked).found
+    if found is None:
         return RunsDecided(None, bound, "NO_SOLUTION_FOUND", stats={"interrupted": True})
-    return finished(plans, bound, "", {"interrupted": True})
+    return finished([found], bound, "", {"interrupted": True})
 
 
 RUNS_ENGINES: dict[str, RunsEngine] = {
