@@ -20,7 +20,7 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
 from instances.stores import Stores, stores
-from instances.workload import Layer
+from instances.workload import Layer, refuse_long
 from solver.joint.base import Decided
 from solver.joint.engines import JOINT_ENGINES, JointEngine, in_haste
 from solver.joint.homes import check_homes, narrowed
@@ -110,6 +110,7 @@ def solve_joint(
     check_machine(real)
     check_homes(network, real, objectives)
     for layer in network.layers:
+        refuse_long(layer, "joint")
         if layer.kind == "correlation":
             raise InputError(f"layer {layer.name}: only problem mesh plans correlations")
     found = stores(network)

@@ -14,6 +14,9 @@ from solver.partial_engine.base import RunsAsked, RunsDecided, RunsFound, best_p
 
 __all__ = ["RUNS_ENGINES", "RunsEngine", "in_haste"]
 
+#: Runs of a grid beyond which the greedy order takes long.
+_MANY = 2_000
+
 
 @dataclass(frozen=True)
 class RunsEngine:
@@ -115,7 +118,9 @@ def _heuristic(order: Callable[[Game], Order], *, wide: bool) -> Callable[[RunsA
 def in_haste(problem: Problem) -> RunsDecided:
     """A plan of the heuristics with a bound, for a search that was stopped."""
     asked, bound = RunsAsked(problem, None), min(branch_bound(b, stay=problem.stay) for b in problem.branches)
-    found = RUNS_ENGINES["greedy"].run(asked).found or RUNS_ENGINES["paper"].run(asked).found
+    several = problem.work.inputs * problem.work.outputs > _MANY
+    names = ("paper", "greedy") if several else ("greedy", "paper")
+    found = next((one for name in names if (one := RUNS_ENGINES[name].run(asked).found) is not None), None)
     if found is None:
         return RunsDecided(None, bound, "NO_SOLUTION_FOUND", stats={"interrupted": True})
     return finished([found], bound, "", {"interrupted": True})
