@@ -15,6 +15,7 @@ from __future__ import annotations
 import _thread
 import logging
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -38,7 +39,7 @@ Reason = Literal["time limit", "memory", "SIGINT", "SIGTERM"]
 SHARE = 0.8
 #: Seconds between two looks at the memory, and after which a search that does not heed a limit is told again.
 _POLL_S, _AGAIN_S = 0.1, 5.0
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 #: More memory than there is.
 NO_LIMIT = 2**62
 
@@ -219,10 +220,17 @@ class Watch:
         self.stop(reason)
 
     def _interrupt(self) -> None:
-        """Have the main thread run our handler, which knows by `_due` that no signal came."""
+        """Have the main thread run our handler, which knows by `_due` that nobody sent the signal.
+
+        SIGTERM if it is ours: no solver touches it.
+        """
         number = next(iter(self._kept), None)
-        if number is not None:
-            self._due = self.reason
+        if number is None:
+            return
+        self._due, main = self.reason, threading.main_thread().ident
+        if sys.platform != "win32" and main is not None:
+            signal.pthread_kill(main, number)  # what the main thread waits for in the system is interrupted too
+        else:
             _thread.interrupt_main(number)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:

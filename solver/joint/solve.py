@@ -119,7 +119,7 @@ def solve_joint(
     with Watch(limit) as watch:
         said = watch.run(lambda: chosen.run(tables, watch.clock.left), lambda: in_haste(tables))
         said = _lexicographic(said, objectives)
-        return _plan(network, real, found, chosen, objectives, demands, options, said, start)
+        return _plan(network, real, found, chosen, objectives, demands, options, said, start, watch)
 
 
 def _lexicographic(said: Decided, objectives: tuple[str, ...]) -> Decided:
@@ -264,7 +264,7 @@ def joint_layers(found: Stores, machine: Machine, runs: Sequence[LayerRun], walk
 
 def _plan(
     network: Network, machine: Machine, found: Stores, engine: JointEngine, objectives: tuple[str, ...], pins: Pins,
-    options: JointOptions, said: Decided, start: float,
+    options: JointOptions, said: Decided, start: float, watch: Watch,
 ) -> JointPlan:  # fmt: skip
     macs = sum(layer.macs for layer in found.layers)
     energy = objectives[0] == "energy"
@@ -284,8 +284,7 @@ def _plan(
     if said.choice is None:
         said_why = conflicts(found, machine, pins) if said.status == "INFEASIBLE" else said.why
         return JointPlan.model_validate({**fields, "conflicts": said_why, "wall_s": time.monotonic() - start})
-    until = None if options.time_limit_s is None else start + options.time_limit_s
-    runs = runs_of(said, until)
+    runs = runs_of(said, 0.0 if watch.stopped else watch.clock.until)
     walked = replay_joint(found, machine, runs)
     _refuse(network, engine, said, found, machine, runs, walked)
     objective = objective_of(objectives[0], machine, walked, macs)
