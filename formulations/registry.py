@@ -1,11 +1,12 @@
-"""The decision problems, by name."""
+"""The formulations, by name: spaces of nests, and those that implement `formulations.problem`, a line each."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
+from formulations import problem
 from formulations.pins import Decision, Pins
 from formulations.tiling import problem as tiling
 from formulations.tiling import slicing
@@ -13,7 +14,7 @@ from formulations.tiling.space import Space
 from instances.machine import Machine
 from instances.workload import Layer
 
-__all__ = ["FORMULATIONS", "Builder", "Formulation"]
+__all__ = ["FORMULATIONS", "PROBLEMS", "Builder", "Formulation"]
 
 
 class Builder(Protocol):
@@ -45,3 +46,6 @@ FORMULATIONS: dict[str, Formulation] = {
         slicing.build,
     ),
 }
+
+#: Those that are a folder and a line here, and nothing else.
+PROBLEMS: tuple[problem.Formulation[Any], ...] = ()

@@ -12,19 +12,12 @@ b_k = v_k for all k.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from solver.applications.plan import ApplicationsPlan
-from solver.banks.plan import BankPlan
-from solver.files import AnyPlan
-from solver.joint.plan import JointPlan
-from solver.mapping.plan import MappingPlan
-from solver.mesh.plan import MeshPlan
-from solver.partial_engine.plan import EnginePlan
-from solver.plan import Plan, Status
+from solver.plan import Status
 
-__all__ = ["Claim", "claims_of", "layer_claims", "replays_of"]
+__all__ = ["Bounds", "Claim", "bounds_of", "picked"]
 
 Bounds = tuple[int | None, ...]
 
@@ -94,64 +87,12 @@ class Claim:
         return bool(other.values) and (not self.values or other.values < self.values)
 
 
-def _bounds(status: Status, bound: int | None, values: tuple[int, ...], number: int) -> Bounds:
+def bounds_of(status: Status, bound: int | None, values: tuple[int, ...], number: int) -> Bounds:
     """The bound of the first objective, and of the others what OPTIMAL says."""
     rest = values[1:] if status == "OPTIMAL" and values else (None,) * (number - 1)
     return (bound, *rest)
 
 
-def claims_of(plan: AnyPlan) -> tuple[Claim, ...]:
-    """Return what a plan claims: of every layer where layers are planned one by one, else of the network.
-
-    Layers that share memories off the chip are one part: which homes they have is decided for all together.
-    """
-    return tuple(_claims(plan))
-
-
-def _claims(plan: AnyPlan) -> Iterator[Claim]:
-    names = plan.objectives
-    if isinstance(plan, Plan) and plan.homes is None:
-        yield from layer_claims(plan)
-    elif isinstance(plan, EnginePlan):
-        for one in plan.layers:
-            yield Claim(one.layer, one.status, names, (one.objective.value,) if one.objective else (), (one.bound,))
-    elif isinstance(plan, MeshPlan) and plan.layers:
-        for part in plan.layers:
-            values = _picked(names, part.measures.model_dump())
-            bounds = tuple(part.bounds.get(aim) for aim in plan.objectives)
-            yield Claim(part.layer, part.status, names, values, bounds)
-    else:
-        values = _whole(plan)
-        yield Claim("", plan.status, names, values, _bounds(plan.status, plan.bound, values, len(names)))
-
-
-def layer_claims(plan: Plan) -> Iterator[Claim]:
-    """What a plan claims of every layer; where the plan says homes, of all nests with the homes that the layer has."""
-    for row in plan.layers:
-        names = plan.objectives
-        values = _picked(names, row.measures.model_dump()) if row.measures else ()
-        yield Claim(row.layer, row.status, names, values, _bounds(row.status, row.bound, values, len(names)))
-
-
-def _whole(plan: AnyPlan) -> tuple[int, ...]:
-    """The objectives of a plan of a whole network."""
-    if not isinstance(plan, Plan | BankPlan | JointPlan | MappingPlan | ApplicationsPlan) or plan.measures is None:
-        return ()
-    figures: dict[str, int] = plan.measures.model_dump()
-    if isinstance(plan, ApplicationsPlan):
-        figures |= {f"response:{row.name}": row.response or 0 for row in plan.applications}
-    return _picked(plan.objectives, figures)
-
-
-def _picked(names: tuple[str, ...], figures: Mapping[str, int]) -> tuple[int, ...]:
+def picked(names: tuple[str, ...], figures: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the figures of some names; nothing unless all are known."""
     return tuple(figures[name] for name in names) if set(names) <= set(figures) else ()
-
-
-def replays_of(plan: AnyPlan) -> Iterator[tuple[str, bool | None, tuple[str, ...]]]:
-    """Yield where, verdict and faults of every replay that a plan states."""
-    if not isinstance(plan, MeshPlan):
-        yield "", plan.replay.ok, getattr(plan.replay, "faults", ())
-    if isinstance(plan, Plan | EnginePlan | MeshPlan):
-        for row in plan.layers:
-            if row.replay is not None:
-                yield f"layer {row.layer}: ", row.replay.ok, row.replay.faults

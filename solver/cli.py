@@ -1,4 +1,4 @@
-"""The command line: every command is one call in Python, see `solver.solve` and `solver.check`.
+"""The command line: every command is one call in Python, see `solver.tiling.solve` and `solver.check`.
 
 Exit codes: 0 solved, 1 check failed, 2 bad input (one line on stderr), 3 infeasible, 4 no solution in time,
 5 output could not be written (full disk, closed pipe), 6 a defect of certile, 7 a disagreement (`solver.exits`).
@@ -7,27 +7,27 @@ Exit codes: 0 solved, 1 check failed, 2 bad input (one line on stderr), 3 infeas
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated
 
 import typer
 
-from hwmodels.nest.homes import machine_for
-from instances.applications import applications, is_several
+from instances.applications import Applications, applications, is_several
 from instances.errors import InputError
 from instances.load import load_network
 from instances.network import Network
-from solver import check_cli, console, network_cli, options, tools
+from instances.workload import Layer
+from solver import check_cli, console, options, tools
 from solver.calibration import cli as calibrate_cli
 from solver.exits import BAD_INPUT, EXIT_CODES, exit_code
 from solver.plan import Plan, version
 from solver.progress import progress_bar
+from solver.report import front_line, front_table
 from solver.selftest import cli as selftest_cli
-from solver.solve import prepare
-from solver.solve import solve as solve_plan
-
-if TYPE_CHECKING:
-    from formulations.tiling.space import Space
+from solver.solve import answered, ask
+from solver.solve import pareto as find_front
+from solver.solve import show as show_plan
 
 __all__ = ["EXIT_CODES", "app", "main"]
 
@@ -163,41 +163,42 @@ def solve(
     """
     if out is not None:
         options.check_writable(out)
-    several = applications(network, batch=batch) if is_several(network) else None
-    graph = _load(network, batch, size, symbol) if several is None else several.network
-    if (asked := network_cli.whole(machine, problem, set_, several=several is not None)) is not None:
-        network_cli.refuse(asked, layer=layer, jobs=jobs, full=full, no_bounding=no_bounding, all_kinds=all_kinds)
-        if several is not None:
-            network_cli.refuse(asked, size=size, symbol=symbol)
-        _warn(graph.warnings)
-        job = network_cli.Wanted(
-            graph, machine, engine, objective, pin or (), set_ or (), time_limit, profile, several, layer
-        )  # fmt: skip
-        return EXIT_CODES[network_cli.solve_whole(asked, job, compare=compare, out=out, as_json=as_json)]
-
-    if profile is not None:
-        raise InputError("--profile: only problem mapping takes measured times")
-
-    def run(name: str) -> Plan:
-        return solve_plan(
-            graph, machine, problem=problem, engine=name, objective="time" if objective is None else objective,
-            pins=pin or (), settings=set_,
-            time_limit_s=time_limit, jobs=jobs, layers=layer, all_kinds=all_kinds, full=full, bounding=not no_bounding,
-            progress=progress_bar(),
-        )  # fmt: skip
-
-    rivals = _rivals(compare, machine, problem, set_)
-    _warn(graph.warnings)
-    plan = run(engine)
+    if is_several(network):
+        _refuse("several applications", size=size, symbol=symbol)
+        target: Network | Applications = applications(network, batch=batch)
+    else:
+        target = _load(network, batch, size, symbol)
+    names = list(dict.fromkeys(name.strip() for name in compare.split(",") if name.strip()))
+    asked, question = ask(
+        target, machine, problem=problem, engine=engine, objective=objective, pins=pin, settings=set_, layers=layer,
+        profile=profile, time_limit_s=time_limit, jobs=jobs, progress=progress_bar(), all_kinds=all_kinds, full=full,
+        bounding=not no_bounding,
+    )  # fmt: skip
+    rivals = {name: replace(question, engine=asked.engine(name, question.objectives)) for name in names}
+    _warn(question.network.warnings if not isinstance(target, Layer) else ())
+    plan = answered(asked, question)
     saved = [] if out is None else [console.save(plan, out)]
+    others = {name: asked.solve(rival) for name, rival in rivals.items()}
     if as_json:
-        console.emit(plan.to_json().rstrip())
-        return EXIT_CODES[plan.status]
-    others = {name: run(name) for name in rivals}
-    from solver.report import plan_table, status_line
-
-    console.emit_tables(plan_table(plan, others), "", status_line(plan), *saved)
+        console.emit(_as_json(plan, others))
+    else:
+        console.emit_tables(*asked.table(plan, others), *saved)
     return EXIT_CODES[plan.status]
+
+
+def _as_json(plan: Plan, others: Mapping[str, Plan]) -> str:
+    """The plan; with comparisons beside it, each the plan of another engine, under `others`."""
+    if not others:
+        return plan.to_json().rstrip()
+    fields = {**plan.model_dump(mode="json"), "others": {k: v.model_dump(mode="json") for k, v in others.items()}}
+    return json.dumps(fields, indent=1)
+
+
+def _refuse(what: str, **given: object) -> None:
+    """Raise InputError for options that do not apply."""
+    wrong = [f"--{name}" for name, value in given.items() if value]
+    if wrong:
+        raise InputError(f"{', '.join(wrong)}: not for {what}")
 
 
 def _load(network: str, batch: int | None, size: str | None, symbol: list[str] | None) -> Network:
@@ -205,16 +206,6 @@ def _load(network: str, batch: int | None, size: str | None, symbol: list[str] |
         raise InputError(f"{network!r}: several applications are planned together, by certile solve only")
     loaded = load_network(network, batch=batch, symbols=options.parse_symbols(symbol or ()) or None)
     return loaded if size is None else loaded.with_size(*options.parse_size(size))
-
-
-def _rivals(compare: str, machine: str, problem: str | None, settings: list[str] | None) -> list[str]:
-    """Return the engines of ``--compare``, checked before the search."""
-    names = list(dict.fromkeys(name.strip() for name in compare.split(",") if name.strip()))
-    if names and problem is None:
-        problem = options.pick_machine(machine, tuple(settings or ())).problem
-    for name in names:
-        options.pick_engine(name, options.pick_problem(problem or "").name)
-    return names
 
 
 def _warn(warnings: Sequence[str]) -> None:
@@ -234,15 +225,7 @@ def show(
     layer: Annotated[str | None, typer.Option("--layer", metavar="NAME", help="Only this layer, or task")] = None,
 ) -> int:
     """Print the nests of a plan as pseudo-code with buffers and addresses, its memory banks, or its processors."""
-    from solver.files import load_plan
-
-    loaded = load_plan(plan)
-    if isinstance(loaded, Plan):
-        from solver.show import show as show_plan
-
-        console.emit(show_plan(loaded, layer).rstrip("\n"))
-    else:
-        console.emit(network_cli.shown(loaded, layer).rstrip("\n"))
+    console.emit(show_plan(plan, layer).rstrip("\n"))
     return 0
 
 
@@ -273,29 +256,18 @@ def pareto(
     """Print the exact Pareto front of each layer, with banks of the network: plans that no other beats in all axes."""
     if out is not None:
         options.check_writable(out)
-    graph = _load(network, batch, size, symbol)
-    if (asked := network_cli.whole(machine, problem, set_)) is not None:
-        network_cli.refuse(asked, layer=layer, all_kinds=all_kinds)
-        wanted = network_cli.Wanted(graph, machine, engine, None, pin or (), set_ or (), time_limit, profile)
-        network_cli.print_front(asked, wanted, axes or "", out=out, as_json=as_json)
-        return 0
-    if engine != options.AUTO:
-        raise InputError("--engine: fronts of layers are enumerated; only problem mapping has a choice")
-    axes = axes or "bytes,time"
-    request = prepare(
-        graph, machine, problem=problem, pins=pin or (), settings=set_, layers=layer, all_kinds=all_kinds,
+    front = find_front(
+        _load(network, batch, size, symbol), machine, problem=problem, axes=axes, engine=engine, pins=pin,
+        settings=set_, layers=layer, profile=profile, time_limit_s=time_limit, all_kinds=all_kinds,
     )  # fmt: skip
-    from solver.front import fronts, fronts_json, fronts_table
-
-    found = fronts(request, [a.strip() for a in axes.split(",")], time_limit_s=time_limit)
-    text = json.dumps(fronts_json(request, found), indent=1)
+    text = front.to_json()
     if out is not None:
-        console.write(out, text + "\n")
+        console.write(out, text)
     if as_json:
-        console.emit(text)
+        console.emit(text.rstrip())
     else:
-        console.emit_tables(fronts_table(request, found), *([f"written to {out}"] if out else []))
-    return 0 if all(front.points for front in found.values()) else EXIT_CODES["INFEASIBLE"]
+        console.emit_tables(front_table(front), "", front_line(front), *([f"written to {out}"] if out else []))
+    return 0 if all(part.points for part in front.parts) else EXIT_CODES["INFEASIBLE"]
 
 
 @app.command()
@@ -314,29 +286,25 @@ def explain(
     as_json: JsonOpt = False,
 ) -> int:
     """Say how large a layer's search space is or, if nothing fits, which demands conflict (exit code 3)."""
-    request = prepare(
-        _load(network, batch, size, symbol), machine, problem=problem, pins=pin or (), settings=set_, layers=layer,
+    asked, question = ask(
+        _load(network, batch, size, symbol), machine, problem=problem, pins=pin, settings=set_, layers=layer,
         all_kinds=all_kinds, full=full,
     )  # fmt: skip
-    found: dict[str, Space] = {
-        x.name: request.formulation.build(x, machine_for(x, request.machine, None), request.pins, full=full)
-        for x in request.layers
-    }
-    conflicts = {name: list(space.explain()) for name, space in found.items()}
+    parts = list(asked.explain(question))
     if as_json:
         rows = [
-            {"layer": name, "feasible": not conflicts[name], "conflicts": conflicts[name], "size": space.size}
-            for name, space in found.items()
+            {"layer": one.part, "feasible": not one.conflicts, "conflicts": list(one.conflicts), "size": dict(one.size)}
+            for one in parts
         ]
         console.emit(json.dumps(rows, indent=1))
     else:
-        for name, space in found.items():
-            said = f"infeasible: {'; '.join(conflicts[name])}" if conflicts[name] else "feasible"
-            size = ", ".join(f"{count:,} {what}" for what, count in space.size.items())
-            console.emit(console.printable(f"{name}: {said}; {size}"))
-        for name, about in request.formulation.decisions.items():
+        for one in parts:
+            said = f"infeasible: {'; '.join(one.conflicts)}" if one.conflicts else "feasible"
+            size = "; " + ", ".join(f"{count:,} {what}" for what, count in one.size.items()) if one.size else ""
+            console.emit(console.printable(f"{one.part or question.network.name}: {said}{size}"))
+        for name, about in asked.pins.items():
             console.emit(f"  --pin {name}: {about}")
-    return EXIT_CODES["INFEASIBLE"] if any(conflicts.values()) else 0
+    return EXIT_CODES["INFEASIBLE"] if any(one.conflicts for one in parts) else 0
 
 
 @app.command()

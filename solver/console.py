@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from instances.errors import InputError, OutputError
 from instances.jsonfile import write_atomically
-from solver.plan import Status
+from solver.plan import Plan
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -60,18 +60,7 @@ def write(path: str, text: str) -> None:
     write_atomically(path, text)
 
 
-class Saved(Protocol):
-    """A plan of any problem."""
-
-    @property
-    def status(self) -> Status:
-        """Whether it has a solution."""
-
-    def save(self, path: str) -> None:
-        """Write it."""
-
-
-def save(plan: Saved, out: str) -> str:
+def save(plan: Plan, out: str) -> str:
     """Write a plan, and return a line that says so. One without a solution never takes the place of one that has.
 
     What an interrupted run did get done is written beside it then, as ``OUT.partial``.
@@ -88,9 +77,7 @@ def save(plan: Saved, out: str) -> str:
 
 def _solved(path: str) -> bool:
     """Whether a file is there that holds a plan with a solution."""
-    from solver.files import load_plan
-
     try:
-        return load_plan(path).status in ("OPTIMAL", "FEASIBLE")
+        return Plan.load(path).status in ("OPTIMAL", "FEASIBLE")
     except InputError:
         return False

@@ -12,13 +12,13 @@ from solver.verify import gap_of, unequal
 __all__ = ["head_of", "status_of", "undecided_of"]
 
 
-def head_of(plan: WholePlan) -> Iterator[str]:
+def head_of(plan: WholePlan, *, unit: str | None = None) -> Iterator[str]:
     """Names, digests, unit and objectives."""
     yield from unequal("network", plan.network, plan.network_data.name)
     yield from unequal("machine", plan.machine, plan.machine_data.name)
     yield from unequal("network_digest", plan.network_digest, digest(plan.network_data.model_dump(mode="json")))
     yield from unequal("machine_digest", plan.machine_digest, digest(plan.machine_data.model_dump(mode="json")))
-    yield from unequal("unit", plan.unit, UNITS.get(plan.objectives[0].partition(":")[0]))
+    yield from unequal("unit", plan.unit, unit or UNITS.get(plan.objectives[0].partition(":")[0]))
     if len(set(plan.objectives)) < len(plan.objectives):
         yield f"objectives: {', '.join(plan.objectives)}: one stands twice"
 

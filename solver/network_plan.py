@@ -2,56 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from instances.machine import Machine
+from hwmodels.outcome import UNITS
 from instances.network import Network
-from solver.plan import Gap, Measure, Measures, Natural, Objective, PlanFile, Seconds, Stat, Status
+from solver.plan import FORMAT, Measure, Measures, Natural, Plan, Status, digest, version
+from solver.question import Question
 
-__all__ = ["NetworkPlan", "WholePlan"]
+__all__ = ["NetworkPlan", "WholePlan", "head"]
 
 
-class WholePlan(PlanFile):
-    """A plan of a whole network, with the network and the machine that it is for.
+class WholePlan(Plan):
+    """A plan of a whole network, with the network that it is for."""
 
-    Attributes
-    ----------
-    conflicts : tuple of str
-        Why there is no plan.
-    """
-
-    format: str
-    certile: str
-    problem: str
-    network: str
-    machine: str
-    engine: str
-    engine_version: str
-    objectives: Annotated[tuple[str, ...], Field(min_length=1)]
-    unit: str
-    status: Status
-    objective: Objective | None
-    bound: Natural | None
-    gap: Gap | None
-    wall_s: Seconds
-    conflicts: tuple[str, ...] = ()
-    stats: dict[str, Stat]
-    network_digest: str
-    machine_digest: str
     network_data: Network
-    machine_data: Machine
-
-    @property
-    def parts(self) -> int:
-        """How many layers there are, or tasks."""
-        return len(getattr(self, "layers", ()) or getattr(self, "tasks", ()))
-
-    @property
-    def decided(self) -> bool:
-        """Whether there are layers, or tasks."""
-        return self.parts > 0
 
 
 class NetworkPlan(WholePlan):
@@ -67,3 +34,26 @@ class NetworkPlan(WholePlan):
     unit: Literal["ticks", "bytes", "fJ"]
     measures: Measures | None
     compulsory_bytes: Natural
+
+
+def head(
+    question: Question, problem: str, engine: str, *, status: Status, start: float, **said: object
+) -> dict[str, object]:
+    """Return the fields that every plan of a network begins with; `said` what is known of objective, bound and stats.
+
+    Parameters
+    ----------
+    start : float
+        When the question was asked, by `time.monotonic`.
+    """
+    network, machine = question.network, question.machine
+    unit = UNITS.get(question.objectives[0].partition(":")[0], "")
+    fields: dict[str, object] = {
+        "format": FORMAT, "certile": version(), "problem": problem, "network": network.name,
+        "machine": machine.name, "engine": engine, "engine_version": "", "objectives": question.objectives,
+        "unit": unit, "status": status, "objective": None,
+        "bound": None, "gap": None, "stats": {}, "network_digest": digest(network.model_dump(mode="json")),
+        "machine_digest": digest(machine.model_dump(mode="json")), "network_data": network, "machine_data": machine,
+        "wall_s": time.monotonic() - start,
+    }  # fmt: skip
+    return {**fields, **said}

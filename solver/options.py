@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AUTO", "Request", "as_texts", "check_jobs", "check_time_limit", "check_writable", "parse_objectives",
     "parse_size", "parse_symbols", "pick_engine", "pick_layers", "pick_machine", "pick_network", "pick_pins",
-    "pick_problem", "pick_target", "unknown",
+    "pick_problem", "pick_target", "processors", "unknown",
 ]  # fmt: skip
 
 #: The engine that is asked for by default: `exhaustive` is exact and the fastest for single layers.
@@ -39,7 +39,10 @@ MOST_JOBS = 1024
 
 @dataclass(frozen=True)
 class Request:
-    """One call of `solve`, checked; `places` where the machine has several memories off the chip."""
+    """What is asked about layers, checked; `places` where the machine has several memories off the chip.
+
+    `jobs` is 0 if layers are planned here first, and side by side if that takes long.
+    """
 
     name: str
     layers: tuple[Layer, ...]
@@ -114,11 +117,14 @@ def check_time_limit(seconds: float | None) -> float | None:
 
 
 def check_jobs(jobs: int) -> int:
-    """Return the number of processes, 0 resolved to the processors at hand; raises InputError for others."""
+    """Return the number of processes, 0 as many as help; raises InputError for others."""
     if isinstance(jobs, bool) or not isinstance(jobs, int) or not 0 <= jobs <= MOST_JOBS:
         raise InputError(f"jobs {shown(jobs)}: 0 (all processors) to {MOST_JOBS} is needed")
-    if jobs:
-        return jobs
+    return jobs
+
+
+def processors() -> int:
+    """Return how many processors this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 

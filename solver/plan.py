@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from importlib import metadata
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -26,20 +27,19 @@ from pydantic import (
 )  # fmt: skip
 
 from hwmodels.schedule import Nest
-from instances.errors import InputError
-from instances.jsonfile import as_object, parse_json, read_bytes, shown, validate, write_atomically
+from instances.errors import InputError, choices
+from instances.jsonfile import Json, as_object, parse_json, read_bytes, shown, validate, write_atomically
 from instances.machine import Machine
 from instances.workload import Layer
-from solver.homes.plan import HomesPlan
 
 __all__ = [
-    "FORMAT", "Counted", "HoldItem", "LayerCounts", "LayerPlan", "LayerReplay", "LoopItem", "Measures", "Objective",
-    "Options", "Plan", "PlanFile", "PlanReplay", "Schedule", "SpatialItem", "Status", "TrafficLimits", "digest",
-    "network_digest", "plan_schema", "proof", "version",
+    "FORMAT", "Counted", "Frozen", "Gap", "HoldItem", "LayerCounts", "LoopItem", "Measure", "Measures", "Natural",
+    "Objective", "Options", "Plan", "Schedule", "Seconds", "SpatialItem", "Stat", "Status", "Unit", "digest",
+    "load_plan", "network_digest", "proof", "version",
 ]  # fmt: skip
 
 #: The first field of every plan file; a reader refuses other versions.
-FORMAT = "certile-plan/1"
+FORMAT: Final = "certile-plan/2"
 Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "NO_SOLUTION_FOUND"]
 Unit = Literal["ticks", "bytes", "fJ"]
 Measure = Literal["time", "bytes", "energy"]
@@ -58,11 +58,13 @@ def version() -> str:
         return "unknown"
 
 
-class _Frozen(BaseModel):
+class Frozen(BaseModel):
+    """Plan data: nothing of it can be changed, and nothing unknown is read."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class SpatialItem(_Frozen):
+class SpatialItem(Frozen):
     """Pieces of `step` along dimension `spatial`, side by side over the units of a level."""
 
     spatial: Dim
@@ -70,7 +72,7 @@ class SpatialItem(_Frozen):
     over: Literal["tle", "tlt"]
 
 
-class LoopItem(_Frozen):
+class LoopItem(Frozen):
     """Pieces of `step` along dimension `loop`, one after the other; or of free sizes, cut at the places `cuts`.
 
     Places count from the begin of the core's range; `step` is then the largest piece.
@@ -85,7 +87,7 @@ class LoopItem(_Frozen):
         return {k: v for k, v in write(self).items() if k != "cuts" or v}
 
 
-class HoldItem(_Frozen):
+class HoldItem(Frozen):
     """The operand's footprint lies on chip from here inwards, in 1 or 2 buffers (left out: as the machine says).
 
     With `line` IN lies in lines: it slides along rows and columns.
@@ -150,15 +152,15 @@ class Schedule(BaseModel):
         return dict(self.__pydantic_extra__ or {})
 
 
-class Objective(_Frozen):
+class Objective(Frozen):
     """The value of the first objective and the parts that sum to it (a saving is negative)."""
 
     value: Natural
-    unit: Unit
+    unit: str
     terms: dict[str, int]
 
 
-class Measures(_Frozen):
+class Measures(Frozen):
     """All three measures: ticks, bytes, femtojoules."""
 
     time: Natural
@@ -166,7 +168,7 @@ class Measures(_Frozen):
     energy: Natural
 
 
-class Counted(_Frozen):
+class Counted(Frozen):
     """DMA programs, contiguous runs, burst windows, DRAM rows, refresh periods and bytes."""
 
     calls: Natural
@@ -183,107 +185,83 @@ class LayerCounts(Counted):
     by_operand: dict[Literal["IN", "W", "OUT", "PSUM"], Counted]
 
 
-class LayerReplay(_Frozen):
-    """What the independent walk over the schedule found.
+class Options(Frozen):
+    """What else was asked for, so that the call can be repeated."""
+
+    time_limit_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
+    settings: tuple[str, ...]
+
+
+class Plan(Frozen):
+    """What every plan begins with, whatever the problem; written as JSON, with a schema shipped beside this file.
+
+    A problem adds its body: a subclass with `PROBLEM`, the names that its plans may have in the field `problem`.
 
     Attributes
     ----------
-    ok : bool
-        No fault, and (where `compared`) the same figures as the price.
-    compared : bool
-        False where the machine is priced by a paper's literal equations, which no machine executes.
-    steps : int
-        Innermost iterations walked.
-    executed : bool
-        Whether the layer was also computed tile by tile on integers and equals the direct convolution.
-    """
-
-    ok: bool
-    compared: bool
-    steps: Natural
-    executed: bool
-    measures: Measures
-    faults: tuple[str, ...]
-    note: str
-
-
-class PlanReplay(_Frozen):
-    """Replay of all layers: `ok` is None when nothing could be replayed."""
-
-    ok: bool | None
-    layers: Natural
-    executed: Natural
-    note: str
-
-
-class TrafficLimits(_Frozen):
-    """Bytes that no plan of the layer can do without (`hwmodels.nest.limits`).
-
-    Attributes
-    ----------
-    compulsory_bytes : int
-        Every needed input, weight and output once.
-    lower_bound_bytes : int
-        The same or the I/O lower bound for the machine's memory, whichever is larger.
-    """
-
-    compulsory_bytes: Natural
-    lower_bound_bytes: Natural
-
-
-class LayerPlan(_Frozen):
-    """The plan of one layer. Fields are None where there is nothing to say, never 0 or infinity.
-
-    Attributes
-    ----------
-    wall_s : float
-        Seconds spent on building and deciding; 0 when the answer was taken from an identical layer (`same_as`).
+    certile : str
+        Version of certile that made the plan.
+    network, machine : str
+        Names; the data itself is in the plan, too.
+    objectives : tuple of str
+        As asked for, most important first.
+    unit : str
+        Of the first objective, and of `bound`.
+    objective, bound, gap
+        The value of the first objective, what no plan is below, and ``(value - bound) / value``; None where unknown.
     conflicts : tuple of str
-        For an infeasible layer: a minimal set of demands that cannot be met together.
-    size : dict of str to int
-        Of the search space.
-    limits : TrafficLimits or None
-        None in the literal reading, whose counts are a paper's estimates.
+        Why there is no plan.
     stats : dict
-        Engine statistics.
+        Of the engine.
+    network_digest, machine_digest : str
+        SHA-256 of the network (of planned layers in order, where layers are planned), and of `machine_data`.
     """
 
-    layer: str
-    workload: Layer
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", json_schema_extra={"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    )
+    PROBLEMS: ClassVar[tuple[str, ...]] = ()
+    #: Of plans of problems that came before format 2.
+    FORMAT_1: ClassVar[str] = ""
+    #: By problem, filled by the subclasses.
+    KINDS: ClassVar[dict[str, type[Plan]]] = {}
+
+    format: Literal["certile-plan/2"]
+    certile: str
+    problem: str
+    network: str
+    machine: str
+    engine: str
+    engine_version: str
+    objectives: Annotated[tuple[str, ...], Field(min_length=1)]
+    unit: str
     status: Status
     objective: Objective | None
     bound: Natural | None
     gap: Gap | None
     wall_s: Seconds
-    schedule: Schedule | None
-    decision: dict[str, int | str] | None
-    measures: Measures | None
-    counts: LayerCounts | None
-    occupancy_bytes: dict[str, Natural] | None
-    replay: LayerReplay | None
-    conflicts: tuple[str, ...]
-    size: dict[str, int]
-    stats: dict[str, Stat]
-    same_as: str | None
-    limits: TrafficLimits | None = None
+    conflicts: tuple[str, ...] = ()
+    stats: dict[str, Stat] = {}
+    network_digest: str
+    machine_digest: str
+    machine_data: Machine
+    options: Options
 
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: object) -> None:
+        """Remember whose plans these are."""
+        for name in cls.PROBLEMS:
+            Plan.KINDS[name] = cls
 
-class Options(_Frozen):
-    """What else was asked for, so that the call can be repeated."""
+    @property
+    def size(self) -> int:
+        """How many layers there are, or tasks."""
+        return len(getattr(self, "layers", ()) or getattr(self, "tasks", ()))
 
-    full: bool
-    bounding: bool
-    time_limit_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
-    settings: tuple[str, ...]
-
-
-class PlanFile(_Frozen):
-    """What is written as a plan file: JSON whose first field is the format, with a schema shipped beside this file."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", json_schema_extra={"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    )
-    FORMAT: ClassVar[str]
+    @property
+    def decided(self) -> bool:
+        """Whether there are layers, or tasks."""
+        return self.size > 0
 
     def to_json(self) -> str:
         """Return the plan file's text."""
@@ -295,18 +273,46 @@ class PlanFile(_Frozen):
 
     @classmethod
     def from_json(cls, data: bytes | str, where: str = "plan") -> Self:
-        """Read what `to_json` wrote; raises InputError that names every fault of the schema."""
-        parsed = parse_json(data, where)
-        found = as_object(parsed, where).get("format")
-        if found != cls.FORMAT:
-            said = "is missing" if found is None else f"is {shown(found)}"
-            raise InputError(f"{where}: field format {said}, this version reads {cls.FORMAT!r}")
-        return validate(cls, parsed, where)
+        """Read what `to_json` wrote, or earlier versions; raises InputError that names every fault of the schema.
+
+        Of `Plan` itself plans of all problems are read, of a subclass only its own.
+        """
+        fields = _as_format_2(as_object(parse_json(data, where), where), where)
+        kind = Plan.KINDS.get(str(fields.get("problem")))
+        if kind is None or not issubclass(kind, cls):
+            able = sorted(name for name, one in Plan.KINDS.items() if issubclass(one, cls))
+            raise InputError(f"{where}: field problem is {shown(fields.get('problem'))}, expected {choices(able)}")
+        return validate(kind, dict(fields), where)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a plan file; raises InputError if it is missing or not a plan."""
         return cls.from_json(read_bytes(path, what="plan"), f"plan {os.fspath(path)}")
+
+    def to_frame(self) -> Any:
+        """Return the layers (or tasks) as a pandas DataFrame, a row each; measures are columns of their own.
+
+        Raises
+        ------
+        InputError
+            If pandas is not installed: ``pip install certile[pandas]``.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise InputError("to_frame needs pandas: pip install certile[pandas]") from None
+        rows = [row.model_dump(mode="json") for row in getattr(self, "layers", ()) or getattr(self, "tasks", ())]
+        return pandas.json_normalize(rows, sep=".")
+
+    def _repr_html_(self) -> str:
+        """Return a table, for notebooks."""
+        rows = getattr(self, "layers", ()) or getattr(self, "tasks", ())
+        line = f"{self.network} on {self.machine}: {self.status}"
+        if self.objective is not None:
+            line += f", {self.objectives[0]} {self.objective.value:,} {self.objective.unit}"
+        cells = [(str(getattr(row, "layer", getattr(row, "task", ""))), _measured(row)) for row in rows]
+        body = "".join(f"<tr><td>{escape(name)}</td><td>{escape(figures)}</td></tr>" for name, figures in cells)
+        return f"<p>{escape(line)}</p><table><tr><th>layer</th><th>measures</th></tr>{body}</table>"
 
     @classmethod
     def schema_text(cls) -> str:
@@ -314,73 +320,31 @@ class PlanFile(_Frozen):
         return json.dumps(cls.model_json_schema(), indent=1) + "\n"
 
 
-class Plan(PlanFile):
-    """A plan of one or more layers; docs/files.md says which keys are stable.
+def _measured(row: object) -> str:
+    """The figures of a layer in one line."""
+    measures = getattr(row, "measures", None)
+    if measures is None:
+        return str(getattr(row, "processor", ""))
+    figures: Mapping[str, int] = measures if isinstance(measures, Mapping) else measures.model_dump()
+    return ", ".join(f"{name} {value:,}" for name, value in figures.items())
 
-    Attributes
-    ----------
-    certile : str
-        Version of certile that made the plan.
-    network, machine : str
-        Names; the data itself is in ``layers[].workload`` and `machine_data`.
-    network_digest, machine_digest : str
-        SHA-256 of the planned layers in order, and of `machine_data`.
-    objectives : tuple of str
-        As asked for, most important first; the other measures break ties in the order time, bytes, energy.
-    objective, measures
-        Sums over all layers; None unless every layer has a schedule.
-    homes : HomesPlan or None
-        On machines with several memories off the chip where every map and all weights of the network lie. Status and
-        bound are then those over all homes, the layers' ones for the homes that they have.
-    """
 
-    FORMAT = FORMAT
-
-    format: Literal["certile-plan/1"]
-    certile: str
-    problem: str
-    network: str
-    machine: str
-    engine: str
-    engine_version: str
-    objectives: Annotated[tuple[Measure, ...], Field(min_length=1)]
-    unit: Unit
-    pins: tuple[str, ...]
-    options: Options
-    status: Status
-    objective: Objective | None
-    bound: Natural | None
-    gap: Gap | None
-    measures: Measures | None
-    wall_s: Seconds
-    replay: PlanReplay
-    layers: Annotated[tuple[LayerPlan, ...], Field(min_length=1)]
-    network_digest: str
-    machine_digest: str
-    machine_data: Machine
-    homes: HomesPlan | None = None
-
-    @model_serializer(mode="wrap")
-    def _without_none(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
-        return {k: v for k, v in write(self).items() if k != "homes" or v is not None}
-
-    def layer(self, name: str) -> LayerPlan:
-        """Return the plan of the layer called `name`; raises InputError if there is none."""
-        for plan in self.layers:
-            if plan.layer == name:
-                return plan
-        known = ", ".join(p.layer for p in self.layers)
-        raise InputError(f"plan of {self.network} has no layer {name!r}; it has {known}")
+def _as_format_2(fields: Mapping[str, Json], where: str) -> Mapping[str, Json]:
+    """Return the fields of a plan file as format 2 has them: format 1 had a name of its own for every problem."""
+    named = fields.get("format")
+    if named == FORMAT:
+        return fields
+    for kind in set(Plan.KINDS.values()):
+        if named == kind.FORMAT_1 and kind.FORMAT_1:
+            problem = "partial_engine" if fields.get("problem") == "engine" else fields.get("problem")
+            return {**fields, "format": FORMAT, "problem": problem}
+    said = "is missing" if named is None else f"is {shown(named)}"
+    raise InputError(f"{where}: field format {said}, this version reads {FORMAT!r}, and what versions before 0.2 wrote")
 
 
 def proof(objectives: Sequence[str], proven: Iterable[str]) -> dict[str, Stat]:
     """Return what a plan's stats say of several objectives: which are proven. Of one the status says it."""
     return {"proven": ",".join(proven)} if len(objectives) > 1 else {}
-
-
-def plan_schema() -> str:
-    """Return the text of ``plan.schema.json``, the JSON Schema shipped beside this file."""
-    return Plan.schema_text()
 
 
 def digest(data: object) -> str:
@@ -392,3 +356,8 @@ def digest(data: object) -> str:
 def network_digest(layers: Iterable[Layer]) -> str:
     """Return the digest of the planned layers, in order."""
     return digest([layer.model_dump(mode="json") for layer in layers])
+
+
+def load_plan(path: str | os.PathLike[str]) -> Plan:
+    """Read a plan of any problem; raises InputError if the file is missing or is no plan."""
+    return Plan.load(path)

@@ -15,11 +15,12 @@ from typing import Literal
 from hwmodels.nest.homes import machine_for
 from instances.errors import InputError
 from instances.load import unmet_overrides
-from solver.again import kind_of
-from solver.claims import Claim, claims_of, layer_claims, replays_of
-from solver.files import AnyPlan
+from solver.claims import Claim
 from solver.options import pick_pins, pick_problem
 from solver.plan import Plan
+from solver.problems import claims_of, problem_of
+from solver.tiling.plan import LayersPlan
+from solver.tiling.problem import layer_claims
 from solver.verify import PlanMismatch, verify
 
 __all__ = ["Proof", "basics", "doubts", "prove"]
@@ -44,16 +45,16 @@ class Proof:
 
     state: Literal["proven", "refuted", "undecided"]
     refutations: tuple[str, ...]
-    better: AnyPlan | None
+    better: Plan | None
     said: str
 
 
 # ---- without solving -------------------------------------------------------------------------------------------------
 
 
-def basics(plan: AnyPlan) -> Iterator[str]:
+def basics(plan: Plan) -> Iterator[str]:
     """Replay, settings against the machine, and whether the engine may claim what the plan claims."""
-    for where, ok, faults in replays_of(plan):
+    for where, ok, faults in problem_of(plan).replays(plan):
         if ok is False:
             yield f"{where}replay is not ok: {'; '.join(faults[:3]) or 'a layer does not run as it is priced'}"
     try:
@@ -64,17 +65,17 @@ def basics(plan: AnyPlan) -> Iterator[str]:
     yield from _unfounded(plan)
 
 
-def _unfounded(plan: AnyPlan) -> Iterator[str]:
+def _unfounded(plan: Plan) -> Iterator[str]:
     """Claims of engines that do not exist, or that prove nothing."""
-    kind = kind_of(plan)
-    able = kind.able(plan)
+    problem = problem_of(plan)
+    able = problem.able(plan)
     if plan.engine not in able:
         yield f"engine {plan.engine}: there is none of this name for problem {plan.problem} and what is minimised"
         return
     if able[plan.engine]:
         return
     claims = [one for one in claims_of(plan) if not one.nothing and one.status != "INFEASIBLE"]
-    shown = _claims_again(plan, plan.engine, None) if claims and kind.floors else {}
+    shown = _claims_again(plan, plan.engine, None) if claims and problem.floors else {}
     for claim in claims:
         other = shown.get(claim.part)
         if other is None or not claim.proven_by(other) or (claim.status == "OPTIMAL" != other.status):
@@ -82,15 +83,15 @@ def _unfounded(plan: AnyPlan) -> Iterator[str]:
             yield f"{claim.where}{said}: engine {plan.engine} proves nothing"
 
 
-def _claims_again(plan: AnyPlan, engine: str, limit: float | None) -> dict[str, Claim]:
+def _claims_again(plan: Plan, engine: str, limit: float | None) -> dict[str, Claim]:
     """What an engine says to the request of a plan, by part; nothing if it cannot say anything."""
     try:
-        return _by_part(plan, kind_of(plan).again(plan, engine, limit, 1))
+        return _by_part(plan, problem_of(plan).again(plan, engine, limit, 1))
     except (InputError, PlanMismatch):
         return {}
 
 
-def _by_part(plan: AnyPlan, found: AnyPlan) -> dict[str, Claim]:
+def _by_part(plan: Plan, found: Plan) -> dict[str, Claim]:
     claims = {one.part: one for one in claims_of(found)}
     if "" not in claims:  # of a plan without layers the other one's are asked for all together
         value = () if found.objective is None else (found.objective.value,) * len(plan.objectives)
@@ -98,10 +99,13 @@ def _by_part(plan: AnyPlan, found: AnyPlan) -> dict[str, Claim]:
     return claims
 
 
-def doubts(plan: AnyPlan, *, infeasible: bool = True) -> Iterator[str]:
+def doubts(plan: Plan, *, infeasible: bool = True) -> Iterator[str]:
     """Yield one line for every claim that a quick plan refutes, or (`infeasible`) that is not proven again quickly."""
-    known = kind_of(plan).explains
-    said_of = [*claims_of(plan), *(layer_claims(plan) if isinstance(plan, Plan) and plan.homes is not None else ())]
+    known = problem_of(plan).explains
+    said_of = [
+        *claims_of(plan),
+        *(layer_claims(plan) if isinstance(plan, LayersPlan) and plan.homes is not None else ()),
+    ]
     claims = [one for one in said_of if not (one.nothing or (known and one.status == "INFEASIBLE"))]
     if not claims:
         return
@@ -123,20 +127,20 @@ def _figures(claim: Claim, other: Claim) -> str:
     return ", ".join(f"{name} {value}" for name, value in zip(claim.objectives, other.values, strict=False))
 
 
-def _quick(plan: AnyPlan) -> Iterator[tuple[str, dict[str, Claim]]]:
+def _quick(plan: Plan) -> Iterator[tuple[str, dict[str, Claim]]]:
     """What heuristics find: engine, and its answer by part."""
-    if isinstance(plan, Plan):
+    if isinstance(plan, LayersPlan):
         yield "first pass", {claim.part: claim for claim in _first_pass(plan)}
         if plan.homes is not None and plan.engine != "greedy":
             yield "greedy", {part: one for part, one in _claims_again(plan, "greedy", _QUICK_S).items() if not part}
         return
     start = time.monotonic()
-    for engine in kind_of(plan).quick:
+    for engine in problem_of(plan).quick:
         if time.monotonic() - start < _QUICK_S and engine != plan.engine:
             yield engine, _claims_again(plan, engine, _QUICK_S)
 
 
-def _first_pass(plan: Plan) -> Iterator[Claim]:
+def _first_pass(plan: LayersPlan) -> Iterator[Claim]:
     """The best plan of every layer among few candidates, and the largest tile: priced, and replayed if it matters."""
     from solver.engines.base import complete, stages  # late: importing the engines imports every solver
     from solver.engines.exhaustive import Search
@@ -164,10 +168,10 @@ def _first_pass(plan: Plan) -> Iterator[Claim]:
                 break
 
 
-def _impossible(plan: AnyPlan) -> Iterator[str]:
+def _impossible(plan: Plan) -> Iterator[str]:
     """Whether nothing fits, by an engine that proves."""
-    kind = kind_of(plan)
-    engine = kind.others[""][-1]
+    problem = problem_of(plan)
+    engine = problem.others[""][-1]
     found = _claims_again(plan, engine, _AGAIN_S).get("")
     if found is not None and found.values:
         yield f"status INFEASIBLE: engine {engine} has a plan"
@@ -178,7 +182,7 @@ def _impossible(plan: AnyPlan) -> Iterator[str]:
 # ---- solving again ---------------------------------------------------------------------------------------------------
 
 
-def prove(plan: AnyPlan, time_limit_s: float | None, jobs: int = 1) -> Proof:
+def prove(plan: Plan, time_limit_s: float | None, jobs: int = 1) -> Proof:
     """Solve the request of a plan again, by another engine first where there is one.
 
     Parameters
@@ -189,8 +193,8 @@ def prove(plan: AnyPlan, time_limit_s: float | None, jobs: int = 1) -> Proof:
         Processes, where layers are planned one by one; 0: all processors.
     """
     start, claims = time.monotonic(), claims_of(plan)
-    chain, settled, asked = kind_of(plan).chain(plan), set[str](), list[str]()
-    better: AnyPlan | None = None
+    chain, settled, asked = problem_of(plan).chain(plan), set[str](), list[str]()
+    better: Plan | None = None
     notes: list[str] = []
     refutations: dict[str, str] = {}
     for number, engine in enumerate(chain):
@@ -199,7 +203,7 @@ def prove(plan: AnyPlan, time_limit_s: float | None, jobs: int = 1) -> Proof:
             break
         try:
             share = None if left is None else max(0.1, left / (len(chain) - number))
-            found = kind_of(plan).again(plan, engine, share, jobs)
+            found = problem_of(plan).again(plan, engine, share, jobs)
         except (InputError, PlanMismatch) as error:
             notes.append(f"engine {engine}: {error}")
             continue
@@ -225,7 +229,7 @@ def prove(plan: AnyPlan, time_limit_s: float | None, jobs: int = 1) -> Proof:
     return Proof(state, tuple(refutations.values()), better, said)
 
 
-def _better(plan: AnyPlan, found: AnyPlan) -> bool:
+def _better(plan: Plan, found: Plan) -> bool:
     """Whether another plan is better as a whole, first objective first."""
     mine, its = (_sums(claims_of(one)) for one in (plan, found))
     return bool(its) and (not mine or its < mine)
@@ -237,7 +241,7 @@ def _sums(claims: tuple[Claim, ...]) -> tuple[int, ...]:
     return tuple(map(sum, zip(*(claim.values for claim in claims), strict=True)))
 
 
-def _said(plan: AnyPlan, state: str, asked: list[str], better: AnyPlan | None, notes: list[str]) -> str:
+def _said(plan: Plan, state: str, asked: list[str], better: Plan | None, notes: list[str]) -> str:
     by = " and ".join(asked) or "no engine"
     what = {"OPTIMAL": "optimality", "INFEASIBLE": "that there is no plan is"}.get(plan.status, "bound")
     if all(claim.nothing for claim in claims_of(plan)):

@@ -7,13 +7,27 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from solver.plan import LayerPlan, Measures, Plan
+from solver.plan import Measures
+from solver.tiling.plan import LayerPlan, LayersPlan
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
 
-__all__ = ["console", "names_table", "plan_table", "ratio", "render", "rows_table", "shorten", "status_line"]
+    from solver.problem import Front
+
+__all__ = [
+    "console",
+    "front_line",
+    "front_table",
+    "names_table",
+    "plan_table",
+    "ratio",
+    "render",
+    "rows_table",
+    "shorten",
+    "status_line",
+]
 
 _ABSENT = "-"
 #: Columns of a table that goes to a file or a pipe.
@@ -61,6 +75,32 @@ def rows_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     return table
 
 
+def front_table(front: Front) -> Table:
+    """Return the table of a front: one row a point, its axes and its decisions in short."""
+    points = [point for part in front.parts for point in part.points]
+    details = list(points[0].details) if points else []
+    heads = ["part", *(f"{axis} ({unit})" for axis, unit in front.units.items()), *details, "decisions"]
+    rows = []
+    for part in front.parts:
+        note = " (incomplete)" if not part.complete else "" if part.proven else " (not proven)"
+        name = part.name or front.network
+        if not part.points:
+            rows.append(
+                [name, *[_ABSENT] * (len(front.axes) + len(details)), "INFEASIBLE" if part.complete else "time ran out"]
+            )
+        for number, point in enumerate(part.points):
+            values = [f"{point.values[axis]:,}" for axis in front.axes]
+            rows.append(["" if number else name + note, *values, *point.details.values(), point.label])
+    return rows_table(heads, rows)
+
+
+def front_line(front: Front) -> str:
+    """Return one line that says how sure a front is."""
+    number = sum(len(part.points) for part in front.parts)
+    said = "proven: no other plan is on the front" if front.proven else "not all of the front is proven"
+    return f"{number} plans, {said}; each replayed"
+
+
 def _table() -> Table:
     from rich import box
     from rich.table import Table
@@ -75,12 +115,12 @@ def _plain(text: str) -> str:
     return escape("".join(ch if ch.isprintable() else "?" for ch in text))
 
 
-def plan_table(plan: Plan, others: Mapping[str, Plan] | None = None) -> Table:
+def plan_table(plan: LayersPlan, others: Mapping[str, LayersPlan] | None = None) -> Table:
     """Return the table of a plan: one row a layer and one for the sum.
 
     Parameters
     ----------
-    others : mapping of engine name to Plan, optional
+    others : mapping of engine name to LayersPlan, optional
         Plans of the same layers by other engines: each adds a column with its objective over ours.
     """
     others = others or {}
@@ -109,17 +149,17 @@ def _limit(rows: Sequence[LayerPlan]) -> int | None:
     return sum(limit.lower_bound_bytes for limit in limits if limit) if all(limits) else None
 
 
-def _unit(plan: Plan) -> str:
+def _unit(plan: LayersPlan) -> str:
     return {"time": "us", "bytes": "bytes", "energy": "uJ"}[plan.objectives[0]]
 
 
-def _shown(plan: Plan, measure: str, value: int) -> str:
+def _shown(plan: LayersPlan, measure: str, value: int) -> str:
     if measure == "time":
         return f"{value * plan.machine_data.tick_ps / 1e6:,.1f}"
     return f"{value / 1e9:,.1f}" if measure == "energy" else f"{value:,}"
 
 
-def _measures(plan: Plan, found: Measures | None, limit: int | None) -> list[str]:
+def _measures(plan: LayersPlan, found: Measures | None, limit: int | None) -> list[str]:
     """Time, bytes, bytes over what no plan can do without, energy."""
     if found is None:
         return [_ABSENT] * 4
@@ -127,7 +167,7 @@ def _measures(plan: Plan, found: Measures | None, limit: int | None) -> list[str
     return [time, moved, ratio(found.bytes, limit), energy]
 
 
-def _bound(plan: Plan, bound: int | None) -> str:
+def _bound(plan: LayersPlan, bound: int | None) -> str:
     return _ABSENT if bound is None else _shown(plan, plan.objectives[0], bound)
 
 
@@ -138,11 +178,11 @@ def _gap(gap: float | None) -> str:
     return "0" if gap == 0 else f"{100 * gap:.2f}%" if gap >= 0.00005 else "<0.01%"
 
 
-def _value(plan: Plan | LayerPlan) -> int | None:
+def _value(plan: LayersPlan | LayerPlan) -> int | None:
     return plan.objective.value if plan.objective else None
 
 
-def _layer_value(plan: Plan, name: str) -> int | None:
+def _layer_value(plan: LayersPlan, name: str) -> int | None:
     return next((_value(p) for p in plan.layers if p.layer == name), None)
 
 
@@ -179,7 +219,7 @@ def shorten(decision: Mapping[str, int | str]) -> str:
     return " ".join(words)
 
 
-def status_line(plan: Plan) -> str:
+def status_line(plan: LayersPlan) -> str:
     """Return one line that says what is known: status, value, bound, gap and replay."""
     parts = [f"{plan.network} on {plan.machine} ({plan.problem}, {plan.engine}): {plan.status}"]
     if plan.objective is not None:

@@ -1,119 +1,97 @@
-"""`solve`: plan one layer or every layer of a network. Orchestration only; engines decide, `solver.verify` judges."""
+"""`solve`, `pareto`, `explain` and `show`: every problem by the same calls."""
 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
-from formulations.homes.problem import Places
-from hwmodels.outcome import MEASURES
-from instances.errors import InputError
+from instances.applications import Applications, applications, is_several
+from instances.errors import InputError, choices
 from instances.machine import Machine
 from instances.network import Network
+from instances.profiles import Profile
 from instances.workload import Layer
-from solver.homes.ask import check_home_pins, places_of, refuse_overflow
-from solver.homes.plan import HomesPlan
-from solver.homes.solve import Assignment, Choice, assignments, choose
-from solver.job import Answer, Job, unanswered
-from solver.options import (
-    AUTO,
-    Request,
-    as_texts,
-    check_jobs,
-    check_time_limit,
-    parse_objectives,
-    pick_engine,
-    pick_layers,
-    pick_machine,
-    pick_pins,
-    pick_problem,
-    pick_target,
-)
-from solver.plan import (
-    FORMAT,
-    LayerPlan,
-    Measures,
-    Objective,
-    Options,
-    Plan,
-    PlanReplay,
-    Status,
-    digest,
-    network_digest,
-    version,
-)
+from solver.cache import keep, kept
+from solver.options import AUTO, as_texts, check_jobs, check_time_limit, pick_machine, pick_target
+from solver.plan import Plan
+from solver.problem import Explained, Front, Problem, Target
+from solver.problems import pick_problem, problem_of
 from solver.progress import Progress, Silent
-from solver.verify import LITERAL_NOTE, gap_of
-from solver.watch import Watch
-from solver.workers import OnDone, Outcome, run_here, run_in_processes, share_of
+from solver.question import Question
 
-__all__ = ["Totals", "planned", "prepare", "solve", "totals", "worst"]
+__all__ = ["answered", "ask", "explain", "pareto", "show", "solve", "solve_as"]
 
-#: Unproven layers are tried again with the time left over, but only if that is this many times what they had.
-_AGAIN = 2.0
-#: Seconds that must be left for worker processes, which take one or two to start.
-_START_S = 4.0
+P = TypeVar("P", bound=Plan)
+
+#: Anything that says the same: one text, several, or a mapping.
+Texts = str | Iterable[str] | Mapping[str, str | int] | None
+_OPTIONS = {
+    "layers": "layers",
+    "profile": "measured times",
+    "full": "full",
+    "bounding": "no bounding",
+    "all_kinds": "all kinds",
+}
 
 
 def solve(
-    target: Layer | Network | str | os.PathLike[str],
+    target: Layer | Network | Applications | str | os.PathLike[str],
     machine: Machine | str | os.PathLike[str],
     *,
     problem: str | None = None,
+    objective: str | Sequence[str] | None = None,
     engine: str = AUTO,
-    objective: str | Sequence[str] = "time",
-    pins: str | Iterable[str] | Mapping[str, str | int] = (),
-    settings: str | Iterable[str] | Mapping[str, str | int] | None = None,
-    time_limit_s: float | None = None,
-    jobs: int = 1,
+    pins: Texts = (),
+    settings: Texts = (),
     layers: str | Iterable[str] | None = None,
+    profile: Profile | str | os.PathLike[str] | None = None,
+    time_limit_s: float | None = None,
+    jobs: int = 0,
+    progress: Progress | None = None,
     all_kinds: bool = False,
     full: bool = False,
     bounding: bool = True,
-    progress: Progress | None = None,
 ) -> Plan:
-    """Plan a layer, or the layers of a network, on a machine.
+    """Plan a layer, a network, or several applications on a machine.
 
-    Every schedule handed out has been priced by the closed forms and replayed; all must agree.
+    Every plan handed out has been priced by closed forms and replayed; all must agree.
 
     Parameters
     ----------
-    target : Layer, Network, str or path
-        What to plan: an object, a bundled network's name, or a JSON or ONNX file.
+    target : Layer, Network, Applications, str or path
+        What to plan: an object, a bundled network's name, a JSON or ONNX file, or
+        ``squeezenet1_1@33ms,mobilenet_v1@40ms/35ms`` (name, period, deadline; the highest priority first).
     machine : Machine, str or path
         An object, a bundled name or a JSON file.
     problem : str, optional
-        ``tiling`` or ``slicing``; by default what the machine is meant for.
+        See ``certile list problems``; by default what the machine is meant for.
+    objective : str or sequence of str, optional
+        One of the problem's measures, or several, most important first: ``"bytes,time"``.
     engine : str
-        ``auto`` (exhaustive: exact, and the fastest for single layers), or a name from ``certile list engines``.
-    objective : str or sequence of str
-        ``time``, ``bytes``, ``energy``, or several, most important first (``"bytes,time"``). The measures not
-        named break ties in this order.
+        ``auto`` is the fastest exact one; ``certile list engines --problem P`` has the others.
     pins : texts or mapping
-        Demands on decisions: ``["T_C<=73", "dataflow=OS"]`` or ``{"T_C": 73}``.
+        Demands on decisions: ``["T_C<=73", "dataflow=OS"]`` or ``{"T_C": 73}``; ``certile list pins --problem P``.
     settings : texts or mapping
         Machine fields to override: ``["ocm_bytes=98304"]`` or ``{"ocm_bytes": 98304}``.
-    time_limit_s : float, optional
-        For the whole call, shared out evenly; what one layer leaves over goes to the others. Then the best
-        schedules so far are returned with their bounds.
-    jobs : int
-        Processes to spread distinct layers over; 0 means all processors, 1 none but this one.
     layers : names, optional
-        The layers to plan; by default every conv and matmul layer, or with `all_kinds` every layer.
-    full : bool
-        Search the unreduced space.
-    bounding : bool
-        Whether engines may remove choices by bounds before they search.
+        Only these; by default all that the problem plans.
+    profile : Profile or path, optional
+        Measured times of tasks (mapping, applications).
+    time_limit_s : float, optional
+        For the whole call. Then the best plan so far is returned with its bound.
+    jobs : int
+        Processes to spread independent layers over; 0: as many as there are processors, where it takes long.
     progress : Progress, optional
-        Told about every distinct layer that is done.
+        Told about every layer that is done.
+    all_kinds, full, bounding : bool
+        Problems tiling and slicing: pool and element-wise layers, too; the unreduced space; whether engines may remove
+        choices by bounds before they search.
 
     Returns
     -------
     Plan
-        Its status is the worst of its layers: INFEASIBLE, NO_SOLUTION_FOUND, FEASIBLE, OPTIMAL. Ctrl-C returns
-        what was found until then.
+        OPTIMAL, FEASIBLE, NO_SOLUTION_FOUND or INFEASIBLE. Ctrl-C returns what was found until then.
 
     Raises
     ------
@@ -122,246 +100,156 @@ def solve(
     PlanMismatch
         If engine, price and replay disagree: a defect of certile.
     """
-    start = time.monotonic()
-    request = prepare(
-        target, machine, problem=problem, engine=engine, objective=objective, pins=pins, settings=settings,
-        time_limit_s=time_limit_s, jobs=jobs, layers=layers, all_kinds=all_kinds, full=full, bounding=bounding,
+    asked, question = ask(
+        target, machine, problem=problem, objective=objective, engine=engine, pins=pins, settings=settings,
+        layers=layers, profile=profile, time_limit_s=time_limit_s, jobs=jobs, progress=progress, all_kinds=all_kinds,
+        full=full, bounding=bounding,
     )  # fmt: skip
-    return planned(request, progress or Silent(), start)
+    return answered(asked, question)
 
 
-def planned(request: Request, progress: Progress, start: float) -> Plan:
-    """Plan what is asked, from time `start` on; raises PlanMismatch as `solve` does."""
-    if request.places is not None:
-        return _housed(request, request.places, progress, start)
-    distinct = _distinct(request)
-    answers = _search(request, {key: _job(request, layer) for key, layer in distinct.items()}, progress, start)
-    plans = []
-    for layer in request.layers:
-        first, found = distinct[layer.signature()], answers[layer.signature()].plan
-        plans.append(found if layer.name == first.name else _copied(layer, first.name, found))
-    versions = next((a.versions for a in answers.values() if a.versions), "")
-    return _plan(request, tuple(plans), versions, start)
+def answered(problem: Problem[Any], question: Question) -> Plan:
+    """Return the plan of a question: one that was proven before, or a new one."""
+    before = kept(question)
+    if before is not None:
+        return before
+    plan: Plan = problem.solve(question)
+    keep(question, plan)
+    return plan
 
 
-def _copied(layer: Layer, first: str, found: LayerPlan) -> LayerPlan:
-    """The plan of a layer that differs from the first one in name only."""
-    return found.model_copy(update={"layer": layer.name, "workload": layer, "wall_s": 0.0, "same_as": first})
+def solve_as(kind: type[P], target: Target | str | os.PathLike[str], machine: Machine | str, **options: Any) -> P:
+    """Solve the problem whose plans are of a kind; parameters and errors as in `solve`."""
+    plan = solve(target, machine, **{"problem": kind.PROBLEMS[0], **options})
+    assert isinstance(plan, kind)
+    return plan
 
 
-def _housed(request: Request, places: Places, progress: Progress, start: float) -> Plan:
-    """Plan every layer for all homes of its operands, then choose one home for every map and all weights."""
-    refuse_overflow(places, request.machine)
-    layers, distinct = {layer.name: layer for layer in request.layers}, _distinct(request)
-    jobs: dict[tuple[object, ...], Job] = {}
-    for table in places.tables:
-        layer = layers[table.layer]
-        for homes in assignments(places, table):
-            jobs.setdefault((layer.signature(), homes), _job(request, distinct[layer.signature()], homes))
-    answers = _search(request, jobs, progress, start)
-    options = {
-        (table.layer, homes): answers[layers[table.layer].signature(), homes].plan
-        for table in places.tables
-        for homes in assignments(places, table)
-    }
-    spent = time.monotonic() - start
-    limit = None if request.time_limit_s is None else max(1.0, request.time_limit_s - spent)
-    choice = choose(places, options, request.machine, request.objectives, request.engine.name, limit)
-    plans, firsts = [], dict[object, str]()
-    for layer in request.layers:
-        homes = choice.layers.get(layer.name, ())
-        found = options.get((layer.name, homes), unanswered(layer))
-        first = firsts.setdefault((layer.signature(), homes), layer.name)
-        named = found.model_copy(update={"layer": layer.name, "workload": layer})
-        plans.append(named if first == layer.name else _copied(layer, first, found))
-    versions = next((a.versions for a in answers.values() if a.versions), "")
-    return _plan(request, tuple(plans), versions, start, (choice, HomesPlan.of(places, choice.chosen)))
-
-
-def prepare(
+def pareto(
     target: Layer | Network | str | os.PathLike[str],
     machine: Machine | str | os.PathLike[str],
     *,
     problem: str | None = None,
+    axes: str | Sequence[str] | None = None,
     engine: str = AUTO,
-    objective: str | Sequence[str] = "time",
-    pins: str | Iterable[str] | Mapping[str, str | int] = (),
-    settings: str | Iterable[str] | Mapping[str, str | int] | None = None,
-    time_limit_s: float | None = None,
-    jobs: int = 1,
+    pins: Texts = (),
+    settings: Texts = (),
     layers: str | Iterable[str] | None = None,
+    profile: Profile | str | os.PathLike[str] | None = None,
+    time_limit_s: float | None = None,
+    all_kinds: bool = False,
+) -> Front:
+    """Return the exact Pareto front: all plans that no other beats in all axes.
+
+    Parameters as in `solve`; `axes` from ``certile list axes --problem P``, such as ``"bytes,time"``.
+
+    Raises
+    ------
+    InputError
+        For bad input, and if the problem has no front of these axes.
+    """
+    asked, question = ask(
+        target, machine, problem=problem, engine=engine, pins=pins, settings=settings, layers=layers, profile=profile,
+        time_limit_s=time_limit_s, all_kinds=all_kinds,
+    )  # fmt: skip
+    names = tuple(part.strip() for text in as_texts("axes", axes) for part in text.split(","))
+    if not asked.axes:
+        raise InputError(f"problem {asked.name} has no front")
+    for name in names:
+        if name not in asked.axes or names.count(name) > 1:
+            raise InputError(f"axes {','.join(names)}: problem {asked.name} has fronts of {choices(asked.axes)}")
+    if engine != AUTO and not asked.front_engines:
+        raise InputError(f"--engine: the front of problem {asked.name} has one way to be found")
+    return asked.front(question, names)
+
+
+def explain(
+    target: Layer | Network | Applications | str | os.PathLike[str],
+    machine: Machine | str | os.PathLike[str],
+    *,
+    problem: str | None = None,
+    pins: Texts = (),
+    settings: Texts = (),
+    layers: str | Iterable[str] | None = None,
+    profile: Profile | str | os.PathLike[str] | None = None,
+    full: bool = False,
+    all_kinds: bool = False,
+) -> tuple[Explained, ...]:
+    """Return for every part which demands conflict (none: it fits), and how large its search space is.
+
+    Parameters and errors as in `solve`.
+    """
+    asked, question = ask(
+        target, machine, problem=problem, pins=pins, settings=settings, layers=layers, profile=profile, full=full,
+        all_kinds=all_kinds,
+    )  # fmt: skip
+    return tuple(asked.explain(question))
+
+
+def show(plan: Plan | str | os.PathLike[str], layer: str | None = None) -> str:
+    """Return a plan, or a plan file, for people: nests with buffers, banks over time, or processors.
+
+    Raises
+    ------
+    InputError
+        If it is no plan, or has no such layer.
+    """
+    found = plan if isinstance(plan, Plan) else Plan.load(plan)
+    return problem_of(found).show(found, layer)
+
+
+def ask(
+    target: Target | str | os.PathLike[str],
+    machine: Machine | str | os.PathLike[str],
+    *,
+    problem: str | None = None,
+    objective: str | Sequence[str] | None = None,
+    engine: str = AUTO,
+    pins: Texts = (),
+    settings: Texts = (),
+    layers: str | Iterable[str] | None = None,
+    profile: Profile | str | os.PathLike[str] | None = None,
+    time_limit_s: float | None = None,
+    jobs: int = 0,
+    progress: Progress | None = None,
     all_kinds: bool = False,
     full: bool = False,
     bounding: bool = True,
-) -> Request:
-    """Check everything that `solve` was asked, before any time is spent; raises InputError."""
-    objectives = parse_objectives(objective)
-    limit, processes = check_time_limit(time_limit_s), check_jobs(jobs)
+) -> tuple[Problem[Any], Question]:
+    """Load and check everything that is asked, before any time is spent; raises InputError."""
     set_fields = as_texts("settings", settings)
-    real_machine = pick_machine(machine, set_fields)
-    functions = {"banks": "solve_network", "mapping": "solve_mapping", "engine": "solve_engine", "mesh": "solve_mesh"}
-    for whole, function in functions.items():
-        if whole in (problem, real_machine.problem):
-            said = f"whole networks are planned, by {function} or certile solve"
-            raise InputError(f"machine {real_machine.name}, problem {whole}: {said}")
-    formulation = pick_problem(real_machine.problem if problem is None else problem)
-    real_engine = pick_engine(engine, formulation.name)
-    demands = pick_pins(pins, formulation)
-    check_home_pins(real_machine, demands)
-    real_target = pick_target(target)
-    picked = pick_layers(real_target, layers, all_kinds=all_kinds)
-    places = places_of(real_target, picked, real_machine, demands) if real_machine.off_chip else None
-    return Request(
-        name=real_target.name, layers=picked, machine=real_machine,
-        formulation=formulation, engine=real_engine, objectives=objectives, pins=demands, settings=set_fields,
-        time_limit_s=limit, jobs=processes, full=full, bounding=bounding,
-        places=places,
+    real, loaded = pick_machine(machine, set_fields), _target(target)
+    asked = _problem(problem, real, loaded)
+    objectives = asked.objectives(objective, loaded)
+    question = Question(
+        loaded, real, objectives, asked.name, asked.engine(engine, objectives),
+        pins=as_texts("pins", pins), settings=set_fields,
+        layers=None if layers is None else tuple(dict.fromkeys(as_texts("layers", layers))), profile=profile,
+        time_limit_s=check_time_limit(time_limit_s), jobs=check_jobs(jobs), progress=progress or Silent(),
+        all_kinds=all_kinds, full=full, bounding=bounding,
     )  # fmt: skip
+    given = {"layers": layers, "profile": profile, "full": full, "bounding": not bounding, "all_kinds": all_kinds}
+    wrong = [_OPTIONS[name] for name, value in given.items() if value not in (None, False) and name not in asked.takes]
+    if wrong:
+        raise InputError(f"{', '.join(wrong)}: not for problem {asked.name}")
+    return asked, question
 
 
-def _distinct(request: Request) -> dict[tuple[object, ...], Layer]:
-    """Return the first layer of every signature: layers that differ in name only are solved once."""
-    found: dict[tuple[object, ...], Layer] = {}
-    for layer in request.layers:
-        found.setdefault(layer.signature(), layer)
-    return found
+def _target(target: Target | str | os.PathLike[str]) -> Target:
+    if isinstance(target, Applications):
+        return target
+    if isinstance(target, str) and is_several(target):
+        return applications(target)
+    return pick_target(target)
 
 
-def _job(request: Request, layer: Layer, homes: Assignment = ()) -> Job:
-    return Job(
-        layer, request.machine, request.formulation.build, request.pins, request.full, request.engine,
-        request.objectives, request.bounding, homes,
-    )  # fmt: skip
-
-
-def _search(
-    request: Request, wanted: Mapping[tuple[object, ...], Job], progress: Progress, start: float
-) -> dict[tuple[object, ...], Answer]:
-    """Return an answer for every job, found or not."""
-    jobs = dict(enumerate(wanted.values()))
-    best: dict[int, Answer] = {}
-
-    def on_done(index: int, answer: Answer) -> None:
-        if index not in best:
-            progress.advance(f"{answer.plan.layer}: {answer.plan.status}")
-        best[index] = _better(best.get(index), answer, request.objectives)
-
-    progress.begin(len(jobs), request.name)
-    try:
-        limit = request.time_limit_s
-        with Watch(None if limit is None else max(0.0, limit - (time.monotonic() - start))) as watch:
-            waiting = dict(jobs)
-            while waiting:
-                outcome = _run(waiting, request.jobs, watch, on_done)
-                proven = {i for i, answer in best.items() if answer.plan.status in ("OPTIMAL", "INFEASIBLE")}
-                waiting = {i: job for i, job in jobs.items() if i not in proven}
-                share = share_of(watch.clock, len(waiting), min(request.jobs, len(waiting)))
-                had = max((outcome.shares_s.get(i, 0.0) for i in waiting), default=0.0)
-                if outcome.stopped or not request.engine.proves or share is None or share <= _AGAIN * had:
-                    break
-    finally:
-        progress.end()
-    return {key: best.get(i, Answer(unanswered(job.layer), "", False)) for i, (key, job) in enumerate(wanted.items())}
-
-
-def _run(jobs: Mapping[int, Job], processes: int, watch: Watch, on_done: OnDone) -> Outcome:
-    """Run here unless several processes have something to do: starting one costs more than most layers."""
-    count = min(processes, len(jobs))
-    if count > 1 and watch.clock.remaining > _START_S:
-        return run_in_processes(jobs, count, watch, on_done)
-    return run_here(jobs, watch, on_done)
-
-
-def _better(one: Answer | None, two: Answer, objectives: Sequence[str]) -> Answer:
-    """Return the better of two answers for one layer, with the better bound of both and the time of both."""
-    if one is None or two.plan.status in ("OPTIMAL", "INFEASIBLE"):
-        return two
-
-    def rank(answer: Answer) -> tuple[int, ...]:
-        found = answer.plan.measures
-        vector = found.model_dump() if found else {}
-        return (found is None, *(vector[m] for m in (*objectives, *vector) if m in vector))
-
-    winner = min(one, two, key=rank)
-    bounds = [a.plan.bound for a in (one, two) if a.plan.bound is not None]
-    value = winner.plan.objective.value if winner.plan.objective else None
-    bound = max(bounds, default=None)
-    joined = {"bound": bound, "gap": gap_of(value, bound), "wall_s": one.plan.wall_s + two.plan.wall_s}
-    return Answer(winner.plan.model_copy(update=joined), winner.versions or one.versions, two.interrupted)
-
-
-def worst(statuses: Iterable[Status]) -> Status:
-    """Return the status of a network: one infeasible layer decides, then one without a schedule, then one unproven."""
-    found = set(statuses)
-    order: tuple[Status, ...] = ("INFEASIBLE", "NO_SOLUTION_FOUND", "FEASIBLE")
-    return next((s for s in order if s in found), "OPTIMAL")
-
-
-@dataclass(frozen=True)
-class Totals:
-    """What a plan says about all its layers together."""
-
-    status: Status
-    objective: Objective | None
-    bound: int | None
-    gap: float | None
-    measures: Measures | None
-    replay: PlanReplay
-
-    def over(self, status: Status, bound: int | None) -> Totals:
-        """The same with what is known of all homes: status and bound, where every layer has a plan."""
-        if self.objective is None:
-            return replace(self, bound=None, gap=None)
-        return replace(self, status=status, bound=bound, gap=gap_of(self.objective.value, bound))
-
-
-def totals(layers: Sequence[LayerPlan], *, literal: bool) -> Totals:
-    """Sum over the layers; None where a layer has nothing to add."""
-    objectives = [p.objective for p in layers if p.objective is not None]
-    measures = [p.measures for p in layers if p.measures is not None]
-    bounds = [p.bound for p in layers if p.bound is not None]
-    whole = len(objectives) == len(measures) == len(layers)
-    bound = sum(bounds) if len(bounds) == len(layers) else None
-    objective = None
-    if whole:
-        terms: dict[str, int] = {}
-        for part in objectives:
-            for name, value in part.terms.items():
-                terms[name] = terms.get(name, 0) + value
-        objective = Objective(value=sum(o.value for o in objectives), unit=objectives[0].unit, terms=terms)
-    summed = Measures(
-        time=sum(m.time for m in measures), bytes=sum(m.bytes for m in measures), energy=sum(m.energy for m in measures)
-    )
-    replays = [p.replay for p in layers if p.replay is not None]
-    replay = PlanReplay(
-        ok=all(r.ok for r in replays) if replays else None, layers=len(replays),
-        executed=sum(r.executed for r in replays), note=LITERAL_NOTE if literal else "",
-    )  # fmt: skip
-    gap = gap_of(objective.value if objective else None, bound)
-    return Totals(worst(p.status for p in layers), objective, bound, gap, summed if whole else None, replay)
-
-
-def _plan(
-    request: Request,
-    layers: tuple[LayerPlan, ...],
-    engine_version: str,
-    start: float,
-    housed: tuple[Choice, HomesPlan] | None = None,
-) -> Plan:
-    machine = request.machine
-    total = totals(layers, literal=machine.reading == "literal")
-    if housed is not None:
-        total = total.over(housed[0].status, housed[0].bound)
-    return Plan.model_validate({
-        "format": FORMAT, "certile": version(), "problem": request.formulation.name, "network": request.name,
-        "machine": machine.name, "engine": request.engine.name, "engine_version": engine_version,
-        "objectives": request.objectives, "unit": MEASURES[request.objectives[0]],
-        "pins": tuple(request.pins.to_json()),
-        "options": Options(
-            full=request.full, bounding=request.bounding, time_limit_s=request.time_limit_s, settings=request.settings
-        ),
-        "status": total.status, "objective": total.objective, "bound": total.bound, "gap": total.gap,
-        "measures": total.measures, "wall_s": time.monotonic() - start, "replay": total.replay, "layers": layers,
-        "network_digest": network_digest(request.layers), "machine_digest": digest(machine.model_dump(mode="json")),
-        "machine_data": machine, "homes": housed[1] if housed else None,
-    })  # fmt: skip
+def _problem(name: str | None, machine: Machine, target: Target) -> Problem[Any]:
+    """The problem that is asked for, or that the machine is meant for; raises InputError for another kind of target."""
+    if isinstance(target, Applications):
+        if name not in (None, "mapping", "applications"):
+            raise InputError(f"problem {name} plans one network; several applications are of problem applications")
+        return pick_problem("applications")
+    asked = pick_problem(machine.problem if name is None else name)
+    if isinstance(target, Layer) and not asked.single:
+        raise InputError(f"target {target.name}: problem {asked.name} plans whole networks, this is one layer")
+    return asked

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module, metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,7 +17,11 @@ from instances.load import dump_network, list_machines, list_networks, load_netw
 from instances.measured import list_measured
 from solver import options
 from solver.console import complain, emit, emit_tables, printable
-from solver.plan import plan_schema, version
+from solver.generic import GenericProblem
+from solver.options import AUTO
+from solver.plan import version
+from solver.problem import Problem
+from solver.problems import PROBLEMS, pick_problem
 from solver.progress import Progress
 
 if TYPE_CHECKING:
@@ -26,7 +31,6 @@ __all__ = ["register", "suites"]
 
 ROOMS = ("instances", "hwmodels", "formulations", "solver")
 _PACKAGES = ("ortools", "highspy", "pulp", "numpy", "networkx", "pydantic", "onnx", "typer", "rich")
-_KINDS = ("networks", "machines", "problems", "engines", "suites", "rows")
 
 
 # --- list ------------------------------------------------------------------------------------------------------------
@@ -35,62 +39,63 @@ _KINDS = ("networks", "machines", "problems", "engines", "suites", "rows")
 def suites() -> Mapping[str, tuple[str, Callable[[Progress], Report]]]:
     """Return the benchmark suites: name -> (summary, function)."""
     from solver.bench import SUITES  # late: the suites import every solver
+    from solver.bench.generic import compared
 
-    return SUITES
+    generic = {name: one for name, one in PROBLEMS.items() if isinstance(one, GenericProblem)}
+    return SUITES | {name: (one.summary, partial(compared, one)) for name, one in generic.items()}
 
 
-def _names(kind: str) -> dict[str, str]:
-    """Return name -> one line for everything of a kind."""
-    if kind == "networks":
-        return list_networks()
-    if kind == "machines":
-        return list_machines()
-    if kind == "rows":
-        return list_measured()
-    if kind == "problems":
-        from formulations.registry import FORMULATIONS
+def _names(kind: str, problem: str | None) -> dict[str, str]:
+    """Return name -> one line for everything of a kind, of one problem or all."""
+    asked = [pick_problem(problem)] if problem is not None else list(PROBLEMS.values())
+    if kind in _OF_PROBLEMS:
+        found: dict[str, list[str]] = {}
+        for one in asked:
+            for name, about in _OF_PROBLEMS[kind](one).items():
+                found.setdefault(name, []).append(about if problem is not None else f"{about} ({one.name})")
+        return {name: "; ".join(lines) for name, lines in found.items()}
+    if kind not in _KINDS:
+        raise options.unknown("kind", kind, (*_KINDS, *_OF_PROBLEMS))
+    if problem is not None:
+        raise InputError(f"--problem: {kind} are for all problems; {', '.join(_OF_PROBLEMS)} are not")
+    return _KINDS[kind]()
 
-        networks = {
-            "banks": "F6: which tiles of feature maps stay in which memory bank, over a whole network",
-            "joint": "F10: tile plans of all layers and what stays in a shared memory between them",
-            "engine": "F4: runs of layers on a small engine, and where maps lie in its banks; how large it should be",
-            "mapping": "F5: which processor of a board runs which task of a network, in a pipeline",
-            "applications": "F5: the same for several networks with periods, deadlines and priorities",
-            "mesh": "F3: tiles, sides, PE vectors and bank layouts of layers on a mesh of tile units, or an array",
-        }
-        return {f.name: f.summary for f in FORMULATIONS.values()} | networks
-    if kind == "engines":
-        from solver.applications.engines import APPLICATION_ENGINES
-        from solver.banks.engines import BANK_ENGINES
-        from solver.engines import ENGINES
-        from solver.joint.engines import JOINT_ENGINES
-        from solver.mapping.engines import MAPPING_ENGINES
-        from solver.mesh.engines import MESH_ENGINES
-        from solver.partial_engine.engines import RUNS_ENGINES
 
-        proofs = {True: "proves", False: "heuristic"}
-        found = {e.name: f"{e.summary} ({proofs[e.proves]}; {', '.join(sorted(e.problems))})" for e in ENGINES.values()}
-        whole = [("banks", e.name, e.summary, e.proves) for e in BANK_ENGINES.values()]
-        whole += [("joint", e.name, e.summary, e.proves) for e in JOINT_ENGINES.values()]
-        whole += [("mapping", e.name, e.summary, e.proves) for e in MAPPING_ENGINES.values()]
-        whole += [("applications", e.name, e.summary, e.proves) for e in APPLICATION_ENGINES.values()]
-        whole += [("engine", e.name, e.summary, e.proves) for e in RUNS_ENGINES.values()]
-        whole += [("mesh", e.name, e.summary, e.proves) for e in MESH_ENGINES.values()]
-        for problem, name, summary, proves in whole:
-            about = f"{summary} ({proofs[proves]}; {problem})"
-            found[name] = f"{found[name]}; {about}" if name in found else about
-        return found
-    if kind == "suites":
-        return {name: about for name, (about, _) in suites().items()}
-    raise options.unknown("kind", kind, _KINDS)
+def _engines(problem: Problem[Any]) -> dict[str, str]:
+    auto = {} if AUTO in problem.engines else {AUTO: f"{problem.auto}"}
+    proofs = {True: "proves", False: "heuristic"}
+    return auto | {name: f"{e.summary}, {proofs[e.proves]}" for name, e in problem.engines.items()}
+
+
+#: Kinds that do not depend on a problem, and those that do.
+_KINDS: dict[str, Callable[[], dict[str, str]]] = {
+    "networks": list_networks, "machines": list_machines, "rows": list_measured,
+    "problems": lambda: {problem.name: problem.summary for problem in PROBLEMS.values()},
+    "suites": lambda: {name: about for name, (about, _) in suites().items()},
+}  # fmt: skip
+_OF_PROBLEMS: dict[str, Callable[[Problem[Any]], Mapping[str, str]]] = {
+    "engines": _engines,
+    "objectives": lambda problem: problem.measures,
+    "pins": lambda problem: problem.pins,
+    "axes": lambda problem: problem.axes,
+}
 
 
 def list_(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="networks, machines, problems, engines, suites or rows")],
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND", help="networks, machines, problems, engines, objectives, pins, axes, suites or rows"
+        ),
+    ],
+    problem: Annotated[
+        str | None,
+        typer.Option("--problem", metavar="P", help="Engines, objectives, pins or axes of this problem only"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print an object name -> description")] = False,
 ) -> int:
-    """List what there is: networks, machines, problems, engines, suites, or measured rows."""
-    names = _names(kind)
+    """List what there is: networks, machines, problems, engines, objectives, pins, axes, suites, or measured rows."""
+    names = _names(kind, problem)
     if as_json:
         emit(json.dumps(names, indent=1))
     else:
@@ -158,24 +163,11 @@ def doctor() -> int:
 def schema(
     kind: Annotated[
         str,
-        typer.Argument(metavar="KIND", help="layers, or a problem: banks, joint, mapping, applications, engine, mesh"),
+        typer.Argument(metavar="PROBLEM", help="See certile list problems; layers: tiling and slicing"),
     ] = "layers",
 ) -> int:
     """Print the JSON Schema of plan files."""
-    from solver.applications.plan import applications_schema
-    from solver.banks.plan import bank_schema
-    from solver.joint.plan import joint_schema
-    from solver.mapping.plan import mapping_schema
-    from solver.mesh.plan import mesh_schema
-    from solver.partial_engine.plan import engine_schema
-
-    schemas = {
-        "layers": plan_schema, "banks": bank_schema, "joint": joint_schema, "mapping": mapping_schema,
-        "applications": applications_schema, "engine": engine_schema, "mesh": mesh_schema,
-    }  # fmt: skip
-    if kind not in schemas:
-        raise options.unknown("schema", kind, schemas)
-    emit(schemas[kind]().rstrip())
+    emit(pick_problem("tiling" if kind == "layers" else kind).plan.schema_text().rstrip())
     return 0
 
 

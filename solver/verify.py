@@ -14,7 +14,8 @@ from hwmodels.schedule import Nest
 from hwmodels.transfer import ticks
 from instances.machine import Machine
 from instances.workload import Layer
-from solver.plan import Counted, LayerCounts, LayerReplay, Measures, Objective, TrafficLimits
+from solver.plan import Counted, LayerCounts, Measures, Objective
+from solver.tiling.plan import LayerReplay, TrafficLimits
 
 __all__ = [
     "LITERAL_NOTE", "PlanMismatch", "Verdict", "counts_of", "gap_of", "limits_of", "measures_of", "objective_of",

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
 from formulations.clock import Clock
-from solver.job import Answer, Job, decide
+from solver.tiling.job import Answer, Job, decide
 from solver.watch import NO_LIMIT, Watch, used_bytes
 
 __all__ = ["OnDone", "Outcome", "run_here", "run_in_processes", "share_of", "worker_main"]
@@ -69,14 +69,22 @@ class Outcome:
     stopped: bool = False
 
 
-def run_here(jobs: Mapping[int, Job], watch: Watch, on_done: OnDone, notes: Mapping[int, str] | None = None) -> Outcome:
+def run_here(
+    jobs: Mapping[int, Job], watch: Watch, on_done: OnDone, *, notes: Mapping[int, str] | None = None,
+    seconds: float | None = None,
+) -> Outcome:  # fmt: skip
     """Run jobs one after the other in this process; after a signal, and when time is up, quickly (`decide`).
 
-    With `notes` for the stats of some of them all are run quickly.
+    Parameters
+    ----------
+    notes : dict of int to str, optional
+        For the stats of some of them; then all are run quickly.
+    seconds : float, optional
+        After which no more begin.
     """
-    outcome, last = Outcome(), watch.clock.later(GRACE_S)
+    outcome, last, end = Outcome(), watch.clock.later(GRACE_S), Clock.of(seconds)
     for done, (index, job) in enumerate(jobs.items()):
-        if last.over:
+        if last.over or end.over:
             break
         share = share_of(watch.clock, len(jobs) - done, 1) if notes is None else 0.0
         outcome.shares_s[index] = share or 0.0
@@ -265,7 +273,7 @@ def run_in_processes(jobs: Mapping[int, Job], count: int, watch: Watch, on_done:
         crew.notes.setdefault(index, f"no answer within {LATE_S:g} s after the time limit")
     for index, note in crew.notes.items():
         logger.warning("layer %s: %s", jobs[index].layer.name, note)
-    outcome.answers.update(run_here(rest, watch, on_done, crew.notes).answers)
+    outcome.answers.update(run_here(rest, watch, on_done, notes=crew.notes).answers)
     return outcome
 
 

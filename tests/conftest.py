@@ -14,6 +14,9 @@ ENGINES = "cp-sat,milp,exhaustive"
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.pop("COLUMNS", None)
 
+# A test that solves means to solve.
+os.environ["CERTILE_CACHE"] = "off"
+
 # Solving is slow now and then, which is no fault; in CI a run must be repeatable.
 settings.register_profile("certile", deadline=None, print_blob=True)
 settings.register_profile("certile-ci", deadline=None, print_blob=True, derandomize=True, database=None)

@@ -21,8 +21,7 @@ from typing import Any
 
 from instances.errors import InputError
 from solver import PlanMismatch, check
-from solver.files import AnyPlan
-from solver.plan import digest
+from solver.plan import Plan, digest
 
 Json = Any  # a parsed plan, edited freely
 Path = tuple[str | int, ...]
@@ -58,14 +57,14 @@ class Subject:
     """
 
     name: str
-    solve: Callable[[str, tuple[str, ...]], AnyPlan]
+    solve: Callable[[str, tuple[str, ...]], Plan]
     proves: tuple[str, ...]
     guesses: tuple[str, ...]
     pins: Callable[[random.Random], tuple[str, ...]]
     cache: dict[object, Json] = field(default_factory=dict)
 
     @cached_property
-    def plan(self) -> AnyPlan:
+    def plan(self) -> Plan:
         """The proven plan."""
         found = self.solve(self.proves[0], ())
         assert found.status == "OPTIMAL", (self.name, found.status)

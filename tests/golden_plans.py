@@ -21,22 +21,10 @@ from instances.load import load_machine
 from instances.machine import Machine
 from instances.network import Network
 from instances.operators import Conv, Eltwise, Input
-from solver import (
-    MappingFront,
-    front_engine,
-    front_mapping,
-    front_network,
-    size_engine,
-    solve,
-    solve_applications,
-    solve_engine,
-    solve_joint,
-    solve_mapping,
-    solve_mesh,
-    solve_network,
-)
-from solver.front import fronts
-from solver.solve import prepare
+from solver import MappingFront, front_engine, pareto, size_engine, solve
+from solver.solve import ask as question
+from solver.tiling.front import fronts
+from solver.tiling.solve import prepare
 
 Json = Any  # what is recorded of an answer
 
@@ -125,10 +113,17 @@ class Case:
     machine: str | Machine
     options: dict[str, Any]
 
+    def solve(self) -> Any:
+        """Ask."""
+        return self.ask(self.target, self.machine, **self.options)
+
+    def record(self, answer: object) -> Json:
+        """Return what is recorded of an answer."""
+        return recorded(answer, FIGURES if self.options.get("engine") in SOLVERS else None)
+
     def answer(self) -> Json:
         """Solve, and return what is recorded."""
-        only = FIGURES if self.options.get("engine") in SOLVERS else None
-        return recorded(self.ask(self.target, self.machine, **self.options), only)
+        return self.record(self.solve())
 
 
 def case(
@@ -136,13 +131,27 @@ def case(
     but: dict[str, str | int] | None = None, **options: Any,
 ) -> Case:  # fmt: skip
     """A case; `but` are fields of the machine that differ."""
+    asked = {"engine": "partial_engine"}.get(problem, problem)
+    if problem in ("banks", "joint", "mapping", "mesh", "engine") and ask in (solve, whole_front, mapping_front):
+        options["problem"] = asked
     bundled, fields = machine if isinstance(machine, tuple) else (machine, {})
     return Case(problem, name, ask, target, bundled, {**options, "settings": {**fields, **(but or {})}})
 
 
 def front(target: Network, machine: str, *, axes: tuple[str, ...], **options: Any) -> object:
     """The fronts of all layers."""
-    return fronts(prepare(target, machine, **options), axes)
+    return fronts(prepare(question(target, machine, **options)[1]), axes)
+
+
+def whole_front(target: Network, machine: str, **options: Any) -> object:
+    """The plans on the front of a network."""
+    return pareto(target, machine, **options).plans
+
+
+def mapping_front(target: Network, machine: str, **options: Any) -> object:
+    """The same, and whether they are all."""
+    found = pareto(target, machine, **options)
+    return MappingFront(found.plans, found.proven)  # type: ignore[arg-type]
 
 
 CASES = (
@@ -170,71 +179,71 @@ CASES = (
     case("homes", "greedy", solve, FLAT, FLASH, engine="greedy"),
     case("homes", "milp", solve, FLAT, FLASH, engine="milp"),
     case("homes", "conflict", solve, FLAT, FLASH, but={"ocm_bytes": 2}),
-    *(case("banks", f"{objective}, {engine}", solve_network, skip(64, 8), MIDAP, objective=objective, engine=engine)
+    *(case("banks", f"{objective}, {engine}", solve, skip(64, 8), MIDAP, objective=objective, engine=engine)
       for objective, engine in (
           ("bytes", "dynamic"), ("time", "dynamic"), ("energy", "dynamic"), ("bytes", "cp-sat"), ("bytes", "milp"),
           ("time", "min-all"), ("time", "hide"))),
-    *(case("banks", f"small banks, {engine}", solve_network, "lenet5", "midap", engine=engine,
+    *(case("banks", f"small banks, {engine}", solve, "lenet5", "midap", engine=engine,
            but={"banks.map_bytes": 8192})
       for engine in ("min", "min-all", "dls", "hide", "double-buffer", "no-reuse", "beam")),
-    case("banks", "nothing waits", solve_network, skip(64, 8), MIDAP, waiting=False),
-    case("banks", "first layer plain", solve_network, "lenet5", "midap", first_layer="plain"),
-    case("banks", "front", front_network, skip(64, 8), MIDAP),
-    case("banks", "conflict", solve_network, "lenet5", "midap", but={"banks.count": 2, "banks.map_bytes": 4096}),
-    *(case("joint", f"bytes, {engine}", solve_joint, FLAT, SHARED, engine=engine)
+    case("banks", "nothing waits", solve, skip(64, 8), MIDAP, pins=["residuals=dram"]),
+    case("banks", "first layer plain", solve, "lenet5", "midap", pins=["first_layer=plain"]),
+    case("banks", "front", whole_front, skip(64, 8), MIDAP),
+    case("banks", "conflict", solve, "lenet5", "midap", but={"banks.count": 2, "banks.map_bytes": 4096}),
+    *(case("joint", f"bytes, {engine}", solve, FLAT, SHARED, engine=engine)
       for engine in ("dynamic", "greedy", "sequence", "no-reuse", "cp-sat", "milp")),
-    case("joint", "energy", solve_joint, FLAT, SHARED, objective="energy"),
-    *(case("joint", f"a sum, {engine}", solve_joint, SKIP, SHARED, engine=engine)
+    case("joint", "energy", solve, FLAT, SHARED, objective="energy"),
+    *(case("joint", f"a sum, {engine}", solve, SKIP, SHARED, engine=engine)
       for engine in ("dynamic", "greedy", "sequence")),
-    case("joint", "pinned", solve_joint, FLAT, SHARED, pins=["holds=uniform", "T_M<=1"]),
-    case("joint", "conflict", solve_joint, FLAT, SHARED, but={"ocm_bytes": 2, "ocm_banks": 2}),
-    *(case("mapping", f"{objective}, {engine}", solve_mapping, "lenet5", "galaxy_s9", objective=objective,
+    case("joint", "pinned", solve, FLAT, SHARED, pins=["holds=uniform", "T_M<=1"]),
+    case("joint", "conflict", solve, FLAT, SHARED, but={"ocm_bytes": 2, "ocm_banks": 2}),
+    *(case("mapping", f"{objective}, {engine}", solve, "lenet5", "galaxy_s9", objective=objective,
            engine=engine, pins=["cpu_config=2,2"])
       for objective, engine in (
           ("period", "exhaustive"), ("energy,period", "exhaustive"), ("latency", "exhaustive"), ("period", "descent"),
           ("latency", "descent"), ("period", "single"),
           ("period", "ga"), ("period", "cp-sat"), ("latency", "cp-sat"), ("energy", "milp"), ("latency", "milp"))),
-    *(case("mapping", f"branches, {engine}", solve_mapping, "squeezenet1_1", "galaxy_s9", objective="latency",
+    *(case("mapping", f"branches, {engine}", solve, "squeezenet1_1", "galaxy_s9", objective="latency",
            engine=engine, pins=["cpu_config=2,2"])
       for engine in ("heft", "peft", "cpop", "descent")),
-    case("mapping", "pinned task", solve_mapping, "lenet5", "galaxy_s9", engine="exhaustive",
+    case("mapping", "pinned task", solve, "lenet5", "galaxy_s9", engine="exhaustive",
          pins=["cpu_config=2,2", "c1=gpu", "period<=2000"], objective="energy"),
-    case("mapping", "divided tasks", solve_mapping, "lenet5", "galaxy_s9", engine="descent",
+    case("mapping", "divided tasks", solve, "lenet5", "galaxy_s9", engine="descent",
          pins=["cpu_config=2,2", "split=on"]),
-    case("mapping", "front", front_mapping, "lenet5", "galaxy_s9", engine="exhaustive", pins=["cpu_config=2,2"]),
-    case("mapping", "period too short", solve_mapping, "lenet5", "galaxy_s9", engine="exhaustive",
+    case("mapping", "front", mapping_front, "lenet5", "galaxy_s9", engine="exhaustive", pins=["cpu_config=2,2"]),
+    case("mapping", "period too short", solve, "lenet5", "galaxy_s9", engine="exhaustive",
          pins=["cpu_config=2,2", "period<=10"]),
-    case("mapping", "latency too short", solve_mapping, "lenet5", "galaxy_s9", engine="exhaustive",
+    case("mapping", "latency too short", solve, "lenet5", "galaxy_s9", engine="exhaustive",
          objective="energy", pins=["cpu_config=2,2", "latency<=10"]),
-    *(case("applications", f"{objective}, {engine}", solve_applications, PAIRS, "hikey970", objective=objective,
+    *(case("applications", f"{objective}, {engine}", solve, PAIRS, "hikey970", objective=objective,
            engine=engine, pins=["cpu_config=2,2"])
       for objective, engine in (
           ("response", "exhaustive"), ("energy,response", "exhaustive"), ("response:p0", "exhaustive"),
           ("response", "apart"), ("energy", "apart"), ("response", "cp-sat"))),
-    case("applications", "two networks", solve_applications, "lenet5@5ms,lenet5@8ms", "hikey970", engine="apart",
+    case("applications", "two networks", solve, "lenet5@5ms,lenet5@8ms", "hikey970", engine="apart",
          pins=["cpu_config=4"]),
-    case("applications", "pinned task", solve_applications, PAIRS, "hikey970", engine="exhaustive",
+    case("applications", "pinned task", solve, PAIRS, "hikey970", engine="exhaustive",
          pins=["cpu_config=2,2", "p0:c0=gpu"]),
-    case("applications", "as printed", solve_applications, PAIRS, "hikey970", engine="exhaustive",
+    case("applications", "as printed", solve, PAIRS, "hikey970", engine="exhaustive",
          pins=["cpu_config=2,2", "analysis=printed"]),
-    case("applications", "deadline too short", solve_applications, side_by_side(200, 300), "hikey970",
+    case("applications", "deadline too short", solve, side_by_side(200, 300), "hikey970",
          engine="exhaustive", pins=["cpu_config=2,2"]),
-    *(case("mesh", f"{objective}, {engine}", solve_mesh, SMALL, MESH, objective=objective, engine=engine)
+    *(case("mesh", f"{objective}, {engine}", solve, SMALL, MESH, objective=objective, engine=engine)
       for objective, engine in (
           ("dram", "exhaustive"), ("glb", "exhaustive"), ("dram", "greedy"), ("glb", "greedy"), ("dram", "hand"),
           ("dram", "no-sharing"), ("dram", "cp-sat"), ("dram", "milp"))),
-    case("mesh", "time, glb", solve_mesh, chain(4), MESH, objective="time,glb"),
-    case("mesh", "pinned", solve_mesh, SMALL, MESH, pins=["T_M<=2", "share=none"]),
-    case("mesh", "row stationary", solve_mesh, "lenet5", "eyeriss_128", layers=["c1"]),
-    case("mesh", "systolic", solve_mesh, "lenet5", "tpu_128", layers=["c1"]),
-    case("mesh", "conflict", solve_mesh, SMALL, MESH, but={"mesh.psum_buffer_bytes": 3}),
-    *(case("engine", f"bytes, {engine}", solve_engine, GRID, ENGINE, engine=engine)
+    case("mesh", "time, glb", solve, chain(4), MESH, objective="time,glb"),
+    case("mesh", "pinned", solve, SMALL, MESH, pins=["T_M<=2", "share=none"]),
+    case("mesh", "row stationary", solve, "lenet5", "eyeriss_128", layers=["c1"]),
+    case("mesh", "systolic", solve, "lenet5", "tpu_128", layers=["c1"]),
+    case("mesh", "conflict", solve, SMALL, MESH, but={"mesh.psum_buffer_bytes": 3}),
+    *(case("engine", f"bytes, {engine}", solve, GRID, ENGINE, engine=engine)
       for engine in ("auto", "exhaustive", "greedy", "paper", "cp-sat", "milp")),
-    case("engine", "pinned places", solve_engine, GRID, ENGINE, pins=["in_places=1", "strips=4"]),
-    case("engine", "no spills", solve_engine, GRID, ENGINE, pins=["spill=no"]),
-    case("engine", "in the banks", solve_engine, GRID, ENGINE, pins=["inputs=banks", "results=banks"],
+    case("engine", "pinned places", solve, GRID, ENGINE, pins=["in_places=1", "strips=4"]),
+    case("engine", "no spills", solve, GRID, ENGINE, pins=["spill=no"]),
+    case("engine", "in the banks", solve, GRID, ENGINE, pins=["inputs=banks", "results=banks"],
          but={"engine.bank_bytes": 128}),
-    case("engine", "conflict", solve_engine, GRID, ENGINE, but={"engine.bank_bytes": 8}),
+    case("engine", "conflict", solve, GRID, ENGINE, but={"engine.bank_bytes": 8}),
     case("engine", "size", size_engine, ["lenet5", "alexnet"], "partial_cnn_16", most=16),
     case("engine", "size, mean rate", size_engine, ["lenet5", "alexnet"], "partial_cnn_16", most=16, aim="mean"),
     case("engine", "sizes", front_engine, ["lenet5"], "partial_cnn_16", most=8),

@@ -13,7 +13,7 @@ from hwmodels.schedule import Nest
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import Layer
-from solver import Plan, check, solve, solve_joint
+from solver import Plan, check, solve
 from solver.selftest.anneal import Goal, searched
 from solver.selftest.layers import random_layer, random_machine
 from solver.selftest.moves import Moves
@@ -108,7 +108,7 @@ def test_no_nest_is_below_the_bound(seed: int) -> None:
 
 @pytest.mark.parametrize("fields", [{"line": True, "sliding": True}, {"snake": True}])
 def test_joint_plans_have_them_too(fields: dict[str, object]) -> None:
-    plain, able = (solve_joint(chain(), FOUR.model_copy(update=more)) for more in ({}, fields))
+    plain, able = (solve(chain(), FOUR.model_copy(update=more), problem="joint") for more in ({}, fields))
     assert plain.objective is not None
     assert able.objective is not None
     assert able.objective.value <= plain.objective.value

@@ -23,9 +23,8 @@ from instances.errors import InputError
 from instances.load import dump_network, load_network
 from instances.processors import Group
 from instances.tasks import Task, TaskGraph
-from solver import ApplicationsPlan, check, solve_applications
+from solver import ApplicationsPlan, check, solve
 from solver.applications.ask import ask
-from solver.applications.plan import applications_schema
 from solver.applications.show import show_applications
 from solver.applications.solve import hunted
 from solver.bench.applications import row
@@ -136,7 +135,7 @@ def test_the_model_is_every_schedule(made: Several, goal: tuple[int, ...]) -> No
     built = applications_cp_model(made, aim)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
-    status = solver.solve(built.model)
+    status = solver.tiling.solve(built.model)
     assert status == (cp_model.OPTIMAL if values else cp_model.INFEASIBLE)
     if values:
         assert made.value(built.chosen(solver), aim) == min(values)
@@ -209,15 +208,15 @@ def test_paths_and_names_are_no_applications_by_chance(tmp_path: Path) -> None:
 def test_times_are_rounded_up() -> None:
     """LeNet takes 1,076.5 us on a core: a deadline of 1,076 is missed, whatever a tick is."""
     for options in ({}, {"settings": "tick_ps=500000000"}):
-        plan = solve_applications("lenet5@1076us", "hikey970", pins="cpu_config=1,1,1,1", **options)
+        plan = solve("lenet5@1076us", "hikey970", pins="cpu_config=1,1,1,1", **options, problem="applications")
         assert plan.status == "INFEASIBLE"
     with pytest.raises(InputError, match="times the shortest"):
-        solve_applications("lenet5@2ms,lenet5@20s", "hikey970")
+        solve("lenet5@2ms,lenet5@20s", "hikey970", problem="applications")
 
 
 def test_what_is_not_tried_is_not_refuted() -> None:
     """On (4) LeNet does not end in 1.2 ms; the time limit is over before (1,1,1,1), where it does."""
-    plan = solve_applications("lenet5@1200us", "hikey970", time_limit_s=0.01)
+    plan = solve("lenet5@1200us", "hikey970", time_limit_s=0.01, problem="applications")
     assert plan.status in ("NO_SOLUTION_FOUND", "FEASIBLE", "OPTIMAL")
 
 
@@ -240,17 +239,17 @@ TWO = "lenet5@5ms,lenet5@8ms/6ms"
 
 @pytest.fixture(scope="module")
 def plan() -> ApplicationsPlan:
-    return solve_applications(TWO, "hikey970", pins="cpu_config=1,1,1,1")
+    return solve(TWO, "hikey970", pins="cpu_config=1,1,1,1", problem="applications")
 
 
 def test_a_plan_is_proven_checked_and_follows_its_schema(plan: ApplicationsPlan) -> None:
     assert (plan.status, plan.gap, plan.replay.ok) == ("OPTIMAL", 0, True)
     assert check(plan).ok
-    Draft202012Validator(json.loads(applications_schema())).validate(json.loads(plan.to_json()))
+    Draft202012Validator(json.loads(ApplicationsPlan.schema_text())).validate(json.loads(plan.to_json()))
     shipped = Path(__file__).parents[1] / "solver" / "applications.schema.json"
-    assert shipped.read_text(encoding="utf-8") == applications_schema()
+    assert shipped.read_text(encoding="utf-8") == ApplicationsPlan.schema_text()
     for engine in ("apart", "ga"):
-        other = solve_applications(TWO, "hikey970", engine=engine, pins="cpu_config=1,1,1,1", time_limit_s=1)
+        other = solve(TWO, "hikey970", engine=engine, pins="cpu_config=1,1,1,1", time_limit_s=1, problem="applications")
         assert plan.objective is not None
         assert other.objective is None or other.objective.value >= plan.objective.value
 
@@ -259,12 +258,12 @@ def test_the_least_responses_in_turn(plan: ApplicationsPlan) -> None:
     """The least response of each alone is at most its response when all are minimised together; so is their sum."""
     least = []
     for number in (1, 2):
-        one = solve_applications(TWO, "hikey970", objective=f"response:{number}", pins="cpu_config=1,1,1,1")
+        one = solve(TWO, "hikey970", objective=f"response:{number}", pins="cpu_config=1,1,1,1", problem="applications")
         assert one.status == "OPTIMAL"
         assert one.objective is not None
         least.append(one.objective.value)
     assert all(a <= (row.response or 0) for a, row in zip(least, plan.applications, strict=True))
-    turned = solve_applications(TWO, "hikey970", objective="response:1,energy", pins="cpu_config=1,1,1,1")
+    turned = solve(TWO, "hikey970", objective="response:1,energy", pins="cpu_config=1,1,1,1", problem="applications")
     assert turned.status == "OPTIMAL"
     assert turned.objective is not None
     assert turned.objective.value == least[0]
@@ -307,7 +306,7 @@ def test_lies_are_found(plan: ApplicationsPlan, message: str) -> None:
 
 def test_no_schedule_says_so() -> None:
     """Two LeNets that have to be done within 0.2 ms: their shortest path takes longer on every processor."""
-    plan = solve_applications("lenet5@200us,lenet5@200us", "galaxy_s9")
+    plan = solve("lenet5@200us,lenet5@200us", "galaxy_s9", problem="applications")
     assert (plan.status, plan.objective, plan.tasks) == ("INFEASIBLE", None, ())
     assert "lenet5: it takes at least" in plan.conflicts[0]
     assert check(plan).ok
@@ -350,7 +349,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_three_networks_never_miss() -> None:
     """Section 3.3.5.3: periods of 33, 40 and 50 ms; with an NPU there is a schedule, and 10,000 offsets agree."""
     three = "squeezenet1_1@33ms,mobilenet_v1@40ms,mobilenet_v2@50ms"
-    found = solve_applications(three, "hikey970", engine="apart", pins="cpu_config=1,1,1,1")
+    found = solve(three, "hikey970", engine="apart", pins="cpu_config=1,1,1,1", problem="applications")
     assert check(found).ok
     asked = ask(three, "hikey970", "response", "cpu_config=1,1,1,1", None, None, None)
     several = asked.instance((1, 1, 1, 1))
@@ -360,5 +359,5 @@ def test_three_networks_never_miss() -> None:
     schedule = Schedule(tuple(where[i] for i in range(len(where))), tuple(numbers[row.task] for row in found.tasks))
     seen = hunted(several, schedule, 10_000, seed=1)
     assert all(longest <= (row.response or 0) for longest, row in zip(seen, found.applications, strict=True))
-    none = solve_applications(three, "galaxy_s9", pins="cpu_config=1,1,1,1")
+    none = solve(three, "galaxy_s9", pins="cpu_config=1,1,1,1", problem="applications")
     assert none.status == "INFEASIBLE"

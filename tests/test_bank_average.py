@@ -14,7 +14,7 @@ from instances.load import load_machine
 from instances.machine import Banks, Machine
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, Operator, Pool
-from solver import check, solve_network
+from solver import check, solve
 from solver.banks.plan import BankPlan
 from solver.banks.show import show_banks
 from solver.bench.banks import midap
@@ -61,13 +61,13 @@ def test_bytes_by_hand(engine: str) -> None:
     A pool of its own wants the 4 columns of the convolution at once: 4 banks, and one more to have none of them moved.
     """
     for count in (1, 2, 5):
-        plan = solve_network(CHAIN, machine(count, 1), objective="bytes", engine=engine)
+        plan = solve(CHAIN, machine(count, 1), objective="bytes", engine=engine, problem="banks")
         assert plan.measures is not None
         assert plan.measures.bytes == 4 + 1 + 1 + 1
         assert check(plan).ok
     if engine == "dynamic":
-        assert solve_network(CHAIN, machine(3, 0), objective="bytes").status == "INFEASIBLE"
-        alone = solve_network(CHAIN, machine(5, 0), objective="bytes")
+        assert solve(CHAIN, machine(3, 0), objective="bytes", problem="banks").status == "INFEASIBLE"
+        alone = solve(CHAIN, machine(5, 0), objective="bytes", problem="banks")
         assert alone.measures is not None
         assert alone.measures.bytes == 7
         assert [layer.kind for layer in alone.layers] == ["conv", "whole"]
@@ -78,14 +78,14 @@ def test_time_by_hand() -> None:
 
     As a stage of its own the pool reads the four columns, a cycle each, at 42, and does not add up meanwhile.
     """
-    assert solve_network(CHAIN, machine(5, 1)).objective.value == 2 + 4 * 10 + 10  # type: ignore[union-attr]
-    assert solve_network(CHAIN, machine(5, 0)).objective.value == 2 + 4 * 10 + 4 * 10  # type: ignore[union-attr]
+    assert solve(CHAIN, machine(5, 1), problem="banks").objective.value == 2 + 4 * 10 + 10  # type: ignore[union-attr]
+    assert solve(CHAIN, machine(5, 0), problem="banks").objective.value == 2 + 4 * 10 + 4 * 10  # type: ignore[union-attr]
 
 
 def test_the_average_takes_its_bank_when_the_tiles_have_left_theirs() -> None:
     """One bank: the last tile is in it while it is processed, the average afterwards, from where the next one reads."""
     network = averaged(row(2), pointwise("conv", "x", 2), mean("conv"), pointwise("last", "mean", 1))
-    plan = solve_network(network, machine(1, 1), objective="bytes")
+    plan = solve(network, machine(1, 1), objective="bytes", problem="banks")
     assert plan.measures is not None
     assert plan.measures.bytes == 2 + 2 + 2 + 1  # nothing between the two stages leaves the chip
     first, fused, last = plan.layers
@@ -105,10 +105,10 @@ def test_what_stays_of_a_map_that_others_read_leaves_a_bank() -> None:
         Eltwise(name="sum", inputs=("ma", "mb"), shape=(1, 1, 1, 1), fn="add"),
     )  # fmt: skip
     for engine in ("dynamic", "milp"):
-        plan = solve_network(network, machine(4, 1), objective="bytes", engine=engine)
+        plan = solve(network, machine(4, 1), objective="bytes", engine=engine, problem="banks")
         assert plan.measures is not None
         assert plan.measures.bytes == 3 + 2 + 2 + 1
-    tight = solve_network(network, machine(3, 1), objective="bytes")
+    tight = solve(network, machine(3, 1), objective="bytes", problem="banks")
     assert tight.measures is not None
     assert tight.measures.bytes == 8 + 1  # a column of the input comes twice
 
@@ -163,7 +163,7 @@ def test_older_machines_are_as_before() -> None:
 
 
 def test_a_plan_that_lies_about_a_fused_pool_is_found_out() -> None:
-    plan = solve_network(CHAIN, machine(2, 1), objective="bytes")
+    plan = solve(CHAIN, machine(2, 1), objective="bytes", problem="banks")
 
     def left_out(layers: list[dict[str, object]]) -> None:
         layers.pop()
@@ -189,19 +189,19 @@ def test_a_plan_that_lies_about_a_fused_pool_is_found_out() -> None:
 
 
 def test_a_fused_pool_is_shown() -> None:
-    text = show_banks(solve_network(CHAIN, machine(2, 1), objective="bytes"))
+    text = show_banks(solve(CHAIN, machine(2, 1), objective="bytes", problem="banks"))
     assert "conv: conv of 4 columns, averaged at its end" in text
     assert "mean: fused with conv, which ends with it" in text
 
 
 def test_writes_on_the_bus_wait_for_the_average() -> None:
     """Nothing is written before the last step: its byte leaves with it, and the stage ends no earlier than without."""
-    free = solve_network(CHAIN, machine(5, 1))
-    bus = solve_network(CHAIN, machine(5, 1, writes="bus"))
+    free = solve(CHAIN, machine(5, 1), problem="banks")
+    bus = solve(CHAIN, machine(5, 1, writes="bus"), problem="banks")
     assert bus.status == "OPTIMAL"
     assert bus.objective is not None
     assert free.objective is not None
     assert bus.objective.value == free.objective.value  # a tick to write, ten for the average
     slow = machine(5, 1, writes="bus").model_copy()
     slow = slow.model_copy(update={"transfer": slow.transfer.model_copy(update={"call_ticks": 100})})
-    assert solve_network(CHAIN, slow).objective.terms["wait_writes"] == 91  # type: ignore[union-attr]
+    assert solve(CHAIN, slow, problem="banks").objective.terms["wait_writes"] == 91  # type: ignore[union-attr]

@@ -12,7 +12,7 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
 from instances.operators import Conv, Input, Operator
-from solver import check, front_network, solve_network
+from solver import check, pareto, solve
 from solver.banks.plan import BankPlan
 from solver.banks.readings import readings
 from solver.banks.show import bank_status
@@ -62,11 +62,14 @@ def test_bytes_by_hand(engine: str) -> None:
     weights, and 4 results are 20.
     """
     thin = machine(lanes=1)
-    assert moved(solve_network(network(1, 2), thin, objective="bytes", engine=engine))[::2] == (2 + 1 + 2, "patches")
-    pinned = solve_network(network(1, 2), thin, objective="bytes", engine=engine, first_layer="plain")
+    assert moved(solve(network(1, 2), thin, objective="bytes", engine=engine, problem="banks"))[::2] == (
+        2 + 1 + 2,
+        "patches",
+    )
+    pinned = solve(network(1, 2), thin, objective="bytes", engine=engine, pins=["first_layer=plain"], problem="banks")
     assert moved(pinned)[::2] == (4 + 1 + 2, "plain")
-    assert moved(solve_network(ROW, machine(), objective="bytes", engine=engine))[::2] == (4 + 12 + 4, "plain")
-    pinned = solve_network(ROW, machine(), objective="bytes", engine=engine, first_layer="patches")
+    assert moved(solve(ROW, machine(), objective="bytes", engine=engine, problem="banks"))[::2] == (4 + 12 + 4, "plain")
+    pinned = solve(ROW, machine(), objective="bytes", engine=engine, pins=["first_layer=patches"], problem="banks")
     assert moved(pinned)[::2] == (16 + 4 + 4, "patches")
 
 
@@ -76,16 +79,21 @@ def test_time_by_hand() -> None:
     As pixels it waits for 12 weights and all 4 pixels, a tile: 16 + 100. A slow bus brings 4 weights and 4 patches of 4
     bytes, the last one ten ticks a byte behind the others: 200 + 1; or 12 weights and 4 pixels: 160 + 10.
     """
-    assert moved(solve_network(ROW, machine()))[1:] == (8 + 40, "patches")
-    assert moved(solve_network(ROW, machine(), first_layer="plain"))[1:] == (16 + 100, "plain")
-    assert moved(solve_network(ROW, machine(1, 10)))[1:] == (160 + 10, "plain")
-    assert moved(solve_network(ROW, machine(1, 10), first_layer="patches"))[1:] == (200 + 1, "patches")
+    assert moved(solve(ROW, machine(), problem="banks"))[1:] == (8 + 40, "patches")
+    assert moved(solve(ROW, machine(), pins=["first_layer=plain"], problem="banks"))[1:] == (16 + 100, "plain")
+    assert moved(solve(ROW, machine(1, 10), problem="banks"))[1:] == (160 + 10, "plain")
+    assert moved(solve(ROW, machine(1, 10), pins=["first_layer=patches"], problem="banks"))[1:] == (200 + 1, "patches")
 
 
 def test_front_by_hand() -> None:
     """Neither reading beats the other one: 20 bytes in 116 ticks, 24 in 48."""
-    assert [moved(plan) for plan in front_network(ROW, machine())] == [(20, 116, "plain"), (24, 48, "patches")]
-    assert [moved(plan)[2] for plan in front_network(ROW, machine(), first_layer="plain")] == ["plain"]
+    assert [moved(plan) for plan in pareto(ROW, machine(), problem="banks").plans] == [
+        (20, 116, "plain"),
+        (24, 48, "patches"),
+    ]
+    assert [moved(plan)[2] for plan in pareto(ROW, machine(), pins=["first_layer=plain"], problem="banks").plans] == [
+        "plain"
+    ]
 
 
 CHAINS = [
@@ -101,9 +109,9 @@ def test_the_optimum_and_the_front_are_those_of_both(chain: int, cycle: int, byt
     """Found with the other reading as a rival, or each alone: the same bytes, ticks and front."""
     real, target = machine(cycle, byte, lanes=lanes), CHAINS[chain]
     alone = [point for found in readings(target, real).values() for point in front_of_one(found, real)]
-    assert [moved(plan)[:2] for plan in front_network(target, real)] == lowest(alone)
-    assert moved(solve_network(target, real, objective="bytes"))[:2] == min(alone)
-    assert moved(solve_network(target, real))[1::-1] == min((ticks, size) for size, ticks in alone)
+    assert [moved(plan)[:2] for plan in pareto(target, real, problem="banks").plans] == lowest(alone)
+    assert moved(solve(target, real, objective="bytes", problem="banks"))[:2] == min(alone)
+    assert moved(solve(target, real, problem="banks"))[1::-1] == min((ticks, size) for size, ticks in alone)
 
 
 def front_of_one(found: object, real: Machine) -> list[Point]:
@@ -130,47 +138,50 @@ def test_rivals_leave_what_beats_them() -> None:
 def test_published_policies_read_patches() -> None:
     """As their compiler does, though plain moves less; their bound is that of both readings."""
     for engine in ("min", "min-all", "hide", "double-buffer", "no-reuse"):
-        plan = solve_network(ROW, machine(), objective="bytes", engine=engine)
+        plan = solve(ROW, machine(), objective="bytes", engine=engine, problem="banks")
         assert (plan.first_layer, plan.bound, plan.compulsory_bytes) == ("patches", 20, 20)
         assert check(plan).ok
-        assert solve_network(ROW, machine(), objective="bytes", engine=engine, first_layer="plain").gap == 0
-    assert solve_network(ROW, machine(), objective="bytes", engine="beam").first_layer == "plain"
-    assert solve_network(ROW, machine(), engine="beam").first_layer == "patches"
+        assert (
+            solve(ROW, machine(), objective="bytes", engine=engine, pins=["first_layer=plain"], problem="banks").gap
+            == 0
+        )
+    assert solve(ROW, machine(), objective="bytes", engine="beam", problem="banks").first_layer == "plain"
+    assert solve(ROW, machine(), engine="beam", problem="banks").first_layer == "patches"
 
 
 def test_a_reading_that_does_not_fit_leaves_the_other() -> None:
     """A column of 8 pixels fits in no bank of 4 bytes, a patch does; and a patch of 5 bytes does not."""
     high = network(1, 1, 2, 8)
-    assert moved(solve_network(high, machine(lanes=1)))[2] == "patches"
-    assert [moved(plan)[2] for plan in front_network(high, machine(lanes=1))] == ["patches"]
-    assert moved(solve_network(network(5), machine(lanes=1)))[2] == "plain"
-    assert [moved(plan)[2] for plan in front_network(network(5), machine(lanes=1))] == ["plain"]
-    assert solve_network(high, machine(lanes=1), first_layer="plain").status == "INFEASIBLE"
-    neither = solve_network(network(5, 1, 5, 8), machine(lanes=1))
+    assert moved(solve(high, machine(lanes=1), problem="banks"))[2] == "patches"
+    assert [moved(plan)[2] for plan in pareto(high, machine(lanes=1), problem="banks").plans] == ["patches"]
+    assert moved(solve(network(5), machine(lanes=1), problem="banks"))[2] == "plain"
+    assert [moved(plan)[2] for plan in pareto(network(5), machine(lanes=1), problem="banks").plans] == ["plain"]
+    assert solve(high, machine(lanes=1), pins=["first_layer=plain"], problem="banks").status == "INFEASIBLE"
+    neither = solve(network(5, 1, 5, 8), machine(lanes=1), problem="banks")
     assert (neither.status, neither.layers) == ("INFEASIBLE", ())
     assert check(neither).ok
 
 
 def test_pins_are_checked() -> None:
-    plan = solve_network(ROW, machine(), objective="bytes")
+    plan = solve(ROW, machine(), objective="bytes", problem="banks")
     said = plan.model_copy(update={"options": plan.options.model_copy(update={"first_layer": "patches"})})
     assert any("first layer is plain, it may be patches" in line for line in check(said).problems)
     data = plan.model_dump(mode="json")
     data["layers"][0]["kind"] = "patches"
     assert not check(BankPlan.from_json(json.dumps(data))).ok
     with pytest.raises(InputError, match="no first layer on machine m is a product over patches"):
-        solve_network(ROW, machine(channels=0), first_layer="patches")
-    assert moved(solve_network(ROW, machine(channels=0)))[2] == "plain"
+        solve(ROW, machine(channels=0), pins=["first_layer=patches"], problem="banks")
+    assert moved(solve(ROW, machine(channels=0), problem="banks"))[2] == "plain"
 
 
 def test_the_reading_is_shown() -> None:
-    assert "first layer plain, not patches" in bank_status(solve_network(ROW, machine(), objective="bytes"))
-    assert "first layer over patches" in bank_status(solve_network(ROW, machine()))
-    assert "first layer" not in bank_status(solve_network(ROW, machine(channels=0)))
+    assert "first layer plain, not patches" in bank_status(solve(ROW, machine(), objective="bytes", problem="banks"))
+    assert "first layer over patches" in bank_status(solve(ROW, machine(), problem="banks"))
+    assert "first layer" not in bank_status(solve(ROW, machine(channels=0), problem="banks"))
 
 
 def test_a_time_limit_is_shared() -> None:
     """Whatever is not proven of either reading is not OPTIMAL."""
-    plan = solve_network("mobilenet_v2", "midap", time_limit_s=0.05)
+    plan = solve("mobilenet_v2", "midap", time_limit_s=0.05, problem="banks")
     assert plan.status in ("FEASIBLE", "NO_SOLUTION_FOUND")
     assert check(plan).ok

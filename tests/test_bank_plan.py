@@ -14,7 +14,7 @@ from instances.load import load_machine, load_network
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, Operator, Reshape
 from instances.workload import Layer
-from solver import BankPlan, check, front_network, solve, solve_network
+from solver import BankPlan, check, pareto, solve
 from solver.banks.plan import BankAction
 from solver.banks.show import bank_rows, show_banks
 from solver.cli import main
@@ -24,13 +24,13 @@ ENGINES = ("dynamic", "milp", "cp-sat", "min", "dls", "hide", "double-buffer", "
 
 @pytest.fixture(scope="module")
 def plan() -> BankPlan:
-    return solve_network("squeezenet1_1", "midap", objective="bytes")
+    return solve("squeezenet1_1", "midap", objective="bytes", problem="banks")
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_gives_a_plan_that_checks(engine: str, plan: BankPlan, tmp_path: Path) -> None:
     """Engines that prove agree in all measures; bounds are never above the plan."""
-    other = solve_network("squeezenet1_1", "midap", engine=engine, objective="bytes")
+    other = solve("squeezenet1_1", "midap", engine=engine, objective="bytes", problem="banks")
     other.save(tmp_path / "plan.json")
     assert BankPlan.load(tmp_path / "plan.json") == other
     report = check(tmp_path / "plan.json")
@@ -48,8 +48,8 @@ def test_every_engine_gives_a_plan_that_checks(engine: str, plan: BankPlan, tmp_
 
 
 def test_objectives_and_energy(plan: BankPlan) -> None:
-    fast = solve_network("squeezenet1_1", "midap")
-    energy = solve_network("squeezenet1_1", "midap", objective="energy")
+    fast = solve("squeezenet1_1", "midap", problem="banks")
+    energy = solve("squeezenet1_1", "midap", objective="energy", problem="banks")
     assert fast.measures is not None
     assert plan.measures is not None
     assert energy.objective is not None
@@ -66,10 +66,10 @@ def test_objectives_and_energy(plan: BankPlan) -> None:
 def test_writes_on_the_bus_only_take_time(plan: BankPlan, tmp_path: Path) -> None:
     """The same bytes, all engines agree, nothing gets faster, and a check knows what it waits for."""
     on = {"banks.writes": "bus", "banks.bus": "first_come"}
-    made = {engine: solve_network("squeezenet1_1", "midap", engine=engine, settings=on, objective="bytes")
+    made = {engine: solve("squeezenet1_1", "midap", engine=engine, settings=on, objective="bytes", problem="banks")
             for engine in ENGINES}  # fmt: skip
-    fast = solve_network("squeezenet1_1", "midap", settings=on)
-    free = solve_network("squeezenet1_1", "midap", settings={"banks.bus": "first_come"})
+    fast = solve("squeezenet1_1", "midap", settings=on, problem="banks")
+    free = solve("squeezenet1_1", "midap", settings={"banks.bus": "first_come"}, problem="banks")
     assert fast.measures and free.measures and fast.objective and plan.measures  # noqa: PT018
     assert fast.status == "OPTIMAL"
     assert fast.measures.time > free.measures.time
@@ -88,9 +88,9 @@ def test_writes_on_the_bus_only_take_time(plan: BankPlan, tmp_path: Path) -> Non
 
 
 def test_the_front_holds_both_optima(plan: BankPlan) -> None:
-    front = front_network("squeezenet1_1", "midap")
+    front = pareto("squeezenet1_1", "midap", problem="banks").plans
     assert front[0].measures == plan.measures
-    assert front[-1].measures == solve_network("squeezenet1_1", "midap").measures
+    assert front[-1].measures == solve("squeezenet1_1", "midap", problem="banks").measures
     assert all(check(one).ok for one in front)
 
 
@@ -166,7 +166,7 @@ def test_lies_about_one_field_are_found_out(
 
 
 def test_a_plan_that_only_says_it_is_infeasible_is_found_out() -> None:
-    found = solve_network("lenet5", "midap")
+    found = solve("lenet5", "midap", problem="banks")
     none = {"layers": (), "objective": None, "gap": None, "measures": None, "pe_delay_ticks": None}
     claimed = found.model_copy(update={**none, "status": "INFEASIBLE", "conflicts": ("x",)})
     said = check(claimed).problems
@@ -183,8 +183,8 @@ def test_an_input_that_others_read_lies_in_pixels() -> None:
     both = Network(
         name="both", operators=(*alone.operators, Eltwise(name="s", inputs=("in", "c"), shape=shape, fn="add"))
     )
-    assert [row.kind for row in solve_network(alone, "midap").layers] == ["patches"]
-    plan = solve_network(both, "midap")
+    assert [row.kind for row in solve(alone, "midap", problem="banks").layers] == ["patches"]
+    plan = solve(both, "midap", problem="banks")
     assert [row.kind for row in plan.layers] == ["conv", "sum"]
     assert plan.layers[0].volume.load == 8 * 8 * 64
     assert check(plan).ok
@@ -209,12 +209,12 @@ def test_networks_without_a_bank_program_are_refused(operators: tuple[Operator, 
         name="n", operators=(Input(name="in", shape=(1, 8, 4, 4)), *([first] if operators else []), *operators)
     )
     with pytest.raises(InputError, match=message):
-        solve_network(network, "midap")
+        solve(network, "midap", problem="banks")
 
 
 def test_a_residual_on_chip_is_none_that_is_streamed() -> None:
     on_chip, streamed = (
-        solve_network(skip(), "midap", objective="bytes", settings={"banks.residuals": where})
+        solve(skip(), "midap", objective="bytes", settings={"banks.residuals": where}, problem="banks")
         for where in ("chip", "dram")
     )
     assert on_chip.measures
@@ -225,7 +225,7 @@ def test_a_residual_on_chip_is_none_that_is_streamed() -> None:
     assert any("waits on chip for a sum" in line for line in check(claimed).problems)
     published = on_chip.model_copy(update={"machine_data": streamed.machine_data})
     assert any("banks.residuals is dram" in line for line in check(published).problems)
-    assert solve_network(skip(), "midap", objective="bytes").measures == streamed.measures
+    assert solve(skip(), "midap", objective="bytes", problem="banks").measures == streamed.measures
 
 
 def test_a_stage_reads_a_concatenation_once_it_is_made() -> None:
@@ -236,7 +236,7 @@ def test_a_stage_reads_a_concatenation_once_it_is_made() -> None:
         Input(name="in", shape=shape), *halves, Concat(name="ab", inputs=("a", "b"), shape=shape),
         Conv(name="c", inputs=("ab",), shape=shape, filters=64, kernel=(1, 1)),
     ))  # fmt: skip
-    found = solve_network(network, "midap", objective="bytes")
+    found = solve(network, "midap", objective="bytes", problem="banks")
     one, two, last = found.layers
     early = found.model_copy(update={"layers": (one, last, two)})
     assert any(f"c: reads ab before {two.layer} has run" in line for line in check(early).problems)
@@ -252,7 +252,7 @@ def test_nothing_compulsory_stays_unread(unread: str, load: int, engine: str) ->
     )
     settings = {"banks.map_bytes": 128, "banks.unread": unread}
     tiny = Network(name="n", operators=operators)
-    plan = solve_network(tiny, "midap", engine=engine, objective="bytes", settings=settings)
+    plan = solve(tiny, "midap", engine=engine, objective="bytes", settings=settings, problem="banks")
     assert plan.measures is not None
     assert plan.measures.bytes == plan.compulsory_bytes == plan.bound == load + 1024 + 32
     assert check(plan).ok
@@ -269,7 +269,9 @@ def test_stages_of_one_map_may_read_more_or_less_of_it(unread: str, objective: s
         Conv(name="b", inputs=("z",), shape=(1, 16, 2, 2), filters=16, kernel=(1, 1), bias=False),
     )
     settings = {"banks.count": 2, "banks.map_bytes": 64, "banks.unread": unread}
-    plan = solve_network(Network(name="n", operators=operators), "midap", objective=objective, settings=settings)
+    plan = solve(
+        Network(name="n", operators=operators), "midap", objective=objective, settings=settings, problem="banks"
+    )
     assert plan.status == "OPTIMAL"
     assert check(plan).ok
 
@@ -282,7 +284,7 @@ def test_loads_go_on_behind_the_last_window(engine: str) -> None:
         Conv(name="a", inputs=("in",), shape=(1, 16, 1, 2), filters=16, kernel=(1, 3), stride=(1, 2), bias=False),
     )
     settings = {"banks.count": 1, "banks.map_bytes": 80}
-    plan = solve_network(Network(name="n", operators=operators), "midap", engine=engine, settings=settings)
+    plan = solve(Network(name="n", operators=operators), "midap", engine=engine, settings=settings, problem="banks")
     assert plan.layers[0].volume.load == 6 * 16
 
 
@@ -293,7 +295,7 @@ def test_all_of_a_patch_must_be_loaded() -> None:
         Conv(name="c", inputs=("in",), shape=(1, 16, 2, 2), filters=16, kernel=(1, 1)),
     ))  # fmt: skip
     small = {"banks.count": 2, "banks.map_bytes": 2 * 3 * 64}
-    found = solve_network(network, "midap", settings=small, first_layer="patches")
+    found = solve(network, "midap", settings=small, pins=["first_layer=patches"], problem="banks")
     assert [tile.end for tile in found.layers[0].tiles] == [3, 4]
     short = found.layers[0].model_copy(update={
         "tiles": found.layers[0].tiles[:1],
@@ -328,11 +330,13 @@ def test_the_map_of_banks_by_time(plan: BankPlan) -> None:
 
 
 def test_what_does_not_fit_is_said() -> None:
-    found = solve_network("lenet5", "midap", settings={"banks.count": 2, "banks.map_bytes": 4096})
+    found = solve("lenet5", "midap", settings={"banks.count": 2, "banks.map_bytes": 4096}, problem="banks")
     assert (found.status, found.layers) == ("INFEASIBLE", ())
     assert found.conflicts == ("network lenet5: stage c3 has no program in 2 banks of 2048 bytes",)
     assert check(found).ok
-    stuck = solve_network("lenet5", "midap", engine="min", settings={"banks.count": 2, "banks.map_bytes": 4096})
+    stuck = solve(
+        "lenet5", "midap", engine="min", settings={"banks.count": 2, "banks.map_bytes": 4096}, problem="banks"
+    )
     assert stuck.status == "NO_SOLUTION_FOUND"
 
 
@@ -341,12 +345,12 @@ def test_what_does_not_fit_is_said() -> None:
 )
 def test_a_time_limit_gives_a_plan_with_a_gap(network: str, limit: float) -> None:
     """That of HIDE, or where paths join the best of few labels: both are better than double buffering."""
-    found = solve_network(network, "midap", time_limit_s=limit)
+    found = solve(network, "midap", time_limit_s=limit, problem="banks")
     assert found.status == "FEASIBLE"
     assert found.gap is not None
     assert 0 < found.gap < 1
     assert check(found).ok
-    other = solve_network(network, "midap", engine="double-buffer")
+    other = solve(network, "midap", engine="double-buffer", problem="banks")
     assert found.measures is not None
     assert other.measures is not None
     assert found.measures.time < other.measures.time
@@ -354,22 +358,22 @@ def test_a_time_limit_gives_a_plan_with_a_gap(network: str, limit: float) -> Non
 
 def test_bad_requests_get_one_line() -> None:
     with pytest.raises(InputError, match="has no banks"):
-        solve_network("lenet5", "nmp")
+        solve("lenet5", "nmp", problem="banks")
     with pytest.raises(InputError, match="whole networks are planned"):
         solve("lenet5", "midap")
     with pytest.raises(InputError, match="this is one layer"):
-        solve_network(Layer.conv("c", channels=3, filters=3, size=(8, 8)), "midap")  # type: ignore[arg-type]
+        solve(Layer.conv("c", channels=3, filters=3, size=(8, 8)), "midap", problem="banks")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="minimises bytes only"):
-        solve_network("lenet5", "midap", engine="milp")
+        solve("lenet5", "midap", engine="milp", problem="banks")
     with pytest.raises(InputError, match="unknown engine for banks"):
-        solve_network("lenet5", "midap", engine="ga")
+        solve("lenet5", "midap", engine="ga", problem="banks")
 
 
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
         (["--pin", "x=1"], 2, "residuals=chip and residuals=dram"),
-        (["--full", "--layer", "c1"], 2, "--layer, --full: not for problem banks"),
+        (["--full", "--layer", "c1"], 2, "layers, full: not for problem banks"),
         (["--engine", "cp-sat"], 2, "minimises bytes only"),
         (["--compare", "nobody"], 2, "unknown engine"),
         (["--size", "0x3"], 2, "write rows and columns"),
@@ -396,7 +400,7 @@ def test_solve_check_show_pareto(tmp_path: Path, capsys: pytest.CaptureFixture[s
     out = capsys.readouterr().out
     assert "replay agrees" in out
     assert "bank 3" in out
-    assert json.loads(Path(front).read_text())["format"] == "certile-bank-front/1"
+    assert json.loads(Path(front).read_text())["format"] == "certile-front/2"
     assert main(["pareto", "lenet5", "--machine", "midap", "--axes", "bytes,ocm"]) == 2
     Path(path).write_text(Path(path).read_text()[:-40])
     assert main(["check", path]) == 2

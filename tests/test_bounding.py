@@ -7,8 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from formulations.pins import Pins
+from formulations.tiling import bounding, member
 from formulations.tiling.bounding import AXES, Bounds, size
-from formulations.tiling.problem import bounding, build, member
+from formulations.tiling.problem import build
 from instances.load import load_machine
 from instances.machine import Machine
 from instances.workload import Layer

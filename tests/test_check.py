@@ -161,10 +161,6 @@ def _bad_pins(p: Json) -> None:
     p["pins"] = ["T_Q=1"]
 
 
-def _problem(p: Json) -> None:
-    p["problem"] = "fusion"
-
-
 def _wrong_problem(p: Json) -> None:
     p["problem"] = "slicing"
 
@@ -234,7 +230,6 @@ def _infeasible(p: Json) -> None:
         (_decision_beside, "decision"),
         (_pins, "is no plan of problem tiling with T_M=1"),
         (_bad_pins, "unknown decision 'T_Q'"),
-        (_problem, "unknown problem 'fusion'"),
         (_wrong_problem, "slicing"),
         (_objectives, "unit"),
         (_objectives_twice, "name one twice"),

@@ -14,9 +14,9 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from instances.load import list_machines, list_networks
-from solver import Plan, solve
+from solver import LayersPlan, Plan, solve
 from solver.cli import main
-from solver.plan import plan_schema, version
+from solver.plan import version
 
 FAKES = Path(__file__).parent / "data" / "fakes"
 ROOT = Path(__file__).resolve().parents[1]
@@ -225,7 +225,10 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("networks", list_networks),
         ("machines", list_machines),
-        ("problems", lambda: ["tiling", "slicing", "banks", "joint", "mapping", "applications", "engine", "mesh"]),
+        (
+            "problems",
+            lambda: ["tiling", "slicing", "banks", "joint", "mapping", "applications", "partial_engine", "mesh"],
+        ),
         (
             "engines",
             lambda: [
@@ -308,7 +311,7 @@ def test_doctor(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
 
 def test_schema(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["schema"]) == 0
-    assert capsys.readouterr().out == plan_schema()
+    assert capsys.readouterr().out == LayersPlan.schema_text()
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

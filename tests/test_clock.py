@@ -24,8 +24,7 @@ from formulations.clock import ENDLESS, Clock, TimeUp
 from instances.errors import InputError
 from instances.network import Network
 from solver import check, solve
-from solver.files import load_plan
-from solver.joint.solve import solve_joint
+from solver.plan import Plan
 from solver.watch import NO_LIMIT, Stopped, Watch, free_bytes, used_bytes
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -296,7 +295,7 @@ def test_a_signal_leaves_a_plan(name: str, number: signal.Signals, tmp_path: Pat
     _, errors = process.communicate(timeout=120)
     assert process.returncode in (0, 4), errors
     assert b"Traceback" not in errors
-    plan = load_plan(out)
+    plan = Plan.load(out)
     if process.returncode == 0:
         assert plan.bound is not None
         assert check(plan).ok
@@ -327,7 +326,7 @@ def test_with_no_time_at_all_there_is_a_plan_with_a_bound() -> None:
 
 
 def test_with_no_time_at_all_a_joint_plan_goes_through_dram() -> None:
-    plan = solve_joint("lenet5", "scratchpad_768k", time_limit_s=0.001)
+    plan = solve("lenet5", "scratchpad_768k", problem="joint", time_limit_s=0.001)
     assert plan.objective is not None
     assert plan.bound is not None
     assert plan.bound <= plan.objective.value

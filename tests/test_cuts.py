@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from formulations.pins import parse_pins
 from formulations.registry import FORMULATIONS
+from formulations.tiling import cuts
 from formulations.tiling.cuts import Cut, complete, every_cut, free_chains, whole_windows
-from formulations.tiling.problem import cuts
 from hwmodels.nest.pieces import Window
 from hwmodels.nest.places import how
 from hwmodels.nest.price import price
@@ -24,7 +24,7 @@ from instances.machine import Machine, Transfer
 from instances.network import Network
 from instances.operators import Conv, Input
 from instances.workload import Layer
-from solver import check, solve, solve_joint
+from solver import check, solve
 from solver.engines import ENGINES, Limits
 from solver.engines.base import EngineResult
 from solver.selftest.anneal import Goal
@@ -289,7 +289,7 @@ def test_two_layers_by_strips_of_columns(engine: str) -> None:
         for name, one in zip(("a", "b"), before, strict=True)
     ]
     network = Network(name="two", operators=(Input(name="in", shape=shape), *layers))
-    plan = solve_joint(network, machine(ocm_bytes=19, ocm_banks=1, sliding=True), engine=engine)
+    plan = solve(network, machine(ocm_bytes=19, ocm_banks=1, sliding=True), engine=engine, problem="joint")
     assert plan.objective is not None
     assert (plan.status, plan.objective.value, plan.bound) == ("OPTIMAL", 158, 158)
     assert check(plan).ok

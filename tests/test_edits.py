@@ -10,17 +10,8 @@ from functools import cache
 import pytest
 
 from instances.load import load_machine
-from solver import (
-    front_network,
-    solve,
-    solve_applications,
-    solve_engine,
-    solve_joint,
-    solve_mapping,
-    solve_mesh,
-    solve_network,
-)
-from solver.files import AnyPlan
+from solver import pareto, solve
+from solver.plan import Plan
 from tests.edits import EDITS, Subject, run
 from tests.golden_plans import chain, skip
 from tests.test_engine_runs import machine as small_engine
@@ -44,7 +35,7 @@ SIZES = tiles("T_M", "T_N", "T_R", "T_C")
 
 
 def tiling(objective: str, machine: str, memory: int) -> Subject:
-    def plan(engine: str, pins: Pins) -> AnyPlan:
+    def plan(engine: str, pins: Pins) -> Plan:
         settings = [f"ocm_bytes={memory}"]
         proven = ("holds=uniform",) if "time" in objective else ()  # of all nests time is seldom proven
         return solve(
@@ -55,15 +46,15 @@ def tiling(objective: str, machine: str, memory: int) -> Subject:
 
 
 def slicing() -> Subject:
-    def plan(engine: str, pins: Pins) -> AnyPlan:
+    def plan(engine: str, pins: Pins) -> Plan:
         return solve(chain(8, size=4), "nmp", engine=engine, pins=pins)
 
     return Subject("slicing", plan, ("exhaustive", "cp-sat"), ("greedy", "naive", "tso-noburst"), SIZES)
 
 
 def joint() -> Subject:
-    def plan(engine: str, pins: Pins) -> AnyPlan:
-        return solve_joint(chain(4, 2, size=4, taps=1), SHARED, engine=engine, pins=pins)
+    def plan(engine: str, pins: Pins) -> Plan:
+        return solve(chain(4, 2, size=4, taps=1), SHARED, engine=engine, pins=pins, problem="joint")
 
     guesses = ("no-reuse", "greedy", "sequence")
     return Subject("joint", plan, ("dynamic", "milp", "cp-sat"), guesses, tiles("T_M", "T_N", most=3))
@@ -72,8 +63,8 @@ def joint() -> Subject:
 def banks(objective: str) -> Subject:
     machine = load_machine("midap", {"banks.count": "3", "banks.map_bytes": "6144", "banks.residuals": "chip"})
 
-    def plan(engine: str, pins: Pins) -> AnyPlan:
-        return solve_network(skip(64, 8), machine, engine=engine, objective=objective, waiting=not pins)
+    def plan(engine: str, pins: Pins) -> Plan:
+        return solve(skip(64, 8), machine, engine=engine, objective=objective, pins=pins, problem="banks")
 
     proves = ("dynamic",) if objective == "time" else ("dynamic", "cp-sat", "milp")
     guesses = ("no-reuse", "double-buffer", "min", "dls", "hide")
@@ -84,10 +75,10 @@ def front() -> Subject:
     """A plan on the front of bytes and time that is best in neither."""
     machine = load_machine("midap", {"banks.count": "3", "banks.map_bytes": "6144", "banks.residuals": "chip"})
 
-    def plan(engine: str, pins: Pins) -> AnyPlan:
+    def plan(engine: str, pins: Pins) -> Plan:
         if engine != "dynamic":
-            return solve_network(skip(64, 8), machine, engine=engine, objective="bytes,time")
-        return front_network(skip(64, 8), machine)[-1]
+            return solve(skip(64, 8), machine, engine=engine, objective="bytes,time", problem="banks")
+        return pareto(skip(64, 8), machine, problem="banks").plans[-1]
 
     return Subject("banks front", plan, ("dynamic",), ("no-reuse", "double-buffer", "min", "dls", "hide"), some(most=0))
 
@@ -95,8 +86,10 @@ def front() -> Subject:
 def mapping(objective: str) -> Subject:
     places = [f"{task}={place}" for task in ("c1", "c3", "c5", "f6", "output") for place in ("cpu0", "cpu1", "gpu")]
 
-    def plan(engine: str, pins: Pins) -> AnyPlan:
-        return solve_mapping("lenet5", "galaxy_s9", engine=engine, objective=objective, pins=["cpu_config=2,2", *pins])
+    def plan(engine: str, pins: Pins) -> Plan:
+        return solve(
+            "lenet5", "galaxy_s9", engine=engine, objective=objective, pins=["cpu_config=2,2", *pins], problem="mapping"
+        )
 
     guesses = ("single", "heft", "peft", "cpop")
     return Subject(f"mapping {objective}", plan, ("auto", "cp-sat", "exhaustive"), guesses, some(*places, most=2))
@@ -105,25 +98,34 @@ def mapping(objective: str) -> Subject:
 def applications(objective: str) -> Subject:
     places = [f"lenet5:{task}={place}" for task in ("c1", "c3", "c5", "f6") for place in ("cpu0", "cpu1")]
 
-    def plan(engine: str, pins: Pins) -> AnyPlan:
-        return solve_applications(
-            "lenet5@5ms,lenet5@8ms", "hikey970", engine=engine, objective=objective, pins=["cpu_config=4", *pins]
+    def plan(engine: str, pins: Pins) -> Plan:
+        return solve(
+            "lenet5@5ms,lenet5@8ms",
+            "hikey970",
+            engine=engine,
+            objective=objective,
+            pins=["cpu_config=4", *pins],
+            problem="applications",
         )
 
     return Subject(f"applications {objective}", plan, ("auto", "cp-sat"), ("apart",), some(*places, most=2))
 
 
 def mesh(objective: str, *filters: int) -> Subject:
-    def plan(engine: str, pins: Pins) -> AnyPlan:
-        return solve_mesh(chain(*filters, size=6), mesh_machine(), engine=engine, objective=objective, pins=pins)
+    def plan(engine: str, pins: Pins) -> Plan:
+        return solve(
+            chain(*filters, size=6), mesh_machine(), engine=engine, objective=objective, pins=pins, problem="mesh"
+        )
 
     proves = ("exhaustive", "milp", "cp-sat")
     return Subject(f"mesh {objective}", plan, proves, ("greedy", "no-sharing"), SIZES)
 
 
 def engine() -> Subject:
-    def plan(engine: str, pins: Pins) -> AnyPlan:
-        return solve_engine(chain(6, 4, size=4, taps=1), small_engine(bank=48), engine=engine, pins=pins)
+    def plan(engine: str, pins: Pins) -> Plan:
+        return solve(
+            chain(6, 4, size=4, taps=1), small_engine(bank=48), engine=engine, pins=pins, problem="partial_engine"
+        )
 
     pins = some("strips=4", "strips=2", "strips=1", "in_places=1", "in_places=2", "part_places=1", "spill=no", most=2)
     return Subject("engine", plan, ("auto", "cp-sat", "milp"), ("greedy", "paper"), pins)

@@ -28,11 +28,11 @@ from instances.network import Network
 from instances.operators import Conv, Input
 from instances.partial_engine import PartialEngine
 from instances.workload import Layer
-from solver import EnginePlan, PlanMismatch, check, front_engine, size_engine, solve_engine
+from solver import EnginePlan, PlanMismatch, check, front_engine, size_engine, solve
 from solver.cli import main
 from solver.partial_engine.base import RunsAsked
 from solver.partial_engine.engines import RUNS_ENGINES
-from solver.partial_engine.plan import EngineReplay, engine_schema
+from solver.partial_engine.plan import EngineReplay
 from solver.partial_engine.show import engine_rows, engine_status, show_engine
 from solver.partial_engine.size import SIZE_ENGINES
 from solver.partial_engine.solve import totals_of
@@ -261,9 +261,13 @@ def test_engines_agree(channels: int, filters: int, size: int, kernel: int, bank
 def test_engines_prove_real_layers(name: str, settings_: dict[str, int | str]) -> None:
     """The layers of MobileNetV1 and V2 at which something does not fit, whole or in strips."""
     more = {"engine": name, "settings": settings_}
-    first = solve_engine("mobilenet_v1", "partial_cnn_16", layers=["conv2/pw", "conv4/pw"], **more)  # type: ignore[arg-type]
-    whole = solve_engine("mobilenet_v1", "partial_cnn_16", layers="conv4/pw", pins="strips=1", **more)  # type: ignore[arg-type]
-    wide = solve_engine("mobilenet_v2", "partial_cnn_16", layers=["block2/expand", "block3/expand"], **more)  # type: ignore[arg-type]
+    first = solve("mobilenet_v1", "partial_cnn_16", layers=["conv2/pw", "conv4/pw"], **more, problem="partial_engine")  # type: ignore[arg-type]
+    whole = solve(
+        "mobilenet_v1", "partial_cnn_16", layers="conv4/pw", pins="strips=1", **more, problem="partial_engine"
+    )  # type: ignore[arg-type]
+    wide = solve(
+        "mobilenet_v2", "partial_cnn_16", layers=["block2/expand", "block3/expand"], **more, problem="partial_engine"
+    )  # type: ignore[arg-type]
     for plan in (first, whole, wide):
         assert plan.status == "OPTIMAL"
         assert plan.objective is not None
@@ -279,12 +283,12 @@ def test_conv4_by_hand() -> None:
     that stay at the turn: 8 + 4 loads of 16 maps: 12*50,176 = 602,112, results 401,408, weights 16,384.
     In two strips everything fits: 401,408 + 401,408 + 2*16,384.
     """
-    whole = solve_engine("mobilenet_v1", "partial_cnn_16", layers="conv4/pw", pins="strips=1")
+    whole = solve("mobilenet_v1", "partial_cnn_16", layers="conv4/pw", pins="strips=1", problem="partial_engine")
     assert whole.objective is not None
     assert whole.objective.terms == {
         "inputs": 602_112, "weights": 16_384, "spilled": 0, "reloaded": 0, "results": 401_408
     }  # fmt: skip
-    free = solve_engine("mobilenet_v1", "partial_cnn_16", layers="conv4/pw")
+    free = solve("mobilenet_v1", "partial_cnn_16", layers="conv4/pw", problem="partial_engine")
     assert free.objective is not None
     assert free.objective.value == 2 * 401_408 + 2 * 16_384
 
@@ -319,7 +323,7 @@ def test_a_time_limit_gives_a_plan_and_a_bound() -> None:
     assert (full.status, short.status, short.stats["looked_at"]) == ("OPTIMAL", "FEASIBLE", 1)
     assert short.bound is not None
     assert short.bound <= full.found.bytes < short.found.bytes
-    plan = solve_engine(network((6, 1, 1)), toy, engine="cp-sat", time_limit_s=10)
+    plan = solve(network((6, 1, 1)), toy, engine="cp-sat", time_limit_s=10, problem="partial_engine")
     assert (plan.status, plan.options.time_limit_s) == ("OPTIMAL", 10)
 
 
@@ -327,7 +331,7 @@ def test_milp_does_not_claim_what_its_tolerances_cannot_carry(monkeypatch: pytes
     from solver.engines import driver_milp
 
     monkeypatch.setattr(driver_milp, "LARGEST", 0)
-    found = solve_engine(network((6, 1, 1)), machine(), engine="milp")
+    found = solve(network((6, 1, 1)), machine(), engine="milp", problem="partial_engine")
     assert (found.status, found.bound, found.gap, check(found).problems) == ("FEASIBLE", None, None, ())
     assert found.layers[0].stats["note"] == "bytes are too large for a proof by this solver"
     assert "no bound, no gap" in engine_status(found)
@@ -494,7 +498,7 @@ def _carry_out(steps: tuple[Step, ...], windows: np.ndarray, kernels: np.ndarray
 
 @pytest.fixture(scope="module")
 def plan() -> EnginePlan:
-    return solve_engine(network((6, 1, 1), (6, 3, 6), (4, 3, 2)), machine(bank=64))
+    return solve(network((6, 1, 1), (6, 3, 6), (4, 3, 2)), machine(bank=64), problem="partial_engine")
 
 
 def test_a_plan_and_its_file(plan: EnginePlan, tmp_path: Path) -> None:
@@ -502,10 +506,10 @@ def test_a_plan_and_its_file(plan: EnginePlan, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     plan.save(path)
     assert EnginePlan.load(path) == plan
-    schema = json.loads(engine_schema())
+    schema = json.loads(EnginePlan.schema_text())
     jsonschema.validate(json.loads(path.read_text()), schema)
-    shipped = (resources.files("solver") / "engine.schema.json").read_text()
-    assert shipped == engine_schema(), "run: certile schema engine > solver/engine.schema.json"
+    shipped = (resources.files("solver") / "partial_engine.schema.json").read_text()
+    assert shipped == EnginePlan.schema_text(), "run: certile schema partial_engine > solver/partial_engine.schema.json"
     assert plan.counts is not None
     assert [row.layer for row in plan.layers] == ["c0", "c1", "c2"]
     # c0: 2 x 3 groups; c1: 3 runs of two maps; c2: two groups of 3 -> 2 maps, 2 x 1 groups each. In strips: more.
@@ -556,7 +560,7 @@ def test_check_sees_lies(plan: EnginePlan, change: dict[str, object], said: str)
 def test_pins_hold(plan: EnginePlan) -> None:
     toy, net = machine(bank=64), network((6, 1, 1))
     for pins in (["strips=2"], ["in_places=1"], ["part_places>=2"], ["strips>=3", "in_places<=1"], ["spill=no"]):
-        found = solve_engine(net, toy, pins=pins)
+        found = solve(net, toy, pins=pins, problem="partial_engine")
         assert (found.status, check(found).problems) == ("OPTIMAL", ())
         assert found.objective is not None
         assert plan.layers[0].objective is not None
@@ -567,11 +571,11 @@ def test_inputs_and_results_in_the_banks() -> None:
     """16 -> 16 ... a bank holds 2 inputs, 3 results and a fresh place of 16 bytes: 96; only the 24 weights move."""
     pins = {"inputs": "banks", "results": "banks"}
     net = network((6, 1, 1))
-    found = solve_engine(net, machine(bank=96), pins=pins)
+    found = solve(net, machine(bank=96), pins=pins, problem="partial_engine")
     assert (found.status, check(found).problems) == ("OPTIMAL", ())
     assert found.objective is not None
     assert found.objective.value == 24
-    tight = solve_engine(net, machine(bank=95), pins=pins)
+    tight = solve(net, machine(bank=95), pins=pins, problem="partial_engine")
     assert (tight.status, check(tight).problems) == ("INFEASIBLE", ())
     assert len(tight.conflicts) == 1
     assert tight.conflicts[0].startswith("c0: pins inputs=banks, results=banks: strips of 4 rows take 96 bytes")
@@ -579,22 +583,22 @@ def test_inputs_and_results_in_the_banks() -> None:
 
 def test_infeasible_names_what_conflicts() -> None:
     net = network((6, 1, 1))
-    tiny = solve_engine(net, machine(bank=11))
+    tiny = solve(net, machine(bank=11), problem="partial_engine")
     # the smallest: a row of 4 pixels, an input, a partial and a fresh place
     assert tiny.conflicts == (
         "c0: strips of 1 rows take 12 bytes of every bank, toy has 11: places for input groups 1 x 4 bytes, "
         "for partial groups 2 x 4",
     )
     assert (tiny.status, tiny.objective, check(tiny).problems) == ("INFEASIBLE", None, ())
-    pinned = solve_engine(net, machine(bank=47), pins=["in_places=1", "strips=1"])
+    pinned = solve(net, machine(bank=47), pins=["in_places=1", "strips=1"], problem="partial_engine")
     assert pinned.conflicts[0].startswith("c0: pins strips=1: strips of 4 rows take 48 bytes of every bank, toy has 47")
-    odd = solve_engine(net, machine(), pins=["in_places>=3"])
+    odd = solve(net, machine(), pins=["in_places>=3"], problem="partial_engine")
     assert "2 input and 3 output groups, which leaves no such strips and places" in odd.conflicts[0]
 
 
 @pytest.mark.parametrize("name", ["greedy", "paper", "exhaustive"])
 def test_baselines_are_plans(name: str, plan: EnginePlan) -> None:
-    found = solve_engine(plan.network_data, plan.machine_data, engine=name)
+    found = solve(plan.network_data, plan.machine_data, engine=name, problem="partial_engine")
     assert check(found).problems == ()
     assert found.objective is not None
     assert plan.objective is not None
@@ -602,7 +606,7 @@ def test_baselines_are_plans(name: str, plan: EnginePlan) -> None:
 
 
 def test_exhaustive_says_that_a_grid_is_too_large() -> None:
-    found = solve_engine("mobilenet_v1", "partial_cnn_16", layers="conv3/pw", engine="exhaustive")
+    found = solve("mobilenet_v1", "partial_cnn_16", layers="conv3/pw", engine="exhaustive", problem="partial_engine")
     assert (found.status, check(found).problems) == ("NO_SOLUTION_FOUND", ())
     assert found.layers[0].stats == {"note": "32 runs of a grid, at most 12 are searched"}
 
@@ -616,14 +620,14 @@ def test_an_engine_that_lies_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setitem(RUNS_ENGINES, "greedy", type(RUNS_ENGINES["auto"])("greedy", "lies", True, lie))
     with pytest.raises(PlanMismatch, match="engine greedy: engine says"):
-        solve_engine(network((6, 1, 1)), machine(), engine="greedy")
+        solve(network((6, 1, 1)), machine(), engine="greedy", problem="partial_engine")
 
 
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"engine": "best"}, "unknown engine for problem engine 'best'"),
-        ({"objective": "time"}, "problem engine minimises bytes"),
+        ({"engine": "best"}, "unknown engine for problem partial_engine 'best'"),
+        ({"objective": "time"}, "unknown objective 'time': expected bytes"),
         ({"pins": "strips=0"}, "pin 'strips=0': problem engine knows"),
         ({"pins": "strips"}, "problem engine knows"),
         ({"machine": "nmp"}, "machine nmp: problem engine needs an engine, such as partial_cnn_16 has"),
@@ -636,19 +640,19 @@ def test_an_engine_that_lies_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
 def test_bad_input_is_one_line(more: dict[str, object], said: str) -> None:
     target = more.pop("machine", "partial_cnn_16")
     with pytest.raises(InputError, match=said) as caught:
-        solve_engine("mobilenet_v1", target, **more)  # type: ignore[arg-type]
+        solve("mobilenet_v1", target, **more, problem="partial_engine")  # type: ignore[arg-type]
     assert "\n" not in str(caught.value)
 
 
 def test_layers_that_an_engine_does_not_compute() -> None:
     with pytest.raises(InputError, match=r"layer layer0\.scores: runs of an engine are convolutions"):
-        solve_engine("bert_base_encoder", "partial_cnn_16")
+        solve("bert_base_encoder", "partial_cnn_16", problem="partial_engine")
     with pytest.raises(InputError, match="batch 2; an engine takes one image at a time"):
-        solve_engine(load_network("lenet5", batch=2), "partial_cnn_16")
+        solve(load_network("lenet5", batch=2), "partial_cnn_16", problem="partial_engine")
 
 
 def test_check_sees_wrong_conflicts() -> None:
-    tiny = solve_engine(network((6, 1, 1)), machine(bank=11))
+    tiny = solve(network((6, 1, 1)), machine(bank=11), problem="partial_engine")
     data = json.loads(tiny.to_json())
     data["layers"][0]["conflicts"] = ["because"]
     problems = check(EnginePlan.from_json(json.dumps(data))).problems
@@ -668,8 +672,8 @@ NOTHING = {
 
 @pytest.mark.parametrize("bound", [0, 1, 10**6])
 def test_layers_without_a_schedule_have_no_bound(bound: int) -> None:
-    tiny = solve_engine(network((6, 1, 1)), machine(bank=11))
-    large = solve_engine("mobilenet_v1", "partial_cnn_16", layers="conv3/pw", engine="exhaustive")
+    tiny = solve(network((6, 1, 1)), machine(bank=11), problem="partial_engine")
+    large = solve("mobilenet_v1", "partial_cnn_16", layers="conv3/pw", engine="exhaustive", problem="partial_engine")
     for plan, status in ((tiny, "INFEASIBLE"), (large, "NO_SOLUTION_FOUND")):
         assert (plan.status, plan.layers[0].bound, check(plan).problems) == (status, None, ())
         said = f"layer {plan.layers[0].layer}: bound {bound}: a layer without a schedule has none"
@@ -681,7 +685,7 @@ def test_layers_without_a_schedule_have_no_bound(bound: int) -> None:
 @pytest.mark.parametrize("engine", ["auto", "cp-sat", "milp", "exhaustive", "greedy", "paper"])
 def test_check_asks_engines_that_give_up_again(engine: str) -> None:
     """6 groups of runs are searched and have a schedule by every engine, whatever a plan without one says."""
-    found = solve_engine(network((6, 1, 1)), machine(), engine=engine)
+    found = solve(network((6, 1, 1)), machine(), engine=engine, problem="partial_engine")
     lost = changed(found, status="NO_SOLUTION_FOUND", **NOTHING)
     assert check(lost).problems == (f"layer c0: status NO_SOLUTION_FOUND: engine {engine} finds a schedule",)
     for conflicts in ((), ("because",)):
@@ -696,15 +700,15 @@ def test_greedy_gives_up_where_partial_maps_may_not_leave() -> None:
         Conv(name="c", inputs=("x",), shape=(1, 4, 4, 4), filters=4, kernel=(3, 3), stride=(2, 2), pad=(1, 1, 1, 1)),
     )
     net = Network(name="net", operators=operators)
-    found = solve_engine(net, machine(bank=96), engine="greedy", pins=["strips=1", "spill=no"])
+    found = solve(net, machine(bank=96), engine="greedy", pins=["strips=1", "spill=no"], problem="partial_engine")
     assert (found.status, check(found).problems, check(found).layers) == ("NO_SOLUTION_FOUND", (), 0)
-    assert solve_engine(net, machine(bank=96), pins=["strips=1", "spill=no"]).status == "OPTIMAL"
+    assert solve(net, machine(bank=96), pins=["strips=1", "spill=no"], problem="partial_engine").status == "OPTIMAL"
 
 
 @pytest.mark.parametrize("status", ["OPTIMAL", "FEASIBLE"])
 def test_check_refutes_bounds_above_what_orders_in_passes_move(status: str) -> None:
     """conv4/pw: the paper's order moves more than the optimum, 835,584 bytes; called proven, or bounded by itself."""
-    worse = solve_engine("mobilenet_v1", "partial_cnn_16", layers="conv4/pw", engine="paper")
+    worse = solve("mobilenet_v1", "partial_cnn_16", layers="conv4/pw", engine="paper", problem="partial_engine")
     assert worse.objective is not None
     value = worse.objective.value
     assert value > 835_584
@@ -718,7 +722,9 @@ def test_check_refutes_bounds_above_what_orders_in_passes_move(status: str) -> N
 
 def test_check_counts_schedules(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """conv3/dw has a schedule, conv3/pw has none; an unknown pin ends the check."""
-    plan = solve_engine("mobilenet_v1", "partial_cnn_16", layers=["conv3/dw", "conv3/pw"], engine="exhaustive")
+    plan = solve(
+        "mobilenet_v1", "partial_cnn_16", layers=["conv3/dw", "conv3/pw"], engine="exhaustive", problem="partial_engine"
+    )
     assert (plan.status, check(plan).problems, check(plan).layers) == ("NO_SOLUTION_FOUND", (), 1)
     path = tmp_path / "plan.json"
     plan.save(path)
@@ -734,7 +740,9 @@ def test_check_sees_partial_maps_that_may_not_leave() -> None:
         Input(name="x", shape=(1, 4, 8, 8)),
         Conv(name="c", inputs=("x",), shape=(1, 4, 4, 4), filters=4, kernel=(3, 3), stride=(2, 2), pad=(1, 1, 1, 1)),
     )
-    found = solve_engine(Network(name="net", operators=operators), machine(bank=96), pins=["strips=1"])
+    found = solve(
+        Network(name="net", operators=operators), machine(bank=96), pins=["strips=1"], problem="partial_engine"
+    )
     assert check(found).problems == ()
     assert "store partial maps" in show_engine(found, "c")
     assert "again to partial place 0" in show_engine(found, "c")
@@ -754,9 +762,9 @@ def test_show(plan: EnginePlan) -> None:
     assert "add the fresh maps to output group" in one
     with pytest.raises(InputError, match="has no layer 'z'; it has c0, c1, c2"):
         show_engine(plan, "z")
-    long = show_engine(solve_engine("mobilenet_v1", "partial_cnn_16", layers="conv7/pw"), "conv7/pw")
+    long = show_engine(solve("mobilenet_v1", "partial_cnn_16", layers="conv7/pw", problem="partial_engine"), "conv7/pw")
     assert "more steps" in long
-    empty = solve_engine(network((6, 1, 1)), machine(bank=11))
+    empty = solve(network((6, 1, 1)), machine(bank=11), problem="partial_engine")
     assert engine_rows(empty)[1] == [["c0", *["-"] * 11, "INFEASIBLE"]]
     assert show_engine(empty, "c0").startswith("c0: INFEASIBLE")
     assert "1 of 1 layers without a schedule: c0" in engine_status(empty)
@@ -782,18 +790,19 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main(["show", str(path), "--layer", "conv3/pw"]) == 0
     assert "4 x 8 groups" in capsys.readouterr().out
     assert main(["schema", "engine"]) == 0
-    assert capsys.readouterr().out == engine_schema()
+    assert capsys.readouterr().out == EnginePlan.schema_text()
     assert main(["solve", "mobilenet_v1", "-m", "partial_cnn_16", "-l", "conv1", "--pin", "strips=1"]) == 3
     assert main(["solve", "mobilenet_v1", "-m", "partial_cnn_16", "--problem", "tiling"]) == 2
-    assert "problem engine: whole networks are planned, by solve_engine" in capsys.readouterr().err
+    assert "meant for problem engine, not tiling" in capsys.readouterr().err
     out_file = tmp_path / "front.json"
     assert main(["pareto", "mobilenet_v1_025", "-m", "partial_cnn_16", "--axes", "dsps,rate", "-o", str(out_file)]) == 0
     capsys.readouterr()
-    rows = json.loads(out_file.read_text())["sizes"]
-    assert all(a["dsps"] < b["dsps"] and a["rates"] < b["rates"] for a, b in pairwise(rows))
+    rows = json.loads(out_file.read_text())["parts"][0]["points"]
+    sizes = [row["size"] for row in rows]
+    assert all(a["dsps"] < b["dsps"] and a["rates"] < b["rates"] for a, b in pairwise(sizes))
     front_of = ["pareto", "mobilenet_v1_025", "-m", "partial_cnn_16"]
     assert main([*front_of, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["sizes"] == rows
+    assert json.loads(capsys.readouterr().out)["parts"][0]["points"] == rows
     assert main([*front_of, "--pin", "strips=1"]) == 2
     assert main(["pareto", "mobilenet_v1_025", "-m", "partial_cnn_16", "--axes", "bytes,time"]) == 2
 
@@ -952,14 +961,17 @@ def test_more_rows_may_take_less_of_a_bank(engine: str) -> None:
         name="c", inputs=("x",), shape=(1, 2, 10, 8), filters=2, kernel=(3, 3), pad=(2, 1, 0, 1), stride=(1, 2)
     )  # fmt: skip
     made = Network(name="causal", operators=(Input(name="x", shape=(1, 2, 10, 16)), causal))
-    plan = solve_engine(made, machine(e=2, bank=144), engine=engine)
+    plan = solve(made, machine(e=2, bank=144), engine=engine, problem="partial_engine")
     assert (plan.status, plan.objective and plan.objective.value) == ("OPTIMAL", 616)
-    assert solve_engine(made, machine(e=2, bank=144), engine=engine, pins=["strips=2"]).status == "OPTIMAL"
+    assert (
+        solve(made, machine(e=2, bank=144), engine=engine, pins=["strips=2"], problem="partial_engine").status
+        == "OPTIMAL"
+    )
 
 
 def test_pins_that_contradict_each_other() -> None:
     with pytest.raises(InputError, match="inputs is pinned to banks already"):
-        solve_engine("lenet5", "partial_cnn_16", pins=["inputs=banks", "inputs=dram"])
-    plan = solve_engine("lenet5", "partial_cnn_16", engine="greedy")
+        solve("lenet5", "partial_cnn_16", pins=["inputs=banks", "inputs=dram"], problem="partial_engine")
+    plan = solve("lenet5", "partial_cnn_16", engine="greedy", problem="partial_engine")
     lie = plan.model_copy(update={"layers": tuple(row.model_copy(update={"status": "OPTIMAL"}) for row in plan.layers)})
     assert any("proves nothing" in line for line in check(lie).problems)

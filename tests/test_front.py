@@ -17,7 +17,7 @@ from instances.errors import InputError
 from instances.machine import Machine, Transfer
 from instances.workload import Layer
 from solver.cli import main
-from solver.front import front
+from solver.tiling.front import front
 from tests.test_exactness import MOST_POINTS, free_cases, space
 
 LAYER = Layer.conv("x", channels=3, filters=4, size=(5, 5), kernel=(3, 3), pad=(1, 1, 1, 1))
@@ -137,11 +137,10 @@ def test_the_command_prints_and_writes_fronts(tmp_path: Path, capsys: pytest.Cap
     assert main([*arguments, "--axes", "time,bytes", "--json", "-o", str(path)]) == 0
     capsys.readouterr()
     data = json.loads(path.read_text())
-    assert data["format"] == "certile-front/1"
-    (layer,) = data["layers"]
-    assert layer["axes"] == ["time", "bytes"]
+    assert (data["format"], data["axes"]) == ("certile-front/2", ["time", "bytes"])
+    (layer,) = data["parts"]
     assert layer["complete"] is True
-    values = [(p["time"], p["bytes"]) for p in layer["points"]]
+    values = [(p["values"]["time"], p["values"]["bytes"]) for p in layer["points"]]
     assert values == sorted(values)
     assert [o for _, o in values] == sorted((o for _, o in values), reverse=True)
 

@@ -27,7 +27,7 @@ from instances.onnx_reader import read_onnx
 from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
 from instances.stores import Stores, stores
 from instances.workload import Layer
-from solver import JointPlan, check, solve_joint
+from solver import JointPlan, check, solve
 from solver.bench.demo import wheel_model
 from solver.cli import main
 from solver.engines.exhaustive import Search
@@ -167,7 +167,7 @@ def by_everything(network: Network, on: Machine, pins: Pins = Pins(())) -> int |
 def test_what_fits_stays_by_hand() -> None:
     # in 128, a 128, weights 2 x 16, b 128 bytes; banks of 32 bytes, 8 of them: a takes 4, tiles at most 4.
     # a stays: in read 128, b written 128, weights 32. Nothing else can be saved.
-    plan = solve_joint(chain(), MACHINE)
+    plan = solve(chain(), MACHINE, problem="joint")
     assert plan.status == "OPTIMAL"
     assert plan.objective is not None
     assert plan.objective.value == plan.compulsory_bytes == 128 + 128 + 32
@@ -180,7 +180,7 @@ def test_a_part_of_a_map_stays_by_hand() -> None:
     # 3 banks of 32 bytes. The tiles need one pixel of each operand beside 16 bytes of weights: 4 + 16 + 8 (partial sums
     # of 2 bytes, n is not cut: results of 1 byte, 4) = 24 bytes, one bank. 2 banks hold 4 of the 8 rows of a.
     # Bytes: 288 as above, and 4 rows of 16 bytes are written and read again: 2 * 64.
-    plan = solve_joint(chain(), MACHINE.model_copy(update={"ocm_bytes": 96, "ocm_banks": 3}))
+    plan = solve(chain(), MACHINE.model_copy(update={"ocm_bytes": 96, "ocm_banks": 3}), problem="joint")
     assert plan.objective is not None
     assert plan.objective.value == 288 + 128
     assert [one.rows for one in plan.layers[1].on_chip] == [4]
@@ -189,7 +189,7 @@ def test_a_part_of_a_map_stays_by_hand() -> None:
 
 def test_a_map_may_leave_before_its_last_use() -> None:
     # 4 rows of a stay for b; for the sum all of it comes from DRAM, because c takes their place
-    plan = solve_joint(with_skip(), FOUR)
+    plan = solve(with_skip(), FOUR, problem="joint")
     assert plan.status == "OPTIMAL"
     rows = {row.layer: {one.map: one.rows for one in row.on_chip} for row in plan.layers}
     assert rows["a"] == rows["b"] == {"a": 4}
@@ -208,7 +208,7 @@ def test_a_map_may_leave_before_its_last_use() -> None:
 def test_all_engines_find_the_optimum_of_everything(network: Network, banks: int) -> None:
     on = MACHINE.model_copy(update={"ocm_banks": banks, "ocm_bytes": 32 * banks})
     best = by_everything(network, on)
-    plans = {name: solve_joint(network, on, engine=name) for name in JOINT_ENGINES}
+    plans = {name: solve(network, on, engine=name, problem="joint") for name in JOINT_ENGINES}
     assert best is not None
     for name, plan in plans.items():
         assert plan.objective is not None
@@ -227,7 +227,7 @@ def test_any_network(network: Network, memory: tuple[int, int]) -> None:
     on = MACHINE.model_copy(update={"ocm_banks": memory[0], "ocm_bytes": memory[1]})
     best = by_everything(network, on)
     for name in EXACT:
-        plan = solve_joint(network, on, engine=name)
+        plan = solve(network, on, engine=name, problem="joint")
         assert (plan.objective.value if plan.objective else None) == best
         assert not check(plan).problems
         if best is None:
@@ -260,7 +260,7 @@ def test_tiles_of_a_sum_depend_on_the_rows_of_all_its_inputs(
     network = pools(*inputs)
     best = by_everything(network, on)
     for engine in EXACT:
-        plan = solve_joint(network, on, engine=engine)
+        plan = solve(network, on, engine=engine, problem="joint")
         assert (plan.objective.value if plan.objective else None) == best
         assert plan.status == ("INFEASIBLE" if best is None else "OPTIMAL")
         assert check(plan).ok
@@ -272,7 +272,7 @@ def test_tiles_of_a_sum_that_pins_make_large() -> None:
     best = by_everything(network, on, parse_pins(pins, tiling.DECISIONS))
     assert best is not None
     for engine in EXACT:
-        plan = solve_joint(network, on, engine=engine, pins=pins)
+        plan = solve(network, on, engine=engine, pins=pins, problem="joint")
         assert (plan.status, plan.objective.value if plan.objective else None) == ("OPTIMAL", best)
         assert check(plan).ok
 
@@ -286,7 +286,7 @@ def test_ties_that_are_cut_short_are_no_lack_of_time(monkeypatch: pytest.MonkeyP
         return pick
 
     monkeypatch.setattr(Search, "run", short)
-    assert solve_joint(chain(), MACHINE).status == "OPTIMAL"
+    assert solve(chain(), MACHINE, problem="joint").status == "OPTIMAL"
 
 
 def test_what_is_found_counts_where_bounds_stay_below_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,7 +296,7 @@ def test_what_is_found_counts_where_bounds_stay_below_it(monkeypatch: pytest.Mon
         Input(name="in", shape=shape), conv("a", "in", shape, 2, 3), conv("b", "a", shape, 2, 3),
     ))  # fmt: skip
     on = MACHINE.model_copy(update={"ocm_bytes": 60, "ocm_banks": 5})
-    best = solve_joint(network, on)
+    best = solve(network, on, problem="joint")
     assert (best.status, best.objective and best.objective.value) == ("OPTIMAL", 312)
     whole = Search.run
 
@@ -308,7 +308,7 @@ def test_what_is_found_counts_where_bounds_stay_below_it(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(Search, "run", loose)
     for engine in EXACT:
-        plan = solve_joint(network, on, engine=engine)
+        plan = solve(network, on, engine=engine, problem="joint")
         assert (plan.status, plan.objective and plan.objective.value) == ("FEASIBLE", 312)
         assert plan.bound is not None
         assert plan.compulsory_bytes <= plan.bound < 312
@@ -331,9 +331,9 @@ def test_padded_layers_in_pieces_of_free_sizes() -> None:
     ))  # fmt: skip
     on = MACHINE.model_copy(update={"ocm_bytes": 19, "ocm_banks": 1, "psum_bytes": 1})
     for engine in EXACT:
-        plan = solve_joint(network, on, engine=engine)
+        plan = solve(network, on, engine=engine, problem="joint")
         assert (plan.status, plan.objective and plan.objective.value, check(plan).ok) == ("OPTIMAL", 158, True)
-    even = solve_joint(network, on, pins=["pieces=even"])
+    even = solve(network, on, pins=["pieces=even"], problem="joint")
     assert (even.objective and even.objective.value, even.bound) == (198, 158)
 
 
@@ -347,9 +347,12 @@ def test_a_sum_of_three_keeps_whole_maps() -> None:
     }
     for memory in (6, 9, 16):
         on = MACHINE.model_copy(update={"ocm_banks": memory, "ocm_bytes": memory})
-        assert solve_joint(network, on).objective == solve_joint(network, on, engine="milp").objective
+        assert (
+            solve(network, on, problem="joint").objective
+            == solve(network, on, engine="milp", problem="joint").objective
+        )
         best = by_everything(network, on)
-        objective = solve_joint(network, on).objective
+        objective = solve(network, on, problem="joint").objective
         assert (objective.value if objective else None) == best
 
 
@@ -368,7 +371,7 @@ def test_a_result_is_written_though_others_read_it() -> None:
     ))  # fmt: skip
     on = MACHINE.model_copy(update={"ocm_banks": 16, "ocm_bytes": 512})
     for network in (joined, seen):
-        plan = solve_joint(network, on)
+        plan = solve(network, on, problem="joint")
         # in 96 bytes, weights 2 x 16, a and b 96 each; a is read on chip
         assert plan.objective is not None
         assert plan.objective.value == plan.compulsory_bytes == 96 + 32 + 2 * 96
@@ -382,7 +385,7 @@ def test_both_operands_of_a_square() -> None:
         Input(name="in", shape=(1, 8, 8)), MatMul(name="a", inputs=("in",), shape=(1, 8, 8), out_features=8),
         MatMul(name="g", inputs=("a", "a"), shape=(1, 8, 8), transpose_b=True),
     ))  # fmt: skip
-    plan = solve_joint(network, MACHINE.model_copy(update={"ocm_banks": 16, "ocm_bytes": 512}))
+    plan = solve(network, MACHINE.model_copy(update={"ocm_banks": 16, "ocm_bytes": 512}), problem="joint")
     assert plan.layers[0].unwritten == 0
     assert plan.layers[0].counts.by_operand["OUT"].bytes == 64
 
@@ -398,7 +401,7 @@ def test_reshaped_maps_stay_whole_or_not_at_all(fn: str) -> None:
         Reshape(name="t", inputs=("a",), shape=after, fn=fn), last,
     ))  # fmt: skip
     assert next(store for store in stores(network).stores if store.name == "a").whole
-    plan = solve_joint(network, FOUR)
+    plan = solve(network, FOUR, problem="joint")
     assert plan.layers[0].unwritten in (0, 1)
     assert check(plan).ok
 
@@ -417,7 +420,7 @@ def test_a_sum_of_broadcast_operands() -> None:
         Input(name="p", shape=(1, 4, 6, 1)), Input(name="q", shape=(1, 4, 1, 4)),
         Eltwise(name="s", inputs=("p", "q"), shape=(1, 4, 6, 4), fn="mul"),
     ))  # fmt: skip
-    assert solve_joint(network, FOUR).status == "OPTIMAL"
+    assert solve(network, FOUR, problem="joint").status == "OPTIMAL"
 
 
 # ---- dynamic programming alone ------------------------------------------------------------------------------------
@@ -458,14 +461,17 @@ def test_too_many_maps_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(joint_module, "MOST_STATES", 8)
     with pytest.raises(TooLarge, match="use engine milp or cp-sat"):
         least(small())
-    assert solve_joint(chain(), MACHINE.model_copy(update={"ocm_banks": 3, "ocm_bytes": 96})).status == "OPTIMAL"
+    assert (
+        solve(chain(), MACHINE.model_copy(update={"ocm_banks": 3, "ocm_bytes": 96}), problem="joint").status
+        == "OPTIMAL"
+    )
 
 
 def test_milp_needs_no_dynamic_programming(monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = solve_joint(with_skip(), MACHINE).objective
+    expected = solve(with_skip(), MACHINE, problem="joint").objective
     monkeypatch.setattr(joint_module, "MOST_STATES", 2)
     for engine in ("milp", "cp-sat"):
-        assert solve_joint(with_skip(), MACHINE, engine=engine).objective == expected
+        assert solve(with_skip(), MACHINE, engine=engine, problem="joint").objective == expected
 
 
 # ---- stores -------------------------------------------------------------------------------------------------------
@@ -494,7 +500,7 @@ def test_what_an_unknown_operator_reads_is_in_dram() -> None:
 
 @cache
 def solved() -> tuple[Stores, tuple[LayerRun, ...]]:
-    plan = solve_joint(with_skip(), FOUR)
+    plan = solve(with_skip(), FOUR, problem="joint")
     found = stores(with_skip())
     runs = runs_in(plan, found)
     assert not isinstance(runs, str)
@@ -564,7 +570,7 @@ def test_every_layer_runs() -> None:
 
 
 def test_a_plan_file_says_everything(tmp_path: Path) -> None:
-    plan = solve_joint(with_skip(), MACHINE)
+    plan = solve(with_skip(), MACHINE, problem="joint")
     plan.save(tmp_path / "plan.json")
     assert JointPlan.load(tmp_path / "plan.json") == plan
     report = check(tmp_path / "plan.json")
@@ -598,7 +604,7 @@ def test_a_plan_file_says_everything(tmp_path: Path) -> None:
     ],
 )
 def test_a_plan_that_lies_is_found_out(path: tuple[object, ...], value: object, message: str) -> None:
-    data = json.loads(solve_joint(with_skip(), MACHINE).to_json())
+    data = json.loads(solve(with_skip(), MACHINE, problem="joint").to_json())
     place = data
     for key in path[:-1]:
         place = place[key]
@@ -607,7 +613,7 @@ def test_a_plan_that_lies_is_found_out(path: tuple[object, ...], value: object, 
 
 
 def test_a_plan_that_only_says_it_is_infeasible_is_found_out() -> None:
-    claimed = solve_joint(with_skip(), MACHINE).model_copy(
+    claimed = solve(with_skip(), MACHINE, problem="joint").model_copy(
         update={"status": "INFEASIBLE", "layers": (), "objective": None, "bound": None, "gap": None}
     )
     assert any("no measures and no replay" in line for line in check(claimed).problems)
@@ -615,7 +621,10 @@ def test_a_plan_that_only_says_it_is_infeasible_is_found_out() -> None:
 
 
 def test_energy_is_bytes_in_another_unit() -> None:
-    plan, moved = solve_joint(with_skip(), MACHINE, objective="energy"), solve_joint(with_skip(), MACHINE)
+    plan, moved = (
+        solve(with_skip(), MACHINE, objective="energy", problem="joint"),
+        solve(with_skip(), MACHINE, problem="joint"),
+    )
     assert plan.measures == moved.measures
     assert plan.objective is not None
     assert moved.objective is not None
@@ -624,7 +633,7 @@ def test_energy_is_bytes_in_another_unit() -> None:
 
 
 def test_of_equal_nests_the_fastest() -> None:
-    plan = solve_joint(chain(), MACHINE)
+    plan = solve(chain(), MACHINE, problem="joint")
     # a stays in 4 banks, so 128 bytes are left for tiles: 16 of weights, and 6 of the 8 rows of 16 bytes that the first
     # layer reads, or 7 of those that the second one writes: two calls each, with the weights six; 5 ticks a call, 2 a
     # run
@@ -633,7 +642,10 @@ def test_of_equal_nests_the_fastest() -> None:
 
 
 def test_pins_are_for_every_layer() -> None:
-    free, uniform = solve_joint(with_skip(), MACHINE), solve_joint(with_skip(), MACHINE, pins=["holds=uniform"])
+    free, uniform = (
+        solve(with_skip(), MACHINE, problem="joint"),
+        solve(with_skip(), MACHINE, pins=["holds=uniform"], problem="joint"),
+    )
     assert uniform.status == "OPTIMAL"
     assert free.objective is not None
     assert uniform.objective is not None
@@ -642,14 +654,14 @@ def test_pins_are_for_every_layer() -> None:
 
 
 def test_a_layer_that_cannot_fit_is_explained() -> None:
-    plan = solve_joint(with_skip(), MACHINE.model_copy(update={"ocm_bytes": 2, "ocm_banks": 2}))
+    plan = solve(with_skip(), MACHINE.model_copy(update={"ocm_bytes": 2, "ocm_banks": 2}), problem="joint")
     assert plan.status == "INFEASIBLE"
     assert "needs" in plan.conflicts[0]
     assert not check(plan).problems
 
 
 def test_time_limits_give_a_plan_and_a_bound() -> None:
-    plan = solve_joint("squeezenet1_1", "scratchpad_768k", time_limit_s=0.01)
+    plan = solve("squeezenet1_1", "scratchpad_768k", time_limit_s=0.01, problem="joint")
     assert plan.status in ("FEASIBLE", "OPTIMAL")
     assert plan.bound is not None
     assert not check(plan).problems
@@ -657,11 +669,13 @@ def test_time_limits_give_a_plan_and_a_bound() -> None:
 
 def test_a_heuristic_that_fits_nothing_says_so() -> None:
     tiny = MACHINE.model_copy(update={"ocm_bytes": 2, "ocm_banks": 2})
-    assert solve_joint(with_skip(), tiny, engine="greedy").status == "INFEASIBLE"
+    assert solve(with_skip(), tiny, engine="greedy", problem="joint").status == "INFEASIBLE"
 
 
 def test_bytes_that_are_no_bank_are_not_there() -> None:
-    plan = solve_joint(with_skip(), MACHINE.model_copy(update={"ocm_bytes": 5, "ocm_banks": 2, "psum_bytes": 3}))
+    plan = solve(
+        with_skip(), MACHINE.model_copy(update={"ocm_bytes": 5, "ocm_banks": 2, "psum_bytes": 3}), problem="joint"
+    )
     assert plan.status == "INFEASIBLE"
     assert "m has 4" in plan.conflicts[0]
 
@@ -680,12 +694,12 @@ def test_bytes_that_are_no_bank_are_not_there() -> None:
 )
 def test_what_cannot_be_asked(target: str, machine: str, options: dict[str, str], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        solve_joint(target, machine, **options)  # type: ignore[arg-type]
+        solve(target, machine, **options, problem="joint")  # type: ignore[arg-type]
 
 
 def test_a_layer_is_no_network() -> None:
     with pytest.raises(InputError, match="plans whole networks, this is one layer"):
-        solve_joint(Layer.conv("x", channels=1, filters=1, size=(2, 2)), MACHINE)  # type: ignore[arg-type]
+        solve(Layer.conv("x", channels=1, filters=1, size=(2, 2)), MACHINE, problem="joint")  # type: ignore[arg-type]
 
 
 # ---- the command line -----------------------------------------------------------------------------------------------
@@ -705,7 +719,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "lie in banks" in capsys.readouterr().out
     assert main(["show", str(out), "--layer", "x"]) == 2
     assert main([*asked, "--layer", "c3"]) == 2
-    assert "--layer: not for problem joint" in capsys.readouterr().err
+    assert "layers: not for problem joint" in capsys.readouterr().err
     assert (
         main([*asked, "--objective", "energy", "--set", "byte_fj=0", "--set", "mac_fj=0", "--compare", "no-reuse"]) == 0
     )
@@ -718,7 +732,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 @pytest.mark.slow(50)
 def test_resnet50_on_768_kib() -> None:
-    plan = solve_joint("resnet50", "scratchpad_768k", engine="milp")
+    plan = solve("resnet50", "scratchpad_768k", engine="milp", problem="joint")
     assert plan.status == "OPTIMAL"
     assert plan.objective is not None
     assert plan.objective.value == 38_076_072  # all three engines; no reuse moves 63,892,648
@@ -727,11 +741,11 @@ def test_resnet50_on_768_kib() -> None:
 
 @pytest.mark.slow(12)
 def test_an_onnx_network() -> None:
-    plan = solve_joint(read_onnx(wheel_model("light_squeezenet")), "scratchpad_768k")
+    plan = solve(read_onnx(wheel_model("light_squeezenet")), "scratchpad_768k", problem="joint")
     assert plan.status == "OPTIMAL"
     assert check(plan).ok
 
 
 def test_the_schema_is_shipped_and_current() -> None:
     shipped = Path(joint_plan.__file__).with_name("joint.schema.json").read_text(encoding="utf-8")
-    assert shipped == joint_plan.joint_schema()
+    assert shipped == joint_plan.JointPlan.schema_text()

@@ -32,7 +32,7 @@ from hwmodels.board.replay import replay_once
 from instances.errors import InputError
 from instances.processors import Group
 from instances.tasks import Task, TaskGraph
-from solver import MappingPlan, check, front_mapping, solve_mapping
+from solver import MappingPlan, check, pareto, solve
 from solver.cli import main
 from solver.mapping.base import Asked
 from solver.mapping.engines import MAPPING_ENGINES
@@ -219,7 +219,7 @@ def test_a_simulation_finds_a_circle() -> None:
 
 @pytest.fixture(scope="module")
 def plan() -> MappingPlan:
-    return solve_mapping("mobilenet_v1", "galaxy_s9", objective="latency,energy", pins=["cpu_config=4"])
+    return solve("mobilenet_v1", "galaxy_s9", objective="latency,energy", pins=["cpu_config=4"], problem="mapping")
 
 
 def test_a_plan_is_proven_and_checks(plan: MappingPlan, tmp_path: Path) -> None:
@@ -252,8 +252,13 @@ LIES: dict[str, Callable[[MappingPlan], MappingPlan]] = {
 
 
 def test_tasks_that_overlap_are_found_out() -> None:
-    made = solve_mapping(
-        "squeezenet1_1", "galaxy_s9", objective="latency", engine="single", pins=["cpu_config=4", "conv10=cpu0"]
+    made = solve(
+        "squeezenet1_1",
+        "galaxy_s9",
+        objective="latency",
+        engine="single",
+        pins=["cpu_config=4", "conv10=cpu0"],
+        problem="mapping",
     )
     one, two = (next(n for n, r in enumerate(made.tasks) if r.task == f"fire2/expand{k}x{k}") for k in (1, 3))
     assert made.tasks[one].processor == made.tasks[two].processor
@@ -293,20 +298,32 @@ def test_a_plan_in_the_terminal(plan: MappingPlan) -> None:
 def test_networks_are_proven(network: str, config: str, value: int) -> None:
     """Two engines prove the same."""
     for engine in ("auto", "cp-sat"):
-        made = solve_mapping(
-            network, "galaxy_s9", objective="latency", engine=engine, pins=[f"cpu_config={config}"], time_limit_s=30
+        made = solve(
+            network,
+            "galaxy_s9",
+            objective="latency",
+            engine=engine,
+            pins=[f"cpu_config={config}"],
+            time_limit_s=30,
+            problem="mapping",
         )
         assert (made.status, made.bound) == ("OPTIMAL", value), engine
 
 
 @pytest.mark.parametrize("engine", sorted(set(MAPPING_ENGINES) - {"clustering", "clustering-most"}))
 def test_every_engine_gives_a_plan_that_checks(engine: str) -> None:
-    made = solve_mapping(
-        "lenet5", "hikey970", engine=engine, objective="latency", pins=["cpu_config=2,2"], time_limit_s=3
+    made = solve(
+        "lenet5",
+        "hikey970",
+        engine=engine,
+        objective="latency",
+        pins=["cpu_config=2,2"],
+        time_limit_s=3,
+        problem="mapping",
     )
     assert made.tasks
     assert check(made).problems == ()
-    best = solve_mapping("lenet5", "hikey970", objective="latency", pins=["cpu_config=2,2"])
+    best = solve("lenet5", "hikey970", objective="latency", pins=["cpu_config=2,2"], problem="mapping")
     assert made.measures is not None
     assert best.measures is not None
     assert made.measures.latency >= best.measures.latency
@@ -315,16 +332,16 @@ def test_every_engine_gives_a_plan_that_checks(engine: str) -> None:
 def test_objectives_combine() -> None:
     """The second one is the best among what is as good in the first one; limits say the same."""
     pins = ["cpu_config=2,2"]
-    quick = solve_mapping("mobilenet_v1", "galaxy_s9", objective="latency,period,energy", pins=pins)
-    steady = solve_mapping("mobilenet_v1", "galaxy_s9", objective="period,latency", pins=pins)
-    usual = solve_mapping("mobilenet_v1", "galaxy_s9", pins=pins)
+    quick = solve("mobilenet_v1", "galaxy_s9", objective="latency,period,energy", pins=pins, problem="mapping")
+    steady = solve("mobilenet_v1", "galaxy_s9", objective="period,latency", pins=pins, problem="mapping")
+    usual = solve("mobilenet_v1", "galaxy_s9", pins=pins, problem="mapping")
     assert quick.measures is not None
     assert steady.measures is not None
     assert usual.measures is not None
     assert steady.measures.period == usual.measures.period < quick.measures.period
     assert quick.measures.latency < steady.measures.latency
     limit = f"latency<={quick.measures.latency}"
-    same = solve_mapping("mobilenet_v1", "galaxy_s9", pins=[*pins, limit])
+    same = solve("mobilenet_v1", "galaxy_s9", pins=[*pins, limit], problem="mapping")
     assert same.measures is not None
     assert same.measures.period == quick.measures.period
     for made in (quick, steady, same):
@@ -332,16 +349,16 @@ def test_objectives_combine() -> None:
 
 
 def test_fronts_keep_a_limit_of_latency() -> None:
-    best = solve_mapping("lenet5", "galaxy_s9", objective="latency", pins=["cpu_config=4"])
+    best = solve("lenet5", "galaxy_s9", objective="latency", pins=["cpu_config=4"], problem="mapping")
     assert best.measures is not None
-    front = front_mapping("lenet5", "galaxy_s9", pins=["cpu_config=4", f"latency<={best.measures.latency}"])
+    front = pareto("lenet5", "galaxy_s9", pins=["cpu_config=4", f"latency<={best.measures.latency}"], problem="mapping")
     assert front.proven
     assert [check(plan).problems for plan in front.plans] == [()] * len(front.plans)
     assert {plan.measures.latency for plan in front.plans if plan.measures} == {best.measures.latency}
 
 
 def test_a_limit_that_nothing_keeps() -> None:
-    made = solve_mapping("lenet5", "galaxy_s9", objective="energy", pins=["latency<=10"])
+    made = solve("lenet5", "galaxy_s9", objective="energy", pins=["latency<=10"], problem="mapping")
     assert (made.status, made.tasks) == ("INFEASIBLE", ())
     assert made.conflicts == ("latency<=10: below what one inference takes within the other limits",)
     assert check(made).problems == ()
@@ -360,14 +377,14 @@ def test_a_limit_that_nothing_keeps() -> None:
 )
 def test_what_is_refused(objective: str, pins: list[str], engine: str, said: str) -> None:
     with pytest.raises(InputError) as raised:
-        solve_mapping("lenet5", "galaxy_s9", objective=objective, pins=pins, engine=engine)
+        solve("lenet5", "galaxy_s9", objective=objective, pins=pins, engine=engine, problem="mapping")
     assert said in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
 def test_the_cap_holds_for_the_period() -> None:
-    made = solve_mapping("lenet5", "galaxy_s9", objective="latency,period", pins=["cap=50", "cpu_config=4"])
-    free = solve_mapping("lenet5", "galaxy_s9", objective="latency,period", pins=["cpu_config=4"])
+    made = solve("lenet5", "galaxy_s9", objective="latency,period", pins=["cap=50", "cpu_config=4"], problem="mapping")
+    free = solve("lenet5", "galaxy_s9", objective="latency,period", pins=["cpu_config=4"], problem="mapping")
     assert made.measures is not None
     assert free.measures is not None
     assert made.measures.latency == free.measures.latency

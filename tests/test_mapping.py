@@ -24,15 +24,15 @@ from instances.load import load_machine, load_network
 from instances.processors import Group, Processors
 from instances.profiles import Profile, load_profile
 from instances.tasks import Task, TaskGraph, tasks
-from solver import MappingPlan, check, front_mapping, solve, solve_mapping
+from solver import MappingPlan, check, pareto, solve
 from solver.bench.mapping import case, front_row
 from solver.cli import main
 from solver.mapping.ask import ask
 from solver.mapping.base import Asked
 from solver.mapping.engines import MAPPING_ENGINES
-from solver.mapping.plan import mapping_schema
 from solver.mapping.show import show_mapping
 from solver.mapping.solve import replayed
+from solver.solve import ask as question
 
 # ---- published figures -----------------------------------------------------------------------------------------------
 
@@ -342,7 +342,7 @@ def test_a_simulation_finds_what_is_wrong() -> None:
 
 @pytest.fixture(scope="module")
 def plan() -> MappingPlan:
-    return solve_mapping("mobilenet_v1", "galaxy_s9", pins=["cpu_config=4"])
+    return solve("mobilenet_v1", "galaxy_s9", pins=["cpu_config=4"], problem="mapping")
 
 
 def test_a_plan_is_proven_and_checks(plan: MappingPlan, tmp_path: Path) -> None:
@@ -352,12 +352,12 @@ def test_a_plan_is_proven_and_checks(plan: MappingPlan, tmp_path: Path) -> None:
     plan.save(tmp_path / "plan.json")
     assert check(tmp_path / "plan.json").problems == ()
     assert MappingPlan.load(tmp_path / "plan.json") == plan
-    Draft202012Validator(json.loads(mapping_schema())).validate(json.loads(plan.to_json()))
+    Draft202012Validator(json.loads(MappingPlan.schema_text())).validate(json.loads(plan.to_json()))
 
 
 def test_the_shipped_schema_is_that_of_the_models() -> None:
     shipped = Path(__file__).parents[1] / "solver" / "mapping.schema.json"
-    assert shipped.read_text(encoding="utf-8") == mapping_schema()
+    assert shipped.read_text(encoding="utf-8") == MappingPlan.schema_text()
 
 
 def _first(plan: MappingPlan, name: str, **changes: object) -> MappingPlan:
@@ -405,18 +405,18 @@ def test_a_plan_in_the_terminal(plan: MappingPlan) -> None:
 @pytest.mark.slow
 def test_the_best_configuration_is_the_best_of_each() -> None:
     each = [
-        solve_mapping("mobilenet_v1", "galaxy_s9", pins=[f"cpu_config={config}", "cap=60"]).measures
+        solve("mobilenet_v1", "galaxy_s9", pins=[f"cpu_config={config}", "cap=60"], problem="mapping").measures
         for config in ("4", "3,1", "2,2", "2,1,1", "1,1,1,1")
     ]
-    best = solve_mapping("mobilenet_v1", "galaxy_s9", pins=["cap=60"])
+    best = solve("mobilenet_v1", "galaxy_s9", pins=["cap=60"], problem="mapping")
     assert best.status == "OPTIMAL"
     assert best.measures is not None
     assert best.measures.period == min(one.period for one in each if one)
 
 
 def test_the_second_objective_breaks_ties() -> None:
-    one = solve_mapping("mobilenet_v2", "galaxy_s9", pins=["cpu_config=4"])
-    two = solve_mapping("mobilenet_v2", "galaxy_s9", pins=["cpu_config=4"], objective="period,energy")
+    one = solve("mobilenet_v2", "galaxy_s9", pins=["cpu_config=4"], problem="mapping")
+    two = solve("mobilenet_v2", "galaxy_s9", pins=["cpu_config=4"], objective="period,energy", problem="mapping")
     assert one.measures is not None
     assert two.measures is not None
     assert two.measures.period == one.measures.period
@@ -427,8 +427,10 @@ def test_the_second_objective_breaks_ties() -> None:
 @pytest.mark.parametrize("name", ["squeezenet1_1"])
 def test_a_genetic_front_is_nowhere_below(name: str) -> None:
     """SPEA2 as in the source: every plan is checked, and the exact front has one at least as good."""
-    exact = [p.measures for p in front_mapping(name, "galaxy_s9", pins=["cpu_config=4"]).plans if p.measures]
-    found = front_mapping(name, "galaxy_s9", engine="ga", pins=["cpu_config=4"], time_limit_s=2)
+    exact = [
+        p.measures for p in pareto(name, "galaxy_s9", pins=["cpu_config=4"], problem="mapping").plans if p.measures
+    ]
+    found = pareto(name, "galaxy_s9", engine="ga", pins=["cpu_config=4"], time_limit_s=2, problem="mapping")
     assert not found.proven
     assert found.plans
     for plan in found.plans:
@@ -440,21 +442,23 @@ def test_a_genetic_front_is_nowhere_below(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["squeezenet1_1", "mobilenet_v1"])
 def test_fronts_hold_both_optima(name: str) -> None:
-    front = front_mapping(name, "galaxy_s9", pins=["cpu_config=4"])
+    front = pareto(name, "galaxy_s9", pins=["cpu_config=4"], problem="mapping")
     assert front.proven
     assert [check(plan).problems for plan in front.plans] == [()] * len(front.plans)
     found = [plan.measures for plan in front.plans]
     assert all(a and b and a.period < b.period and a.energy > b.energy for a, b in pairwise(found))
     for objective, measures in (("period,energy", found[0]), ("energy,period", found[-1])):
-        assert solve_mapping(name, "galaxy_s9", pins=["cpu_config=4"], objective=objective).measures == measures
+        assert (
+            solve(name, "galaxy_s9", pins=["cpu_config=4"], objective=objective, problem="mapping").measures == measures
+        )
 
 
 @pytest.mark.parametrize("engine", sorted(MAPPING_ENGINES))
 def test_every_engine_gives_a_plan_that_checks(engine: str) -> None:
-    made = solve_mapping("lenet5", "hikey970", engine=engine, pins=["cpu_config=4"], time_limit_s=8)
+    made = solve("lenet5", "hikey970", engine=engine, pins=["cpu_config=4"], time_limit_s=8, problem="mapping")
     assert made.tasks
     assert check(made).problems == ()
-    best = solve_mapping("lenet5", "hikey970", pins=["cpu_config=4"])
+    best = solve("lenet5", "hikey970", pins=["cpu_config=4"], problem="mapping")
     assert made.measures is not None
     assert best.measures is not None
     assert made.measures.period >= best.measures.period
@@ -462,7 +466,7 @@ def test_every_engine_gives_a_plan_that_checks(engine: str) -> None:
 
 def test_the_suite_of_mappings() -> None:
     """One of its cases: the optimum is nowhere above the others."""
-    setting = ask("mobilenet_v1", "galaxy_s9", "period", (), None, None, None)
+    setting = ask(question("mobilenet_v1", "galaxy_s9", objective="period")[1])
     row = case(setting, (4,), 60, 20)
     clustered, free, bound, gap, best, middle, heft = (row[k] for k in (3, 5, 6, 7, 8, 9, 10))
     assert (gap, free) == (0, bound)
@@ -493,20 +497,20 @@ def test_the_suite_of_mappings() -> None:
 )
 def test_bad_pins_say_what_is_known(pins: list[str], said: str) -> None:
     with pytest.raises(InputError) as raised:
-        solve_mapping("squeezenet1_1", "galaxy_s9", pins=pins)
+        solve("squeezenet1_1", "galaxy_s9", pins=pins, problem="mapping")
     assert said in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
 def test_a_period_shorter_than_the_longest_task_is_infeasible() -> None:
-    made = solve_mapping("lenet5", "galaxy_s9", pins=["period<=10"])
+    made = solve("lenet5", "galaxy_s9", pins=["period<=10"], problem="mapping")
     assert (made.status, made.tasks) == ("INFEASIBLE", ())
     assert "period<=10: the longest task takes at least" in made.conflicts[0]
     assert check(made).problems == ()
 
 
 def test_pinned_tasks_stay_where_they_are() -> None:
-    made = solve_mapping("lenet5", "galaxy_s9", pins=["c3=cpu3", "cpu_config=1,1,1,1"])
+    made = solve("lenet5", "galaxy_s9", pins=["c3=cpu3", "cpu_config=1,1,1,1"], problem="mapping")
     assert next(row.processor for row in made.tasks if row.task == "c3") == "cpu3"
     assert check(made).problems == ()
 
@@ -528,15 +532,17 @@ def measured(path: Path, change: Callable[[dict[str, dict[str, float | None]]], 
 def test_large_numbers_are_proven_by_integers() -> None:
     """In picoseconds HiGHS calls LeNet-5 infeasible: it is not believed above a million ticks, CP-SAT goes on."""
     plans = [
-        solve_mapping("lenet5", "galaxy_s9", engine=engine, pins=["cpu_config=4"], settings={"tick_ps": 1})
+        solve("lenet5", "galaxy_s9", engine=engine, pins=["cpu_config=4"], settings={"tick_ps": 1}, problem="mapping")
         for engine in ("auto", "cp-sat", "exhaustive")
     ]
     assert {plan.status for plan in plans} == {"OPTIMAL"}
     assert {plan.bound for plan in plans} == {1_529_124_819}
-    alone = solve_mapping("lenet5", "galaxy_s9", engine="milp", pins=["cpu_config=4"], settings={"tick_ps": 1})
+    alone = solve(
+        "lenet5", "galaxy_s9", engine="milp", pins=["cpu_config=4"], settings={"tick_ps": 1}, problem="mapping"
+    )
     assert alone.status in ("FEASIBLE", "NO_SOLUTION_FOUND")
     with pytest.raises(InputError, match="choose a larger tick_ps"):
-        solve_mapping("lenet5", "galaxy_s9", profile=lenet(_4=1e9), settings={"tick_ps": 1})
+        solve("lenet5", "galaxy_s9", profile=lenet(_4=1e9), settings={"tick_ps": 1}, problem="mapping")
 
 
 def lenet(**cells: float | None) -> Profile:
@@ -548,13 +554,13 @@ def lenet(**cells: float | None) -> Profile:
 
 def test_odd_profiles_are_planned() -> None:
     """No column for the GPU, all times 0, a task that one configuration cannot run."""
-    alone = solve_mapping("lenet5", "galaxy_s9", profile=lenet(_4=100.0))
+    alone = solve("lenet5", "galaxy_s9", profile=lenet(_4=100.0), problem="mapping")
     assert {row.processor for row in alone.tasks} == {"cpu0"}
-    nothing = solve_mapping("lenet5", "galaxy_s9", profile=lenet(_4=0.0, gpu=0.0), objective="energy")
+    nothing = solve("lenet5", "galaxy_s9", profile=lenet(_4=0.0, gpu=0.0), objective="energy", problem="mapping")
     assert (nothing.status, nothing.bound) == ("OPTIMAL", 0)
     half = lenet(_4=50.0, _2=100.0, gpu=10.0)
     half.times["input"]["4"] = None
-    made = solve_mapping("lenet5", "galaxy_s9", profile=half)
+    made = solve("lenet5", "galaxy_s9", profile=half, problem="mapping")
     assert (made.status, made.cpu_config) == ("OPTIMAL", (2, 2))
     for plan in (alone, nothing, made):
         assert check(plan).problems == ()
@@ -581,8 +587,13 @@ def test_an_accelerator_is_not_called_like_cores() -> None:
 
 
 def test_a_second_objective_that_is_not_proven_is_said() -> None:
-    made = solve_mapping(
-        "squeezenet1_1", "galaxy_s9", objective="period,energy", pins=["cpu_config=1,1,1,1"], time_limit_s=1.5
+    made = solve(
+        "squeezenet1_1",
+        "galaxy_s9",
+        objective="period,energy",
+        pins=["cpu_config=1,1,1,1"],
+        time_limit_s=1.5,
+        problem="mapping",
     )
     best = 72_600_625_000_000
     assert made.measures is not None
@@ -591,7 +602,10 @@ def test_a_second_objective_that_is_not_proven_is_said() -> None:
 
 def test_a_measured_profile_gives_the_same_plan(tmp_path: Path) -> None:
     path = measured(tmp_path / "times.csv")
-    given, own = solve_mapping("lenet5", "galaxy_s9", profile=path), solve_mapping("lenet5", "galaxy_s9")
+    given, own = (
+        solve("lenet5", "galaxy_s9", profile=path, problem="mapping"),
+        solve("lenet5", "galaxy_s9", problem="mapping"),
+    )
     assert (given.measures, given.tasks) == (own.measures, own.tasks)
     assert given.options.profile.endswith("times.csv")
     assert check(given).problems == ()
@@ -600,18 +614,20 @@ def test_a_measured_profile_gives_the_same_plan(tmp_path: Path) -> None:
 def test_a_task_that_an_accelerator_cannot_run_is_elsewhere(tmp_path: Path) -> None:
     path = measured(tmp_path / "times.csv", lambda rows: rows["c3"].update(gpu=None))
     for made in (
-        solve_mapping("lenet5", "galaxy_s9", profile=path, objective="period"),
-        solve_mapping("lenet5", "galaxy_s9", profile=path, engine="heft", pins=["cpu_config=4"]),
+        solve("lenet5", "galaxy_s9", profile=path, objective="period", problem="mapping"),
+        solve("lenet5", "galaxy_s9", profile=path, engine="heft", pins=["cpu_config=4"], problem="mapping"),
     ):
         assert next(row.processor for row in made.tasks if row.task == "c3") != "gpu"
     with pytest.raises(InputError, match="task c3 cannot run on any processor"):
-        solve_mapping("lenet5", "galaxy_s9", profile=path, pins=["c3=gpu"])
+        solve("lenet5", "galaxy_s9", profile=path, pins=["c3=gpu"], problem="mapping")
 
 
 def test_a_clock_that_other_cores_slow_down_is_corrected() -> None:
     """3.3.3.1: measured on two cores at 2.31 GHz, it takes 2.31/1.79 times as long if all are busy."""
     times = {task.name: {"2": 100.0, "gpu": 7.0} for task in tasks(load_network("lenet5")).tasks}
-    made = solve_mapping("lenet5", "galaxy_s9", profile=Profile(times=times, clock="alone"), pins=["cpu_config=2,2"])
+    made = solve(
+        "lenet5", "galaxy_s9", profile=Profile(times=times, clock="alone"), pins=["cpu_config=2,2"], problem="mapping"
+    )
     assert made.profile["c1"] == {"2": pytest.approx(100 * 2310 / 1790), "gpu": 7.0}
 
 
@@ -635,7 +651,7 @@ def test_a_bad_profile_says_where(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "times.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError) as raised:
-        solve_mapping("lenet5", "galaxy_s9", profile=path)
+        solve("lenet5", "galaxy_s9", profile=path, problem="mapping")
     assert said in str(raised.value)
     assert "\n" not in str(raised.value)
 
@@ -653,8 +669,8 @@ def test_a_profile_in_json(tmp_path: Path) -> None:
 
 def test_machines_without_processors_are_refused() -> None:
     with pytest.raises(InputError, match="problem mapping needs processors, such as galaxy_s9"):
-        solve_mapping("lenet5", "scratchpad_64k")
-    with pytest.raises(InputError, match="problem mapping: whole networks are planned, by solve_mapping"):
+        solve("lenet5", "scratchpad_64k", problem="mapping")
+    with pytest.raises(InputError, match="meant for problem mapping, not tiling"):
         solve("lenet5", "galaxy_s9", problem="tiling")
     board, graph = load_machine("galaxy_s9").processors, tasks(load_network("lenet5"))
     assert board is not None
@@ -675,8 +691,8 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert run("check", out)[0] == 0
     assert "one period" in run("show", out)[1]
     code, said = run("pareto", "lenet5", "-m", "galaxy_s9", "--pin", "cpu_config=4", "--json")
-    assert json.loads(said)["format"] == "certile-mapping-front/1"
+    assert json.loads(said)["format"] == "certile-front/2"
     code, said = run("solve", "lenet5", "-m", "galaxy_s9", "--objective", "bytes")
-    assert (code, "minimises period, energy" in said) == (2, True)
+    assert (code, "expected energy, latency or period" in said) == (2, True)
     code, said = run("solve", "lenet5", "-m", "scratchpad_64k", "--profile", "x.csv")
-    assert (code, "only problem mapping takes measured times" in said) == (2, True)
+    assert (code, "measured times: not for problem tiling" in said) == (2, True)

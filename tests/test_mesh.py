@@ -32,13 +32,12 @@ from instances.ndrange import ndrange
 from instances.network import Network
 from instances.operators import Conv, Input
 from instances.workload import DIMS, Layer
-from solver import check, solve, solve_joint, solve_mesh
+from solver import MeshPlan, check, solve
 from solver.bench.table3 import PUBLISHED, averages, point
 from solver.cli import main
 from solver.mesh.base import Asked
 from solver.mesh.check import keeps
 from solver.mesh.engines import MESH_ENGINES
-from solver.mesh.plan import MeshPlan, mesh_schema
 
 ROOT = Path(__file__).resolve().parents[1]
 EXACT = ("exhaustive", "cp-sat", "milp")
@@ -163,11 +162,11 @@ def test_correlations_are_for_meshes_only() -> None:
     with pytest.raises(InputError, match="only problem mesh plans correlations"):
         solve("vectormesh_modern", "scratchpad_64k", layers=["fn_correlation"])
     with pytest.raises(InputError, match="only problem mesh plans correlations"):
-        solve_joint("vectormesh_modern", "scratchpad_768k")
-    with pytest.raises(InputError, match="by solve_mesh"):
+        solve("vectormesh_modern", "scratchpad_768k", problem="joint")
+    with pytest.raises(InputError, match="meant for problem mesh, not tiling"):
         solve("lenet5", "vectormesh_128", problem="tiling")
     with pytest.raises(InputError, match="cannot match two maps"):
-        solve_mesh("vectormesh_modern", "tpu_128", layers="fn_correlation")
+        solve("vectormesh_modern", "tpu_128", layers="fn_correlation", problem="mesh")
     with pytest.raises(ValueError, match="has g = m = 1"):
         matching(m=2)
 
@@ -337,20 +336,23 @@ def test_engines_agree_on_layers_of_the_paper(name: str, measure: str) -> None:
 def test_more_is_never_worse() -> None:
     """A larger buffer, and a looser limit, cost nothing."""
     sizes = [f"mesh.input_buffer_bytes={size}" for size in (2048, 4096, 8192)]
-    values = [solve_mesh("vectormesh_classic", "vectormesh_128", layers="al_conv5", settings=[s]).bound for s in sizes]
+    values = [
+        solve("vectormesh_classic", "vectormesh_128", layers="al_conv5", settings=[s], problem="mesh").bound
+        for s in sizes
+    ]
     assert None not in values
     assert values == sorted((v for v in values if v is not None), reverse=True)
 
 
 def test_objectives_one_after_the_other() -> None:
     layer, machine = "al_conv4", "vectormesh_128"
-    bytes_first = solve_mesh("vectormesh_classic", machine, layers=layer, objective="dram,time")
-    time_first = solve_mesh("vectormesh_classic", machine, layers=layer, objective="time,dram")
+    bytes_first = solve("vectormesh_classic", machine, layers=layer, objective="dram,time", problem="mesh")
+    time_first = solve("vectormesh_classic", machine, layers=layer, objective="time,dram", problem="mesh")
     assert bytes_first.measures is not None
     assert time_first.measures is not None
     assert bytes_first.measures.dram < time_first.measures.dram
     assert time_first.measures.time < bytes_first.measures.time
-    alone = solve_mesh("vectormesh_classic", machine, layers=layer)
+    alone = solve("vectormesh_classic", machine, layers=layer, problem="mesh")
     assert alone.measures is not None
     assert alone.measures.dram == bytes_first.measures.dram
     assert alone.measures.time >= bytes_first.measures.time
@@ -489,7 +491,7 @@ def test_conflicts_are_found() -> None:
 
 @pytest.fixture(scope="module")
 def plan() -> MeshPlan:
-    return solve_mesh("vectormesh_classic", "vectormesh_128", layers=["al_conv3", "ty_conv8"])
+    return solve("vectormesh_classic", "vectormesh_128", layers=["al_conv3", "ty_conv8"], problem="mesh")
 
 
 def test_plans_are_checked_anew(plan: MeshPlan, tmp_path: Path) -> None:
@@ -498,7 +500,7 @@ def test_plans_are_checked_anew(plan: MeshPlan, tmp_path: Path) -> None:
     assert check(path).ok
     assert plan.status == "OPTIMAL"
     assert all(part.replay.ok and part.banks is not None for part in plan.layers)
-    assert (ROOT / "solver" / "mesh.schema.json").read_text(encoding="utf-8") == mesh_schema()
+    assert (ROOT / "solver" / "mesh.schema.json").read_text(encoding="utf-8") == MeshPlan.schema_text()
 
 
 @pytest.mark.parametrize(
@@ -532,12 +534,12 @@ def problems_with(plan: MeshPlan, where: tuple[str | int, ...], value: object) -
 
 def test_pins() -> None:
     asked = ["T_M=4", "T_R<=6", "P_C=8", "rows=r", "cols=m", "keep=none", "share=IN"]
-    made = solve_mesh("vectormesh_classic", "vectormesh_128", layers="al_conv3", pins=asked)
+    made = solve("vectormesh_classic", "vectormesh_128", layers="al_conv3", pins=asked, problem="mesh")
     part = made.layers[0]
     assert (part.tile["m"], part.vector["c"], part.rows, part.cols, part.share) == (4, 8, "r", "m", "IN")
     assert part.tile["r"] <= 6
     assert check(made).ok
-    free = solve_mesh("vectormesh_classic", "vectormesh_128", layers="al_conv3")
+    free = solve("vectormesh_classic", "vectormesh_128", layers="al_conv3", problem="mesh")
     assert made.bound is not None
     assert free.bound is not None
     assert made.bound >= free.bound
@@ -546,14 +548,14 @@ def test_pins() -> None:
 
 def test_infeasible_is_explained() -> None:
     """One partial sum takes 4 bytes; 100 PEs along c leave none of 32."""
-    none = solve_mesh("lenet5", "vectormesh_128", layers="c1", settings=["mesh.psum_buffer_bytes=3"])
+    none = solve("lenet5", "vectormesh_128", layers="c1", settings=["mesh.psum_buffer_bytes=3"], problem="mesh")
     assert none.status == "INFEASIBLE"
     assert none.conflicts == ("c1: PSUM: the smallest tile OUT takes 4 bytes, there are 3",)
     assert check(none).ok
-    pinned = solve_mesh("lenet5", "vectormesh_128", layers="c1", pins=["T_M=1", "T_R>=29"])
+    pinned = solve("lenet5", "vectormesh_128", layers="c1", pins=["T_M=1", "T_R>=29"], problem="mesh")
     assert pinned.conflicts == ("c1: without pin T_R>=29 there is a plan",)
     assert check(pinned).ok
-    lanes = solve_mesh("lenet5", "vectormesh_128", layers="c1", pins=["P_M=32", "P_C=2"])
+    lanes = solve("lenet5", "vectormesh_128", layers="c1", pins=["P_M=32", "P_C=2"], problem="mesh")
     assert lanes.conflicts == ("c1: without pin P_M=32 there is a plan", "c1: without pin P_C=2 there is a plan")
     lied = pinned.model_copy(update={"conflicts": ("c1: no reason",)})
     assert any("is not so" in line for line in check(lied).problems)
@@ -562,16 +564,16 @@ def test_infeasible_is_explained() -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"objective": "bytes"}, "problem mesh minimises"), ({"engine": "dynamic"}, "unknown engine"),
+        ({"objective": "energy"}, "expected dram, glb or time"), ({"engine": "dynamic"}, "unknown engine"),
         ({"pins": ["T_X=1"]}, "unknown decision"), ({"machine": "nmp"}, "needs a mesh"), ({"layers": "c9"}, "no layer"),
-        ({"layers": "s2"}, "no products"), ({"objective": "dram,dram"}, "each once"),
+        ({"layers": "s2"}, "no products"), ({"objective": "dram,dram"}, "may stand once"),
     ],
 )  # fmt: skip
 def test_bad_input(more: dict[str, object], said: str) -> None:
     asked: dict[str, object] = {"machine": "vectormesh_128", **more}
     machine = str(asked.pop("machine"))
     with pytest.raises(InputError, match=said):
-        solve_mesh("lenet5", machine, **asked)  # type: ignore[arg-type]
+        solve("lenet5", machine, **asked, problem="mesh")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -656,12 +658,12 @@ def test_below_the_published_figures() -> None:
     within 10 %: the published tiles are not printed, and DRAM counts bursts there.
     """
     machine = load_machine("vectormesh_128")
-    best = solve_mesh("vectormesh_classic", machine)
+    best = solve("vectormesh_classic", machine, problem="mesh")
     assert best.status == "OPTIMAL"
     found, known = averages(best.layers, machine), PUBLISHED["vectormesh_128"]
     assert found["dram"] == found["glb"] < known["glb"] < known["dram"]
     assert found["dram"] == pytest.approx(30.42, abs=0.005)  # regression
-    tiles = averages(solve_mesh("vectormesh_classic", machine, engine="hand").layers, machine)
+    tiles = averages(solve("vectormesh_classic", machine, engine="hand", problem="mesh").layers, machine)
     assert 0.9 * known["glb"] < tiles["glb"] < 1.1 * known["dram"]
     for part in best.layers:
         at = point(part, machine)
@@ -676,7 +678,7 @@ def test_units_may_idle_along_an_index_of_size_one() -> None:
     """
     wide = Conv(name="c", inputs=("x",), shape=(1, 1, 17, 17), filters=1, kernel=(11, 11), stride=(4, 4))
     made = Network(name="one", operators=(Input(name="x", shape=(1, 1, 75, 75)), wide))
-    plan = solve_mesh(made, "vectormesh_128")
+    plan = solve(made, "vectormesh_128", problem="mesh")
     assert (plan.status, plan.objective and plan.objective.value, check(plan).ok) == ("OPTIMAL", 14_268, True)
 
 
@@ -688,8 +690,8 @@ def test_pins_of_decisions_that_a_machine_does_not_have() -> None:
         ("eyeriss_128", "rows=r"),
     ):
         with pytest.raises(InputError, match="is a decision of"):
-            solve_mesh("lenet5", on, layers=["c1"], pins=[pin])
-    plan = solve_mesh("lenet5", "vectormesh_128", layers=["c1"], engine="greedy")
+            solve("lenet5", on, layers=["c1"], pins=[pin], problem="mesh")
+    plan = solve("lenet5", "vectormesh_128", layers=["c1"], engine="greedy", problem="mesh")
     lie = plan.model_copy(update={"layers": tuple(row.model_copy(update={"status": "OPTIMAL"}) for row in plan.layers)})
     assert any("the plan says OPTIMAL, it is FEASIBLE" in line for line in check(lie).problems)
     row = plan.layers[0]
@@ -699,7 +701,7 @@ def test_pins_of_decisions_that_a_machine_does_not_have() -> None:
 
 def test_layouts_of_other_tiles_are_found() -> None:
     """Operands without axes would lie in one word each; an axis may not stand for another one."""
-    plan = solve_mesh("lenet5", "vectormesh_128", layers=["c1"])
+    plan = solve("lenet5", "vectormesh_128", layers=["c1"], problem="mesh")
     row = plan.layers[0]
     assert row.banks is not None
     mine, other = row.banks.operands
@@ -710,7 +712,7 @@ def test_layouts_of_other_tiles_are_found() -> None:
 
 
 def test_a_plan_is_not_infeasible_by_its_own_word() -> None:
-    plan = solve_mesh("lenet5", "vectormesh_128", layers=["c1"])
+    plan = solve("lenet5", "vectormesh_128", layers=["c1"], problem="mesh")
     empty = {"layers": (), "measures": None, "objective": None, "bound": None, "gap": None, "status": "INFEASIBLE"}
     bare = plan.model_copy(update=empty)
     assert any("INFEASIBLE with 0 conflicts" in line for line in check(bare).problems)

@@ -18,7 +18,7 @@ from formulations.pins import Pins, parse_pins
 from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.workload import Layer
-from solver import check, solve_mesh
+from solver import check, solve
 from solver.mesh.base import Answer, Asked, led
 from solver.mesh.check import keeps
 from solver.mesh.engines import MESH_ENGINES
@@ -31,7 +31,7 @@ from tests.test_mesh import problems_with
 
 @pytest.fixture(scope="module")
 def both() -> MeshPlan:
-    return solve_mesh("lenet5", "vectormesh_128", layers=["c1", "c3"], objective="dram,time")
+    return solve("lenet5", "vectormesh_128", layers=["c1", "c3"], objective="dram,time", problem="mesh")
 
 
 def test_every_objective_has_a_bound(both: MeshPlan) -> None:
@@ -50,7 +50,7 @@ def test_every_bound_is_shown(both: MeshPlan) -> None:
     assert both.measures is not None
     assert f"time {both.measures.time:,} ticks, bound {both.measures.time:,}, gap 0 %" in mesh_status(both)
     assert [row[-2] for row in mesh_rows(both)[1]] == ["0 %, 0 %"] * 2
-    greedy = solve_mesh("lenet5", "vectormesh_128", layers=["c1"], objective="dram,time", engine="greedy")
+    greedy = solve("lenet5", "vectormesh_128", layers=["c1"], objective="dram,time", engine="greedy", problem="mesh")
     assert greedy.bounds == {"dram": None, "time": None}
     assert [row[-2] for row in mesh_rows(greedy)[1]] == ["no bound, no bound"]
 
@@ -80,11 +80,11 @@ def test_lies_on_any_objective_are_found(
 @pytest.mark.parametrize("pin", ["P_C=3", "P_M=64", "P_C>=33", "P_R%3"])
 def test_pes_along_an_index_are_a_power_of_two(pin: str) -> None:
     with pytest.raises(InputError, match=f"pin {pin}.* a power of two.* one of 1, 2, 4, 8, 16, 32 on vectormesh_128"):
-        solve_mesh("lenet5", "vectormesh_128", layers=["c1"], pins=[pin])
+        solve("lenet5", "vectormesh_128", layers=["c1"], pins=[pin], problem="mesh")
 
 
 def test_check_reads_pins_alike() -> None:
-    plan = solve_mesh("lenet5", "vectormesh_128", layers=["c1"], pins=["P_C<=3", "P_M!=3"], engine="greedy")
+    plan = solve("lenet5", "vectormesh_128", layers=["c1"], pins=["P_C<=3", "P_M!=3"], engine="greedy", problem="mesh")
     assert check(plan).ok
     assert plan.layers[0].vector["c"] <= 2
     lie = plan.model_copy(update={"options": plan.options.model_copy(update={"pins": ("P_C=3",)})})
@@ -134,7 +134,9 @@ def test_the_guard_is_above_every_sum() -> None:
 
 def test_machines_are_bounded() -> None:
     with pytest.raises(InputError, match=r"mesh\.dram_bytes_per_cycle"):
-        solve_mesh("lenet5", "vectormesh_128", layers=["c1"], settings=[f"mesh.dram_bytes_per_cycle={2**70}"])
+        solve(
+            "lenet5", "vectormesh_128", layers=["c1"], settings=[f"mesh.dram_bytes_per_cycle={2**70}"], problem="mesh"
+        )
 
 
 # ---- time limits -----------------------------------------------------------------------------------------------------
@@ -192,8 +194,8 @@ def test_no_time_is_no_proof() -> None:
 
 
 def test_limits_hold_for_all_objectives() -> None:
-    plan = solve_mesh("vectormesh_classic", "vectormesh_128", layers=["sr_conv1"], objective="time,dram",
-                      time_limit_s=0.05)  # fmt: skip
+    plan = solve("vectormesh_classic", "vectormesh_128", layers=["sr_conv1"], objective="time,dram",
+                      time_limit_s=0.05, problem="mesh")  # fmt: skip
     assert plan.status == "FEASIBLE"
     assert check(plan).ok
     assert plan.wall_s < 60

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from solver import solve_network
+from solver import solve
 from solver.banks.plan import BankPlan
 from solver.plan import Measures
 from tests.midapsim.networks import Case, forked, plain
@@ -56,10 +56,10 @@ def ran(kind: str, seed: int) -> tuple[dict[str, BankPlan], Answers]:
         file, question, answer = (Path(folder) / name for name in ("network.json", "question.json", "answer.json"))
         file.write_text(json.dumps({"format": "certile-network/1", **case.network}), encoding="utf-8")
         plans = {
-            name: solve_network(file, "midap", settings=case.settings, objective=name, time_limit_s=LIMIT_S)
+            name: solve(file, "midap", settings=case.settings, objective=name, time_limit_s=LIMIT_S, problem="banks")
             for name in ("time", "bytes")
         }
-        plans["min"] = solve_network(file, "midap", settings=case.settings, engine="min", objective="bytes")
+        plans["min"] = solve(file, "midap", settings=case.settings, engine="min", objective="bytes", problem="banks")
         runs: list[dict[str, object]] = [{"plan": json.loads(plan.model_dump_json())} for plan in plans.values()]
         machine = {"banks": case.banks, "bank_kib": case.bank_kib, "weight_kib": case.weight_kib}
         asked = {"network": case.network, **machine, "level": 0, "runs": [*runs, {"own": "MIN"}, {"own": "HIDE"}]}

@@ -10,8 +10,8 @@ from ortools.sat.python import cp_model
 from formulations.pareto import pareto
 from formulations.pins import Pins, parse_pins
 from formulations.registry import FORMULATIONS
+from formulations.tiling import cp_sat, milp
 from formulations.tiling.branch import Branch, undominated
-from formulations.tiling.problem import cp_sat, milp
 from hwmodels.nest.bilinear import Bilinear
 from instances.errors import InputError
 from instances.machine import Compute, Machine, Transfer
@@ -38,7 +38,7 @@ def branch() -> Branch:
 
 def solve_cp(built: cp_sat.CpSatModel) -> int | None:
     solver = cp_model.CpSolver()
-    status = solver.status_name(solver.solve(built.model))
+    status = solver.status_name(solver.tiling.solve(built.model))
     return round(solver.objective_value) if status == "OPTIMAL" else None
 
 

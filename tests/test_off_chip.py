@@ -29,20 +29,20 @@ from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input
 from instances.tensors import tensors
 from instances.workload import Layer
+from solver import solve
 from solver.check import check
 from solver.cli import main
 from solver.engines import homes_cp_sat, homes_milp
-from solver.front import fronts
 from solver.homes import solve as homes_solve
 from solver.homes.ask import places_of
 from solver.homes.base import Houser
-from solver.job import unanswered
-from solver.joint.solve import solve_joint
 from solver.plan import Plan
 from solver.selftest.layers import _off_chip, random_layer, random_machine
 from solver.selftest.moves import Moves, nest_of
-from solver.show import show
-from solver.solve import prepare, solve
+from solver.tiling.front import fronts
+from solver.tiling.job import unanswered
+from solver.tiling.show import show
+from solver.tiling.solve import prepare
 
 #: M = 4 filters over N = 2 channels of 4x4, 1x1 kernel: IN 32, W 8, OUT 64 bytes, 128 MACs.
 LAYER = Layer.conv("x", channels=2, filters=4, size=(4, 4))
@@ -517,16 +517,16 @@ def test_the_command_line_says_what_does_not_fit(capsys: pytest.CaptureFixture[s
 def test_joint_needs_one_home_for_each_operand() -> None:
     on = machine(OPEN, ocm_bytes=96, ocm_banks=6)
     with pytest.raises(InputError, match="problem joint needs one home for each operand, IN may lie in near or far"):
-        solve_joint(CHAIN, on)
+        solve(CHAIN, on, problem="joint")
     pins = ["home_IN=near", "home_W=far", "home_OUT=near"]
-    plan = solve_joint(CHAIN, on, pins=pins)
+    plan = solve(CHAIN, on, pins=pins, problem="joint")
     plain = machine(SPLIT, ocm_bytes=96, ocm_banks=6)
-    assert plan.measures == solve_joint(CHAIN, plain).measures
+    assert plan.measures == solve(CHAIN, plain, problem="joint").measures
     assert check(plan).ok
     with pytest.raises(InputError, match="unlike energy"):
-        solve_joint(CHAIN, plain, objective="energy")
+        solve(CHAIN, plain, objective="energy", problem="joint")
     with pytest.raises(InfeasibleError, match="memory near off the chip"):
-        solve_joint(CHAIN, machine(SPLIT, near=90, ocm_bytes=96, ocm_banks=6))
+        solve(CHAIN, machine(SPLIT, near=90, ocm_bytes=96, ocm_banks=6), problem="joint")
 
 
 def test_the_literal_price_of_a_space_needs_homes() -> None:

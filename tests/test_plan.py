@@ -14,9 +14,8 @@ from hwmodels.schedule import Hold, Loop, Nest, Spatial
 from instances.errors import InputError
 from instances.machine import Machine, Transfer
 from instances.workload import Layer
-from solver import Plan, solve
-from solver.banks.plan import bank_schema
-from solver.plan import FORMAT, Objective, Schedule, digest, network_digest, plan_schema, version
+from solver import BankPlan, LayersPlan, Plan, solve
+from solver.plan import FORMAT, Objective, Schedule, digest, network_digest, version
 
 #: 2 channels of 4x4 to 2 channels: IN 32 bytes, W 4, OUT 32; together 68, so 64 bytes on chip need two tiles.
 LAYER = Layer.conv("tiny", channels=2, filters=2, size=(4, 4))
@@ -56,13 +55,13 @@ def test_round_trip_through_a_file(plan: Plan, tmp_path: Path) -> None:
 
 def test_schema_is_shipped_and_current() -> None:
     shipped = (resources.files("solver") / "plan.schema.json").read_text()
-    assert shipped == plan_schema(), "run: certile schema > solver/plan.schema.json"
+    assert shipped == LayersPlan.schema_text(), "run: certile schema > solver/plan.schema.json"
     shipped = (resources.files("solver") / "banks.schema.json").read_text()
-    assert shipped == bank_schema(), "run: certile schema banks > solver/banks.schema.json"
+    assert shipped == BankPlan.schema_text(), "run: certile schema banks > solver/banks.schema.json"
 
 
 def test_plans_follow_the_schema(plan: Plan) -> None:
-    schema = json.loads(plan_schema())
+    schema = json.loads(LayersPlan.schema_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     data = json.loads(plan.to_json())
     jsonschema.validate(data, schema)
@@ -72,11 +71,22 @@ def test_plans_follow_the_schema(plan: Plan) -> None:
 
 
 def test_the_schema_requires_every_key() -> None:
-    schema = json.loads(plan_schema())
-    assert set(schema["required"]) == set(schema["properties"]) - {"homes"}  # of several memories off the chip only
+    schema = json.loads(LayersPlan.schema_text())
+    assert set(schema["required"]) == set(schema["properties"]) - {
+        "homes",
+        "conflicts",
+        "stats",
+    }  # of several memories off the chip; of networks
     layer = schema["$defs"]["LayerPlan"]
     assert set(layer["required"]) == set(layer["properties"]) - {"limits"}  # added later: older files have none
     assert schema["properties"]["format"]["const"] == FORMAT
+
+
+def test_plans_of_earlier_versions_are_read(plan: Plan) -> None:
+    data = json.loads(plan.to_json())
+    assert Plan.from_json(json.dumps({**data, "format": "certile-plan/1"})) == plan
+    with pytest.raises(InputError, match="field problem is 'fusion', expected applications"):
+        Plan.from_json(json.dumps({**data, "problem": "fusion"}))
 
 
 def test_plans_are_frozen(plan: Plan) -> None:
@@ -123,11 +133,11 @@ def test_a_fault_is_named_with_its_path(plan: Plan) -> None:
         Plan.from_json(json.dumps(data))
 
 
-@pytest.mark.parametrize("found", ["certile-plan/2", None, 1])
+@pytest.mark.parametrize("found", ["certile-plan/3", None, 1])
 def test_other_formats_are_refused(plan: Plan, found: object) -> None:
     data = json.loads(plan.to_json())
     data["format"] = found
-    with pytest.raises(InputError, match=r"field format .* this version reads 'certile-plan/1'"):
+    with pytest.raises(InputError, match=r"field format .* this version reads 'certile-plan/2'"):
         Plan.from_json(json.dumps(data))
 
 

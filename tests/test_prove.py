@@ -10,19 +10,20 @@ import pytest
 
 from instances.errors import InputError
 from instances.load import load_machine, load_network, unmet_overrides
-from solver import Plan, check, front_network, solve, solve_joint, solve_mapping, solve_network
-from solver.claims import Claim, claims_of
+from solver import Plan, check, pareto, solve
+from solver.claims import Claim
 from solver.cli import main
-from solver.files import AnyPlan, load_plan
-from solver.plan import LayerPlan
+from solver.plan import load_plan
+from solver.problems import claims_of
 from solver.report import status_line
+from solver.tiling.plan import LayerPlan
 from tests.golden_plans import chain, skip
 from tests.test_edits import SHARED
 
 UNPROVEN = "legal, claims re-priced; optimality not re-proven"
 
 
-def edited(plan: AnyPlan, **changes: Any) -> AnyPlan:
+def edited(plan: Plan, **changes: Any) -> Plan:
     """The same plan with other fields, read again."""
     return type(plan).from_json(json.dumps(json.loads(plan.to_json()) | changes))
 
@@ -106,9 +107,9 @@ def test_engines_that_there_are_not(engine: str) -> None:
 
 def test_what_a_heuristic_shows_without_a_search_it_may_claim() -> None:
     """1x1 convolutions: greedy moves every byte once, which no plan can do without."""
-    plan = solve_joint(chain(4, 2, size=4, taps=1), SHARED, engine="greedy")
+    plan = solve(chain(4, 2, size=4, taps=1), SHARED, engine="greedy", problem="joint")
     assert (plan.status, check(plan).problems) == ("OPTIMAL", ())
-    worse = solve_joint(chain(4, 2, size=4, taps=1), SHARED, engine="no-reuse")
+    worse = solve(chain(4, 2, size=4, taps=1), SHARED, engine="no-reuse", problem="joint")
     assert (worse.status, check(worse).problems) == ("FEASIBLE", ())
     assert worse.objective is not None
     lie = edited(worse, bound=worse.objective.value, gap=0.0, status="OPTIMAL")
@@ -137,7 +138,7 @@ def test_same_as_names_a_layer_that_is_the_same() -> None:
 
 
 def test_that_nothing_fits_is_proven_again() -> None:
-    honest = solve_mapping("lenet5", "galaxy_s9", pins=["cpu_config=4", "period<=1"])
+    honest = solve("lenet5", "galaxy_s9", pins=["cpu_config=4", "period<=1"], problem="mapping")
     report = check(honest)
     assert (report.ok, report.verdict) == (True, "no plan; derived again that there is none")
     assert check(honest, prove=True).proof == "proven"
@@ -149,8 +150,8 @@ def test_that_nothing_fits_is_proven_again() -> None:
 
 def test_a_plan_of_joint_claims_no_time() -> None:
     with pytest.raises(InputError, match="problem joint decides bytes"):
-        solve_joint(chain(4, size=4), SHARED, objective="bytes,time")
-    lie = edited(solve_joint(chain(4, size=4, taps=1), SHARED), objectives=["bytes", "time"])
+        solve(chain(4, size=4), SHARED, objective="bytes,time", problem="joint")
+    lie = edited(solve(chain(4, size=4, taps=1), SHARED, problem="joint"), objectives=["bytes", "time"])
     assert any("problem joint decides bytes or energy" in line for line in check(lie).problems)
 
 
@@ -218,7 +219,7 @@ def test_a_bound_below_the_optimum_is_proven() -> None:
     assert least is not None
     assert plan.objective is not None
 
-    def bounded(bound: int) -> AnyPlan:
+    def bounded(bound: int) -> Plan:
         assert plan.objective is not None
         gap = (plan.objective.value - bound) / plan.objective.value
         said = {"status": "FEASIBLE", "bound": bound, "gap": gap}
@@ -232,7 +233,7 @@ def test_a_bound_below_the_optimum_is_proven() -> None:
 
 def test_a_plan_on_a_front_of_banks_is_the_best_of_those_no_slower() -> None:
     machine = load_machine("midap", {"banks.count": "3", "banks.map_bytes": "6144", "banks.residuals": "chip"})
-    front = front_network(skip(64, 8), machine)
+    front = pareto(skip(64, 8), machine, problem="banks").plans
     assert len(front) > 1
     for plan in front:
         assert plan.measures is not None
@@ -243,7 +244,7 @@ def test_a_plan_on_a_front_of_banks_is_the_best_of_those_no_slower() -> None:
     assert check(edited(front[-1], options=options), prove=True).proof == "refuted"
     [said] = check(edited(front[-1], objectives=("bytes",)), prove=True).problems
     assert said == "objectives: bytes; a plan of a front (options.time_at_most) has bytes,time"
-    fewest = solve_network(skip(64, 8), machine, objective="bytes")
+    fewest = solve(skip(64, 8), machine, objective="bytes", problem="banks")
     assert claims_of(front[0])[0].values[0] == fewest.objective.value  # type: ignore[union-attr]
 
 
@@ -273,7 +274,7 @@ def test_check_prove_and_its_exit_codes(tmp_path: Path, capsys: pytest.CaptureFi
 def test_undecided_is_exit_code_4(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Five configurations of inception_v3 take far longer than a fifth of a second."""
     path = tmp_path / "plan.json"
-    solve_mapping(load_network("inception_v3"), "galaxy_s9", engine="heft").save(path)
+    solve(load_network("inception_v3"), "galaxy_s9", engine="heft", problem="mapping").save(path)
     assert main(["check", str(path), "--prove", "--time-limit", "0.2"]) == 4
     assert "not decided by" in capsys.readouterr().out
 

@@ -7,8 +7,8 @@ import pytest
 from instances.machine import Machine, Transfer
 from instances.workload import Layer
 from solver import Plan, solve
-from solver.plan import LayerPlan
 from solver.report import names_table, plan_table, ratio, render, shorten, status_line
+from solver.tiling.plan import LayerPlan
 
 MACHINE = Machine(
     name="toy", tick_ps=1000, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=1, ocm_bytes=64,

@@ -19,7 +19,6 @@ from instances.load import load_machine, load_network
 from instances.machine import Machine, Transfer
 from instances.workload import DIMS, Layer
 from solver.engines import ENGINES, EngineResult, Limits
-from solver.front import Front, Point
 from solver.selftest import demands, nest_fronts, nest_tester
 from solver.selftest.anneal import Goal, confirmed, searched
 from solver.selftest.layers import random_layer, random_machine
@@ -31,6 +30,7 @@ from solver.selftest.registry import TESTERS
 from solver.selftest.run import selftest
 from solver.selftest.tiling import TILING
 from solver.selftest.tiny import _sequences, enumerated
+from solver.tiling.front import Front, Point
 
 #: Cases of the slow test, of each problem; 10,000 take hours.
 MANY = int(os.environ.get("CERTILE_SELFTEST", "25"))

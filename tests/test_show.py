@@ -15,10 +15,10 @@ from instances.errors import InputError
 from instances.machine import Compute, Machine, Transfer
 from instances.workload import Layer
 from solver import Plan, solve
-from solver.buffers import buffers
 from solver.cli import main
 from solver.report import shorten
-from solver.show import pseudo_code, show
+from solver.tiling.buffers import buffers
+from solver.tiling.show import pseudo_code, show
 from tests.test_exactness import any_nest, layers, machines
 
 LAYER = Layer.conv("x", channels=4, filters=6, size=(8, 8), kernel=(3, 3), pad=(1, 1, 1, 1))

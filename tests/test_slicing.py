@@ -15,8 +15,8 @@ from instances.errors import InputError
 from instances.load import load_machine
 from instances.machine import Compute, Machine, Transfer
 from instances.workload import Layer
+from solver import solve
 from solver.engines import ENGINES, Limits
-from solver.solve import solve
 
 SLICING = FORMULATIONS["slicing"]
 #: M = 8 filters over N = 2 channels of 4x4, 1x1 kernel.

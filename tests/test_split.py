@@ -24,7 +24,7 @@ from instances.load import load_machine, load_network
 from instances.processors import Group
 from instances.profiles import Profile
 from instances.tasks import Task, TaskGraph, tasks
-from solver import MappingPlan, check, front_mapping, solve_mapping
+from solver import MappingPlan, check, pareto, solve
 from solver.mapping.base import Asked
 from solver.mapping.engines import MAPPING_ENGINES
 from solver.mapping.show import mapping_rows, show_mapping
@@ -252,9 +252,9 @@ def test_every_pipeline_of_parts_runs_at_its_period(made: Mapping, rng: random.R
 def divided() -> MappingPlan:
     """The least latency where dividing pays: every task takes 40 ms on two cores and on the GPU."""
     times = {task.name: {"2": 40_000.0, "gpu": 40_000.0} for task in tasks(load_network("lenet5")).tasks}
-    return solve_mapping(
+    return solve(
         "lenet5", "galaxy_s9", objective="latency", pins=["cpu_config=2,2", "split=on", "s2=cpu0"],
-        profile=Profile.model_validate({"times": times}),
+        profile=Profile.model_validate({"times": times}), problem="mapping"
     )  # fmt: skip
 
 
@@ -267,7 +267,7 @@ def test_a_plan_with_parts_checks(divided: MappingPlan, tmp_path: Path) -> None:
     assert next(row.processor for row in divided.tasks if row.task == "s2") == "cpu0"
     divided.save(tmp_path / "plan.json")
     assert check(tmp_path / "plan.json").problems == ()
-    whole = solve_mapping("lenet5", "galaxy_s9", objective="latency", pins=["cpu_config=2,2"])
+    whole = solve("lenet5", "galaxy_s9", objective="latency", pins=["cpu_config=2,2"], problem="mapping")
     assert {row.share for row in whole.tasks} == {whole.options.shares} == {1}
 
 
@@ -312,7 +312,14 @@ def test_a_plan_that_lies_is_found_out(divided: MappingPlan, said: str) -> None:
 def test_dividing_never_hurts(objective: str) -> None:
     for network, pins in (("lenet5", ["cpu_config=2,2"]), ("mobilenet_v1", ["cpu_config=4"])):
         plans = [
-            solve_mapping(network, "galaxy_s9", objective=objective, pins=[*pins, f"split={split}"], time_limit_s=30)
+            solve(
+                network,
+                "galaxy_s9",
+                objective=objective,
+                pins=[*pins, f"split={split}"],
+                time_limit_s=30,
+                problem="mapping",
+            )
             for split in ("off", "2")
         ]
         values = [one.objective.value for one in plans if one.objective is not None]
@@ -325,8 +332,13 @@ def test_dividing_pays_where_cores_are_alike() -> None:
     """DenseNet-40 on two pairs of cores: a sixth of the latency, both proven."""
     found = []
     for split in ("off", "on"):
-        made = solve_mapping(
-            "densenet40", "galaxy_s9", objective="latency", pins=["cpu_config=2,2", f"split={split}"], time_limit_s=60
+        made = solve(
+            "densenet40",
+            "galaxy_s9",
+            objective="latency",
+            pins=["cpu_config=2,2", f"split={split}"],
+            time_limit_s=60,
+            problem="mapping",
         )
         assert (made.status, check(made).problems) == ("OPTIMAL", ())
         found.append(made.bound)
@@ -334,7 +346,7 @@ def test_dividing_pays_where_cores_are_alike() -> None:
 
 
 def test_fronts_of_divided_tasks() -> None:
-    front = front_mapping("lenet5", "galaxy_s9", pins=["cpu_config=4", "split=on"])
+    front = pareto("lenet5", "galaxy_s9", pins=["cpu_config=4", "split=on"], problem="mapping")
     assert front.proven
     assert [check(one).problems for one in front.plans] == [()] * len(front.plans)
 
@@ -342,8 +354,14 @@ def test_fronts_of_divided_tasks() -> None:
 @pytest.mark.parametrize("engine", sorted(set(MAPPING_ENGINES) - {"clustering", "clustering-most"}))
 @pytest.mark.parametrize("objective", ["period", "latency"])
 def test_every_engine_gives_a_plan_that_checks(engine: str, objective: str) -> None:
-    made = solve_mapping(
-        "lenet5", "galaxy_s9", engine=engine, objective=objective, pins=["cpu_config=4", "split=2"], time_limit_s=2
+    made = solve(
+        "lenet5",
+        "galaxy_s9",
+        engine=engine,
+        objective=objective,
+        pins=["cpu_config=4", "split=2"],
+        time_limit_s=2,
+        problem="mapping",
     )
     assert made.tasks
     assert check(made).problems == ()
@@ -362,6 +380,6 @@ def test_every_engine_gives_a_plan_that_checks(engine: str, objective: str) -> N
 )
 def test_what_is_refused(pins: list[str], engine: str, said: str) -> None:
     with pytest.raises(InputError) as raised:
-        solve_mapping("lenet5", "galaxy_s9", engine=engine, pins=pins)
+        solve("lenet5", "galaxy_s9", engine=engine, pins=pins, problem="mapping")
     assert said in str(raised.value)
     assert "\n" not in str(raised.value)

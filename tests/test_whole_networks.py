@@ -13,7 +13,7 @@ import pytest
 
 from formulations.banks.states import BankPlan as Decisions
 from instances.errors import InputError
-from solver import check, solve_applications, solve_engine, solve_joint, solve_mapping, solve_mesh, solve_network
+from solver import check, solve
 from solver.applications.engines import APPLICATION_ENGINES
 from solver.engines import bank_milp
 from solver.joint import engines as joint
@@ -30,25 +30,25 @@ TWO = "lenet5@5ms,lenet5@8ms"
 
 def test_joint_plans_prove_bytes_and_not_time() -> None:
     with pytest.raises(InputError, match="problem joint decides bytes"):
-        solve_joint("lenet5", "scratchpad_768k", objective="bytes,time")
-    both = solve_joint("lenet5", "scratchpad_768k", objective="bytes,energy")
+        solve("lenet5", "scratchpad_768k", objective="bytes,time", problem="joint")
+    both = solve("lenet5", "scratchpad_768k", objective="bytes,energy", problem="joint")
     assert (both.status, both.stats["proven"]) == ("OPTIMAL", "bytes,energy")
-    assert solve_joint("lenet5", "scratchpad_768k").status == "OPTIMAL"
+    assert solve("lenet5", "scratchpad_768k", problem="joint").status == "OPTIMAL"
 
 
 def test_banks_say_if_the_tie_was_not_settled(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert solve_network("lenet5", "midap", objective="bytes,time", engine="milp").status == "OPTIMAL"
-    assert solve_network("lenet5", "midap", objective="time,bytes").stats["proven"] == "time,bytes"
+    assert solve("lenet5", "midap", objective="bytes,time", engine="milp", problem="banks").status == "OPTIMAL"
+    assert solve("lenet5", "midap", objective="time,bytes", problem="banks").stats["proven"] == "time,bytes"
 
     def late(asked: object, plan: Decisions, begun: float) -> tuple[Decisions, bool]:
         return plan, False
 
     monkeypatch.setattr(bank_milp, "tied", late)
-    plan = solve_network("lenet5", "midap", objective="bytes,time", engine="milp")
+    plan = solve("lenet5", "midap", objective="bytes,time", engine="milp", problem="banks")
     assert plan.objective is not None
     assert (plan.status, plan.stats["proven"], plan.bound) == ("FEASIBLE", "bytes", plan.objective.value)
     assert check(plan).ok
-    assert solve_network("lenet5", "midap", objective="bytes", engine="milp").status == "OPTIMAL"
+    assert solve("lenet5", "midap", objective="bytes", engine="milp", problem="banks").status == "OPTIMAL"
 
 
 def _second_unproven(engine: object, field: str) -> object:
@@ -66,7 +66,7 @@ def _second_unproven(engine: object, field: str) -> object:
 
 def test_mappings_name_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
     def plan() -> tuple[str, object]:
-        found = solve_mapping("lenet5", "galaxy_s9", pins=["cpu_config=4"], objective="energy,period")
+        found = solve("lenet5", "galaxy_s9", pins=["cpu_config=4"], objective="energy,period", problem="mapping")
         assert check(found).ok
         return found.status, found.stats["proven"]
 
@@ -77,7 +77,7 @@ def test_mappings_name_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_applications_name_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
     def plan() -> tuple[str, object]:
-        found = solve_applications(TWO, "hikey970", pins=["cpu_config=1,1,1,1"], objective="response,energy")
+        found = solve(TWO, "hikey970", pins=["cpu_config=1,1,1,1"], objective="response,energy", problem="applications")
         assert check(found).ok
         return found.status, found.stats["proven"]
 
@@ -88,7 +88,7 @@ def test_applications_name_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_meshes_name_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
     def plan() -> tuple[str, object]:
-        found = solve_mesh("lenet5", "vectormesh_128", layers=["c3"], objective="dram,time")
+        found = solve("lenet5", "vectormesh_128", layers=["c3"], objective="dram,time", problem="mesh")
         assert check(found).ok
         return found.status, found.stats["proven"]
 
@@ -118,7 +118,7 @@ def _pressed(engine: object, field: str, after: int) -> object:
 def test_a_mapping_is_kept(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     """The first configuration is done (its plan is kept), or none is (the list schedule stands in)."""
     monkeypatch.setitem(MAPPING_ENGINES, "auto", _pressed(MAPPING_ENGINES["auto"], "pipelined", after))
-    plan = solve_mapping("lenet5", "galaxy_s9")
+    plan = solve("lenet5", "galaxy_s9", problem="mapping")
     assert (plan.status, plan.stats["interrupted"]) == ("FEASIBLE", True)
     assert plan.bound
     assert check(plan).ok
@@ -126,16 +126,16 @@ def test_a_mapping_is_kept(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
 
 def test_applications_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(APPLICATION_ENGINES, "auto", _pressed(APPLICATION_ENGINES["auto"], "run", 1))
-    plan = solve_applications(TWO, "hikey970", objective="response,energy")
+    plan = solve(TWO, "hikey970", objective="response,energy", problem="applications")
     assert (plan.status, plan.stats["interrupted"]) == ("FEASIBLE", True)
     assert plan.bound
     assert check(plan).ok
 
 
 def test_layers_of_a_mesh_are_kept_and_the_others_done_in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = solve_mesh("lenet5", "vectormesh_128")
+    whole = solve("lenet5", "vectormesh_128", problem="mesh")
     monkeypatch.setitem(MESH_ENGINES, "auto", _pressed(MESH_ENGINES["auto"], "run", 2))
-    plan = solve_mesh("lenet5", "vectormesh_128")
+    plan = solve("lenet5", "vectormesh_128", problem="mesh")
     assert plan.layers[:2] == whole.layers[:2]
     assert [part.layer for part in plan.layers] == [part.layer for part in whole.layers]
     assert plan.status == "FEASIBLE"
@@ -144,7 +144,7 @@ def test_layers_of_a_mesh_are_kept_and_the_others_done_in_haste(monkeypatch: pyt
 
 def test_layers_of_an_engine_are_kept_and_the_others_done_in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(RUNS_ENGINES, "auto", _pressed(RUNS_ENGINES["auto"], "run", 1))
-    plan = solve_engine("lenet5", "partial_cnn_16", layers=["c1", "c3"])
+    plan = solve("lenet5", "partial_cnn_16", layers=["c1", "c3"], problem="partial_engine")
     assert [row.status for row in plan.layers] == ["OPTIMAL", "OPTIMAL"], "the plan in haste meets its bound"
     assert check(plan).ok
 
@@ -153,11 +153,11 @@ def test_a_joint_plan_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     def pressed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    best = solve_joint("lenet5", "scratchpad_768k")
+    best = solve("lenet5", "scratchpad_768k", problem="joint")
     with monkeypatch.context() as during:
         during.setattr(joint, "least", pressed)
         during.setattr(joint, "_in_order", pressed)
-        plan = solve_joint("lenet5", "scratchpad_768k")
+        plan = solve("lenet5", "scratchpad_768k", problem="joint")
     assert plan.objective is not None
     assert best.objective is not None
     assert (plan.status, plan.stats["interrupted"]) == ("FEASIBLE", True)
@@ -168,14 +168,16 @@ def test_a_joint_plan_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 _SCRIPT = """
 import os, signal
-from solver import solve_applications, solve_engine, solve_joint, solve_mapping, solve_mesh, solve_network
+from solver import solve
+from solver import solve
+from solver import solve
 asked = [
-    lambda: solve_applications("lenet5@5ms,lenet5@8ms", "hikey970", pins=["cpu_config=1,1,1,1"], engine="cp-sat"),
-    lambda: solve_mapping("lenet5", "galaxy_s9", pins=["cpu_config=4"], engine="cp-sat"),
-    lambda: solve_engine("lenet5", "partial_cnn_16", layers=["c3"], engine="cp-sat"),
-    lambda: solve_mesh("lenet5", "vectormesh_128", layers=["c3"], engine="cp-sat"),
-    lambda: solve_joint("lenet5", "scratchpad_768k", engine="cp-sat"),
-    lambda: solve_network("lenet5", "midap", objective="bytes", engine="cp-sat"),
+    lambda: solve("lenet5@5ms,lenet5@8ms", "hikey970", pins=["cpu_config=1,1,1,1"], engine="cp-sat"),
+    lambda: solve("lenet5", "galaxy_s9", pins=["cpu_config=4"], engine="cp-sat", problem="mapping"),
+    lambda: solve("lenet5", "partial_cnn_16", layers=["c3"], engine="cp-sat", problem="partial_engine"),
+    lambda: solve("lenet5", "vectormesh_128", layers=["c3"], engine="cp-sat", problem="mesh"),
+    lambda: solve("lenet5", "scratchpad_768k", engine="cp-sat", problem="joint"),
+    lambda: solve("lenet5", "midap", objective="bytes", engine="cp-sat", problem="banks"),
 ]
 for ask in asked:
     ask()

@@ -15,7 +15,7 @@ from formulations.pins import Pins
 from formulations.registry import FORMULATIONS
 from instances.machine import Machine, Transfer
 from instances.workload import Layer
-from solver.job import Answer, Job
+from solver.tiling.job import Answer, Job
 from solver.watch import Watch
 from solver.workers import GRACE_S, answer, run_here, run_in_processes, share_of
 
@@ -79,7 +79,7 @@ def test_after_ctrl_c_plans_are_quick(fakes: ModuleType) -> None:
 def test_a_second_ctrl_c_during_verification_costs_that_layer_only(
     fakes: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = importlib.import_module("solver.job")
+    job = importlib.import_module("solver.tiling.job")
     real = job.verify
 
     def pressed_twice(layer: Layer, *rest: object) -> object:
@@ -97,7 +97,7 @@ def test_a_second_ctrl_c_during_verification_costs_that_layer_only(
 
 
 def test_one_ctrl_c_during_verification_loses_nothing(fakes: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    job = importlib.import_module("solver.job")
+    job = importlib.import_module("solver.tiling.job")
     real = job.verify
 
     def pressed(layer: Layer, *rest: object) -> object:

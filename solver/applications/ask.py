@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
 from formulations.applications.problem import Goal, Rule, Several, Stream, floor
 from formulations.mapping.problem import Limits, build
-from instances.applications import Application, Applications, applications
+from instances.applications import Application, Applications
 from instances.errors import InputError
 from instances.machine import Machine
-from instances.profiles import Profile, Row, load_profile
+from instances.profiles import Row
 from instances.tasks import TaskGraph, tasks
 from solver.applications.base import Asked, Found
 from solver.applications.engines import APPLICATION_ENGINES, ApplicationEngine
 from solver.applications.plan import ApplicationsOptions
-from solver.mapping.ask import ESTIMATED, board_of, profile_of
+from solver.mapping.ask import board_of, times_of
 from solver.mapping.pins import Demands, demands
-from solver.options import as_texts, check_time_limit, pick_machine
+from solver.options import as_texts
 from solver.plan import Status, proof
+from solver.question import Question
 
 __all__ = ["Best", "Setting", "ask", "goals_of", "in_haste", "lexicographic", "rule_of", "several_of"]
 
@@ -34,14 +34,27 @@ _MOST_RELEASES = 1_000
 class Setting:
     """Everything that is asked."""
 
-    target: Applications
-    machine: Machine
+    question: Question
     graph: TaskGraph
     rows: tuple[Row, ...]
     demands: Demands
     options: ApplicationsOptions
-    objectives: tuple[str, ...]
     goals: tuple[Goal, ...]
+
+    @property
+    def target(self) -> Applications:
+        """The applications."""
+        return self.question.applications
+
+    @property
+    def machine(self) -> Machine:
+        """The board."""
+        return self.question.machine
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """Names of the goals."""
+        return self.question.objectives
 
     def instance(self, configuration: tuple[int, ...]) -> Several:
         """The applications on a configuration, with the pins."""
@@ -120,32 +133,23 @@ def rule_of(pins: Sequence[str]) -> tuple[Rule, tuple[str, ...]]:
     return (rules[0] if rules else "safe"), tuple(rest)
 
 
-def ask(
-    target: Applications | str | os.PathLike[str], machine: Machine | str | os.PathLike[str],
-    objective: str | Sequence[str], pins: str | Iterable[str] | Mapping[str, str | int] | None,
-    profile: Profile | str | os.PathLike[str] | None, settings: str | Iterable[str] | Mapping[str, str | int] | None,
-    time_limit_s: float | None,
-) -> Setting:  # fmt: skip
-    """Read everything that is asked; parameters and errors as in `solver.applications.solve.solve_applications`."""
-    limit, set_fields, texts = check_time_limit(time_limit_s), as_texts("settings", settings), as_texts("pins", pins)
-    real = pick_machine(machine, set_fields)
-    made = target if isinstance(target, Applications) else applications(target)
-    objectives, goals = goals_of(objective, [one.name for one in made.applications])
+def ask(question: Question) -> Setting:
+    """Read everything that is asked; raises InputError for bad pins and profiles."""
+    made, texts = question.applications, question.pins
+    _, goals = goals_of(question.objectives, [one.name for one in made.applications])
     rule, rest = rule_of(texts)
-    board, graph = board_of(real), tasks(made.network)
-    said = (
-        ESTIMATED if profile is None else "given" if isinstance(profile, Profile) else f"profile {os.fspath(profile)}"
-    )
-    table = profile if isinstance(profile, Profile | None) else load_profile(profile)
-    rows = profile_of(graph, board, table, said)
-    wanted = demands(rest, graph, board, rows)
+    graph = tasks(made.network)
+    said, rows = times_of(question, graph)
+    wanted = demands(rest, graph, board_of(question.machine), rows)
     if wanted.limits != Limits() or wanted.shares > 1:
         raise InputError(
             "pins: several applications know cpu_config=1,1,1,1, TASK=PROCESSOR, analysis=safe or analysis=printed; "
             "periods and deadlines go with the applications"
         )
-    options = ApplicationsOptions(analysis=rule, pins=texts, profile=said, time_limit_s=limit, settings=set_fields)
-    return Setting(made, real, graph, rows, wanted, options, objectives, goals)
+    options = ApplicationsOptions(
+        analysis=rule, pins=texts, profile=said, time_limit_s=question.time_limit_s, settings=question.settings
+    )
+    return Setting(question, graph, rows, wanted, options, goals)
 
 
 def lexicographic(asked: Setting, engine: ApplicationEngine, start: float) -> Best:

@@ -12,7 +12,7 @@ from instances.errors import InputError
 from instances.tasks import tasks
 from solver.applications.ask import goals_of, rule_of, several_of
 from solver.applications.plan import ApplicationsPlan
-from solver.applications.solve import DRAWS, parts_of, pick_application_engine
+from solver.applications.solve import DRAWS, parts_of
 from solver.mapping.ask import ESTIMATED, board_of
 from solver.mapping.pins import demands
 from solver.network_check import head_of, status_of
@@ -40,7 +40,6 @@ def _body(plan: ApplicationsPlan) -> Iterator[str]:
         goals_of(plan.objectives, [one.name for one in asked])
         rule, rest = rule_of(plan.options.pins)
         yield from unequal("options.analysis", plan.options.analysis, rule)
-        pick_application_engine(plan.engine)
         graph, board = tasks(plan.network_data), board_of(plan.machine_data)
         if list(plan.profile) != [task.name for task in graph.tasks]:
             yield f"profile: it has {len(plan.profile)} tasks, the network {len(graph.tasks)}, or other ones"

@@ -7,25 +7,18 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import Field, PositiveInt
 
 from solver.network_plan import WholePlan
-from solver.plan import Natural
+from solver.plan import Frozen, Natural, Options
 
 __all__ = [
-    "APPLICATIONS_FORMAT", "ApplicationPlan", "ApplicationsMeasures", "ApplicationsOptions", "ApplicationsPlan",
-    "ApplicationsReplay", "OrderedTask", "SharedProcessor", "applications_schema",
+    "ApplicationPlan", "ApplicationsMeasures", "ApplicationsOptions", "ApplicationsPlan",
+    "ApplicationsReplay", "OrderedTask", "SharedProcessor",
 ]  # fmt: skip
 
-#: The first field of every such file; a reader refuses other versions.
-APPLICATIONS_FORMAT = "certile-applications/1"
 
-
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ApplicationPlan(_Frozen):
+class ApplicationPlan(Frozen):
     """One application; the first one has the highest priority.
 
     Attributes
@@ -49,14 +42,14 @@ class ApplicationPlan(_Frozen):
     seen: Natural | None = None
 
 
-class ApplicationsMeasures(_Frozen):
+class ApplicationsMeasures(Frozen):
     """All responses together, and the energy of one inference of each application."""
 
     response: Natural
     energy: Natural
 
 
-class SharedProcessor(_Frozen):
+class SharedProcessor(Frozen):
     """A logical processor, and its busy time for one inference of every application."""
 
     name: str
@@ -64,7 +57,7 @@ class SharedProcessor(_Frozen):
     loads: tuple[Natural, ...]
 
 
-class OrderedTask(_Frozen):
+class OrderedTask(Frozen):
     """One task; those of an application on one processor run in the order of the plan.
 
     Attributes
@@ -82,7 +75,7 @@ class OrderedTask(_Frozen):
     copies: Natural
 
 
-class ApplicationsReplay(_Frozen):
+class ApplicationsReplay(Frozen):
     """What the simulation found: `ok` is None when there is no plan; `draws` of random offsets."""
 
     ok: bool | None
@@ -90,7 +83,7 @@ class ApplicationsReplay(_Frozen):
     faults: tuple[str, ...]
 
 
-class ApplicationsOptions(_Frozen):
+class ApplicationsOptions(Options):
     """What else was asked for.
 
     Attributes
@@ -102,8 +95,6 @@ class ApplicationsOptions(_Frozen):
     analysis: Literal["safe", "printed"]
     pins: tuple[str, ...]
     profile: str
-    time_limit_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
-    settings: tuple[str, ...]
 
 
 class ApplicationsPlan(WholePlan):
@@ -115,9 +106,9 @@ class ApplicationsPlan(WholePlan):
         All applications as parts of one network.
     """
 
-    FORMAT = APPLICATIONS_FORMAT
+    PROBLEMS = ("applications",)
+    FORMAT_1 = "certile-applications/1"
 
-    format: Literal["certile-applications/1"]
     problem: Literal["applications"]
     objectives: Annotated[tuple[str, ...], Field(min_length=1)]
     unit: Literal["ticks", "fJ"]
@@ -129,8 +120,3 @@ class ApplicationsPlan(WholePlan):
     processors: tuple[SharedProcessor, ...]
     tasks: tuple[OrderedTask, ...]
     profile: dict[str, dict[str, Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] | None]]
-
-
-def applications_schema() -> str:
-    """Return the text of ``applications.schema.json``, the JSON Schema shipped beside this file."""
-    return ApplicationsPlan.schema_text()

@@ -1,22 +1,18 @@
-"""`solve_applications`: map several applications to the processors of a board, each in time whatever the others do."""
+"""Map several applications to the processors of a board, each in time whatever the others do."""
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 from formulations.applications.problem import Schedule, Several, begins, responses
 from formulations.mapping.pipeline import busy
 from hwmodels.board.replay_applications import Referee, Repeated
 from hwmodels.outcome import UNITS
-from instances.applications import Application, Applications
-from instances.machine import Machine
-from instances.profiles import Profile
+from instances.applications import Application
 from solver.applications.ask import Best, Setting, ask, in_haste, lexicographic
 from solver.applications.engines import APPLICATION_ENGINES, ApplicationEngine
 from solver.applications.plan import (
-    APPLICATIONS_FORMAT,
     ApplicationPlan,
     ApplicationsMeasures,
     ApplicationsPlan,
@@ -24,57 +20,20 @@ from solver.applications.plan import (
     OrderedTask,
     SharedProcessor,
 )  # fmt: skip
-from solver.options import AUTO, unknown
-from solver.plan import Objective, digest, version
+from solver.network_plan import head
+from solver.plan import Objective
+from solver.question import Question
 from solver.verify import PlanMismatch, gap_of
 from solver.watch import Watch
 
-__all__ = ["DRAWS", "hunted", "parts_of", "pick_application_engine", "plan_of", "solve_applications"]
+__all__ = ["DRAWS", "hunted", "parts_of", "plan_of", "solve"]
 
 #: Random offsets that a plan is simulated with.
 DRAWS = 500
 
 
-def pick_application_engine(name: str) -> ApplicationEngine:
-    """Return an engine for several applications; raises InputError with the known ones."""
-    if name not in APPLICATION_ENGINES:
-        raise unknown("engine for several applications", name, APPLICATION_ENGINES)
-    return APPLICATION_ENGINES[name]
-
-
-def solve_applications(
-    target: Applications | str | os.PathLike[str],
-    machine: Machine | str | os.PathLike[str],
-    *,
-    engine: str = AUTO,
-    objective: str | Sequence[str] = "response",
-    pins: str | Iterable[str] | Mapping[str, str | int] | None = None,
-    profile: Profile | str | os.PathLike[str] | None = None,
-    settings: str | Iterable[str] | Mapping[str, str | int] | None = None,
-    time_limit_s: float | None = None,
-) -> ApplicationsPlan:
+def solve(question: Question) -> ApplicationsPlan:
     """Map the tasks of several applications to processors so that all keep their deadlines at any release offsets.
-
-    Parameters
-    ----------
-    target : Applications, str or path
-        ``squeezenet1_1@33ms,mobilenet_v1@40ms/35ms``, the highest priority first, or a file of them.
-    machine : Machine, str or path
-        One with processors, such as ``hikey970``.
-    engine : str
-        ``auto``, or a name from ``certile list engines``.
-    objective : str or sequence of str
-        ``response`` (all together, ticks), ``response:NAME`` or its number, ``energy`` (of one inference of each, fJ),
-        or several of them, the first one first.
-    pins : texts or mapping
-        ``analysis=safe`` (the default) or ``analysis=printed`` (Eq. 3.11), ``cpu_config=1,1,1,1`` (by default all are
-        tried), ``TASK=PROCESSOR`` with tasks such as ``squeezenet1_1:conv1``.
-    profile : Profile or path, optional
-        Measured times; estimated without.
-    settings : texts or mapping
-        Machine fields to override.
-    time_limit_s : float, optional
-        For all configurations together; then the best plan so far is returned with its bound.
 
     Raises
     ------
@@ -83,26 +42,20 @@ def solve_applications(
     PlanMismatch
         If engine, formulation and simulation disagree: a defect of certile.
     """
-    start = time.monotonic()
-    chosen, asked = (
-        pick_application_engine(engine),
-        ask(target, machine, objective, pins, profile, settings, time_limit_s),
-    )
-    with Watch(asked.options.time_limit_s) as watch:
+    start, chosen, asked = time.monotonic(), APPLICATION_ENGINES[question.engine], ask(question)
+    with Watch(question.time_limit_s) as watch:
         best = watch.run(lambda: lexicographic(asked, chosen, start), lambda: in_haste(asked))
         return plan_of(asked, chosen, best, start)
 
 
 def plan_of(asked: Setting, engine: ApplicationEngine, best: Best, start: float) -> ApplicationsPlan:
     """Return the plan of an answer, simulated; raises PlanMismatch if the simulation or the proof disagrees."""
-    network, machine, found = asked.target.network, asked.machine, best.found
-    fields: dict[str, object] = {
-        "format": APPLICATIONS_FORMAT, "certile": version(), "problem": "applications", "network": network.name,
-        "machine": machine.name, "engine": engine.name, "engine_version": found.versions,
-        "objectives": asked.objectives, "unit": UNITS[asked.objectives[0].partition(":")[0]],
-        "status": found.status, "objective": None, "bound": found.bound, "gap": None,
-        "stats": found.stats, "network_digest": digest(network.model_dump(mode="json")),
-        "machine_digest": digest(machine.model_dump(mode="json")), "network_data": network, "machine_data": machine,
+    network, found = asked.target.network, best.found
+    fields = head(
+        asked.question, "applications", engine.name, status=found.status, start=start, engine_version=found.versions,
+        bound=found.bound, stats=found.stats,
+    )  # fmt: skip
+    fields |= {
         "options": asked.options, "cpu_config": best.configuration or asked.demands.configurations[0], "measures": None,
         "applications": tuple(ApplicationPlan(**one.model_dump()) for one in asked.target.applications),
         "replay": ApplicationsReplay(ok=None, draws=0, faults=()), "processors": (), "tasks": (),

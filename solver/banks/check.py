@@ -19,7 +19,6 @@ from solver.banks.solve import (
     may_wait,
     measures_of,
     objective_of,
-    pick_bank_engine,
     stage_plans,
 )
 from solver.network_check import head_of, status_of, undecided_of
@@ -37,7 +36,6 @@ def _program(plan: BankPlan) -> Iterator[str]:
     try:
         allowed = readings(plan.network_data, plan.machine_data, plan.options.first_layer)
         aim = "time" if plan.objectives[0] == "time" else "bytes"
-        pick_bank_engine(plan.engine, aim)
         may_wait(plan.machine_data, plan.options.waiting)
     except InputError as error:
         yield str(error)

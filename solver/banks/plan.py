@@ -5,17 +5,16 @@ Figures of a stage are what the replay counts. A tile's columns are those of its
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import PositiveInt
 
 from hwmodels.schedule import StageRun, Tile
 from instances.feature_maps import Stage
 from solver.network_plan import NetworkPlan
-from solver.plan import Natural
+from solver.plan import Frozen, Natural, Options
 
 __all__ = [
-    "BANKS_FORMAT",
     "FRONT",
     "FUSED",
     "BankAction",
@@ -25,22 +24,15 @@ __all__ = [
     "BankTile",
     "StagePlan",
     "Volume",
-    "bank_schema",
 ]
 
-#: The first field of every such file; a reader refuses other versions.
-BANKS_FORMAT = "certile-banks/1"
 #: The kind of a layer whose work the layer before it does.
 FUSED = "fused"
 #: The objectives of the plans of a front (`BankOptions.time_at_most`).
 FRONT = ("bytes", "time")
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class BankTile(_Frozen):
+class BankTile(Frozen):
     """Columns [first, end) of a map in a bank; `loaded` if DRAM brings them."""
 
     bank: Natural
@@ -53,14 +45,14 @@ class BankTile(_Frozen):
         return Tile(self.bank, self.first, self.end, self.loaded)
 
 
-class BankAction(_Frozen):
+class BankAction(Frozen):
     """``load`` the next tiles, or ``process`` the first ones on chip."""
 
     do: Literal["load", "process"]
     tiles: PositiveInt
 
 
-class Volume(_Frozen):
+class Volume(Frozen):
     """Bytes between DRAM and chip by what they are; `streamed` are second operands of sums."""
 
     load: Natural
@@ -71,7 +63,7 @@ class Volume(_Frozen):
     total: Natural
 
 
-class StagePlan(_Frozen):
+class StagePlan(Frozen):
     """One stage and its control program.
 
     A global average pool that is fused with the stage before it is a layer of kind `FUSED` behind that: it moves
@@ -147,14 +139,14 @@ class StagePlan(_Frozen):
         )  # fmt: skip
 
 
-class BankReplay(_Frozen):
+class BankReplay(Frozen):
     """What the walk through all banks found: `ok` is None when there is no plan."""
 
     ok: bool | None
     faults: tuple[str, ...]
 
 
-class BankOptions(_Frozen):
+class BankOptions(Options):
     """What else was asked for.
 
     Attributes
@@ -168,8 +160,6 @@ class BankOptions(_Frozen):
     """
 
     waiting: bool
-    time_limit_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
-    settings: tuple[str, ...]
     time_at_most: Natural | None = None
     first_layer: Literal["patches", "plain", "either"] | None = None
 
@@ -185,9 +175,9 @@ class BankPlan(NetworkPlan):
         What of the time the processing elements wait for DRAM.
     """
 
-    FORMAT = BANKS_FORMAT
+    PROBLEMS = ("banks",)
+    FORMAT_1 = "certile-banks/1"
 
-    format: Literal["certile-banks/1"]
     problem: Literal["banks"]
     options: BankOptions
     pe_delay_ticks: Natural | None
@@ -198,8 +188,3 @@ class BankPlan(NetworkPlan):
     def first_layer(self) -> Literal["patches", "plain"]:
         """How the first layer is read."""
         return "patches" if any(layer.kind == "patches" for layer in self.layers) else "plain"
-
-
-def bank_schema() -> str:
-    """Return the text of ``banks.schema.json``, the JSON Schema shipped beside this file."""
-    return BankPlan.schema_text()

@@ -1,10 +1,9 @@
-"""`solve_network`: plan a whole network on a machine with memory banks, and verify the plan."""
+"""Plan a whole network on a machine with memory banks, and verify the plan."""
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -27,7 +26,6 @@ from instances.network import Network
 from solver.banks.base import Asked, Decided
 from solver.banks.engines import BANK_ENGINES, HASTE, BankEngine
 from solver.banks.plan import (
-    BANKS_FORMAT,
     FRONT,
     BankAction,
     BankOptions,
@@ -37,23 +35,41 @@ from solver.banks.plan import (
     StagePlan,
     Volume,
 )
-from solver.banks.readings import FirstPin, answered, floor_of, front_of, readings
-from solver.options import (
-    AUTO,
-    as_texts,
-    check_time_limit,
-    parse_objectives,
-    pick_machine,
-    pick_network,
-    unknown,
-)
-from solver.plan import Measures, Objective, Status, digest, proof, version
+from solver.banks.readings import FIRST_LAYERS, FirstLayer, FirstPin, answered, floor_of, front_of, readings
+from solver.network_plan import head
+from solver.plan import Measures, Objective, Status, proof
+from solver.question import Question
 from solver.verify import PlanMismatch, gap_of
 from solver.watch import Watch
 
 __all__ = [
-    "Figures", "clock_of", "figures", "front_network", "may_wait", "pick_bank_engine", "setting_of", "solve_network",
+    "Figures", "bank_pins", "clock_of", "figures", "front", "may_wait", "setting_of", "solve",
 ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class BankPins:
+    """What pins fix: whether results may wait on chip for a sum, how the first layer is read; None: not by a pin."""
+
+    waiting: bool | None = None
+    first_layer: FirstPin | None = None
+
+
+def bank_pins(pins: Sequence[str]) -> BankPins:
+    """Return what pins of problem banks fix; raises InputError for others."""
+    found = BankPins()
+    for pin in pins:
+        name, _, value = (part.strip() for part in pin.partition("="))
+        if name == "residuals" and value in ("chip", "dram"):
+            found = replace(found, waiting=value == "chip")
+        elif name == "first_layer" and value in FIRST_LAYERS:
+            found = replace(found, first_layer=value)
+        else:
+            raise InputError(
+                f"pin {pin!r}: problem banks knows residuals=chip and residuals=dram, first_layer=patches, "
+                "first_layer=plain and first_layer=either"
+            )
+    return found
 
 
 class _Setting(NamedTuple):
@@ -135,51 +151,10 @@ def figures(found: Stages, machine: Machine, runs: Sequence[StageRun]) -> Figure
     return Figures(moved, spent_on(machine.banks, moved, machine.transfer, cycle, writing=writing))
 
 
-def pick_bank_engine(name: str, objective: str) -> BankEngine:
-    """Return an engine for banks; raises InputError with the known ones."""
-    name = "dynamic" if name == AUTO else name
-    if name not in BANK_ENGINES:
-        raise unknown("engine for banks", name, [AUTO, *BANK_ENGINES])
-    engine = BANK_ENGINES[name]
-    if objective not in engine.objectives:
-        raise InputError(f"engine {name} minimises bytes only: use dynamic for objective {objective}")
-    return engine
-
-
-def solve_network(
-    target: Network | str | os.PathLike[str],
-    machine: Machine | str | os.PathLike[str],
-    *,
-    engine: str = AUTO,
-    objective: str | Sequence[str] = "time",
-    settings: str | Iterable[str] | Mapping[str, str | int] | None = None,
-    waiting: bool | None = None,
-    first_layer: FirstPin | None = None,
-    time_limit_s: float | None = None,
-) -> BankPlan:
+def solve(question: Question) -> BankPlan:
     """Plan a network on a machine with memory banks: which tiles stay in which bank, and every control step.
 
     The plan has been replayed bank by bank and in time; bytes and ticks must agree with the formulation's.
-
-    Parameters
-    ----------
-    target : Network, str or path
-    machine : Machine, str or path
-        One with banks, such as ``midap``.
-    engine : str
-        ``auto`` (dynamic programming), or a name from ``certile list engines``.
-    objective : str or sequence of str
-        ``time``, ``bytes`` or ``energy`` first; ties are broken by bytes, or by time.
-    settings : texts or mapping
-        Machine fields to override: ``["banks.count=8"]``.
-    waiting : bool, optional
-        Whether results may wait on chip for a sum (the published compiler streams them from DRAM); by default what the
-        machine says (`Banks.residuals`).
-    first_layer : {"patches", "plain", "either"}, optional
-        Whether the first convolution is a product over patches, where the machine may (`Banks.patch_channels`); with
-        ``either`` engines that optimise choose. By default what the machine says (`Banks.first_layer`).
-    time_limit_s : float, optional
-        Then the best plan so far is returned with its bound.
 
     Raises
     ------
@@ -188,27 +163,33 @@ def solve_network(
     PlanMismatch
         If engine, formulation and replay disagree: a defect of certile.
     """
-    start = time.monotonic()
-    objectives, limit = parse_objectives(objective), check_time_limit(time_limit_s)
-    set_fields = as_texts("settings", settings)
-    real, network = pick_machine(machine, set_fields), pick_network(target, "banks")
-    aim = "time" if objectives[0] == "time" else "bytes"
-    chosen = pick_bank_engine(engine, aim)
-    allowed = readings(network, real, first_layer)
-    assert real.banks is not None
-    waits = may_wait(real, waiting)
-    options = BankOptions(waiting=waits, time_limit_s=limit, settings=set_fields, first_layer=first_layer)
-    asked = Asked(next(iter(allowed.values())), real.banks, clock_of(real), aim, waits, limit)
-    with Watch(limit) as watch:
-        said, name = watch.run(
-            lambda: answered(chosen, asked, allowed),
-            lambda: answered(HASTE, replace(asked, time_limit_s=None), allowed),
-        )
+    start, chosen, network, real = time.monotonic(), BANK_ENGINES[question.engine], question.network, question.machine
+    pins = bank_pins(question.pins)
+    allowed = readings(network, real, pins.first_layer)
+    waits = may_wait(real, pins.waiting)
+    asked = _asked(question, allowed, waits, "time" if question.objectives[0] == "time" else "bytes")
+    hasty = replace(asked, time_limit_s=None)
+    options = _options(question, waits, pins.first_layer)
+    with Watch(question.time_limit_s) as watch:
+        said, name = watch.run(lambda: answered(chosen, asked, allowed), lambda: answered(HASTE, hasty, allowed))
         if said.plan is None and said.status == "NO_SOLUTION_FOUND" and chosen.proves:
-            said, name = answered(HASTE, replace(asked, time_limit_s=None), allowed)
-        setting = _Setting(allowed[name], real.banks, asked.clock, floor_of(allowed, real.banks, asked.clock))
-        wall_s = time.monotonic() - start
-        return _plan(network, real, chosen, objectives, options, _lexicographic(said, objectives), setting, wall_s)
+            said, name = answered(HASTE, hasty, allowed)
+        setting = _Setting(allowed[name], asked.banks, asked.clock, floor_of(allowed, asked.banks, asked.clock))
+        return _plan(question, chosen, options, _lexicographic(said, question.objectives), setting, start)
+
+
+def _asked(question: Question, allowed: Mapping[FirstLayer, Stages], waits: bool, aim: str) -> Asked:
+    machine = question.machine
+    assert machine.banks is not None
+    found = next(iter(allowed.values()))
+    return Asked(found, machine.banks, clock_of(machine), aim, waits, question.time_limit_s)
+
+
+def _options(question: Question, waits: bool, first_layer: FirstPin | None, most: int | None = None) -> BankOptions:
+    return BankOptions(
+        waiting=waits, time_limit_s=question.time_limit_s, settings=question.settings, time_at_most=most,
+        first_layer=first_layer,
+    )  # fmt: skip
 
 
 def _lexicographic(said: Decided, objectives: tuple[str, ...]) -> Decided:
@@ -221,57 +202,40 @@ def _lexicographic(said: Decided, objectives: tuple[str, ...]) -> Decided:
     return replace(said, status=status, stats={**said.stats, **proof(objectives, proven)})
 
 
-def front_network(
-    target: Network | str | os.PathLike[str],
-    machine: Machine | str | os.PathLike[str],
-    *,
-    settings: str | Iterable[str] | Mapping[str, str | int] | None = None,
-    waiting: bool | None = None,
-    first_layer: FirstPin | None = None,
-    time_limit_s: float | None = None,
-) -> tuple[BankPlan, ...]:
+def front(question: Question) -> tuple[BankPlan, ...]:
     """Return the exact front of bytes and time of a network, by bytes: all plans that no other beats in both.
 
-    Parameters, errors and checks as in `solve_network`. A plan's status is OPTIMAL if the whole front is proven: it
-    moves the fewest bytes of all that take no more time (`BankOptions.time_at_most`).
+    Errors and checks as in `solve`. A plan's status is OPTIMAL if the whole front is proven: it moves the fewest bytes
+    of all that take no more time (`BankOptions.time_at_most`).
     """
-    start = time.monotonic()
-    limit, set_fields = check_time_limit(time_limit_s), as_texts("settings", settings)
-    real, network = pick_machine(machine, set_fields), pick_network(target, "banks")
-    allowed = readings(network, real, first_layer)
-    assert real.banks is not None
-    clock, waits = clock_of(real), may_wait(real, waiting)
-    floor = floor_of(allowed, real.banks, clock)
-    said, names = front_of(Asked(next(iter(allowed.values())), real.banks, clock, "bytes", waits, limit), allowed)
+    start, network, real = time.monotonic(), question.network, question.machine
+    pins = bank_pins(question.pins)
+    allowed, waits = readings(network, real, pins.first_layer), may_wait(real, pins.waiting)
+    asked = _asked(question, allowed, waits, "bytes")
+    floor = floor_of(allowed, asked.banks, asked.clock)
+    said, names = front_of(asked, allowed)
     plans = []
     for (plan, ticks), name in zip(said.plans, names, strict=True):
-        setting = _Setting(allowed[name], real.banks, clock, floor)
-        options = BankOptions(
-            waiting=waits, time_limit_s=limit, settings=set_fields, time_at_most=ticks, first_layer=first_layer
-        )
+        setting = _Setting(allowed[name], asked.banks, asked.clock, floor)
         status: Status = "OPTIMAL" if said.proven else "FEASIBLE"
         bound = plan.volume.total if said.proven else said.bytes_bound
         decided = Decided(plan, bound, status, stats={"labels": said.labels, "states": said.states})
-        wall_s = time.monotonic() - start
-        engine = BANK_ENGINES["dynamic"]
-        plans.append(_plan(network, real, engine, FRONT, options, decided, setting, wall_s))
+        options = _options(question, waits, pins.first_layer, ticks)
+        on_front = replace(question, objectives=FRONT)
+        plans.append(_plan(on_front, BANK_ENGINES["dynamic"], options, decided, setting, start))
     return tuple(plans)
 
 
 def _plan(
-    network: Network, machine: Machine, engine: BankEngine, objectives: tuple[str, ...], options: BankOptions,
-    said: Decided, setting: _Setting, wall_s: float,
-) -> BankPlan:  # fmt: skip
-    found = setting.found
-    fields: dict[str, object] = {
-        "format": BANKS_FORMAT, "certile": version(), "problem": "banks", "network": network.name,
-        "machine": machine.name, "engine": engine.name, "engine_version": said.versions, "objectives": objectives,
-        "unit": MEASURES[objectives[0]], "options": options, "status": said.status, "objective": None,
-        "bound": None, "gap": None, "measures": None, "pe_delay_ticks": None,
-        "compulsory_bytes": setting.floor.bytes, "wall_s": wall_s, "stats": said.stats, "layers": (),
-        "replay": BankReplay(ok=None, faults=()),
-        "network_digest": digest(network.model_dump(mode="json")),
-        "machine_digest": digest(machine.model_dump(mode="json")), "network_data": network, "machine_data": machine,
+    question: Question, engine: BankEngine, options: BankOptions, said: Decided, setting: _Setting, start: float
+) -> BankPlan:
+    found, network, machine, objectives = setting.found, question.network, question.machine, question.objectives
+    fields = head(
+        question, "banks", engine.name, status=said.status, start=start, engine_version=said.versions, stats=said.stats
+    )
+    fields |= {
+        "options": options, "measures": None, "pe_delay_ticks": None, "compulsory_bytes": setting.floor.bytes,
+        "layers": (), "replay": BankReplay(ok=None, faults=()),
     }  # fmt: skip
     if said.plan is None:
         if said.status == "NO_SOLUTION_FOUND":

@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 
 from solver.applications.plan import ApplicationsPlan
-from solver.applications.solve import solve_applications
 from solver.bench.report import Cell, Report, Section
 from solver.progress import Progress
+from solver.solve import solve_as
 
 __all__ = ["applications_suite", "row"]
 
@@ -25,9 +25,8 @@ def row(target: str, machine: str, objective: str, limit: float, pins: Sequence[
     """A row: the objective of all engines, the bound and its gap; the genetic search has as long as the optimum."""
 
     def plan(engine: str, seconds: float) -> ApplicationsPlan:
-        return solve_applications(
-            target, machine, engine=engine, objective=objective, pins=list(pins), time_limit_s=seconds
-        )  # fmt: skip
+        return solve_as(ApplicationsPlan,
+            target, machine, engine=engine, objective=objective, pins=list(pins), time_limit_s=seconds)  # fmt: skip
 
     start = time.monotonic()
     best = plan("auto", limit)

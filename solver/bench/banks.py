@@ -17,9 +17,9 @@ from instances.machine import Banks
 from instances.network import Network
 from instances.operators import Conv, Input, Operator
 from solver.banks.plan import BankPlan as BankFile
-from solver.banks.solve import solve_network
 from solver.bench.report import Cell, Report, Section
 from solver.progress import Progress
+from solver.solve import solve_as
 
 __all__ = ["BLOCKS", "MOVED", "WAITS", "banks", "block", "both", "midap", "table42"]
 
@@ -137,7 +137,7 @@ def grown(layers: int, count: int) -> list[Cell]:
     settings = {"banks.count": str(count), "banks.map_bytes": str(count * 1024), "banks.bus": "first_come"}
     machine = load_machine("midap", settings)  # bytes are what grows: ties in time are quick where nobody overtakes
     for engine in ("dynamic", "milp"):
-        plans.append(solve_network(network, machine, engine=engine, objective="bytes"))
+        plans.append(solve_as(BankFile, network, machine, engine=engine, objective="bytes"))
     if plans[0].measures != plans[1].measures:
         raise RuntimeError(f"{network.name}: {plans[0].measures} and {plans[1].measures}")
     return [layers, count, plans[1].stats["arcs"], *(plan.wall_s for plan in plans)]
@@ -147,11 +147,10 @@ def both(name: str, count: int) -> tuple[list[Cell], list[Cell]]:
     """The rows of a network in the suite ``banks``: bytes and delays."""
 
     def plan(engine: str, objective: str = "bytes", residuals: str = "dram") -> BankFile:
-        return solve_network(
+        return solve_as(BankFile,
             name, "midap", engine=engine, objective=objective,
             settings={"banks.count": count, "banks.residuals": residuals},
-            time_limit_s=_LIMIT_S if objective == "time" else None,
-        )  # fmt: skip
+            time_limit_s=_LIMIT_S if objective == "time" else None)  # fmt: skip
 
     plans = [plan(engine) for engine in _ENGINES]
     fewest, fastest, waiting = plan("dynamic"), plan("dynamic", "time"), plan("dynamic", residuals="chip")

@@ -10,10 +10,10 @@ from instances.network import Network
 from instances.onnx_reader import read_onnx
 from solver.bench.report import Report, Section
 from solver.check import check
-from solver.plan import Plan
 from solver.progress import Progress
 from solver.report import ratio, shorten
-from solver.solve import solve
+from solver.solve import solve_as
+from solver.tiling.plan import LayersPlan
 
 __all__ = ["RUNS", "demo", "wheel_model"]
 
@@ -45,8 +45,11 @@ def demo(progress: Progress) -> Report:
 
 
 def _run(network: Network, machine: str, rivals: tuple[str, ...], progress: Progress) -> Section:
-    plan = solve(network, machine, jobs=0, progress=progress)
-    others = {name: solve(network, machine, engine=name, jobs=0, progress=progress) for name in rivals}
+    plan = solve_as(LayersPlan, network, machine, problem=None, jobs=0, progress=progress)
+    others = {
+        name: solve_as(LayersPlan, network, machine, problem=None, engine=name, jobs=0, progress=progress)
+        for name in rivals
+    }
     _FOLDER.mkdir(exist_ok=True)
     path = _FOLDER / f"resnet50-{machine}.plan.json"
     plan.save(path)
@@ -75,7 +78,7 @@ def _run(network: Network, machine: str, rivals: tuple[str, ...], progress: Prog
     return section
 
 
-def _value(plan: Plan, i: int) -> int | None:
+def _value(plan: LayersPlan, i: int) -> int | None:
     objective = plan.layers[i].objective
     return objective.value if objective else None
 

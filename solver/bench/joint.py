@@ -15,9 +15,9 @@ from solver.bench.banks import chain
 from solver.bench.report import Cell, Report, Section
 from solver.joint.engines import JOINT_ENGINES
 from solver.joint.plan import JointPlan
-from solver.joint.solve import solve_joint
 from solver.joint.tables import Tables
 from solver.progress import Progress
+from solver.solve import solve_as
 
 __all__ = ["grown", "joint", "memory", "network_row"]
 
@@ -37,8 +37,8 @@ def _bytes(plan: JointPlan) -> int | None:
 
 def network_row(name: str) -> list[Cell]:
     """Bytes of heuristics and of the optimum on scratchpad_768k, and what every engine takes to prove it."""
-    plan = solve_joint(name, "scratchpad_768k")
-    heuristics: list[Cell] = [_bytes(solve_joint(name, "scratchpad_768k", engine=e)) for e in _HEURISTICS]
+    plan = solve_as(JointPlan, name, "scratchpad_768k")
+    heuristics: list[Cell] = [_bytes(solve_as(JointPlan, name, "scratchpad_768k", engine=e)) for e in _HEURISTICS]
     row: list[Cell] = [name, len(plan.layers), *heuristics, _bytes(plan), plan.gap, plan.compulsory_bytes]
     return [*row, plan.stats["searches"], plan.wall_s, *_solvers(load_network(name), load_machine("scratchpad_768k"))]
 
@@ -65,7 +65,10 @@ def _solvers(network: Network, machine: Machine) -> list[Cell]:
 def memory(kib: int) -> list[Cell]:
     """ResNet-50 on so much shared memory in banks of 16 KiB."""
     settings = {"ocm_bytes": kib * 1024, "ocm_banks": kib // 16}
-    plans = [solve_joint("resnet50", "scratchpad_768k", engine=e, settings=settings) for e in (*_HEURISTICS, "dynamic")]
+    plans = [
+        solve_as(JointPlan, "resnet50", "scratchpad_768k", engine=e, settings=settings)
+        for e in (*_HEURISTICS, "dynamic")
+    ]
     best = plans[-1]
     return [kib, *(_bytes(plan) for plan in plans), best.gap, best.stats["searches"], best.wall_s]
 

@@ -11,8 +11,10 @@ from solver.bench.report import Cell, Report, Section
 from solver.mapping.ask import Setting, ask
 from solver.mapping.base import Asked, Decided
 from solver.mapping.engines import MAPPING_ENGINES
-from solver.mapping.front import front_mapping
+from solver.mapping.plan import MappingPlan
 from solver.progress import Progress
+from solver.solve import ask as question_of
+from solver.solve import pareto
 from solver.verify import gap_of
 
 __all__ = ["case", "front_row", "mapping"]
@@ -38,8 +40,8 @@ def case(setting: Setting, configuration: tuple[int, ...], cap: int, limit: floa
     gap = gap_of(period, free.bound)
     proven = bool(clustered.stats.get("clustering_proven"))
     return [
-        setting.network.name, ",".join(map(str, configuration)), cap, _period(asked, clustered), proven, period,
-        free.bound, gap, rivals[0], median(rivals), heft, wall,
+        setting.question.network.name, ",".join(map(str, configuration)), cap, _period(asked, clustered), proven,
+        period, free.bound, gap, rivals[0], median(rivals), heft, wall,
     ]  # fmt: skip
 
 
@@ -56,15 +58,16 @@ def _period(asked: Asked, said: Decided) -> int | None:
 def front_row(name: str) -> list[Cell]:
     """The exact front of period and energy with all cores in one group."""
     start = time.monotonic()
-    front = front_mapping(name, _MACHINE, pins=["cpu_config=4"])
-    found = [plan.measures for plan in front.plans if plan.measures is not None]
+    front = pareto(name, _MACHINE, problem="mapping", pins=["cpu_config=4"])
+    plans = [plan for plan in front.plans if isinstance(plan, MappingPlan)]
+    found = [plan.measures for plan in plans if plan.measures is not None]
     ends = [found[0].period, found[-1].period, found[0].energy / 1e12, found[-1].energy / 1e12]
     return [name, len(found), front.proven, *ends, time.monotonic() - start]
 
 
 def mapping(progress: Progress) -> Report:
     """Periods of four networks on every configuration of the cores, and the fronts of period and energy."""
-    settings = [ask(name, _MACHINE, "period", (), None, None, None) for name in _NETWORKS]
+    settings = [ask(question_of(name, _MACHINE, problem="mapping", objective="period")[1]) for name in _NETWORKS]
     cases = sum(len(one.demands.configurations) * len(_CAPS) + 1 for one in settings)
     progress.begin(cases, "mapping")
     heads = [

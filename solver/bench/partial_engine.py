@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from formulations.partial_engine.problem import Demands, branch_at, build
+from formulations.partial_engine.size import SECONDS
 from hwmodels.partial_engine.work import engine_of, network_cycles, run_pixels, work_of
 from instances.load import load_machine, load_network
 from instances.machine import Machine
@@ -14,10 +16,10 @@ from instances.workload import Layer
 from solver.bench.report import Cell, Report, Section
 from solver.partial_engine.base import RunsAsked
 from solver.partial_engine.engines import RUNS_ENGINES
-from solver.partial_engine.front import fits, size_row
-from solver.partial_engine.size import SIZE_ENGINES, front_engine, size_engine
-from solver.partial_engine.solve import solve_engine
+from solver.partial_engine.plan import EnginePlan
+from solver.partial_engine.size import SIZE_ENGINES, fits, front_engine, size_engine
 from solver.progress import Progress
+from solver.solve import solve_as
 
 __all__ = ["NETWORKS", "PUBLISHED", "frames", "most_frames", "networks", "runs", "transfers"]
 
@@ -130,7 +132,7 @@ def _examples() -> Section:
 def transfers(network: Network, machine: Machine) -> list[Cell]:
     """A row: the proven bytes of a network, what is compulsory, and others over the optimum."""
     start = time.monotonic()
-    plan = solve_engine(network, machine)
+    plan = solve_as(EnginePlan, network, machine)
     wall = time.monotonic() - start
     assert plan.objective is not None
     totals = dict.fromkeys(_RIVALS, 0)
@@ -181,7 +183,9 @@ def _front(found: Sequence[Network]) -> tuple[Section, dict[str, object]]:
     data: dict[str, object] = {}
     for aim in ("worst", "mean"):
         sizes = front_engine(found, "partial_cnn_16", aim=aim)
-        data[aim] = [size_row(size, engine) for size in sizes]
+        data[aim] = [
+            {**asdict(s), "rates": [rate / SECONDS for rate in s.rates], "fits": fits(s, engine)} for s in sizes
+        ]
         last = -_STEP
         for size in sizes:
             if size.dsps >= last + _STEP or size is sizes[-1]:

@@ -13,9 +13,9 @@ from statistics import fmean
 from instances.load import load_machine
 from instances.machine import Machine
 from solver.bench.report import Cell, Report, Section
-from solver.mesh.plan import MeshLayer
-from solver.mesh.solve import solve_mesh
+from solver.mesh.plan import MeshLayer, MeshPlan
 from solver.progress import Progress
+from solver.solve import solve_as
 
 __all__ = ["MACHINES", "PUBLISHED", "averages", "point", "table3"]
 
@@ -73,7 +73,7 @@ def table3(progress: Progress) -> Report:
     layers = Section("Layers of Table I, 128 PEs: bytes per 1,000 MACs, 10**9 MACs a second",
                      ["layer", "machine", "glb", "dram", "gmacs", "roof", "gap"])  # fmt: skip
     for name in MACHINES:
-        machine, plan = load_machine(name), solve_mesh("vectormesh_classic", name, objective=_ORDER)
+        machine, plan = load_machine(name), solve_as(MeshPlan, "vectormesh_classic", name, objective=_ORDER)
         rows[name], proven[name] = averages(plan.layers, machine), plan.status == "OPTIMAL"
         fig3 += [point(part, machine) for part in plan.layers]
         if name in PUBLISHED:
@@ -105,7 +105,7 @@ def _layer(part: MeshLayer, machine: Machine) -> list[Cell]:
 
 def _baselines(section: Section, best: dict[str, float], progress: Progress) -> None:
     for engine in _BASELINES:
-        plan = solve_mesh("vectormesh_classic", "vectormesh_128", engine=engine, objective="dram")
+        plan = solve_as(MeshPlan, "vectormesh_classic", "vectormesh_128", engine=engine, objective="dram")
         row = averages(plan.layers, plan.machine_data)
         section.rows.append([engine, *row.values(), row["dram"] / best["dram"]])
         progress.advance(engine)
@@ -118,18 +118,18 @@ def _assumed(section: Section, progress: Progress) -> None:
     cases = {"8-bit data": narrow, "16-bit partial sums": ["psum_bytes=2"], "tiles not doubled": ["mesh.copies=1"]}
     for machine in PUBLISHED:
         for what, settings in cases.items():
-            plan = solve_mesh("vectormesh_classic", machine, objective=_ORDER, settings=settings)
+            plan = solve_as(MeshPlan, "vectormesh_classic", machine, objective=_ORDER, settings=settings)
             section.rows.append([what, machine, *averages(plan.layers, plan.machine_data).values()])
         progress.advance(machine)
     for machine in ("tpu_128", "eyeriss_128"):
-        plan = solve_mesh("vectormesh_classic", machine, objective="dram,glb,time")
+        plan = solve_as(MeshPlan, "vectormesh_classic", machine, objective="dram,glb,time")
         section.rows.append(["DRAM before GLB", machine, *averages(plan.layers, plan.machine_data).values()])
         progress.advance(machine)
 
 
 def _exclusive(progress: Progress) -> list[dict[str, Cell]]:
     """Fig. 4: recent layers and the matching of maps, for the shortest time."""
-    plan = solve_mesh("vectormesh_modern", "vectormesh_128", objective="time")
+    plan = solve_as(MeshPlan, "vectormesh_modern", "vectormesh_128", objective="time")
     progress.advance("fig4")
     return [point(part, plan.machine_data) for part in plan.layers]
 

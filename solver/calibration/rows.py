@@ -14,10 +14,10 @@ from instances.load import load_network
 from instances.machine import Machine
 from instances.measured import UNITS_PS, Measured, parse_layer
 from instances.workload import Layer
-from solver.job import Answer, Job
 from solver.options import AUTO, parse_objectives, pick_engine, pick_layers, pick_pins, pick_problem
-from solver.plan import Plan
 from solver.progress import Progress
+from solver.tiling.job import Answer, Job
+from solver.tiling.plan import LayersPlan
 from solver.verify import verify
 from solver.watch import Watch
 from solver.workers import run_here, run_in_processes
@@ -111,7 +111,7 @@ def _layers(row: Measured) -> tuple[Layer, ...]:
 
 
 def _of_plan(row: Measured, machine: Machine) -> tuple[Piece, ...]:
-    plan = Plan.load(row.plan)
+    plan = LayersPlan.load(row.plan)
     if plan.problem != machine.problem:
         raise InputError(f"column plan: a plan of problem {plan.problem}, {machine.name} is for {machine.problem}")
     parts = [p for p in plan.layers if row.layer in ("", p.layer)]

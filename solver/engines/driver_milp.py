@@ -117,7 +117,8 @@ def solve(
             limit = None if limit is None else max(_LEAST_S, limit - (time.monotonic() - begun))
             made = _Highs(presolve=False, time_limit_s=limit, threads=threads, seed=seed)
             problem.solve(made)
-    return _answer(problem, float(problem.solverModel.getInfo().mip_dual_bound), largest, stopped=made.stopped)
+    bound = float(problem.solverModel.getInfo().mip_dual_bound) + float(problem.objective.constant or 0.0)
+    return _answer(problem, bound, largest, stopped=made.stopped)
 
 
 def _answer(problem: pulp.LpProblem, bound: float | None, largest: int, *, stopped: bool) -> MilpAnswer:

@@ -8,13 +8,13 @@ from formulations.pins import Pins
 from instances.machine import Machine
 from solver.homes.ask import weight_bytes
 from solver.homes.plan import HomesPlan
-from solver.plan import LayerPlan, Plan
+from solver.tiling.plan import LayerPlan, LayersPlan
 from solver.verify import unequal
 
 __all__ = ["problems_of_homes"]
 
 
-def problems_of_homes(plan: Plan, pins: Pins) -> Iterator[str]:
+def problems_of_homes(plan: LayersPlan, pins: Pins) -> Iterator[str]:
     """Yield every mismatch, one line each; nothing for machines with one memory off the chip."""
     machine, homes = plan.machine_data, plan.homes
     if homes is None or not machine.off_chip:
@@ -50,7 +50,7 @@ def _items(homes: HomesPlan, machine: Machine) -> Iterator[str]:
             yield f"homes: {item.name}: machine {machine.name} has no memory {', '.join(unknown)} off the chip"
 
 
-def _layers(plan: Plan, homes: HomesPlan, machine: Machine, pins: Pins) -> Iterator[str]:
+def _layers(plan: LayersPlan, homes: HomesPlan, machine: Machine, pins: Pins) -> Iterator[str]:
     yield from unequal("homes.layers", [one.layer for one in homes.layers], [layer.layer for layer in plan.layers])
     for one, layer in zip(homes.layers, plan.layers, strict=False):
         where, workload = f"homes of layer {layer.layer}", layer.workload
@@ -81,7 +81,7 @@ def _same(where: str, layer: LayerPlan, homes: HomesPlan, operands: dict[str, in
         yield from unequal(where, dict(layer.schedule.homes or {}), stated)
 
 
-def _claims(plan: Plan) -> Iterator[str]:
+def _claims(plan: LayersPlan) -> Iterator[str]:
     """Status and bound of the network are over all homes, those of layers for the homes they have."""
     if plan.objective is None:
         return

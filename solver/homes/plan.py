@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from formulations.homes.problem import Chosen, Item, Places, Table
+from solver.plan import Frozen
 
 __all__ = ["HomeItem", "HomesPlan", "LayerHomes"]
 
 Natural = Annotated[int, Field(ge=0)]
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class HomeItem(_Frozen):
+class HomeItem(Frozen):
     """A map, or the weights of a layer.
 
     Attributes
@@ -40,14 +37,14 @@ class HomeItem(_Frozen):
     home: str | None
 
 
-class LayerHomes(_Frozen):
+class LayerHomes(Frozen):
     """The items (by number) that the operands of a layer are."""
 
     layer: str
     operands: dict[str, Natural]
 
 
-class HomesPlan(_Frozen):
+class HomesPlan(Frozen):
     """Homes of a whole network.
 
     Attributes

@@ -16,7 +16,8 @@ from hwmodels.nest.limits import least_energy, lower_bound_bytes, tensor_bytes
 from hwmodels.outcome import MEASURES
 from instances.machine import Machine
 from solver.homes.base import Houser
-from solver.plan import LayerPlan, Status
+from solver.plan import Status
+from solver.tiling.plan import LayerPlan
 
 __all__ = ["Assignment", "Choice", "assignments", "choose"]
 

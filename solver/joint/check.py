@@ -18,7 +18,6 @@ from solver.joint.solve import (
     conflicts,
     joint_layers,
     objective_of,
-    pick_joint_engine,
     sums_of,
 )
 from solver.network_check import head_of, status_of, undecided_of
@@ -39,7 +38,6 @@ def _layers(plan: JointPlan) -> Iterator[str]:
         check_machine(machine)
         check_homes(plan.network_data, machine, plan.objectives)
         pins = pick_pins(list(plan.pins), pick_problem("tiling"))
-        pick_joint_engine(plan.engine)
     except InputError as error:
         yield str(error)
         return

@@ -5,24 +5,22 @@ Figures of a layer are what the replay counts.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import PositiveInt
 
 from solver.network_plan import NetworkPlan
-from solver.plan import LayerCounts, Measures, Natural, Schedule
+from solver.plan import Frozen, LayerCounts, Measures, Natural, Schedule
 
-__all__ = ["JOINT_FORMAT", "JointLayer", "JointOptions", "JointPlan", "JointReplay", "Resident", "joint_schema"]
-
-#: The first field of every such file; a reader refuses other versions.
-JOINT_FORMAT = "certile-joint/1"
-
-
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+__all__ = [
+    "JointLayer",
+    "JointPlan",
+    "JointReplay",
+    "Resident",
+]
 
 
-class Resident(_Frozen):
+class Resident(Frozen):
     """The first rows of a map, and the banks that hold them one after the other."""
 
     map: str
@@ -30,7 +28,7 @@ class Resident(_Frozen):
     banks: tuple[Natural, ...]
 
 
-class JointLayer(_Frozen):
+class JointLayer(Frozen):
     """One layer.
 
     Attributes
@@ -66,19 +64,12 @@ class JointLayer(_Frozen):
     occupancy_bytes: Natural
 
 
-class JointReplay(_Frozen):
+class JointReplay(Frozen):
     """What the walk through all layers found: `ok` is None when there is no plan."""
 
     ok: bool | None
     executed: Natural
     faults: tuple[str, ...]
-
-
-class JointOptions(_Frozen):
-    """What else was asked for."""
-
-    time_limit_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
-    settings: tuple[str, ...]
 
 
 class JointPlan(NetworkPlan):
@@ -90,16 +81,10 @@ class JointPlan(NetworkPlan):
         Sums over the layers, which run one after the other.
     """
 
-    FORMAT = JOINT_FORMAT
+    PROBLEMS = ("joint",)
+    FORMAT_1 = "certile-joint/1"
 
-    format: Literal["certile-joint/1"]
     problem: Literal["joint"]
     pins: tuple[str, ...]
-    options: JointOptions
     replay: JointReplay
     layers: tuple[JointLayer, ...]
-
-
-def joint_schema() -> str:
-    """Return the text of ``joint.schema.json``, the JSON Schema shipped beside this file."""
-    return JointPlan.schema_text()

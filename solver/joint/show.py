@@ -10,7 +10,7 @@ from instances.stores import stores
 from solver.joint.check import runs_in
 from solver.joint.plan import JointLayer, JointPlan
 from solver.network_show import microseconds, status_parts
-from solver.show import pseudo_code, workload_text
+from solver.tiling.show import pseudo_code, workload_text
 
 __all__ = ["joint_rows", "joint_status", "show_joint"]
 

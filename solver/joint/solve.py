@@ -1,10 +1,9 @@
-"""`solve_joint`: tile plans of all layers and what stays on chip between them, decided together and verified."""
+"""Tile plans of all layers and what stays on chip between them, decided together and verified."""
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from formulations.joint.problem import Choice
@@ -18,79 +17,28 @@ from hwmodels.outcome import MEASURES, Outcome
 from hwmodels.schedule import LayerRun, Nest
 from instances.errors import InputError
 from instances.machine import Machine
-from instances.network import Network
 from instances.stores import Stores, stores
 from instances.workload import Layer, refuse_long
 from solver.joint.base import Decided
 from solver.joint.engines import JOINT_ENGINES, JointEngine, in_haste
 from solver.joint.homes import check_homes, narrowed
-from solver.joint.plan import JOINT_FORMAT, JointLayer, JointOptions, JointPlan, JointReplay, Resident
+from solver.joint.plan import JointLayer, JointPlan, JointReplay, Resident
 from solver.joint.tables import Tables
-from solver.options import (
-    AUTO,
-    as_texts,
-    check_time_limit,
-    parse_objectives,
-    pick_machine,
-    pick_network,
-    pick_pins,
-    pick_problem,
-    unknown,
-)
-from solver.plan import Measures, Objective, Schedule, digest, proof, version
+from solver.network_plan import head
+from solver.options import pick_pins, pick_problem
+from solver.plan import Measures, Objective, Options, Schedule, proof
+from solver.question import Question
 from solver.verify import PlanMismatch, counts_of, gap_of, measures_of
 from solver.watch import Watch
 
-__all__ = [
-    "check_machine",
-    "compulsory",
-    "conflicts",
-    "joint_layers",
-    "objective_of",
-    "pick_joint_engine",
-    "solve_joint",
-    "sums_of",
-]
+__all__ = ["check_machine", "compulsory", "conflicts", "joint_layers", "objective_of", "solve", "sums_of"]
 
 
-def pick_joint_engine(name: str) -> JointEngine:
-    """Return an engine for the joint problem; raises InputError with the known ones."""
-    name = "dynamic" if name == AUTO else name
-    if name not in JOINT_ENGINES:
-        raise unknown("engine for problem joint", name, [AUTO, *JOINT_ENGINES])
-    return JOINT_ENGINES[name]
-
-
-def solve_joint(
-    target: Network | str | os.PathLike[str],
-    machine: Machine | str | os.PathLike[str],
-    *,
-    engine: str = AUTO,
-    objective: str | Sequence[str] = "bytes",
-    pins: str | Iterable[str] | Mapping[str, str | int] | None = None,
-    settings: str | Iterable[str] | Mapping[str, str | int] | None = None,
-    time_limit_s: float | None = None,
-) -> JointPlan:
+def solve(question: Question) -> JointPlan:
     """Plan a network on a machine with a shared memory: a nest for every layer, and the rows of maps that stay on chip.
 
     Every layer of the network is planned (pooling and sums too), in its order. The plan has been replayed layer by
     layer and bank by bank; its bytes must agree with the formulation's.
-
-    Parameters
-    ----------
-    target : Network, str or path
-    machine : Machine, str or path
-        One core with a shared memory in ``ocm_banks`` banks, such as ``scratchpad_768k``.
-    engine : str
-        ``auto`` (dynamic programming), or a name from ``certile list engines``.
-    objective : str or sequence of str
-        ``bytes`` or ``energy`` (which rises with bytes and nothing else), or both.
-    pins : texts or mapping
-        Demands on the nest of every layer, as in problem tiling: ``["holds=uniform"]``.
-    settings : texts or mapping
-        Machine fields to override: ``["ocm_banks=24"]``.
-    time_limit_s : float, optional
-        Then the best plan so far is returned with its bound.
 
     Raises
     ------
@@ -99,27 +47,21 @@ def solve_joint(
     PlanMismatch
         If engine, formulation and replay disagree: a defect of certile.
     """
-    start = time.monotonic()
-    objectives, limit = parse_objectives(objective), check_time_limit(time_limit_s)
-    if "time" in objectives:  # of all plans with the fewest bytes the fastest is not looked for
-        raise InputError("objective time: problem joint decides bytes (or energy); the plan says how long it takes")
-    set_fields = as_texts("settings", settings)
-    demands = pick_pins(pins, pick_problem("tiling"))
-    real, network = narrowed(pick_machine(machine, set_fields), demands), pick_network(target, "joint")
-    chosen = pick_joint_engine(engine)
-    check_machine(real)
-    check_homes(network, real, objectives)
+    start, chosen, network, objectives = (
+        time.monotonic(), JOINT_ENGINES[question.engine], question.network, question.objectives,
+    )  # fmt: skip
+    demands = pick_pins(question.pins, pick_problem("tiling"))
+    question = replace(question, machine=narrowed(question.machine, demands))
+    check_machine(question.machine)
+    check_homes(network, question.machine, objectives)
     for layer in network.layers:
         refuse_long(layer, "joint")
         if layer.kind == "correlation":
             raise InputError(f"layer {layer.name}: only problem mesh plans correlations")
-    found = stores(network)
-    options = JointOptions(time_limit_s=limit, settings=set_fields)
-    tables = Tables(found, real, demands)
-    with Watch(limit) as watch:
+    tables = Tables(stores(network), question.machine, demands)
+    with Watch(question.time_limit_s) as watch:
         said = watch.run(lambda: chosen.run(tables, watch.clock.left), lambda: in_haste(tables))
-        said = _lexicographic(said, objectives)
-        return _plan(network, real, found, chosen, objectives, demands, options, said, start, watch)
+        return _plan(question, chosen, demands, tables.found, _lexicographic(said, objectives), start, watch)
 
 
 def _lexicographic(said: Decided, objectives: tuple[str, ...]) -> Decided:
@@ -263,30 +205,30 @@ def joint_layers(found: Stores, machine: Machine, runs: Sequence[LayerRun], walk
 
 
 def _plan(
-    network: Network, machine: Machine, found: Stores, engine: JointEngine, objectives: tuple[str, ...], pins: Pins,
-    options: JointOptions, said: Decided, start: float, watch: Watch,
-) -> JointPlan:  # fmt: skip
+    question: Question, engine: JointEngine, pins: Pins, found: Stores, said: Decided, start: float, watch: Watch
+) -> JointPlan:
+    network, machine, objectives = question.network, question.machine, question.objectives
     macs = sum(layer.macs for layer in found.layers)
     energy = objectives[0] == "energy"
 
     def bound_of(moved: int | None) -> int | None:
         return machine.byte_fj_of("IN") * moved + machine.mac_fj * macs if energy and moved is not None else moved
 
-    fields: dict[str, object] = {
-        "format": JOINT_FORMAT, "certile": version(), "problem": "joint", "network": network.name,
-        "machine": machine.name, "engine": engine.name, "engine_version": said.versions, "objectives": objectives,
-        "unit": MEASURES[objectives[0]], "pins": pins.to_json(), "options": options, "status": said.status,
-        "objective": None, "bound": bound_of(said.bound), "gap": None, "measures": None,
-        "compulsory_bytes": compulsory(found, machine), "replay": JointReplay(ok=None, executed=0, faults=()),
-        "stats": said.stats, "layers": (), "network_digest": digest(network.model_dump(mode="json")),
-        "machine_digest": digest(machine.model_dump(mode="json")), "network_data": network, "machine_data": machine,
+    fields = head(
+        question, "joint", engine.name, status=said.status, start=start, engine_version=said.versions,
+        bound=bound_of(said.bound), stats=said.stats,
+    )  # fmt: skip
+    fields |= {
+        "pins": pins.to_json(), "options": Options(time_limit_s=question.time_limit_s, settings=question.settings),
+        "measures": None, "compulsory_bytes": compulsory(found, machine), "layers": (),
+        "replay": JointReplay(ok=None, executed=0, faults=()),
     }  # fmt: skip
     if said.choice is None:
         said_why = conflicts(found, machine, pins) if said.status == "INFEASIBLE" else said.why
         return JointPlan.model_validate({**fields, "conflicts": said_why, "wall_s": time.monotonic() - start})
     runs = runs_of(said, 0.0 if watch.stopped else watch.clock.until)
     walked = replay_joint(found, machine, runs)
-    _refuse(network, engine, said, found, machine, runs, walked)
+    _refuse(network.name, engine, said, found, machine, runs, walked)
     objective = objective_of(objectives[0], machine, walked, macs)
     executed = sum(one.executed for one in walked.layers)
     fields |= {
@@ -299,7 +241,7 @@ def _plan(
 
 
 def _refuse(
-    network: Network, engine: JointEngine, said: Decided, found: Stores, machine: Machine, runs: Sequence[LayerRun],
+    network: str, engine: JointEngine, said: Decided, found: Stores, machine: Machine, runs: Sequence[LayerRun],
     walked: Walked,
 ) -> None:  # fmt: skip
     """Raise PlanMismatch unless formulation, prices and replay say the same."""
@@ -313,7 +255,7 @@ def _refuse(
     if moved > said.choice.bytes or (said.status == "OPTIMAL" and moved != said.choice.bytes):
         faults.append(f"bytes: the formulation says {said.choice.bytes}, the replay {moved}")
     if faults:
-        raise PlanMismatch(f"network {network.name}, engine {engine.name}: {'; '.join(faults[:5])}")
+        raise PlanMismatch(f"network {network}, engine {engine.name}: {'; '.join(faults[:5])}")
 
 
 def conflicts(found: Stores, machine: Machine, pins: Pins) -> tuple[str, ...]:

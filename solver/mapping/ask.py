@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import get_args
 
 from formulations.mapping.floor import floor
 from formulations.mapping.problem import Aim, Limits, build
@@ -14,7 +14,6 @@ from formulations.mapping.problem import Mapping as Instance
 from hwmodels.board.task_times import estimated, options
 from instances.errors import InputError
 from instances.machine import Machine
-from instances.network import Network
 from instances.processors import Processors
 from instances.profiles import Profile, Row, load_profile
 from instances.tasks import TaskGraph, tasks
@@ -22,8 +21,8 @@ from solver.mapping.base import Asked, Decided, value_of
 from solver.mapping.engines import HASTE, MappingEngine
 from solver.mapping.pins import Demands, demands
 from solver.mapping.plan import MappingOptions
-from solver.options import as_texts, check_time_limit, pick_machine, pick_network
 from solver.plan import Stat, Status, proof
+from solver.question import Question
 
 __all__ = [
     "ESTIMATED",
@@ -36,31 +35,11 @@ __all__ = [
     "in_haste",
     "left",
     "lexicographic",
-    "mapping_aims",
+    "times_of",
 ]
 
 #: Where times come from if there is no profile.
 ESTIMATED = "estimated"
-_AIMS: tuple[Aim, ...] = ("period", "energy", "latency")
-
-
-def mapping_aims(objective: str | Sequence[str]) -> tuple[Aim, ...]:
-    """Read ``period``, ``energy``, ``latency`` or several of them, the first one first.
-
-    Raises
-    ------
-    InputError
-        If a name is unknown or stands twice.
-    """
-    found: list[Aim] = []
-    for name in (part.strip() for text in as_texts("objective", objective) for part in text.split(",")):
-        aim = next((aim for aim in _AIMS if aim == name), None)
-        if aim is None or aim in found:
-            raise InputError(
-                f"objective {name!r}: problem mapping minimises period, energy, latency, or several: latency,energy"
-            )
-        found.append(aim)
-    return tuple(found)
 
 
 def board_of(machine: Machine) -> Processors:
@@ -102,8 +81,7 @@ def profile_of(graph: TaskGraph, board: Processors, profile: Profile | None, whe
 class Setting:
     """Everything that is asked."""
 
-    network: Network
-    machine: Machine
+    question: Question
     graph: TaskGraph
     rows: tuple[Row, ...]
     demands: Demands
@@ -114,6 +92,11 @@ class Setting:
     def alone(self) -> bool:
         """Whether the plan is for one inference alone."""
         return "latency" in self.aims or self.demands.limits.latency is not None
+
+    @property
+    def machine(self) -> Machine:
+        """The board."""
+        return self.question.machine
 
     def instance(self, configuration: tuple[int, ...]) -> Instance:
         """The network on a configuration, with the pins."""
@@ -131,21 +114,22 @@ class Best:
     value: int | None
 
 
-def ask(
-    target: Network | str | os.PathLike[str], machine: Machine | str | os.PathLike[str], objective: str | Sequence[str],
-    pins: str | Iterable[str] | Mapping[str, str | int] | None, profile: Profile | str | os.PathLike[str] | None,
-    settings: str | Iterable[str] | Mapping[str, str | int] | None, time_limit_s: float | None,
-) -> Setting:  # fmt: skip
-    """Read everything that is asked; parameters and errors as in `solver.mapping.solve.solve_mapping`."""
-    aims, limit, set_fields = mapping_aims(objective), check_time_limit(time_limit_s), as_texts("settings", settings)
-    real, network = pick_machine(machine, set_fields), pick_network(target, "mapping")
-    board, graph, texts = board_of(real), tasks(network), as_texts("pins", pins)
+def times_of(question: Question, graph: TaskGraph) -> tuple[str, tuple[Row, ...]]:
+    """Return where the times of tasks come from, and the times; raises InputError as `profile_of` does."""
+    profile = question.profile
     said = (
         ESTIMATED if profile is None else "given" if isinstance(profile, Profile) else f"profile {os.fspath(profile)}"
     )
     table = profile if isinstance(profile, Profile | None) else load_profile(profile)
-    rows = profile_of(graph, board, table, said)
-    wanted = demands(texts, graph, board, rows)
+    return said, profile_of(graph, board_of(question.machine), table, said)
+
+
+def ask(question: Question) -> Setting:
+    """Read everything that is asked; raises InputError for bad pins and profiles."""
+    graph, texts = tasks(question.network), question.pins
+    aims = tuple(aim for name in question.objectives for aim in get_args(Aim) if aim == name)
+    said, rows = times_of(question, graph)
+    wanted = demands(texts, graph, board_of(question.machine), rows)
     limits = wanted.limits
     once = "latency" in aims or limits.latency is not None
     if once and any(text.startswith("cap") for text in texts) and "period" not in aims and limits.period is None:
@@ -154,9 +138,10 @@ def ask(
             "add period to the objectives or pin period<=N"
         )
     made = MappingOptions(
-        cap=wanted.limits.cap, shares=wanted.shares, pins=texts, profile=said, time_limit_s=limit, settings=set_fields
-    )
-    return Setting(network, real, graph, rows, wanted, made, aims)
+        cap=wanted.limits.cap, shares=wanted.shares, pins=texts, profile=said, time_limit_s=question.time_limit_s,
+        settings=question.settings,
+    )  # fmt: skip
+    return Setting(question, graph, rows, wanted, made, aims)
 
 
 def decided(asked: Setting, engine: MappingEngine, aim: Aim, limits: Limits, seconds: float | None) -> Best:

@@ -1,24 +1,19 @@
-"""`front_mapping`: all mappings of a network that no other beats in period and energy."""
+"""All mappings of a network that no other beats in period and energy."""
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from formulations.mapping.problem import Limits
-from instances.machine import Machine
-from instances.network import Network
-from instances.profiles import Profile
 from solver.mapping.ask import Best, Setting, ask, decided, left
 from solver.mapping.base import Asked, Decided
-from solver.mapping.engines import MappingEngine
+from solver.mapping.engines import MAPPING_ENGINES, MappingEngine
 from solver.mapping.plan import MappingPlan
-from solver.mapping.solve import pick_mapping_engine, plan_of
-from solver.options import AUTO
+from solver.mapping.solve import plan_of
+from solver.question import Question
 
-__all__ = ["MappingFront", "front_mapping"]
+__all__ = ["MappingFront", "front"]
 
 #: Of the time limit that the exact walk may take; periods that are tried after it.
 _WALK, _POINTS = 0.5, 8
@@ -50,26 +45,16 @@ class _Point:
     energy: int
 
 
-def front_mapping(
-    target: Network | str | os.PathLike[str],
-    machine: Machine | str | os.PathLike[str],
-    *,
-    engine: str = AUTO,
-    pins: str | Iterable[str] | Mapping[str, str | int] | None = None,
-    profile: Profile | str | os.PathLike[str] | None = None,
-    settings: str | Iterable[str] | Mapping[str, str | int] | None = None,
-    time_limit_s: float | None = None,
-) -> MappingFront:
+def front(question: Question) -> MappingFront:
     """Return the front of period and energy of a network.
 
     From the least energy on: the least energy below the last period, then the least period with it (epsilon
     constraint). If half of the time limit does not suffice for all of it, the rest goes to the least period and some
     periods in between: each plan then says how far its energy is from the least one at most. Engine ``ga`` is the
-    source's: SPEA2 on both objectives, without bounds. Parameters, errors and checks as in
-    `solver.mapping.solve.solve_mapping`.
+    source's: SPEA2 on both objectives, without bounds. Errors and checks as in `solver.mapping.solve.solve`.
     """
-    start, chosen = time.monotonic(), pick_mapping_engine(engine)
-    asked = ask(target, machine, "energy,period", pins, profile, settings, time_limit_s)
+    start, chosen = time.monotonic(), MAPPING_ENGINES[question.engine]
+    asked = ask(replace(question, objectives=("energy", "period")))
     points, proven = (_evolved(asked, start), False) if chosen.name == "ga" else _walk(asked, chosen, start)
     if not proven and chosen.name != "ga":
         points += _between(asked, chosen, points, start)

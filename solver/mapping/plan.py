@@ -7,25 +7,18 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import Field, PositiveInt
 
 from solver.network_plan import WholePlan
-from solver.plan import Natural
+from solver.plan import Frozen, Natural, Options
 
 __all__ = [
-    "MAPPING_FORMAT", "MappingMeasures", "MappingOptions", "MappingPlan", "MappingReplay", "ProcessorPlan", "TaskPlan",
-    "Waiting", "mapping_schema",
+    "MappingMeasures", "MappingOptions", "MappingPlan", "MappingReplay", "ProcessorPlan", "TaskPlan",
+    "Waiting",
 ]  # fmt: skip
 
-#: The first field of every such file; a reader refuses other versions.
-MAPPING_FORMAT = "certile-mapping/1"
 
-
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class MappingMeasures(_Frozen):
+class MappingMeasures(Frozen):
     """From one inference to the next, of one inference, and from an inference's release to its end.
 
     Without a pipeline `latency` is that of one inference alone, `period` what its assignment reaches in a pipeline.
@@ -36,7 +29,7 @@ class MappingMeasures(_Frozen):
     latency: Natural
 
 
-class ProcessorPlan(_Frozen):
+class ProcessorPlan(Frozen):
     """A logical processor: `load` is its busy time in a period."""
 
     name: str
@@ -44,7 +37,7 @@ class ProcessorPlan(_Frozen):
     load: Natural
 
 
-class TaskPlan(_Frozen):
+class TaskPlan(Frozen):
     """One task, or a part of a task that is divided between two processors: then each part has a row.
 
     Attributes
@@ -68,7 +61,7 @@ class TaskPlan(_Frozen):
     copies: Natural
 
 
-class Waiting(_Frozen):
+class Waiting(Frozen):
     """Buffers for the result of a task on its way to another one; a part of a task is named ``task@processor``."""
 
     source: str
@@ -77,7 +70,7 @@ class Waiting(_Frozen):
     bytes: Natural
 
 
-class MappingReplay(_Frozen):
+class MappingReplay(Frozen):
     """What the simulation of many inferences found: `ok` is None when there is no plan."""
 
     ok: bool | None
@@ -85,7 +78,7 @@ class MappingReplay(_Frozen):
     faults: tuple[str, ...]
 
 
-class MappingOptions(_Frozen):
+class MappingOptions(Options):
     """What else was asked for.
 
     Attributes
@@ -101,8 +94,6 @@ class MappingOptions(_Frozen):
     shares: Annotated[int, Field(ge=1, le=8)]
     pins: tuple[str, ...]
     profile: str
-    time_limit_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
-    settings: tuple[str, ...]
 
 
 class MappingPlan(WholePlan):
@@ -119,9 +110,9 @@ class MappingPlan(WholePlan):
         Microseconds by task and by what it may run on (``1*``, ``1``, ``2``, ..., accelerators); null: it cannot.
     """
 
-    FORMAT = MAPPING_FORMAT
+    PROBLEMS = ("mapping",)
+    FORMAT_1 = "certile-mapping/1"
 
-    format: Literal["certile-mapping/1"]
     problem: Literal["mapping"]
     objectives: Annotated[tuple[Literal["period", "energy", "latency"], ...], Field(min_length=1)]
     unit: Literal["ticks", "fJ"]
@@ -134,8 +125,3 @@ class MappingPlan(WholePlan):
     tasks: tuple[TaskPlan, ...]
     waiting: tuple[Waiting, ...]
     profile: dict[str, dict[str, Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] | None]]
-
-
-def mapping_schema() -> str:
-    """Return the text of ``mapping.schema.json``, the JSON Schema shipped beside this file."""
-    return MappingPlan.schema_text()

@@ -1,10 +1,8 @@
-"""`solve_mapping`: map a network's tasks to the processors of a board, and verify the pipeline."""
+"""Map a network's tasks to the processors of a board, and verify the pipeline."""
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
 
 from formulations.mapping.latency import critical, dispatched, once
 from formulations.mapping.parts import parts
@@ -13,13 +11,9 @@ from formulations.mapping.problem import Aim, Assignment
 from formulations.mapping.problem import Mapping as Instance
 from hwmodels.board.replay import Seen, replay_mapping, replay_once
 from hwmodels.outcome import UNITS
-from instances.machine import Machine
-from instances.network import Network
-from instances.profiles import Profile
 from solver.mapping.ask import Best, Setting, ask, in_haste, lexicographic
 from solver.mapping.engines import MAPPING_ENGINES, MappingEngine
 from solver.mapping.plan import (
-    MAPPING_FORMAT,
     MappingMeasures,
     MappingPlan,
     MappingReplay,
@@ -27,54 +21,19 @@ from solver.mapping.plan import (
     TaskPlan,
     Waiting,
 )  # fmt: skip
-from solver.options import AUTO, unknown
-from solver.plan import Objective, digest, version
+from solver.network_plan import head
+from solver.plan import Objective
+from solver.question import Question
 from solver.verify import PlanMismatch, gap_of
 from solver.watch import Watch
 
-__all__ = ["parts_of", "pick_mapping_engine", "plan_of", "replayed", "solve_mapping"]
+__all__ = ["parts_of", "plan_of", "replayed", "solve"]
 
 
-def pick_mapping_engine(name: str) -> MappingEngine:
-    """Return an engine for mappings; raises InputError with the known ones."""
-    if name not in MAPPING_ENGINES:
-        raise unknown("engine for problem mapping", name, MAPPING_ENGINES)
-    return MAPPING_ENGINES[name]
-
-
-def solve_mapping(
-    target: Network | str | os.PathLike[str],
-    machine: Machine | str | os.PathLike[str],
-    *,
-    engine: str = AUTO,
-    objective: str | Sequence[str] = "period",
-    pins: str | Iterable[str] | Mapping[str, str | int] | None = None,
-    profile: Profile | str | os.PathLike[str] | None = None,
-    settings: str | Iterable[str] | Mapping[str, str | int] | None = None,
-    time_limit_s: float | None = None,
-) -> MappingPlan:
+def solve(question: Question) -> MappingPlan:
     """Map a network's tasks to the processors of a board; one inference follows the other through them.
 
-    Parameters
-    ----------
-    target : Network, str or path
-    machine : Machine, str or path
-        One with processors, such as ``galaxy_s9``.
-    engine : str
-        ``auto``, or a name from ``certile list engines``.
-    objective : str or sequence of str
-        ``period`` (ticks from one inference to the next), ``energy``, ``latency`` (ticks of one inference alone), or
-        several, the first one first. With latency, or a limit of it, the plan is for one inference alone.
-    pins : texts or mapping
-        ``cpu_config=1,1,1,1`` (by default all are tried), ``cap=50`` (percent of the cores that may be busy),
-        ``period<=20000``, ``latency<=20000``, ``energy<=10**14`` as a number, ``TASK=PROCESSOR``,
-        ``split=on`` (a task may be divided between two processors, in quarters; ``split=8``: in eighths).
-    profile : Profile or path, optional
-        Measured times; estimated without.
-    settings : texts or mapping
-        Machine fields to override.
-    time_limit_s : float, optional
-        For all configurations together; then the best plan so far is returned with its bound.
+    With latency as an objective, or a limit of it, the plan is for one inference alone.
 
     Raises
     ------
@@ -83,12 +42,8 @@ def solve_mapping(
     PlanMismatch
         If engine, formulation and simulation disagree: a defect of certile.
     """
-    start = time.monotonic()
-    chosen, asked = (
-        pick_mapping_engine(engine),
-        ask(target, machine, objective, pins, profile, settings, time_limit_s),
-    )
-    with Watch(asked.options.time_limit_s) as watch:
+    start, chosen, asked = time.monotonic(), MAPPING_ENGINES[question.engine], ask(question)
+    with Watch(question.time_limit_s) as watch:
         best = watch.run(lambda: lexicographic(asked, chosen, start), lambda: in_haste(asked))
         return plan_of(asked, chosen, best, start)
 
@@ -119,14 +74,13 @@ def _turn(pipeline: Pipeline, i: int) -> tuple[int, int, int, int]:
 
 def plan_of(asked: Setting, engine: MappingEngine, best: Best, start: float) -> MappingPlan:
     """Return the plan of an answer, simulated; raises PlanMismatch if the simulation or the proof disagrees."""
-    network, machine, said = asked.network, asked.machine, best.said
+    network, said = asked.question.network, best.said
     configuration = best.configuration or asked.demands.configurations[0]
-    fields: dict[str, object] = {
-        "format": MAPPING_FORMAT, "certile": version(), "problem": "mapping", "network": network.name,
-        "machine": machine.name, "engine": engine.name, "engine_version": said.versions, "objectives": asked.aims,
-        "unit": UNITS[asked.aims[0]], "status": said.status, "objective": None, "bound": said.bound, "gap": None,
-        "stats": said.stats, "network_digest": digest(network.model_dump(mode="json")),
-        "machine_digest": digest(machine.model_dump(mode="json")), "network_data": network, "machine_data": machine,
+    fields = head(
+        asked.question, "mapping", engine.name, status=said.status, start=start, engine_version=said.versions,
+        bound=said.bound, stats=said.stats,
+    )  # fmt: skip
+    fields |= {
         "options": asked.options, "cpu_config": configuration, "pipelined": not asked.alone, "measures": None,
         "replay": MappingReplay(ok=None, latency=0, faults=()), "processors": (), "tasks": (), "waiting": (),
         "profile": {task.name: row for task, row in zip(asked.graph.tasks, asked.rows, strict=True)},

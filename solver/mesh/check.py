@@ -16,7 +16,6 @@ from solver.mesh.solve import (
     choice_of,
     compulsory,
     mesh_layers,
-    pick_mesh_engine,
     replay_of,
     replayed,
     status_by,
@@ -43,7 +42,6 @@ def _layers(plan: MeshPlan) -> Iterator[str]:
         if plan.status == "INFEASIBLE" and not plan.layers:
             known = {line for layer in wanted for line in conflicts(layer, plan.machine_data, pins)}
             yield from (f"conflicts: {line!r} is not so" for line in plan.conflicts if line not in known)
-        pick_mesh_engine(plan.engine)
     except InputError as error:
         yield str(error)
         return

@@ -7,19 +7,17 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import Field, PositiveInt
 
 from instances.workload import Layer
 from solver.network_plan import WholePlan
-from solver.plan import Dim, Gap, Natural, Stat, Status
+from solver.plan import Dim, Frozen, Gap, Natural, Options, Stat, Status
 
 __all__ = [
-    "MESH_FORMAT", "MeshAxis", "MeshBanks", "MeshLayer", "MeshMeasures", "MeshOperand", "MeshOptions", "MeshPlan",
-    "MeshReplay", "mesh_schema",
+    "MeshAxis", "MeshBanks", "MeshLayer", "MeshMeasures", "MeshOperand", "MeshOptions", "MeshPlan",
+    "MeshReplay",
 ]  # fmt: skip
 
-#: The first field of every such file; a reader refuses other versions.
-MESH_FORMAT = "certile-mesh/1"
 Side = Literal["", "b", "g", "m", "n", "r", "c", "i", "j"]
 
 
@@ -27,11 +25,7 @@ Aim = Literal["dram", "glb", "time"]
 Bounds = dict[Aim, Natural | None]
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class MeshMeasures(_Frozen):
+class MeshMeasures(Frozen):
     """Bytes from and to DRAM and the global buffer, cycles of the PEs, and the time under the roofline."""
 
     dram: Natural
@@ -40,7 +34,7 @@ class MeshMeasures(_Frozen):
     time: Natural
 
 
-class MeshReplay(_Frozen):
+class MeshReplay(Frozen):
     """What the simulation counted; `fetches` of tiles, words that went through FIFOs, and steps."""
 
     ok: bool
@@ -53,7 +47,7 @@ class MeshReplay(_Frozen):
     faults: tuple[str, ...]
 
 
-class MeshAxis(_Frozen):
+class MeshAxis(Frozen):
     """An axis of an operand (by number, as in `instances.ndrange`): elements of the tile, words between them."""
 
     axis: Annotated[int, Field(ge=0, le=4)]
@@ -61,7 +55,7 @@ class MeshAxis(_Frozen):
     pitch: PositiveInt
 
 
-class MeshOperand(_Frozen):
+class MeshOperand(Frozen):
     """The tile of an operand in its banks, innermost axis first; `padding` words hold nothing."""
 
     operand: Literal["IN", "W"]
@@ -70,14 +64,14 @@ class MeshOperand(_Frozen):
     padding: Natural
 
 
-class MeshBanks(_Frozen):
+class MeshBanks(Frozen):
     """The layout of both operands; `bits`: what each bit of the PE number is, lowest first (``c0``, ``c1``, ``m0``)."""
 
     bits: tuple[Annotated[str, Field(pattern=r"^[bgmnrcij][0-9]{1,2}$")], ...]
     operands: tuple[MeshOperand, MeshOperand]
 
 
-class MeshLayer(_Frozen):
+class MeshLayer(Frozen):
     """One layer; `vector`, `share` and `banks` are of a mesh, `filters` and `channels` of row-stationary PEs.
 
     `bounds`: for each objective, what no plan of the layer undercuts whose objectives before it are at most those here;
@@ -104,21 +98,19 @@ class MeshLayer(_Frozen):
     stats: dict[str, Stat]
 
 
-class MeshOptions(_Frozen):
+class MeshOptions(Options):
     """What else was asked for."""
 
     layers: tuple[str, ...]
     pins: tuple[str, ...]
-    time_limit_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
-    settings: tuple[str, ...]
 
 
 class MeshPlan(WholePlan):
     """A plan of layers on a machine with mesh; `measures` and `bounds` are sums over them, `bound` is the first one."""
 
-    FORMAT = MESH_FORMAT
+    PROBLEMS = ("mesh",)
+    FORMAT_1 = "certile-mesh/1"
 
-    format: Literal["certile-mesh/1"]
     problem: Literal["mesh"]
     objectives: Annotated[tuple[Aim, ...], Field(min_length=1)]
     unit: Literal["ticks", "bytes"]
@@ -126,8 +118,3 @@ class MeshPlan(WholePlan):
     measures: MeshMeasures | None
     bounds: Bounds
     layers: tuple[MeshLayer, ...]
-
-
-def mesh_schema() -> str:
-    """Return the text of ``mesh.schema.json``, the JSON Schema shipped beside this file."""
-    return MeshPlan.schema_text()

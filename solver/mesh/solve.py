@@ -1,10 +1,9 @@
-"""`solve_mesh`: plan layers on a mesh of tile units or an array, and verify every plan by simulation."""
+"""Plan layers on a mesh of tile units or an array, and verify every plan by simulation."""
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import get_args
@@ -13,13 +12,13 @@ from formulations.mesh.finish import fewer_steps
 from formulations.mesh.layout import AxisLayout, Layout, OperandLayout
 from formulations.mesh.pins import check_pins
 from formulations.mesh.price import price, setup_of
-from formulations.mesh.problem import DECISIONS, MEASURES, SHARES, Choice, Price
+from formulations.mesh.problem import DECISIONS, SHARES, Choice, Price
 from formulations.pins import Pins, parse_pins
 from hwmodels.mesh.replay import Given, Seen, replay_mesh
 from hwmodels.mesh.replay_arrays import replay_array
 from hwmodels.mesh.replay_lanes import replay_lanes
 from hwmodels.outcome import UNITS
-from instances.errors import InputError, choices
+from instances.errors import InputError
 from instances.machine import Machine
 from instances.ndrange import ndrange
 from instances.network import Network
@@ -27,7 +26,6 @@ from instances.workload import DIMS, Layer
 from solver.mesh.base import Asked, Decided
 from solver.mesh.engines import HASTE, MESH_ENGINES, MeshEngine
 from solver.mesh.plan import (
-    MESH_FORMAT,
     Aim,
     MeshAxis,
     MeshBanks,
@@ -39,38 +37,19 @@ from solver.mesh.plan import (
     MeshReplay,
 )
 from solver.mesh.why import conflicts
-from solver.options import AUTO, as_texts, check_time_limit, pick_machine, pick_network, unknown
-from solver.plan import Objective, Stat, Status, digest, proof, version
+from solver.network_plan import head
+from solver.plan import Objective, Stat, Status, proof
+from solver.question import Question
 from solver.verify import PlanMismatch, gap_of
 from solver.watch import Watch
 
 __all__ = [
-    "above", "choice_of", "compulsory", "layout_of_plan", "mesh_aims", "mesh_layers", "part_of", "pick_mesh_engine",
-    "replayed", "solve_mesh", "status_by", "summed", "summed_bounds",
+    "above", "aims_of", "choice_of", "compulsory", "layout_of_plan", "mesh_layers", "part_of", "replayed", "solve",
+    "status_by", "summed", "summed_bounds",
 ]  # fmt: skip
 
 #: Seconds below which a layer is planned in haste.
 _WORTH_S = 0.05
-
-
-def mesh_aims(objective: str | Sequence[str]) -> tuple[Aim, ...]:
-    """Read ``dram``, ``glb``, ``time`` or several, the first one first; raises InputError for others."""
-    names = [part.strip() for text in as_texts("objective", objective) for part in text.split(",")]
-    for name in names:
-        if name not in MEASURES or names.count(name) > 1:
-            raise InputError(
-                f"objective {name!r}: problem mesh minimises {choices(MEASURES)}, each once: dram,glb,time"
-            )
-    if not names:
-        raise InputError(f"objective is empty: problem mesh minimises {choices(MEASURES)}")
-    return tuple(aim for name in names for aim in get_args(Aim) if aim == name)
-
-
-def pick_mesh_engine(name: str) -> MeshEngine:
-    """Return an engine for meshes; raises InputError with the known ones."""
-    if name not in MESH_ENGINES:
-        raise unknown("engine for problem mesh", name, MESH_ENGINES)
-    return MESH_ENGINES[name]
 
 
 def mesh_layers(network: Network, names: Sequence[str]) -> tuple[Layer, ...]:
@@ -82,36 +61,8 @@ def mesh_layers(network: Network, names: Sequence[str]) -> tuple[Layer, ...]:
     return found
 
 
-def solve_mesh(
-    target: Network | str | os.PathLike[str],
-    machine: Machine | str | os.PathLike[str],
-    *,
-    engine: str = AUTO,
-    objective: str | Sequence[str] = "dram",
-    pins: str | Iterable[str] | Mapping[str, str | int] | None = None,
-    layers: str | Iterable[str] | None = None,
-    settings: str | Iterable[str] | Mapping[str, str | int] | None = None,
-    time_limit_s: float | None = None,
-) -> MeshPlan:
-    """Plan every layer of a network that multiplies, matching of maps too, on a machine with mesh.
-
-    Parameters
-    ----------
-    target : Network, str or path
-    machine : Machine, str or path
-        One with mesh, such as ``vectormesh_128``.
-    engine : str
-        ``auto``, or a name from ``certile list engines``.
-    objective : str or sequence of str
-        ``dram``, ``glb`` (bytes), ``time`` (cycles under the roofline), or several, the first one first.
-    pins : texts or mapping
-        ``T_M<=8``, ``P_C=16``, ``rows=r``, ``cols=m``, ``share=none``, ``keep=W``, ``filters=4``, ``channels=8``.
-    layers : texts, optional
-        Only these.
-    settings : texts or mapping
-        Machine fields to override.
-    time_limit_s : float, optional
-        For all layers together; then the best plans so far are returned with their bounds.
+def solve(question: Question) -> MeshPlan:
+    """Plan every layer of a network that multiplies, matching of maps too, or those named.
 
     Raises
     ------
@@ -120,25 +71,22 @@ def solve_mesh(
     PlanMismatch
         If engine, formulation and simulation disagree: a defect of certile.
     """
-    start, aims, chosen = time.monotonic(), mesh_aims(objective), pick_mesh_engine(engine)
-    set_fields, pin_texts, names = as_texts("settings", settings), as_texts("pins", pins), as_texts("layers", layers)
-    limit, parsed = check_time_limit(time_limit_s), parse_pins(pin_texts, DECISIONS)
-    real, network = pick_machine(machine, set_fields), pick_network(target, "mesh")
+    start, chosen, aims = time.monotonic(), MESH_ENGINES[question.engine], aims_of(question)
+    network, real, limit = question.network, question.machine, question.time_limit_s
+    parsed = parse_pins(question.pins, DECISIONS)
     check_pins(parsed, real)
-    asked = MeshOptions(layers=names, pins=pin_texts, time_limit_s=limit, settings=set_fields)
-    wanted = mesh_layers(network, names)
+    wanted = mesh_layers(network, question.layers or ())
     made: dict[tuple[object, ...], MeshLayer] = {}
     parts: list[MeshLayer] = []
     failed: dict[str, Decided] = {}
     done: dict[tuple[object, ...], Decided] = {}
-    open_ = list(dict.fromkeys(layer.signature() for layer in wanted))
+    distinct = len({layer.signature() for layer in wanted})
     with Watch(limit) as watch:
         for layer in wanted:
             setup_of(layer, real)
             if layer.signature() not in done:
-                clock = watch.clock.share(len(open_) - len(done))
-                question = Asked(layer, real, aims[0], parsed, clock=clock)
-                done[layer.signature()] = _stopped_or(question, aims, chosen, watch)
+                asked = Asked(layer, real, aims[0], parsed, clock=watch.clock.share(distinct - len(done)))
+                done[layer.signature()] = _stopped_or(asked, aims, chosen, watch)
             said = done[layer.signature()]
             if said.choice is None:
                 failed[layer.name] = said
@@ -146,7 +94,7 @@ def solve_mesh(
             if layer.signature() not in made:
                 made[layer.signature()] = part_of(layer, real, said, said.choice, aims)
             parts.append(made[layer.signature()].model_copy(update={"layer": layer.name, "workload": layer}))
-        return _plan(network, real, chosen, aims, asked, tuple(parts), failed, done, start, parsed, wanted)
+        return _plan(question, aims, tuple(parts), failed, done, start, parsed, wanted)
 
 
 def _stopped_or(asked: Asked, aims: Sequence[str], engine: MeshEngine, watch: Watch) -> Decided:
@@ -310,8 +258,13 @@ def summed_bounds(parts: Sequence[MeshLayer], aims: Sequence[Aim]) -> dict[Aim, 
     return found
 
 
+def aims_of(question: Question) -> tuple[Aim, ...]:
+    """The objectives."""
+    return tuple(aim for name in question.objectives for aim in get_args(Aim) if aim == name)
+
+
 def _plan(
-    network: Network, machine: Machine, engine: MeshEngine, aims: tuple[Aim, ...], asked: MeshOptions,
+    question: Question, aims: tuple[Aim, ...],
     parts: tuple[MeshLayer, ...], failed: Mapping[str, Decided], done: Mapping[tuple[object, ...], Decided],
     start: float, pins: Pins, wanted: Sequence[Layer],
 ) -> MeshPlan:  # fmt: skip
@@ -324,7 +277,7 @@ def _plan(
         status, parts = "INFEASIBLE" if infeasible else "NO_SOLUTION_FOUND", ()
         by_name = {layer.name: layer for layer in wanted}
         for name in infeasible:
-            why += conflicts(by_name[name], machine, pins)
+            why += conflicts(by_name[name], question.machine, pins)
         notes = {f"{name}: {one.stats['note']}" for name, one in failed.items() if "note" in one.stats}
         if notes:
             stats["note"] = "; ".join(sorted(notes)[:3])
@@ -343,12 +296,12 @@ def _plan(
     objective = (
         None if value is None else Objective.model_validate({"value": value, "unit": UNITS[aims[0]], "terms": terms})
     )
-    return MeshPlan.model_validate({
-        "format": MESH_FORMAT, "certile": version(), "problem": "mesh", "network": network.name,
-        "machine": machine.name, "engine": engine.name, "engine_version": said[0].versions if said else "",
-        "objectives": aims, "unit": UNITS[aims[0]], "status": status, "objective": objective, "bound": bound,
-        "gap": gap_of(value, bound), "wall_s": time.monotonic() - start, "conflicts": tuple(why), "stats": stats,
-        "network_digest": digest(network.model_dump(mode="json")),
-        "machine_digest": digest(machine.model_dump(mode="json")), "network_data": network, "machine_data": machine,
-        "options": asked, "measures": summed(parts) if parts else None, "bounds": bounds, "layers": parts,
-    })  # fmt: skip
+    asked = MeshOptions(
+        layers=question.layers or (), pins=question.pins, time_limit_s=question.time_limit_s, settings=question.settings
+    )
+    fields = head(
+        question, "mesh", question.engine, status=status, start=start, objective=objective, bound=bound,
+        gap=gap_of(value, bound), engine_version=said[0].versions if said else "", conflicts=tuple(why), stats=stats,
+    )  # fmt: skip
+    summary = {"options": asked, "measures": summed(parts) if parts else None, "bounds": bounds, "layers": parts}
+    return MeshPlan.model_validate({**fields, **summary})

@@ -16,11 +16,12 @@ from hwmodels.partial_engine.work import engine_of, work_of
 from instances.errors import InputError
 from instances.workload import Layer
 from solver.network_check import head_of, status_of
-from solver.options import pick_layers
+from solver.options import AUTO, pick_layers
 from solver.partial_engine.base import RunsAsked, best_passes
+from solver.partial_engine.engines import RUNS_ENGINES
 from solver.partial_engine.pins import conflicts, demands
 from solver.partial_engine.plan import EngineLayer, EnginePlan, EngineReplay, EngineSchedule
-from solver.partial_engine.solve import pick_runs_engine, totals_of, verified
+from solver.partial_engine.solve import totals_of, verified
 from solver.verify import gap_of, unequal
 
 __all__ = ["problems_of_engine"]
@@ -38,7 +39,6 @@ def _layers(plan: EnginePlan, replayed: list[str]) -> Iterator[str]:
         engine_of(plan.machine_data)
         demands(plan.options.pins)
         asked = pick_layers(plan.network_data, plan.options.layers or None)
-        pick_runs_engine(plan.engine)
     except InputError as error:
         yield str(error)
         return
@@ -104,7 +104,7 @@ def _unsolved(plan: EnginePlan, row: EngineLayer, problem: Problem) -> Iterator[
     yield from unequal("conflicts", row.conflicts, conflicts(problem.work, plan.machine_data, plan.options.pins))
     if bool(row.conflicts) != (row.status == "INFEASIBLE"):
         yield f"status {row.status} with {len(row.conflicts)} conflicts"
-    engine = pick_runs_engine(plan.engine)
+    engine = RUNS_ENGINES.get(plan.engine, RUNS_ENGINES[AUTO])
     if problem.branches and not (engine.gives_up and engine.run(RunsAsked(problem, None)).found is None):
         yield f"status {row.status}: engine {plan.engine} finds a schedule"
 

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import Field, PositiveInt
 
 from solver.network_plan import WholePlan
-from solver.plan import Gap, Natural, Objective, Seconds, Stat, Status
+from solver.plan import Frozen, Gap, Natural, Objective, Options, Seconds, Stat, Status
 
 __all__ = [
-    "ENGINE_FORMAT", "EngineCounts", "EngineLayer", "EngineOptions", "EnginePlan", "EngineReplay", "EngineSchedule",
-    "engine_schema",
+    "EngineCounts", "EngineLayer", "EngineOptions", "EnginePlan", "EngineReplay", "EngineSchedule",
 ]  # fmt: skip
 
-#: The first field of every such file; a reader refuses other versions.
-ENGINE_FORMAT = "certile-engine/1"
 
-
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class EngineSchedule(_Frozen):
+class EngineSchedule(Frozen):
     """How a layer runs.
 
     Attributes
@@ -62,7 +54,7 @@ class EngineSchedule(_Frozen):
     program: str
 
 
-class EngineCounts(_Frozen):
+class EngineCounts(Frozen):
     """What is counted: DRAM bytes by kind and in all, runs, additions of groups of maps, cycles, bytes of a bank."""
 
     inputs: Natural = 0
@@ -77,14 +69,14 @@ class EngineCounts(_Frozen):
     peak_bytes: Natural = 0
 
 
-class EngineReplay(_Frozen):
+class EngineReplay(Frozen):
     """What the replay on the banks found: `ok` is None when there is no schedule."""
 
     ok: bool | None
     faults: tuple[str, ...] = ()
 
 
-class EngineLayer(_Frozen):
+class EngineLayer(Frozen):
     """One layer; `conflicts` says why it has no schedule."""
 
     layer: str
@@ -100,13 +92,11 @@ class EngineLayer(_Frozen):
     replay: EngineReplay
 
 
-class EngineOptions(_Frozen):
+class EngineOptions(Options):
     """What else was asked for; no `layers` are all of them."""
 
     layers: tuple[str, ...]
     pins: tuple[str, ...]
-    time_limit_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
-    settings: tuple[str, ...]
 
 
 class EnginePlan(WholePlan):
@@ -118,10 +108,10 @@ class EnginePlan(WholePlan):
         Sums over all layers (`peak_bytes`: the largest); None unless every layer has a schedule.
     """
 
-    FORMAT = ENGINE_FORMAT
+    PROBLEMS = ("partial_engine",)
+    FORMAT_1 = "certile-engine/1"
 
-    format: Literal["certile-engine/1"]
-    problem: Literal["engine"]
+    problem: Literal["partial_engine"]
     objectives: tuple[Literal["bytes"]]
     unit: Literal["bytes"]
     options: EngineOptions
@@ -133,8 +123,3 @@ class EnginePlan(WholePlan):
     def decided(self) -> bool:
         """Whether every layer has a schedule."""
         return all(layer.schedule is not None for layer in self.layers)
-
-
-def engine_schema() -> str:
-    """Return the text of ``engine.schema.json``, the JSON Schema shipped beside this file."""
-    return EnginePlan.schema_text()

@@ -14,7 +14,12 @@ from instances.network import Network
 from instances.partial_engine import PartialEngine
 from solver.options import AUTO, as_texts, pick_machine, pick_network, unknown
 
-__all__ = ["SIZE_ENGINES", "EngineSize", "front_engine", "size_engine"]
+__all__ = ["SIZE_ENGINES", "EngineSize", "fits", "front_engine", "size_engine"]
+
+
+def fits(size: Size, engine: PartialEngine) -> bool:
+    """Whether a size keeps the budget of the machine's FPGA."""
+    return size.dsps <= engine.dsps and size.brams <= engine.brams
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,9 @@
-"""`solve_engine`: order the runs of layers on a small engine with banks, and verify the programs."""
+"""Order the runs of layers on a small engine with banks, and verify the programs."""
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from formulations.partial_engine.orders import as_text, from_text, price
 from formulations.partial_engine.problem import Demands, Problem, branch_at, build
@@ -12,14 +11,13 @@ from hwmodels.partial_engine.replay import replay_engine
 from hwmodels.partial_engine.work import engine_of, work_of
 from instances.errors import InputError
 from instances.machine import Machine
-from instances.network import Network
 from instances.workload import Layer
-from solver.options import AUTO, as_texts, check_time_limit, pick_layers, pick_machine, pick_network, unknown
+from solver.network_plan import head
+from solver.options import pick_layers
 from solver.partial_engine.base import RunsAsked, RunsFound
 from solver.partial_engine.engines import RUNS_ENGINES, RunsEngine, in_haste
 from solver.partial_engine.pins import conflicts, demands
 from solver.partial_engine.plan import (
-    ENGINE_FORMAT,
     EngineCounts,
     EngineLayer,
     EngineOptions,
@@ -27,57 +25,19 @@ from solver.partial_engine.plan import (
     EngineReplay,
     EngineSchedule,
 )
-from solver.plan import Objective, Status, digest, version
+from solver.plan import Objective, Stat, Status
+from solver.question import Question
 from solver.verify import PlanMismatch, gap_of
 from solver.watch import Watch
 
-__all__ = ["engine_aims", "pick_runs_engine", "solve_engine", "totals_of", "verified"]
+__all__ = ["solve", "totals_of", "verified"]
 
 #: Kinds of DRAM bytes, the terms of the objective.
 _KINDS = ("inputs", "weights", "spilled", "reloaded", "results")
 
 
-def pick_runs_engine(name: str) -> RunsEngine:
-    """Return an engine for runs; raises InputError with the known ones."""
-    if name not in RUNS_ENGINES:
-        raise unknown("engine for problem engine", name, RUNS_ENGINES)
-    return RUNS_ENGINES[name]
-
-
-def engine_aims(objective: str | Sequence[str]) -> None:
-    """Raise InputError unless bytes are asked for."""
-    names = [part.strip() for text in as_texts("objective", objective) for part in text.split(",")]
-    if names != ["bytes"]:
-        raise InputError(f"objective {','.join(names)}: problem engine minimises bytes; runs and cycles are given")
-
-
-def solve_engine(
-    target: Network | str | os.PathLike[str],
-    machine: Machine | str | os.PathLike[str],
-    *,
-    engine: str = AUTO,
-    objective: str | Sequence[str] = "bytes",
-    pins: str | Iterable[str] | Mapping[str, str | int] | None = None,
-    layers: str | Iterable[str] | None = None,
-    settings: str | Iterable[str] | Mapping[str, str | int] | None = None,
-    time_limit_s: float | None = None,
-) -> EnginePlan:
+def solve(question: Question) -> EnginePlan:
     """Plan every convolution of a network, or the layers named, each with its maps in DRAM before and after.
-
-    Parameters
-    ----------
-    target : Network, str or path
-    machine : Machine, str or path
-        One with an engine, such as ``partial_cnn_16``.
-    engine : str
-        ``auto``, or a name from ``certile list engines``.
-    pins : texts or mapping
-        ``strips=1`` (whole maps), ``in_places<=4``, ``part_places>=2``, ``spill=no`` (no partial maps in DRAM),
-        ``inputs=banks`` (they lie in the banks before), ``results=banks`` (they stay there).
-    settings : texts or mapping
-        Machine fields to override, such as ``psum_bytes=4`` or ``engine.bank_bytes=16384``.
-    time_limit_s : float, optional
-        For all layers together.
 
     Raises
     ------
@@ -86,15 +46,11 @@ def solve_engine(
     PlanMismatch
         If engine, formulation and replay disagree: a defect of certile.
     """
-    start = time.monotonic()
-    chosen, limit, texts = pick_runs_engine(engine), check_time_limit(time_limit_s), as_texts("pins", pins)
-    engine_aims(objective)
-    set_fields = as_texts("settings", settings)
-    real, network = pick_machine(machine, set_fields), pick_network(target, "engine")
+    start, chosen, texts = time.monotonic(), RUNS_ENGINES[question.engine], question.pins
+    limit, real = question.time_limit_s, question.machine
     engine_of(real)
     demands(texts)
-    names = None if layers is None else as_texts("layers", layers)
-    asked = pick_layers(network, names)
+    asked = pick_layers(question.network, question.layers)
     known: dict[tuple[object, ...], tuple[EngineLayer, str]] = {}
     rows, versions = [], ""
     with Watch(limit) as watch:
@@ -104,17 +60,13 @@ def solve_engine(
             row, said = known[layer.signature()]
             versions = versions or said
             rows.append(row.model_copy(update={"layer": layer.name}))
-    options = EngineOptions(layers=names or (), pins=texts, time_limit_s=limit, settings=set_fields)
-    return EnginePlan.model_validate(
-        {
-            "format": ENGINE_FORMAT, "certile": version(), "problem": "engine", "network": network.name,
-            "machine": real.name, "engine": chosen.name, "engine_version": versions, "objectives": ("bytes",),
-            "unit": "bytes", "stats": {"layers": len(rows), "distinct": len(known)},
-            "network_digest": digest(network.model_dump(mode="json")),
-            "machine_digest": digest(real.model_dump(mode="json")), "network_data": network, "machine_data": real,
-            "options": options, "layers": tuple(rows), "wall_s": time.monotonic() - start, **totals_of(rows),
-        }
+    options = EngineOptions(layers=question.layers or (), pins=texts, time_limit_s=limit, settings=question.settings)
+    stats: dict[str, Stat] = {"layers": len(rows), "distinct": len(known)}
+    fields = head(
+        question, "partial_engine", chosen.name, status=_status(rows), start=start, engine_version=versions,
+        stats=stats,
     )  # fmt: skip
+    return EnginePlan.model_validate({**fields, **totals_of(rows), "options": options, "layers": tuple(rows)})
 
 
 def _planned(

@@ -25,12 +25,13 @@ from hwmodels.schedule import StageRun
 from instances.errors import InputError
 from instances.feature_maps import Stage, Stages
 from instances.machine import Banks, Machine
+from solver.banks.plan import BankPlan
 from solver.banks.readings import readings
-from solver.banks.solve import solve_network
 from solver.selftest.banks_cases import Case, drawn, smaller
 from solver.selftest.base import Disagreement
 from solver.selftest.cases import Recorded, json_of
 from solver.selftest.claims import Claim, asked, contradictions
+from solver.solve import solve_as
 
 __all__ = ["TESTER", "Case", "Programs", "sequences"]
 
@@ -229,10 +230,9 @@ def claim(case: Case, engine: str) -> Claim:
     """What an engine says; `solve_network` has replayed its plan."""
     network = case.network
     assert network is not None
-    plan = solve_network(
+    plan = solve_as(BankPlan,
         network, case.machine, engine=engine, objective=case.objective,
-        time_limit_s=None if engine == "dynamic" else _LIMIT_S,
-    )  # fmt: skip
+        time_limit_s=None if engine == "dynamic" else _LIMIT_S)  # fmt: skip
     value = None if plan.objective is None else plan.objective.value
     return Claim(engine, plan.status, value, plan.bound if plan.status != "NO_SOLUTION_FOUND" else None)
 

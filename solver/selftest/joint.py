@@ -24,13 +24,14 @@ from instances.network import Network
 from instances.operators import Conv, Eltwise, Operator, Pool
 from instances.stores import Stores, stores
 from solver.joint.engines import JOINT_ENGINES
-from solver.joint.solve import solve_joint
+from solver.joint.plan import JointPlan
 from solver.joint.tables import Tables
 from solver.selftest.base import Disagreement
 from solver.selftest.cases import Recorded, json_of
 from solver.selftest.claims import Claim, asked, contradictions, some_engines
 from solver.selftest.nests import Best, fronts, rules_of
 from solver.selftest.networks import network_of
+from solver.solve import solve_as
 
 __all__ = ["ROWS", "TESTER", "Case", "Found", "best"]
 
@@ -227,7 +228,7 @@ def claim(case: Case, engine: str) -> Claim:
         tables = Tables(stores(network), case.machine, Pins(()))
         said = JOINT_ENGINES[engine].run(tables, None if engine == "dynamic" else _LIMIT_S)
         return Claim(engine, said.status, None if said.choice is None else said.choice.bytes, said.bound)
-    plan = solve_joint(network, case.machine)
+    plan = solve_as(JointPlan, network, case.machine)
     value = None if plan.objective is None else plan.objective.value
     faults = [] if plan.measures is None or plan.measures.bytes == value else ["its value is not its bytes"]
     return Claim(engine, plan.status, value, plan.bound, tuple(faults))

@@ -19,7 +19,8 @@ from instances.jsonfile import LARGEST_INTEGER
 from solver.selftest.anneal import Goal, Witness, confirmed
 from solver.selftest.demands import readable
 from solver.selftest.moves import Form, form_of
-from solver.solve import solve
+from solver.solve import solve_as
+from solver.tiling.plan import LayersPlan
 
 __all__ = ["Claim", "asked", "contradicted", "own_witness"]
 
@@ -58,9 +59,9 @@ def asked(goal: Goal, engine: str, problem: str, *, full: bool = False) -> Claim
     """Ask an engine; `full`: over the unreduced space."""
     name = f"{engine} over all steps" if full else engine
     try:
-        whole = solve(
-            goal.layer, goal.machine, problem=problem, engine=engine, objective=goal.measures, pins=goal.pins,
-            full=full, bounding=not full, time_limit_s=LIMIT_S,
+        whole = solve_as(
+            LayersPlan, goal.layer, goal.machine, problem=problem, engine=engine, objective=goal.measures,
+            pins=goal.pins, full=full, bounding=not full, time_limit_s=LIMIT_S,
         )  # fmt: skip
     except InputError as error:
         return Claim(name, "REFUSED", said=str(error))

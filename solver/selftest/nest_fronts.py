@@ -13,18 +13,19 @@ from dataclasses import replace
 
 from hwmodels.nest.homes import assignments
 from instances.errors import InputError
-from solver.front import fronts
 from solver.selftest.anneal import Goal, Witness, searched
 from solver.selftest.moves import form_of
 from solver.selftest.nest_claims import LIMIT_S, Claim, contradicted, own_witness
-from solver.solve import prepare
+from solver.solve import ask
+from solver.tiling.front import fronts
+from solver.tiling.solve import prepare
 
 __all__ = ["front_faults"]
 
 
 def front_faults(goal: Goal, problem: str, rng: random.Random, *, tries: int) -> Iterator[str]:
     """Yield what is wrong with one random point of the front, or with its end."""
-    request = prepare(goal.layer, goal.machine, problem=problem, pins=goal.pins)
+    request = prepare(ask(goal.layer, goal.machine, problem=problem, pins=goal.pins)[1])
     try:
         found = fronts(request, ("bytes", "ocm"), time_limit_s=LIMIT_S)[goal.layer.name]
     except InputError:  # no shared memory

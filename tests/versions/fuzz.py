@@ -104,7 +104,7 @@ def cp_sat(case: Instance, workers: int) -> int | None:
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = workers
     solver.parameters.random_seed = case.sizes[0]
-    status = solver.solve(model)
+    status = solver.tiling.solve(model)
     if status == cp_model.INFEASIBLE:
         return None
     return round(solver.objective_value) if status == cp_model.OPTIMAL else -1

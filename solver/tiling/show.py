@@ -13,8 +13,8 @@ from hwmodels.outcome import Counts
 from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
 from instances.machine import Machine
 from instances.workload import DIMS, REDUCTION, Layer
-from solver.buffers import KERNEL, NestOnCore, buffers
-from solver.plan import LayerPlan, Plan
+from solver.tiling.buffers import KERNEL, NestOnCore, buffers
+from solver.tiling.plan import LayerPlan, LayersPlan
 
 __all__ = ["pseudo_code", "show", "workload_text"]
 
@@ -222,7 +222,7 @@ def _affine(one: tuple[str, int], two: tuple[str, int], constant: int) -> str:
 # ---- plans ---------------------------------------------------------------------------------------------------
 
 
-def show(plan: Plan, layer: str | None = None) -> str:
+def show(plan: LayersPlan, layer: str | None = None) -> str:
     """Return one layer of a plan as text, or all.
 
     Raises
@@ -234,7 +234,7 @@ def show(plan: Plan, layer: str | None = None) -> str:
     return "\n".join(_layer_text(plan, row) for row in rows)
 
 
-def _layer_text(plan: Plan, row: LayerPlan) -> str:
+def _layer_text(plan: LayersPlan, row: LayerPlan) -> str:
     lines = [f"{row.layer}: {workload_text(row.workload)}, on {plan.machine}"]
     if row.schedule is None or row.objective is None or row.measures is None:
         why = f": {'; '.join(row.conflicts)}" if row.conflicts else ""

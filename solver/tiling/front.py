@@ -10,30 +10,23 @@ the first memory size that no point of the front for it exceeds.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from formulations.tiling.space import Space
 from hwmodels.nest.homes import settled
-from hwmodels.nest.limits import lower_bound_bytes
 from hwmodels.schedule import Nest
 from instances.errors import InputError, choices
 from instances.workload import Layer
 from solver.engines.exhaustive import Search
 from solver.homes.ask import places_of
-from solver.report import ratio, rows_table, shorten
 from solver.verify import PlanMismatch, verify
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from solver.options import Request
 
-__all__ = ["AXES", "FORMAT", "Front", "Point", "front", "fronts", "fronts_json", "fronts_table"]
-
-#: The first field of a file of fronts.
-FORMAT = "certile-front/1"
+__all__ = ["AXES", "Front", "Point", "front", "fronts"]
 
 #: What a front may be about, with units.
 AXES: dict[str, str] = {"bytes": "bytes", "time": "ticks", "ocm": "bytes on chip"}
@@ -167,43 +160,3 @@ def _housed(request: Request, layer: Layer, axes: Sequence[str], end: float | No
     points = [replace(point, nest=point.nest.at(homes)) for homes, one in found for point in one.points]
     kept = tuple(sorted(_undominated(points), key=lambda p: p.values))
     return Front(tuple(axes), kept, all(f.complete for _, f in found), all(f.proven for _, f in found))
-
-
-def _decision(request: Request, name: str, point: Point) -> dict[str, int | str]:
-    layer = next(x for x in request.layers if x.name == name)
-    machine = settled(layer, request.machine, dict(point.nest.homes))
-    return request.formulation.build(layer, machine, request.pins).decision(point.nest)
-
-
-def fronts_json(request: Request, found: Mapping[str, Front]) -> dict[str, object]:
-    """Return fronts as a JSON object: per layer the axes, whether the front is complete, and its points."""
-    layers = []
-    for name, one in found.items():
-        points = [
-            {**dict(zip(one.axes, p.values, strict=True)), "measures": p.measures, "nest": p.nest.to_json(),
-             **_decision(request, name, p)}
-            for p in one.points
-        ]  # fmt: skip
-        layers.append({
-            "layer": name, "axes": list(one.axes), "complete": one.complete, "proven": one.proven, "points": points,
-        })  # fmt: skip
-    return {"format": FORMAT, "machine": request.machine.name, "pins": request.pins.to_json(), "layers": layers}
-
-
-def fronts_table(request: Request, found: Mapping[str, Front]) -> Table:
-    """Return fronts as a table, one row a point."""
-    machine = request.machine
-    rows: list[list[str]] = []
-    for name, one in found.items():
-        limit = lower_bound_bytes(next(x for x in request.layers if x.name == name), machine)
-        if not one.points:
-            rows.append([name, *["-"] * 4, "time ran out" if not one.complete else "INFEASIBLE"])
-        for k, point in enumerate(one.points):
-            note = " (incomplete)" if not one.complete else "" if one.proven else " (not proven)"
-            label = "" if k else name + note
-            rows.append([
-                label, f"{point.measures['bytes']:,}", ratio(point.measures["bytes"], limit),
-                f"{point.measures['time'] * machine.tick_ps / 1e6:,.1f}", f"{point.ocm:,}",
-                shorten(_decision(request, name, point)),
-            ])  # fmt: skip
-    return rows_table(["layer", "bytes", "/limit", "time (us)", "on chip", "plan"], rows)

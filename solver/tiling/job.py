@@ -17,7 +17,8 @@ from instances.errors import InputError
 from instances.jsonfile import LARGEST_INTEGER
 from instances.machine import Machine
 from instances.workload import Layer
-from solver.plan import LayerPlan, Schedule, Stat, Status
+from solver.plan import Schedule, Stat, Status
+from solver.tiling.plan import LayerPlan
 from solver.verify import PlanMismatch, counts_of, gap_of, limits_of, measures_of, objective_of, verify
 from solver.watch import NO_LIMIT, Watch
 

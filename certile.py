@@ -1,0 +1,51 @@
+"""certile: proven-optimal plans for neural networks on machines with small on-chip memories.
+
+>>> import certile
+>>> plan = certile.solve("lenet5", "scratchpad_64k", objective="bytes")
+>>> plan.status
+'OPTIMAL'
+
+One call for every problem: `solve`, `pareto`, `check`, `explain`, `show`. ``certile list problems`` names the problems,
+``certile list objectives --problem P`` what one minimises, ``certile list pins --problem P`` what may be pinned.
+"""
+
+from instances.applications import Applications
+from instances.errors import InputError
+from instances.load import load_machine, load_network
+from instances.machine import Machine
+from instances.network import Network
+from instances.profiles import Profile, load_profile
+from instances.workload import Layer
+from solver.calibration.calibrate import calibrate
+from solver.check import CheckReport, check
+from solver.partial_engine.size import front_engine, size_engine
+from solver.plan import Plan, load_plan
+from solver.problem import Explained, Front
+from solver.solve import explain, pareto, show, solve
+from solver.verify import PlanMismatch
+
+__all__ = [
+    "Applications",
+    "CheckReport",
+    "Explained",
+    "Front",
+    "InputError",
+    "Layer",
+    "Machine",
+    "Network",
+    "Plan",
+    "PlanMismatch",
+    "Profile",
+    "calibrate",
+    "check",
+    "explain",
+    "front_engine",
+    "load_machine",
+    "load_network",
+    "load_plan",
+    "load_profile",
+    "pareto",
+    "show",
+    "size_engine",
+    "solve",
+]

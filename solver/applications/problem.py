@@ -1,0 +1,86 @@
+"""Problem applications, as the rest of `solver` sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from instances.applications import Application, Applications
+from instances.errors import InputError
+from instances.profiles import Profile
+from solver.applications.ask import goals_of
+from solver.applications.check import problems_of_applications
+from solver.applications.engines import APPLICATION_ENGINES, ApplicationEngine
+from solver.applications.plan import ApplicationsPlan
+from solver.applications.show import applications_rows, applications_status, show_applications
+from solver.applications.solve import solve
+from solver.mapping.ask import ESTIMATED
+from solver.problem import Derived, Problem, Target
+from solver.question import Question
+
+__all__ = ["ApplicationsProblem"]
+
+
+class ApplicationsProblem(Problem[ApplicationsPlan]):
+    """F5: several networks with periods on one board."""
+
+    name = "applications"
+    summary = "F5: the same for several networks with periods, deadlines and priorities"
+    plan = ApplicationsPlan
+    measures = {"response": "ticks", "response:NAME": "ticks", "energy": "fJ"}
+    usual = "response"
+    pins = {
+        "analysis": "analysis=safe (the default) or analysis=printed (Eq. 3.11): by which rule deadlines are kept",
+        "cpu_config": "configuration of the cores: cpu_config=1,1,1,1; by default all are tried",
+        "TASK": "the processor of a task by its name: squeezenet1_1:conv1=gpu",
+    }
+    takes = frozenset({"profile"})
+    quick = ("apart",)
+    others = {"exhaustive": ("cp-sat", "exhaustive"), "": ("exhaustive", "cp-sat")}
+
+    @property
+    def engines(self) -> Mapping[str, ApplicationEngine]:
+        """The ways to decide."""
+        return APPLICATION_ENGINES
+
+    def objectives(self, asked: str | Sequence[str] | None, target: Target) -> tuple[str, ...]:
+        """Responses by application, and energy."""
+        if not isinstance(target, Applications):
+            raise InputError(
+                "problem applications: name networks with their periods, such as squeezenet1_1@33ms,mobilenet_v1@40ms"
+            )
+        return goals_of(self.usual if asked is None else asked, [one.name for one in target.applications])[0]
+
+    def solve(self, question: Question) -> ApplicationsPlan:
+        """Map the tasks of all applications."""
+        return solve(question)
+
+    def derive(self, plan: ApplicationsPlan) -> Derived:
+        """Simulate again."""
+        return Derived(tuple(problems_of_applications(plan)), plan.size)
+
+    def figures(self, plan: ApplicationsPlan) -> Mapping[str, int]:
+        """Measures, and the response of every application."""
+        if plan.measures is None:
+            return {}
+        return plan.measures.model_dump() | {f"response:{row.name}": row.response or 0 for row in plan.applications}
+
+    def rows(self, plan: ApplicationsPlan) -> tuple[Sequence[str], list[list[str]]]:
+        """The table."""
+        return applications_rows(plan)
+
+    def status(self, plan: ApplicationsPlan) -> str:
+        """One line."""
+        return applications_status(plan)
+
+    def show(self, plan: ApplicationsPlan, layer: str | None) -> str:
+        """One inference of every application by processor, or one task."""
+        return show_applications(plan, layer)
+
+    def question(self, plan: ApplicationsPlan) -> Question:
+        """What a stored plan was asked; measured times are those that it has."""
+        asked = [Application(**row.model_dump(exclude={"alone", "response", "seen"})) for row in plan.applications]
+        return Question(
+            Applications(plan.network_data, tuple(asked)), plan.machine_data, plan.objectives, "applications",
+            pins=plan.options.pins,
+            profile=None if plan.options.profile == ESTIMATED else Profile(times=plan.profile),
+        )  # fmt: skip

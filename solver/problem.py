@@ -1,0 +1,355 @@
+"""What a problem is to the rest of `solver`: behind solve, check, show, pareto, list and the command line.
+
+Every problem is an object of a subclass of `Problem`, in its folder, and a line in `solver.problems`. One that
+implements `formulations.problem.Formulation` needs no subclass of its own: `solver.generic.Generic` is it.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
+
+from instances.applications import Applications
+from instances.errors import InputError, choices
+from instances.network import Network
+from instances.workload import Layer
+from solver.claims import Claim, bounds_of, picked
+from solver.options import AUTO, as_texts, unknown
+from solver.plan import Plan
+from solver.question import Question
+from solver.report import ratio, rows_table
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+__all__ = [
+    "Derived",
+    "EngineInfo",
+    "Explained",
+    "Front",
+    "FrontPart",
+    "FrontPoint",
+    "Problem",
+    "Target",
+    "front_of_plans",
+]
+
+#: What may be planned.
+Target = Network | Layer | Applications
+
+P = TypeVar("P", bound=Plan)
+
+
+class EngineInfo(Protocol):
+    """What is known of an engine without running it."""
+
+    @property
+    def name(self) -> str:
+        """As asked for."""
+
+    @property
+    def summary(self) -> str:
+        """One line."""
+
+    @property
+    def proves(self) -> bool:
+        """Whether its bounds count."""
+
+
+@dataclass(frozen=True)
+class Derived:
+    """What does not follow from the decisions of a plan, and how many schedules were replayed, and executed."""
+
+    problems: tuple[str, ...]
+    schedules: int
+    executed: int = 0
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Whether a layer, or (`part` is empty) all of it, can be planned.
+
+    Attributes
+    ----------
+    conflicts : tuple of str
+        A minimal set of demands that cannot be met together; none if a plan exists.
+    size : dict of str to int
+        Of the search space, where it is known without searching.
+    """
+
+    part: str
+    conflicts: tuple[str, ...]
+    size: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class FrontPoint:
+    """One plan of a front.
+
+    Attributes
+    ----------
+    values : dict of str to int
+        Along the axes.
+    body : dict
+        The plan, as JSON: a plan file's text, a nest, a size.
+    label : str
+        The decisions in short.
+    plan : plan or None
+        The same as an object, where plans are whole.
+    details : dict of str to str
+        What a table says of it beside.
+    """
+
+    values: Mapping[str, int]
+    body: Mapping[str, object]
+    label: str = ""
+    plan: Plan | None = None
+    details: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FrontPart:
+    """The front of a layer, or (`name` is empty) of the network: ascending along the first axis.
+
+    `complete` if no point of the search is missing; `proven` if no plan whatever lies below it.
+    """
+
+    name: str
+    points: tuple[FrontPoint, ...]
+    complete: bool
+    proven: bool
+
+
+@dataclass(frozen=True)
+class Front:
+    """All plans that no other beats in all of the axes."""
+
+    FORMAT: ClassVar[str] = "certile-front/2"
+    problem: str
+    network: str
+    machine: str
+    units: Mapping[str, str]
+    parts: tuple[FrontPart, ...]
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """What the front is about."""
+        return tuple(self.units)
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """All plans of it, where they are whole."""
+        return tuple(point.plan for part in self.parts for point in part.points if point.plan is not None)
+
+    @property
+    def proven(self) -> bool:
+        """Whether all of it is."""
+        return all(part.proven for part in self.parts)
+
+    def to_json(self) -> str:
+        """Return the text of a front file."""
+        parts = [
+            {
+                "part": part.name, "complete": part.complete, "proven": part.proven,
+                "points": [{"values": dict(point.values), **point.body} for point in part.points],
+            }
+            for part in self.parts
+        ]  # fmt: skip
+        head = {"format": self.FORMAT, "problem": self.problem, "network": self.network, "machine": self.machine}
+        return json.dumps({**head, "axes": list(self.axes), "units": dict(self.units), "parts": parts}, indent=1) + "\n"
+
+
+class Problem(ABC, Generic[P]):
+    """A decision problem.
+
+    Attributes
+    ----------
+    plan : type
+        Of its plans.
+    measures : dict of str to str
+        What may be minimised, with units; `usual` if nothing is asked for.
+    pins : dict of str to str
+        What may be pinned, with a line about each.
+    takes : set of str
+        Options that not all problems take: layers, all_kinds, full, bounding, profile.
+    single : bool
+        Whether a single layer may be the target.
+    axes : dict of str to str
+        What fronts may be about, with units; `front_engines`: whether engines find it in different ways.
+    auto : str
+        The engine that is asked if none is named.
+    quick : tuple of str
+        Engines that take no search, or little: they doubt claims, and answer when the time is up.
+    others : dict of str to tuple of str
+        By engine of a plan the ones to ask for a proof, the best first; "" for engines that are not named.
+    floors : bool
+        Whether engines that prove nothing state bounds that need no search.
+    explains : bool
+        Whether a check derives itself, exactly, that nothing fits.
+    """
+
+    name: str
+    summary: str
+    plan: type[P]
+    measures: Mapping[str, str]
+    usual: str
+    pins: Mapping[str, str]
+    takes: frozenset[str] = frozenset()
+    single: bool = False
+    front_engines: bool = False
+    axes: Mapping[str, str] = {}
+    auto: str = AUTO
+    quick: tuple[str, ...] = ()
+    others: Mapping[str, tuple[str, ...]] = {}
+    floors: bool = False
+    explains: bool = False
+
+    # ---- what is asked -----------------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def engines(self) -> Mapping[str, EngineInfo]:
+        """The ways to decide, by name."""
+
+    def engine(self, name: str, objectives: tuple[str, ...]) -> str:
+        """Return the name of an engine that can minimise the objectives, `auto` resolved; raises InputError."""
+        chosen = self.auto if name == AUTO else name
+        if chosen not in self.engines:
+            raise unknown(f"engine for problem {self.name}", name, {AUTO, *self.engines})
+        return chosen
+
+    def objectives(self, asked: str | Sequence[str] | None, target: Target) -> tuple[str, ...]:
+        """Return the measures to minimise, the first one first.
+
+        Raises
+        ------
+        InputError
+            If a name is unknown or stands twice.
+        """
+        texts = (self.usual,) if asked is None else as_texts("objective", asked)
+        names = tuple(part.strip() for text in texts for part in text.split(","))
+        known = choices(self.measures)
+        if not any(names):
+            raise InputError(f"objective is empty: problem {self.name} minimises {known}")
+        for name in names:
+            if name not in self.measures:
+                raise unknown("objective", name, self.measures)
+            if names.count(name) > 1:
+                raise InputError(f"objective {','.join(names)}: each of {known} may stand once")
+        return names
+
+    # ---- what is answered --------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def solve(self, question: Question) -> P:
+        """Return a verified plan; raises InputError for bad input, PlanMismatch for a defect of certile."""
+
+    def front(self, question: Question, axes: tuple[str, ...]) -> Front:
+        """Return the exact front; raises InputError if there is none of these axes."""
+        raise InputError(f"problem {self.name} has no front; see certile list axes")
+
+    def explain(self, question: Question) -> Iterator[Explained]:
+        """Say which demands conflict, part by part: the quickest engine has a plan, or one that proves has none."""
+        plan = self.solve(replace(question, engine=self.quick[0]))
+        if plan.objective is None:
+            plan = self.solve(question)
+        none = () if plan.objective is not None else ("no plan was found",)
+        yield Explained("", plan.conflicts or none, {})
+
+    # ---- plans -------------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def derive(self, plan: P) -> Derived:
+        """Derive everything in a plan but its decisions again."""
+
+    def claims(self, plan: P) -> Iterator[Claim]:
+        """Yield what a plan claims, part by part: one part, all of it, unless layers are decided one by one."""
+        values = picked(plan.objectives, self.figures(plan))
+        bounds = bounds_of(plan.status, plan.bound, values, len(plan.objectives))
+        yield Claim("", plan.status, plan.objectives, values, bounds)
+
+    def figures(self, plan: P) -> Mapping[str, int]:
+        """Return the values of all measures; none without a plan."""
+        measures = getattr(plan, "measures", None)
+        return {} if measures is None else measures.model_dump()
+
+    def replays(self, plan: P) -> Iterator[tuple[str, bool | None, tuple[str, ...]]]:
+        """Yield where, verdict and faults of every replay that a plan states."""
+        replay = getattr(plan, "replay", None)
+        if replay is not None:
+            yield "", replay.ok, getattr(replay, "faults", ())
+        for row in getattr(plan, "layers", ()):
+            if getattr(row, "replay", None) is not None:
+                yield f"layer {row.layer}: ", row.replay.ok, row.replay.faults
+
+    @abstractmethod
+    def rows(self, plan: P) -> tuple[Sequence[str], list[list[str]]]:
+        """Return heads and rows of the table of a plan."""
+
+    @abstractmethod
+    def status(self, plan: P) -> str:
+        """Return one line that says what is known: status, value, bound, gap and replay."""
+
+    def table(self, plan: P, others: Mapping[str, P]) -> list[RenderableType]:
+        """Return the table of a plan, and lines below it; beside others by engine."""
+        lines = [_ratios(plan, others)] if others else []
+        lines.append(self.status(plan))
+        return [rows_table(*self.rows(plan)), "", *lines] if plan.decided else list(lines)
+
+    @abstractmethod
+    def show(self, plan: P, layer: str | None) -> str:
+        """Return a plan for people, or one layer or task of it; raises InputError if there is none of that name."""
+
+    # ---- proving again -----------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def question(self, plan: P) -> Question:
+        """Return what a stored plan was asked."""
+
+    def again(self, plan: P, engine: str, time_limit_s: float | None, jobs: int) -> P:
+        """Solve what a stored plan was asked, by any engine; nothing of its decisions is used."""
+        question = replace(self.question(plan), engine=engine, time_limit_s=time_limit_s, jobs=jobs)
+        return self.solve(question).model_copy(update={"options": plan.options})
+
+    def able(self, plan: P) -> Mapping[str, bool]:
+        """Return the engines for what a plan was asked, and whether each proves."""
+        return {name: engine.proves for name, engine in self.engines.items()}
+
+    def chain(self, plan: P) -> tuple[str, ...]:
+        """The engines to ask for a proof: another one than the plan's first, where there is one."""
+        able = self.able(plan)
+        return tuple(name for name in self.others.get(plan.engine, self.others[""]) if able.get(name))
+
+
+def front_of_plans(
+    problem: Problem[P],
+    question: Question,
+    plans: Sequence[P],
+    *,
+    proven: bool,
+    details: Callable[[P], Mapping[str, str]],
+) -> Front:
+    """Return a front of whole plans."""
+    points = [
+        FrontPoint(
+            {axis: problem.figures(plan)[axis] for axis in problem.axes}, {"plan": plan.model_dump(mode="json")},
+            "" if plan.gap is None or proven else f"gap {100 * plan.gap:.3g} %", plan, details(plan),
+        )
+        for plan in plans
+    ]  # fmt: skip
+    part = FrontPart("", tuple(points), complete=proven, proven=proven)
+    return Front(problem.name, question.network.name, question.machine.name, problem.axes, (part,))
+
+
+def _ratios(plan: Plan, others: Mapping[str, Plan]) -> str:
+    """One line that compares other engines."""
+    parts = []
+    for name, other in others.items():
+        if other.objective is None or plan.objective is None:
+            parts.append(f"{name} has no plan")
+        else:
+            parts.append(f"{name} {ratio(other.objective.value, plan.objective.value)}")
+    return f"{plan.objectives[0]} of others over {plan.engine}: {', '.join(parts)}"

@@ -1,0 +1,83 @@
+"""One question, the same for every problem: what is planned, on which machine, how it is decided and how long.
+
+Here options are read that mean the same everywhere; what a problem reads itself (pins, objectives, layers) it is given
+as texts.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+from instances.applications import Applications
+from instances.errors import InputError
+from instances.machine import Machine
+from instances.network import Network
+from instances.profiles import Profile
+from instances.workload import Layer
+from solver.options import AUTO
+from solver.progress import Progress, Silent
+
+__all__ = ["Question"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked, with network and machine loaded.
+
+    Attributes
+    ----------
+    machine : Machine
+        With the overrides of `settings`, which are kept for the plan to say.
+    objectives : tuple of str
+        The measures to minimise, the first one first.
+    layers : tuple of str or None
+        Only these; None for all that the problem plans.
+    profile : Profile, path or None
+        Measured times of tasks.
+    jobs : int
+        Processes to spread independent layers over.
+    full, bounding, all_kinds : bool
+        The unreduced space; whether choices are removed by bounds first; pool and element-wise layers, too.
+    """
+
+    target: Layer | Network | Applications
+    machine: Machine
+    objectives: tuple[str, ...]
+    problem: str = "tiling"
+    engine: str = AUTO
+    pins: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    layers: tuple[str, ...] | None = None
+    profile: Profile | str | os.PathLike[str] | None = None
+    time_limit_s: float | None = None
+    jobs: int = 1
+    full: bool = False
+    bounding: bool = True
+    all_kinds: bool = False
+    progress: Progress = field(default_factory=Silent)
+
+    @property
+    def network(self) -> Network:
+        """The network, of several applications that of all; raises InputError if the target is a single layer."""
+        if isinstance(self.target, Applications):
+            return self.target.network
+        if isinstance(self.target, Layer):
+            raise InputError(f"target {self.target.name}: this problem plans whole networks, this is one layer")
+        return self.target
+
+    def target_json(self) -> object:
+        """The target as plain JSON data."""
+        if isinstance(self.target, Applications):
+            parts = [asked.model_dump(mode="json") for asked in self.target.applications]
+            return [self.target.network.model_dump(mode="json"), parts]
+        return self.target.model_dump(mode="json")
+
+    @property
+    def applications(self) -> Applications:
+        """Several applications; raises InputError if the target is one network."""
+        if not isinstance(self.target, Applications):
+            raise InputError(
+                "problem applications: name networks with their periods, such as squeezenet1_1@33ms,mobilenet_v1@40ms"
+            )
+        return self.target

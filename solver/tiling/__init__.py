@@ -1,0 +1,1 @@
+"""Problems tiling and slicing."""

@@ -1,0 +1,158 @@
+"""Plans of layers, each by itself: problems tiling and slicing."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+
+from instances.errors import InputError
+from instances.workload import Layer
+from solver.homes.plan import HomesPlan
+from solver.plan import (
+    Frozen,
+    Gap,
+    LayerCounts,
+    Measure,
+    Measures,
+    Natural,
+    Objective,
+    Options,
+    Plan,
+    Schedule,
+    Seconds,
+    Stat,
+    Status,
+    Unit,
+)  # fmt: skip
+
+__all__ = ["LayerPlan", "LayerReplay", "LayersPlan", "LayersOptions", "PlanReplay", "TrafficLimits"]
+
+
+class LayerReplay(Frozen):
+    """What the independent walk over the schedule found.
+
+    Attributes
+    ----------
+    ok : bool
+        No fault, and (where `compared`) the same figures as the price.
+    compared : bool
+        False where the machine is priced by a paper's literal equations, which no machine executes.
+    steps : int
+        Innermost iterations walked.
+    executed : bool
+        Whether the layer was also computed tile by tile on integers and equals the direct convolution.
+    """
+
+    ok: bool
+    compared: bool
+    steps: Natural
+    executed: bool
+    measures: Measures
+    faults: tuple[str, ...]
+    note: str
+
+
+class PlanReplay(Frozen):
+    """Replay of all layers: `ok` is None when nothing could be replayed."""
+
+    ok: bool | None
+    layers: Natural
+    executed: Natural
+    note: str
+
+
+class TrafficLimits(Frozen):
+    """Bytes that no plan of the layer can do without (`hwmodels.nest.limits`).
+
+    Attributes
+    ----------
+    compulsory_bytes : int
+        Every needed input, weight and output once.
+    lower_bound_bytes : int
+        The same or the I/O lower bound for the machine's memory, whichever is larger.
+    """
+
+    compulsory_bytes: Natural
+    lower_bound_bytes: Natural
+
+
+class LayerPlan(Frozen):
+    """The plan of one layer. Fields are None where there is nothing to say, never 0 or infinity.
+
+    Attributes
+    ----------
+    wall_s : float
+        Seconds spent on building and deciding; 0 when the answer was taken from an identical layer (`same_as`).
+    conflicts : tuple of str
+        For an infeasible layer: a minimal set of demands that cannot be met together.
+    size : dict of str to int
+        Of the search space.
+    limits : TrafficLimits or None
+        None in the literal reading, whose counts are a paper's estimates.
+    stats : dict
+        Engine statistics.
+    """
+
+    layer: str
+    workload: Layer
+    status: Status
+    objective: Objective | None
+    bound: Natural | None
+    gap: Gap | None
+    wall_s: Seconds
+    schedule: Schedule | None
+    decision: dict[str, int | str] | None
+    measures: Measures | None
+    counts: LayerCounts | None
+    occupancy_bytes: dict[str, Natural] | None
+    replay: LayerReplay | None
+    conflicts: tuple[str, ...]
+    size: dict[str, int]
+    stats: dict[str, Stat]
+    same_as: str | None
+    limits: TrafficLimits | None = None
+
+
+class LayersOptions(Options):
+    """What else was asked for, so that the call can be repeated."""
+
+    full: bool
+    bounding: bool
+
+
+class LayersPlan(Plan):
+    """A plan of one or more layers; docs/files.md says which keys are stable.
+
+    Attributes
+    ----------
+    measures
+        Sums over all layers; None unless every layer has a schedule.
+    homes : HomesPlan or None
+        On machines with several memories off the chip where every map and all weights of the network lie. Status and
+        bound are then those over all homes, the layers' ones for the homes that they have.
+    """
+
+    PROBLEMS = ("tiling", "slicing")
+    FORMAT_1 = "certile-plan/1"
+
+    objectives: Annotated[tuple[Measure, ...], Field(min_length=1)]
+    unit: Unit
+    pins: tuple[str, ...]
+    options: LayersOptions
+    measures: Measures | None
+    replay: PlanReplay
+    layers: Annotated[tuple[LayerPlan, ...], Field(min_length=1)]
+    homes: HomesPlan | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_none(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+        return {k: v for k, v in write(self).items() if k not in ("homes", "conflicts", "stats") or v}
+
+    def layer(self, name: str) -> LayerPlan:
+        """Return the plan of the layer called `name`; raises InputError if there is none."""
+        for plan in self.layers:
+            if plan.layer == name:
+                return plan
+        known = ", ".join(p.layer for p in self.layers)
+        raise InputError(f"plan of {self.network} has no layer {name!r}; it has {known}")

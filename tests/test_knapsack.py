@@ -1,0 +1,113 @@
+"""A formulation that is one folder and one line of registry: solve, check, show, pareto, bench and list serve it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import certile
+from instances.load import load_machine
+from instances.network import Network
+from instances.operators import Conv, Input
+from solver.cli import main
+from solver.generic import GenericProblem
+from solver.plan import Plan
+from solver.problems import PROBLEMS
+from tests.knapsack import Knapsack
+
+ENGINES = ("exact", "cp-sat", "milp", "milp-cbc")
+#: Weights of 3, 4 and 5 bytes; 7 fit.
+ROW = Network(
+    name="row",
+    operators=(
+        Input(name="in", shape=(1, 1, 1, 8)),
+        *(
+            Conv(name=f"c{n}", inputs=("in",), shape=(1, 1, 1, 9 - n), filters=1, kernel=(1, n))
+            for n in (3, 4, 5)
+        ),
+    ),
+)  # fmt: skip
+SMALL = load_machine("scratchpad_24k", {"ocm_bytes": "7", "reserved_bytes": "0"})
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The line of registry."""
+    monkeypatch.setitem(PROBLEMS, "knapsack", GenericProblem(Knapsack()))
+    yield
+    Plan.KINDS.pop("knapsack", None)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_optimum_by_hand(engine: str) -> None:
+    """{3, 4} stay: 12 bytes once, 5 nine times more."""
+    plan = certile.solve(ROW, SMALL, problem="knapsack", engine=engine)
+    assert (plan.status, plan.objective.value, plan.bound) == ("OPTIMAL", 57, 57)
+    assert plan.layers[0].schedule == {"layers": ["c3", "c4"]}
+    assert certile.check(plan).ok
+
+
+def test_several_objectives_each_with_a_bound() -> None:
+    plan = certile.solve(ROW, SMALL, problem="knapsack", objective="bytes,room", engine="cp-sat")
+    assert (plan.layers[0].bounds, plan.status) == ({"bytes": 57, "room": 7}, "OPTIMAL")
+
+
+def test_a_heuristic_proves_nothing_but_its_floor() -> None:
+    """5 alone: 12 + 9 * 7."""
+    plan = certile.solve(ROW, SMALL, problem="knapsack", engine="largest")
+    assert (plan.status, plan.objective.value, plan.bound) == ("FEASIBLE", 75, 12)
+    report = certile.check(plan, prove=True)
+    assert report.ok
+    assert report.better.objective.value == 57
+
+
+def test_pins_keep_and_lies_are_found() -> None:
+    pinned = certile.solve(ROW, SMALL, problem="knapsack", pins=["most<=1"])
+    assert pinned.objective.value == 75
+    free = certile.solve(ROW, SMALL, problem="knapsack")
+    lie = free.model_copy(update={"options": free.options.model_copy(update={"pins": ("most<=1",)})})
+    assert "more stay than most" in certile.check(lie).problems[0]
+    row = free.layers[0].model_copy(update={"schedule": {"layers": ["c4", "c5"]}})
+    assert "room for 7" in certile.check(free.model_copy(update={"layers": (row,)})).problems[0]
+    with pytest.raises(certile.InputError, match="unknown decision 'least'"):
+        certile.solve(ROW, SMALL, problem="knapsack", pins=["least=1"])
+    worse = certile.solve(ROW, SMALL, problem="knapsack", engine="largest")
+    row = worse.layers[0].model_copy(update={"status": "OPTIMAL", "bounds": {"bytes": 75}, "gap": 0.0})
+    claimed = worse.model_copy(
+        update={"layers": (row,), "status": "OPTIMAL", "bound": 75, "gap": 0.0, "engine": "exact"}
+    )
+    assert certile.check(claimed, prove=True).proof == "refuted"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_front_by_hand(engine: str) -> None:
+    """Rooms 7, 5, 4, 3 and 0: 57, 75, 84, 93, 120 bytes."""
+    front = certile.pareto(ROW, SMALL, problem="knapsack", engine=engine)
+    assert [tuple(point.values.values()) for point in front.parts[0].points] == [
+        (57, 7), (75, 5), (84, 4), (93, 3), (120, 0),
+    ]  # fmt: skip
+    assert front.proven or engine == "milp-cbc"  # PuLP hands back no proof of CBC that nothing is left
+
+
+def test_the_command_line_serves_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "plan.json")
+    asked = ["lenet5", "--machine", "scratchpad_24k", "--problem", "knapsack"]
+    assert main(["solve", *asked, "--compare", "largest", "-o", out]) == 0
+    assert "largest" in capsys.readouterr().out
+    assert main(["check", out, "--prove"]) == 0
+    assert main(["show", out]) == 0
+    assert main(["pareto", *asked, "--axes", "bytes,room"]) == 0
+    assert main(["explain", *asked]) == 0
+    capsys.readouterr()
+    for kind, name in (("problems", "knapsack"), ("engines", "largest"), ("objectives", "room"), ("pins", "most")):
+        option = [] if kind == "problems" else ["--problem", "knapsack"]
+        assert main(["list", kind, *option, "--json"]) == 0
+        assert name in json.loads(capsys.readouterr().out)
+    assert main(["schema", "knapsack"]) == 0
+    capsys.readouterr()
+    assert main(["bench", "knapsack", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["sections"][0]["rows"]
+    assert {row["engine"] for row in rows} == {*ENGINES, "largest"}
