@@ -106,7 +106,7 @@ class Watch:
         self._used = used
         self.reason: Reason | None = None
         self._due: Reason | None = None
-        self._signals = 0
+        self._signals, self._warned = 0, False
         self._armed, self._again = False, 0.0
         self._kept: dict[signal.Signals, Any] = {}
         self._outer, self._inherits = outer, outer is not None
@@ -215,7 +215,9 @@ class Watch:
                 self._interrupt()
 
     def _told(self, reason: Reason) -> None:
-        if reason == "memory" and self.reason is None:
+        root = self._chain()[-1]
+        if reason == "memory" and not root._warned:
+            root._warned = True
             logger.warning("memory limit of %d MiB: the search ends, its best is kept", self.memory_bytes >> 20)
         self.stop(reason)
 
@@ -233,10 +235,15 @@ class Watch:
         else:
             _thread.interrupt_main(number)
 
-    def _handle(self, number: int, frame: FrameType | None) -> None:
+    def _chain(self) -> list[Watch]:
+        """This watch and all outside it."""
         chain = [self]
         while chain[-1]._outer is not None:
             chain.append(chain[-1]._outer)
+        return chain
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        chain = self._chain()
         due = [watch for watch in chain if watch._due is not None]
         if due:
             self.stop(due[0]._due or "time limit")

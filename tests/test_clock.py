@@ -21,10 +21,14 @@ import psutil
 import pytest
 
 from formulations.clock import ENDLESS, Clock, TimeUp
+from formulations.mapping.floor import floor
 from instances.errors import InputError
+from instances.load import load_machine, load_network
 from instances.network import Network
 from solver import check, solve
+from solver.mapping.ask import ask
 from solver.plan import Plan
+from solver.question import Question
 from solver.watch import NO_LIMIT, Stopped, Watch, free_bytes, used_bytes
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -363,3 +367,13 @@ def test_dimensions_that_no_list_holds_are_refused(machine: str, tmp_path: Path)
 def test_a_long_layer_is_bad_input_in_python() -> None:
     with pytest.raises(InputError, match="counts up to 1,048,576"):
         solve(_tall(), "scratchpad_64k")
+
+
+@pytest.mark.parametrize("aim", ["period", "energy", "latency"])
+@pytest.mark.parametrize("pins", [["cpu_config=1,1,1,1"], ["cpu_config=2,2"], ["cpu_config=4", "split=on"]])
+def test_floors_of_mappings_are_below_what_is_best(aim: str, pins: list[str]) -> None:
+    best = solve("lenet5", "galaxy_s9", problem="mapping", objective=aim, pins=pins)
+    asked = ask(Question(load_network("lenet5"), load_machine("galaxy_s9"), (aim,), "mapping", pins=tuple(pins)))
+    (configuration,) = asked.demands.configurations
+    assert best.objective is not None
+    assert 0 < floor(asked.instance(configuration), asked.aims[0]) <= best.objective.value

@@ -63,13 +63,21 @@ def test_a_full_disk_is_one_line_and_code_5(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("error", [ZeroDivisionError("x"), RuntimeError("x"), MemoryError()])
+@pytest.mark.parametrize("error", [ZeroDivisionError("x"), RuntimeError("x")])
 def test_a_defect_is_no_failed_check(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
     def fails() -> None:
         raise error
 
     assert exit_code(fails) == 6
     assert capsys.readouterr().err.splitlines()[-1].startswith("certile: ")
+
+
+def test_memory_that_ends_is_no_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    def fails() -> None:
+        raise MemoryError
+
+    assert exit_code(fails) == 4
+    assert capsys.readouterr().err.splitlines() == ["certile: no plan: out of memory"]
 
 
 # --- a plan without a solution never takes the place of a good one -------------------------------------------------

@@ -238,7 +238,7 @@ def _plan(
         "layers": (), "replay": BankReplay(ok=None, faults=()),
     }  # fmt: skip
     if said.plan is None:
-        if said.status == "NO_SOLUTION_FOUND":
+        if said.status == "NO_SOLUTION_FOUND" and (engine.proves or said.stats.get("interrupted")):
             fields["bound"] = _bound(network, machine, objectives[0], said, setting.floor)
         note = said.stats.get("note")
         return BankPlan.model_validate({**fields, "conflicts": (str(note),) if note else ()})

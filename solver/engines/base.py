@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -11,9 +11,11 @@ from formulations.tiling.space import Space
 from hwmodels.outcome import MEASURES
 from hwmodels.schedule import Nest
 from instances.machine import Machine
+from solver.plan import proof
 
 __all__ = [
-    "ALL", "Engine", "EngineResult", "Limits", "Pick", "Status", "aims", "complete", "stage_of", "stages", "vector",
+    "ALL", "Engine", "EngineResult", "Limits", "Pick", "Status", "aims", "complete", "proven_of", "stage_of", "stages",
+    "told", "vector",
 ]  # fmt: skip
 
 Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "NO_SOLUTION_FOUND"]
@@ -109,3 +111,14 @@ def stages(objectives: tuple[str, ...], machine: Machine) -> tuple[str, ...]:
 def vector(measures: dict[str, int], objectives: tuple[str, ...]) -> tuple[int, ...]:
     """The full objective vector of a plan."""
     return tuple(measures[m] for m in complete(objectives))
+
+
+def proven_of(objectives: tuple[str, ...], machine: Machine, settled: Collection[str]) -> tuple[str, ...]:
+    """Return the objectives that are proven when these stages are."""
+    return tuple(m for m in objectives if stage_of(m, machine) in settled)
+
+
+def told(objectives: tuple[str, ...], proven: tuple[str, ...], *, stopped: bool) -> dict[str, object]:
+    """What a plan says about its proof: which of several objectives are proven, and that a search was left open."""
+    said: dict[str, object] = {**proof(objectives, proven)}
+    return {**said, "left_open": True} if stopped and proven != objectives else said

@@ -25,7 +25,7 @@ a bound: of a block its least separable bound, of a member that was not priced o
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -36,13 +36,11 @@ from formulations.tiling.member import Member
 from formulations.tiling.space import Space
 from hwmodels.nest.bilinear import Ints
 from hwmodels.nest.limits import compulsory_bytes
-from instances.machine import Machine
-from solver.engines.base import EngineResult, Limits, Pick, Status, aims, stage_of, stages, vector
+from solver.engines.base import EngineResult, Limits, Pick, Status, aims, proven_of, stages, told, vector
 from solver.engines.floors import closed, floor, least_of
 from solver.engines.turns import turned
-from solver.plan import proof
 
-__all__ = ["Search", "answer_of", "best_pick", "proven_of", "run", "told"]
+__all__ = ["Search", "answer_of", "best_pick", "run"]
 
 #: Timelines that are laid out to break a tie, of a member in the first pass, and in all for a proof (some seconds).
 TIMELINES, FIRST_TIMELINES, MOST_TIMELINES = 300, 30, 5_000
@@ -81,9 +79,7 @@ class Search:
     looked : int
         Combinations of candidates whose value was computed.
     end : float, optional
-        When nothing may take time any more: what is left out by then has a bound in closed form.
-    broken : bool
-        Whether the search was stopped from outside.
+        When nothing may take time any more: what is left out then has a bound in closed form, as if `broken` off.
     """
 
     space: Space
@@ -219,9 +215,9 @@ class Search:
 
     def _least_of(self, member: Member, measure: str) -> int:
         """A bound on what is left out; to break ties none is needed."""
-        if measure not in self.aims:
-            return 0
-        return closed(self.space.layer, self.space.machine, measure) if self.hurried else least_of(member, measure)
+        if measure in self.aims and self.hurried:
+            return closed(self.space.layer, self.space.machine, measure)
+        return least_of(member, measure) if measure in self.aims else 0
 
     @property
     def hurried(self) -> bool:
@@ -369,11 +365,6 @@ def _blocks(branch: Branch, measure: str, *, bounding: bool) -> Iterator[Branch]
         yield branch.take(s=np.sort(order[i : i + rows]))
 
 
-def proven_of(objectives: tuple[str, ...], machine: Machine, settled: Collection[str]) -> tuple[str, ...]:
-    """Return the objectives that are proven when these stages are."""
-    return tuple(m for m in objectives if stage_of(m, machine) in settled)
-
-
 def run(space: Space, objectives: tuple[str, ...], limits: Limits) -> EngineResult:
     """Look at every candidate of the space; OPTIMAL if every objective asked for is proven."""
     start = time.monotonic()
@@ -407,9 +398,3 @@ def answer_of(search: Search, pick: Pick, wall_s: float, version: str, stats: di
     if not search.ties:
         stats["ties"] = "broken among some of the candidates"
     return EngineResult(status, pick.nest, pick.measures, bound, wall_s, version, stats)
-
-
-def told(objectives: tuple[str, ...], proven: tuple[str, ...], *, stopped: bool) -> dict[str, object]:
-    """What a plan says about its proof: which of several objectives are proven, and that a search was left open."""
-    said: dict[str, object] = {**proof(objectives, proven)}
-    return {**said, "left_open": True} if stopped and proven != objectives else said

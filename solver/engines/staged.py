@@ -18,8 +18,8 @@ from typing import Protocol
 from formulations.tiling.branch import Branch, lower_bounds, undominated
 from formulations.tiling.member import Member
 from formulations.tiling.space import Space
-from solver.engines.base import EngineResult, Limits, Pick, Status, aims, stages, vector
-from solver.engines.exhaustive import Search, proven_of, told
+from solver.engines.base import EngineResult, Limits, Pick, Status, aims, proven_of, stages, told, vector
+from solver.engines.exhaustive import Search
 from solver.engines.floors import closed, floor, in_unit, least_of
 
 __all__ = ["Answer", "BranchSolver", "solve_staged"]
