@@ -236,7 +236,7 @@ class Watch:
             _thread.interrupt_main(number)
 
     def _chain(self) -> list[Watch]:
-        """This watch and all outside it."""
+        """All watches from here outwards."""
         chain = [self]
         while chain[-1]._outer is not None:
             chain.append(chain[-1]._outer)

@@ -99,9 +99,7 @@ def good(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("more", "code"), [(["--engine", "finds_nothing", "--time-limit", "1"], 4), (["--set", "ocm_bytes=5"], 3)]
-)
+@pytest.mark.parametrize(("more", "code"), [(["--engine", "gives_up"], 4), (["--set", "ocm_bytes=5"], 3)])
 def test_a_good_file_stays(
     good: Path, fakes: None, more: list[str], code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -114,7 +112,7 @@ def test_a_good_file_stays(
 
 def test_what_was_done_is_kept_beside_a_good_file(good: Path, fakes: None, capsys: pytest.CaptureFixture[str]) -> None:
     before = good.read_bytes()
-    arguments = ["solve", str(FAKES / "hard.json"), "-m", "scratchpad_64k", "-j", "1", "--engine", "interrupted"]
+    arguments = ["solve", str(FAKES / "hard.json"), "-m", "scratchpad_64k", "-j", "1", "--engine", "gives_up"]
     assert main([*arguments, "-o", str(good)]) == 4
     assert good.read_bytes() == before
     assert f"the others are in {good}.partial" in capsys.readouterr().out
@@ -124,7 +122,7 @@ def test_what_was_done_is_kept_beside_a_good_file(good: Path, fakes: None, capsy
 
 def test_a_file_without_a_solution_is_replaced(tmp_path: Path, fakes: None) -> None:
     path = tmp_path / "plan.json"
-    assert main([*C1, "--engine", "finds_nothing", "--time-limit", "1", "-o", str(path)]) == 4
+    assert main([*C1, "--engine", "gives_up", "-o", str(path)]) == 4
     assert Plan.load(path).layers[0].status == "NO_SOLUTION_FOUND"
     assert main([*C1, "--set", "ocm_bytes=5", "-o", str(path)]) == 3
     assert Plan.load(path).layers[0].status == "INFEASIBLE"
