@@ -103,8 +103,8 @@ def test_infeasible_is_exit_code_3_and_is_written(capsys: pytest.CaptureFixture[
     assert main(["check", str(path)]) == 0
 
 
-def test_no_solution_in_time_is_exit_code_4(capsys: pytest.CaptureFixture[str], fakes: ModuleType) -> None:
-    assert main([*LENET, "-l", "c1", "--engine", "finds_nothing", "--time-limit", "1"]) == 4
+def test_no_solution_is_exit_code_4(capsys: pytest.CaptureFixture[str], fakes: ModuleType) -> None:
+    assert main([*LENET, "-l", "c1", "--engine", "gives_up", "--time-limit", "1"]) == 4
     assert "NO_SOLUTION_FOUND" in capsys.readouterr().out
 
 

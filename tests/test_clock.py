@@ -237,7 +237,7 @@ def test_imports_are_not_broken_off(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         importlib.import_module("slow_module")
         _wait()
 
-    with Watch(0.0, slack_s=0.0) as watch:
+    with Watch(0.2, slack_s=0.0) as watch:
         watch.run(imported, lambda: None)
     assert watch.reason == "time limit"
     assert sys.modules["slow_module"].DONE
