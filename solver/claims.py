@@ -82,10 +82,6 @@ class Claim:
             last == 0 or bool(other.values)
         )
 
-    def beaten_by(self, other: Claim) -> bool:
-        """Whether the other plan is better, first objective first."""
-        return bool(other.values) and (not self.values or other.values < self.values)
-
 
 def bounds_of(status: Status, bound: int | None, values: tuple[int, ...], number: int) -> Bounds:
     """The bound of the first objective, and of the others what OPTIMAL says."""

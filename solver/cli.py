@@ -222,10 +222,16 @@ calibrate_cli.register(app)
 @app.command()
 def show(
     plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan file: plan.json")],
-    layer: Annotated[str | None, typer.Option("--layer", metavar="NAME", help="Only this layer, or task")] = None,
+    layer: Annotated[
+        str | None, typer.Option("--layer", metavar="NAME", help="Instead one layer, or task, in detail")
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Instead all layers in detail")] = False,
 ) -> int:
-    """Print the nests of a plan as pseudo-code with buffers and addresses, its memory banks, or its processors."""
-    console.emit(show_plan(plan, layer).rstrip("\n"))
+    """Print a summary of a plan: what is known, and the table of its layers.
+
+    In detail: loops as pseudo-code with buffers and addresses, memory banks by time, or the work of processors.
+    """
+    console.emit(show_plan(plan, layer, details=all_).rstrip("\n"))
     return 0
 
 

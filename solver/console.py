@@ -10,16 +10,12 @@ from typing import TYPE_CHECKING
 from instances.errors import InputError, OutputError
 from instances.jsonfile import write_atomically
 from solver.plan import Plan
+from solver.report import printable, render
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 __all__ = ["complain", "emit", "emit_tables", "lost_output", "printable", "save", "write"]
-
-
-def printable(text: str) -> str:
-    """Return a text without control characters, which a file's names may hold."""
-    return "".join(ch if ch.isprintable() else "?" for ch in text)
 
 
 def complain(what: str, text: str) -> None:
@@ -50,8 +46,6 @@ def lost_output(error: OSError) -> OutputError:
 
 def emit_tables(*things: RenderableType) -> None:
     """Print tables and texts to stdout."""
-    from solver.report import render
-
     emit(render(*things).rstrip("\n"))
 
 

@@ -21,6 +21,7 @@ from solver.options import unknown
 from solver.plan import Frozen, Gap, Natural, Options, Plan, Stat, Status
 from solver.problem import Derived, EngineInfo, Explained, Front, FrontPart, FrontPoint, Problem
 from solver.question import Question
+from solver.report import ABSENT, GAP, Column, Sheet, name_column, percent
 from solver.search import Answer, settled, status_of
 from solver.verify import PlanMismatch, gap_of, unequal
 
@@ -245,35 +246,43 @@ class GenericProblem(Problem[GenericPlan]):
         """Sums over the parts."""
         return plan.measures or {}
 
-    def rows(self, plan: GenericPlan) -> tuple[Sequence[str], list[list[str]]]:
-        """A row a part: measures, gap, and the schedule in short."""
-        parts = {part.name: part for part in self._parts(self.question(plan))}
-        heads = ["part", *(f"{name} ({unit})" for name, unit in self.measures.items()), "gap", "status", "schedule"]
-        rows = []
-        for row in plan.layers:
-            label = "-"
-            if row.schedule is not None:
-                label = parts[row.layer].label(self.formulation.schedule.model_validate(row.schedule))
-            figures = [f"{row.measures[name]:,}" if row.measures else "-" for name in self.measures]
-            gap = "-" if row.gap is None else f"{100 * row.gap:.3g} %"
-            rows.append([row.layer, *figures, gap, row.status, label])
-        return heads, rows
+    def status(self, plan: GenericPlan) -> list[str]:
+        """What is known."""
+        return [*known_parts(plan), *(["replay agrees"] if plan.objective is not None else [])]
 
-    def status(self, plan: GenericPlan) -> str:
-        """One line."""
-        return "; ".join([*known_parts(plan), *(["replay agrees"] if plan.objective is not None else [])])
+    def sheet(self, plan: GenericPlan) -> Sheet:
+        """A row a part: the objective, gap, the other measures, and the schedule in short."""
+        parts, rows = {part.name: part for part in self._parts(self.question(plan))}, plan.layers
+        measures = [
+            Column(
+                f"{name} ({self.measures[name]})",
+                [f"{row.measures[name]:,}" if row.measures else ABSENT for row in rows],
+                total=f"{plan.measures[name]:,}" if plan.measures else "",
+            )
+            for name in dict.fromkeys((plan.objectives[0], *self.measures))
+        ]
+        gaps = [row.status if row.schedule is None else percent(row.gap) for row in rows]
+        made = [
+            parts[row.layer].label(self.formulation.schedule.model_validate(row.schedule)) if row.schedule else ABSENT
+            for row in rows
+        ]
+        return Sheet(
+            [
+                name_column("part", [row.layer for row in rows]),
+                measures[0],
+                Column("gap (%)", gaps, GAP, percent(plan.gap)),
+                *measures[1:],
+                Column("schedule", made, words=True),
+            ]
+        )
 
-    def show(self, plan: GenericPlan, layer: str | None) -> str:
+    def details(self, plan: GenericPlan, layer: str | None) -> Iterator[str]:
         """Schedules as the formulation writes them."""
         parts = {part.name: part for part in self._parts(self.question(plan))}
-        if layer is not None and layer not in parts:
-            raise unknown("layer of the plan", layer, parts)
-        lines = [self.status(plan)]
         for row in plan.layers:
             if row.schedule is not None and layer in (None, row.layer):
                 schedule = self.formulation.schedule.model_validate(row.schedule)
-                lines += ["", f"{row.layer}: {row.status}", parts[row.layer].show(schedule)]
-        return "\n".join(lines)
+                yield from (f"{row.layer}: {row.status}", parts[row.layer].show(schedule), "")
 
     def question(self, plan: GenericPlan) -> Question:
         """What a stored plan was asked."""

@@ -1,16 +1,58 @@
-"""What is said alike of all plans of whole networks."""
+"""What is said alike of all plans that have measures of layers, or of whole networks."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Protocol
+
 from solver.network_plan import NetworkPlan, WholePlan
-from solver.report import ratio
+from solver.plan import Measures
+from solver.report import ABSENT, Column, percent, ratio
+from solver.tiling.plan import LayersPlan
 
-__all__ = ["known_parts", "microseconds", "status_parts"]
+__all__ = ["known_parts", "measure_columns", "microseconds", "status_parts"]
+
+_UNITS = {"time": " (us)", "bytes": "", "energy": " (uJ)"}
+_MEANS = {"bytes": "to and from off-chip memory"}
+#: What is left out first where there is no room.
+_SPARE = {"bytes": 1, "time": 2, "energy": 3}
 
 
-def microseconds(plan: NetworkPlan, ticks: int) -> str:
+class Measured(Protocol):
+    """A layer of a plan, or a plan."""
+
+    @property
+    def measures(self) -> Measures | None:
+        """What it takes."""
+
+
+def microseconds(plan: NetworkPlan | LayersPlan, ticks: int) -> str:
     """Ticks of the plan's machine in microseconds."""
     return f"{ticks * plan.machine_data.tick_ps / 1e6:,.1f}"
+
+
+def measure_columns(plan: NetworkPlan | LayersPlan, rows: Sequence[Measured]) -> list[Column]:
+    """Return time, bytes and energy of the rows and their sums, the objective first."""
+    first = plan.objectives[0]
+
+    def shown(name: str, row: Measured) -> str:
+        if row.measures is None:
+            return ABSENT
+        value: int = getattr(row.measures, name)
+        if name == "time":
+            return microseconds(plan, value)
+        return f"{value:,}" if name == "bytes" else f"{value / 1e9:,.1f}"
+
+    return [
+        Column(
+            name + _UNITS[name],
+            [shown(name, row) for row in rows],
+            _MEANS.get(name, ""),
+            shown(name, plan),
+            spare=0 if name == first else _SPARE[name],
+        )
+        for name in dict.fromkeys((first, "bytes", "time", "energy"))
+    ]
 
 
 def known_parts(plan: WholePlan) -> list[str]:
@@ -19,7 +61,7 @@ def known_parts(plan: WholePlan) -> list[str]:
     bound = "no bound" if plan.bound is None else f"bound {plan.bound:,}"
     if plan.objective is None:
         return [*parts, *([] if plan.bound is None else [bound]), *plan.conflicts]
-    gap = "no gap" if plan.gap is None else f"gap {100 * plan.gap:.3g} %"
+    gap = "no gap" if plan.gap is None else f"gap {percent(plan.gap)} %"
     said = plan.stats.get("proven")
     part = (
         [] if said is None or plan.status == "OPTIMAL" else [f"proven of {','.join(plan.objectives)}: {said or 'none'}"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
@@ -20,7 +20,7 @@ from solver.claims import Claim, bounds_of, picked
 from solver.options import AUTO, as_texts, unknown
 from solver.plan import Plan
 from solver.question import Question
-from solver.report import ratio, rows_table
+from solver.report import Sheet, percent, ratio, render
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -286,22 +286,47 @@ class Problem(ABC, Generic[P]):
                 yield f"layer {row.layer}: ", row.replay.ok, row.replay.faults
 
     @abstractmethod
-    def rows(self, plan: P) -> tuple[Sequence[str], list[list[str]]]:
-        """Return heads and rows of the table of a plan."""
+    def status(self, plan: P) -> list[str]:
+        """Return what is known, a part each.
+
+        First network, machine, problem, engine and status, then the objective with its bound and gap, replay.
+        """
 
     @abstractmethod
-    def status(self, plan: P) -> str:
-        """Return one line that says what is known: status, value, bound, gap and replay."""
+    def sheet(self, plan: P) -> Sheet:
+        """Return the table of a plan that decides something."""
+
+    @abstractmethod
+    def details(self, plan: P, layer: str | None) -> Iterable[str]:
+        """Return lines about one layer, or task; without a name about all, and what shows the plan as a whole."""
 
     def table(self, plan: P, others: Mapping[str, P]) -> list[RenderableType]:
         """Return the table of a plan, and lines below it; beside others by engine."""
         lines = [_ratios(plan, others)] if others else []
-        lines.append(self.status(plan))
-        return [rows_table(*self.rows(plan)), "", *lines] if plan.decided else list(lines)
+        lines.append("; ".join(self.status(plan)))
+        return [self.sheet(plan), "", *lines] if self.names(plan) else list(lines)
 
-    @abstractmethod
-    def show(self, plan: P, layer: str | None) -> str:
-        """Return a plan for people, or one layer or task of it; raises InputError if there is none of that name."""
+    def names(self, plan: P) -> list[str]:
+        """Return the layers of a plan, or its tasks."""
+        rows = getattr(plan, "tasks", ()) or getattr(plan, "layers", ())
+        return list(dict.fromkeys(getattr(row, "task", "") or row.layer for row in rows))
+
+    def show(self, plan: P, layer: str | None = None, *, details: bool = False) -> str:
+        """Return a summary of a plan: what is known, a line each, and the table; or a layer or task, or all, in detail.
+
+        Raises
+        ------
+        InputError
+            If the plan has no such layer.
+        """
+        names = self.names(plan)
+        if layer is not None and layer not in names:
+            what = "task" if hasattr(plan, "tasks") else "layer"
+            raise InputError(f"plan of {plan.network} has no {what} {layer!r}; it has {', '.join(names) or 'none'}")
+        if names and (details or layer is not None):
+            return "\n".join(self.details(plan, layer))
+        table: list[RenderableType] = ["", self.sheet(plan)] if names else []
+        return render(*self.status(plan), *table)
 
     # ---- proving again -----------------------------------------------------------------------------------------------
 
@@ -336,7 +361,7 @@ def front_of_plans(
     points = [
         FrontPoint(
             {axis: problem.figures(plan)[axis] for axis in problem.axes}, {"plan": plan.model_dump(mode="json")},
-            "" if plan.gap is None or proven else f"gap {100 * plan.gap:.3g} %", plan, details(plan),
+            "" if plan.gap is None or proven else f"gap {percent(plan.gap)} %", plan, details(plan),
         )
         for plan in plans
     ]  # fmt: skip

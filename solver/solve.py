@@ -186,8 +186,15 @@ def explain(
     return tuple(asked.explain(question))
 
 
-def show(plan: Plan | str | os.PathLike[str], layer: str | None = None) -> str:
-    """Return a plan, or a plan file, for people: nests with buffers, banks over time, or processors.
+def show(plan: Plan | str | os.PathLike[str], layer: str | None = None, *, details: bool = False) -> str:
+    """Return a summary of a plan, or a plan file, for people: what is known, and the table of its layers.
+
+    Parameters
+    ----------
+    layer : str, optional
+        Instead this layer, or task: its nest with buffers, banks over time, program, or neighbours.
+    details : bool
+        Instead all layers, or tasks, like this.
 
     Raises
     ------
@@ -195,7 +202,7 @@ def show(plan: Plan | str | os.PathLike[str], layer: str | None = None) -> str:
         If it is no plan, or has no such layer.
     """
     found = plan if isinstance(plan, Plan) else Plan.load(plan)
-    return problem_of(found).show(found, layer)
+    return problem_of(found).show(found, layer, details=details)
 
 
 def ask(

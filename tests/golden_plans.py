@@ -273,6 +273,8 @@ def _kept(data: Json, only: frozenset[str] | None) -> Json:
     if not isinstance(data, dict):
         return data
     wanted = data.keys() & only if only else data.keys() - LEFT_OUT
+    if not isinstance(data.get("buffers"), int):  # places of tiles follow from the nest; numbers of buffers are decided
+        wanted -= {"buffers"}
     return {key: _kept(value, only) for key, value in data.items() if key in wanted}
 
 

@@ -25,10 +25,10 @@ from instances.processors import Group
 from instances.tasks import Task, TaskGraph
 from solver import ApplicationsPlan, check, solve
 from solver.applications.ask import ask
-from solver.applications.show import show_applications
 from solver.applications.solve import hunted
 from solver.bench.applications import row
 from solver.cli import main
+from solver.solve import show
 
 # ---- by hand ---------------------------------------------------------------------------------------------------------
 
@@ -328,11 +328,11 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main([*call, "-o", str(out), "--compare", "ga", "--time-limit", "1"]) == 0
     assert "stays within all responses" in capsys.readouterr().out
     assert main(["check", str(out)]) == 0
-    assert main(["show", str(out)]) == 0
+    assert main(["show", str(out), "--all"]) == 0
     said = capsys.readouterr().out
     assert "lenet5#2: every 8,000 us" in said
     task = ApplicationsPlan.load(out).tasks[0].task
-    assert task in show_applications(ApplicationsPlan.load(out), task)
+    assert task in show(ApplicationsPlan.load(out), task)
     for wrong, message in {
         "--objective": ("period", "objective 'period'"), "--pin": ("cap=50", "several applications know"),
         "--problem": ("tiling", "plans one network"), "--engine": ("milp", "milp"), "--size": ("32x32", "--size"),

@@ -16,8 +16,8 @@ from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, Operator, Pool
 from solver import check, solve
 from solver.banks.plan import BankPlan
-from solver.banks.show import show_banks
 from solver.bench.banks import midap
+from solver.solve import show
 
 
 def averaged(*operators: Operator) -> Network:
@@ -189,7 +189,7 @@ def test_a_plan_that_lies_about_a_fused_pool_is_found_out() -> None:
 
 
 def test_a_fused_pool_is_shown() -> None:
-    text = show_banks(solve(CHAIN, machine(2, 1), objective="bytes", problem="banks"))
+    text = show(solve(CHAIN, machine(2, 1), objective="bytes", problem="banks"), details=True)
     assert "conv: conv of 4 columns, averaged at its end" in text
     assert "mean: fused with conv, which ends with it" in text
 

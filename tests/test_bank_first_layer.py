@@ -15,8 +15,8 @@ from instances.operators import Conv, Input, Operator
 from solver import check, pareto, solve
 from solver.banks.plan import BankPlan
 from solver.banks.readings import readings
-from solver.banks.show import bank_status
 from solver.banks.solve import clock_of
+from solver.solve import show
 
 
 def machine(cycle: int = 10, byte: int = 1, *, lanes: int = 4, channels: int = 1, bank: int = 4) -> Machine:
@@ -175,9 +175,9 @@ def test_pins_are_checked() -> None:
 
 
 def test_the_reading_is_shown() -> None:
-    assert "first layer plain, not patches" in bank_status(solve(ROW, machine(), objective="bytes", problem="banks"))
-    assert "first layer over patches" in bank_status(solve(ROW, machine(), problem="banks"))
-    assert "first layer" not in bank_status(solve(ROW, machine(channels=0), problem="banks"))
+    assert "first layer plain, not patches" in show(solve(ROW, machine(), objective="bytes", problem="banks"))
+    assert "first layer over patches" in show(solve(ROW, machine(), problem="banks"))
+    assert "first layer" not in show(solve(ROW, machine(channels=0), problem="banks"))
 
 
 def test_a_time_limit_is_shared() -> None:

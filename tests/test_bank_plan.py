@@ -16,8 +16,9 @@ from instances.operators import Concat, Conv, Eltwise, Input, Operator, Reshape
 from instances.workload import Layer
 from solver import BankPlan, check, pareto, solve
 from solver.banks.plan import BankAction
-from solver.banks.show import bank_rows, show_banks
+from solver.banks.problem import BanksProblem
 from solver.cli import main
+from solver.solve import show
 
 ENGINES = ("dynamic", "milp", "cp-sat", "min", "dls", "hide", "double-buffer", "no-reuse", "beam")
 
@@ -319,14 +320,12 @@ def skip() -> Network:
 
 
 def test_the_map_of_banks_by_time(plan: BankPlan) -> None:
-    text = show_banks(plan)
+    text = show(plan, details=True)
     for row in plan.layers:
         assert f"{row.layer}: {row.kind}" in text
-    heads, rows = bank_rows(plan)
-    assert [row[0] for row in rows] == [row.layer for row in plan.layers]
-    assert all(len(row) == len(heads) for row in rows)
+    assert BanksProblem().sheet(plan).columns[0].cells == [row.layer for row in plan.layers]
     with pytest.raises(InputError, match="has no layer 'x'"):
-        show_banks(plan, "x")
+        show(plan, "x")
 
 
 def test_what_does_not_fit_is_said() -> None:

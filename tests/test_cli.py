@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -50,10 +51,10 @@ def test_solve_prints_a_table_and_a_verdict(capsys: pytest.CaptureFixture[str]) 
     out, err = capsys.readouterr()
     lines = [line.rstrip() for line in out.splitlines()]
     assert err == ""
-    heads = ["layer", "decision", "time (us)", "bytes", "energy (uJ)", "bound (us)", "gap", "wall (s)"]
-    assert [h for h in heads if h not in lines[0]] == []
+    heads = ["layer", "time (us)", "gap (%)", "bytes", "energy (uJ)", "x limit", "loop order", "tile", "wall (s)"]
+    assert re.split("  +", lines[0]) == heads
     assert [line.split()[0] for line in lines[2:7]] == ["c1", "c3", "c5", "f6", "output"]
-    assert any(line.startswith("total") and "5 layers, 5 distinct" in line for line in lines)
+    assert any(line.startswith("5 layers") for line in lines)
     plan = solve("lenet5", "scratchpad_64k", jobs=1)
     assert plan.objective is not None
     assert plan.bound is not None
@@ -84,7 +85,7 @@ def test_compare_adds_a_ratio_column(capsys: pytest.CaptureFixture[str]) -> None
     assert main([*LENET, "-l", "c1", "--compare", "greedy,exhaustive"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "greedy" in lines[0]
-    ratios = [float(x) for x in lines[2].split()[-3:-1]]
+    ratios = [float(x) for x in lines[2].split()[3:5]]
     assert ratios[0] >= 1.0 == ratios[1]
 
 

@@ -33,9 +33,10 @@ from solver.cli import main
 from solver.partial_engine.base import RunsAsked
 from solver.partial_engine.engines import RUNS_ENGINES
 from solver.partial_engine.plan import EngineReplay
-from solver.partial_engine.show import engine_rows, engine_status, show_engine
+from solver.partial_engine.problem import PartialEngineProblem
 from solver.partial_engine.size import SIZE_ENGINES
 from solver.partial_engine.solve import totals_of
+from solver.solve import show
 
 PROVING = ("auto", "cp-sat", "milp", "milp-cbc", "exhaustive")
 
@@ -334,7 +335,7 @@ def test_milp_does_not_claim_what_its_tolerances_cannot_carry(monkeypatch: pytes
     found = solve(network((6, 1, 1)), machine(), engine="milp", problem="partial_engine")
     assert (found.status, found.bound, found.gap, check(found).problems) == ("FEASIBLE", None, None, ())
     assert found.layers[0].stats["note"] == "bytes are too large for a proof by this solver"
-    assert "no bound, no gap" in engine_status(found)
+    assert "no bound, no gap" in show(found)
 
 
 @settings(max_examples=60)
@@ -744,8 +745,8 @@ def test_check_sees_partial_maps_that_may_not_leave() -> None:
         Network(name="net", operators=operators), machine(bank=96), pins=["strips=1"], problem="partial_engine"
     )
     assert check(found).problems == ()
-    assert "store partial maps" in show_engine(found, "c")
-    assert "again to partial place 0" in show_engine(found, "c")
+    assert "store partial maps" in show(found, "c")
+    assert "again to partial place 0" in show(found, "c")
     data = json.loads(found.to_json())
     data["options"]["pins"].append("spill=no")
     problems = check(EnginePlan.from_json(json.dumps(data))).problems
@@ -753,22 +754,23 @@ def test_check_sees_partial_maps_that_may_not_leave() -> None:
 
 
 def test_show(plan: EnginePlan) -> None:
-    assert "OPTIMAL; bytes" in engine_status(plan)
-    heads, rows = engine_rows(plan)
-    assert all(len(row) == len(heads) for row in rows)
-    assert show_engine(plan).count("\n") == 1 + len(plan.layers)
-    one = show_engine(plan, "c0")
+    assert "OPTIMAL\nbytes" in show(plan)
+    assert show(plan).startswith("net on")
+    assert "addresses" not in show(plan)
+    assert show(plan, details=True).count("addresses in every bank") == len(plan.layers)
+    one = show(plan, "c0")
     assert "addresses in every bank: input place" in one
     assert "add the fresh maps to output group" in one
     with pytest.raises(InputError, match="has no layer 'z'; it has c0, c1, c2"):
-        show_engine(plan, "z")
-    long = show_engine(solve("mobilenet_v1", "partial_cnn_16", layers="conv7/pw", problem="partial_engine"), "conv7/pw")
+        show(plan, "z")
+    long = show(solve("mobilenet_v1", "partial_cnn_16", layers="conv7/pw", problem="partial_engine"), "conv7/pw")
     assert "more steps" in long
     empty = solve(network((6, 1, 1)), machine(bank=11), problem="partial_engine")
-    assert engine_rows(empty)[1] == [["c0", *["-"] * 11, "INFEASIBLE"]]
-    assert show_engine(empty, "c0").startswith("c0: INFEASIBLE")
-    assert "1 of 1 layers without a schedule: c0" in engine_status(empty)
-    assert "INFEASIBLE: strips of 1 rows" in show_engine(empty)
+    table = PartialEngineProblem().sheet(empty)
+    assert [column.cells[0] for column in table.columns] == ["c0", "-", "INFEASIBLE", *["-"] * 10]
+    assert show(empty, "c0").startswith("c0: INFEASIBLE")
+    assert "1 of 1 layers without a schedule: c0" in show(empty)
+    assert "INFEASIBLE: strips of 1 rows" in show(empty)
 
 
 def test_program_texts() -> None:

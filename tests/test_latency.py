@@ -36,9 +36,9 @@ from solver import MappingPlan, check, pareto, solve
 from solver.cli import main
 from solver.mapping.base import Asked
 from solver.mapping.engines import MAPPING_ENGINES
-from solver.mapping.show import mapping_status, show_mapping
 from solver.mapping.solve import replayed
 from solver.selftest.mapping import TESTER, Case
+from solver.solve import show
 
 EXACT = ("auto", "milp", "milp-cbc", "cp-sat", "exhaustive")
 
@@ -281,11 +281,11 @@ def test_a_plan_with_slack_is_a_plan(plan: MappingPlan) -> None:
 
 
 def test_a_plan_in_the_terminal(plan: MappingPlan) -> None:
-    assert "one inference alone in 29,158 us" in mapping_status(plan)
-    shown = show_mapping(plan)
+    assert "one inference alone in 29,158 us" in show(plan)
+    shown = show(plan, details=True)
     assert "one inference; a letter is a task" in shown
     assert "(n)" not in shown
-    assert "us of an inference on" in show_mapping(plan, "conv1")
+    assert "us of an inference on" in show(plan, "conv1")
 
 
 @pytest.mark.parametrize(
@@ -401,5 +401,5 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     data = json.loads(Path(out).read_text(encoding="utf-8"))
     assert (data["pipelined"], data["objectives"], data["unit"]) == (False, ["latency"], "ticks")
     assert main(["check", out]) == 0
-    assert main(["show", out]) == 0
+    assert main(["show", out, "--all"]) == 0
     assert "one inference;" in capsys.readouterr().out

@@ -30,9 +30,9 @@ from solver.cli import main
 from solver.mapping.ask import ask
 from solver.mapping.base import Asked
 from solver.mapping.engines import MAPPING_ENGINES
-from solver.mapping.show import show_mapping
 from solver.mapping.solve import replayed
 from solver.solve import ask as question
+from solver.solve import show
 
 # ---- published figures -----------------------------------------------------------------------------------------------
 
@@ -393,13 +393,13 @@ def test_a_plan_that_lies_is_found_out(plan: MappingPlan, said: str) -> None:
 
 
 def test_a_plan_in_the_terminal(plan: MappingPlan) -> None:
-    shown = show_mapping(plan)
+    shown = show(plan, details=True)
     assert "cpu0 |" in shown
     assert "gpu  |" in shown
     assert "%" in shown
-    assert "hands to conv2/dw" in show_mapping(plan, "conv1")
+    assert "hands to conv2/dw" in show(plan, "conv1")
     with pytest.raises(InputError, match="has no task 'nothing'"):
-        show_mapping(plan, "nothing")
+        show(plan, "nothing")
 
 
 @pytest.mark.slow
@@ -689,7 +689,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     code, said = run("solve", "lenet5", "-m", "galaxy_s9", "--pin", "cpu_config=4", "--compare", "single", "--out", out)
     assert (code, "OPTIMAL" in said, "single 1" in said) == (0, True, True)
     assert run("check", out)[0] == 0
-    assert "one period" in run("show", out)[1]
+    assert "one period" in run("show", out, "--all")[1]
     code, said = run("pareto", "lenet5", "-m", "galaxy_s9", "--pin", "cpu_config=4", "--json")
     assert json.loads(said)["format"] == "certile-front/2"
     code, said = run("solve", "lenet5", "-m", "galaxy_s9", "--objective", "bytes")

@@ -617,7 +617,7 @@ def test_command_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Non
     for machine in ("tpu_128", "eyeriss_128"):
         assert main(["solve", "lenet5", "-m", machine, "--objective", "time", "-o", path]) == 0
         assert main(["check", path]) == 0
-        assert main(["show", path]) == 0
+        assert main(["show", path, "--all"]) == 0
     assert "run the array" in capsys.readouterr().out
 
 

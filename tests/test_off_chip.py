@@ -39,9 +39,9 @@ from solver.homes.base import Houser
 from solver.plan import Plan
 from solver.selftest.layers import _off_chip, random_layer, random_machine
 from solver.selftest.moves import Moves, nest_of
+from solver.solve import show
 from solver.tiling.front import fronts
 from solver.tiling.job import unanswered
-from solver.tiling.show import show
 from solver.tiling.solve import prepare
 
 #: M = 4 filters over N = 2 channels of 4x4, 1x1 kernel: IN 32, W 8, OUT 64 bytes, 128 MACs.
@@ -263,7 +263,7 @@ def test_pins_on_homes() -> None:
     pinned = solve(LAYER, on, pins=["home_W=far"])
     assert pinned.objective.value == 42 + 74 + 50
     assert check(pinned).ok
-    assert "off the chip: IN in near, W in far, OUT in near" in show(pinned)
+    assert "off the chip: IN in near, W in far, OUT in near" in show(pinned, details=True)
     for pins, said in (
         (["home_W=rom"], "has far or near off the chip"),
         (["home_IN=far"], "may lie in near only"),

@@ -15,7 +15,7 @@ from solver.claims import Claim
 from solver.cli import main
 from solver.plan import load_plan
 from solver.problems import claims_of
-from solver.report import status_line
+from solver.solve import show
 from solver.tiling.plan import LayerPlan
 from tests.golden_plans import chain, skip
 from tests.test_edits import SHARED
@@ -168,7 +168,7 @@ def test_a_literal_plan_that_cannot_run_is_refused_and_says_so() -> None:
     plan, row = literal("conv_1")
     assert row.replay is not None
     assert (plan.replay.ok, row.replay.ok, row.replay.compared) == (False, False, False)
-    assert "replay is not ok: conv_1 cannot run as priced by the paper's literal equations" in status_line(plan)
+    assert "replay is not ok: conv_1 cannot run as priced by the paper's literal equations" in show(plan)
     report = check(plan)
     assert f"layer conv_1: replay is not ok: {row.replay.faults[0]}" in report.problems
     assert not report.ok
@@ -177,7 +177,7 @@ def test_a_literal_plan_that_cannot_run_is_refused_and_says_so() -> None:
 def test_a_literal_plan_that_runs_is_ok() -> None:
     plan = solve("lenet5", "zynq7020", settings=["reading=literal"])
     assert (plan.replay.ok, check(plan).problems) == (True, ())
-    assert "replayed, not compared (literal reading)" in status_line(plan)
+    assert "replayed, not compared (literal reading)" in show(plan)
 
 
 # ---- solving again ---------------------------------------------------------------------------------------------------

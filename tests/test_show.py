@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hwmodels.nest.price import price
+from hwmodels.nest.replay import replay
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
 from instances.errors import InputError
 from instances.machine import Compute, Machine, Transfer
 from instances.workload import Layer
-from solver import Plan, solve
+from solver import Plan, check, solve
 from solver.cli import main
-from solver.report import shorten
-from solver.tiling.buffers import buffers
-from solver.tiling.show import pseudo_code, show
+from solver.solve import show
+from solver.tiling.buffers import Buffer, buffers
+from solver.tiling.pseudo_code import pseudo_code
+from solver.words import decision_text
+from tests.test_abilities import any_case
 from tests.test_exactness import any_nest, layers, machines
 
 LAYER = Layer.conv("x", channels=4, filters=6, size=(8, 8), kernel=(3, 3), pad=(1, 1, 1, 1))
@@ -59,7 +64,7 @@ def test_a_sliding_nest_in_words() -> None:
     ]
     assert "6 calls, 24 runs, 512 bytes in all, at most 160 a call" in text
     assert "2 pieces, last 2" in text
-    assert [(b.name, b.address, b.size, b.circular) for b in buffers(LAYER, MACHINE, nest)] == [
+    assert [(b.name, b.address, b.bytes, b.circular) for b in buffers(LAYER, MACHINE, nest)] == [
         ("W", 0, 144, ""), ("IN", 144, 160, "rows"), ("OUT", 304, 96, ""),
     ]  # fmt: skip
 
@@ -83,15 +88,15 @@ def test_partial_sums_and_two_buffers_in_words() -> None:
     assert [line.rsplit("; ", 1)[-1] for line in text.splitlines() if "; " in line] == [
         "one step ahead", "one step ahead", "one step behind",
     ]  # fmt: skip
-    assert [(b.name, b.address, b.size) for b in buffers(LAYER, CHOOSING, nest)] == [
-        ("reserved", 0, 16), ("IN", 16, 256), ("W", 272, 108), ("W'", 380, 108), ("OUT", 488, 960), ("OUT'", 1448, 960),
+    assert [(b.name, b.address, b.bytes, b.copies) for b in buffers(LAYER, CHOOSING, nest)] == [
+        ("reserved", 0, 16, 1), ("IN", 16, 256, 1), ("W", 272, 108, 2), ("OUT", 488, 960, 2),
     ]  # fmt: skip
 
 
 def test_every_input_of_an_elementwise_layer_has_its_buffer() -> None:
     layer = Layer(name="x", kind="eltwise", g=3, m=1, n=1, r=2, c=2, h=2, l=2, inputs=2, weights="none")
     nest = Nest((Loop("g", 1), Hold("IN"), Hold("OUT")))
-    assert [str(b).split()[2] for b in buffers(layer, MACHINE, nest)] == ["IN1", "IN2", "OUT"]
+    assert [b.name for b in buffers(layer, MACHINE, nest)] == ["IN1", "IN2", "OUT"]
     assert without_notes(pseudo_code(layer, MACHINE, nest))[3] == "  OUT += IN"
 
 
@@ -107,25 +112,38 @@ def test_cores_are_parallel_loops() -> None:
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-@given(layers(), machines(cores=False), st.data())
+@given(layers(), machines(cores=False) | machines(cores=True), st.data())
 def test_buffers_are_the_occupancy_and_do_not_overlap(layer: Layer, machine: Machine, data: st.DataObject) -> None:
-    """The addresses add up to what capacity counts; every transfer of the price stands in the text."""
+    """The addresses add up to what the replay sees in every memory; every transfer of the price stands in the text."""
     nest = any_nest(data.draw, layer, machine)
     outcome = price(layer, machine, nest)
     placed = buffers(layer, machine, nest)
-    end = 0
-    for one in placed:
-        assert one.address == end
-        end += one.size
-    if machine.edge_tiles == "true":
-        assert end == outcome.occupancy_bytes["ocm"]
-    else:
-        assert end <= outcome.occupancy_bytes["ocm"]
+    for memory, taken in replay(layer, machine, nest).outcome.occupancy_bytes.items():
+        end = end_of([b for b in placed if b.memory == memory])
+        assert end == taken if machine.edge_tiles == "true" else end <= taken
     text = pseudo_code(layer, machine, nest)
     moved = [int(b.replace(",", "")) for b in re.findall(r"runs, ([\d,]+) bytes in all", text)]
     if "; all" not in text:
         assert sum(moved) == outcome.bytes
     assert text.count("for ") == len(nest.items) - len(layer.operands)
+
+
+@pytest.mark.parametrize(("line", "snake"), [(True, False), (False, True), (True, True)])
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(dice=st.randoms(use_true_random=False))
+def test_buffers_in_lines_are_the_occupancy(line: bool, snake: bool, dice: Random) -> None:
+    layer, machine, nest = any_case(dice, line, snake)
+    for memory, taken in replay(layer, machine, nest).outcome.occupancy_bytes.items():
+        assert end_of([b for b in buffers(layer, machine, nest) if b.memory == memory]) == taken
+
+
+def end_of(placed: list[Buffer]) -> int:
+    """Where the buffers of a memory end, which lie one after the other."""
+    end = 0
+    for buffer in placed:
+        assert buffer.address == end
+        end = buffer.end
+    return end
 
 
 FIVE = Layer.conv("five", channels=1, filters=1, size=(5, 5), kernel=(3, 3), pad=(1, 1, 1, 1))
@@ -172,14 +190,14 @@ def test_a_plan_with_free_places_names_them_all() -> None:
     row = plan.layers[0]
     assert row.schedule is not None
     assert row.decision is not None
-    text = show(plan)
+    text = show(plan, "five")
     cut = [i for i in row.schedule.to_nest().items if isinstance(i, Loop) and i.cuts]
     assert {i.dim for i in cut} == {"r", "c"}
     for item in cut:
         places = row.decision[f"cuts_{item.dim.upper()}"]
         assert str(places).split(",")[0] == " ".join(map(str, item.cuts))
         assert f"at=[{', '.join(map(str, item.cuts))}]" in text
-    short = shorten(row.decision)
+    short = decision_text(row.decision)
     assert "R<=1 C<=1" in short
     assert "2 3" not in short
 
@@ -194,6 +212,25 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def test_a_plan_says_where_its_buffers_lie(file: Path) -> None:
+    plan = Plan.load(file)
+    row = plan.layers[0]
+    assert row.buffers is not None
+    assert {b.name: b.memory for b in row.buffers} == {"IN": "ocm", "W": "ocm", "OUT": "ocm"}
+    assert max(b.end for b in row.buffers) == row.occupancy_bytes["ocm"] <= 4096  # type: ignore[index]
+    moved = tuple(b.model_copy(update={"address": b.address + 1}) for b in row.buffers)
+    edited = plan.model_copy(update={"layers": (row.model_copy(update={"buffers": moved}),)})
+    assert "x: buffers: the plan says" in check(edited).problems[0]
+
+
+def test_plans_of_earlier_versions_have_no_buffers(file: Path) -> None:
+    data = json.loads(file.read_text(encoding="utf-8"))
+    del data["layers"][0]["buffers"]
+    plan = Plan.from_json(json.dumps(data))
+    assert plan.layers[0].buffers is None
+    assert check(plan).ok
+
+
 def test_show_prints_a_layer_of_a_plan(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", str(file), "--layer", "x"]) == 0
     text = capsys.readouterr().out
@@ -202,11 +239,15 @@ def test_show_prints_a_layer_of_a_plan(file: Path, capsys: pytest.CaptureFixture
     assert head[1] == "bytes 856 bytes (OPTIMAL, bound 856)"  # 256 + 216 + 384, everything once
     assert head[2] == "856 bytes move; no plan moves fewer than 856"
     plan = Plan.load(file)
-    taken = sum(b.size for b in buffers(LAYER, MACHINE, plan.layers[0].schedule.to_nest()))  # type: ignore[union-attr]
+    taken = sum(b.copies * b.bytes for b in buffers(LAYER, MACHINE, plan.layers[0].schedule.to_nest()))  # type: ignore[union-attr]
     assert head[4] == f"memory ocm, 4,096 bytes of a core, {4096 - taken:,} free:"
     assert text.count("store OUT[") == 1
-    assert main(["show", str(file)]) == 0
+    assert main(["show", str(file), "--all"]) == 0
     assert capsys.readouterr().out == text
+    assert main(["show", str(file)]) == 0
+    summary = capsys.readouterr().out
+    assert summary.startswith("x on m (tiling, exhaustive): OPTIMAL\nbytes 856 bytes, bound 856, gap 0 %\n")
+    assert "store OUT" not in summary
 
 
 def test_a_layer_that_is_not_in_the_plan(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -218,7 +259,7 @@ def test_a_layer_that_is_not_in_the_plan(file: Path, capsys: pytest.CaptureFixtu
 
 def test_a_layer_without_a_plan_says_why() -> None:
     plan = solve(LAYER, MACHINE.model_copy(update={"ocm_bytes": 2}))
-    lines = show(plan).splitlines()
+    lines = show(plan, "x").splitlines()
     assert lines[1].startswith("INFEASIBLE, there is no schedule: ")
 
 

@@ -27,8 +27,9 @@ from instances.tasks import Task, TaskGraph, tasks
 from solver import MappingPlan, check, pareto, solve
 from solver.mapping.base import Asked
 from solver.mapping.engines import MAPPING_ENGINES
-from solver.mapping.show import mapping_rows, show_mapping
+from solver.mapping.problem import MappingProblem
 from solver.mapping.solve import replayed
+from solver.solve import show
 
 EXACT = ("auto", "milp", "cp-sat", "exhaustive")
 
@@ -273,11 +274,11 @@ def test_a_plan_with_parts_checks(divided: MappingPlan, tmp_path: Path) -> None:
 
 def test_parts_in_the_terminal(divided: MappingPlan) -> None:
     name = next(row.task for row in divided.tasks if row.share < 4)
-    shown = show_mapping(divided)
+    shown = show(divided, details=True)
     assert f"{name} 2/4" in shown
-    one = show_mapping(divided, name)
+    one = show(divided, name)
     assert one.count(" on cpu") + one.count(" on gpu") >= 2
-    assert any(cells[0] == f"{name} 2/4" for cells in mapping_rows(divided)[1])
+    assert f"{name} 2/4" in MappingProblem().sheet(divided).columns[0].cells
 
 
 def _row(plan: MappingPlan, at: int, **changes: object) -> MappingPlan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from instances.applications import Application, Applications
 from instances.errors import InputError
@@ -11,11 +11,12 @@ from solver.applications.ask import goals_of
 from solver.applications.check import problems_of_applications
 from solver.applications.engines import APPLICATION_ENGINES, ApplicationEngine
 from solver.applications.plan import ApplicationsPlan
-from solver.applications.show import applications_rows, applications_status, show_applications
+from solver.applications.show import applications_details, applications_status, applications_table
 from solver.applications.solve import solve
 from solver.mapping.ask import ESTIMATED
 from solver.problem import Derived, Problem, Target
 from solver.question import Question
+from solver.report import Sheet
 
 __all__ = ["ApplicationsProblem"]
 
@@ -64,17 +65,17 @@ class ApplicationsProblem(Problem[ApplicationsPlan]):
             return {}
         return plan.measures.model_dump() | {f"response:{row.name}": row.response or 0 for row in plan.applications}
 
-    def rows(self, plan: ApplicationsPlan) -> tuple[Sequence[str], list[list[str]]]:
-        """The table."""
-        return applications_rows(plan)
-
-    def status(self, plan: ApplicationsPlan) -> str:
-        """One line."""
+    def status(self, plan: ApplicationsPlan) -> list[str]:
+        """What is known."""
         return applications_status(plan)
 
-    def show(self, plan: ApplicationsPlan, layer: str | None) -> str:
+    def sheet(self, plan: ApplicationsPlan) -> Sheet:
+        """The table."""
+        return applications_table(plan)
+
+    def details(self, plan: ApplicationsPlan, layer: str | None) -> Iterable[str]:
         """One inference of every application by processor, or one task."""
-        return show_applications(plan, layer)
+        return applications_details(plan, layer)
 
     def question(self, plan: ApplicationsPlan) -> Question:
         """What a stored plan was asked; measured times are those that it has."""

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 
-from instances.errors import InputError
 from solver.applications.plan import ApplicationPlan, ApplicationsPlan
 from solver.mapping.show import drawn
 from solver.network_show import known_parts
+from solver.report import Column, Sheet
 
-__all__ = ["applications_rows", "applications_status", "show_applications"]
-
-_HEADS = ("application", "period (us)", "deadline (us)", "alone (us)", "response (us)", "simulated (us)")
+__all__ = ["applications_details", "applications_status", "applications_table"]
 
 
 def _us(plan: ApplicationsPlan, ticks: int | None) -> str:
     return "-" if ticks is None else f"{ticks * plan.machine_data.tick_ps / 1e6:,.0f}"
 
 
-def applications_status(plan: ApplicationsPlan) -> str:
-    """Return one line that says what is known: status, value, bound, gap, energy, and simulation."""
+def applications_status(plan: ApplicationsPlan) -> list[str]:
+    """Return what is known, a part each: status, value, bound, gap, energy, and simulation."""
     parts = known_parts(plan)
     if plan.measures is None:
-        return "; ".join(parts)
+        return parts
     cores = ",".join(map(str, plan.cpu_config))
     agrees = "stays within all responses" if plan.replay.ok else "disagrees: " + "; ".join(plan.replay.faults)
     parts += [
@@ -30,40 +28,35 @@ def applications_status(plan: ApplicationsPlan) -> str:
         f"one inference of each takes {plan.measures.energy / 1e12:,.1f} mJ",
         f"simulation of {plan.replay.draws:,} offsets {agrees}",
     ]
-    return "; ".join(parts)
+    return parts
 
 
-def applications_rows(plan: ApplicationsPlan) -> tuple[Sequence[str], list[list[str]]]:
-    """Return heads and rows of the table of applications."""
-    rows = [
-        [one.name, f"{one.period_us:,}", f"{one.deadline_us:,}", _us(plan, one.alone), _us(plan, one.response),
-         _us(plan, one.seen)]
-        for one in plan.applications
-    ]  # fmt: skip
-    return _HEADS, rows
+def applications_table(plan: ApplicationsPlan) -> Sheet:
+    """Return the table of applications, the most urgent one first."""
+    rows = plan.applications
+    return Sheet(
+        [
+            Column("application", [row.name for row in rows], "the most urgent first", words=True),
+            Column("response (us)", [_us(plan, row.response) for row in rows], "at most, from release to end"),
+            Column("deadline (us)", [f"{row.deadline_us:,}" for row in rows]),
+            Column("period (us)", [f"{row.period_us:,}" for row in rows]),
+            Column("alone (us)", [_us(plan, row.alone) for row in rows], "response if nothing else runs"),
+            Column("simulated (us)", [_us(plan, row.seen) for row in rows], "the longest response in the simulation"),
+        ]
+    )
 
 
-def show_applications(plan: ApplicationsPlan, task: str | None = None) -> str:
-    """Return one inference of every application by processor, or one task.
-
-    Raises
-    ------
-    InputError
-        If the plan has no such task.
-    """
-    if task is not None:
-        row = next((row for row in plan.tasks if row.task == task), None)
-        if row is None:
-            known = ", ".join(row.task for row in plan.tasks)
-            raise InputError(f"plan of {plan.network} has no task {task!r}; it has {known}")
-        return (
-            f"{row.task} on {row.processor}: from {_us(plan, row.start)} us after the release on if nothing delays it, "
-            f"{_us(plan, row.time)} us, then {_us(plan, row.copies)} us of copies"
-        )
-    lines = [applications_status(plan)]
-    for one in plan.applications if plan.tasks else ():
-        lines += ["", *_application(plan, one)]
-    return "\n".join(lines)
+def applications_details(plan: ApplicationsPlan, task: str | None = None) -> Iterator[str]:
+    """Return one inference of every application by processor, and a line for each task; or one task."""
+    if task is None:
+        for one in plan.applications:
+            yield from (*_application(plan, one), "")
+    for row in plan.tasks:
+        if task in (None, row.task):
+            yield (
+                f"{row.task} on {row.processor}: from {_us(plan, row.start)} us after the release on if nothing delays "
+                f"it, {_us(plan, row.time)} us, then {_us(plan, row.copies)} us of copies"
+            )
 
 
 def _application(plan: ApplicationsPlan, one: ApplicationPlan) -> list[str]:

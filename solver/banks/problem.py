@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from instances.errors import InputError
 from solver.banks.check import problems_of
 from solver.banks.engines import BANK_ENGINES, BankEngine
 from solver.banks.plan import BankPlan
-from solver.banks.show import bank_rows, bank_status, show_banks
+from solver.banks.show import bank_details, bank_status, bank_table
 from solver.banks.solve import front, solve
 from solver.problem import Derived, Front, Problem, front_of_plans
 from solver.question import Question
+from solver.report import Sheet
 
 __all__ = ["BanksProblem"]
 
@@ -61,17 +62,17 @@ class BanksProblem(Problem[BankPlan]):
         """Replay bank by bank and in time."""
         return Derived(tuple(problems_of(plan)), plan.size)
 
-    def rows(self, plan: BankPlan) -> tuple[Sequence[str], list[list[str]]]:
-        """The table."""
-        return bank_rows(plan)
-
-    def status(self, plan: BankPlan) -> str:
-        """One line."""
+    def status(self, plan: BankPlan) -> list[str]:
+        """What is known."""
         return bank_status(plan)
 
-    def show(self, plan: BankPlan, layer: str | None) -> str:
+    def sheet(self, plan: BankPlan) -> Sheet:
+        """The table."""
+        return bank_table(plan)
+
+    def details(self, plan: BankPlan, layer: str | None) -> Iterable[str]:
         """Banks over time."""
-        return show_banks(plan, layer)
+        return bank_details(plan, layer)
 
     def question(self, plan: BankPlan) -> Question:
         """What a stored plan was asked."""

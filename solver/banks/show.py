@@ -2,49 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from instances.errors import InputError
 from solver.banks.plan import FUSED, BankPlan, StagePlan
 from solver.banks.readings import readings
 from solver.banks.solve import figures, setting_of
 from solver.network_show import microseconds, status_parts
+from solver.report import Column, Sheet, name_column
+from solver.words import labels
 
 if TYPE_CHECKING:
     from hwmodels.banks.replay_moved import Held
 
-__all__ = ["bank_lines", "bank_rows", "bank_status", "show_banks"]
+__all__ = ["bank_details", "bank_lines", "bank_status", "bank_table"]
 
-_HEADS = ("stage", "moves (bytes)", "load", "weight", "streamed", "write", "time (us)", "waits (us)", "program")
 _LEGEND = "I input there, L being loaded, P processed, O output, R waits for another stage, . free"
 
 
-def bank_status(plan: BankPlan) -> str:
-    """Return one line that says what is known: status, value, bound, gap, what is left to win, and replay."""
+def bank_status(plan: BankPlan) -> list[str]:
+    """Return what is known, a part each: status, value, bound, gap, what is left to win, and replay."""
     parts = status_parts(plan)
     if plan.measures is None or plan.pe_delay_ticks is None:
-        return "; ".join(parts)
+        return parts
     share = plan.pe_delay_ticks / plan.measures.time
     time, waits = microseconds(plan, plan.measures.time), microseconds(plan, plan.pe_delay_ticks)
     parts.append(f"{time} us, {waits} us of them waiting ({share:.1%})")
     if len(readings(plan.network_data, plan.machine_data)) > 1:
         parts.append("first layer over patches" if plan.first_layer == "patches" else "first layer plain, not patches")
     parts.append("replay agrees" if plan.replay.ok else "replay does not agree")
-    return "; ".join(parts)
+    return parts
 
 
-def bank_rows(plan: BankPlan) -> tuple[Sequence[str], list[list[str]]]:
-    """Return heads and rows of the table of stages."""
-    rows = [
+def bank_table(plan: BankPlan) -> Sheet:
+    """Return the table of stages."""
+    rows, total = plan.layers, plan.measures
+
+    def volume(head: str, name: str, means: str, spare: int) -> Column:
+        found = [getattr(row.volume, name) for row in rows]
+        return Column(head, [f"{number:,}" for number in found], means, f"{sum(found):,}", spare=spare)
+
+    time = Column("time (us)", [microseconds(plan, row.ticks) for row in rows], "from the end of the stage before",
+                  microseconds(plan, total.time) if total else "")  # fmt: skip
+    moved = volume("bytes", "total", "to and from DRAM", 0)
+    return Sheet(
         [
-            row.layer, f"{row.volume.total:,}", f"{row.volume.load:,}", f"{row.volume.weight:,}",
-            f"{row.volume.streamed:,}", f"{row.volume.write:,}", microseconds(plan, row.ticks),
-            microseconds(plan, row.wait_ticks), _code(row),
+            name_column("stage", labels([row.layer for row in rows], plan.network_data.layers)),
+            *((moved, time) if plan.objectives[0] == "bytes" else (time, moved)),
+            Column("waits (us)", [microseconds(plan, row.wait_ticks) for row in rows], "of the time, for DRAM",
+                   microseconds(plan, plan.pe_delay_ticks or 0), spare=1),
+            Column("program", [_code(row) for row in rows], "tiles that are there when the stage begins, steps that "
+                   "load (L) or process (P) so many tiles, tiles of the result that stay on chip", words=True),
+            volume("load", "load", "bytes of the map that is read tile by tile", 2),
+            volume("weights", "weight", "bytes of weights", 2),
+            volume("streamed", "streamed", "bytes of other operands", 3),
+            volume("write", "write", "bytes of the result", 2),
         ]
-        for row in plan.layers
-    ]  # fmt: skip
-    return _HEADS, rows
+    )  # fmt: skip
 
 
 def _code(row: StagePlan) -> str:
@@ -56,20 +70,12 @@ def _code(row: StagePlan) -> str:
     return f"{row.initial} there: {code}{stays}"
 
 
-def show_banks(plan: BankPlan, layer: str | None = None) -> str:
-    """Return the map of banks by time of one stage, or of all.
-
-    Raises
-    ------
-    InputError
-        If the plan has no such stage, or the machine no banks.
-    """
-    names = [row.layer for row in plan.layers]
-    if layer is not None and layer not in names:
-        raise InputError(f"plan of {plan.network} has no layer {layer!r}; it has {', '.join(names)}")
-    lines = [bank_status(plan), _LEGEND, ""]
-    lines += [line for row, block in bank_lines(plan).items() if layer in (None, row) for line in block]
-    return "\n".join(lines)
+def bank_details(plan: BankPlan, layer: str | None = None) -> Iterable[str]:
+    """Return the map of banks by time of one stage or all, line by line."""
+    yield from (_LEGEND, "")
+    for name, lines in bank_lines(plan).items():
+        if layer in (None, name):
+            yield from lines
 
 
 def bank_lines(plan: BankPlan) -> dict[str, list[str]]:

@@ -11,9 +11,10 @@ from instances.onnx_reader import read_onnx
 from solver.bench.report import Report, Section
 from solver.check import check
 from solver.progress import Progress
-from solver.report import ratio, shorten
+from solver.report import ratio
 from solver.solve import solve_as
 from solver.tiling.plan import LayersPlan
+from solver.words import decision_text
 
 __all__ = ["RUNS", "demo", "wheel_model"]
 
@@ -60,7 +61,7 @@ def _run(network: Network, machine: str, rivals: tuple[str, ...], progress: Prog
     for i, layer in enumerate(plan.layers):
         value = layer.objective.value if layer.objective else None
         section.rows.append([
-            layer.layer, shorten(layer.decision or {}),
+            layer.layer, decision_text(layer.decision or {}),
             _us(value, tick_us), _us(layer.bound, tick_us), _percent(layer.gap),
             *(ratio(_value(other, i), value) for other in others.values()),
         ])  # fmt: skip

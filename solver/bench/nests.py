@@ -17,7 +17,7 @@ from solver.bench.engines import distinct_layers
 from solver.bench.report import Cell, Report, Section, geomean
 from solver.engines import ENGINES, EngineResult, Limits
 from solver.progress import Progress
-from solver.report import shorten
+from solver.words import decision_text
 
 __all__ = ["nests"]
 
@@ -81,7 +81,7 @@ def _counts(outcome: Outcome, machine: Machine, fastest: int) -> list[Cell]:
 
 
 def _words(space: Space, nest: Nest) -> str:
-    return shorten(space.decision(nest))
+    return decision_text(space.decision(nest))
 
 
 def _networks() -> Section:

@@ -16,7 +16,7 @@ from solver.bench.engines import agree
 from solver.bench.report import Cell, Report, Section
 from solver.engines import ENGINES, Limits
 from solver.progress import Progress
-from solver.report import shorten
+from solver.words import decision_text
 
 __all__ = ["peers"]
 
@@ -92,7 +92,7 @@ def _row(table: _Setting, layer: Layer, size: str) -> list[Cell]:
     looked, gap = int(str(best.stats["looked_at"])), 1 - (best.bound or 0) / moved
     return [
         *head, moved, gap, moved / limit, *others, space.size["points"], looked, best.wall_s, *proofs,
-        shorten(space.decision(best.nest)),
+        decision_text(space.decision(best.nest)),
     ]  # fmt: skip
 
 

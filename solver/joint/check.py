@@ -72,6 +72,8 @@ def _layers(plan: JointPlan) -> Iterator[str]:
         yield "replay: the plan does not say ok, it is"
     for stated, made in zip(plan.layers, joint_layers(found, machine, runs, walked), strict=True):
         for name in type(stated).model_fields:
+            if name == "buffers" and stated.buffers is None:
+                continue  # an earlier version wrote the plan
             yield from unequal(f"layer {stated.layer}: {name}", getattr(stated, name), getattr(made, name))
 
 

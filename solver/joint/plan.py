@@ -11,6 +11,7 @@ from pydantic import PositiveInt
 
 from solver.network_plan import NetworkPlan
 from solver.plan import Frozen, LayerCounts, Measures, Natural, Schedule
+from solver.tiling.buffers import Buffer
 
 __all__ = [
     "JointLayer",
@@ -50,6 +51,9 @@ class JointLayer(Frozen):
         The nest; rows that are on chip are read where they are, and are no part of a tile.
     occupancy_bytes : int
         What the tiles take.
+    buffers : tuple of Buffer or None
+        Where the tiles lie: addresses count through `banks` in their order, as if these were one memory. None in plans
+        that earlier versions wrote.
     """
 
     layer: str
@@ -62,6 +66,7 @@ class JointLayer(Frozen):
     measures: Measures
     counts: LayerCounts
     occupancy_bytes: Natural
+    buffers: tuple[Buffer, ...] | None = None
 
 
 class JointReplay(Frozen):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from formulations.tiling.problem import DECISIONS
 from instances.errors import InputError
 from solver.joint.check import problems_of_joint
 from solver.joint.engines import JOINT_ENGINES, JointEngine
 from solver.joint.plan import JointPlan
-from solver.joint.show import joint_rows, joint_status, show_joint
+from solver.joint.show import joint_details, joint_status, joint_table
 from solver.joint.solve import solve
 from solver.problem import Derived, Problem, Target
 from solver.question import Question
+from solver.report import Sheet
 
 __all__ = ["JointProblem"]
 
@@ -50,17 +51,17 @@ class JointProblem(Problem[JointPlan]):
         """Replay layer by layer and bank by bank."""
         return Derived(tuple(problems_of_joint(plan)), plan.size, plan.replay.executed)
 
-    def rows(self, plan: JointPlan) -> tuple[Sequence[str], list[list[str]]]:
-        """The table."""
-        return joint_rows(plan)
-
-    def status(self, plan: JointPlan) -> str:
-        """One line."""
+    def status(self, plan: JointPlan) -> list[str]:
+        """What is known."""
         return joint_status(plan)
 
-    def show(self, plan: JointPlan, layer: str | None) -> str:
+    def sheet(self, plan: JointPlan) -> Sheet:
+        """The table."""
+        return joint_table(plan)
+
+    def details(self, plan: JointPlan, layer: str | None) -> Iterable[str]:
         """Banks layer by layer, and nests."""
-        return show_joint(plan, layer)
+        return joint_details(plan, layer)
 
     def question(self, plan: JointPlan) -> Question:
         """What a stored plan was asked."""

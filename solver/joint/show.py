@@ -4,66 +4,72 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import cycle, islice
+from typing import Literal
 
+from hwmodels.schedule import Nest
 from instances.errors import InputError
 from instances.stores import stores
+from instances.workload import Layer
 from solver.joint.check import runs_in
 from solver.joint.plan import JointLayer, JointPlan
-from solver.network_show import microseconds, status_parts
-from solver.tiling.show import pseudo_code, workload_text
+from solver.network_show import measure_columns, microseconds, status_parts
+from solver.report import Column, Sheet, name_column
+from solver.tiling.buffers import buffer_lines, buffers
+from solver.tiling.pseudo_code import pseudo_code
+from solver.words import decision_columns, labels, workload_text
 
-__all__ = ["joint_rows", "joint_status", "show_joint"]
+__all__ = ["joint_details", "joint_status", "joint_table"]
 
-_HEADS = ("layer", "moves (bytes)", "IN", "W", "OUT", "PSUM", "time (us)", "on chip (rows)", "banks for tiles", "tile")
+Operand = Literal["IN", "W", "OUT", "PSUM"]
+
 #: Letters of a row of banks: maps by turns, then tiles, then free.
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def joint_status(plan: JointPlan) -> str:
-    """Return one line that says what is known: status, value, bound, gap, what is left to win, and replay."""
+def joint_status(plan: JointPlan) -> list[str]:
+    """Return what is known, a part each: status, value, bound, gap, what is left to win, and replay."""
     parts = status_parts(plan)
     if plan.measures is None:
-        return "; ".join(parts)
+        return parts
     parts.append(f"{microseconds(plan, plan.measures.time)} us one layer after the other")
     parts.append("replay agrees" if plan.replay.ok else "replay does not agree")
-    return "; ".join(parts)
+    return parts
 
 
-def joint_rows(plan: JointPlan) -> tuple[Sequence[str], list[list[str]]]:
-    """Return heads and rows of the table of layers."""
-    rows = []
-    for row in plan.layers:
-        moved = [f"{row.counts.by_operand[op].bytes:,}" for op in ("IN", "W", "OUT", "PSUM")]
-        held = ", ".join(f"{one.map} {one.rows}" for one in row.on_chip)
-        sizes = " ".join(f"{k[2:]} {v}" for k, v in row.schedule.decision.items() if k.startswith("T_"))
-        rows.append(
-            [
-                row.layer,
-                f"{row.counts.bytes:,}",
-                *moved,
-                microseconds(plan, row.measures.time),
-                held,
-                str(len(row.banks)),
-                sizes,
-            ]
-        )
-    return _HEADS, rows
+def joint_table(plan: JointPlan) -> Sheet:
+    """Return the table of layers."""
+    rows = plan.layers
+    objective, *measures = measure_columns(plan, rows)
+
+    def moved(operand: Operand, means: str) -> Column:
+        return Column(operand, [f"{row.counts.by_operand[operand].bytes:,}" for row in rows], means, spare=4)
+
+    return Sheet(
+        [
+            name_column("layer", labels([row.layer for row in rows], plan.network_data.layers)),
+            objective,
+            Column("on chip (rows)", [", ".join(f"{one.map} {one.rows}" for one in row.on_chip) for row in rows],
+                   "maps that lie on chip while the layer runs, and how many of their rows", words=True),
+            Column("tile banks", [str(len(row.banks)) for row in rows], "banks for the tiles of the layer", spare=1),
+            *decision_columns([row.schedule.decision for row in rows]),
+            *measures,
+            moved("IN", "bytes of inputs"), moved("W", "of weights"), moved("OUT", "of results"),
+            moved("PSUM", "of partial sums"),
+        ]
+    )  # fmt: skip
 
 
-def show_joint(plan: JointPlan, layer: str | None = None) -> str:
-    """Return the banks layer by layer, or one layer with its nest.
-
-    Raises
-    ------
-    InputError
-        If the plan has no such layer.
-    """
-    names = [row.layer for row in plan.layers]
-    if layer is not None and layer not in names:
-        raise InputError(f"plan of {plan.network} has no layer {layer!r}; it has {', '.join(names)}")
-    if layer is not None:
-        return "\n".join(_layer(plan, names.index(layer)))
-    return "\n".join([joint_status(plan), "", *_banks(plan)])
+def joint_details(plan: JointPlan, layer: str | None = None) -> Iterable[str]:
+    """Return a layer with its nest; or the banks layer by layer, and all layers."""
+    if layer is None:
+        yield from (*_banks(plan), "")
+    found = stores(plan.network_data)
+    runs = runs_in(plan, found)
+    if isinstance(runs, str):
+        raise InputError(f"plan of {plan.network}: {runs}")
+    for at, row in enumerate(plan.layers):
+        if layer in (None, row.layer):
+            yield from _layer(plan, row, found.layer(at, runs[at].rows, runs[at].unwritten), runs[at].nest)
 
 
 def _banks(plan: JointPlan) -> list[str]:
@@ -87,12 +93,7 @@ def _line(row: JointLayer, letters: dict[str, str], number: int) -> str:
     return "".join(owner.get(bank, ".") for bank in range(number))
 
 
-def _layer(plan: JointPlan, at: int) -> Iterable[str]:
-    found, row, machine = stores(plan.network_data), plan.layers[at], plan.machine_data
-    runs = runs_in(plan, found)
-    if isinstance(runs, str):
-        raise InputError(f"plan of {plan.network}: {runs}")
-    layer = found.layer(at, runs[at].rows, runs[at].unwritten)
+def _layer(plan: JointPlan, row: JointLayer, layer: Layer, nest: Nest) -> Iterable[str]:
     yield f"{row.layer}: {workload_text(layer)}, on {plan.machine}"
     yield f"{row.counts.bytes:,} bytes move, {microseconds(plan, row.measures.time)} us"
     for one in row.on_chip:
@@ -103,12 +104,12 @@ def _layer(plan: JointPlan, at: int) -> Iterable[str]:
         yield f"{one.rows} rows of {one.map} ({part or 'for other layers'}) lie in banks {_ranges(one.banks)}"
     if row.unwritten:
         yield f"the first {row.unwritten} rows of the result are never written to DRAM"
-    yield f"tiles take {row.occupancy_bytes:,} bytes in banks {_ranges(row.banks)}"
     if len(set(layer.residents)) > 1:
         rows = ", ".join(map(str, layer.residents))
         yield f"inputs have {rows} rows on chip; loads name the rows of the one with the fewest"
-    yield ""
-    yield pseudo_code(layer, machine, runs[at].nest)
+    yield from ("", f"tiles take {row.occupancy_bytes:,} bytes in banks {_ranges(row.banks)}:")
+    yield from buffer_lines(row.buffers or buffers(layer, plan.machine_data, nest))
+    yield from ("", *pseudo_code(layer, plan.machine_data, nest).splitlines(), "")
 
 
 def _ranges(banks: Sequence[int]) -> str:

@@ -28,6 +28,7 @@ from solver.network_plan import head
 from solver.options import pick_pins, pick_problem
 from solver.plan import Measures, Objective, Options, Schedule, proof
 from solver.question import Question
+from solver.tiling.buffers import buffers
 from solver.verify import PlanMismatch, counts_of, gap_of, measures_of
 from solver.watch import Watch
 
@@ -198,7 +199,7 @@ def joint_layers(found: Stores, machine: Machine, runs: Sequence[LayerRun], walk
                 on_chip=tuple(Resident(map=name, rows=number, banks=banks) for name, number, banks in sorted(held)),
                 unwritten=run.unwritten, banks=run.banks, schedule=Schedule.of(run.nest, decision),
                 measures=measures_of(one.outcome), counts=counts_of(one.outcome),
-                occupancy_bytes=one.outcome.occupancy_bytes["ocm"],
+                occupancy_bytes=one.outcome.occupancy_bytes["ocm"], buffers=buffers(layer, machine, run.nest),
             )
         )  # fmt: skip
     return tuple(rows)

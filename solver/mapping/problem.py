@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from instances.errors import InputError
 from instances.profiles import Profile
@@ -11,10 +11,11 @@ from solver.mapping.check import problems_of_mapping
 from solver.mapping.engines import MAPPING_ENGINES, MappingEngine
 from solver.mapping.front import front
 from solver.mapping.plan import MappingPlan
-from solver.mapping.show import mapping_rows, mapping_status, show_mapping
+from solver.mapping.show import mapping_details, mapping_status, mapping_table
 from solver.mapping.solve import solve
 from solver.problem import Derived, Front, Problem, front_of_plans
 from solver.question import Question
+from solver.report import Sheet
 
 __all__ = ["MappingProblem"]
 
@@ -63,17 +64,17 @@ class MappingProblem(Problem[MappingPlan]):
         """Simulate again."""
         return Derived(tuple(problems_of_mapping(plan)), plan.size)
 
-    def rows(self, plan: MappingPlan) -> tuple[Sequence[str], list[list[str]]]:
-        """The table."""
-        return mapping_rows(plan)
-
-    def status(self, plan: MappingPlan) -> str:
-        """One line."""
+    def status(self, plan: MappingPlan) -> list[str]:
+        """What is known."""
         return mapping_status(plan)
 
-    def show(self, plan: MappingPlan, layer: str | None) -> str:
+    def sheet(self, plan: MappingPlan) -> Sheet:
+        """The table."""
+        return mapping_table(plan)
+
+    def details(self, plan: MappingPlan, layer: str | None) -> Iterable[str]:
         """One period of every processor, or one task."""
-        return show_mapping(plan, layer)
+        return mapping_details(plan, layer)
 
     def question(self, plan: MappingPlan) -> Question:
         """What a stored plan was asked; measured times are those that it has."""

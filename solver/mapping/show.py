@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
-from instances.errors import InputError
 from solver.mapping.plan import MappingPlan, TaskPlan
 from solver.network_show import known_parts
+from solver.report import Column, Sheet
+from solver.words import labels
 
-__all__ = ["Drawn", "drawn", "mapping_rows", "mapping_status", "show_mapping"]
+__all__ = ["Drawn", "drawn", "mapping_details", "mapping_status", "mapping_table"]
 
-_HEADS = ("task", "processor", "start (us)", "runs (us)", "copies (us)", "inference")
 #: Characters of a period.
 _WIDTH = 96
 
@@ -20,11 +20,11 @@ def _us(plan: MappingPlan, ticks: int) -> str:
     return f"{ticks * plan.machine_data.tick_ps / 1e6:,.0f}"
 
 
-def mapping_status(plan: MappingPlan) -> str:
-    """Return one line that says what is known: status, value, bound, gap, energy, latency, and simulation."""
+def mapping_status(plan: MappingPlan) -> list[str]:
+    """Return what is known, a part each: status, value, bound, gap, energy, latency, and simulation."""
     parts = known_parts(plan)
     if plan.measures is None:
-        return "; ".join(parts)
+        return parts
     cores = ",".join(map(str, plan.cpu_config))
     every, mj = f"every {_us(plan, plan.measures.period)} us", f"{plan.measures.energy / 1e12:,.1f} mJ"
     took = _us(plan, plan.measures.latency)
@@ -36,16 +36,25 @@ def mapping_status(plan: MappingPlan) -> str:
         f"cores ({cores}): {said}",
         "simulation agrees" if plan.replay.ok else "simulation does not agree",
     ]
-    return "; ".join(parts)
+    return parts
 
 
-def mapping_rows(plan: MappingPlan) -> tuple[Sequence[str], list[list[str]]]:
-    """Return heads and rows of the table of tasks."""
-    rows = [
-        [_label(plan, row), row.processor, _us(plan, row.start), _us(plan, row.time), _us(plan, row.copies), _late(row)]
-        for row in plan.tasks
-    ]
-    return _HEADS, rows
+def mapping_table(plan: MappingPlan) -> Sheet:
+    """Return the table of tasks."""
+    rows = plan.tasks
+    late = [Column("inference", [_late(row) for row in rows], "in period n the task works on this one", words=True)]
+    names = [_label(plan, row) for row in rows]
+    return Sheet(
+        [
+            Column("task", labels(names, plan.network_data.layers), words=True),
+            Column("processor", [row.processor for row in rows], words=True),
+            Column("start (us)", [_us(plan, row.start) for row in rows],
+                   f"from the begin of {'a period' if plan.pipelined else 'the inference'} on"),
+            Column("runs (us)", [_us(plan, row.time) for row in rows]),
+            Column("copies (us)", [_us(plan, row.copies) for row in rows], "then, to other processors"),
+            *(late if plan.pipelined else []),
+        ]
+    )  # fmt: skip
 
 
 def _label(plan: MappingPlan, row: TaskPlan) -> str:
@@ -57,20 +66,18 @@ def _late(row: TaskPlan) -> str:
     return f"n - {row.stage}" if row.stage else "n"
 
 
-def show_mapping(plan: MappingPlan, task: str | None = None) -> str:
-    """Return one period of every processor, or one task with what it reads and hands on.
+def mapping_details(plan: MappingPlan, task: str | None = None) -> Iterator[str]:
+    """Return a task with what it reads and hands on; or one period of every processor, and all tasks."""
+    if task is None:
+        yield from _processors(plan)
+    for name in dict.fromkeys(row.task for row in plan.tasks if task in (None, row.task)):
+        yield from _task(plan, name)
 
-    Raises
-    ------
-    InputError
-        If the plan has no such task.
-    """
-    if task is not None:
-        return "\n".join(_task(plan, task))
-    if plan.measures is None:
-        return mapping_status(plan)
+
+def _processors(plan: MappingPlan) -> list[str]:
+    """One period of every processor, or one inference."""
     shown = "one period" if plan.pipelined else "one inference"
-    lines = [mapping_status(plan), "", f"{shown}; a letter is a task, = its copies to other processors, . idle", ""]
+    lines = [f"{shown}; a letter is a task, = its copies to other processors, . idle", ""]
 
     def named(row: TaskPlan) -> str:
         return _label(plan, row) + (f" ({_late(row)})" if plan.pipelined else "")
@@ -81,7 +88,7 @@ def show_mapping(plan: MappingPlan, task: str | None = None) -> str:
         percent = 100 * one.load / _span(plan)
         lines.append(f"{one.name:<{width}} |{drawn(rows, _span(plan))}| {percent:.1f} %")
         lines += [f"{'':<{width}}  {text}" for text in _legend(rows, named)]
-    return "\n".join(lines)
+    return [*lines, ""]
 
 
 def _span(plan: MappingPlan) -> int:
@@ -135,9 +142,6 @@ def _legend(rows: Sequence[TaskPlan], named: Callable[[TaskPlan], str]) -> list[
 
 def _task(plan: MappingPlan, name: str) -> list[str]:
     rows = [row for row in plan.tasks if row.task == name]
-    if not rows:
-        known = ", ".join(dict.fromkeys(row.task for row in plan.tasks))
-        raise InputError(f"plan of {plan.network} has no task {name!r}; it has {known}")
     where, lines = {_part(plan, one): one.processor for one in plan.tasks}, list[str]()
     for row in rows:
         when = f"; in period n it works on inference {_late(row)}" if plan.pipelined else ""

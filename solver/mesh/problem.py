@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from formulations.mesh.problem import DECISIONS
 from solver.claims import Claim, picked
 from solver.mesh.check import problems_of_mesh
 from solver.mesh.engines import MESH_ENGINES, MeshEngine
 from solver.mesh.plan import MeshPlan
-from solver.mesh.show import mesh_rows, mesh_status, show_mesh
+from solver.mesh.show import mesh_details, mesh_status, mesh_table
 from solver.mesh.solve import solve
 from solver.problem import Derived, Problem, Target
 from solver.question import Question
+from solver.report import Sheet
 
 __all__ = ["Mesh"]
 
@@ -61,17 +62,17 @@ class Mesh(Problem[MeshPlan]):
             bounds = tuple(part.bounds.get(aim) for aim in plan.objectives)
             yield Claim(part.layer, part.status, plan.objectives, values, bounds)
 
-    def rows(self, plan: MeshPlan) -> tuple[Sequence[str], list[list[str]]]:
-        """The table."""
-        return mesh_rows(plan)
-
-    def status(self, plan: MeshPlan) -> str:
-        """One line."""
+    def status(self, plan: MeshPlan) -> list[str]:
+        """What is known."""
         return mesh_status(plan)
 
-    def show(self, plan: MeshPlan, layer: str | None) -> str:
+    def sheet(self, plan: MeshPlan) -> Sheet:
+        """The table."""
+        return mesh_table(plan)
+
+    def details(self, plan: MeshPlan, layer: str | None) -> Iterable[str]:
         """Loops, units, PEs and banks."""
-        return show_mesh(plan, layer)
+        return mesh_details(plan, layer)
 
     def question(self, plan: MeshPlan) -> Question:
         """What a stored plan was asked."""

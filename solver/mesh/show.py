@@ -2,56 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
 from typing import get_args
 
 from hwmodels.outcome import UNITS
-from instances.errors import InputError
 from instances.ndrange import ndrange
 from instances.workload import DIMS, Layer
-from solver.mesh.plan import MeshLayer, MeshPlan
+from solver.mesh.plan import Aim, MeshLayer, MeshPlan
 from solver.plan import Dim
-from solver.report import ratio
+from solver.report import ABSENT, GAP, Column, Sheet, name_column, percent, ratio
 from solver.verify import gap_of
+from solver.words import label
 
-__all__ = ["mesh_rows", "mesh_status", "show_mesh"]
+__all__ = ["mesh_details", "mesh_status", "mesh_table"]
 
-_HEADS = ("layer", "tile", "sides", "PEs", "keep", "dram/kMAC", "glb/kMAC", "GMAC/s", "gap", "")
-
-
-def mesh_rows(plan: MeshPlan) -> tuple[Sequence[str], list[list[str]]]:
-    """Return heads and rows of the table of layers."""
-    return _HEADS, [[*_row(plan, part), ""] for part in plan.layers]
+_AIMS = {"dram": "to and from DRAM", "glb": "to and from the global buffer", "time": "of the mesh"}
 
 
-def _row(plan: MeshPlan, part: MeshLayer) -> list[str]:
-    macs, cost = part.workload.macs, part.measures
-    sides = f"{part.rows or '-'} x {part.cols or '-'}"
-    speed = macs / (cost.time * plan.machine_data.tick_ps / 1e3)
+def mesh_table(plan: MeshPlan) -> Sheet:
+    """Return the table of layers."""
+    rows = plan.layers
+    return Sheet(
+        [
+            name_column("layer", [label(row.layer, row.workload) for row in rows]),
+            *(column for aim in plan.objectives for column in _aimed(plan, aim)),
+            Column("tile", [_sizes(row, "tile") for row in rows], "of a unit, sizes of the dimensions", words=True),
+            Column("sides", [f"{row.rows or ABSENT} x {row.cols or ABSENT}" for row in rows],
+                   "dimensions along the rows and the columns of the mesh", words=True),
+            Column("PEs", [_sizes(row, "vector") or ABSENT for row in rows], "how the PEs of a unit share a tile",
+                   words=True),
+            Column("keep", [row.keep for row in rows], "the operand whose tile stays", words=True, spare=1),
+            *_per_mac(plan),
+        ]
+    )  # fmt: skip
+
+
+def _aimed(plan: MeshPlan, aim: Aim) -> list[Column]:
+    """An objective and its gap."""
+    values = [getattr(row.measures, aim) for row in plan.layers]
+    gaps = [percent(gap_of(v, row.bounds.get(aim))) for v, row in zip(values, plan.layers, strict=True)]
+    total = getattr(plan.measures, aim) if plan.measures else 0
     return [
-        part.layer, _sizes(part, "tile"), sides, _sizes(part, "vector") or "-", part.keep,
-        f"{1000 * cost.dram / macs:.1f}", f"{1000 * cost.glb / macs:.1f}", f"{speed:.1f}",
-        ", ".join(_gap(getattr(cost, aim), part.bounds.get(aim)) for aim in plan.objectives),
+        Column(f"{aim} ({UNITS[aim]})", [f"{value:,}" for value in values], _AIMS.get(aim, ""), f"{total:,}"),
+        Column("gap (%)", gaps, GAP, percent(gap_of(total, plan.bounds.get(aim)))),
+    ]
+
+
+def _per_mac(plan: MeshPlan) -> list[Column]:
+    """Rates that layers of any size can be compared by."""
+
+    def rate(head: str, means: str, of: Callable[[MeshLayer], float], spare: int) -> Column:
+        return Column(head, [f"{of(row):.1f}" for row in plan.layers], means, spare=spare)
+
+    return [
+        rate("dram/kMAC", "bytes of DRAM for 1000 multiplications",
+             lambda row: 1000 * row.measures.dram / row.workload.macs, 2),
+        rate("glb/kMAC", "bytes of the global buffer for 1000 multiplications",
+             lambda row: 1000 * row.measures.glb / row.workload.macs, 3),
+        rate("GMAC/s", "1e9 multiplications a second",
+             lambda row: row.workload.macs / (row.measures.time * plan.machine_data.tick_ps / 1e3), 2),
     ]  # fmt: skip
 
 
 def _gap(value: int, bound: int | None) -> str:
     gap = gap_of(value, bound)
-    return "no bound" if gap is None else f"{100 * gap:.3g} %"
+    return "no bound" if gap is None else f"{percent(gap)} %"
 
 
 def _sizes(part: MeshLayer, what: str) -> str:
     """Sizes that say something: of indices with more than one element."""
     found: dict[Dim, int] = getattr(part, what)
-    return " ".join(f"{d}{found[d]}" for d in get_args(Dim) if part.workload.extent(d) > 1 and found.get(d, 1) > 1)
+    return " ".join(f"{d}={found[d]}" for d in get_args(Dim) if part.workload.extent(d) > 1 and found.get(d, 1) > 1)
 
 
-def mesh_status(plan: MeshPlan) -> str:
-    """Return one line that says what is known: status, value, bound, gap, bytes, and simulation."""
+def mesh_status(plan: MeshPlan) -> list[str]:
+    """Return what is known, a part each: status, value, bound, gap, bytes, and simulation."""
     parts = [f"{plan.network} on {plan.machine} (mesh, {plan.engine}): {plan.status}"]
     if plan.objective is None or plan.measures is None:
         note = plan.stats.get("note")
-        return "; ".join([*parts, *plan.conflicts, *([str(note)] if note else [])])
+        return [*parts, *plan.conflicts, *([str(note)] if note else [])]
     must = sum(part.compulsory_bytes for part in plan.layers)
     parts += [
         *(_aim(aim, getattr(plan.measures, aim), plan.bounds.get(aim)) for aim in plan.objectives),
@@ -59,7 +88,7 @@ def mesh_status(plan: MeshPlan) -> str:
         f"global buffer {plan.measures.glb:,} bytes, {plan.measures.time:,} cycles",
         "simulation agrees" if all(part.replay.ok for part in plan.layers) else "simulation does not agree",
     ]
-    return "; ".join(parts)
+    return parts
 
 
 def _aim(aim: str, value: int, bound: int | None) -> str:
@@ -68,18 +97,11 @@ def _aim(aim: str, value: int, bound: int | None) -> str:
     return f"{aim} {value:,} {UNITS[aim]}, {said}"
 
 
-def show_mesh(plan: MeshPlan, layer: str | None = None) -> str:
-    """Return the loops, units, PEs and banks of every layer, or of one.
-
-    Raises
-    ------
-    InputError
-        If the plan has no such layer.
-    """
-    found = [part for part in plan.layers if layer in (None, part.layer)]
-    if not found and layer is not None:
-        raise InputError(f"plan has no layer {layer!r}: it has {', '.join(p.layer for p in plan.layers) or 'none'}")
-    return "\n\n".join("\n".join(_lines(plan, part)) for part in found) or mesh_status(plan)
+def mesh_details(plan: MeshPlan, layer: str | None = None) -> Iterator[str]:
+    """Return the loops, units, PEs and banks of one layer or all, line by line."""
+    for part in plan.layers:
+        if layer in (None, part.layer):
+            yield from (*_lines(plan, part), "")
 
 
 def _lines(plan: MeshPlan, part: MeshLayer) -> list[str]:

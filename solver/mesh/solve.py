@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import get_args
 
 from formulations.mesh.finish import fewer_steps
-from formulations.mesh.layout import AxisLayout, Layout, OperandLayout
+from formulations.mesh.layout import Layout
 from formulations.mesh.pins import check_pins
 from formulations.mesh.price import price, setup_of
 from formulations.mesh.problem import DECISIONS, SHARES, Choice, Price
@@ -44,7 +44,7 @@ from solver.verify import PlanMismatch, gap_of
 from solver.watch import Watch
 
 __all__ = [
-    "above", "aims_of", "choice_of", "compulsory", "layout_of_plan", "mesh_layers", "part_of", "replayed", "solve",
+    "above", "aims_of", "choice_of", "compulsory", "mesh_layers", "part_of", "replayed", "solve",
     "status_by", "summed", "summed_bounds",
 ]  # fmt: skip
 
@@ -184,18 +184,6 @@ def _banks(layout: Layout) -> MeshBanks:
         for one in layout.operands
     )  # fmt: skip
     return MeshBanks(bits=tuple(f"{d}{q}" for d, q in layout.bits), operands=(operands[0], operands[1]))
-
-
-def layout_of_plan(banks: MeshBanks | None) -> Layout | None:
-    """The layout that a plan states."""
-    if banks is None:
-        return None
-    operands = tuple(
-        OperandLayout(one.operand, tuple(AxisLayout(a.axis, a.extent, a.pitch) for a in one.axes), one.words,
-                      one.words - one.padding)
-        for one in banks.operands
-    )  # fmt: skip
-    return Layout(tuple((bit[0], int(bit[1:])) for bit in banks.bits), operands)
 
 
 def choice_of(part: MeshLayer) -> Choice:

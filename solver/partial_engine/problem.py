@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 
 from formulations.partial_engine.size import SECONDS
@@ -12,11 +12,12 @@ from solver.claims import Claim
 from solver.partial_engine.check import problems_of_engine
 from solver.partial_engine.engines import RUNS_ENGINES, RunsEngine
 from solver.partial_engine.plan import EnginePlan
-from solver.partial_engine.show import engine_rows, engine_status, show_engine
+from solver.partial_engine.show import engine_details, engine_status, engine_table
 from solver.partial_engine.size import fits, front_engine
 from solver.partial_engine.solve import solve
 from solver.problem import Derived, Front, FrontPart, FrontPoint, Problem
 from solver.question import Question
+from solver.report import Sheet
 
 __all__ = ["PartialEngineProblem"]
 
@@ -77,17 +78,17 @@ class PartialEngineProblem(Problem[EnginePlan]):
             values = (row.objective.value,) if row.objective else ()
             yield Claim(row.layer, row.status, plan.objectives, values, (row.bound,))
 
-    def rows(self, plan: EnginePlan) -> tuple[Sequence[str], list[list[str]]]:
-        """The table."""
-        return engine_rows(plan)
-
-    def status(self, plan: EnginePlan) -> str:
-        """One line."""
+    def status(self, plan: EnginePlan) -> list[str]:
+        """What is known."""
         return engine_status(plan)
 
-    def show(self, plan: EnginePlan, layer: str | None) -> str:
+    def sheet(self, plan: EnginePlan) -> Sheet:
+        """The table."""
+        return engine_table(plan)
+
+    def details(self, plan: EnginePlan, layer: str | None) -> Iterable[str]:
         """Banks and programs."""
-        return show_engine(plan, layer)
+        return engine_details(plan, layer)
 
     def question(self, plan: EnginePlan) -> Question:
         """What a stored plan was asked."""

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 from formulations.partial_engine.orders import from_text
-from instances.errors import InputError
-from solver.partial_engine.plan import EngineLayer, EnginePlan
+from solver.partial_engine.plan import EngineCounts, EngineLayer, EnginePlan, EngineSchedule
+from solver.report import ABSENT, GAP, Column, Sheet, conflicts_of, few, name_column, percent
+from solver.words import labels
 
-__all__ = ["engine_rows", "engine_status", "show_engine"]
+__all__ = ["engine_details", "engine_status", "engine_table"]
 
-_HEADS = ("layer", "moves (bytes)", "inputs", "weights", "partial maps", "results", "strips", "groups", "places",
-          "runs", "adds", "cycles", "status")  # fmt: skip
 #: Steps of a program that are shown.
 _MOST = 200
 
 
-def engine_status(plan: EnginePlan) -> str:
-    """Return one line that says what is known: status, value, bound, gap, runs, additions, time of them, replay."""
+def engine_status(plan: EnginePlan) -> list[str]:
+    """Return what is known, a part each: status, value, bound, gap, runs, additions, time of them, replay."""
     parts = [f"{plan.network} on {plan.machine} (engine, {plan.engine}): {plan.status}"]
     bound = "no bound" if plan.bound is None else f"bound {plan.bound:,}"
     if plan.objective is None or plan.counts is None:
         missing = [row.layer for row in plan.layers if row.schedule is None]
-        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-        said = f"{len(missing)} of {len(plan.layers)} layers without a schedule: {', '.join(missing[:3])}{more}"
-        return "; ".join([*parts, said, *plan.conflicts[:1]])
-    gap = "no gap" if plan.gap is None else f"gap {100 * plan.gap:.3g} %"
+        said = f"{len(missing)} of {len(plan.layers)} layers without a schedule: {few(missing)}"
+        return [*parts, said, *plan.conflicts[:1]]
+    gap = "no gap" if plan.gap is None else f"gap {percent(plan.gap)} %"
     hertz = plan.machine_data.engine.clock_hz if plan.machine_data.engine else 1
     parts += [
         f"bytes {plan.objective.value:,}, {bound}, {gap}",
@@ -33,43 +31,57 @@ def engine_status(plan: EnginePlan) -> str:
         f"{plan.counts.cycles:,} cycles or {1e3 * plan.counts.cycles / hertz:,.2f} ms of the engine",
         "replay agrees" if plan.replay.ok else "replay does not agree",
     ]
-    return "; ".join(parts)
+    return parts
 
 
-def engine_rows(plan: EnginePlan) -> tuple[Sequence[str], list[list[str]]]:
-    """Return heads and rows of the table of layers."""
-    rows = []
+def engine_table(plan: EnginePlan) -> Sheet:
+    """Return the table of layers."""
+    rows, named = plan.layers, labels([row.layer for row in plan.layers], plan.network_data.layers)
+
+    def count(head: str, names: str, means: str, spare: int) -> Column:
+        def of(counts: EngineCounts | None) -> str:
+            return ABSENT if counts is None else f"{sum(getattr(counts, name) for name in names.split()):,}"
+
+        return Column(head, [of(row.counts) for row in rows], means, of(plan.counts), spare=spare)
+
+    def decided(head: str, text: Callable[[EngineSchedule], str], means: str, spare: int) -> Column:
+        cells = [ABSENT if row.schedule is None else text(row.schedule) for row in rows]
+        return Column(head, cells, means, spare=spare)
+
+    return Sheet(
+        [
+            name_column("layer", named),
+            count("bytes", "bytes", "to and from DRAM", 0),
+            Column("gap (%)", [row.status if row.schedule is None else percent(row.gap) for row in rows], GAP,
+                   percent(plan.gap)),
+            decided("strips", lambda made: f"{made.strips}", "of rows, one after the other", 0),
+            decided("groups", _groups, "of input x of output maps, in so many grids", 0),
+            decided("places", _places, "for input + partial maps in a bank, + 1 for a fresh one", 0),
+            count("cycles", "cycles", "of the engine", 1),
+            count("runs", "runs", "of the engine", 2),
+            count("adds", "adds", "of partial maps", 2),
+            count("inputs", "inputs", "their bytes", 3),
+            count("weights", "weights", "their bytes", 3),
+            count("partial maps", "spilled reloaded", "their bytes, out and in", 3),
+            count("results", "results", "their bytes", 3),
+        ],
+        conflicts_of(rows),
+    )  # fmt: skip
+
+
+def _groups(made: EngineSchedule) -> str:
+    return f"{made.inputs} x {made.outputs}" + (f" ({made.grids})" if made.grids > 1 else "")
+
+
+def _places(made: EngineSchedule) -> str:
+    return f"{made.in_places} + {made.part_places}" + (" + 1" if made.fresh_places else "")
+
+
+def engine_details(plan: EnginePlan, layer: str | None = None) -> Iterator[str]:
+    """Return the banks and the program of one layer or all, line by line."""
     for row in plan.layers:
-        if row.counts is None or row.schedule is None:
-            rows.append([row.layer, *["-"] * (len(_HEADS) - 2), row.status])
-            continue
-        counts, plan_ = row.counts, row.schedule
-        moved = (counts.bytes, counts.inputs, counts.weights, counts.spilled + counts.reloaded, counts.results)
-        grid = f"{plan_.inputs} x {plan_.outputs}" + (f" ({plan_.grids})" if plan_.grids > 1 else "")
-        places = f"{plan_.in_places} + {plan_.part_places}" + (" + 1" if plan_.fresh_places else "")
-        done = (counts.runs, counts.adds, counts.cycles)
-        texts = [f"{number:,}" for number in moved], [f"{number:,}" for number in done]
-        rows.append([row.layer, *texts[0], str(plan_.strips), grid, places, *texts[1], row.status])
-    return _HEADS, rows
-
-
-def show_engine(plan: EnginePlan, layer: str | None = None) -> str:
-    """Return a line for every layer, or one layer's banks and program.
-
-    Raises
-    ------
-    InputError
-        If the plan has no such layer.
-    """
-    if layer is None:
-        width = max(len(row.layer) for row in plan.layers)
-        lines = [f"{row.layer:<{width}}  {_line(row)}" for row in plan.layers]
-        return "\n".join([engine_status(plan), "", *lines])
-    found = next((row for row in plan.layers if row.layer == layer), None)
-    if found is None:
-        known = ", ".join(row.layer for row in plan.layers)
-        raise InputError(f"plan of {plan.network} has no layer {layer!r}; it has {known}")
-    return "\n".join(_layer(found))
+        if layer in (None, row.layer):
+            yield from (*_layer(row), "")
 
 
 def _line(row: EngineLayer) -> str:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from math import prod
+from typing import Literal
 
-import numpy as np
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt
 
-from hwmodels.nest.bilinear import Ints
-from hwmodels.nest.boxes import input_windows
 from hwmodels.nest.execute import FetchPoint, fetch_points
+from hwmodels.nest.replay_counts import Stored, stored_tensors
+from hwmodels.nest.replay_holds import holds_of
+from hwmodels.nest.replay_slides import lined_bytes
 from hwmodels.nest.replay_walk import Cuts, cut_range
 from hwmodels.nest.skeleton import cores
-from hwmodels.schedule import Hold, Loop, Nest, Spatial
+from hwmodels.schedule import Hold, Nest, Spatial
 from instances.machine import Machine
 from instances.workload import DIMS, REDUCTION, Layer
 
-__all__ = ["KERNEL", "Buffer", "NestOnCore", "buffers"]
+__all__ = ["KERNEL", "Buffer", "NestOnCore", "buffer_lines", "buffers"]
 
 _AXES = {
     "IN": {"CHW": "bgnrc", "HWC": "brcgn"},
@@ -26,52 +27,68 @@ _AXES = {
 }
 #: The kernel's dimension along the input's rows and columns.
 KERNEL = {"r": "i", "c": "j"}
+Circular = Literal["", "rows", "columns", "lines"]
+#: The direction in which IN slides, by the axis of its fetches.
+_CIRCULAR: dict[int, Circular] = {3: "rows", 4: "columns"}
+_SCRATCH = ("im2col", "reserved")
 
 
-@dataclass(frozen=True)
-class Buffer:
+class Buffer(BaseModel):
     """One buffer of a core.
 
     Attributes
     ----------
-    memory, name : str
-        The memory it lies in; IN, W, OUT (the second one of two: IN'), im2col or reserved.
-    address, size : int
-        In bytes from the start of the memory.
+    name : str
+        IN (IN1, IN2, ... where a layer has several inputs), W, OUT, im2col or reserved.
+    memory : str
+        The on-chip memory that it lies in.
+    address, bytes : int
+        From the start of the memory; of one copy.
+    copies : int
+        2 with double buffering: the second one begins where the first ends.
+    element_bytes : int
+        Of one element.
     extents : dict of str to int
-        Of the largest tile, per axis in storage order (input rows and columns under r and c).
-    element : int
-        Bytes an element.
+        Elements of the largest tile along every dimension that has more than one, in storage order (the last one is
+        contiguous); input rows and columns under r and c. Empty for im2col and reserved.
     circular : str
-        "rows" or "columns" where IN slides along them, else empty.
+        "rows" or "columns" where IN slides along them (row y lies at y modulo the rows of the buffer); "lines" where it
+        lies in lines, which take less than the tile (docs/nest.md); else empty.
     """
 
-    memory: str
-    name: str
-    address: int
-    size: int
-    extents: dict[str, int]
-    element: int
-    circular: str = ""
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
-    def __str__(self) -> str:
-        where = f"{self.address:>8,} {self.size:>10,}  {self.name:<8}"
-        if not self.extents:
-            return where.rstrip()
-        words = {"r": "rows", "c": "columns"} if self.name.startswith("IN") else {}
-        text = " x ".join(f"{words.get(d, d)} {n}" for d, n in self.extents.items() if n > 1) or "one element"
-        ring = f"; circular: {self.circular} at their number modulo {self._length}" if self.circular else ""
-        return f"{where} {text}, {self.element} bytes each{ring}"
+    name: str
+    memory: str
+    address: NonNegativeInt
+    bytes: NonNegativeInt
+    copies: PositiveInt
+    element_bytes: PositiveInt
+    extents: dict[str, PositiveInt]
+    circular: Circular = ""
 
     @property
-    def _length(self) -> int:
-        return self.extents["r" if self.circular == "rows" else "c"]
+    def end(self) -> int:
+        """The first address behind the last copy."""
+        return self.address + self.copies * self.bytes
+
+    def __str__(self) -> str:
+        where = f"{self.address:>8,} {self.bytes:>10,} {self.copies:>7}  {self.name:<8}"
+        if self.name in _SCRATCH:
+            return where.rstrip()
+        words = {"r": "rows", "c": "columns"} if self.name.startswith("IN") else {}
+        text = " x ".join(f"{words.get(d, d)} {n}" for d, n in self.extents.items()) or "one element"
+        length = self.extents.get(self.circular[:1], 1)
+        ring = f"; circular: {self.circular} at their number modulo {length}" if self.circular else ""
+        ring = "; in lines" if self.circular == "lines" else ring
+        return f"{where} {text}, {self.element_bytes} bytes each{ring}"
 
 
 class NestOnCore:
     """What the texts need to know of a nest on its largest core."""
 
     def __init__(self, layer: Layer, machine: Machine, nest: Nest) -> None:
+        nest.validate_for(layer)
         self.layer, self.machine, self.nest = layer, machine, nest
         self.spatial = tuple(i for i in nest.items if isinstance(i, Spatial))
         self.items = tuple(i for i in nest.items if not isinstance(i, Spatial))
@@ -79,43 +96,30 @@ class NestOnCore:
         share = {d: core.range(d) for d in DIMS}
         loops = nest.loops()
         self.cuts: dict[str, Cuts] = {d: cut_range(*share[d], loops[d]) for d in DIMS}
+        self.holds = holds_of(Nest(self.items), self.cuts)
+        levels = {operand: hold.levels for operand, hold in self.holds.items()}
+        self.tensors = stored_tensors(layer, machine, self.cuts, levels)
         self.points: dict[str, FetchPoint] = fetch_points(self.items, share, machine.sliding)
-
-    def held(self, operand: str) -> dict[str, int]:
-        """How many loops over each dimension stand outside the Hold."""
-        count = dict.fromkeys(DIMS, 0)
-        for item in self.items:
-            if isinstance(item, Hold) and item.operand == operand:
-                break
-            if isinstance(item, Loop):
-                count[item.dim] += 1
-        return count
 
     def copies(self, operand: str) -> int:
         """How many buffers the operand has."""
         hold = next(i for i in self.items if isinstance(i, Hold) and i.operand == operand)
         return self.machine.buffers(hold.buffers)
 
-    def lengths(self, dim: str, level: int) -> tuple[Ints, Ints]:
-        """Starts and ends of the pieces of a dimension after `level` loops."""
-        return self.cuts[dim].start[level], self.cuts[dim].stop[level]
+    def tiles(self, operand: str) -> tuple[Stored, ...]:
+        """The tiles of an operand along the axes of its tensor; of IN for every input without its rows on chip."""
+        row = "PSUM" if operand == "OUT" else operand  # results are made apart from where they stay
+        return self.tensors[row] if operand == "IN" else self.tensors[row][:1]
 
-    def extents(self, operand: str) -> dict[str, int]:
+    def extents(self, operand: str, tile: Stored) -> dict[str, int]:
         """The largest tile, per axis in storage order."""
-        machine, level = self.machine, self.held(operand)
-        layout = {"IN": machine.in_layout, "OUT": machine.out_layout, "W": machine.w_layout}[operand]
-        found = {}
-        for d in _AXES[operand][layout]:
-            start, stop = self.lengths(d, level[d])
-            if operand == "IN" and d in KERNEL:
-                window = input_windows(self.layer)[d]
-                tap, end = self.lengths(KERNEL[d], level[KERNEL[d]])
-                first = np.maximum(start[:, None] * window.stride - window.pad + tap * window.dilation, window.first)
-                last = (stop[:, None] - 1) * window.stride - window.pad + (end - 1) * window.dilation + 1
-                found[d] = int(np.maximum(np.minimum(last, window.size) - first, 0).max())
-            else:
-                found[d] = int((stop - start).max())
-        return found
+        layout = {"IN": self.machine.in_layout, "OUT": self.machine.out_layout, "W": self.machine.w_layout}[operand]
+        return {d: int(axis.extent.max()) for d, axis in zip(_AXES[operand][layout], tile.axes, strict=True)}
+
+    @property
+    def lines(self) -> tuple[tuple[str, int], tuple[str, int]] | None:
+        """The two loops that IN slides along in lines, dimension and level; None if it does not."""
+        return self.holds["IN"].lines if self.nest.line else None
 
     def element(self, operand: str) -> int:
         """Bytes of an element on chip."""
@@ -126,10 +130,22 @@ class NestOnCore:
         return max(machine.psum_bytes, machine.out_bytes) if unfinished_out else sizes[operand]
 
 
+def buffer_lines(placed: Iterable[Buffer]) -> Iterator[str]:
+    """Return buffers as lines of text, below a head."""
+    yield " address      bytes  copies  buffer"
+    yield from map(str, placed)
+
+
 def buffers(layer: Layer, machine: Machine, nest: Nest) -> tuple[Buffer, ...]:
     """Lay the buffers of a core out in its memories, one after the other in the order of the Holds.
 
-    Machines that count uniform tiles are laid out with the true largest ones, which are no larger.
+    Machines that count uniform tiles are laid out with the true largest ones, which are no larger. Of a layer with rows
+    on chip (`Layer.resident_in`) the tiles are laid out as if their banks were one memory.
+
+    Raises
+    ------
+    InputError
+        If the nest is malformed for the layer or the machine.
     """
     return tuple(_laid(NestOnCore(layer, machine, nest)))
 
@@ -138,26 +154,32 @@ def _laid(found: NestOnCore) -> Iterator[Buffer]:
     machine, layer = found.machine, found.layer
     top = dict.fromkeys(machine.memories, 0)
 
-    def place(memory: str, name: str, size: int, extents: dict[str, int], element: int, circular: str = "") -> Buffer:
-        buffer = Buffer(memory, name, top[memory], size, extents, element, circular)
-        top[memory] += size
-        return buffer
+    def place(
+        memory: str, name: str, size: int, element: int, extents: dict[str, int], copies: int, circular: Circular = ""
+    ) -> Buffer:
+        begin = top[memory]
+        top[memory] += size * copies
+        return Buffer(
+            name=name, memory=memory, address=begin, bytes=size, copies=copies, element_bytes=element,
+            extents={d: n for d, n in extents.items() if n > 1}, circular=circular,
+        )  # fmt: skip
 
     if machine.reserved_bytes:
         for memory in machine.memories:
-            yield place(memory, "reserved", machine.reserved_bytes, {}, 1)
+            yield place(memory, "reserved", machine.reserved_bytes, 1, {}, 1)
     for item in found.items:
         if isinstance(item, Hold):
-            op, extents, element = item.operand, found.extents(item.operand), found.element(item.operand)
-            circular = {3: "rows", 4: "columns"}.get(found.points[op].axis or 0, "")
-            size = prod(extents.values()) * element
-            size += extents["g"] * extents["m"] * machine.bias_bytes if op == "W" and layer.bias else 0
-            for copy in range(found.copies(op)):
-                for number in range(layer.inputs if op == "IN" else 1):
-                    name = op + (f"{number + 1}" if op == "IN" and layer.inputs > 1 else "") + "'" * copy
-                    yield place(machine.memory_of(op), name, size, extents, element, circular)
+            op, element, tiles = item.operand, found.element(item.operand), found.tiles(item.operand)
+            lines = found.lines if op == "IN" else None
+            ring: Circular = "lines" if lines else _CIRCULAR.get(found.points[op].axis or 0, "")
+            for number, tile in enumerate(tiles, 1):
+                extents = found.extents(op, tile)
+                size = lined_bytes(tile, found.cuts, *lines) if lines else prod(extents.values()) * element
+                size += extents["g"] * extents["m"] * machine.bias_bytes if op == "W" and layer.bias else 0
+                name = f"{op}{number}" if len(tiles) > 1 else op
+                yield place(machine.memory_of(op), name, size, element, extents, found.copies(op), ring)
     if machine.im2col_rows:
-        tile = machine.im2col_channels == "tile"
-        channels = int(found.cuts["n"].lengths.max()) if tile else layer.n
+        of_tile = machine.im2col_channels == "tile"
+        channels = int(found.cuts["n"].lengths.max()) if of_tile else layer.n
         size = machine.im2col_rows * layer.kh * layer.kw * channels * machine.in_bytes
-        yield place("ocm", "im2col", size, {}, machine.in_bytes)
+        yield place("ocm", "im2col", size, machine.in_bytes, {}, 1)

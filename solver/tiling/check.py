@@ -13,6 +13,7 @@ from solver.homes.check import problems_of_homes
 from solver.options import pick_pins, pick_problem
 from solver.plan import digest, network_digest
 from solver.problem import Derived
+from solver.tiling.buffers import buffers
 from solver.tiling.plan import LayerPlan, LayersPlan
 from solver.tiling.solve import totals
 from solver.verify import Verdict, counts_of, gap_of, limits_of, measures_of, objective_of, unequal, verify
@@ -112,6 +113,9 @@ class _Checker:
         yield from unequal(f"{where}: objective", layer.objective, expected)
         if layer.limits is not None:
             yield from unequal(f"{where}: limits", layer.limits, limits_of(layer.workload, machine))
+        if layer.buffers is not None and layer.schedule is not None:
+            made = buffers(layer.workload, machine, layer.schedule.to_nest())
+            yield from unequal(f"{where}: buffers", layer.buffers, made)
         yield from unequal(f"{where}: counts", layer.counts, counts_of(outcome))
         yield from unequal(f"{where}: occupancy_bytes", layer.occupancy_bytes, dict(outcome.occupancy_bytes))
 

@@ -18,6 +18,7 @@ from instances.jsonfile import LARGEST_INTEGER
 from instances.machine import Machine
 from instances.workload import Layer
 from solver.plan import Schedule, Stat, Status
+from solver.tiling.buffers import buffers
 from solver.tiling.plan import LayerPlan
 from solver.verify import PlanMismatch, counts_of, gap_of, limits_of, measures_of, objective_of, verify
 from solver.watch import NO_LIMIT, Watch
@@ -182,7 +183,7 @@ def _verified(job: Job, space: Space, result: EngineResult, wall_s: float) -> La
         bound=bound, gap=gap_of(value, bound), schedule=Schedule.of(nest, decision), decision=decision,
         limits=limits_of(job.layer, job.machine),
         measures=measures_of(outcome), counts=counts_of(outcome), occupancy_bytes=outcome.occupancy_bytes,
-        replay=verdict.replay,
+        replay=verdict.replay, buffers=buffers(job.layer, job.machine, nest),
     )  # fmt: skip
 
 

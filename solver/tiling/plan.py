@@ -25,6 +25,7 @@ from solver.plan import (
     Status,
     Unit,
 )  # fmt: skip
+from solver.tiling.buffers import Buffer
 
 __all__ = ["LayerPlan", "LayerReplay", "LayersPlan", "LayersOptions", "PlanReplay", "TrafficLimits"]
 
@@ -92,6 +93,9 @@ class LayerPlan(Frozen):
         None in the literal reading, whose counts are a paper's estimates.
     stats : dict
         Engine statistics.
+    buffers : tuple of Buffer or None
+        Where the tiles lie on chip (on the core with the largest tiles, others alike); None without a schedule, and in
+        plans that earlier versions wrote.
     """
 
     layer: str
@@ -112,6 +116,7 @@ class LayerPlan(Frozen):
     stats: dict[str, Stat]
     same_as: str | None
     limits: TrafficLimits | None = None
+    buffers: tuple[Buffer, ...] | None = None
 
 
 class LayersOptions(Options):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from formulations.registry import Formulation
@@ -15,11 +15,12 @@ from solver.options import AUTO, Request, pick_engine, pick_pins
 from solver.problem import Derived, EngineInfo, Explained, Front, FrontPart, FrontPoint, Problem
 from solver.progress import Silent
 from solver.question import Question
-from solver.report import plan_table, ratio, shorten, status_line
+from solver.report import Sheet, ratio
 from solver.tiling.check import problems_of_layers
 from solver.tiling.plan import LayersPlan
-from solver.tiling.show import show
+from solver.tiling.show import nest_details, nest_status, nest_table
 from solver.tiling.solve import planned, prepare, solve
+from solver.words import decision_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -80,12 +81,12 @@ class LayersProblem(Problem[LayersPlan]):
                 decision = space.decision(point.nest)
                 body = {"measures": point.measures, "nest": point.nest.to_json(), "decision": decision}
                 details = {
-                    "bytes/limit": ratio(point.measures["bytes"], lower_bound_bytes(by_name[name], request.machine)),
+                    "x limit": ratio(point.measures["bytes"], lower_bound_bytes(by_name[name], request.machine)),
                     "time (us)": f"{point.measures['time'] * request.machine.tick_ps / 1e6:,.1f}",
                     "on chip": f"{point.ocm:,}",
                 }
                 values = dict(zip(found.axes, point.values, strict=True))
-                points.append(FrontPoint(values, body, shorten(decision), details=details))
+                points.append(FrontPoint(values, body, decision_text(decision), details=details))
             parts.append(FrontPart(name, tuple(points), found.complete, found.proven))
         units = {axis: self.axes[axis] for axis in wanted}
         return Front(self.name, request.name, request.machine.name, units, tuple(parts))
@@ -106,21 +107,21 @@ class LayersProblem(Problem[LayersPlan]):
         """Layer by layer; layers that share memories off the chip are one part: homes are decided for all together."""
         yield from layer_claims(plan) if plan.homes is None else super().claims(plan)
 
-    def rows(self, plan: LayersPlan) -> tuple[Sequence[str], list[list[str]]]:
-        """Not used: the table has sums."""
-        raise NotImplementedError
+    def status(self, plan: LayersPlan) -> list[str]:
+        """What is known."""
+        return nest_status(plan)
 
-    def status(self, plan: LayersPlan) -> str:
-        """One line."""
-        return status_line(plan)
+    def sheet(self, plan: LayersPlan) -> Sheet:
+        """Layers and their sum."""
+        return nest_table(plan, {})
 
     def table(self, plan: LayersPlan, others: Mapping[str, LayersPlan]) -> list[RenderableType]:
-        """Layers and their sum, with a column for every other engine."""
-        return [plan_table(plan, others), "", status_line(plan)]
+        """The same, with a column for every other engine."""
+        return [nest_table(plan, others), "", "; ".join(self.status(plan))]
 
-    def show(self, plan: LayersPlan, layer: str | None) -> str:
+    def details(self, plan: LayersPlan, layer: str | None) -> Iterable[str]:
         """Nests as pseudo-code."""
-        return show(plan, layer)
+        return nest_details(plan, layer)
 
     def question(self, plan: LayersPlan) -> Question:
         """What a stored plan was asked, but for its layers, which `again` takes as they are."""

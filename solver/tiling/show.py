@@ -1,281 +1,138 @@
-"""A layer's plan as pseudo-code: loops, transfers and buffers, to write the code of a machine from."""
+"""Plans of layers (tiling, slicing) for people: a table of the layers, and a layer's buffers and loops."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import prod
+from collections.abc import Iterable, Mapping, Sequence
 
-from hwmodels.nest.boxes import input_windows
-from hwmodels.nest.execute import FetchPoint
-from hwmodels.nest.price import price
-from hwmodels.nest.replay_walk import Cuts
-from hwmodels.outcome import Counts
-from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
-from instances.machine import Machine
-from instances.workload import DIMS, REDUCTION, Layer
-from solver.tiling.buffers import KERNEL, NestOnCore, buffers
+from solver.network_show import measure_columns
+from solver.report import GAP, Column, Sheet, conflicts_of, few, name_column, percent, ratio
+from solver.tiling.buffers import buffer_lines, buffers
 from solver.tiling.plan import LayerPlan, LayersPlan
+from solver.tiling.pseudo_code import pseudo_code
+from solver.words import decision_columns, label, workload_text
 
-__all__ = ["pseudo_code", "show", "workload_text"]
+__all__ = ["nest_details", "nest_status", "nest_table"]
 
-_INDENT = "  "
-
-
-# ---- the code ------------------------------------------------------------------------------------------------
+# ---- the table ----------------------------------------------------------------------------------------------------
 
 
-def pseudo_code(layer: Layer, machine: Machine, nest: Nest) -> str:
-    """Return the nest as loops with the transfers where they happen.
+def nest_table(plan: LayersPlan, others: Mapping[str, LayersPlan]) -> Sheet:
+    """Return the table of a plan: one row a layer and one for the sum.
 
-    A transfer stands directly inside the innermost loop outside the operand's Hold that it depends on and that cuts
-    something (docs/nest.md); ``to`` excludes its end. ``pieces(lo, hi, at)`` are the pieces (begin, end) of lo to hi
-    that meet at those of the places that lie between.
-
-    Raises
-    ------
-    InputError
-        If the nest is malformed for the layer or the machine.
+    Parameters
+    ----------
+    others : mapping of engine name to LayersPlan
+        Plans of the same layers by other engines: each adds a column with its objective over ours.
     """
-    return "\n".join(_Code(NestOnCore(layer, machine, nest)).lines()) + "\n"
+    rows, first = plan.layers, plan.objectives[0]
+    copied = sum(row.same_as is not None for row in rows)
+    distinct = f", {len(rows) - copied} distinct" * (copied > 0)
+    ratios = [
+        Column(
+            name,
+            [ratio(_value(a), _value(b)) for a, b in zip(other.layers, rows, strict=True)],
+            f"its {first} over that of {plan.engine}", ratio(_value(other), _value(plan)),
+        )
+        for name, other in others.items()
+    ]  # fmt: skip
+    objective, *measures = measure_columns(plan, rows)
+    return Sheet(
+        [
+            name_column("layer", [label(row.layer, row.workload) for row in rows], distinct),
+            objective,
+            Column("gap (%)", [_gap(row) for row in rows],
+                   GAP, percent(plan.gap)),
+            *ratios,
+            *measures,
+            Column("x limit", [ratio(_bytes(row), _limit([row])) for row in rows],
+                   "bytes over the least that any plan moves", ratio(_bytes(plan), _limit(rows)), spare=2),
+            *decision_columns([row.decision for row in rows]),
+            Column("wall (s)", ["same" if row.same_as else f"{row.wall_s:.2f}" for row in rows],
+                   "search, same: as an equal layer above", f"{plan.wall_s:.2f}", spare=4),
+        ],
+        conflicts_of(rows),
+    )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Piece:
-    """The current piece of a dimension: its begin and end as texts."""
-
-    lo: str
-    hi: str
+def _gap(row: LayerPlan) -> str:
+    """The gap; or why there is none."""
+    return row.status if row.schedule is None else percent(row.gap)
 
 
-class _Code:
-    def __init__(self, found: NestOnCore) -> None:
-        self.found, self.layer, self.machine = found, found.layer, found.machine
-        self.outcome = price(found.layer, found.machine, found.nest)
-        self.piece = {d: _Piece("0", str(self.layer.extent(d))) for d in DIMS}
-        self.begin = dict.fromkeys(DIMS, "0")  # of the core's range, from which places are counted
-        self.names: dict[str, int] = dict.fromkeys(DIMS, 0)
-        self.visits: list[tuple[Loop, str, str]] = []
-
-    def lines(self) -> list[str]:
-        """All lines."""
-        head = []
-        for depth, item in enumerate(self.found.spatial):
-            units = {"tle": "clusters", "tlt": "cores of the cluster"}[item.over]
-            head.append(_INDENT * depth + f"parallel {self._loop(item, None)}  # over the {units}")
-        inner = self._body(0)
-        return [*head, *(_INDENT * len(self.found.spatial) + line for line in inner)]
-
-    def _loop(self, item: Loop | Spatial, cuts: Cuts | None) -> str:
-        """The head of a loop; the piece becomes the loop's."""
-        d, before = item.dim, self.piece[item.dim]
-        name = f"{d}{self.names[d]}"
-        self.names[d] += 1
-        if isinstance(item, Loop) and item.cuts:
-            self.piece[d] = _Piece(name, f"{name}_end")
-            places = ", ".join(_affine((self.begin[d], 1), ("0", 1), place) for place in item.cuts)
-            return f"for {name}, {name}_end in pieces({before.lo}, {before.hi}, at=[{places}]):"
-        even = cuts is not None and (cuts.lengths == item.step).all()
-        end = f"{name} + {item.step}"
-        self.piece[d] = _Piece(name, end if even else f"min({end}, {before.hi})")
-        if isinstance(item, Spatial):
-            self.begin[d] = name
-        return f"for {name} in range({before.lo}, {before.hi}, {item.step}):"
-
-    def _body(self, at: int) -> list[str]:
-        """The lines from item `at` inwards."""
-        lines: list[str] = []
-        for op, point in self.found.points.items():
-            if point.fetching == at:
-                lines += self._open() if op == "OUT" else [self._load(op, point)]
-        if at == len(self.found.items):
-            lines.append(self._compute())
-        else:
-            lines += self._item(self.found.items[at], at)
-        if self.found.points["OUT"].fetching == at:
-            lines += self._close()
-        return lines
-
-    def _item(self, item: Item, at: int) -> list[str]:
-        if isinstance(item, Hold):
-            return self._body(at + 1)
-        assert isinstance(item, Loop)
-        kept, names = self.piece[item.dim], self.names[item.dim]
-        cuts = self._level(item.dim)
-        head = self._loop(item, cuts)
-        if item.dim in REDUCTION:
-            self.visits.append((item, self.piece[item.dim].lo, kept.lo))
-        lines = [f"{head}  # {_trips(cuts)}", *(_INDENT + line for line in self._body(at + 1))]
-        self.piece[item.dim], self.names[item.dim] = kept, names
-        if item.dim in REDUCTION:
-            self.visits.pop()
-        return lines
-
-    def _level(self, dim: str) -> Cuts:
-        """The pieces that the loop now opened makes."""
-        level = self.names[dim] - sum(s.dim == dim for s in self.found.spatial) + 1
-        cuts = self.found.cuts[dim]
-        return Cuts(cuts.start[: level + 1], cuts.stop[: level + 1], cuts.first[:level], cuts.number[:level])
-
-    # ---- statements --------------------------------------------------------------------------------------------
-
-    def _box(self, dims: str, operand: str = "") -> str:
-        """The ranges of a box; input rows and columns as the window sees them, inside the map."""
-        parts = []
-        for d in dims:
-            piece = self.piece[d]
-            if operand == "IN" and d in KERNEL:
-                lo, hi = self._window(d)
-                parts.append(f"{'rows' if d == 'r' else 'columns'} {lo} to {hi}")
-            elif self.layer.extent(d) > 1:
-                parts.append(f"{d} {piece.lo} to {piece.hi}")
-        return ", ".join(parts)
-
-    def _window(self, dim: str) -> tuple[str, str]:
-        window, piece, taps = input_windows(self.layer)[dim], self.piece[dim], self.piece[KERNEL[dim]]
-        if (piece.lo, taps.lo) == ("0", "0") and (piece.hi, taps.hi) == (
-            str(self.layer.extent(dim)), str(window.taps)
-        ):  # fmt: skip
-            return str(window.first), str(window.size)
-        first = _affine((piece.lo, window.stride), (taps.lo, window.dilation), -window.pad)
-        ends = (piece.hi, window.stride), (taps.hi, window.dilation)
-        last = _affine(*ends, 1 - window.stride - window.dilation - window.pad)
-        lo = f"max({window.first}, {first})" if window.pad or window.first else first
-        beyond = window.clipping(0, self.layer.extent(dim))[1] > 0
-        return lo, f"min({last}, {window.size})" if beyond else last
-
-    def _moved(self, counts: Counts, bytes_most: int | None = None) -> str:
-        text = f"{counts.calls:,} calls, {counts.segments:,} runs, {counts.bytes:,} bytes in all"
-        return text + (f", at most {bytes_most:,} a call" if bytes_most is not None else "")
-
-    def _load(self, operand: str, point: FetchPoint) -> str:
-        counts = self.outcome.by_operand[operand]
-        largest = prod(self.found.extents(operand).values()) * self.found.element(operand)
-        note = self._moved(counts, largest)
-        if self.machine.timing == "double_buffered" and self.found.copies(operand) == 2:
-            note += "; one step ahead"
-        if operand == "W":
-            bias = " with biases" if self.layer.bias and self.machine.bias_bytes else ""
-            return f"load W[{self._box('gmnij') or 'all'}]{bias}  # {note}"
-        box = self._box("bgnrc", "IN")
-        if point.axis is None:
-            return f"load IN[{box}]  # {note}"
-        what = "rows" if point.axis == 3 else "columns"
-        return f"slide IN[{box}]: load the {what} behind those on chip, all of them at the first piece  # {note}"
-
-    def _visit(self) -> tuple[str, str] | None:
-        """When a visit of OUT is the first and when the last one, if there are several."""
-        if not self.visits:
-            return None
-        first = " and ".join(dict.fromkeys(f"{name} == 0" for _, name, _ in self.visits))
-        last = {loop.dim: self.piece[loop.dim] for loop, _, _ in self.visits}
-        return first, " and ".join(f"{piece.hi} == {self.layer.extent(d)}" for d, piece in last.items())
-
-    def _open(self) -> list[str]:
-        box, visit = self._box("bgmrc"), self._visit()
-        psum = self.outcome.by_operand["PSUM"]
-        if visit is None and not self.machine.psum_first_read:
-            return [f"OUT[{box}] = 0"]
-        ahead = self.machine.timing == "double_buffered" and self.found.copies("OUT") == 2
-        note = f"{self._moved(psum)}, both ways" + ("; one step ahead" if ahead else "")
-        if visit is None or self.machine.psum_first_read:
-            return [f"load partial sums OUT[{box}]  # {note}"]
-        return [f"if {visit[0]}: OUT[{box}] = 0", f"else: load partial sums OUT[{box}]  # {note}"]
-
-    def _close(self) -> list[str]:
-        box, visit = self._box("bgmrc"), self._visit()
-        behind = self.machine.timing == "double_buffered" and self.found.copies("OUT") == 2
-        note = self._moved(self.outcome.by_operand["OUT"]) + ("; one step behind" if behind else "")
-        store = f"store OUT[{box}]  # {note}"
-        return [store] if visit is None else [f"if {visit[1]}: {store}", f"else: store partial sums OUT[{box}]"]
-
-    def _compute(self) -> str:
-        largest = {d: int(self.found.cuts[d].lengths.max()) for d in DIMS}
-        shape = " x ".join(f"{d} {n}" for d, n in largest.items() if n > 1) or "one product"
-        steps = prod(self.found.cuts[d].leaves for d in DIMS)
-        step = "OUT += W * IN" if "W" in self.layer.operands else "OUT += IN"
-        return f"{step}  # {steps:,} steps, at most {shape}"
+def _limit(rows: Sequence[LayerPlan]) -> int | None:
+    """The bytes that no plan of these layers can do without."""
+    limits = [row.limits for row in rows]
+    return sum(limit.lower_bound_bytes for limit in limits if limit) if all(limits) else None
 
 
-def _trips(cuts: Cuts) -> str:
-    """How many pieces a loop makes in all, and how large they are if not all are as large as the largest."""
-    most, last = int(cuts.lengths.max()), int(cuts.lengths[-1])
-    if (cuts.lengths[:-1] != most).any():
-        return f"{cuts.leaves} pieces of at most {most}"
-    return f"{cuts.leaves} pieces" + (f", last {last}" if last < most else "")
+def _bytes(row: LayersPlan | LayerPlan) -> int | None:
+    return row.measures.bytes if row.measures else None
 
 
-def _affine(one: tuple[str, int], two: tuple[str, int], constant: int) -> str:
-    """``one*a + two*b + constant`` without what is zero, one or a number already."""
-    terms = []
-    for text, factor in (one, two):
-        if text.isdigit():
-            constant += int(text) * factor
-        elif factor == 1:
-            terms.append(text)
-        else:
-            terms.append(f"{text}*{factor}" if text.isidentifier() else f"({text})*{factor}")
-    if constant or not terms:
-        terms.append(str(constant))
-    return " + ".join(terms).replace("+ -", "- ")
+def _value(row: LayersPlan | LayerPlan) -> int | None:
+    return row.objective.value if row.objective else None
 
 
-# ---- plans ---------------------------------------------------------------------------------------------------
+# ---- the status ---------------------------------------------------------------------------------------------------
 
 
-def show(plan: LayersPlan, layer: str | None = None) -> str:
-    """Return one layer of a plan as text, or all.
+def nest_status(plan: LayersPlan) -> list[str]:
+    """Return what is known, a part each: status, value, bound, gap and replay."""
+    parts = [f"{plan.network} on {plan.machine} ({plan.problem}, {plan.engine}): {plan.status}"]
+    if plan.objective is not None:
+        said = f"{plan.objectives[0]} {plan.objective.value:,} {plan.objective.unit}"
+        bound = "no bound" if plan.bound is None else f"bound {plan.bound:,}, gap {percent(plan.gap)} %"
+        parts.append(f"{said}, {bound}")
+    missing = [p.layer for p in plan.layers if p.schedule is None]
+    asked = ",".join(plan.objectives)
+    half = [p.layer for p in plan.layers if p.schedule and p.stats.get("proven", asked) not in (asked, "")]
+    if half:
+        parts.append(f"only some of {asked} proven in {len(half)} of {len(plan.layers)} layers: {few(half)}")
+    if missing:
+        parts.append(f"{len(missing)} of {len(plan.layers)} layers without a schedule: {few(missing)}")
+    if plan.replay.ok is not None:
+        verdict = "replayed, not compared (literal reading)" if plan.replay.note else "replay agrees"
+        failed = [p.layer for p in plan.layers if p.replay is not None and not p.replay.ok]
+        reading = " by the paper's literal equations" if plan.replay.note else ""
+        refused = f"replay is not ok: {few(failed)} cannot run as priced{reading}, certile check refuses this plan"
+        parts.append(refused if failed else verdict)
+    return parts
 
-    Raises
-    ------
-    InputError
-        If the plan has no such layer.
-    """
-    rows = plan.layers if layer is None else (plan.layer(layer),)
-    return "\n".join(_layer_text(plan, row) for row in rows)
+
+# ---- a layer --------------------------------------------------------------------------------------------------------
 
 
-def _layer_text(plan: LayersPlan, row: LayerPlan) -> str:
-    lines = [f"{row.layer}: {workload_text(row.workload)}, on {plan.machine}"]
+def nest_details(plan: LayersPlan, layer: str | None = None) -> Iterable[str]:
+    """Return the buffers and the loops of one layer or all, line by line."""
+    for row in plan.layers:
+        if layer in (None, row.layer):
+            yield from _layer(plan, row)
+
+
+def _layer(plan: LayersPlan, row: LayerPlan) -> Iterable[str]:
+    yield f"{row.layer}: {workload_text(row.workload)}, on {plan.machine}"
     if row.schedule is None or row.objective is None or row.measures is None:
         why = f": {'; '.join(row.conflicts)}" if row.conflicts else ""
-        return "\n".join([*lines, f"{row.status}, there is no schedule{why}", ""])
+        yield from (f"{row.status}, there is no schedule{why}", "")
+        return
     known = "no bound" if row.bound is None else f"bound {row.bound:,}"
-    lines.append(f"{plan.objectives[0]} {row.objective.value:,} {row.objective.unit} ({row.status}, {known})")
+    yield f"{plan.objectives[0]} {row.objective.value:,} {row.objective.unit} ({row.status}, {known})"
     if row.limits is not None:
         limit = row.limits.lower_bound_bytes
-        lines.append(f"{row.measures.bytes:,} bytes move; no plan moves fewer than {limit:,}")
+        yield f"{row.measures.bytes:,} bytes move; no plan moves fewer than {limit:,}"
     machine, nest = plan.machine_data, row.schedule.to_nest()
     if nest.homes:
-        lines.append(f"off the chip: {', '.join(f'{operand} in {name}' for operand, name in nest.homes)}")
+        yield f"off the chip: {', '.join(f'{operand} in {name}' for operand, name in nest.homes)}"
+    placed = row.buffers or buffers(row.workload, machine, nest)
     for memory, size in machine.memories.items():
-        mine = [b for b in buffers(row.workload, machine, nest) if b.memory == memory]
-        left = size - sum(b.size for b in mine)
-        lines += ["", f"memory {memory}, {size:,} bytes of a core, {left:,} free:", " address      bytes  buffer"]
-        lines += [str(b) for b in mine]
-    lines += ["", pseudo_code(row.workload, machine, nest)]
+        mine = [b for b in placed if b.memory == memory]
+        left = size - sum(b.copies * b.bytes for b in mine)
+        yield from ("", f"memory {memory}, {size:,} bytes of a core, {left:,} free:")
+        yield from buffer_lines(mine)
+    yield from ("", *pseudo_code(row.workload, machine, nest).splitlines(), "")
     if machine.timing == "double_buffered":
-        lines += [
+        yield (
             "time = loads of the first step + sum over the steps of max(compute, loads of the next, stores of the one "
-            "before) + stores of the last;",
-            "operands with one buffer are loaded and stored between the steps",
-            "",
-        ]
-    return "\n".join(lines)
-
-
-def workload_text(layer: Layer) -> str:
-    """A layer in words."""
-    if layer.kind == "matmul":
-        return f"matmul {layer.r}x{layer.n} by {layer.n}x{layer.m}" + (f", {layer.b * layer.g} times" * (layer.g > 1))
-    shape = f"{layer.h}x{layer.l}x{layer.g * layer.n} -> {layer.r}x{layer.c}x{layer.g * layer.m}"
-    parts = [f"{layer.kind} {shape}"]
-    if layer.kh * layer.kw > 1:
-        parts.append(f"kernel {layer.kh}x{layer.kw}")
-    if (layer.stride_h, layer.stride_w) != (1, 1):
-        parts.append(f"stride {layer.stride_h}x{layer.stride_w}")
-    if (layer.dilation_h, layer.dilation_w) != (1, 1):
-        parts.append(f"dilation {layer.dilation_h}x{layer.dilation_w}")
-    if layer.pad_top or layer.pad_left:
-        parts.append(f"padding {layer.pad_top} above, {layer.pad_left} left")
-    parts += [f"{layer.g} groups"] * (layer.g > 1) + [f"batch {layer.b}"] * (layer.b > 1)
-    return ", ".join(parts)
+            "before) + stores of the last;"
+        )
+        yield from ("operands with one buffer are loaded and stored between the steps", "")
