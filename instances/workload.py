@@ -37,7 +37,12 @@ from pydantic import (
     model_validator,
 )
 
-__all__ = ["DIMS", "REDUCTION", "RELEVANT", "Layer"]
+from instances.errors import InputError
+
+__all__ = ["DIMS", "LONGEST", "REDUCTION", "RELEVANT", "Layer", "refuse_long"]
+
+#: The largest extent that problems list sizes of: more would take gigabytes, and no layer of a network comes near.
+LONGEST = 2**20
 
 #: The dimensions that a nest may tile, in the canonical order of reports.
 DIMS: tuple[str, ...] = ("b", "g", "m", "n", "r", "c", "i", "j")
@@ -237,3 +242,11 @@ class Layer(BaseModel):
     def signature(self) -> tuple[object, ...]:
         """Everything but the name: layers with equal signatures have equal plans."""
         return tuple(v for k, v in self if k != "name")
+
+
+def refuse_long(layer: Layer, problem: str) -> None:
+    """Raise InputError if a dimension of a layer is above `LONGEST`."""
+    for dim in DIMS:
+        if layer.extent(dim) > LONGEST:
+            said = f"dimension {dim} is {layer.extent(dim):,}, problem {problem} counts up to {LONGEST:,}"
+            raise InputError(f"layer {layer.name}: {said}")

@@ -5,7 +5,7 @@
 1      a check failed, and nothing else
 2      bad input
 3      infeasible
-4      no solution, or no proof, in time
+4      no solution, or no proof, in time or in memory
 5      output could not be written: a full disk, or a reader that left early (``| head``)
 6      a defect of certile: a plan that it refused itself, or an unforeseen exception (with its traceback)
 7      `selftest` found a disagreement
@@ -61,7 +61,7 @@ def exit_code(run: Callable[[], object]) -> int:
     except OSError as error:
         return _failed(_OUTPUT_LOST, "output", str(console.lost_output(error)))
     except MemoryError:
-        return _failed(_DEFECT, "error", "out of memory")
+        return _failed(UNDECIDED, "no plan", "out of memory")
     except Exception as error:  # noqa: BLE001 - Python's own exit code would be that of a failed check
         traceback.print_exc()
         return _failed(_DEFECT, "a defect, please report this", f"{type(error).__name__}: {error}")

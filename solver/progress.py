@@ -1,20 +1,17 @@
-"""Progress on stderr, and Ctrl-C that stops the search without losing what was found."""
+"""Progress on stderr, and calls into native code that can be stopped."""
 
 from __future__ import annotations
 
-import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType, TracebackType
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
 
-__all__ = ["Bar", "Interrupts", "Progress", "Silent", "interruptible", "progress_bar"]
+__all__ = ["Bar", "Progress", "Silent", "interruptible", "progress_bar"]
 
 Result = TypeVar("Result")
 
@@ -84,65 +81,13 @@ def progress_bar() -> Progress:
     return Bar() if sys.stderr.isatty() else Silent()
 
 
-class Interrupts:
-    """Turns Ctrl-C into a request to stop: inside `armed` it interrupts at once, elsewhere it is only remembered.
-
-    A second Ctrl-C always interrupts. Outside the main thread, or where the program has a handler of its own,
-    nothing is changed. CP-SAT leaves the default action (death) behind when it returns, so the handler is set
-    again after every `armed` block.
-
-    Attributes
-    ----------
-    pressed : bool
-        Whether Ctrl-C was pressed.
-    """
-
-    def __init__(self) -> None:
-        self.pressed = False
-        self._ours = False
-        self._armed = False
-
-    def __enter__(self) -> Interrupts:
-        main = threading.current_thread() is threading.main_thread()
-        self._ours = main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        self._install()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._ours:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    @contextmanager
-    def armed(self) -> Iterator[None]:
-        """While this lasts the first Ctrl-C raises KeyboardInterrupt."""
-        self._armed = True
-        try:
-            yield
-        except KeyboardInterrupt:
-            self.pressed = True
-            raise
-        finally:
-            self._armed = False
-            self._install()
-
-    def _install(self) -> None:
-        if self._ours:
-            signal.signal(signal.SIGINT, self._handle)
-
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        again, self.pressed = self.pressed, True
-        if self._armed or again:
-            raise KeyboardInterrupt
-
-
 def interruptible(work: Callable[[], Result], stop: Callable[[], None]) -> tuple[Result, bool]:
-    """Run a call into a solver's native code so that Ctrl-C is heard; return its result and whether it was stopped.
+    """Run a call into a solver's native code so that it can be stopped; return its result and whether it was.
 
-    Python hears signals between its own instructions only, so in the main thread native code would delay Ctrl-C
-    until it returns. The call runs in a thread, the main thread listens, and Ctrl-C calls `stop`, which must make
-    the native code return soon with what it has. From other threads `work` is simply called.
+    Python hears signals between its own instructions only, so in the main thread native code would delay Ctrl-C and
+    every limit (`solver.watch`) until it returns. The call runs in a thread, the main thread listens, and the first
+    KeyboardInterrupt calls `stop`, which must make the native code return soon with what it has; the second leaves it
+    behind. From other threads `work` is simply called.
     """
     if threading.current_thread() is not threading.main_thread():
         return work(), False

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
 import os
 import pickle
 import queue
@@ -17,23 +16,25 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
-from solver.progress import Interrupts
-from solver.tiling.job import Answer, Job, decide, unanswered
+from formulations.clock import Clock
+from solver.tiling.job import Answer, Job, decide
+from solver.watch import NO_LIMIT, Watch, used_bytes
 
-__all__ = ["Clock", "OnDone", "Outcome", "run_here", "run_in_processes", "worker_main"]
+__all__ = ["OnDone", "Outcome", "run_here", "run_in_processes", "share_of", "worker_main"]
 
 logger = logging.getLogger(__name__)
 
-#: Seconds after the time limit or Ctrl-C in which running jobs may still verify and return what they found, and those
-#: that have not begun take their first pass, so that there is some plan.
+#: Seconds after a signal in which running jobs may still verify and return what they found, and after the time limit in
+#: which jobs may begin that only make a quick plan.
 GRACE_S = 10.0
+#: Seconds after the time limit in which workers may still verify; then a quick plan is made here.
+LATE_S = 1.5
 #: How often a job is given to a worker before it counts as what kills workers.
 _TRIES = 2
 _POLL_S = 0.1
@@ -45,33 +46,18 @@ _BOOT = (
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 OnDone = Callable[[int, Answer], None]
+#: A job, its share of the time, the seconds left for all jobs, and the memory that it may take.
+_Task = tuple[Job, float | None, float | None, int]
 
 
-@dataclass(frozen=True)
-class Clock:
-    """The time limit of a whole call."""
+def share_of(clock: Clock, waiting: int, workers: int) -> float | None:
+    """Return the seconds for a job that starts now while `waiting` jobs (it included) have not: an equal share.
 
-    deadline: float | None = None
-
-    @classmethod
-    def of(cls, time_limit_s: float | None) -> Clock:
-        """Start the clock."""
-        return cls(None if time_limit_s is None else time.monotonic() + time_limit_s)
-
-    def share(self, waiting: int, workers: int) -> float | None:
-        """Return the seconds for a job that starts now while `waiting` jobs (it included) have not: an equal share.
-
-        What a job leaves over goes to those after it. None without a limit; 0 when time is up.
-        """
-        if self.deadline is None:
-            return None
-        left = max(0.0, self.deadline - time.monotonic())
-        return left * min(1.0, workers / max(1, waiting))
-
-    @property
-    def over(self) -> bool:
-        """Whether nothing more may begin: time is up, and so is the grace for first passes."""
-        return self.deadline is not None and time.monotonic() > self.deadline + GRACE_S
+    What a job leaves over goes to those after it. None without a limit; 0 when time is up.
+    """
+    if clock.left is None:
+        return None
+    return clock.remaining * min(1.0, workers / max(1, waiting))
 
 
 @dataclass
@@ -84,25 +70,35 @@ class Outcome:
 
 
 def run_here(
-    jobs: Mapping[int, Job], clock: Clock, interrupts: Interrupts, on_done: OnDone, seconds: float = math.inf
-) -> Outcome:
-    """Run jobs one after the other in this process, until `seconds` have passed."""
-    outcome, start = Outcome(), time.monotonic()
+    jobs: Mapping[int, Job], watch: Watch, on_done: OnDone, *, notes: Mapping[int, str] | None = None,
+    seconds: float | None = None,
+) -> Outcome:  # fmt: skip
+    """Run jobs one after the other in this process; after a signal, and when time is up, quickly (`decide`).
+
+    Parameters
+    ----------
+    notes : dict of int to str, optional
+        For the stats of some of them; then all are run quickly.
+    seconds : float, optional
+        After which no more begin.
+    """
+    outcome, last, end = Outcome(), watch.clock.later(GRACE_S), Clock.of(seconds)
     for done, (index, job) in enumerate(jobs.items()):
-        if clock.over or time.monotonic() - start > seconds:
+        if last.over or end.over:
             break
-        share = clock.share(len(jobs) - done, 1)
+        share = share_of(watch.clock, len(jobs) - done, 1) if notes is None else 0.0
         outcome.shares_s[index] = share or 0.0
         try:
-            answer = decide(job, share, interrupts)
+            answer = decide(job, share, watch)
         except KeyboardInterrupt:  # the second one, during verification: this layer is lost, the others are not
             outcome.stopped = True
             break
+        if notes and index in notes:
+            said = {"stats": {**answer.plan.stats, "note": notes[index]}}
+            answer = replace(answer, plan=answer.plan.model_copy(update=said))
         outcome.answers[index] = answer
+        outcome.stopped |= answer.interrupted
         on_done(index, answer)
-        if answer.interrupted:
-            outcome.stopped = True
-            break
     return outcome
 
 
@@ -120,37 +116,43 @@ class _Process:
         self._ready = False
         self._send([os.path.abspath(p) for p in sys.path])
 
+    def wait(self) -> None:
+        """Wait until it is ready; raises EOFError if it dies before."""
+        if not self._ready:
+            self._heard()
+            self._ready = True
+
     def _send(self, message: object) -> None:
         assert self._process.stdin is not None  # Popen was given a pipe
         pickle.dump(message, self._process.stdin)
         self._process.stdin.flush()
 
-    def ask(self, job: Job, share: float | None) -> tuple[str, object]:
+    def ask(self, task: _Task) -> tuple[str, object]:
         """Send a job and wait for its answer; raises EOFError if the process dies."""
+        with contextlib.suppress(OSError):  # a dead one is heard of below
+            self._send(task)
+        return self._heard()
+
+    def _heard(self) -> tuple[str, object]:
+        assert self._process.stdout is not None
         try:
-            if not self._ready:
-                self._receive()
-                self._ready = True
-            self._send((job, share))
-            kind, value = self._receive()
+            kind, value = pickle.load(self._process.stdout)  # noqa: S301 - our own child wrote it
         except (EOFError, OSError, pickle.UnpicklingError):
             raise EOFError(f"worker process ended with code {self._process.wait()}") from None
-        return kind, value
-
-    def _receive(self) -> tuple[str, object]:
-        assert self._process.stdout is not None
-        kind, value = pickle.load(self._process.stdout)  # noqa: S301 - our own child wrote it
         return str(kind), value
 
     def interrupt(self) -> None:
-        """Pass Ctrl-C on; a process that has not set its handler yet has nothing to lose."""
+        """Pass a signal on; a process that has not set its handler yet has nothing to lose."""
         if self._ready and os.name == "posix":
             self._process.send_signal(signal.SIGINT)
         else:
             self._process.kill()
 
     def end(self) -> None:
-        """End the process at once and collect it."""
+        """End the process at once, with what it started (CBC), and collect it."""
+        if os.name == "posix":
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
@@ -162,47 +164,52 @@ class _Process:
 class _Crew:
     """Threads that each feed one worker process from a common list."""
 
-    def __init__(self, jobs: Mapping[int, Job], count: int, clock: Clock) -> None:
+    def __init__(self, jobs: Mapping[int, Job], count: int, watch: Watch) -> None:
         self.results: queue.Queue[tuple[int, str, object]] = queue.Queue()
         self.shares_s: dict[int, float] = {}
         self._jobs = dict(jobs)
         self._waiting = list(jobs)
         self._deaths: Counter[int] = Counter()
-        self._count = count
-        self._clock = clock
+        self._count, self._boots = count, count + _TRIES
+        self._clock, self._end_s = watch.clock, watch.end_s
+        self._memory = max(1, watch.memory_bytes - used_bytes()) // count
         self._lock = threading.Lock()
         self._closed = self._stopped = False
         self._processes: list[_Process] = []
+        #: Why jobs have no answer.
+        self.notes: dict[int, str] = {}
         self._threads = [threading.Thread(target=self._feed, daemon=True) for _ in range(count)]
         for thread in self._threads:
             thread.start()
 
-    def _next(self) -> tuple[int, float | None] | None:
+    def _next(self) -> tuple[int, _Task] | None:
         with self._lock:
             if self._closed or not self._waiting or self._clock.over:
                 return None
-            share = self._clock.share(len(self._waiting), self._count)
+            share = share_of(self._clock, len(self._waiting), self._count)
             index = self._waiting.pop(0)
             self.shares_s[index] = share or 0.0
-            return index, share
+            return index, (self._jobs[index], share, self._clock.left, self._memory)
 
     def _start(self) -> _Process | None:
-        with self._lock:
-            if self._closed:
-                return None
-            process = _Process()
-            self._processes.append(process)
-            return process
+        """A new process that is ready; None if none is needed, or none comes to be ready."""
+        while True:
+            with self._lock:
+                if self._closed or not self._waiting or not self._boots:
+                    return None
+                self._boots -= 1
+                process = _Process()
+                self._processes.append(process)
+            with contextlib.suppress(EOFError):
+                process.wait()
+                return process
 
     def _feed(self) -> None:
         process: _Process | None = None
-        while (task := self._next()) is not None:
-            index, share = task
-            process = process or self._start()
-            if process is None:
-                break
+        while (process := process or self._start()) is not None and (task := self._next()) is not None:
+            index, job = task
             try:
-                kind, value = process.ask(self._jobs[index], share)
+                kind, value = process.ask(job)
             except EOFError as error:
                 kind, value, process = self._died(index), str(error), None
             except Exception as error:  # noqa: BLE001 - a job that cannot be sent is the caller's to see
@@ -217,6 +224,7 @@ class _Crew:
             if self._closed or self._stopped or self._deaths[index] >= _TRIES:
                 return "died"
             self._waiting.append(index)
+            self._boots += 1
             return "again"
 
     @property
@@ -225,7 +233,7 @@ class _Crew:
         return not any(t.is_alive() for t in self._threads)
 
     def stop(self) -> None:
-        """Start nothing more and pass Ctrl-C on to what runs."""
+        """Start nothing more and pass the signal on to what runs."""
         with self._lock:
             self._stopped = True
             self._waiting.clear()
@@ -243,63 +251,60 @@ class _Crew:
             thread.join(timeout=GRACE_S)
 
 
-def run_in_processes(
-    jobs: Mapping[int, Job], count: int, clock: Clock, interrupts: Interrupts, on_done: OnDone
-) -> Outcome:
+def run_in_processes(jobs: Mapping[int, Job], count: int, watch: Watch, on_done: OnDone) -> Outcome:
     """Run jobs in `count` worker processes.
 
-    After Ctrl-C running jobs have `GRACE_S` seconds to return their best; a second Ctrl-C does not wait. The job of a
-    worker that dies (out of memory, say) is run again by another one; if that dies too the layer stays unanswered, with
-    a note in its stats. So does one whose worker does not answer in time.
+    After a signal running jobs have `GRACE_S` seconds to return their best, after the time limit `LATE_S`; a second
+    signal does not wait. The job of a worker that dies (out of memory, say) is run again by another one. What is
+    unanswered in the end gets a quick plan here, with a note of why in its stats.
     """
     outcome = Outcome()
-    crew = _Crew(jobs, count, clock)
+    crew = _Crew(jobs, count, watch)
     try:
-        _collect(crew, jobs, clock, interrupts, outcome, on_done)
+        _collect(crew, jobs, watch, outcome, on_done)
     except KeyboardInterrupt:  # the second one
         outcome.stopped = True
+        return outcome
     finally:
         crew.end()
         outcome.shares_s.update(crew.shares_s)
-    for index in crew.shares_s.keys() - outcome.answers.keys() if not outcome.stopped else ():
-        note = f"no answer within {GRACE_S:g} s after the time limit"
-        _accept(outcome, jobs, index, "died", note, on_done)
+    rest = {index: job for index, job in jobs.items() if index not in outcome.answers}
+    for index in rest.keys() & crew.shares_s.keys() if not outcome.stopped else ():
+        crew.notes.setdefault(index, f"no answer within {LATE_S:g} s after the time limit")
+    for index, note in crew.notes.items():
+        logger.warning("layer %s: %s", jobs[index].layer.name, note)
+    outcome.answers.update(run_here(rest, watch, on_done, notes=crew.notes).answers)
     return outcome
 
 
-def _collect(
-    crew: _Crew, jobs: Mapping[int, Job], clock: Clock, interrupts: Interrupts, outcome: Outcome, on_done: OnDone
-) -> None:
+def _collect(crew: _Crew, jobs: Mapping[int, Job], watch: Watch, outcome: Outcome, on_done: OnDone) -> None:
     """Take answers until there are no more to come."""
-    last = None if clock.deadline is None else clock.deadline + GRACE_S
+    last = watch.clock.later(LATE_S)
     while True:
         try:
             index, kind, value = crew.results.get(timeout=_POLL_S)
         except queue.Empty:
             if crew.idle and crew.results.empty():
                 return
-        except KeyboardInterrupt:
-            if outcome.stopped:
-                return
-            interrupts.pressed = True
         else:
-            _accept(outcome, jobs, index, kind, value, on_done)
-        if interrupts.pressed and not outcome.stopped:
+            _accept(crew, outcome, jobs, index, kind, value, on_done)
+        if watch.reason in ("SIGINT", "SIGTERM", "memory") and not outcome.stopped:
             outcome.stopped = True
             crew.stop()
-            last = time.monotonic() + GRACE_S
-        if last is not None and time.monotonic() > last:
+            last = Clock.of(GRACE_S)
+        if last.over:
             return
 
 
-def _accept(outcome: Outcome, jobs: Mapping[int, Job], index: int, kind: str, value: object, on_done: OnDone) -> None:
+def _accept(
+    crew: _Crew, outcome: Outcome, jobs: Mapping[int, Job], index: int, kind: str, value: object, on_done: OnDone
+) -> None:
     if kind == "error" and isinstance(value, BaseException):
         raise value
     if kind == "again" and not outcome.stopped:
         logger.warning("layer %s: %s, it is run again", jobs[index].layer.name, value)
     if kind == "died" and not outcome.stopped:
-        logger.warning("layer %s: %s", jobs[index].layer.name, value)
-        value = Answer(unanswered(jobs[index].layer, note=str(value)), "", interrupted=False)
+        crew.notes[index] = str(value)
     if isinstance(value, Answer):
         outcome.answers[index] = value
         on_done(index, value)
@@ -307,10 +312,10 @@ def _accept(outcome: Outcome, jobs: Mapping[int, Job], index: int, kind: str, va
 
 def worker_main(stream: BinaryIO) -> None:
     """Answer jobs from `stream` until it ends. Runs in the worker process."""
-    with os.fdopen(os.dup(1), "wb") as answers, Interrupts() as interrupts:
+    with os.fdopen(os.dup(1), "wb") as answers, Watch(memory_bytes=NO_LIMIT) as watch:
         with open(os.devnull, "wb") as nowhere:
             os.dup2(nowhere.fileno(), 1)
-        jobs: queue.SimpleQueue[tuple[Job, float | None]] = queue.SimpleQueue()
+        jobs: queue.SimpleQueue[_Task] = queue.SimpleQueue()
         threading.Thread(target=_read_jobs, args=(stream, jobs.put), daemon=True).start()
         reply: tuple[str, object] = ("ready", None)
         while True:
@@ -319,26 +324,34 @@ def worker_main(stream: BinaryIO) -> None:
                 answers.flush()
             except BrokenPipeError:
                 os._exit(0)
-            job, share = jobs.get()
-            reply = answer(job, share, interrupts)
+            job, share, left, memory = jobs.get()
+            with Watch(left, memory, outer=watch) as whole:
+                reply = answer(job, share, whole)
 
 
-def _read_jobs(stream: BinaryIO, put: Callable[[tuple[Job, float | None]], None]) -> None:
+def _read_jobs(stream: BinaryIO, put: Callable[[_Task], None]) -> None:
     """Pass jobs on; end the process, whatever it is computing, when the parent is gone."""
     try:
         while True:
             put(pickle.load(stream))  # noqa: S301 - our own parent wrote it
     except EOFError:
-        os._exit(0)
+        _leave(0)
     except BaseException:  # noqa: BLE001 - a job that cannot be read: say why and go
         traceback.print_exc()
-        os._exit(1)
+        _leave(1)
 
 
-def answer(job: Job, share: float | None, interrupts: Interrupts) -> tuple[str, object]:
+def _leave(code: int) -> None:
+    """End this process, and with it what it started (CBC)."""
+    if os.name == "posix" and os.getpgid(0) == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(code)
+
+
+def answer(job: Job, share: float | None, watch: Watch) -> tuple[str, object]:
     """Decide a job; an exception becomes an answer, with its traceback as a note."""
     try:
-        return "done", decide(job, share, interrupts)
+        return "done", decide(job, share, watch)
     except Exception as error:  # noqa: BLE001 - it is raised again in the parent
         note = f"in a worker process, layer {job.layer.name}:\n{traceback.format_exc()}"
         try:

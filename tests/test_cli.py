@@ -104,8 +104,8 @@ def test_infeasible_is_exit_code_3_and_is_written(capsys: pytest.CaptureFixture[
     assert main(["check", str(path)]) == 0
 
 
-def test_no_solution_in_time_is_exit_code_4(capsys: pytest.CaptureFixture[str], fakes: ModuleType) -> None:
-    assert main([*LENET, "-l", "c1", "--engine", "finds_nothing", "--time-limit", "1"]) == 4
+def test_no_solution_is_exit_code_4(capsys: pytest.CaptureFixture[str], fakes: ModuleType) -> None:
+    assert main([*LENET, "-l", "c1", "--engine", "gives_up", "--time-limit", "1"]) == 4
     assert "NO_SOLUTION_FOUND" in capsys.readouterr().out
 
 
@@ -113,8 +113,8 @@ def test_ctrl_c_is_no_failure(capsys: pytest.CaptureFixture[str], fakes: ModuleT
     """The best plan so far is printed; its status decides the exit code, never 130."""
     assert main([*LENET, "-l", "c1", "--engine", "uses_its_time", "--time-limit", "0.1"]) == 0
     assert "FEASIBLE; time" in capsys.readouterr().out
-    assert main(["solve", str(FAKES / "hard.json"), "-m", "scratchpad_64k", "-j", "1", "--engine", "interrupted"]) == 4
-    assert "1 of 2 layers without a schedule: hard" in capsys.readouterr().out
+    assert main(["solve", str(FAKES / "hard.json"), "-m", "scratchpad_64k", "-j", "1", "--engine", "interrupted"]) == 0
+    assert "FEASIBLE; time" in capsys.readouterr().out
 
 
 def test_a_refused_plan_is_one_line(capsys: pytest.CaptureFixture[str], fakes: ModuleType) -> None:

@@ -63,13 +63,21 @@ def test_a_full_disk_is_one_line_and_code_5(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("error", [ZeroDivisionError("x"), RuntimeError("x"), MemoryError()])
+@pytest.mark.parametrize("error", [ZeroDivisionError("x"), RuntimeError("x")])
 def test_a_defect_is_no_failed_check(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
     def fails() -> None:
         raise error
 
     assert exit_code(fails) == 6
     assert capsys.readouterr().err.splitlines()[-1].startswith("certile: ")
+
+
+def test_memory_that_ends_is_no_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    def fails() -> None:
+        raise MemoryError
+
+    assert exit_code(fails) == 4
+    assert capsys.readouterr().err.splitlines() == ["certile: no plan: out of memory"]
 
 
 # --- a plan without a solution never takes the place of a good one -------------------------------------------------
@@ -91,9 +99,7 @@ def good(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("more", "code"), [(["--engine", "finds_nothing", "--time-limit", "1"], 4), (["--set", "ocm_bytes=5"], 3)]
-)
+@pytest.mark.parametrize(("more", "code"), [(["--engine", "gives_up"], 4), (["--set", "ocm_bytes=5"], 3)])
 def test_a_good_file_stays(
     good: Path, fakes: None, more: list[str], code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -106,7 +112,7 @@ def test_a_good_file_stays(
 
 def test_what_was_done_is_kept_beside_a_good_file(good: Path, fakes: None, capsys: pytest.CaptureFixture[str]) -> None:
     before = good.read_bytes()
-    arguments = ["solve", str(FAKES / "hard.json"), "-m", "scratchpad_64k", "-j", "1", "--engine", "interrupted"]
+    arguments = ["solve", str(FAKES / "hard.json"), "-m", "scratchpad_64k", "-j", "1", "--engine", "gives_up"]
     assert main([*arguments, "-o", str(good)]) == 4
     assert good.read_bytes() == before
     assert f"the others are in {good}.partial" in capsys.readouterr().out
@@ -116,7 +122,7 @@ def test_what_was_done_is_kept_beside_a_good_file(good: Path, fakes: None, capsy
 
 def test_a_file_without_a_solution_is_replaced(tmp_path: Path, fakes: None) -> None:
     path = tmp_path / "plan.json"
-    assert main([*C1, "--engine", "finds_nothing", "--time-limit", "1", "-o", str(path)]) == 4
+    assert main([*C1, "--engine", "gives_up", "-o", str(path)]) == 4
     assert Plan.load(path).layers[0].status == "NO_SOLUTION_FOUND"
     assert main([*C1, "--set", "ocm_bytes=5", "-o", str(path)]) == 3
     assert Plan.load(path).layers[0].status == "INFEASIBLE"

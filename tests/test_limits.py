@@ -15,6 +15,7 @@ from hwmodels.nest.limits import (
     _most_macs,
     _Work,
     compulsory_bytes,
+    least_time,
     lower_bound_bytes,
     tensor_bytes,
 )
@@ -215,3 +216,32 @@ def test_no_nest_moves_less(data: st.DataObject) -> None:
     moved = price(layer, on, Nest(tuple(items)))
     exactly = on.model_copy(update={"ocm_bytes": moved.occupancy_bytes["ocm"]})
     assert compulsory_bytes(layer, on) <= lower_bound_bytes(layer, exactly) <= moved.bytes
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_no_nest_takes_less_time(data: st.DataObject) -> None:
+    layer = Layer.conv(
+        "x", channels=data.draw(st.integers(1, 6)), filters=data.draw(st.integers(1, 6)),
+        size=(data.draw(st.integers(3, 7)), data.draw(st.integers(3, 7))), kernel=(3, 3), pad=(1, 1, 1, 1),
+    )  # fmt: skip
+    items: list[Item] = []
+    size = {d: layer.extent(d) for d in DIMS}
+    for d in data.draw(st.permutations(list(DIMS) * 2)):
+        if data.draw(st.booleans()):
+            size[d] = data.draw(st.integers(1, size[d]))
+            items.append(Loop(d, size[d]))
+    for operand in layer.operands:
+        items.insert(data.draw(st.integers(0, len(items))), Hold(operand))
+    compute = data.draw(st.sampled_from(["none", "tile", "array"]))
+    timing = data.draw(st.sampled_from(["serial", "double_buffered", "transfer_only"]))
+    on = machine(
+        sliding=data.draw(st.booleans()), ocm_bytes=10**6, overlap=timing, layer_ticks=data.draw(st.integers(0, 5)),
+        buffering="double" if timing == "double_buffered" else "single",
+        transfer={"byte_ticks": data.draw(st.integers(0, 3)), "call_ticks": data.draw(st.integers(0, 3))},
+        compute={"model": compute, "cycle_ticks": data.draw(st.integers(0, 3)), "rows": 2, "cols": 4,
+                 "macs_per_cycle": 4},
+    )  # fmt: skip
+    taken = price(layer, on, Nest(tuple(items)))
+    exactly = on.model_copy(update={"ocm_bytes": taken.occupancy_bytes["ocm"]})
+    assert least_time(layer, exactly) <= taken.time_ticks

@@ -8,12 +8,12 @@ from math import prod
 import numpy as np
 import pytest
 
+from formulations.clock import Clock
 from formulations.mesh.finish import complete, doubled, fits
 from formulations.mesh.price import price
 from formulations.mesh.problem import DECISIONS
 from formulations.mesh.search import Halves, best_pair, halves
 from formulations.mesh.space import members
-from formulations.mesh.tables import Clock
 from formulations.pins import Pins, parse_pins
 from instances.errors import InputError
 from instances.load import load_machine, load_network

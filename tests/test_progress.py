@@ -1,4 +1,4 @@
-"""Ctrl-C that loses nothing, and the progress bar."""
+"""Native code that can be stopped, and the progress bar."""
 
 from __future__ import annotations
 
@@ -11,13 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from solver.progress import Bar, Interrupts, Silent, interruptible, progress_bar
-
-
-def _press() -> None:
-    """Ctrl-C, as the terminal sends it."""
-    os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(0.01)  # the handler runs between two instructions of the main thread
+from solver.progress import Bar, Silent, interruptible, progress_bar
 
 
 @pytest.fixture(autouse=True)
@@ -25,59 +19,6 @@ def _default_handler() -> Iterator[None]:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def test_outside_armed_it_is_only_remembered() -> None:
-    with Interrupts() as interrupts:
-        _press()
-        assert interrupts.pressed
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-def test_armed_it_interrupts_at_once() -> None:
-    with Interrupts() as interrupts:
-        with pytest.raises(KeyboardInterrupt), interrupts.armed():
-            _press()
-        assert interrupts.pressed
-
-
-def test_the_second_always_interrupts() -> None:
-    with Interrupts() as interrupts:
-        _press()
-        with pytest.raises(KeyboardInterrupt):
-            _press()
-        assert interrupts.pressed
-
-
-def test_an_engine_that_resets_the_handler_does_no_harm() -> None:
-    """CP-SAT leaves SIG_DFL behind: the next Ctrl-C would end the process."""
-    with Interrupts() as interrupts:
-        with interrupts.armed():
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-        _press()
-        assert interrupts.pressed
-
-
-def test_a_handler_of_the_programs_own_stays() -> None:
-    heard: list[int] = []
-    signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
-    with Interrupts() as interrupts:
-        _press()
-        assert not interrupts.pressed
-    assert heard == [signal.SIGINT]
-
-
-def test_other_threads_change_nothing() -> None:
-    seen: list[object] = []
-
-    def run() -> None:
-        with Interrupts(), Interrupts().armed():
-            seen.append(signal.getsignal(signal.SIGINT))
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    assert seen == [signal.default_int_handler]
 
 
 # --- native code -----------------------------------------------------------------------------------------------------

@@ -66,13 +66,13 @@ def _second_unproven(engine: object, field: str) -> object:
 
 def test_mappings_name_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
     def plan() -> tuple[str, object]:
-        found = solve("lenet5", "galaxy_s9", pins=["cpu_config=4"], objective="period,energy", problem="mapping")
+        found = solve("lenet5", "galaxy_s9", pins=["cpu_config=4"], objective="energy,period", problem="mapping")
         assert check(found).ok
         return found.status, found.stats["proven"]
 
-    assert plan() == ("OPTIMAL", "period,energy")
+    assert plan() == ("OPTIMAL", "energy,period")
     monkeypatch.setitem(MAPPING_ENGINES, "auto", _second_unproven(MAPPING_ENGINES["auto"], "pipelined"))
-    assert plan() == ("FEASIBLE", "period")
+    assert plan() == ("FEASIBLE", "energy")
 
 
 def test_applications_name_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,14 +119,16 @@ def test_a_mapping_is_kept(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     """The first configuration is done (its plan is kept), or none is (the list schedule stands in)."""
     monkeypatch.setitem(MAPPING_ENGINES, "auto", _pressed(MAPPING_ENGINES["auto"], "pipelined", after))
     plan = solve("lenet5", "galaxy_s9", problem="mapping")
-    assert (plan.status, plan.bound, plan.stats["interrupted"]) == ("FEASIBLE", None, True)
+    assert (plan.status, plan.stats["interrupted"]) == ("FEASIBLE", True)
+    assert plan.bound
     assert check(plan).ok
 
 
 def test_applications_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(APPLICATION_ENGINES, "auto", _pressed(APPLICATION_ENGINES["auto"], "run", 1))
     plan = solve(TWO, "hikey970", objective="response,energy", problem="applications")
-    assert (plan.status, plan.bound, plan.stats["interrupted"]) == ("FEASIBLE", None, True)
+    assert (plan.status, plan.stats["interrupted"]) == ("FEASIBLE", True)
+    assert plan.bound
     assert check(plan).ok
 
 
@@ -143,7 +145,7 @@ def test_layers_of_a_mesh_are_kept_and_the_others_done_in_haste(monkeypatch: pyt
 def test_layers_of_an_engine_are_kept_and_the_others_done_in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(RUNS_ENGINES, "auto", _pressed(RUNS_ENGINES["auto"], "run", 1))
     plan = solve("lenet5", "partial_cnn_16", layers=["c1", "c3"], problem="partial_engine")
-    assert [row.status for row in plan.layers] == ["OPTIMAL", "FEASIBLE"]
+    assert [row.status for row in plan.layers] == ["OPTIMAL", "OPTIMAL"], "the plan in haste meets its bound"
     assert check(plan).ok
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import importlib
 import pickle
 import signal
-import time
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from formulations.clock import Clock
 from formulations.pins import Pins
 from formulations.registry import FORMULATIONS
 from instances.machine import Machine, Transfer
 from instances.workload import Layer
-from solver.progress import Interrupts
 from solver.tiling.job import Answer, Job
-from solver.workers import GRACE_S, Clock, answer, run_here, run_in_processes
+from solver.watch import Watch
+from solver.workers import GRACE_S, answer, run_here, run_in_processes, share_of
 
 FAKES = Path(__file__).parent / "data" / "fakes"
 MACHINE = Machine(
@@ -40,7 +40,7 @@ def _job(fakes: ModuleType, engine: str, name: str = "tiny") -> Job:
 
 def test_jobs_and_answers_survive_the_pipe(fakes: ModuleType) -> None:
     job = pickle.loads(pickle.dumps(_job(fakes, "honest")))  # noqa: S301 - our own bytes
-    kind, found = answer(job, None, Interrupts())
+    kind, found = answer(job, None, Watch())
     assert kind == "done"
     assert isinstance(found, Answer)
     assert found.plan.bound == 108
@@ -48,7 +48,7 @@ def test_jobs_and_answers_survive_the_pipe(fakes: ModuleType) -> None:
 
 
 def test_an_error_becomes_an_answer(fakes: ModuleType) -> None:
-    kind, error = answer(_job(fakes, "raises"), None, Interrupts())
+    kind, error = answer(_job(fakes, "raises"), None, Watch())
     assert kind == "error"
     assert isinstance(error, ZeroDivisionError)
     assert "layer tiny" in error.__notes__[0]
@@ -62,18 +62,18 @@ def test_an_error_that_cannot_be_pickled_is_described(fakes: ModuleType, monkeyp
         raise Local("odd")
 
     monkeypatch.setattr(importlib.import_module("solver.workers"), "decide", raises)
-    kind, error = answer(_job(fakes, "honest"), None, Interrupts())
+    kind, error = answer(_job(fakes, "honest"), None, Watch())
     assert kind == "error"
     assert isinstance(error, RuntimeError)
     assert str(error) == "Local: odd"
 
 
-def test_after_ctrl_c_nothing_starts(fakes: ModuleType) -> None:
-    interrupts = Interrupts()
-    interrupts.pressed = True
-    _, found = answer(_job(fakes, "honest"), None, interrupts)
+def test_after_ctrl_c_plans_are_quick(fakes: ModuleType) -> None:
+    watch = Watch()
+    watch.stop("SIGINT")
+    _, found = answer(_job(fakes, "honest"), None, watch)
     assert isinstance(found, Answer)
-    assert (found.plan.status, found.interrupted) == ("NO_SOLUTION_FOUND", True)
+    assert (found.plan.status, found.plan.stats["stopped"], found.interrupted) == ("FEASIBLE", "SIGINT", True)
 
 
 def test_a_second_ctrl_c_during_verification_costs_that_layer_only(
@@ -90,8 +90,8 @@ def test_a_second_ctrl_c_during_verification_costs_that_layer_only(
 
     monkeypatch.setattr(job, "verify", pressed_twice)
     jobs = {i: _job(fakes, "honest", name) for i, name in enumerate(("a", "hard", "c"))}
-    with Interrupts() as interrupts:
-        outcome = run_here(jobs, Clock(), interrupts, lambda index, found: None)
+    with Watch() as watch:
+        outcome = run_here(jobs, watch, lambda index, found: None)
     assert outcome.stopped
     assert list(outcome.answers) == [0]
 
@@ -100,36 +100,39 @@ def test_one_ctrl_c_during_verification_loses_nothing(fakes: ModuleType, monkeyp
     job = importlib.import_module("solver.tiling.job")
     real = job.verify
 
-    def pressed(*args: object) -> object:
-        signal.raise_signal(signal.SIGINT)
-        return real(*args)
+    def pressed(layer: Layer, *rest: object) -> object:
+        if layer.name == "a":
+            signal.raise_signal(signal.SIGINT)
+        return real(layer, *rest)
 
     monkeypatch.setattr(job, "verify", pressed)
     jobs = {i: _job(fakes, "honest", name) for i, name in enumerate(("a", "b"))}
-    with Interrupts() as interrupts:
-        outcome = run_here(jobs, Clock(), interrupts, lambda index, found: None)
+    with Watch() as watch:
+        outcome = run_here(jobs, watch, lambda index, found: None)
     assert outcome.stopped
-    assert [a.plan.status for a in outcome.answers.values()] == ["OPTIMAL"]
+    assert [a.plan.status for a in outcome.answers.values()] == ["OPTIMAL", "FEASIBLE"]
 
 
 def test_shares_of_time() -> None:
-    assert Clock().share(10, 1) is None
-    clock = Clock.of(1000)
+    def clock(seconds: float | None) -> Clock:
+        return Clock.of(seconds, lambda: 0.0)
+
+    assert share_of(clock(None), 10, 1) is None
     for waiting, workers, expected in ((10, 1, 100), (10, 2, 200), (1, 1, 1000), (1, 4, 1000), (0, 1, 1000)):
-        share = clock.share(waiting, workers)
-        assert share is not None
-        assert expected - 5 < share <= expected
-    assert Clock(0.0).share(1, 1) == 0
+        assert share_of(clock(1000), waiting, workers) == expected
+    assert share_of(clock(0), 1, 1) == 0
 
 
-def test_when_time_is_up_layers_take_their_first_pass_for_a_while(fakes: ModuleType) -> None:
+def test_when_time_is_up_layers_have_quick_plans_for_a_while(fakes: ModuleType) -> None:
     jobs = {i: _job(fakes, "honest", name) for i, name in enumerate(("a", "b"))}
-    now = time.monotonic()
-    outcome = run_here(jobs, Clock(now - 1), Interrupts(), lambda index, found: None)
-    assert [a.plan.objective is not None for a in outcome.answers.values()] == [True, True]
-    late = Clock(now - 2 * GRACE_S)
-    assert late.over
-    assert run_here(jobs, late, Interrupts(), lambda index, found: None).answers == {}
+    now = [0.0]
+    watch = Watch(1.0, now=lambda: now[0])
+    now[0] = 2.0
+    outcome = run_here(jobs, watch, lambda index, found: None)
+    assert [a.plan.stats["stopped"] for a in outcome.answers.values()] == ["time limit", "time limit"]
+    assert [a.plan.status for a in outcome.answers.values()] == ["FEASIBLE", "FEASIBLE"]
+    now[0] = 2.0 + GRACE_S
+    assert run_here(jobs, watch, lambda index, found: None).answers == {}
 
 
 def test_the_layer_of_a_killed_worker_is_run_again(
@@ -137,7 +140,8 @@ def test_the_layer_of_a_killed_worker_is_run_again(
 ) -> None:
     monkeypatch.setenv("FAKE_SIGN", str(tmp_path / "killed"))
     jobs = {i: _job(fakes, "killed_once", name) for i, name in enumerate(("a", "hard", "c"))}
-    outcome = run_in_processes(jobs, 2, Clock(), Interrupts(), lambda index, found: None)
+    with Watch() as watch:
+        outcome = run_in_processes(jobs, 2, watch, lambda index, found: None)
     assert (tmp_path / "killed").exists()
     assert {i: a.plan.status for i, a in outcome.answers.items()} == dict.fromkeys(range(3), "OPTIMAL")
     assert "layer hard: worker process ended with code -9, it is run again" in caplog.text

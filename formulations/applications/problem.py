@@ -49,7 +49,7 @@ import networkx as nx
 from formulations.mapping.pipeline import busy
 from formulations.mapping.problem import Assignment, Mapping
 
-__all__ = ["Goal", "Rule", "Schedule", "Several", "Stream", "answers", "begins", "orders", "responses"]
+__all__ = ["Goal", "Rule", "Schedule", "Several", "Stream", "answers", "begins", "floor", "orders", "responses"]
 
 Rule = Literal["safe", "printed"]
 
@@ -148,6 +148,16 @@ class Several:
         if len(kept) < len(self.streams):
             return None
         return sum(kept[a] for a in goal.streams) if goal.streams else self.mapping.price(schedule.at).energy
+
+
+def floor(several: Several, goal: Goal) -> int:
+    """Return what no schedule undercuts: every path alone where it is shortest, or every task where it takes least."""
+    if goal.streams:
+        heads, tails = several.heads, several.tails
+        paths = [max(min(heads[i][p] + tails[i][p] for p in heads[i]) for i in s.tasks) for s in several.streams]
+        return sum(paths[a] for a in goal.streams)
+    mapping = several.mapping
+    return sum(min(mapping.watts[p] * (mapping.times[i][p] or 0) for p in able) for i, able in enumerate(mapping.able))
 
 
 class _Paths:

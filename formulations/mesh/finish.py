@@ -27,11 +27,11 @@ from math import isqrt
 
 import numpy as np
 
+from formulations.clock import Clock
 from formulations.mesh.layout import Layout, layout_of, vectors
 from formulations.mesh.price import price, setup_of
 from formulations.mesh.problem import KEEPS, SHARES, Choice
 from formulations.mesh.space import movable
-from formulations.mesh.tables import Clock
 from formulations.pins import Pins
 from instances.machine import Machine
 from instances.workload import DIMS, Layer

@@ -22,13 +22,14 @@ from math import prod
 
 import numpy as np
 
+from formulations.clock import ENDLESS, Clock
 from formulations.mesh.arrays import caps_of, linear_of, terms_of
 from formulations.mesh.problem import KEEPS, SHARES, Choice, Price
-from formulations.mesh.tables import ENDLESS, Clock, Columns, Linear, Setup, up
+from formulations.mesh.tables import Columns, Linear, Setup, up
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.mesh import LARGEST
-from instances.workload import DIMS, Layer
+from instances.workload import DIMS, Layer, refuse_long
 
 __all__ = ["price", "setup_of"]
 
@@ -41,6 +42,7 @@ def setup_of(
         raise InputError(f"machine {machine.name}: problem mesh needs a mesh, such as vectormesh_128 has")
     if machine.mesh.kind != "teu" and layer.kind == "correlation":
         raise InputError(f"layer {layer.name}: machine {machine.name} ({machine.mesh.kind}) cannot match two maps")
+    refuse_long(layer, "mesh")
     made = Setup(layer, machine, share, keep, clock)
     for group in made.ndrange.groups:
         _countable(made, group)

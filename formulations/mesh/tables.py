@@ -6,63 +6,24 @@ PEs along it; ``filters`` and ``channels``. Tables are integers; names and lette
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.clock import ENDLESS, Clock
 from formulations.mesh.problem import SHARES
 from instances.machine import Machine
 from instances.mesh import Mesh
 from instances.ndrange import Axis, NDRange, Operand, ndrange
 from instances.workload import Layer
 
-__all__ = [
-    "ENDLESS", "Cap", "Clock", "Columns", "Ints", "Linear", "Setup", "TimeUp", "ceil_div", "fetched", "footprint",
-    "ones", "up",
-]  # fmt: skip
+__all__ = ["Cap", "Columns", "Ints", "Linear", "Setup", "ceil_div", "fetched", "footprint", "ones", "up"]
 
 Ints = NDArray[np.int64]
 Columns = Mapping[str, Ints]
-
-
-class TimeUp(Exception):
-    """The time limit is over; whoever catches it keeps what is known and claims no more."""
-
-
-@dataclass(frozen=True)
-class Clock:
-    """When a search has to stop, by `now`, in seconds."""
-
-    until: float = inf
-    now: Callable[[], float] = time.monotonic
-
-    def tick(self) -> None:
-        """Raise TimeUp if it is time."""
-        if self.over:
-            raise TimeUp
-
-    @property
-    def over(self) -> bool:
-        """Whether it is time."""
-        return self.until < inf and self.now() >= self.until
-
-    def half(self) -> Clock:
-        """A clock with half of the time that is left."""
-        return self if self.until == inf else replace(self, until=(self.now() + self.until) / 2)
-
-    @property
-    def left(self) -> float | None:
-        """Seconds left, at least a tenth; None without a limit."""
-        return None if self.until == inf else max(0.1, self.until - self.now())
-
-
-#: No limit.
-ENDLESS = Clock()
 
 
 def ceil_div(a: Ints | int, b: Ints | int) -> Ints:

@@ -95,7 +95,7 @@ from hwmodels.nest.skeleton import Skeleton, cores, skeleton_of
 from hwmodels.schedule import Hold, Nest
 from instances.errors import InputError
 from instances.machine import Machine
-from instances.workload import DIMS, Layer
+from instances.workload import DIMS, Layer, refuse_long
 
 __all__ = ["DECISIONS", "ORDERS", "build"]
 
@@ -135,8 +135,9 @@ def build(layer: Layer, machine: Machine, pins: Pins, *, full: bool = False) -> 
     Raises
     ------
     InputError
-        If the machine has several cores, or a pinned order is no order of the loops.
+        If the machine has several cores, a dimension is too long, or a pinned order is no order of the loops.
     """
+    refuse_long(layer, "tiling")
     if machine.tles * machine.tlts > 1:
         raise InputError(
             f"problem tiling plans one core, machine {machine.name} has {machine.tles * machine.tlts}: use slicing"

@@ -55,7 +55,7 @@ from hwmodels.nest.skeleton import Skeleton, cores, skeleton_of
 from hwmodels.schedule import Hold, Nest, Spatial
 from instances.errors import InputError
 from instances.machine import Machine
-from instances.workload import DIMS, Layer
+from instances.workload import DIMS, Layer, refuse_long
 
 __all__ = ["DATAFLOWS", "DECISIONS", "PARTITIONS", "build", "filter_dim", "partition_cuts"]
 
@@ -115,8 +115,9 @@ def build(layer: Layer, machine: Machine, pins: Pins, *, full: bool = False) -> 
     Raises
     ------
     InputError
-        If the machine has a single core (use ``tiling``).
+        If the machine has a single core (use ``tiling``), or a dimension is too long.
     """
+    refuse_long(layer, "slicing")
     if machine.tles * machine.tlts == 1:
         raise InputError(f"problem slicing shares a layer among cores, machine {machine.name} has one: use tiling")
     limits = Restrictions.of(layer, machine, pins)

@@ -134,8 +134,8 @@ def _conflicts(
 
 def _one_word(place: Ints, address: Ints, active: NDArray[np.bool_]) -> bool:
     """Whether every place has one word in every row."""
-    base = int(address.max()) + 1
-    row = np.broadcast_to(np.arange(len(place), dtype=np.int64)[:, None], place.shape)
-    spots = row[active] * (int(place.max()) + 1) + place[active]
-    both = spots * base + address[active]
-    return len(np.unique(spots)) == len(np.unique(both))
+    width = int(place.max()) + 1
+    spots, words = (np.arange(len(place), dtype=np.int64)[:, None] * width + place)[active], address[active]
+    last = np.zeros(len(place) * width, dtype=np.int64)
+    last[spots] = words
+    return bool((last[spots] == words).all())

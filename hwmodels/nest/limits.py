@@ -51,16 +51,18 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from functools import lru_cache
 from math import gcd, isqrt, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
 from hwmodels.nest.boxes import input_windows
 from hwmodels.nest.pieces import Window
-from instances.machine import Machine
+from instances.machine import Compute, Machine
 from instances.workload import Layer
 
-__all__ = ["compulsory_bytes", "fast_bytes", "least_energy", "lower_bound_bytes", "tensor_bytes"]
+__all__ = ["compulsory_bytes", "fast_bytes", "least_energy", "least_time", "lower_bound_bytes", "tensor_bytes"]
 
 #: Charges are multiples of 1/_UNIT byte.
 _UNIT = 1024
@@ -164,6 +166,37 @@ def least_energy(layer: Layer, machine: Machine) -> int:
     return sum(machine.byte_fj_of(op) * n for op, n in own.items()) + least * more + machine.mac_fj * layer.macs
 
 
+def least_time(layer: Layer, machine: Machine) -> int:
+    """Ticks that no plan undercuts: the bytes of `lower_bound_bytes` at the best price, and computing without losses.
+
+    Clusters with buses of their own move the bytes side by side, cores compute side by side; where transfers overlap,
+    reads run beside writes and computing beside both. Printed equations (`reading` "literal") are not bounded: 0.
+    """
+    if machine.reading == "literal":
+        return 0
+    moving = lower_bound_bytes(layer, machine) * min(transfer.byte_ticks for transfer in machine.transfers)
+    if machine.dram == "per_tle":
+        moving //= machine.tles
+    computing = _least_cycles(layer, machine.compute) * machine.compute.cycle_ticks // (machine.tles * machine.tlts)
+    if machine.timing == "transfer_only":
+        return moving + machine.layer_ticks
+    if machine.timing == "double_buffered":
+        return max(moving // 2, computing) + machine.layer_ticks
+    return moving + computing + machine.layer_ticks
+
+
+def _least_cycles(layer: Layer, unit: Compute) -> int:
+    """Cycles of all MACs on one core, lanes full as far as channels fill them."""
+    places = layer.b * layer.r * layer.c * layer.kh * layer.kw * layer.inputs
+    if unit.model == "none":
+        return 0
+    if unit.model == "tile":
+        return places * layer.g * layer.m * layer.n // unit.macs_per_cycle
+    if layer.m == layer.n == 1:
+        return places * -(-layer.g // unit.cols)
+    return places * layer.g * -(-layer.m // unit.rows) * -(-layer.n // unit.cols)
+
+
 def fast_bytes(machine: Machine) -> int:
     """S: all on-chip memories of all cores, without what is reserved."""
     return machine.tles * machine.tlts * sum(size - machine.reserved_bytes for size in machine.memories.values())
@@ -175,7 +208,7 @@ def lower_bound_bytes(layer: Layer, machine: Machine) -> int:
     work = _Work.of(layer)
     if "W" not in layer.operands or not work.macs or any(layer.residents) or layer.resident_out:
         return compulsory
-    return max(compulsory, _best(work, machine) + _bias_bytes(layer, machine))
+    return max(compulsory, _best(work, _Bytes.of(machine)) + _bias_bytes(layer, machine))
 
 
 def _bias_bytes(layer: Layer, machine: Machine) -> int:
@@ -183,6 +216,22 @@ def _bias_bytes(layer: Layer, machine: Machine) -> int:
 
 
 # ---- phases; budgets and charges in 1/_UNIT bytes --------------------------------------------------------------------
+
+
+class _Bytes(NamedTuple):
+    """What of a machine counts: S, and the bytes of elements."""
+
+    fast: int
+    inputs: int
+    weights: int
+    psum: int
+    out: int
+
+    @classmethod
+    def of(cls, machine: Machine) -> _Bytes:
+        return cls(
+            fast_bytes(machine), machine.in_bytes, machine.w_bytes, machine.psum_bytes, machine.out_bytes
+        )  # fmt: skip
 
 
 def _least_budget(work: _Work, charges: tuple[int, ...], macs: int) -> int:
@@ -246,10 +295,10 @@ def _about(work: _Work, charges: tuple[int, ...], budget: int) -> float:
     return macs if macs * q1 * q2 * q3 <= p else budget / (q1 + q2 + q3)
 
 
-def _phases(work: _Work, machine: Machine, charges: tuple[int, ...], budget: int) -> int:
+def _phases(work: _Work, sizes: _Bytes, charges: tuple[int, ...], budget: int) -> int:
     """The bound in bytes for these charges and phases with (at most) this budget, S + X + e - g."""
-    fast = _UNIT * fast_bytes(machine)
-    loads = [_UNIT * size for size in (machine.in_bytes, machine.w_bytes, machine.psum_bytes)]
+    fast = _UNIT * sizes.fast
+    loads = [_UNIT * size for size in (sizes.inputs, sizes.weights, sizes.psum)]
     grain = gcd(fast, *loads, *charges)
     slack = max(loads) - grain
     length = (budget - fast - slack) // grain * grain
@@ -260,23 +309,24 @@ def _phases(work: _Work, machine: Machine, charges: tuple[int, ...], budget: int
     charged = _least_budget(work, charges, before + 1)
     if phases:
         charged = fast + phases * length + max(grain, charged - fast - slack)
-    sizes = (machine.in_bytes, machine.w_bytes, machine.out_bytes)
-    rest = sum((_UNIT * size - u) * n for size, u, n in zip(sizes, charges, work.elements, strict=True))
+    once = (sizes.inputs, sizes.weights, sizes.out)
+    rest = sum((_UNIT * size - u) * n for size, u, n in zip(once, charges, work.elements, strict=True))
     return -(-(charged + rest) // _UNIT)
 
 
-def _best(work: _Work, machine: Machine) -> int:
+@lru_cache(maxsize=4096)
+def _best(work: _Work, sizes: _Bytes) -> int:
     """Search from two starts: a begun output is charged the bytes of a stored one, or of a partial sum."""
-    most = [_UNIT * size for size in (machine.in_bytes, machine.w_bytes, machine.psum_bytes)]
-    own = [*most[:2], min(most[2], _UNIT * machine.out_bytes)]
+    most = [_UNIT * size for size in (sizes.inputs, sizes.weights, sizes.psum)]
+    own = [*most[:2], min(most[2], _UNIT * sizes.out)]
     starts = (most,) if own == most else (own, most)
-    return max(_climb(work, machine, start, most) for start in starts)
+    return max(_climb(work, sizes, start, most) for start in starts)
 
 
-def _climb(work: _Work, machine: Machine, charges: list[int], most: list[int]) -> int:
+def _climb(work: _Work, sizes: _Bytes, charges: list[int], most: list[int]) -> int:
     """Change one charge or the budget at a time until none improves, in ever finer steps."""
-    point = [*charges, 3 * _UNIT * fast_bytes(machine)]
-    best = _phases(work, machine, tuple(charges), point[3])
+    point = [*charges, 3 * _UNIT * sizes.fast]
+    best = _phases(work, sizes, tuple(charges), point[3])
     for ratio in _RATIOS:
         improved = True
         while improved:
@@ -285,6 +335,6 @@ def _climb(work: _Work, machine: Machine, charges: list[int], most: list[int]) -
                 steps = {max(1, int(point[axis] * ratio**j)) for j in range(-_REACH, _REACH + 1)}
                 for step in sorted(steps if axis == 3 else {min(step, most[axis]) for step in steps}):
                     trial = [*point[:axis], step, *point[axis + 1 :]]
-                    if (value := _phases(work, machine, tuple(trial[:3]), trial[3])) > best:
+                    if (value := _phases(work, sizes, tuple(trial[:3]), trial[3])) > best:
                         best, point, improved = value, trial, True
     return best

@@ -22,7 +22,7 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
 from instances.partial_engine import PartialEngine
-from instances.workload import Layer
+from instances.workload import Layer, refuse_long
 
 __all__ = [
     "Grid", "Part", "Strip", "Work", "engine_of", "network_cycles", "network_parts", "run_pixels", "work_of",
@@ -146,6 +146,7 @@ def work_of(layer: Layer, engine: PartialEngine) -> Work:
     InputError
         If the layer is of another kind or has a batch.
     """
+    refuse_long(layer, "engine")
     if layer.kind == "eltwise" or layer.weights == "activation":
         raise InputError(f"layer {layer.name}: runs of an engine are convolutions, products with constants or poolings")
     if layer.b != 1:

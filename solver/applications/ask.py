@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
-from formulations.applications.problem import Goal, Rule, Several, Stream
+from formulations.applications.problem import Goal, Rule, Several, Stream, floor
 from formulations.mapping.problem import Limits, build
 from instances.applications import Application, Applications
 from instances.errors import InputError
@@ -15,7 +15,7 @@ from instances.machine import Machine
 from instances.profiles import Row
 from instances.tasks import TaskGraph, tasks
 from solver.applications.base import Asked, Found
-from solver.applications.engines import ApplicationEngine
+from solver.applications.engines import APPLICATION_ENGINES, ApplicationEngine
 from solver.applications.plan import ApplicationsOptions
 from solver.mapping.ask import board_of, times_of
 from solver.mapping.pins import Demands, demands
@@ -23,7 +23,7 @@ from solver.options import as_texts
 from solver.plan import Status, proof
 from solver.question import Question
 
-__all__ = ["Best", "Setting", "ask", "goals_of", "lexicographic", "rule_of", "several_of"]
+__all__ = ["Best", "Setting", "ask", "goals_of", "in_haste", "lexicographic", "rule_of", "several_of"]
 
 _US_PS = 1_000_000
 #: Of one application within a period of another.
@@ -181,6 +181,16 @@ def lexicographic(asked: Setting, engine: ApplicationEngine, start: float) -> Be
     return replace(first, found=found, configuration=best.configuration)
 
 
+def in_haste(asked: Setting) -> Best:
+    """The best of the usual starts, for a search that was stopped before it had anything."""
+    goal, apart = asked.goals[0], APPLICATION_ENGINES["apart"]
+    best = _decided(asked, apart, goal, (), None)
+    floors = [floor(asked.instance(one), goal) for one in asked.demands.configurations]
+    bound = min([*floors, *([] if best.value is None else [best.value])])
+    stats = {**best.found.stats, "interrupted": True, **proof(asked.objectives, ())}
+    return replace(best, found=replace(best.found, bound=bound, stats=stats))
+
+
 def _decided(
     asked: Setting, engine: ApplicationEngine, goal: Goal, caps: tuple[tuple[Goal, int], ...], seconds: float | None
 ) -> Best:
@@ -191,7 +201,7 @@ def _decided(
     for number, configuration in enumerate(configurations):
         gone = time.monotonic() - start
         if number and seconds is not None and gone > seconds:
-            bounds.append(None)  # nothing is known of what is not tried
+            bounds += [floor(asked.instance(one), goal) for one in configurations[number:]]
             break
         several = asked.instance(configuration)
         limit = None if seconds is None else max(0.1, (seconds - gone) / (len(configurations) - number))
@@ -199,20 +209,18 @@ def _decided(
         try:
             one = engine.run(Asked(several, goal, limit, below))
         except KeyboardInterrupt:
-            if best.value is None:
-                raise
-            best = replace(best, found=replace(best.found, stats={**best.found.stats, "interrupted": True}))
-            bounds.append(None)
-            break
+            one = APPLICATION_ENGINES["apart"].run(Asked(several, goal, limit, below))
+            one = replace(one, stats={"interrupted": True})
         if one.status != "INFEASIBLE":
-            bounds.append(one.bound)
+            stopped = engine.proves or one.stats.get("interrupted")
+            bounds.append(max(floor(several, goal), one.bound or 0) if stopped else one.bound)
         if one.schedule is not None:
             best = Best(one, configuration, several.value(one.schedule, goal))
         elif best.value is None and one.status != "INFEASIBLE":
             best = Best(one, configuration, None)
         if one.stats.get("interrupted"):
             best = replace(best, found=replace(best.found, stats={**best.found.stats, "interrupted": True}))
-            bounds += [None] * (number + 1 < len(configurations))
+            bounds += [floor(asked.instance(one), goal) for one in configurations[number + 1 :]]
             break
     known = [bound for bound in bounds if bound is not None]
     bound = None

@@ -10,7 +10,7 @@ from formulations.mapping.pipeline import busy
 from hwmodels.board.replay_applications import Referee, Repeated
 from hwmodels.outcome import UNITS
 from instances.applications import Application
-from solver.applications.ask import Best, Setting, ask, lexicographic
+from solver.applications.ask import Best, Setting, ask, in_haste, lexicographic
 from solver.applications.engines import APPLICATION_ENGINES, ApplicationEngine
 from solver.applications.plan import (
     ApplicationPlan,
@@ -24,6 +24,7 @@ from solver.network_plan import head
 from solver.plan import Objective
 from solver.question import Question
 from solver.verify import PlanMismatch, gap_of
+from solver.watch import Watch
 
 __all__ = ["DRAWS", "hunted", "parts_of", "plan_of", "solve"]
 
@@ -42,7 +43,9 @@ def solve(question: Question) -> ApplicationsPlan:
         If engine, formulation and simulation disagree: a defect of certile.
     """
     start, chosen, asked = time.monotonic(), APPLICATION_ENGINES[question.engine], ask(question)
-    return plan_of(asked, chosen, lexicographic(asked, chosen, start), start)
+    with Watch(question.time_limit_s) as watch:
+        best = watch.run(lambda: lexicographic(asked, chosen, start), lambda: in_haste(asked))
+        return plan_of(asked, chosen, best, start)
 
 
 def plan_of(asked: Setting, engine: ApplicationEngine, best: Best, start: float) -> ApplicationsPlan:

@@ -23,6 +23,7 @@ from instances.errors import InputError
 from instances.feature_maps import Stages, stages
 from instances.machine import Banks, Machine
 from instances.network import Network
+from instances.workload import refuse_long
 from solver.banks.base import Asked, Decided
 from solver.banks.engines import BankEngine
 from solver.plan import Stat, Status
@@ -45,6 +46,8 @@ def readings(network: Network, machine: Machine, pin: FirstPin | None = None) ->
     """
     if machine.banks is None:
         raise InputError(f"machine {machine.name} has no banks: problem banks needs one that has, such as midap")
+    for layer in network.layers:
+        refuse_long(layer, "banks")
     found: dict[FirstLayer, Stages] = {}
     laid = stages(network, machine.banks)
     if any(stage.kind == "patches" for stage in laid.stages):

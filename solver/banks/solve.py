@@ -24,7 +24,7 @@ from instances.feature_maps import Stages
 from instances.machine import Banks, Machine
 from instances.network import Network
 from solver.banks.base import Asked, Decided
-from solver.banks.engines import BANK_ENGINES, BankEngine
+from solver.banks.engines import BANK_ENGINES, HASTE, BankEngine
 from solver.banks.plan import (
     FRONT,
     BankAction,
@@ -40,6 +40,7 @@ from solver.network_plan import head
 from solver.plan import Measures, Objective, Status, proof
 from solver.question import Question
 from solver.verify import PlanMismatch, gap_of
+from solver.watch import Watch
 
 __all__ = [
     "Figures", "bank_pins", "clock_of", "figures", "front", "may_wait", "setting_of", "solve",
@@ -167,10 +168,14 @@ def solve(question: Question) -> BankPlan:
     allowed = readings(network, real, pins.first_layer)
     waits = may_wait(real, pins.waiting)
     asked = _asked(question, allowed, waits, "time" if question.objectives[0] == "time" else "bytes")
-    said, name = answered(chosen, asked, allowed)
-    setting = _Setting(allowed[name], asked.banks, asked.clock, floor_of(allowed, asked.banks, asked.clock))
+    hasty = replace(asked, time_limit_s=None)
     options = _options(question, waits, pins.first_layer)
-    return _plan(question, chosen, options, _lexicographic(said, question.objectives), setting, start)
+    with Watch(question.time_limit_s) as watch:
+        said, name = watch.run(lambda: answered(chosen, asked, allowed), lambda: answered(HASTE, hasty, allowed))
+        if said.plan is None and said.status == "NO_SOLUTION_FOUND" and chosen.proves:
+            said, name = answered(HASTE, hasty, allowed)
+        setting = _Setting(allowed[name], asked.banks, asked.clock, floor_of(allowed, asked.banks, asked.clock))
+        return _plan(question, chosen, options, _lexicographic(said, question.objectives), setting, start)
 
 
 def _asked(question: Question, allowed: Mapping[FirstLayer, Stages], waits: bool, aim: str) -> Asked:
@@ -233,6 +238,8 @@ def _plan(
         "layers": (), "replay": BankReplay(ok=None, faults=()),
     }  # fmt: skip
     if said.plan is None:
+        if said.status == "NO_SOLUTION_FOUND" and (engine.proves or said.stats.get("interrupted")):
+            fields["bound"] = _bound(network, machine, objectives[0], said, setting.floor)
         note = said.stats.get("note")
         return BankPlan.model_validate({**fields, "conflicts": (str(note),) if note else ()})
     runs = numbered(said.plan, setting.banks)

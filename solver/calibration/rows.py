@@ -15,11 +15,12 @@ from instances.machine import Machine
 from instances.measured import UNITS_PS, Measured, parse_layer
 from instances.workload import Layer
 from solver.options import AUTO, parse_objectives, pick_engine, pick_layers, pick_pins, pick_problem
-from solver.progress import Interrupts, Progress
+from solver.progress import Progress
 from solver.tiling.job import Answer, Job
 from solver.tiling.plan import LayersPlan
 from solver.verify import verify
-from solver.workers import Clock, run_here, run_in_processes
+from solver.watch import Watch
+from solver.workers import run_here, run_in_processes
 
 __all__ = ["Case", "Priced", "Pricing", "cases_of"]
 
@@ -208,9 +209,9 @@ class Pricing:
             count = 1
         self.progress.begin(len(jobs), note)
         try:
-            with Interrupts() as interrupts:
-                run = (Clock(), interrupts, on_done)
-                outcome = run_in_processes(jobs, count, *run) if count > 1 else run_here(jobs, *run)
+            with Watch() as watch:
+                several = count > 1
+                outcome = run_in_processes(jobs, count, watch, on_done) if several else run_here(jobs, watch, on_done)
         finally:
             self.progress.end()
         if outcome.stopped:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -11,9 +11,11 @@ from formulations.tiling.space import Space
 from hwmodels.outcome import MEASURES
 from hwmodels.schedule import Nest
 from instances.machine import Machine
+from solver.plan import proof
 
 __all__ = [
-    "ALL", "Engine", "EngineResult", "Limits", "Pick", "Status", "aims", "complete", "stage_of", "stages", "vector",
+    "ALL", "Engine", "EngineResult", "Limits", "Pick", "Status", "aims", "complete", "proven_of", "stage_of", "stages",
+    "told", "vector",
 ]  # fmt: skip
 
 Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "NO_SOLUTION_FOUND"]
@@ -28,11 +30,14 @@ class Limits:
     Attributes
     ----------
     time_limit_s : float or None
+    end_s : float or None
+        Seconds until nothing may take time any more, bounds of what is left open included.
     bounding : bool
         Whether solvers may use a heuristic upper bound and separable lower bounds to remove choices first.
     """
 
     time_limit_s: float | None = None
+    end_s: float | None = None
     bounding: bool = True
 
 
@@ -102,3 +107,14 @@ def stages(objectives: tuple[str, ...], machine: Machine) -> tuple[str, ...]:
 def vector(measures: dict[str, int], objectives: tuple[str, ...]) -> tuple[int, ...]:
     """The full objective vector of a plan."""
     return tuple(measures[m] for m in complete(objectives))
+
+
+def proven_of(objectives: tuple[str, ...], machine: Machine, settled: Collection[str]) -> tuple[str, ...]:
+    """Return the objectives that are proven when these stages are."""
+    return tuple(m for m in objectives if stage_of(m, machine) in settled)
+
+
+def told(objectives: tuple[str, ...], proven: tuple[str, ...], *, stopped: bool) -> dict[str, object]:
+    """What a plan says about its proof: which of several objectives are proven, and that a search was left open."""
+    said: dict[str, object] = {**proof(objectives, proven)}
+    return {**said, "left_open": True} if stopped and proven != objectives else said

@@ -19,13 +19,13 @@ nests of the best plan's member only, which takes less time than the proof; the 
 
 Time limit. The first pass goes on until it has a plan, so that there is one whatever the limit. What is left open keeps
 a bound: of a block its least separable bound, of a member that was not priced one that prices no combination
-(`solver.engines.floors`).
+(`solver.engines.floors`). A search that is stopped from outside (`solver.watch`) keeps its best plan and its proofs.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -36,13 +36,11 @@ from formulations.tiling.member import Member
 from formulations.tiling.space import Space
 from hwmodels.nest.bilinear import Ints
 from hwmodels.nest.limits import compulsory_bytes
-from instances.machine import Machine
-from solver.engines.base import EngineResult, Limits, Pick, Status, aims, stage_of, stages, vector
-from solver.engines.floors import floor, least_of
+from solver.engines.base import EngineResult, Limits, Pick, Status, aims, proven_of, stages, told, vector
+from solver.engines.floors import closed, floor, least_of
 from solver.engines.turns import turned
-from solver.plan import proof
 
-__all__ = ["Search", "answer_of", "best_pick", "proven_of", "run", "told"]
+__all__ = ["Search", "answer_of", "best_pick", "run"]
 
 #: Timelines that are laid out to break a tie, of a member in the first pass, and in all for a proof (some seconds).
 TIMELINES, FIRST_TIMELINES, MOST_TIMELINES = 300, 30, 5_000
@@ -80,6 +78,8 @@ class Search:
         Whether all candidates were looked at to break ties.
     looked : int
         Combinations of candidates whose value was computed.
+    end : float, optional
+        When nothing may take time any more: what is left out then has a bound in closed form, as if `broken` off.
     """
 
     space: Space
@@ -96,6 +96,8 @@ class Search:
     bounds: dict[str, int] = field(default_factory=dict)
     ties: bool = True
     looked: int = 0
+    end: float | None = None
+    broken: bool = False
     _work: int = 0
     _long: bool = False
     _open: int | None = None
@@ -144,8 +146,19 @@ class Search:
     def settle(self, measure: str) -> None:
         """Minimise one measure with the earlier ones kept."""
         before = self.best
-        if self.kept and any(m.timeline for m in self.space.members):
-            self.best = None  # what is looked at shall not depend on how the first plan was found
+        try:
+            if self.kept and any(m.timeline for m in self.space.members):
+                self.best = None  # what is looked at shall not depend on how the first plan was found
+            self._settle(measure)
+        finally:
+            if before is not None:
+                self._take(before)
+        beaten = self.best is None or self._open is None or self._open < self.best.measures[measure]
+        self.bound = self._open if beaten else None
+        self.whole = self.bound is None
+
+    def _settle(self, measure: str) -> None:
+        """Look at all members."""
         members = list(self.space.members)
         if self.bounding:
             self.first(measure)
@@ -158,11 +171,6 @@ class Search:
                 self._stop(measure, min(self._least_of(one, measure) for one in members[number:]))
                 break
             self._look(member, measure)
-        if before is not None:
-            self._take(before)
-        beaten = self.best is None or self._open is None or self._open < self.best.measures[measure]
-        self.bound = self._open if beaten else None
-        self.whole = self.bound is None
 
     def first(self, measure: str) -> Pick | None:
         """Find a good plan among few candidates: those that settled the objectives before, at first very few."""
@@ -207,7 +215,14 @@ class Search:
 
     def _least_of(self, member: Member, measure: str) -> int:
         """A bound on what is left out; to break ties none is needed."""
+        if measure in self.aims and self.hurried:
+            return closed(self.space.layer, self.space.machine, measure)
         return least_of(member, measure) if measure in self.aims else 0
+
+    @property
+    def hurried(self) -> bool:
+        """Whether nothing may take time any more."""
+        return self.broken or (self.end is not None and time.monotonic() > self.end)
 
     def _limits(self, measure: str) -> dict[str, int]:
         """What a plan must keep, and below what it must be to matter."""
@@ -350,23 +365,23 @@ def _blocks(branch: Branch, measure: str, *, bounding: bool) -> Iterator[Branch]
         yield branch.take(s=np.sort(order[i : i + rows]))
 
 
-def proven_of(objectives: tuple[str, ...], machine: Machine, settled: Collection[str]) -> tuple[str, ...]:
-    """Return the objectives that are proven when these stages are."""
-    return tuple(m for m in objectives if stage_of(m, machine) in settled)
-
-
 def run(space: Space, objectives: tuple[str, ...], limits: Limits) -> EngineResult:
     """Look at every candidate of the space; OPTIMAL if every objective asked for is proven."""
     start = time.monotonic()
     deadline = None if limits.time_limit_s is None else start + limits.time_limit_s
-    search = Search(space, objectives, limits.bounding, deadline)
-    pick = search.run()
+    end = None if limits.end_s is None else start + limits.end_s
+    search = Search(space, objectives, limits.bounding, deadline, end=end)
+    try:
+        search.run()
+    except KeyboardInterrupt:
+        search.broken = True
+    pick = search.best
     wall = time.monotonic() - start
     version = f"numpy {np.__version__}"
     stats: dict[str, object] = {"looked_at": search.looked}
     if pick is None:
-        none: Status = "INFEASIBLE" if search.whole else "NO_SOLUTION_FOUND"
-        bound = None if search.whole else floor(space, objectives[0], search.bound)
+        none: Status = "INFEASIBLE" if search.whole and not search.broken else "NO_SOLUTION_FOUND"
+        bound = None if none == "INFEASIBLE" else floor(space, objectives[0], search.bound, hurry=search.hurried)
         return EngineResult(none, None, None, bound, wall, version, stats)
     return answer_of(search, pick, wall, version, stats)
 
@@ -377,15 +392,9 @@ def answer_of(search: Search, pick: Pick, wall_s: float, version: str, stats: di
     proven = proven_of(objectives, space.machine, search.proven)
     bound = pick.measures[objectives[0]]
     if not proven:
-        bound = min(bound, floor(space, objectives[0], search.bounds.get(search.aims[0])))
+        bound = min(bound, floor(space, objectives[0], search.bounds.get(search.aims[0]), hurry=search.hurried))
     status: Status = "OPTIMAL" if proven == objectives else "FEASIBLE"
-    stats = {**stats, **told(objectives, proven, stopped=search.stopped and search.ties)}
+    stats = {**stats, **told(objectives, proven, stopped=search.broken or (search.stopped and search.ties))}
     if not search.ties:
         stats["ties"] = "broken among some of the candidates"
     return EngineResult(status, pick.nest, pick.measures, bound, wall_s, version, stats)
-
-
-def told(objectives: tuple[str, ...], proven: tuple[str, ...], *, stopped: bool) -> dict[str, object]:
-    """What a plan says about its proof: which of several objectives are proven, and that a search was left open."""
-    said: dict[str, object] = {**proof(objectives, proven)}
-    return {**said, "left_open": True} if stopped and proven != objectives else said

@@ -1,5 +1,7 @@
 """Bounds that need no search, for what an engine leaves out when its time is up.
 
+`closed` prices nothing at all, for when there is no time even for `least_of`.
+
 No combination is priced: every plan takes some chain of every axis, and costs at least what the cheapest one does with
 all other factors at their least.
 """
@@ -12,11 +14,13 @@ from formulations.tiling.bounding import AXES
 from formulations.tiling.member import Member
 from formulations.tiling.space import Space
 from hwmodels.nest.choices import Choices
-from hwmodels.nest.limits import least_energy, lower_bound_bytes
+from hwmodels.nest.limits import least_energy, least_time, lower_bound_bytes
 from hwmodels.nest.tables import nest_tables
+from instances.machine import Machine
+from instances.workload import Layer
 from solver.engines.base import stage_of
 
-__all__ = ["floor", "in_unit", "least_of"]
+__all__ = ["closed", "floor", "in_unit", "least_of"]
 
 
 def least_of(member: Member, measure: str) -> int:
@@ -36,21 +40,29 @@ def least_of(member: Member, measure: str) -> int:
     return int(max(axis.min() for axis in np.split(values, ends)))
 
 
-def floor(space: Space, measure: str, known: int | None = None) -> int:
+def floor(space: Space, measure: str, known: int | None = None, *, hurry: bool = False) -> int:
     """A bound on a measure that needs no search, in its unit; `known` is one of the measure's stage."""
     machine, layer = space.machine, space.layer
     key = stage_of(measure, machine)
-    least: int = known or min((least_of(member, key) for member in space.members), default=0)
-    if key == "bytes" and machine.reading != "literal":
-        least = max(least, lower_bound_bytes(layer, machine))
-    elif key == "energy":
-        least = max(least, least_energy(layer, machine))
-    return in_unit(space, measure, least)
+    least: int = known or 0
+    if not known and not hurry:
+        least = min((least_of(member, key) for member in space.members), default=0)
+    if key != "time" or hurry:
+        least = max(least, closed(layer, machine, key))
+    return in_unit(layer, machine, measure, least)
 
 
-def in_unit(space: Space, measure: str, least: int) -> int:
+def closed(layer: Layer, machine: Machine, key: str) -> int:
+    """A bound on "time", "bytes" or "energy" of all nests, 0 where nothing is known (`hwmodels.nest.limits`)."""
+    if key == "energy":
+        return least_energy(layer, machine)
+    if machine.reading == "literal":
+        return 0
+    return {"time": least_time, "bytes": lower_bound_bytes}[key](layer, machine) if key in ("time", "bytes") else 0
+
+
+def in_unit(layer: Layer, machine: Machine, measure: str, least: int) -> int:
     """A bound of the measure's stage (bytes may stand for energy) in the measure's unit."""
-    machine = space.machine
     if measure == stage_of(measure, machine):
         return least
-    return least * machine.byte_fj_of("IN") + machine.mac_fj * space.layer.macs
+    return least * machine.byte_fj_of("IN") + machine.mac_fj * layer.macs

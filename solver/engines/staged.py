@@ -18,9 +18,9 @@ from typing import Protocol
 from formulations.tiling.branch import Branch, lower_bounds, undominated
 from formulations.tiling.member import Member
 from formulations.tiling.space import Space
-from solver.engines.base import EngineResult, Limits, Pick, Status, aims, stages, vector
-from solver.engines.exhaustive import Search, proven_of, told
-from solver.engines.floors import in_unit, least_of
+from solver.engines.base import EngineResult, Limits, Pick, Status, aims, proven_of, stages, told, vector
+from solver.engines.exhaustive import Search
+from solver.engines.floors import closed, floor, in_unit, least_of
 
 __all__ = ["Answer", "BranchSolver", "solve_staged"]
 
@@ -62,7 +62,9 @@ class _Stages:
 
     def __init__(self, solve: BranchSolver, space: Space, objectives: tuple[str, ...], limits: Limits) -> None:
         self.solve, self.space, self.objectives, self.limits = solve, space, objectives, limits
-        self.deadline = None if limits.time_limit_s is None else time.monotonic() + limits.time_limit_s
+        now = time.monotonic()
+        self.deadline = None if limits.time_limit_s is None else now + limits.time_limit_s
+        self.end = None if limits.end_s is None else now + limits.end_s
         self.best: Pick | None = None
         self.levels: dict[str, int] = {}
         self.bound: int | None = None
@@ -113,7 +115,7 @@ class _Stages:
             self.proven += (key,)
         if not self.levels:
             least = self.best.measures[key] if beyond is None else beyond
-            self.bound = in_unit(self.space, self.objectives[0], least)
+            self.bound = self._in_unit(least)
 
     def _break_ties(self, rest: Sequence[str]) -> None:
         search = Search(self.space, self.objectives, deadline=self.deadline, best=self.best, kept=dict(self.levels))
@@ -155,7 +157,8 @@ class _Stages:
         settled = True
         for member in self._members():
             if (left := self._left()) is not None and left <= 0:
-                bounds.append(least_of(member, key))
+                hurry = self.end is not None and time.monotonic() > self.end
+                bounds.append(closed(member.layer, member.machine, key) if hurry else least_of(member, key))
                 settled &= self.best is not None and bounds[-1] >= self.best.measures[key]
                 continue
             for branch in self._parts(member, key):
@@ -167,8 +170,11 @@ class _Stages:
                 bounds.append(floor if bound is None else max(floor, bound))
         if not self.levels:
             ceiling = [self.best.measures[key]] if self.best else []
-            self.bound = in_unit(self.space, self.objectives[0], min(bounds + ceiling, default=0))
+            self.bound = self._in_unit(min(bounds + ceiling, default=0))
         return settled
+
+    def _in_unit(self, least: int) -> int:
+        return in_unit(self.space.layer, self.space.machine, self.objectives[0], least)
 
     def _branch(self, branch: Branch, key: str) -> tuple[bool, int | None]:
         """Settle one branch; returns (settled, proven bound on the stage's objective in it)."""
@@ -206,8 +212,13 @@ def solve_staged(
     """Run all stages and return the plan; OPTIMAL if the stage of every objective asked for was settled."""
     start = time.monotonic()
     state = _Stages(solve, space, objectives, limits)
-    state.run()
-    state.turn()
+    try:
+        state.run()
+        state.turn()
+    except KeyboardInterrupt:  # the best so far, and what is proven
+        state.settled = False
+        if state.bound is None:
+            state.bound = floor(space, objectives[0], hurry=True)
     wall = time.monotonic() - start
     stats: dict[str, object] = {
         "models": state.models, "choices": state.choices, "heuristic_start": state.heuristic

@@ -8,6 +8,7 @@ was found as if it were: the first bounds the network's optimum, the second lead
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Literal
@@ -37,6 +38,8 @@ class Plans:
     ----------
     searches : int
         Made so far.
+    hasty : bool
+        Whether nests are priced only for the rows that they were found for, as there is no time.
     proving : tuple of str
         What a search proves: the bytes, and where all nests move the same the bytes on chip.
     """
@@ -47,7 +50,7 @@ class Plans:
         self.layer, self.machine, self.pins = layer, machine, pins
         self.banks, self.bank_bytes = machine.ocm_banks, machine.bank_bytes
         self.nests: list[Nest] = []
-        self.searches = 0
+        self.searches, self.hasty, self._begun = 0, False, False
         self._once: dict[int, int] = {}
         self._searched: set[tuple[Rows, int]] = set()
         self._tables: dict[object, Ints] = {}
@@ -91,14 +94,23 @@ class Plans:
         """The best nest that is known."""
         raise NotImplementedError
 
-    def quick(self) -> None:
-        """Find some nest in no time."""
+    def quick(self, deadline: float | None = None) -> None:
+        """Find some nest in no time, a better one before the deadline if there is one."""
         from solver.engines.exhaustive import Search  # late: the engines' package imports every solver
 
         machine = self.machine.model_copy(update={"ocm_bytes": self.banks * self.bank_bytes})
-        pick = Search(tiling.build(self.layer, machine, self.pins), ("bytes",)).first("bytes")
+        space = tiling.build(self.layer, machine, self.pins)
+        self.hasty = deadline is not None and time.monotonic() > deadline
+        pick = None
+        if self._begun:
+            return
+        if self.hasty:
+            pick = Search(space.uniform(), ("bytes",), deadline=0.0).first("bytes")
+        if pick is None:
+            pick = Search(space, ("bytes",), deadline=deadline).first("bytes")
         if pick is not None:
             self._learn(pick.nest, (0,) * self.layer.inputs)
+        self._begun = True
 
     def search(self, rows: Rows, banks: int, deadline: float | None) -> bool:
         """Find e(rows, banks) and all that follows from it; False if the time ran out."""
@@ -174,7 +186,7 @@ class One(Plans):
 
     def _learn(self, nest: Nest, rows: Rows) -> None:
         self.nests.append(nest)
-        self._spread(len(self.nests) - 1, nest, sorted(self.wanted | {rows[0]}))
+        self._spread(len(self.nests) - 1, nest, [rows[0]] if self.hasty else sorted(self.wanted | {rows[0]}))
         self._tables.clear()
 
     def _prove(self, rows: Rows, banks: int, found: Mapping[str, int], bounds: Mapping[str, int]) -> None:

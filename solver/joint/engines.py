@@ -14,13 +14,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from formulations.clock import Clock
 from formulations.joint.problem import NEVER, Choice, Joint, TooLarge, least
 from solver.joint.base import Decided, Master, Mastered
 from solver.joint.bounds import Bound
 from solver.joint.tables import Tables
 from solver.plan import Stat, Status
 
-__all__ = ["JOINT_ENGINES", "JointEngine"]
+__all__ = ["JOINT_ENGINES", "JointEngine", "in_haste"]
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,9 @@ def _until(tables: Tables, time_limit_s: float | None) -> float | None:
     """When to stop; if there is such a time, some nest is found for every layer first."""
     if time_limit_s is None:
         return None
-    until = time.monotonic() + time_limit_s
-    tables.hurry()
-    return until
+    clock = Clock.of(time_limit_s)
+    tables.hurry(clock.half())
+    return clock.until
 
 
 # ---- exact -----------------------------------------------------------------------------------------------------------
@@ -108,6 +109,8 @@ class _Refining:
     def decided(self, said: Mastered) -> Decided:
         """The answer."""
         stats: dict[str, Stat] = {"rounds": self.rounds, "searches": self.tables.searches}
+        if self.until is not None:
+            self.bound = max(self.bound, self.tables.floor())
         bound = min(self.bound, self.best.bytes) if self.best else self.bound
         if self.best is not None:
             status: Status = "OPTIMAL" if bound == self.best.bytes else "FEASIBLE"
@@ -141,7 +144,7 @@ def _exact(name: str, summary: str, master: Master) -> JointEngine:
 def _broken_off(first: _Refining, refining: _Refining) -> Decided:
     """The better of two solutions after Ctrl-C; raises KeyboardInterrupt again if there is none yet."""
     if refining.best is None:  # some nest for every layer, every map through DRAM: a matter of seconds
-        refining.tables.hurry()
+        refining.tables.hurry(Clock(0.0))
         refining.take(_none(refining.tables.joint(bound="known")))
     found = [(one.best.bytes, n) for n, one in enumerate((first, refining)) if one.best is not None]
     if not found:
@@ -149,6 +152,16 @@ def _broken_off(first: _Refining, refining: _Refining) -> Decided:
     better = (first, refining)[min(found)[1]]
     better.bound = max(first.bound, refining.bound, better.tables.floor())
     said = better.decided(Mastered(None, better.bound))
+    return replace(said, stats={**said.stats, "interrupted": True})
+
+
+def in_haste(tables: Tables) -> Decided:
+    """Some nest for every layer, every map through DRAM, and a bound that takes no search."""
+    tables.hurry(Clock(0.0))
+    refining = _Refining(tables, None)
+    refining.take(_none(tables.joint(bound="known")))
+    refining.bound = tables.floor()
+    said = refining.decided(Mastered(None, refining.bound))
     return replace(said, stats={**said.stats, "interrupted": True})
 
 

@@ -18,9 +18,9 @@ from hwmodels.schedule import LayerRun, Nest
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.stores import Stores, stores
-from instances.workload import Layer
+from instances.workload import Layer, refuse_long
 from solver.joint.base import Decided
-from solver.joint.engines import JOINT_ENGINES, JointEngine
+from solver.joint.engines import JOINT_ENGINES, JointEngine, in_haste
 from solver.joint.homes import check_homes, narrowed
 from solver.joint.plan import JointLayer, JointPlan, JointReplay, Resident
 from solver.joint.tables import Tables
@@ -30,6 +30,7 @@ from solver.plan import Measures, Objective, Options, Schedule, proof
 from solver.question import Question
 from solver.tiling.buffers import buffers
 from solver.verify import PlanMismatch, counts_of, gap_of, measures_of
+from solver.watch import Watch
 
 __all__ = ["check_machine", "compulsory", "conflicts", "joint_layers", "objective_of", "solve", "sums_of"]
 
@@ -55,11 +56,13 @@ def solve(question: Question) -> JointPlan:
     check_machine(question.machine)
     check_homes(network, question.machine, objectives)
     for layer in network.layers:
+        refuse_long(layer, "joint")
         if layer.kind == "correlation":
             raise InputError(f"layer {layer.name}: only problem mesh plans correlations")
     tables = Tables(stores(network), question.machine, demands)
-    said = _lexicographic(chosen.run(tables, question.time_limit_s), objectives)
-    return _plan(question, chosen, demands, tables.found, said, start)
+    with Watch(question.time_limit_s) as watch:
+        said = watch.run(lambda: chosen.run(tables, watch.clock.left), lambda: in_haste(tables))
+        return _plan(question, chosen, demands, tables.found, _lexicographic(said, objectives), start, watch)
 
 
 def _lexicographic(said: Decided, objectives: tuple[str, ...]) -> Decided:
@@ -202,7 +205,9 @@ def joint_layers(found: Stores, machine: Machine, runs: Sequence[LayerRun], walk
     return tuple(rows)
 
 
-def _plan(question: Question, engine: JointEngine, pins: Pins, found: Stores, said: Decided, start: float) -> JointPlan:
+def _plan(
+    question: Question, engine: JointEngine, pins: Pins, found: Stores, said: Decided, start: float, watch: Watch
+) -> JointPlan:
     network, machine, objectives = question.network, question.machine, question.objectives
     macs = sum(layer.macs for layer in found.layers)
     energy = objectives[0] == "energy"
@@ -222,8 +227,7 @@ def _plan(question: Question, engine: JointEngine, pins: Pins, found: Stores, sa
     if said.choice is None:
         said_why = conflicts(found, machine, pins) if said.status == "INFEASIBLE" else said.why
         return JointPlan.model_validate({**fields, "conflicts": said_why, "wall_s": time.monotonic() - start})
-    until = None if question.time_limit_s is None else start + question.time_limit_s
-    runs = runs_of(said, until)
+    runs = runs_of(said, 0.0 if watch.stopped else watch.clock.until)
     walked = replay_joint(found, machine, runs)
     _refuse(network.name, engine, said, found, machine, runs, walked)
     objective = objective_of(objectives[0], machine, walked, macs)

@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from formulations.clock import Clock
 from formulations.joint.problem import NEVER, Choice, Joint, Residence, Step
 from formulations.pins import Pins
 from instances.machine import Machine
@@ -123,10 +124,11 @@ class Tables:
             total += step.fixed + (least if least < NEVER else 0) + sum(min(once) for once in step.once)
         return total + sum(min(r.write) for r in joint.residences)
 
-    def hurry(self) -> None:
-        """Find some nest for every layer."""
-        for plans in self._distinct():
-            plans.quick()
+    def hurry(self, clock: Clock) -> None:
+        """Find some nest for every layer, a good one as far as there is time."""
+        distinct = list(self._distinct())
+        for number, plans in enumerate(distinct):
+            plans.quick(clock.share(len(distinct) - number).until)
 
     @property
     def searches(self) -> int:

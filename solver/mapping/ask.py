@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import get_args
 
+from formulations.mapping.floor import floor
 from formulations.mapping.problem import Aim, Limits, build
 from formulations.mapping.problem import Mapping as Instance
 from hwmodels.board.task_times import estimated, options
@@ -17,7 +18,7 @@ from instances.processors import Processors
 from instances.profiles import Profile, Row, load_profile
 from instances.tasks import TaskGraph, tasks
 from solver.mapping.base import Asked, Decided, value_of
-from solver.mapping.engines import MAPPING_ENGINES, MappingEngine
+from solver.mapping.engines import HASTE, MappingEngine
 from solver.mapping.pins import Demands, demands
 from solver.mapping.plan import MappingOptions
 from solver.plan import Stat, Status, proof
@@ -31,6 +32,7 @@ __all__ = [
     "below",
     "board_of",
     "decided",
+    "in_haste",
     "left",
     "lexicographic",
     "times_of",
@@ -156,21 +158,22 @@ def decided(asked: Setting, engine: MappingEngine, aim: Aim, limits: Limits, sec
     stats: dict[str, Stat] = {}
     for number, (configuration, instance) in enumerate(instances.items()):
         if number and seconds is not None and time.monotonic() - start > seconds:
-            bounds.append(None)  # nothing is known of what is not tried
+            bounds += [floor(one, aim) for one in list(instances.values())[number:]]
             break
         left = _left(seconds, start, len(instances) - number)
         one = _heard(engine, Asked(instance, aim, below(limits, aim, best.value), left))
         where = "" if len(instances) == 1 else f" ({','.join(map(str, configuration))})"
         stats |= {f"{name}{where}": value for name, value in one.stats.items()}
         if one.status != "INFEASIBLE":
-            bounds.append(one.bound)
+            stopped = engine.proves or one.stats.get("interrupted")
+            bounds.append(max(floor(instance, aim), one.bound or 0) if stopped else one.bound)
         if one.at is not None:
             best = Best(one, configuration, value_of(instance, one.at, aim, limits, one.order))
         elif best.value is None and one.status != "INFEASIBLE":
             best = Best(one, configuration, None)
         if one.stats.get("interrupted"):
             stats["interrupted"] = True
-            bounds += [None] * (number + 1 < len(instances))
+            bounds += [floor(one, aim) for one in list(instances.values())[number + 1 :]]
             break
     known = [bound for bound in bounds if bound is not None]
     bound = (
@@ -183,12 +186,22 @@ def decided(asked: Setting, engine: MappingEngine, aim: Aim, limits: Limits, sec
 
 
 def _heard(engine: MappingEngine, asked: Asked) -> Decided:
-    """Run an engine; if Ctrl-C breaks it off, the quick list schedule stands for what it had not returned yet."""
+    """Run an engine; if it is stopped, the best of the usual starts stands for what it had not returned yet."""
     try:
         return engine.run(asked)
     except KeyboardInterrupt:
-        quick = MAPPING_ENGINES["heft"].run(asked)
+        quick = HASTE.run(asked)
         return replace(quick, stats={**quick.stats, "interrupted": True})
+
+
+def in_haste(asked: Setting) -> Best:
+    """The best of the usual starts on all configurations, for a search that was stopped before it had anything."""
+    best = decided(asked, HASTE, asked.aims[0], asked.demands.limits, None)
+    floors = [floor(one, asked.aims[0]) for one in _able(asked).values()]
+    bound = min([*floors, *([] if best.value is None else [best.value])])
+    stats: dict[str, Stat] = {**best.said.stats, "interrupted": True, **proof(asked.aims, ())}
+    status: Status = "NO_SOLUTION_FOUND" if best.value is None else "FEASIBLE"
+    return replace(best, said=replace(best.said, bound=bound, status=status, stats=stats))
 
 
 def _able(asked: Setting) -> dict[tuple[int, ...], Instance]:

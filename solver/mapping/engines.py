@@ -22,7 +22,7 @@ from instances.errors import InputError
 from solver.mapping import latency_engines as alone
 from solver.mapping.base import Asked, Decided, best_of, unproven
 
-__all__ = ["MAPPING_ENGINES", "MappingEngine"]
+__all__ = ["HASTE", "MAPPING_ENGINES", "MappingEngine"]
 
 #: Of the time limit that HiGHS may take before CP-SAT goes on.
 _SHARE = 0.3
@@ -183,3 +183,7 @@ MAPPING_ENGINES: dict[str, MappingEngine] = {
         MappingEngine("single", "one processor runs all that it can", False, *_heuristic(lambda a: seeds(a.mapping))),
     )
 }
+#: For searches that are stopped: the best of what they start from, and of what is known.
+HASTE = MappingEngine(
+    "haste", "the best of the usual starts", False, *_heuristic(lambda a: [*a.known, *starts(a.mapping)])
+)

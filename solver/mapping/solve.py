@@ -11,7 +11,7 @@ from formulations.mapping.problem import Aim, Assignment
 from formulations.mapping.problem import Mapping as Instance
 from hwmodels.board.replay import Seen, replay_mapping, replay_once
 from hwmodels.outcome import UNITS
-from solver.mapping.ask import Best, Setting, ask, lexicographic
+from solver.mapping.ask import Best, Setting, ask, in_haste, lexicographic
 from solver.mapping.engines import MAPPING_ENGINES, MappingEngine
 from solver.mapping.plan import (
     MappingMeasures,
@@ -25,6 +25,7 @@ from solver.network_plan import head
 from solver.plan import Objective
 from solver.question import Question
 from solver.verify import PlanMismatch, gap_of
+from solver.watch import Watch
 
 __all__ = ["parts_of", "plan_of", "replayed", "solve"]
 
@@ -42,7 +43,9 @@ def solve(question: Question) -> MappingPlan:
         If engine, formulation and simulation disagree: a defect of certile.
     """
     start, chosen, asked = time.monotonic(), MAPPING_ENGINES[question.engine], ask(question)
-    return plan_of(asked, chosen, lexicographic(asked, chosen, start), start)
+    with Watch(question.time_limit_s) as watch:
+        best = watch.run(lambda: lexicographic(asked, chosen, start), lambda: in_haste(asked))
+        return plan_of(asked, chosen, best, start)
 
 
 # ---- the plan --------------------------------------------------------------------------------------------------------

@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 
+from formulations.clock import Clock, TimeUp
 from formulations.mesh.finish import complete, doubled, fits, served
 from formulations.mesh.layout import Layout
 from formulations.mesh.price import price
 from formulations.mesh.problem import Choice
 from formulations.mesh.search import Halves, greedy, halves, leading, roof
 from formulations.mesh.space import Member, members, ways
-from formulations.mesh.tables import Clock, TimeUp
 from formulations.pins import Pins
 from instances.machine import Machine
 from instances.ndrange import ndrange
 from instances.workload import Layer
 from solver.plan import Stat, Status
 
-__all__ = ["Answer", "Asked", "Decided", "heuristic", "led", "searched"]
+__all__ = ["Answer", "Asked", "Decided", "doubling", "heuristic", "led", "searched"]
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,10 @@ def led(solve: Solve) -> Solve:
     return answer
 
 
-def heuristic(asked: Asked, *, most: int = 40) -> tuple[Choice, Layout | None] | None:
+Plan = tuple[Choice, Layout | None]
+
+
+def heuristic(asked: Asked, *, most: int = 40) -> Plan | None:
     """Return the best greedy plan that has a layout, or one made by doubling; None without any.
 
     When the time is up, the best of those found by then.
@@ -169,6 +172,11 @@ def heuristic(asked: Asked, *, most: int = 40) -> tuple[Choice, Layout | None] |
             return made
         if asked.clock.over:
             break
+    return doubling(asked)
+
+
+def doubling(asked: Asked) -> Plan | None:
+    """Return a plan made by doubling the smallest tile, in no time."""
     for choice in reversed(doubled(asked.layer, asked.machine, asked.pins)):
         made = complete(asked.layer, asked.machine, choice, asked.pins, chosen=False)
         if made is not None and asked.keeps(made[0]):
@@ -223,9 +231,6 @@ def searched(asked: Asked, solve: Solve, versions: str = "") -> Decided:
     lowest = min(lowest, value)
     status: Status = "OPTIMAL" if lowest == value else "FEASIBLE"
     return Decided(*best, value, lowest, status, versions, stats)
-
-
-Plan = tuple[Choice, Layout | None]
 
 
 def _first(asked: Asked) -> Plan | None:

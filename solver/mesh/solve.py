@@ -24,7 +24,7 @@ from instances.ndrange import ndrange
 from instances.network import Network
 from instances.workload import DIMS, Layer
 from solver.mesh.base import Asked, Decided
-from solver.mesh.engines import MESH_ENGINES, MeshEngine
+from solver.mesh.engines import HASTE, MESH_ENGINES, MeshEngine
 from solver.mesh.plan import (
     Aim,
     MeshAxis,
@@ -41,11 +41,15 @@ from solver.network_plan import head
 from solver.plan import Objective, Stat, Status, proof
 from solver.question import Question
 from solver.verify import PlanMismatch, gap_of
+from solver.watch import Watch
 
 __all__ = [
     "above", "aims_of", "choice_of", "compulsory", "mesh_layers", "part_of", "replayed", "solve",
     "status_by", "summed", "summed_bounds",
 ]  # fmt: skip
+
+#: Seconds below which a layer is planned in haste.
+_WORTH_S = 0.05
 
 
 def mesh_layers(network: Network, names: Sequence[str]) -> tuple[Layer, ...]:
@@ -72,57 +76,58 @@ def solve(question: Question) -> MeshPlan:
     parsed = parse_pins(question.pins, DECISIONS)
     check_pins(parsed, real)
     wanted = mesh_layers(network, question.layers or ())
+    made: dict[tuple[object, ...], MeshLayer] = {}
     parts: list[MeshLayer] = []
-    quick: MeshEngine | None = None
     failed: dict[str, Decided] = {}
     done: dict[tuple[object, ...], Decided] = {}
-    for number, layer in enumerate(wanted):
-        setup_of(layer, real)
-        if layer.signature() not in done:
-            left = None if limit is None else max(0.1, (limit - (time.monotonic() - start)) / (len(wanted) - number))
-            asked = Asked(layer, real, aims[0], parsed, time_limit_s=left)
-            try:
-                done[layer.signature()] = _decide(asked, aims, quick or chosen)
-            except KeyboardInterrupt:  # what is done is kept, the others are done in haste; a second Ctrl-C ends it
-                if quick is not None:
-                    raise
-                quick = MESH_ENGINES["greedy"]
-                done[layer.signature()] = _decide(asked, aims, quick)
-        said = done[layer.signature()]
-        if said.stats.get("interrupted"):
-            quick = MESH_ENGINES["greedy"]
-        if said.choice is None:
-            failed[layer.name] = said
-        else:
-            parts.append(part_of(layer, real, said, said.choice, aims))
-    return _plan(question, aims, tuple(parts), failed, done, start, parsed, wanted)
+    distinct = len({layer.signature() for layer in wanted})
+    with Watch(limit) as watch:
+        for layer in wanted:
+            setup_of(layer, real)
+            if layer.signature() not in done:
+                asked = Asked(layer, real, aims[0], parsed, clock=watch.clock.share(distinct - len(done)))
+                done[layer.signature()] = _stopped_or(asked, aims, chosen, watch)
+            said = done[layer.signature()]
+            if said.choice is None:
+                failed[layer.name] = said
+                continue
+            if layer.signature() not in made:
+                made[layer.signature()] = part_of(layer, real, said, said.choice, aims)
+            parts.append(made[layer.signature()].model_copy(update={"layer": layer.name, "workload": layer}))
+        return _plan(question, aims, tuple(parts), failed, done, start, parsed, wanted)
+
+
+def _stopped_or(asked: Asked, aims: Sequence[str], engine: MeshEngine, watch: Watch) -> Decided:
+    """The answer of an engine; in haste if it is stopped, or if there is hardly time."""
+    hasty = asked.clock.remaining < _WORTH_S
+    with watch.part(None if asked.clock.left is None or hasty else asked.clock.remaining) as part:
+        return part.run(lambda: _decide(asked, aims, HASTE if hasty else engine), lambda: _decide(asked, aims, HASTE))
 
 
 def _decide(asked: Asked, aims: Sequence[str], engine: MeshEngine) -> Decided:
     """The first objective, then the others among what is as good; with a bound for each."""
-    clock = asked.started().clock
-
-    def left(shares: int) -> float | None:
-        return None if clock.left is None else max(0.1, clock.left / shares)
-
-    said = engine.run(replace(asked, time_limit_s=left(len(aims))))
+    leasts = {aim: replace(asked, measure=aim).least for aim in aims}
+    said = engine.run(replace(asked, clock=asked.clock.share(len(aims))))
+    bounds: dict[str, int | None] = {aims[0]: said.bound}
+    if engine.proves and said.choice is None and said.status == "NO_SOLUTION_FOUND":
+        said = HASTE.run(asked)
+    if engine is HASTE or said.choice is None:
+        return replace(said, bounds=leasts)
     limits: dict[str, int] = {}
-    bounds = {aims[0]: said.bound}
     for number, (before, aim) in enumerate(pairwise(aims), 1):
         bounds[aim] = None
         if said.choice is None or said.stats.get("interrupted"):
             continue
         limits[before] = price(asked.layer, asked.machine, said.choice)[0].of(before)
         wanted = replace(asked, measure=aim, limits=dict(limits), known=(said.choice,))
-        then = engine.run(replace(wanted, time_limit_s=left(len(aims) - number)))
+        then = engine.run(replace(wanted, clock=asked.clock.share(len(aims) - number)))
         bounds[aim] = then.bound
         if then.stats.get("interrupted"):
             said = replace(said, stats={**said.stats, "interrupted": True})
         if then.choice is not None:
             said = replace(said, choice=then.choice, layout=then.layout)
-    if said.choice is None:
-        return said
-    choice, layout = fewer_steps(asked.layer, asked.machine, said.choice, asked.pins, said.layout, clock)
+    assert said.choice is not None
+    choice, layout = fewer_steps(asked.layer, asked.machine, said.choice, asked.pins, said.layout, asked.clock)
     return replace(said, choice=choice, layout=layout, bounds=bounds)
 
 
@@ -273,6 +278,8 @@ def _plan(
             status = "FEASIBLE"
         value = sum(getattr(part.measures, aims[0]) for part in parts)
     bounds = summed_bounds(parts, aims)
+    if status == "NO_SOLUTION_FOUND":
+        bounds = {aim: sum(done[layer.signature()].bounds.get(aim) or 0 for layer in wanted) for aim in aims}
     bound = bounds.get(aims[0])
     if parts:
         reached = [bounds[aim] == getattr(summed(parts), aim) for aim in aims]

@@ -12,7 +12,10 @@ from formulations.partial_engine.problem import Branch, Game, Problem
 from formulations.partial_engine.search import MOST_RUNS, best_order
 from solver.partial_engine.base import RunsAsked, RunsDecided, RunsFound, best_passes, finished, made
 
-__all__ = ["RUNS_ENGINES", "RunsEngine"]
+__all__ = ["RUNS_ENGINES", "RunsEngine", "in_haste"]
+
+#: Runs of a grid beyond which the greedy order takes long.
+_MANY = 2_000
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,17 @@ def _heuristic(order: Callable[[Game], Order], *, wide: bool) -> Callable[[RunsA
         return RunsDecided(found, None, "FEASIBLE")
 
     return run
+
+
+def in_haste(problem: Problem) -> RunsDecided:
+    """A plan of the heuristics with a bound, for a search that was stopped."""
+    asked, bound = RunsAsked(problem, None), min(branch_bound(b, stay=problem.stay) for b in problem.branches)
+    several = problem.work.inputs * problem.work.outputs > _MANY
+    names = ("paper", "greedy") if several else ("greedy", "paper")
+    found = next((one for name in names if (one := RUNS_ENGINES[name].run(asked).found) is not None), None)
+    if found is None:
+        return RunsDecided(None, bound, "NO_SOLUTION_FOUND", stats={"interrupted": True})
+    return finished([found], bound, "", {"interrupted": True})
 
 
 RUNS_ENGINES: dict[str, RunsEngine] = {

@@ -15,7 +15,7 @@ from instances.workload import Layer
 from solver.network_plan import head
 from solver.options import pick_layers
 from solver.partial_engine.base import RunsAsked, RunsFound
-from solver.partial_engine.engines import RUNS_ENGINES, RunsEngine
+from solver.partial_engine.engines import RUNS_ENGINES, RunsEngine, in_haste
 from solver.partial_engine.pins import conflicts, demands
 from solver.partial_engine.plan import (
     EngineCounts,
@@ -28,6 +28,7 @@ from solver.partial_engine.plan import (
 from solver.plan import Objective, Stat, Status
 from solver.question import Question
 from solver.verify import PlanMismatch, gap_of
+from solver.watch import Watch
 
 __all__ = ["solve", "totals_of", "verified"]
 
@@ -52,22 +53,13 @@ def solve(question: Question) -> EnginePlan:
     asked = pick_layers(question.network, question.layers)
     known: dict[tuple[object, ...], tuple[EngineLayer, str]] = {}
     rows, versions = [], ""
-    quick: RunsEngine | None = None
-    for layer in asked:
-        if layer.signature() not in known:
-            left = None if limit is None else max(0.1, limit - (time.monotonic() - start))
-            try:
-                known[layer.signature()] = _planned(layer, real, quick or chosen, texts, left)
-            except KeyboardInterrupt:  # what is done is kept, the others are done in haste; a second Ctrl-C ends it
-                if quick is not None:
-                    raise
-                quick = RUNS_ENGINES["greedy"]
-                known[layer.signature()] = _planned(layer, real, quick, texts, left)
-        row, said = known[layer.signature()]
-        if row.stats.get("interrupted"):
-            quick = RUNS_ENGINES["greedy"]
-        versions = versions or said
-        rows.append(row.model_copy(update={"layer": layer.name}))
+    with Watch(limit) as watch:
+        for layer in asked:
+            if layer.signature() not in known:
+                known[layer.signature()] = _planned(layer, real, chosen, texts, watch)
+            row, said = known[layer.signature()]
+            versions = versions or said
+            rows.append(row.model_copy(update={"layer": layer.name}))
     options = EngineOptions(layers=question.layers or (), pins=texts, time_limit_s=limit, settings=question.settings)
     stats: dict[str, Stat] = {"layers": len(rows), "distinct": len(known)}
     fields = head(
@@ -78,9 +70,9 @@ def solve(question: Question) -> EnginePlan:
 
 
 def _planned(
-    layer: Layer, machine: Machine, engine: RunsEngine, pins: Sequence[str], limit: float | None
+    layer: Layer, machine: Machine, engine: RunsEngine, pins: Sequence[str], watch: Watch
 ) -> tuple[EngineLayer, str]:
-    """Plan a layer; also the versions of the solver."""
+    """Plan a layer, in haste if the search is stopped; also the versions of the solver."""
     start = time.monotonic()
     work = work_of(layer, engine_of(machine))
     problem = build(work, machine, demands(pins))
@@ -91,7 +83,7 @@ def _planned(
     if not problem.branches:
         why = conflicts(work, machine, pins)
         return row.model_copy(update={"conflicts": why, "wall_s": time.monotonic() - start}), ""
-    said = engine.run(RunsAsked(problem, limit))
+    said = watch.run(lambda: engine.run(RunsAsked(problem, watch.clock.left)), lambda: in_haste(problem))
     done: dict[str, object] = {
         "status": said.status,
         "bound": said.bound,

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 from instances.errors import InputError
 from instances.jsonfile import as_object, parse_json, read_bytes, write_atomically
 from solver.plan import version
-from solver.progress import Interrupts, Progress, Silent
+from solver.progress import Progress, Silent
+from solver.watch import Watch
 
 if TYPE_CHECKING:
     from solver.selftest.base import Disagreement, Tester
@@ -92,13 +93,13 @@ def selftest(
     bar = progress or Silent()
     bar.begin(most * len(testers) if most else max(1, int(60 * (minutes or 0))), "selftest")
     shown = 0
-    with Interrupts() as interrupts:
+    with Watch() as watch:
         try:
-            while (names := _left(testers, report, most)) and not interrupts.pressed and time.monotonic() < end:
+            while (names := _left(testers, report, most)) and not watch.stopped and time.monotonic() < end:
                 for name in names:
-                    if interrupts.pressed or time.monotonic() >= end:
+                    if watch.stopped or time.monotonic() >= end:
                         break
-                    with interrupts.armed():
+                    with watch.armed():
                         _one(testers[name], report, folder, shrink_s)
                     done = sum(report.instances.values()) if most else int(time.monotonic() - start)
                     for _ in range(shown, done):
@@ -108,7 +109,7 @@ def selftest(
             report.interrupted = True
         finally:
             bar.end()
-    report.interrupted |= interrupts.pressed
+    report.interrupted |= watch.stopped
     report.wall_s = time.monotonic() - start
     return report
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,10 +18,10 @@ from instances.jsonfile import LARGEST_INTEGER
 from instances.machine import Machine
 from instances.workload import Layer
 from solver.plan import Schedule, Stat, Status
-from solver.progress import Interrupts
 from solver.tiling.buffers import buffers
 from solver.tiling.plan import LayerPlan
 from solver.verify import PlanMismatch, counts_of, gap_of, limits_of, measures_of, objective_of, verify
+from solver.watch import NO_LIMIT, Watch
 
 if TYPE_CHECKING:
     from formulations.pins import Pins
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from solver.engines.base import Engine, EngineResult, Limits
 
 __all__ = ["Answer", "Job", "decide", "unanswered"]
+
+#: Seconds below which a search is not begun, and those that a quick plan may take.
+WORTH_S, QUICK_S = 0.1, 5.0
 
 
 @dataclass(frozen=True)
@@ -58,18 +61,24 @@ class Job:
 
 @dataclass(frozen=True)
 class Answer:
-    """The plan of one layer and the engine's version; `interrupted` if Ctrl-C cut the search short."""
+    """The plan of one layer and the engine's version; `interrupted` if a signal cut the search short."""
 
     plan: LayerPlan
     versions: str
     interrupted: bool
 
 
-def decide(job: Job, time_limit_s: float | None, interrupts: Interrupts) -> Answer:
+def decide(job: Job, time_limit_s: float | None, watch: Watch) -> Answer:
     """Build the space, run the engine, and verify its schedule.
 
-    Ctrl-C during building or deciding gives what the engine returns, or NO_SOLUTION_FOUND if it returns nothing;
-    the verification that follows is finished in any case (a second Ctrl-C ends it).
+    A limit or a signal during building or deciding gives what the engine returns, or else a quick plan
+    (`solver.quick`), which is also what there is after a signal and in less than `WORTH_S`. What follows is verified in
+    any case (a second signal ends it).
+
+    Parameters
+    ----------
+    time_limit_s : float or None
+        This job's share of the time of `watch`.
 
     Raises
     ------
@@ -78,31 +87,62 @@ def decide(job: Job, time_limit_s: float | None, interrupts: Interrupts) -> Answ
     PlanMismatch
         If engine, price and replay do not agree.
     """
-    if interrupts.pressed:
-        return Answer(unanswered(job.layer), "", interrupted=True)
     start = time.monotonic()
     space: Space | None = None
     result: EngineResult | None = None
-    try:
-        with interrupts.armed():
-            space = job.space()
-            built = time.monotonic() - start
-            result = job.engine.run(space, job.objectives, _limits(job, time_limit_s, built))
-    except KeyboardInterrupt:
-        pass
+    with watch.part(time_limit_s) as mine:
+        try:
+            with mine.armed():
+                space = job.space()
+                if time_limit_s is None or time_limit_s >= WORTH_S:
+                    result = job.engine.run(space, job.objectives, _limits(job, mine, watch))
+        except KeyboardInterrupt:
+            if mine.urgent:
+                raise
+    if result is not None and result.stats.get("interrupted") and mine.reason is None:  # the solver took the signal
+        watch.stop("SIGINT")
+    why = mine.reason or "time limit"
+    if result is None or (result.status == "NO_SOLUTION_FOUND" and job.engine.proves):
+        space, result = _hasty(job, space, result, why)
     wall = time.monotonic() - start
+    signalled = watch.reason in ("SIGINT", "SIGTERM")
     if space is None or result is None:
-        return Answer(unanswered(job.layer, wall_s=wall), "", interrupted=True)
-    plan = _verified(job, space, result, wall)
-    return Answer(plan, result.versions, interrupts.pressed or bool(result.stats.get("interrupted")))
+        return Answer(unanswered(job.layer, wall_s=wall, note=f"stopped by {why}"), "", signalled)
+    try:
+        return Answer(_verified(job, space, result, wall), result.versions, signalled)
+    except MemoryError:
+        return Answer(unanswered(job.layer, wall_s=wall, note="no memory to verify a plan"), "", signalled)
 
 
-def _limits(job: Job, time_limit_s: float | None, spent_s: float) -> Limits:
+def _hasty(
+    job: Job, space: Space | None, found: EngineResult | None, why: str
+) -> tuple[Space | None, EngineResult | None]:
+    """A quick plan, with the bound of the engine if that is better; nothing if even that takes too long."""
+    from solver.quick import quick  # late: the engines' package imports every solver
+
+    with Watch(QUICK_S, NO_LIMIT) as watch:
+        try:
+            with watch.armed():
+                space = space or job.space()
+                said = quick(space, job.objectives, why)
+        except KeyboardInterrupt:
+            if watch.urgent:
+                raise
+            return space, found
+    if found is not None:
+        bound = max((one.bound for one in (found, said) if one.bound is not None), default=None)
+        value = None if said.measures is None else said.measures[job.objectives[0]]
+        bound = bound if value is None or bound is None else min(bound, value)
+        said = replace(said, bound=bound, versions=found.versions, stats={**found.stats, **said.stats})
+    return space, said
+
+
+def _limits(job: Job, mine: Watch, whole: Watch) -> Limits:
     from solver.engines.base import Limits  # late: importing the engines' package imports every solver
 
     # A limit of zero would mean none to some solvers.
-    left = None if time_limit_s is None else max(0.01, time_limit_s - spent_s)
-    return Limits(time_limit_s=left, bounding=job.bounding)
+    left = None if mine.clock.left is None else max(0.01, mine.clock.remaining)
+    return Limits(time_limit_s=left, end_s=whole.end_s, bounding=job.bounding)
 
 
 def unanswered(layer: Layer, *, wall_s: float = 0.0, note: str = "") -> LayerPlan:

@@ -16,12 +16,13 @@ from solver.homes.plan import HomesPlan
 from solver.homes.solve import Assignment, Choice, assignments, choose
 from solver.options import Request, pick_engine, pick_layers, pick_pins, pick_problem, processors
 from solver.plan import FORMAT, Measures, Objective, Status, digest, network_digest, version
-from solver.progress import Interrupts, Progress
+from solver.progress import Progress
 from solver.question import Question
 from solver.tiling.job import Answer, Job, unanswered
 from solver.tiling.plan import LayerPlan, LayersOptions, LayersPlan, PlanReplay
 from solver.verify import LITERAL_NOTE, gap_of
-from solver.workers import Clock, OnDone, Outcome, run_here, run_in_processes
+from solver.watch import Watch
+from solver.workers import OnDone, Outcome, run_here, run_in_processes, share_of
 
 __all__ = ["Totals", "planned", "prepare", "solve", "totals", "worst"]
 
@@ -29,6 +30,8 @@ __all__ = ["Totals", "planned", "prepare", "solve", "totals", "worst"]
 _AGAIN = 2.0
 #: Seconds after which what is left goes to other processes.
 _HERE_S = 2.0
+#: Seconds that must be left for processes, which take one or two to start.
+_START_S = 4.0
 
 
 def solve(question: Question) -> LayersPlan:
@@ -149,16 +152,15 @@ def _search(
             progress.advance(f"{answer.plan.layer}: {answer.plan.status}")
         best[index] = _better(best.get(index), answer, request.objectives)
 
-    clock = Clock.of(request.time_limit_s)
     progress.begin(len(jobs), request.name)
     try:
-        with Interrupts() as interrupts:
+        with Watch(request.time_limit_s) as watch:
             waiting = dict(jobs)
             while waiting:
-                outcome = _run(waiting, request.jobs, clock, interrupts, on_done)
+                outcome = _run(waiting, request.jobs, watch, on_done)
                 proven = {i for i, answer in best.items() if answer.plan.status in ("OPTIMAL", "INFEASIBLE")}
                 waiting = {i: job for i, job in jobs.items() if i not in proven}
-                share = clock.share(len(waiting), min(request.jobs or processors(), len(waiting)))
+                share = share_of(watch.clock, len(waiting), min(request.jobs or processors(), len(waiting)))
                 had = max((outcome.shares_s.get(i, 0.0) for i in waiting), default=0.0)
                 if outcome.stopped or not request.engine.proves or share is None or share <= _AGAIN * had:
                     break
@@ -167,17 +169,17 @@ def _search(
     return {key: best.get(i, Answer(unanswered(job.layer), "", False)) for i, (key, job) in enumerate(wanted.items())}
 
 
-def _run(jobs: Mapping[int, Job], asked: int, clock: Clock, interrupts: Interrupts, on_done: OnDone) -> Outcome:
+def _run(jobs: Mapping[int, Job], asked: int, watch: Watch, on_done: OnDone) -> Outcome:
     """Run here, or side by side: starting a process costs more than most layers, so it is put off if nobody asks."""
     count = min(asked or processors(), len(jobs))
-    if count <= 1:
-        return run_here(jobs, clock, interrupts, on_done)
+    if count <= 1 or watch.clock.remaining < _START_S:
+        return run_here(jobs, watch, on_done)
     if asked:
-        return run_in_processes(jobs, count, clock, interrupts, on_done)
-    outcome = run_here(jobs, clock, interrupts, on_done, _HERE_S)
+        return run_in_processes(jobs, count, watch, on_done)
+    outcome = run_here(jobs, watch, on_done, seconds=_HERE_S)
     rest = {index: job for index, job in jobs.items() if index not in outcome.shares_s}
     if rest and not outcome.stopped:
-        more = run_in_processes(rest, min(count, len(rest)), clock, interrupts, on_done)
+        more = run_in_processes(rest, min(count, len(rest)), watch, on_done)
         outcome = Outcome(
             {**outcome.answers, **more.answers}, {**outcome.shares_s, **more.shares_s}, stopped=more.stopped
         )

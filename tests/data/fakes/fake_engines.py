@@ -112,7 +112,14 @@ def finds_nothing(space: Space, objectives: tuple[str, ...], limits: Limits) -> 
     return replace(_nothing(odd=float("nan"), more=[1]), bound=7)
 
 
+def gives_up(space: Space, objectives: tuple[str, ...], limits: Limits) -> EngineResult:
+    """A heuristic that finds no plan for layers called hard, nor for c1."""
+    hopeless = _named(space, "hard") or _named(space, "c1")
+    return _nothing() if hopeless else exhaustive.run(space, objectives, limits)
+
+
 PROVING = (honest, uses_its_time, slow_starter, interrupted, swallows, sleeps, dies, killed_once, raises,
            lies_about_value, lies_about_bound, lies_about_proof, finds_nothing)  # fmt: skip
 ENGINES = {f.__name__: Engine(f.__name__, (f.__doc__ or "").strip(), True, f) for f in PROVING}
+ENGINES["gives_up"] = Engine("gives_up", "a heuristic", False, gives_up)
 ENGINES["unproven"] = Engine("unproven", "a heuristic", False, unproven)
