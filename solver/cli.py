@@ -91,6 +91,10 @@ SetOpt = Annotated[
 LimitOpt = Annotated[
     float | None, typer.Option("--time-limit", metavar="S", help="Seconds in all; best so far is kept: 60")
 ]
+MemoryOpt = Annotated[
+    str | None,
+    typer.Option("--memory-limit", metavar="N", help="Memory in all, default 80 % of what is free: 2GiB"),
+]
 JobsOpt = Annotated[int, typer.Option("--jobs", "-j", metavar="N", help="Processes, 0 = all processors: -j 4")]
 FullOpt = Annotated[bool, typer.Option("--full", help="Search the unreduced space (slow; to check reductions)")]
 NoBoundingOpt = Annotated[bool, typer.Option("--no-bounding", help="Unaided engines: remove nothing by bounds first")]
@@ -144,6 +148,7 @@ def solve(
     pin: PinOpt = None,
     set_: SetOpt = None,
     time_limit: LimitOpt = None,
+    memory_limit: MemoryOpt = None,
     jobs: JobsOpt = 0,
     full: FullOpt = False,
     no_bounding: NoBoundingOpt = False,
@@ -171,7 +176,8 @@ def solve(
     names = list(dict.fromkeys(name.strip() for name in compare.split(",") if name.strip()))
     asked, question = ask(
         target, machine, problem=problem, engine=engine, objective=objective, pins=pin, settings=set_, layers=layer,
-        profile=profile, time_limit_s=time_limit, jobs=jobs, progress=progress_bar(), all_kinds=all_kinds, full=full,
+        profile=profile, time_limit_s=time_limit, memory_limit=memory_limit,
+        jobs=jobs, progress=progress_bar(), all_kinds=all_kinds, full=full,
         bounding=not no_bounding,
     )  # fmt: skip
     rivals = {name: replace(question, engine=asked.engine(name, question.objectives)) for name in names}

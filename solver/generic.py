@@ -24,6 +24,7 @@ from solver.question import Question
 from solver.report import ABSENT, GAP, Column, Sheet, name_column, percent
 from solver.search import Answer, settled, status_of
 from solver.verify import PlanMismatch, gap_of, unequal
+from solver.watch import Watch
 
 __all__ = ["GenericOptions", "GenericPlan", "GenericProblem", "PartPlan"]
 
@@ -122,18 +123,12 @@ class GenericProblem(Problem[GenericPlan]):
     def solve(self, question: Question) -> GenericPlan:
         """Decide every part."""
         start, rows, versions = time.monotonic(), list[PartPlan](), ""
-        parts = self._parts(question)
-        for number, part in enumerate(parts):
-            spent = time.monotonic() - start
-            left = None if question.time_limit_s is None else max(0.0, question.time_limit_s - spent)
-            share = None if left is None else left / (len(parts) - number)
-            conflicts = part.explain()
-            if conflicts:
-                said: Answer[Any] = Answer(None, {}, {}, "INFEASIBLE")
-            else:
-                said = settled(self.formulation, part, question.objectives, question.engine, share)
-            versions = versions or said.versions
-            rows.append(_row(part, said, question, conflicts))
+        with question.watch() as watch:
+            parts = self._parts(question)
+            for number, part in enumerate(parts):
+                said = self._settled(part, question, watch, len(parts) - number)
+                versions = versions or said.versions
+                rows.append(_row(part, said, question))
         pins, layers = question.pins, question.layers or ()
         options = GenericOptions(
             time_limit_s=question.time_limit_s, settings=question.settings, layers=layers, pins=pins
@@ -144,6 +139,18 @@ class GenericProblem(Problem[GenericPlan]):
             engine_version=versions, unit=self.measures[question.objectives[0]],
         )  # fmt: skip
         return GenericPlan.model_validate({**fields, **sums, "options": options, "layers": tuple(rows)})
+
+    def _settled(self, part: Part[Any], question: Question, watch: Watch, waiting: int) -> Answer[Any]:
+        """Decide a part in its share of the time; a heuristic answers for a search that is stopped."""
+        if part.explain():
+            return Answer(None, {}, {}, "INFEASIBLE")
+        share = watch.clock.share(waiting)
+        hasty = self.quick[0] if self.quick else question.engine
+        with watch.part(share.left) as mine:
+            return mine.run(
+                lambda: settled(self.formulation, part, question.objectives, question.engine, share.left),
+                lambda: settled(self.formulation, part, question.objectives, hasty, 0.0),
+            )
 
     def _parts(self, question: Question) -> Sequence[Part[Any]]:
         pins = parse_pins(question.pins, self.formulation.decisions)
@@ -170,7 +177,7 @@ class GenericProblem(Problem[GenericPlan]):
                     proven = proven and said.status == "INFEASIBLE"
                     break
                 proven = proven and said.status == "OPTIMAL"
-                row = _row(part, said, question, ())
+                row = _row(part, said, question)
                 body = {"schedule": row.schedule, "measures": row.measures}
                 points.append(
                     FrontPoint({axis: row.measures[axis] for axis in wanted}, body, part.label(said.schedule))
@@ -311,11 +318,11 @@ def _verified(part: Part[Any], schedule: BaseModel) -> tuple[Priced, list[str]]:
     return priced, faults
 
 
-def _row(part: Part[Any], said: Answer[Any], question: Question, conflicts: tuple[str, ...]) -> PartPlan:
+def _row(part: Part[Any], said: Answer[Any], question: Question) -> PartPlan:
     """Return the plan of a part; raises PlanMismatch if its price, its replay or its proof disagree."""
     row = PartPlan(
         layer=part.name, status=said.status, measures={}, terms={}, bounds=dict(said.bounds), gap=None, schedule=None,
-        replay=None, conflicts=conflicts, stats=dict(said.stats),
+        replay=None, conflicts=part.explain() if said.status == "INFEASIBLE" else (), stats=dict(said.stats),
     )  # fmt: skip
     if said.schedule is None:
         return row

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from solver.engines.base import Engine
 
 __all__ = [
-    "AUTO", "Request", "as_texts", "check_jobs", "check_time_limit", "check_writable", "parse_objectives",
+    "AUTO", "Request", "as_texts", "check_jobs", "check_memory",
+    "check_time_limit", "check_writable", "parse_objectives",
     "parse_size", "parse_symbols", "pick_engine", "pick_layers", "pick_machine", "pick_network", "pick_pins",
     "pick_problem", "pick_target", "processors", "unknown",
 ]  # fmt: skip
@@ -57,6 +59,7 @@ class Request:
     full: bool
     bounding: bool
     places: Places | None = None
+    memory_bytes: int | None = None
 
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
@@ -114,6 +117,16 @@ def check_time_limit(seconds: float | None) -> float | None:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not math.isfinite(seconds) or seconds <= 0:
         raise InputError(f"time limit {shown(seconds)}: a positive number of seconds is needed, such as 10")
     return float(seconds)
+
+
+def check_memory(limit: int | str | None) -> int | None:
+    """Return a limit in bytes: None, a number, or a text such as ``2GiB``; raises InputError for others."""
+    if limit is None:
+        return None
+    match = re.fullmatch(r"\s*([0-9]{1,15})\s*(|B|KiB|MiB|GiB)\s*", str(limit))
+    if isinstance(limit, bool) or match is None or int(match[1]) < 1:
+        raise InputError(f"memory limit {shown(limit)}: a positive number of bytes is needed, such as 2GiB")
+    return int(match[1]) << {"": 0, "B": 0, "KiB": 10, "MiB": 20, "GiB": 30}[match[2]]
 
 
 def check_jobs(jobs: int) -> int:

@@ -17,6 +17,7 @@ from instances.profiles import Profile
 from instances.workload import Layer
 from solver.options import AUTO
 from solver.progress import Progress, Silent
+from solver.watch import Watch
 
 __all__ = ["Question"]
 
@@ -35,6 +36,8 @@ class Question:
         Only these; None for all that the problem plans.
     profile : Profile, path or None
         Measured times of tasks.
+    memory_bytes : int or None
+        The most resident memory of this process; None for most of what is free.
     jobs : int
         Processes to spread independent layers over.
     full, bounding, all_kinds : bool
@@ -51,11 +54,16 @@ class Question:
     layers: tuple[str, ...] | None = None
     profile: Profile | str | os.PathLike[str] | None = None
     time_limit_s: float | None = None
+    memory_bytes: int | None = None
     jobs: int = 1
     full: bool = False
     bounding: bool = True
     all_kinds: bool = False
     progress: Progress = field(default_factory=Silent)
+
+    def watch(self) -> Watch:
+        """Return what ends the search at its limits, from now on."""
+        return Watch(self.time_limit_s, self.memory_bytes)
 
     @property
     def network(self) -> Network:

@@ -13,7 +13,7 @@ from instances.network import Network
 from instances.profiles import Profile
 from instances.workload import Layer
 from solver.cache import keep, kept
-from solver.options import AUTO, as_texts, check_jobs, check_time_limit, pick_machine, pick_target
+from solver.options import AUTO, as_texts, check_jobs, check_memory, check_time_limit, pick_machine, pick_target
 from solver.plan import Plan
 from solver.problem import Explained, Front, Problem, Target
 from solver.problems import pick_problem, problem_of
@@ -49,6 +49,7 @@ def solve(
     time_limit_s: float | None = None,
     jobs: int = 0,
     progress: Progress | None = None,
+    memory_limit: int | str | None = None,
     all_kinds: bool = False,
     full: bool = False,
     bounding: bool = True,
@@ -84,6 +85,9 @@ def solve(
         Processes to spread independent layers over; 0: as many as there are processors, where it takes long.
     progress : Progress, optional
         Told about every layer that is done.
+    memory_limit : int or str, optional
+        Resident memory of this process, in bytes or as ``"2GiB"``; by default 80 % of what is free. The search then
+        ends as at the time limit.
     all_kinds, full, bounding : bool
         Problems tiling and slicing: pool and element-wise layers, too; the unreduced space; whether engines may remove
         choices by bounds before they search.
@@ -102,8 +106,8 @@ def solve(
     """
     asked, question = ask(
         target, machine, problem=problem, objective=objective, engine=engine, pins=pins, settings=settings,
-        layers=layers, profile=profile, time_limit_s=time_limit_s, jobs=jobs, progress=progress, all_kinds=all_kinds,
-        full=full, bounding=bounding,
+        layers=layers, profile=profile, time_limit_s=time_limit_s, jobs=jobs, progress=progress,
+        memory_limit=memory_limit, all_kinds=all_kinds, full=full, bounding=bounding,
     )  # fmt: skip
     return answered(asked, question)
 
@@ -219,6 +223,7 @@ def ask(
     time_limit_s: float | None = None,
     jobs: int = 0,
     progress: Progress | None = None,
+    memory_limit: int | str | None = None,
     all_kinds: bool = False,
     full: bool = False,
     bounding: bool = True,
@@ -232,7 +237,8 @@ def ask(
         loaded, real, objectives, asked.name, asked.engine(engine, objectives),
         pins=as_texts("pins", pins), settings=set_fields,
         layers=None if layers is None else tuple(dict.fromkeys(as_texts("layers", layers))), profile=profile,
-        time_limit_s=check_time_limit(time_limit_s), jobs=check_jobs(jobs), progress=progress or Silent(),
+        time_limit_s=check_time_limit(time_limit_s), memory_bytes=check_memory(memory_limit),
+        jobs=check_jobs(jobs), progress=progress or Silent(),
         all_kinds=all_kinds, full=full, bounding=bounding,
     )  # fmt: skip
     given = {"layers": layers, "profile": profile, "full": full, "bounding": not bounding, "all_kinds": all_kinds}

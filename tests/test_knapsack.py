@@ -128,3 +128,11 @@ def test_the_command_line_serves_it(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["bench", "knapsack", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["sections"][0]["rows"]
     assert {row["engine"] for row in rows} == {*ENGINES, "largest"}
+
+
+def test_a_limit_of_memory_gives_a_quick_plan() -> None:
+    plan = certile.solve(ROW, SMALL, problem="knapsack", memory_limit="1MiB")
+    assert (plan.objective.value, plan.bound) in ((75, 12), (57, 57))  # the search may end before it is told
+    for wrong in ("lots", 0, "-1"):
+        with pytest.raises(certile.InputError, match="memory limit"):
+            certile.solve(ROW, SMALL, problem="knapsack", memory_limit=wrong)

@@ -24,7 +24,6 @@ from solver.network_plan import head
 from solver.plan import Objective
 from solver.question import Question
 from solver.verify import PlanMismatch, gap_of
-from solver.watch import Watch
 
 __all__ = ["DRAWS", "hunted", "parts_of", "plan_of", "solve"]
 
@@ -43,7 +42,7 @@ def solve(question: Question) -> ApplicationsPlan:
         If engine, formulation and simulation disagree: a defect of certile.
     """
     start, chosen, asked = time.monotonic(), APPLICATION_ENGINES[question.engine], ask(question)
-    with Watch(question.time_limit_s) as watch:
+    with question.watch() as watch:
         best = watch.run(lambda: lexicographic(asked, chosen, start), lambda: in_haste(asked))
         return plan_of(asked, chosen, best, start)
 

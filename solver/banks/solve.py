@@ -40,7 +40,6 @@ from solver.network_plan import head
 from solver.plan import Measures, Objective, Status, proof
 from solver.question import Question
 from solver.verify import PlanMismatch, gap_of
-from solver.watch import Watch
 
 __all__ = [
     "Figures", "bank_pins", "clock_of", "figures", "front", "may_wait", "setting_of", "solve",
@@ -170,7 +169,7 @@ def solve(question: Question) -> BankPlan:
     asked = _asked(question, allowed, waits, "time" if question.objectives[0] == "time" else "bytes")
     hasty = replace(asked, time_limit_s=None)
     options = _options(question, waits, pins.first_layer)
-    with Watch(question.time_limit_s) as watch:
+    with question.watch() as watch:
         said, name = watch.run(lambda: answered(chosen, asked, allowed), lambda: answered(HASTE, hasty, allowed))
         if said.plan is None and said.status == "NO_SOLUTION_FOUND" and chosen.proves:
             said, name = answered(HASTE, hasty, allowed)

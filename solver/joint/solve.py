@@ -60,7 +60,7 @@ def solve(question: Question) -> JointPlan:
         if layer.kind == "correlation":
             raise InputError(f"layer {layer.name}: only problem mesh plans correlations")
     tables = Tables(stores(network), question.machine, demands)
-    with Watch(question.time_limit_s) as watch:
+    with question.watch() as watch:
         said = watch.run(lambda: chosen.run(tables, watch.clock.left), lambda: in_haste(tables))
         return _plan(question, chosen, demands, tables.found, _lexicographic(said, objectives), start, watch)
 

@@ -72,7 +72,7 @@ def solve(question: Question) -> MeshPlan:
         If engine, formulation and simulation disagree: a defect of certile.
     """
     start, chosen, aims = time.monotonic(), MESH_ENGINES[question.engine], aims_of(question)
-    network, real, limit = question.network, question.machine, question.time_limit_s
+    network, real = question.network, question.machine
     parsed = parse_pins(question.pins, DECISIONS)
     check_pins(parsed, real)
     wanted = mesh_layers(network, question.layers or ())
@@ -81,7 +81,7 @@ def solve(question: Question) -> MeshPlan:
     failed: dict[str, Decided] = {}
     done: dict[tuple[object, ...], Decided] = {}
     distinct = len({layer.signature() for layer in wanted})
-    with Watch(limit) as watch:
+    with question.watch() as watch:
         for layer in wanted:
             setup_of(layer, real)
             if layer.signature() not in done:

@@ -53,7 +53,7 @@ def solve(question: Question) -> EnginePlan:
     asked = pick_layers(question.network, question.layers)
     known: dict[tuple[object, ...], tuple[EngineLayer, str]] = {}
     rows, versions = [], ""
-    with Watch(limit) as watch:
+    with question.watch() as watch:
         for layer in asked:
             if layer.signature() not in known:
                 known[layer.signature()] = _planned(layer, real, chosen, texts, watch)

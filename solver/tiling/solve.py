@@ -120,7 +120,7 @@ def prepare(question: Question) -> Request:
         name=target.name, layers=picked, machine=machine, formulation=formulation,
         engine=pick_engine(question.engine, formulation.name), objectives=question.objectives, pins=demands,
         settings=question.settings, time_limit_s=question.time_limit_s, jobs=question.jobs, full=question.full,
-        bounding=question.bounding,
+        bounding=question.bounding, memory_bytes=question.memory_bytes,
         places=places_of(target, picked, machine, demands) if machine.off_chip else None,
     )  # fmt: skip
 
@@ -154,7 +154,7 @@ def _search(
 
     progress.begin(len(jobs), request.name)
     try:
-        with Watch(request.time_limit_s) as watch:
+        with Watch(request.time_limit_s, request.memory_bytes) as watch:
             waiting = dict(jobs)
             while waiting:
                 outcome = _run(waiting, request.jobs, watch, on_done)
