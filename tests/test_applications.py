@@ -135,7 +135,7 @@ def test_the_model_is_every_schedule(made: Several, goal: tuple[int, ...]) -> No
     built = applications_cp_model(made, aim)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
-    status = solver.tiling.solve(built.model)
+    status = solver.solve(built.model)
     assert status == (cp_model.OPTIMAL if values else cp_model.INFEASIBLE)
     if values:
         assert made.value(built.chosen(solver), aim) == min(values)

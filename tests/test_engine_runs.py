@@ -374,14 +374,14 @@ def test_orders_by_stages_close_gaps() -> None:
     assert found is not None
     assert found[0] == 22
     assert lower(game) < 22
-    assert solve_stages(game, 22, None) == (22, None)
-    bound, order = solve_stages(game, 26, None)
+    assert solve_stages(game, 22, None) == (22, None, False)
+    bound, order, _ = solve_stages(game, 26, None)
     assert order is not None
     assert bound == price(game, program(game, order, fresh=1)) == 22
-    assert solve_stages(Game((1,) * 4, (1,) * 3, 1, 1), 99, None) == (0, None)
+    assert solve_stages(Game((1,) * 4, (1,) * 3, 1, 1), 99, None) == (0, None, False)
     kept = best_order(game, stay=True)
     assert kept is not None
-    bound, order = solve_stages(game, kept[0] + 1, None, stay=True)
+    bound, order, _ = solve_stages(game, kept[0] + 1, None, stay=True)
     assert order is not None
     assert bound == kept[0] == price(game, program(game, order, fresh=1))
 

@@ -38,7 +38,7 @@ def branch() -> Branch:
 
 def solve_cp(built: cp_sat.CpSatModel) -> int | None:
     solver = cp_model.CpSolver()
-    status = solver.status_name(solver.tiling.solve(built.model))
+    status = solver.status_name(solver.solve(built.model))
     return round(solver.objective_value) if status == "OPTIMAL" else None
 
 
