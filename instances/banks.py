@@ -29,21 +29,25 @@ class Banks(BaseModel):
 
     Attributes
     ----------
-    count, map_bytes : int
-        The banks for feature maps, and what they hold together.
+    count : int
+        Banks for feature maps.
+    map_bytes : int
+        What all banks for feature maps hold together.
     weight_bytes : int
-        All banks for weights; weights that fit are loaded once.
-    filters, lanes : int
-        N_f channels are written, N_pe channels are read at a time.
+        What all banks for weights hold together; weights that fit are loaded once.
+    filters : int
+        Channels written at a time (N_f).
+    lanes : int
+        Channels read at a time (N_pe).
     stage_cycles : int
-        Of every stage beside its columns.
+        Cycles that every stage takes beside its columns.
     patch_channels : int
         A convolution of at most so many channels of the network's input is a product over patches; 0: none is.
     pool_channels : int
         A global average pool of at most so many stored channels is fused with the stage before it, if nothing else
         reads that stage's result: the stage adds up what it computes, and ends with the average; 0: none is.
     bias_bytes : int
-        Of the bias of a channel; patches come with theirs.
+        The bias of a channel; patches come with theirs.
     writes : {"free", "bus"}
         Whether columns on their way out only count as bytes, or take time on the DRAM bus too.
     unread : {"loaded", "left"}

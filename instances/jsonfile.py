@@ -68,8 +68,10 @@ def read_bytes(path: str | os.PathLike[str], *, what: str = "file", largest: int
     return data
 
 
-def parse_json(data: bytes | str, where: str) -> Json:
+def parse_json(data: bytes | str, where: str, *, comments: bool = False) -> Json:
     """Parse JSON strictly: no NaN, no repeated keys, no integers beyond 2**53, UTF-8 only.
+
+    With `comments`, keys that begin with ``//`` are left out: ``{"//tick_ps": "length of a tick", "tick_ps": 125}``.
 
     Raises
     ------
@@ -84,6 +86,8 @@ def parse_json(data: bytes | str, where: str) -> Json:
     def pairs(items: list[tuple[str, Json]]) -> dict[str, Json]:
         found: dict[str, Json] = {}
         for key, value in items:
+            if comments and key.startswith("//"):
+                continue
             if key in found:
                 raise InputError(f"{where}: key {key!r} appears twice in one object")
             found[key] = value

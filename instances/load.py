@@ -251,11 +251,11 @@ def _find(kind: str, text: str) -> tuple[Json, str]:
     known = _bundled(kind)
     if text in known:
         data = (resources.files("instances") / f"{kind}s" / f"{text}.json").read_bytes()
-        return parse_json(data, f"{kind} {text}"), f"{kind} {text}"
+        return parse_json(data, f"{kind} {text}", comments=True), f"{kind} {text}"
     if not text.strip():
         raise InputError(f"{kind}: an empty name; bundled: {', '.join(known)}")
     if text.lower().endswith(".json") or (not BUNDLED_NAME.fullmatch(text) and _exists(text)):
-        return parse_json(read_bytes(text, what=kind), f"{kind} {text}"), f"{kind} {text}"
+        return parse_json(read_bytes(text, what=kind), f"{kind} {text}", comments=True), f"{kind} {text}"
     near = get_close_matches(text, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     suffixes = "a .json or .onnx file" if kind == "network" else "a .json file"

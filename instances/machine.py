@@ -51,10 +51,19 @@ class _Frozen(BaseModel):
 class Compute(_Frozen):
     """How long a tile computes.
 
-    ``tile``: TSO Eq. 7, ``T_N*T_M*ceil(T_R*T_C*K*K / macs_per_cycle)`` cycles of the *nominal* tile.
-    ``array``: `rows` output channels x `cols` input channels a cycle, rounding losses counted on the true tile;
-    layers with one channel per group spread their groups over `cols`.
-    ``none``: computing takes no time.
+    Attributes
+    ----------
+    model : {"none", "tile", "array"}
+        "none": no time. "tile": ``T_N*T_M*ceil(T_R*T_C*K*K / macs_per_cycle)`` cycles of the nominal tile (TSO Eq. 7).
+        "array": `rows` output channels x `cols` input channels a cycle, rounded up on the true tile.
+    cycle_ticks : int
+        Length of a compute cycle.
+    macs_per_cycle : int
+        With model "tile": multiply-accumulates of a core in a cycle.
+    rows : int
+        With model "array": output channels in a cycle.
+    cols : int
+        With model "array": input channels in a cycle. Layers with one channel per group spread their groups over them.
     """
 
     model: Literal["none", "tile", "array"] = "none"
@@ -70,8 +79,8 @@ class Broadcast(_Frozen):
     Attributes
     ----------
     input, weights : {"none", "tle", "chip"}
-        "none": every core loads its own copy. "tle": one load serves the cores of a cluster. "chip": one serves those
-        of all clusters; their buses (`dram` = "per_tle") are all taken by it, the DRAM is read once.
+        "none": every core loads its own copy. "tle": one load serves the cores of a cluster. "chip": one load serves
+        the cores of all clusters; it takes all their buses (`dram` = "per_tle"), and the DRAM is read once.
     """
 
     input: Literal["none", "tle", "chip"] = "none"
@@ -93,56 +102,89 @@ class Machine(_Frozen):
 
     Attributes
     ----------
+    name : str
+        What the machine is called in tables and plans.
+    description : str
+        One line for ``certile list machines``.
     problem : {"tiling", "slicing", "banks", "mapping", "engine", "mesh"}
-        The formulation the machine is meant for (the default of ``certile solve``).
-    ocm_bytes : int or None
-        One shared on-chip memory; or, instead, three buffers `in_buffer_bytes`, `w_buffer_bytes`,
-        `out_buffer_bytes` (per core); or, instead, `banks`; none of them beside `processors`, `engine`
-        or `mesh`.
+        The problem that ``certile solve`` decides if ``--problem`` says nothing.
+    tick_ps : int
+        Length of a tick, the unit of all ``_ticks``. Choose it so that all prices are whole.
+    in_bytes, w_bytes, out_bytes : int
+        An element of the input, of the weights, of the result.
+    psum_bytes : int
+        An element of a partial sum.
+    bias_bytes : int
+        The bias of an output channel; 0: biases are not transferred.
+    in_layout, w_layout, out_layout : {"CHW", "HWC"} or {"OIHW", "OHWI"}
+        Order of the axes in memory, outermost first (C, I: input channels; O: output channels; H: rows; W: columns).
+    ocm_bytes : int, optional
+        One on-chip memory shared by all operands; or give the three buffers, or one of the sections `banks`,
+        `processors`, `engine` and `mesh`.
+    in_buffer_bytes, w_buffer_bytes, out_buffer_bytes : int, optional
+        A memory for each operand, in every core; instead of `ocm_bytes`.
+    banks : Banks, optional
+        On-chip memory in banks that hold columns of feature maps.
+    processors : Processors, optional
+        The processors of a board.
+    engine : PartialEngine, optional
+        A small fixed engine that computes a layer in runs.
+    mesh : Mesh, optional
+        Tile units in a mesh, or an array of PEs.
     ocm_banks : int
-        The equal banks that the shared memory is divided in, where maps may stay on chip (problem joint); 0: not known.
+        Equal banks that the shared memory is divided in, where maps may stay on chip (problem joint); 0: not known.
     reserved_bytes : int
         Taken from the shared memory (or from every buffer) before any tile.
     im2col_rows : int
-        Kernel scratch: that many im2col rows of ``K_h*K_w*C_in`` input elements lie in the shared memory
-        beside the tiles; C_in is the layer's input channels per group (`im2col_channels` = "layer") or the tile's
-        ("tile").
+        Kernel scratch: so many im2col rows of ``K_h*K_w*C_in`` input elements lie in the shared memory beside the
+        tiles.
+    im2col_channels : {"layer", "tile"}
+        C_in of `im2col_rows`: the input channels per group of the layer, or of the tile.
     buffering : {"single", "double", "choose"}
-        "double": every operand's footprint counts twice and its transfers overlap with compute; "choose": the plan
-        says for each operand which of the two.
+        "double": every operand takes its memory twice, and its transfers overlap with compute. "choose": the plan says
+        for each operand which of the two.
     sliding : bool
-        Whether IN may slide: along the innermost loop outside its Hold that it depends on, only the part of its tile
-        that the previous tile did not hold is fetched (a circular buffer); docs/nest.md.
+        Whether input tiles may slide: along the innermost loop outside its Hold that IN depends on, only the part that
+        the previous tile did not hold is fetched (a circular buffer); docs/nest.md.
     line : bool
-        Whether a nest may hold IN in lines: it then slides along rows and columns (K-1 rows and K pixels on chip);
+        Whether a nest may hold IN in lines: it then slides along rows and columns, with K-1 rows and K pixels on chip;
         docs/nest.md. Needs `sliding` and one core.
     snake : bool
         Whether loops run to and fro: each pass begins where the pass before it ended, and tiles stay at the turn;
-        docs/nest.md. One core.
+        docs/nest.md. Needs one core.
     overlap : {"auto", "serial", "double_buffered", "transfer_only"}
-        What `time` counts; "auto" is serial for single buffering and double_buffered otherwise.
-    tles, tlts : int
-        Clusters, and cores per cluster (TSO section III); 1 and 1 for a single core.
+        What `time` counts. "auto": serial with single buffering, else double_buffered.
+    tles : int
+        Clusters of cores (TSO section III).
+    tlts : int
+        Cores in a cluster.
     dram : {"shared", "per_tle"}
-        Whether the transfers of the clusters add up or run side by side.
+        "shared": transfers of all clusters add up. "per_tle": those of different clusters run side by side.
     broadcast : Broadcast
-        Which operands one load brings to several cores. The literal reading prices what is printed, whatever it says.
+        Which operands one load brings to several cores. Reading "literal" ignores it.
     layer_ticks : int
         Time that every layer takes beside transfers and compute.
     reading : {"consistent", "literal"}
-        "literal" prices a plan by the source paper's printed equations, "consistent" by what the nest does.
+        "consistent": a plan costs what the nest does. "literal": what the source paper's printed equations say.
     edge_tiles : {"true", "uniform"}
-        Whether transfers at the border count their true clipped size, or the nominal size as the papers do.
+        Whether a transfer at the border counts its true, clipped size, or the nominal size as the papers do.
     psum_first_read : bool
         Whether the first accumulation also reads its (zero or bias) output tile, as Listing 1.1 of the DMA paper does.
     off_chip : tuple of OffChip
-        Several memories off the chip, each with its own prices, bytes and energy; empty: one without a name, with
-        `transfer` and `byte_fj`, as large as need be (docs/machines.md).
+        Several memories off the chip; empty: one without a name, as large as need be, with `transfer` and `byte_fj`.
     homes : dict of str to tuple of str
-        With `off_chip` the memories where IN, W (with the bias) and OUT (with its partial sums) may lie; of several
+        With `off_chip`: the memories where IN, W (with the bias) and OUT (with its partial sums) may lie. Of several
         names the plan chooses one for each layer.
-    sources : dict
-        For every number in the file: where it comes from, or that it is assumed.
+    transfer : Transfer
+        Prices of moving a tile. Required, unless `off_chip` has prices of its own.
+    compute : Compute
+        How long a tile computes.
+    byte_fj : int
+        Energy of a byte that crosses the chip's border.
+    mac_fj : int
+        Energy of a multiply-accumulate.
+    sources : dict of str to str
+        For every number in the file: where it comes from, or "assumed: why".
     """
 
     name: str = Field(min_length=1)

@@ -26,20 +26,25 @@ class Mesh(BaseModel):
         ``teu``: units with vector PEs and FIFOs between them (VectorMesh). ``systolic``: an array of PEs that hold a
         weight each, partial sums in the global buffer (TPU). ``row_stationary``: PEs that hold kernel rows (Eyeriss).
     rows, cols : int
-        Units along both sides.
+        Units along the two sides.
     pes : int
         PEs of a unit, a power of two; they work as one vector.
     banks : int
-        Of the input buffer of each operand in a unit, a power of two (teu).
-    input_buffer_bytes, psum_buffer_bytes : int
-        Of a unit (teu): for each of the two operands, and for partial sums.
+        Banks of the input buffer of each operand in a unit, a power of two (teu).
+    input_buffer_bytes : int
+        Buffer of a unit for each of the two operands (teu).
+    psum_buffer_bytes : int
+        Buffer of a unit for partial sums (teu).
     local_bytes : int
         Scratchpad of a PE (row_stationary).
     global_bytes : int
         The global buffer. A mesh streams through it; arrays keep their tiles there, partial sums too.
     copies : int
         1, or 2 if the next input tile is loaded while one is in use.
-    dram_bytes_per_cycle, global_bytes_per_cycle : int
+    dram_bytes_per_cycle : int
+        What the DRAM moves in a cycle.
+    global_bytes_per_cycle : int
+        What the global buffer moves in a cycle.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -29,6 +29,25 @@ class Transfer(_Frozen):
     ``call_ticks*calls + segment_ticks*segments + burst_ticks*bursts + row_ticks*rows
     + refresh_ticks*refreshes + byte_ticks*bytes``; the counting rules are in `hwmodels.transfer`.
     A size of 0 (`burst_bytes`, `row_bytes`, `refresh_bytes`) means that this count is not made.
+
+    Attributes
+    ----------
+    model : {"volume", "burst", "dma", "lpddr4", "custom"}
+        A name for people; the prices alone decide.
+    call_ticks : int
+        For each request: start-up of the DMA.
+    segment_ticks : int
+        For each run of contiguous addresses.
+    burst_ticks, burst_bytes : int
+        For each burst, a window of `burst_bytes`.
+    burst_count : {"aligned", "address"}
+        "aligned": n bytes are ``ceil(n / burst_bytes)`` bursts. "address": the windows that the run touches.
+    row_ticks, row_bytes : int
+        For each DRAM row of a request (tile plans refuse it).
+    refresh_ticks, refresh_bytes : int
+        For each refresh period of a request (tile plans refuse it).
+    byte_ticks : int
+        For each byte.
     """
 
     model: Literal["volume", "burst", "dma", "lpddr4", "custom"] = "custom"
@@ -66,7 +85,7 @@ class OffChip(_Frozen):
     transfer : Transfer
         Prices of moving tiles between it and the chip; burst and row sizes are its own.
     bytes : int or None
-        What it holds: weights, and feature maps while they are needed; None: as much as need be.
+        What it holds: weights, and feature maps while they are needed; not given: as much as need be.
     byte_fj : int
         Femtojoules for a byte that moves.
     writable : bool

@@ -21,10 +21,14 @@ class PartialEngine(BaseModel):
 
     Attributes
     ----------
-    e_in, e_out : int
-        Input maps that a run reads, and output maps that it makes.
-    banks, bank_bytes : int
+    e_in : int
+        Input maps that a run reads.
+    e_out : int
+        Output maps that a run makes.
+    banks : int
         Map k of a group lies in bank k, so there is a bank for every input and every output of a run.
+    bank_bytes : int
+        What a bank holds.
     window_taps : int
         Taps that a lane multiplies in a cycle where every map has a kernel of its own (depthwise, pooling).
     pair_taps : int
@@ -33,10 +37,15 @@ class PartialEngine(BaseModel):
         Whether partial maps are added in steps of their own, which read every bank twice an element, or beside the
         runs without taking time.
     clock_hz : int
+        Cycles in a second; for frame rates only.
     dsp_macs : int
         Multiplications of a DSP in a cycle.
-    dsps, brams, bram_bytes : int
-        What the FPGA has, and what a block of its memory holds.
+    dsps : int
+        DSPs of the FPGA.
+    brams : int
+        Blocks of memory of the FPGA.
+    bram_bytes : int
+        What a block of memory holds.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

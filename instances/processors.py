@@ -26,8 +26,10 @@ class Threads(_Frozen):
 
     Attributes
     ----------
+    scale : float
+        Time with these threads over time of one core without threads.
     sync_ns : float
-        Of a convolution, which is four kernels (Table 3.15); other tasks are one.
+        What a convolution waits for its threads; it is four kernels (Table 3.15), other tasks are one.
     """
 
     scale: PositiveFloat
@@ -40,15 +42,24 @@ class Cpu(_Frozen):
     Attributes
     ----------
     cores : int
+        Cores of the CPU.
     power_mw : int
-        Of all cores at work.
+        Power of all cores at work.
+    mac_ps : float
+        Time of a multiply-accumulate.
+    result_ps : float
+        Time of a result.
+    call_ns : float
+        Time of a convolution beside its multiplications and results.
     move_ps : float
-        Of an element read or written by a task that does not multiply.
+        Time of an element read or written by a task that does not multiply.
     threads : tuple of Threads
-        With 1, 2, ... cores.
-    busy_mhz, alone_mhz
-        The clock if all cores are busy, and those at which 1, 2, ... cores run if no others are: a time measured at
-        the latter is to be scaled by ``alone / busy`` (3.3.3.1).
+        With 1, 2, ... cores, an entry for each.
+    busy_mhz : int
+        The clock if all cores are busy.
+    alone_mhz : tuple of int
+        The clocks at which 1, 2, ... cores run if no others do. A profile measured so is scaled by ``alone / busy``
+        (3.3.3.1).
     """
 
     cores: Annotated[int, Field(ge=1, le=16)]
@@ -75,11 +86,22 @@ class Accelerator(_Frozen):
 
     Attributes
     ----------
+    name : str
+        Small letters, digits and ``_``; not cpu, cpu0, ...
+    power_mw : int
+        Power at work.
     speedup : float, optional
-        How many times faster than all cores together it is (3.3.3.3); then the other times are not used.
-    mac_ps, result_ps, reduction_ns, call_ns, move_ps : float
-        Of a MAC, of a result, of the length of the sum that makes a result, of a convolution, of an element that is
-        only moved.
+        How many times faster than all cores together it is (3.3.3.3); then the times below are not used.
+    mac_ps : float
+        Time of a multiply-accumulate.
+    result_ps : float
+        Time of a result.
+    reduction_ns : float
+        Time for each term of the sum that makes a result, once a convolution.
+    call_ns : float
+        Time of a convolution beside these.
+    move_ps : float
+        Time of an element that is only moved.
     cannot : tuple of str
         Operators (``op`` of the network file, or the function of an element-wise one) that it cannot run.
     """
@@ -105,11 +127,11 @@ class Copying(_Frozen):
     Attributes
     ----------
     unit_bytes : int
-        Of a unit of D. The paper prints the polynomials without one.
+        Bytes of a unit of D. The paper prints the polynomials without one.
     memcpy_us : (float, float, float)
-        Square, linear, constant.
+        Square, linear and constant term of a memcpy.
     map_us, unmap_us : (float, float)
-        Linear, constant.
+        Linear and constant term of a map, of an unmap.
     """
 
     unit_bytes: PositiveInt
@@ -130,8 +152,14 @@ class Processors(_Frozen):
 
     Attributes
     ----------
+    cpu : Cpu
+        The cores.
+    accelerators : tuple of Accelerator
+        GPUs and NPUs.
+    copying : Copying
+        What copies between processors take.
     element_bytes : int
-        Of a number in a feature map.
+        A number in a feature map.
     split_sync_ns : float
         What each part of a task that is divided between two processors waits for the other one.
     """

@@ -62,7 +62,8 @@ def settled(
     if engine in formulation.heuristics:
         return _guessed(formulation, part, objectives, engine)
     best: S | None = None
-    caps, bounds, empty, stats = dict(most or {}), dict[str, int | None](), False, dict[str, Stat]()
+    bounds: dict[str, int | None] = dict.fromkeys(objectives)
+    caps, empty, stats = dict(most or {}), False, dict[str, Stat]()
     versions = ""
     for number, measure in enumerate(objectives):
         left = None if end is None else max(0.0, end - time.monotonic()) / (len(objectives) - number)
@@ -70,7 +71,7 @@ def settled(
         best, bound, empty = search.run(best)
         versions, stats = search.versions or versions, {**stats, **search.stats}
         bounds[measure] = bound
-        if best is None:
+        if best is None or stats.get("interrupted"):
             break
         value = part.price(best).measures[measure]
         caps[measure] = min(value, caps.get(measure, value))
@@ -111,6 +112,10 @@ class _Search(Generic[S]):
         """Whether the time is up."""
         return self.until is not None and time.monotonic() > self.until
 
+    def interrupt(self) -> None:
+        """Ctrl-C: as if the time were up."""
+        self.stats["interrupted"], self.until = True, time.monotonic()
+
     def value(self, schedule: S) -> int:
         """The measure of a schedule."""
         return self.part.price(schedule).measures[self.goal.measure]
@@ -134,7 +139,7 @@ class _Search(Generic[S]):
             try:
                 said = self.ask(piece, replace(self.goal, below=value))
             except KeyboardInterrupt:
-                self.stats["interrupted"], self.until = True, time.monotonic()
+                self.interrupt()
                 said = _Piece(None, None, open=True)
             if said.schedule is not None and (value is None or self.value(said.schedule) < value):
                 best = said.schedule
@@ -165,6 +170,8 @@ class _Search(Generic[S]):
         for _ in range(_MOST_CUTS):
             made = piece.cp_sat(goal)
             said = solve(made.model, self.left)
+            if said.stopped:
+                self.interrupt()
             if said.status == "INFEASIBLE":
                 return _Piece(None, None)
             if not said.solved:
@@ -172,6 +179,8 @@ class _Search(Generic[S]):
             found = made.decode(said.solver)
             if piece.settle(found, self.value(found)):
                 return _Piece(found, said.bound)
+            if said.stopped:
+                break
         return _Piece(None, None, open=True)
 
     def _highs(self, piece: Piece[S], goal: Goal) -> _Piece[S]:
@@ -188,6 +197,8 @@ class _Search(Generic[S]):
         for _ in range(_MOST_CUTS):
             made = piece.milp(goal)
             said = solve(name, made.model, self.left)
+            if said.stopped:
+                self.interrupt()
             if said.status == "INFEASIBLE":
                 return _Piece(None, None)
             if not said.solved:
@@ -198,4 +209,6 @@ class _Search(Generic[S]):
                 return _Piece(None, said.bound, open=True)
             if piece.settle(found, self.value(found)):
                 return _Piece(found, said.bound, open=said.bound is None)
+            if said.stopped:
+                break
         return _Piece(None, None, open=True)

@@ -1,4 +1,4 @@
-"""The small commands: list, import, doctor, schema."""
+"""The small commands: list, import, new-machine, doctor, schema."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ import typer
 from instances.errors import InputError
 from instances.load import dump_network, list_machines, list_networks, load_network
 from instances.measured import list_measured
+from instances.new_machine import machine_template
 from solver import options
-from solver.console import complain, emit, emit_tables, printable
+from solver.console import complain, emit, emit_tables, printable, write
 from solver.generic import GenericProblem
 from solver.options import AUTO
 from solver.plan import version
 from solver.problem import Problem
-from solver.problems import PROBLEMS, pick_problem
+from solver.problems import ALIASES, PROBLEMS, pick_problem
 from solver.progress import Progress
 
 if TYPE_CHECKING:
@@ -136,6 +137,34 @@ def import_(
     return 0
 
 
+# --- new-machine -----------------------------------------------------------------------------------------------------
+
+
+def new_machine(
+    problem: Annotated[
+        str,
+        typer.Argument(
+            metavar="PROBLEM",
+            help="What it is for: tiling (one scratchpad), slicing (cores), joint, banks, mapping (a board), "
+            "applications, partial_engine, mesh",
+        ),
+    ] = "tiling",
+    out: Annotated[str | None, typer.Option("--out", "-o", metavar="FILE", help="A new file: -o my_npu.json")] = None,
+) -> int:
+    """Print a machine file to begin with: every field that the problem reads, with its unit, default and meaning."""
+    text = machine_template(ALIASES.get(problem, problem))
+    if out is None:
+        emit(text.rstrip())
+        return 0
+    if not out.lower().endswith(".json"):
+        raise InputError(f"output {out}: a machine file ends in .json, or certile solve would not find it")
+    if Path(out).is_file():
+        raise InputError(f"output {out}: is there already; new-machine replaces no file")
+    write(out, text)
+    emit(printable(f"written to {out}"))
+    return 0
+
+
 # --- doctor, schema --------------------------------------------------------------------------------------------------
 
 
@@ -175,5 +204,6 @@ def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command("list")(list_)
     app.command("import")(import_)
+    app.command("new-machine")(new_machine)
     app.command("doctor")(doctor)
     app.command("schema")(schema)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from instances.load import load_machine
 from instances.network import Network
 from instances.operators import Conv, Input
 from solver.cli import main
+from solver.engines import driver_cp_sat, driver_milp
 from solver.generic import GenericProblem
 from solver.plan import Plan
 from solver.problems import PROBLEMS
@@ -53,6 +54,22 @@ def test_the_optimum_by_hand(engine: str) -> None:
 def test_several_objectives_each_with_a_bound() -> None:
     plan = certile.solve(ROW, SMALL, problem="knapsack", objective="bytes,room", engine="cp-sat")
     assert (plan.layers[0].bounds, plan.status) == ({"bytes": 57, "room": 7}, "OPTIMAL")
+
+
+@pytest.mark.parametrize("engine", ["cp-sat", "milp", "milp-cbc"])
+def test_ctrl_c_keeps_what_the_solver_had(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends the first search: the second objective is not asked for, and has no bound."""
+    calls = []
+
+    def stopped(work: Callable[[], object], stop: Callable[[], None]) -> tuple[object, bool]:
+        calls.append(stop)
+        return work(), True
+
+    for driver in (driver_cp_sat, driver_milp):
+        monkeypatch.setattr(driver, "interruptible", stopped)
+    plan = certile.solve(ROW, SMALL, problem="knapsack", objective="bytes,room", engine=engine)
+    assert (len(calls), plan.status, plan.layers[0].stats.get("interrupted")) == (1, "FEASIBLE", True)
+    assert certile.check(plan).ok
 
 
 def test_a_heuristic_proves_nothing_but_its_floor() -> None:

@@ -32,11 +32,12 @@ from instances.workload import Layer
 from solver import solve
 from solver.check import check
 from solver.cli import main
-from solver.engines import homes_cp_sat, homes_milp
+from solver.engines import driver_cp_sat, driver_milp, homes_cp_sat, homes_milp
 from solver.homes import solve as homes_solve
 from solver.homes.ask import places_of
 from solver.homes.base import Houser
 from solver.plan import Plan
+from solver.question import Question
 from solver.selftest.layers import _off_chip, random_layer, random_machine
 from solver.selftest.moves import Moves, nest_of
 from solver.solve import show
@@ -465,6 +466,24 @@ def test_homes_that_nobody_had_time_for_keep_a_bound() -> None:
     plans[near] = solve(LAYER, on, pins=["home_W=near"]).layers[0]
     said = homes_solve.choose(request.places, plans, on, ("time",), "exhaustive", None)
     assert (said.layers["x"], said.status, said.bound) == (near[1], "FEASIBLE", 32 + 64 + 24)
+
+
+@pytest.mark.parametrize("engine", ["cp-sat", "milp", "milp-cbc"])
+def test_homes_are_kept_when_ctrl_c_ends_a_search(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The homes with the least time stay; which of equal ones is not asked any more, so nothing is proven."""
+    on, calls = machine({"IN": ["near"], "W": ["near", "far"], "OUT": ["near"]}), []
+    request = prepare(Question(LAYER, on, ("time",)))
+    (table,) = request.places.tables
+    every = {("x", homes): solve(LAYER, on, pins=[f"home_W={dict(homes)['W']}"]).layers[0]
+             for homes in homes_solve.assignments(request.places, table)}  # fmt: skip
+    best = homes_solve.choose(request.places, every, on, ("time",), engine, None)
+    for driver in (driver_cp_sat, driver_milp):
+        monkeypatch.setattr(driver, "interruptible", lambda work, stop: (calls.append(stop), (work(), True))[1])
+    said = homes_solve.choose(request.places, every, on, ("time",), engine, None)
+    assert (best.status, said.status, len(calls)) == ("OPTIMAL", "FEASIBLE", 1)
+    assert (said.layers, said.bound) == (best.layers, best.bound)
+    with pytest.raises(KeyboardInterrupt):  # nothing is planned yet
+        solve(CHAIN, machine(OPEN, near=130, ocm_bytes=90), engine=engine)
 
 
 def test_check_finds_homes_that_lie() -> None:

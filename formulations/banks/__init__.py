@@ -6,7 +6,7 @@ Example
 
 Inside a stage (a layer), from what a program costs to the search for the best one
     `tasks` (what a program may do), `stage` (fewest bytes), `timing` and `labels` (what it costs in time), `cycles`
-    (the same cycle by cycle), `search` (all programs that no other beats), `programs` (of all tasks at once),
+    (the same cycle by cycle), `search` (all undominated programs), `programs` (of all tasks at once),
     `overtaking` (where weights overtake loads)
 Between stages
     `states` and `network` (what stays on chip, which stage is next), `graph` (fewest bytes), `times`, `bounds`,

@@ -1,18 +1,27 @@
-"""F6 banks in time: what no way to the end of a network undercuts, in bytes, in ticks, and in sums of both.
+"""F6 banks in time: lower bounds on what is left to the end of a network, in bytes, in ticks, and in weighted sums.
+
+An example: three stages are left, and each takes at least 100 ticks whatever stays on chip. Then 300 ticks are left.
+The bounds here do the same along shortest paths, so that they also know what can stay.
 
 Sets
-    nodes (s, f): states of `formulations.banks.network`, and what f was asked for ahead of the stages that come next,
-    the first weights of the first one that has any; arcs: pairs of nodes that a stage joins
+    N       nodes (s, f): a state s of `formulations.banks.network`, and what was asked for ahead of the stages to come:
+            f, the first weights of the next stage that has any
+    A       arcs (n, a, n'): stage a leads from node n to node n'
 Given
-    W, a wait that hides the latency of every request; for every arc the programs that no other beats, each with its
-    bytes and ``ticks + wait - W``, if the stage begins W ticks before its first weights are there and leaves `wait`;
-    as long as they are not searched, what none of them undercuts
+    W       ticks: a wait so long that it hides the latency of every request
+    points  for every arc pairs (bytes, ticks), one for each undominated program of its stage; ticks are
+            ``ticks + wait - W``, where the stage begins W ticks before its first weights are there, and leaves `wait`.
+            A stage that is not searched yet has one pair instead, a lower bound on all its programs
+    p, q    weights of a sum
 Variables
-    for every node the least ``p*bytes + q*ticks`` to the end
+    left[n] >= 0, the least ``p*bytes + q*ticks`` from n to the end
+Objective
+    ``left[n] = min over arcs (n, a, n') and their points of (p*bytes + q*ticks + left[n'])``, 0 where all are done
 Optimal means
-    Shortest paths in an acyclic graph. Bytes are exact. Ticks, counted from when the first weights of a stage are there
-    to when those of the next one are, are a lower bound: a stage that begins w ticks before its first weights comes can
-    only gain the latency of the requests made in that time, and gains nothing more once w is at least W.
+    Shortest paths in an acyclic graph. Bytes are exact once all stages are searched. Ticks count from when the first
+    weights of a stage are there to when those of the next one are. They are a lower bound: a stage that begins w ticks
+    before its first weights come gains at most the latency of the requests made in these ticks, and no more once w
+    reaches W.
 
 Source: the bounds are ours; times as in `formulations.banks.search`.
 """
@@ -48,7 +57,7 @@ class Point(NamedTuple):
 
 
 def lowest(points: Iterable[Point]) -> list[Point]:
-    """Those that no other beats, by bytes."""
+    """The undominated points, by bytes."""
     found: list[Point] = []
     for point in sorted(points):
         if not found or point.ticks < found[-1].ticks:
@@ -132,7 +141,7 @@ class ByState:
 class ByNode:
     """All nodes and arcs.
 
-    At first every stage counts with what no program of it undercuts; `tighten` has the programs themselves searched.
+    At first every stage counts with a lower bound on its programs; `tighten` has the programs themselves searched.
 
     Parameters
     ----------
@@ -209,7 +218,7 @@ class ByNode:
         return left
 
     def _spent(self, ticks: NDArray[Any]) -> NDArray[Any]:
-        """By node the ticks that no way to it undercuts."""
+        """By node a lower bound on the ticks of all ways to it."""
         begins, ends, ways = self._arcs
         spent = np.full(len(self.number), _never(ticks), dtype=ticks.dtype)
         spent[: len(self._begun)] = self._begun
@@ -282,7 +291,7 @@ class _Way:
         return min([p * size + q * ticks for size, ticks in self.points])
 
     def search(self) -> None:
-        """Search all programs that no other beats."""
+        """Search all undominated programs."""
         visit, ready = self.visit, self.programs.timing.ready
         found = self.programs.of(self.task)
         ends = [ready(one.ticks, one.wait) - self.lead for one in found]

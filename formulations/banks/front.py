@@ -60,7 +60,7 @@ _PARTS = (16, 4, 1)
 
 @dataclass(frozen=True)
 class Found:
-    """Plans with their ticks, by bytes, and what none undercuts.
+    """Plans with their ticks, by bytes, and lower bounds for all plans.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class _Search:
         return [(one.ticks - two.ticks, two.bytes - one.bytes) for one, two in pairwise(hull)]
 
     def least(self) -> Point | None:
-        """What no plan undercuts; None if there is no way to the end."""
+        """Lower bounds on bytes and ticks; None if there is no way to the end."""
         start, times = State(), self.times
         firsts = [(times.begun(first), Node(start, first)) for first in times.starts(start)]
         lefts = [(wait, left) for wait, node in firsts if (left := self.bounds.left(node)) is not None]

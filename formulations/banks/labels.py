@@ -287,7 +287,7 @@ class Labels:
         return self._costs(label, program) if state.first == self.stage.columns else None
 
     def timed(self, ends: Sequence[Label]) -> list[Timed]:
-        """What the programs of some labels cost, all columns done: those that no other beats."""
+        """What the programs of some labels cost, all columns done: the undominated ones."""
         found = [self._costs(end, self._program(end)) for end in ends]
         return undominated(sorted(found, key=lambda one: one.program.steps))
 

@@ -47,7 +47,7 @@ class TooMany(Exception):
 
 
 def by_wait(found: Iterable[Timed], *, fastest: bool) -> list[Timed]:
-    """Those that no other with the same waits beats in (ticks, bytes); with `fastest` the first of each by both."""
+    """Those not dominated in (ticks, bytes) by one with the same waits; with `fastest` the first of each by both."""
     best: dict[tuple[int, int], list[Timed]] = {}
     for one in sorted(found, key=lambda t: (t.ticks, t.bytes, t.program.steps)):
         known = best.setdefault((one.wait, one.late), [])

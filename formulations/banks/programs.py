@@ -21,7 +21,7 @@ __all__ = ["Programs"]
 
 
 class Programs:
-    """The programs that no other beats, for all tasks of one stage that find the same tiles and differ in what stays.
+    """The undominated programs, for all tasks of one stage that find the same tiles and differ in what stays.
 
     Whatever leaves more banks free at every column, and lets more tiles go, allows more programs, none of them slower.
     So a task whose programs come to what a freer task comes to needs no search of its own.
@@ -56,7 +56,7 @@ class Programs:
         self._leasts: dict[Task, Timed] = {}
 
     def of(self, task: Task) -> list[Timed]:
-        """All programs that no other beats, by bytes; none if the task does not fit."""
+        """All undominated programs, by bytes; none if the task does not fit."""
         found = self.answers.get(task)
         if found is None:
             begun = task.begin()
@@ -76,7 +76,7 @@ class Programs:
         return found
 
     def bound(self, task: Task) -> int:
-        """Ticks until the next stage may begin to work (`Timing.ready`) that no program of a task undercuts.
+        """A lower bound over all programs of a task: ticks until the next stage may begin to work (`Timing.ready`).
 
         As long as the task has not been asked for, it is not searched for this.
         """
@@ -89,7 +89,7 @@ class Programs:
         return self.timing.ready(least.ticks, least.wait)
 
     def _least(self, task: Task, begun: State) -> Timed:
-        """Costs that no program of a task undercuts."""
+        """Lower bounds on the costs of all programs of a task."""
         if task not in self._leasts:
             self._leasts[task] = Search(task, self.prices, self.timing, self.wait).least(begun)
         return self._leasts[task]

@@ -1,4 +1,4 @@
-"""F6 banks, inside one stage, in time: all programs that no other beats in bytes, ticks and what the next stage waits.
+"""F6 banks, inside one stage, in time: all undominated programs in bytes, ticks and what the next stage waits.
 
 Sets
     states s = (first, loaded, made), actions as in `banks.stage`; labels of a state: what a path to it has cost
@@ -59,7 +59,7 @@ class Search(Labels):
     def __init__(self, task: Task, prices: Prices, timing: Timing, wait: int) -> None:
         super().__init__(task, prices, timing, wait)
         self.known: list[Timed] = []
-        #: Costs of which no program undercuts all; those that known programs do not come to.
+        #: Fronts of lower bounds, of which every program exceeds or meets one; those that known programs do not reach.
         self.open: list[Cost] = [(0, 0, 0)]
         #: Programs with more bytes are not searched.
         self.most: int | None = None
@@ -114,9 +114,9 @@ class Search(Labels):
         return quiet and bool(state.first or state.made)
 
     def least(self, begun: State) -> Timed:
-        """Costs that no program undercuts: the fewest bytes; all tiles on chip, once the first one is, and one step.
+        """Lower bounds on the costs of a program: the fewest bytes, and the ticks of one step with all tiles on chip.
 
-        Or what nothing onward undercuts, if that is more.
+        They are there once the first one is. Or the lower bound on what is left from here, if that is more.
         """
         stage = self.stage
         begin, end = State(0, stage.columns, 0), State(stage.columns, stage.columns, stage.results)
@@ -153,7 +153,7 @@ class Search(Labels):
         return all(self._reached((max(spent, b), max(ends, t), max(ready, r))) for b, t, r in self.open)
 
     def close(self, fronts: Iterable[Sequence[Cost]]) -> bool:
-        """Whether the known programs come to one of the fronts that no program undercuts; else the closest is open."""
+        """Whether the known programs reach one of the fronts of lower bounds; else the closest is open."""
         self.open = min(([cost for cost in front if not self._reached(cost)] for front in fronts), key=len)
         return not self.open
 
@@ -163,7 +163,7 @@ class Search(Labels):
         return any([k.bytes <= b and k.ticks <= t and k.ticks + k.wait <= r for k in self.known])  # noqa: C419 (quicker)
 
     def earliest(self, label: Label, state: State, left: int) -> tuple[int, int]:
-        """Ticks that nothing onward undercuts: until the stage ends, until the first weights of the next one are there.
+        """Lower bounds on ticks: until the stage ends, until the first weights of the next one are there.
 
         What is left to compute, and what is left to come over the bus (`_coming`): the columns that need the next tile
         wait for it in all groups, as do those of the last tile; something follows whatever comes last. Whatever is
@@ -250,7 +250,7 @@ class Search(Labels):
         return behind // stage.tile + 1 if self.by_cycle and behind > 0 and not stage.patches else 0
 
     def run(self, begun: State) -> list[Timed]:
-        """All programs that no other beats, `known` among them."""
+        """All undominated programs, `known` among them."""
         labels: dict[State, list[Label]] = {begun: [self.begin(begun)]}
         heap = [order_of(begun)]
         ends: list[Label] = []

@@ -14,8 +14,8 @@ Constraints
     (LOAD)     tiles on chip + 1 + tiles that stay + banks of the result <= B
     (PROCESS)  tiles on chip, those processed included, + tiles that stay + banks of the result after the step <= B
 Optimal means
-    Shortest path over all sequences of these actions (A*, unless windows do not overlap: then a program that comes to
-    the bytes that nothing undercuts is written down, `Rest`). Tiles are processed in order, those on chip first.
+    Shortest path over all sequences of these actions (A*, unless windows do not overlap: then a program that reaches
+    the lower bound on bytes is written down, `Rest`). Tiles are processed in order, those on chip first.
 
 The policies of the paper are paths of the same graph: `policy` loads whenever a tile fits and leaves room for the
 result of the next tile, else processes all tiles that it may (Appendix A.2, Algorithm 4).
@@ -131,7 +131,7 @@ def _steps_from(stage: Pass, banks: int, goal: Goal, retain: int) -> dict[int, t
 
 
 class Rest:
-    """Bytes that nothing onward undercuts: what is not loaded yet, and the fewest steps that could do the rest.
+    """A lower bound on the bytes to the end: what is not loaded yet, and the fewest steps that could do the rest.
 
     A step may process k tiles only if these, those that stay and the results that need nothing else fit side by side.
     The next one begins behind it, where windows overlap anywhere up to there: tiles that are cut anew may fit better or

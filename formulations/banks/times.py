@@ -1,4 +1,24 @@
-"""What the stages of a network take, in every state that they may find (`formulations.banks.search` for one stage)."""
+"""F6 banks over a network: the data of every stage's time, in every state in which it may begin.
+
+An example: two stages may come next, and their first weights have 4 and 9 KiB. What the stage before asks for at its
+end depends on which of them follows. So a stage has programs for each of the two, and `starts` lists both.
+
+Sets
+    s       states of `formulations.banks.network`: stages that are done, the last one, tiles that wait on chip
+    visits  (s, a, x, d): stage a may come next in s and reads map x from the banks in direction d
+    f       what was asked for ahead of a visit (`formulations.banks.timing.First`)
+Given
+    clock   bytes of a request -> ticks on the bus, latency (`hwmodels.banks.clock`); cycles of every column
+            (`hwmodels.banks.columns`)
+Derived (times in ticks, sizes in bytes)
+    starts[s]   the visits of s, by the f that each of them needs; the end needs nothing
+    timing      of a visit and the f' that follows it: a `formulations.banks.timing.Timing`
+    hidden      a wait that hides the latency of every request: the longest latency of any request. By cycle, as loads
+                are asked for one after the other, banks + 2 cycles more
+    programs    of a visit, f' and the wait for its first weights: the undominated programs, searched once for all
+                visits that are equal (`formulations.banks.programs`)
+    of(plan)    ``sum over stages of their ticks``, each stage beginning with the wait that the one before leaves
+"""
 
 from __future__ import annotations
 
@@ -196,7 +216,7 @@ class Times:
         return [first for first in firsts if first._replace(waits=False) == asked]
 
     def programs(self, visit: Visit, direction: int, *, following: First, wait: int, late: int = 0) -> Programs:
-        """The programs of a visit that no other beats, if the first weights come after `wait`, biases after `late`."""
+        """The undominated programs of a visit, if the first weights come after `wait`, biases after `late`."""
         state, at, source = visit.state, visit.at, visit.source
         others = tuple(map(state.of, self.walk.sources(at))) if self.walk.stages[at].kind == "sum" else state.of(source)
         writes = self.writes(visit, direction)

@@ -1,4 +1,29 @@
-"""F6 banks, inside one stage: what a stage takes in one direction, and what programs cost."""
+"""F6 banks, one stage in one direction: the data from which the time of its programs follows.
+
+An example: a stage of 4 columns takes 10 ticks a column and group, has 2 groups of filters, and processes all columns
+in one step. It computes for 2*4*10 ticks; the rest of its time are waits.
+
+Sets
+    x       columns of the result, in the order of the pass; g = 1 .. groups
+    units   a group in a process step; of a sum: a column
+Given (class `Timing`; times in ticks from the begin of the stage, sizes in bytes)
+    ticks[x]    until the first x columns of one group are done, if nothing is waited for
+    share       weights of a unit, loaded once, or with every process step (`anew`); a sum: `streams` by column
+    following   what is asked for ahead of the next stage: its first weights and its biases (`First`)
+    wait, owed  when the stage's own first weights, and its biases, are there
+    writes      what it writes, where that takes time (`Writes`)
+Derived, for a program (the loads and process steps of `formulations.banks.tasks`)
+    end         when its last unit ends; a unit lasts ``ticks[last] - ticks[first]`` beside its waits for weights, tiles
+                and biases. The bus is `hwmodels.banks.clock`
+    wait'       ticks from the end until the first weights of the next stage are there; late' the same for its biases
+    ready       ``end + max(wait', late' - lead, 0)``: when the next stage may begin to work
+Objective
+    Programs are compared in (bytes, end, end + wait'); `undominated` keeps those that no other is at or below in all
+    three.
+
+`formulations.banks.search` (first come, first served), `formulations.banks.cycles` and `formulations.banks.overtaking`
+(weights first) find the programs.
+"""
 
 from __future__ import annotations
 
@@ -191,7 +216,7 @@ C = TypeVar("C", bound=_Costs)
 
 
 def undominated(found: Iterable[C]) -> list[C]:
-    """Those that no other beats in bytes, ticks and the end of the wait; the first of those that are equal."""
+    """The undominated ones in bytes, ticks and the end of the wait; the first of those that are equal."""
     best: list[C] = []
     for one in sorted(found, key=lambda t: (t.bytes, t.ticks, t.wait)):
         if not any(o.ticks <= one.ticks and o.ticks + o.wait <= one.ticks + one.wait for o in best):

@@ -1,8 +1,8 @@
 """CP-SAT model of F10 joint: the sets, variables and constraints of `formulations.joint.milp` on Booleans.
 
 One-hot levels and plans are exactly-one constraints; SHRINK is on the numbers of banks. The relaxation of the linear
-constraints carries the proof, so it is solved in full (`linearization_level` 2) by workers that follow it (`max_lp`,
-`reduced_costs`): without them the bound hardly moves. A heuristic's levels are the hint.
+constraints carries the proof, so it is solved in full (`linearization_level` 2): without it the bound hardly moves. A
+heuristic's levels are the hint.
 """
 
 from __future__ import annotations
@@ -14,10 +14,7 @@ from ortools.sat.python import cp_model
 
 from formulations.joint.problem import Choice, Joint
 
-__all__ = ["SUBSOLVERS", "CpSat", "cp_sat"]
-
-#: Workers that follow the linear relaxation.
-SUBSOLVERS = ("max_lp", "reduced_costs")
+__all__ = ["CpSat", "cp_sat"]
 
 
 @dataclass(frozen=True)

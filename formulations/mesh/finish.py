@@ -1,4 +1,23 @@
-"""What F3 mesh decides for a given tile: the PE vector and the layout; whole steps; the tile a person would take."""
+"""F3 mesh: what is decided once the tile is given: PE vector and layout, fewer steps; and tiles to start from.
+
+An example: a tile of 6 x 4 results on 8 PEs. As 8 x 1 PEs it takes 1*4 = 4 cycles for each product summed, as 2 x 4 PEs
+3*1 = 3. `complete` tries the vectors by their cycles, and takes the first that has a bank layout.
+
+Given
+    a choice of tile, sides, share and keep; layer, machine and pins (`formulations.mesh.problem`)
+Variables
+    P[d]    powers of two over parallel indices, with product = PEs of a unit (VECTOR)
+    T[n]    for `fewer_steps`: the tile along the input channels
+Objective
+    `complete`: min cycles, as bytes and buffers do not depend on P. `fewer_steps`: max T[n] with an equal price in
+    bytes and cycles: the same plan in fewer steps
+Constraints
+    the pins; (BANKS): `formulations.mesh.layout` has a layout of the tile for this vector
+Optimal means
+    Of all vectors that the pins allow the one with the fewest cycles that has a layout, as all are tried in order.
+
+`doubled` and `hand` prove nothing: they make tiles to start from and to compare with.
+"""
 
 from __future__ import annotations
 

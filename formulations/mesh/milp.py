@@ -31,7 +31,6 @@ class MeshModel:
     flows: dict[tuple[int, int], pulp.LpVariable]
     least: int
     unit: int
-    largest: int
 
     def chosen(self) -> tuple[int, int]:
         """The pair of options of a solution."""
@@ -69,20 +68,17 @@ def model_of(found: Halves, measure: str, most: int) -> MeshModel | None:
         problem += pulp.lpSum(flows) == y[v]
     problem += pulp.lpSum(y.values()) == 1
     problem += pulp.lpSum(x.values()) == 1
-    largest = 0
     if len(rows) == 1:
         scaled = (rows[0] - least) // unit
         problem.setObjective(pulp.LpAffineExpression(list(zip(z.values(), scaled.tolist(), strict=True))))
-        largest = int(scaled.max())
     else:
         time = pulp.LpVariable("T", lowBound=0, cat="Integer")
         for row in rows:
             above = np.maximum(row - least, 0)  # what is below the least time never decides it
             problem += time >= pulp.LpAffineExpression(list(zip(z.values(), above.tolist(), strict=True)))
-            largest = max(largest, int(above.max()))
         problem.setObjective(time)
-        problem += time <= largest
-    return MeshModel(problem, z, least, unit, largest)
+        problem += time <= max(int(row.max()) for row in rows) - least
+    return MeshModel(problem, z, least, unit)
 
 
 def _pairs(found: Halves, measure: str, most: int) -> tuple[Ints | None, list[Ints]]:

@@ -1,4 +1,20 @@
-"""What a choice of F3 mesh costs and takes: the one option of every group of indices that it stands for."""
+"""F3 mesh: the price of one choice in closed form, and what it takes of every buffer.
+
+An example (Fig. 2 of the source): 4x4 times 4x4 on 2x2 units with tiles of 2x2 results. Each operand is read once, 16
+elements, and 16 results are written: 48 elements. Without FIFOs each operand is read twice: 80.
+
+Sets
+    g in G      groups of indices, as in `formulations.mesh.space`; a choice is one option of each
+Given
+    t[g, k]     terms of that option (`formulations.mesh.arrays`); factors f and constants c of measures and buffers
+Derived
+    dram, glb   ``c + sum_k f[k] * product_g t[g, k]`` [bytes]; cycles likewise
+    time        ``max(cycles, ceil(dram / dram rate), ceil(glb / glb rate))`` [cycles], rates in bytes per cycle: the
+                roofline
+    over        for every buffer the same sum less its size [bytes]; the choice fits if none is above 0
+
+The same tables are searched, so a search cannot price a plan otherwise; `hwmodels.mesh` counts it without them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,29 @@
-"""Searches of F3 mesh: two halves of the groups, every pair of their options, and a greedy tile."""
+"""F3 mesh: the best pair of options of two merged halves, by looking at all of them; and a greedy tile.
+
+An example: 2,000 options of b, (r, i) and (c, j) merged, and 300 of g, m and n. A measure of all 600,000 pairs is one
+product of matrices, and the least entry that fits is the optimum of the member.
+
+Sets
+    U, V    options of the two halves, merged from the groups of a `formulations.mesh.space.Member`; of maps that are
+            matched the halves are split otherwise (`halves`)
+Given
+    a[u, k], b[v, k]    terms, products over the groups of a half; key[u], key[v]; total
+    f[k], c             factors and constant of a measure or buffer
+    limits              the most of dram and glb [bytes] and of cycles, from objectives before and the incumbent
+    forbidden           pairs that have no bank layout
+Variables
+    one pair (u, v)
+Objective
+    ``c + sum_k f[k] a[u, k] b[v, k]`` for dram, glb [bytes] and cycles;
+    time [cycles] = max(cycles, ceil(dram / rate), ceil(glb / rate))
+Constraints
+    key[u] + key[v] = total; every buffer and every limit as such a sum; not forbidden
+Optimal means
+    `best_pair` looks at every pair whose keys add up. Merged options are left out if they are dominated, or exceed a
+    buffer or limit with the least of each term in the other half.
+
+`greedy` proves nothing: it changes one group's option at a time while that helps.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +100,7 @@ class Halves:
 
 
 def halves(member: Member, limits: Limits) -> Halves:
-    """Merge the groups; options that keep no demand or limit with anything else are left out."""
+    """Merge the groups; options that exceed a buffer or limit whatever they are paired with are left out."""
     # Maps that are matched have no filters: then rows and columns are one half each.
     order = ([0, 4], [1, 2, 3, 5]) if member.setup.layer.kind == "correlation" else ([0, 4, 5], [1, 2, 3])
     left, right = (_merged(member, [member.groups[at] for at in half], limits) for half in order)
@@ -132,7 +157,7 @@ def _product(member: Member, one: Group, two: Group, limits: Limits, least: Ints
 
 
 def leading(found: Halves) -> tuple[Ints, Ints]:
-    """Return the options of both halves that no other one with the same keys beats in every term, extents aside.
+    """Return the options of both halves that are not dominated by one with the same keys, extents of tiles aside.
 
     Their best pair is as good as that of all options; only its layout may fail where another option's does not.
     """

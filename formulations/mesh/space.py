@@ -1,4 +1,29 @@
-"""The search space of F3 mesh: options of every group of indices, without those that another one beats."""
+"""F3 mesh: the search space of a layer, as options of groups of indices of which a plan takes one each.
+
+An example: index m of 64 filters alone is a group. Its options are T_m = 1 .. 64, each with the sides of the mesh along
+m and PEs P_m. T_m = 33 .. 63 make two tiles as T_m = 32 does, and take more room: they are dominated.
+
+Sets
+    g in G      groups of indices: (r, i), (c, j), b, g, m, n; indices that share an axis are in one group
+    o in O[g]   options: tile, sides and PEs of the indices of g (class `Group`, a row each)
+    k in K      terms, such as "IN", "tile W", "cycles" (`formulations.mesh.arrays`)
+Given
+    t[g, o, k] >= 1     what an option adds to a term (0: nothing is there)
+    key[g, o]           sides of the mesh that the option takes, and log2 of its PEs
+    factors f[k], constants c of every measure and buffer; total, what the keys of a plan sum up to
+Variables
+    one option o[g] for every group
+Objective
+    a measure ``c + sum_k f[k] * product_g t[g, o[g], k]``: dram and glb in bytes, cycles in cycles
+Constraints
+    (BUFFER)  the same sums for every buffer are at most its bytes
+    (KEYS)    ``sum_g key[g, o[g]] = total``: every side has one index, and P multiplies to the PEs of a unit
+Candidates
+    Sums rise with every t. So an option is left out where another one with the same key (and the same PEs) is at most
+    as large in every t and in the extents of its tile (`undominated`), or where it exceeds a buffer or the incumbent
+    with the least of every other group (`_possible`). Extents count because a layout of a larger tile is one of a
+    smaller tile.
+"""
 
 from __future__ import annotations
 
@@ -38,9 +63,9 @@ class Group:
         What each option decides.
     terms : array, shape (options, terms of the member)
     shape : array, shape (options, extents)
-        What a layout depends on beside P: extents of tiles.
+        Elements of the tile along each index (teu; else no columns). A bank layout depends on these and on the PEs.
     keys : array, shape (options, keys)
-        Side counts and powers of PEs: their sums over the groups are given.
+        Sides of the mesh that the option takes, and log2 of its PEs. Over all groups they sum up to `Member.total`.
     """
 
     columns: tuple[str, ...]
@@ -66,11 +91,14 @@ class Member:
     Attributes
     ----------
     names : tuple of str
-        Of the terms.
+        Names of the terms, the columns of `Group.terms`.
     measures : dict
-        dram, glb, cycles.
+        dram and glb [bytes], cycles, as sums of products of terms.
+    caps : tuple of Cap
+        The same for buffers, each with its limit in bytes.
     total : tuple of int
-        What the keys sum up to.
+        What the keys of a plan sum up to: (2,) sides of a square mesh or (1, 1) of others, (1,) of a systolic array;
+        then log2 of the PEs of a unit, if PEs are decided.
     """
 
     setup: Setup
@@ -345,7 +373,7 @@ def _fitting(setup: Setup, group: Group, names: tuple[str, ...]) -> Group:
 
 
 def undominated(group: Group, fixed: Sequence[str] = (), clock: Clock = ENDLESS) -> Group:
-    """Leave out options that another one with the same keys, and the same columns `fixed`, beats or equals."""
+    """Leave out options that are dominated by, or equal to, one with the same keys and the same columns `fixed`."""
     if not len(group):
         return group
     at = [group.columns.index(name) for name in fixed]
@@ -361,7 +389,7 @@ def undominated(group: Group, fixed: Sequence[str] = (), clock: Clock = ENDLESS)
 
 
 def _front(rows: Ints, costs: Ints, clock: Clock) -> Ints:
-    """The rows that no other one beats; a row comes before those that it beats."""
+    """The undominated rows; a row comes before those that it dominates."""
     rows = rows[np.argsort(costs[rows].sum(axis=1, dtype=np.float64), kind="stable")]
     found = []
     while len(rows):

@@ -1,28 +1,48 @@
-"""Bounds of F4 engine that hold for every order of the runs, whatever lies in the places.
+"""F4 engine: lower bounds on the bytes of inputs and partial maps that hold for every order of the runs.
 
-n_x and n_y count how often an input group is loaded and a partial group gets a place, in all. With I, O, x, y as in
-`formulations.partial_engine.problem`, w = n_x - I >= 0 and v = n_y - O >= 0:
+An example: 8 input groups, 8 output groups, places for x = 2 inputs and y = 4 partial groups. With nb = 2 batches of
+outputs, and no output group coming back, at least (8 - 2)*(8 - 4) = 24 runs have to be paid for by further entries. One
+more entry of an input pays for at most 4 of them: so at least 6 inputs are loaded a second time.
 
-(COUNT) ``sum_i min(O, y*visits(i)) + x*(n_y - y) >= I*O``. Charge a run to the later entry of its two groups. An input
-    is charged at its own entries by the partials in places, and by the first y entries of partials: once for each of
-    these, and for each later entry of its own at most y, so y*visits(i), and O in all. Every later entry of a partial
-    is charged by at most x inputs. With nb = ceil(O/y) and r = O - (nb - 1)*y: every entry beyond the first gains y,
-    the last one of an input r. So ``y*w1 + r*w2 + x*v >= (I - x)*(O - y)``, ``w1 <= I*(nb - 2)``, ``w2 <= I``,
-    ``w = w1 + w2``; and with the sides exchanged, nb' = ceil(I/x), r' = I - (nb' - 1)*x,
-    ``x*v1 + r'*v2 + y*w >= (I - x)*(O - y)``.
-(WHOLE) If fewer than r output groups come back, more than (nb - 1)*y of them have one visit only, so one of the y
-    places sees nb of these, one after the other. In each such visit all inputs are there at some time, at its begin at
-    most x: ``input bytes >= L + (nb - 1)*(L - the x largest loads)``, where L is the sum of all loads. Otherwise
-    ``v >= r``, and ``swapped bytes >= the r least swaps``.
-(WHOLE') The same with the sides exchanged: either ``swapped bytes >= (nb' - 1)*(P - the y largest swaps)``, where P is
-    the sum of all swaps, or ``w >= r'`` and ``input bytes >= L + the r' least loads``.
-(FULL) Leave the cheapest input group out: what remains is a schedule of the others. So the entries that (COUNT) asks
-    for with I - 1 inputs cost the second least load at least; and with the sides exchanged. It matters where a last
-    group has fewer maps than the others.
-(EACH) input bytes >= L + w*min load; swapped bytes >= v*min swap.
+Sets
+    i = 1 .. I, o = 1 .. O      input and output groups; each pair (i, o) is a run
+Given
+    x, y            places for inputs and for partial groups (`formulations.partial_engine.problem`)
+    load, swap      bytes of an input group; bytes of a partial group that leaves and comes back. L, P: sums over all
+    nb, r           ceil(O/y) batches of outputs, and O - (nb - 1)*y of them in the last one
+    nb', r'         the same with the sides exchanged: ceil(I/x), I - (nb' - 1)*x
+Variables
+    n_x, n_y        entries: how often input groups are loaded, and partial groups get a place, in all
+    w = n_x - I >= 0, v = n_y - O >= 0      entries beyond one a group
+Objective
+    min input bytes + swapped bytes
+Constraints (each holds for every order)
+    (EACH)   input bytes >= L + w * the least load; swapped bytes >= v * the least swap.
+    (COUNT)  ``sum_i min(O, y*visits(i)) + x*(n_y - y) >= I*O``. Charge each of the I*O runs to the later entry of its
+             two groups; but runs of the first y entries of partial groups to the input. Then an input is charged
 
-`lower` is the least sum over all (w, v) that (COUNT) allows. Where all groups of a side are alike and y divides O or x
-divides I, orders in passes mostly meet it; on small grids it is compared with all orders (tests/test_engine_runs.py).
+             * at its first entry, and by the first y entries of partial groups: y runs together at most, since before
+               these y entries are over, its first entry meets only those of them that are in places;
+             * at each later entry of its own: at most y runs, one for each partial group in a place;
+
+             so y*visits(i) at most, and never more than O. Every later entry of a partial group is charged at most x
+             runs, one for each input in a place. So the entries of an input beyond the first gain y each, but its nb-th
+             entry gains r, and those after it nothing:
+             ``y*w1 + r*w2 + x*v >= (I - x)*(O - y)`` with w = w1 + w2, w1 <= I*(nb - 2), w2 <= I. With the sides
+             exchanged: ``x*v1 + r'*v2 + y*w >= (I - x)*(O - y)``.
+    (WHOLE)  Either v >= r, and swapped bytes >= the r least swaps. Or fewer than r output groups come back; then more
+             than (nb - 1)*y have one visit only, and one of the y places sees nb of these, one after the other. During
+             each such visit all inputs are there at some time, at its begin at most x of them. So
+             ``input bytes >= L + (nb - 1)*(L - the x largest loads)``.
+    (WHOLE') The sides exchanged: either w >= r' and ``input bytes >= L + the r' least loads``, or
+             ``swapped bytes >= (nb' - 1)*(P - the y largest swaps)``.
+    (FULL)   Without the cheapest input group a schedule of the others remains. So the entries that (COUNT) asks for
+             with I - 1 inputs cost at least the second least load each; likewise with the sides exchanged. It matters
+             where a last group has fewer maps than the others.
+Optimal means
+    `lower` is the least sum of bytes over all (w, v) that (COUNT) allows. Where all groups of a side are alike, and y
+    divides O or x divides I, orders in passes mostly meet it. On small grids it is compared with all orders
+    (tests/test_engine_runs.py).
 """
 
 from __future__ import annotations
@@ -137,7 +157,7 @@ def capped(at: Counting, most: int) -> Counting:
 
 
 def lower(game: Game, *, stay: bool = False) -> int:
-    """Return bytes of inputs and partial maps that no order undercuts.
+    """Return a lower bound on the bytes of inputs and partial maps, over all orders.
 
     Parameters
     ----------
@@ -162,5 +182,5 @@ def lower(game: Game, *, stay: bool = False) -> int:
 
 
 def branch_bound(branch: Branch, *, stay: bool = False) -> int:
-    """Return DRAM bytes that no order undercuts with these strips and places."""
+    """Return a lower bound on DRAM bytes with these strips and places, over all orders."""
     return branch.fixed + sum(number * lower(game, stay=stay) for game, number in branch.games)

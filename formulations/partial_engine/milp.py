@@ -28,19 +28,12 @@ __all__ = ["RunsModel", "runs_model"]
 
 @dataclass
 class RunsModel:
-    """The model; the bytes of a solution are `base` and `unit` times its objective.
-
-    Attributes
-    ----------
-    largest : int
-        The largest coefficient.
-    """
+    """The model; the bytes of a solution are `base` and `unit` times its objective."""
 
     problem: pulp.LpProblem
     z: list[pulp.LpVariable]
     base: int
     unit: int
-    largest: int
 
     def chosen(self) -> int:
         """The choice of a solution, as a number."""
@@ -55,16 +48,15 @@ def runs_model(branches: Sequence[Branch], known: int, *, stay: bool = False) ->
     unit = max(1, gcd(*sizes))
     most = ((known - base) // unit + 1) * unit
     counts = [[(capped(at, most), number) for at, number in few] for few in counts]
-    problem, terms, largest = pulp.LpProblem("runs", pulp.LpMinimize), [], 1
+    problem, terms = pulp.LpProblem("runs", pulp.LpMinimize), []
     z = [pulp.LpVariable(f"z_{b}", cat="Binary") for b in range(len(branches))]
     problem += pulp.lpSum(z) == 1
     for b, branch in enumerate(branches):
         terms.append((branch.least - base) // unit * z[b])
         for g, (at, number) in enumerate(counts[b]):
             terms += [number * one for one in _game(problem, z[b], f"{b}_{g}", at, unit, stay=stay)]
-            largest = max(largest, number, at.ins.need, *(n // unit for n in (*_bytes(at), branch.least - base)))
     problem.setObjective(pulp.lpSum(terms))
-    return RunsModel(problem, z, base, unit, largest)
+    return RunsModel(problem, z, base, unit)
 
 
 def _bytes(at: Counting) -> tuple[int, ...]:

@@ -156,7 +156,7 @@ def compulsory_bytes(layer: Layer, machine: Machine) -> int:
 
 
 def least_energy(layer: Layer, machine: Machine) -> int:
-    """Femtojoules that no plan undercuts: every needed element once, from or to its home, and the MACs.
+    """A lower bound on femtojoules: every needed element once, from or to its home, and the MACs.
 
     Beyond that, whatever more `lower_bound_bytes` says moves takes at least the least energy of a byte.
     """

@@ -160,13 +160,15 @@ def lexicographic(asked: Setting, engine: ApplicationEngine, start: float) -> Be
         return None if limit is None else max(0.1, (limit - (time.monotonic() - start)) / shares)
 
     first = best = _decided(asked, engine, asked.goals[0], (), left(len(asked.goals)))
+    interrupted = bool(first.found.stats.get("interrupted"))
     caps, proven = list[tuple[Goal, int]](), int(best.found.status == "OPTIMAL")  # objectives from the first one on
     for number, goal in enumerate(asked.goals[1:], 1):
-        if best.value is None or best.found.stats.get("interrupted"):
+        if best.value is None or interrupted:
             break
         caps.append((asked.goals[number - 1], best.value))
         then = _decided(asked, engine, goal, tuple(caps), left(len(asked.goals) - number))
         proven += proven == number and then.found.status == "OPTIMAL"
+        interrupted = interrupted or bool(then.found.stats.get("interrupted"))
         if then.value is None:
             break
         best = then
@@ -174,6 +176,7 @@ def lexicographic(asked: Setting, engine: ApplicationEngine, start: float) -> Be
     if first.value is not None:
         status = "OPTIMAL" if proven == len(asked.goals) else "FEASIBLE"
     stats = {**first.found.stats, **proof(asked.objectives, asked.objectives[:proven])}
+    stats |= {"interrupted": True} if interrupted else {}
     found = replace(first.found, schedule=best.found.schedule, status=status, stats=stats)
     return replace(first, found=found, configuration=best.configuration)
 

@@ -29,7 +29,7 @@ def run(asked: Asked) -> Found:
 
 
 class _Search:
-    """What is known: the best schedule, its value, and what no schedule undercuts."""
+    """What is known: the best schedule, its value, and a lower bound for all schedules."""
 
     def __init__(self, asked: Asked) -> None:
         self.asked, self.begun = asked, time.monotonic()
@@ -92,7 +92,7 @@ class _Search:
         if aimless:
             built.model.clear_objective()  # type: ignore[no-untyped-call]
         built.hint(self.hint if self.best is None else self.best)
-        said = solve(built.model, seconds, race=True)
+        said = solve(built.model, seconds, turns=True)
         self.stats |= said.stats
         if not aimless:
             self.bound = max(self.bound, self.unit * said.least())

@@ -22,8 +22,8 @@ def run(asked: Asked) -> Decided:
     except OutOfTime:
         return Decided(None, None, "NO_SOLUTION_FOUND", versions)
     built = build_arcs(graph)
-    said = solve(built.model, left).heard()
-    stats: dict[str, Stat] = {"states": len(graph.number), "arcs": len(built.arcs)}
+    said = solve(built.model, left)
+    stats: dict[str, Stat] = {"states": len(graph.number), "arcs": len(built.arcs), **said.stats}
     if said.status == "INFEASIBLE":
         return Decided(None, None, "INFEASIBLE", versions, stats)
     if not said.solved:

@@ -27,8 +27,8 @@ def run(asked: Asked) -> Decided:
     if graph.bytes[0] == NEVER:
         return Decided(None, None, "INFEASIBLE", made)
     problem, arcs, unit = state_arcs(graph)
-    said = solve("highs", problem, left, presolve=True).heard()
-    stats: dict[str, Stat] = {"states": len(graph.number), "arcs": len(arcs)}
+    said = solve("highs", problem, left)
+    stats: dict[str, Stat] = {"states": len(graph.number), "arcs": len(arcs), **said.stats}
     if not said.solved:
         return Decided(None, None, "NO_SOLUTION_FOUND", made, stats)
     plan = graph.follow(chosen(arcs))

@@ -34,15 +34,11 @@ class Limits:
         Seconds until nothing may take time any more, bounds of what is left open included.
     bounding : bool
         Whether solvers may use a heuristic upper bound and separable lower bounds to remove choices first.
-    workers, seed : int
-        Of the solver.
     """
 
     time_limit_s: float | None = None
     end_s: float | None = None
     bounding: bool = True
-    workers: int = 1
-    seed: int = 0
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,12 @@ def _solve(
     if at_most is not None and at_most < 0:
         return Answer(None, 0, True)
     built = build_cp_sat(branch, objective, at_most=at_most, levels=levels, cuts=cuts)
-    said = solve(built.model, limits.time_limit_s, workers=limits.workers, seed=limits.seed).heard()
+    said = solve(built.model, limits.time_limit_s)
     if said.status == "INFEASIBLE":
         return Answer(None, None if at_most is None else at_most + 1, True)
-    return Answer(built.decode(said.solver) if said.solved else None, said.bound, said.status == "OPTIMAL")
+    return Answer(
+        built.decode(said.solver) if said.solved else None, said.bound, said.status == "OPTIMAL", said.stopped
+    )
 
 
 def run(space: Space, objectives: tuple[str, ...], limits: Limits) -> EngineResult:

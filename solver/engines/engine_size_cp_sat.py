@@ -15,5 +15,5 @@ __all__ = ["run"]
 def run(sizes: Sequence[Size], aim: Rates, engine: PartialEngine) -> int:
     """Return a rate that no size exceeds."""
     model, levels = size_cp_model(sizes, aim, engine.dsps, engine.brams)
-    bound = solve(model, maximised=True).heard().bound
+    bound = solve(model, maximised=True).bound
     return levels[-1 if bound is None else bound]

@@ -27,6 +27,6 @@ def run(sizes: Sequence[Size], aim: Rates, engine: PartialEngine) -> int:
     problem, levels = size_model(sizes, aim, engine.dsps, engine.brams)
     if len(levels) > _LARGEST:
         raise InputError(f"engine milp: {len(levels):,} different rates, it tells {_LARGEST:,} apart; auto takes all")
-    bound = solve("highs", problem, presolve=True).heard().bound
+    bound = solve("highs", problem).bound
     highest = len(levels) - 1
     return levels[highest if bound is None else min(highest, -bound)]

@@ -44,24 +44,24 @@ def _solved(
 ) -> Housed | Chosen:
     """Solve once; return the homes by themselves if they break a constraint in integers."""
     places = built.places
-    said = solve(solver, built.problem, time_limit_s).heard()
+    said = solve(solver, built.problem, time_limit_s)
     if said.status == "INFEASIBLE":
         return Housed(None, 0, proven=True, infeasible=True)
     bound = built.constant + built.unit * said.least()
     if not said.solved:
-        return Housed(None, bound, proven=False)
+        return Housed(None, bound, proven=False, stopped=said.stopped)
     chosen = built.chosen()
     priced = places.price(chosen)
     over = priced is None or any(one > most for one, most in zip(priced, kept, strict=False))
     if priced is None or over or next(places.faults(chosen), None) is not None:
-        return chosen
+        return Housed(None, bound, proven=False, stopped=True) if said.stopped else chosen
     value = places.taste(chosen) if measure is None else priced[measure] if places.tables else 0
     proven = said.agrees((value - built.constant) / built.unit)
-    return Housed(chosen, value if proven else min(bound, value), proven)
+    return Housed(chosen, value if proven else min(bound, value), proven, stopped=said.stopped)
 
 
 def run_highs(places: Places, measure: int | None, kept: Sequence[int], time_limit_s: float | None) -> Housed:
-    """Minimise one measure with HiGHS, without its presolve."""
+    """Minimise one measure with HiGHS."""
     return _run("highs", places, measure, kept, time_limit_s)
 
 

@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 from ortools.sat.python import cp_model
 
-from formulations.joint.cp_sat import SUBSOLVERS, cp_sat
+from formulations.joint.cp_sat import cp_sat
 from formulations.joint.problem import NEVER, Choice, Joint
 from solver.engines.driver_cp_sat import solve
 from solver.joint.base import Mastered
@@ -18,15 +18,15 @@ def run(joint: Joint, time_limit_s: float | None, hint: Choice | None) -> Master
     """Solve."""
     versions = f"ortools {version('ortools')}"
     built = cp_sat(joint, hint)
-    said = solve(built.model, time_limit_s, workers=len(SUBSOLVERS), tune=_tune).heard()
+    said = solve(built.model, time_limit_s, turns=True, tune=_tune)
     if said.status == "INFEASIBLE":
         return Mastered(None, NEVER, versions)
     if not said.solved:
-        return Mastered(None, said.least(), versions)
+        return Mastered(None, said.least(), versions, said.stopped)
     choice = joint.price(built.chosen(said.solver))
-    return Mastered(choice, choice.bytes if said.status == "OPTIMAL" else min(said.least(), choice.bytes), versions)
+    bound = choice.bytes if said.status == "OPTIMAL" else min(said.least(), choice.bytes)
+    return Mastered(choice, bound, versions, said.stopped)
 
 
 def _tune(solver: cp_model.CpSolver) -> None:
     solver.parameters.linearization_level = 2
-    solver.parameters.subsolvers[:] = list(SUBSOLVERS)

@@ -17,12 +17,12 @@ __all__ = ["run"]
 def run(joint: Joint, time_limit_s: float | None, hint: Choice | None) -> Mastered:
     """Solve; HiGHS takes no hint."""
     model, made = milp(joint), versions("highs")
-    said = solve("highs", model.problem, time_limit_s).heard()
+    said = solve("highs", model.problem, time_limit_s)
     if said.status == "INFEASIBLE":
         return Mastered(None, NEVER, made)
     bound = said.least() * model.unit + model.constant
     if not said.solved:
-        return Mastered(None, bound, made)
+        return Mastered(None, bound, made, said.stopped)
     choice = joint.price(model.chosen())
     proven = said.agrees((choice.bytes - model.constant) / model.unit)
-    return Mastered(choice, choice.bytes if proven else min(choice.bytes, bound), made)
+    return Mastered(choice, choice.bytes if proven else min(choice.bytes, bound), made, said.stopped)

@@ -24,7 +24,7 @@ def run(asked: Asked, known: list[Timed]) -> Decided:
     )  # fmt: skip
     if first is not None:
         built.hint(first[0], begun(asked, first))
-    said = solve(built.mapping.model, asked.time_limit_s, race=True)
+    said = solve(built.mapping.model, asked.time_limit_s, turns=True)
     versions = f"ortools {version('ortools')}"
     if said.status == "INFEASIBLE":
         return Decided(None, None, "INFEASIBLE", versions, said.stats)

@@ -1,6 +1,6 @@
 """Engine ``milp`` when latency counts: `formulations.mapping.latency_milp` with HiGHS or CBC.
 
-Believed as in `solver.engines.mapping_milp`, M included. Quick where few tasks may run side by side; where many may,
+Believed as in `solver.engines.mapping_milp`. Quick where few tasks may run side by side; where many may,
 the disjunctions bound poorly and only small networks are proven.
 """
 
@@ -23,7 +23,7 @@ def run(asked: Asked, known: list[Timed], *, solver: MilpSolver = "highs") -> De
         asked = replace(asked, least=max(asked.least, least_latency(asked.mapping)))
     most = latest(asked, known)
     made, starts = latency_model(asked.mapping, asked.aim, asked.limits, most)
-    said, stats = solved(made, asked, solver, max(asked.largest, most))
+    said, stats = solved(made, asked, solver)
     if said.status == "INFEASIBLE":
         return Decided(None, None, "INFEASIBLE", versions(solver), stats)
     found = list(known)

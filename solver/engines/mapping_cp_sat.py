@@ -24,22 +24,22 @@ def run(asked: Asked) -> Decided:
     least, known = asked.least, best_of(asked, list(asked.known))
     small = merged(asked.mapping)
     if len(small.processors) < len(asked.mapping.processors):
-        # The merged problem's own bounds only: what none undercuts here may well be undercut there.
+        # The merged problem's own bounds only: a lower bound of this problem need not be one there.
         built = cp_model_of(small, asked.aim, asked.limits)
-        said = solve(built.model, _FIRST_S if limit is None else _SHARE * limit, race=True)
+        said = solve(built.model, _FIRST_S if limit is None else _SHARE * limit, turns=True)
         if said.status == "INFEASIBLE":
             return Decided(None, None, "INFEASIBLE", versions, stats)
         least = max(least, unit * said.least())
         stats["merged_bound"] = least
+        stats |= said.stats
         if said.stopped:
-            stats["interrupted"] = True
             return _answer(asked, known, least, versions, stats)
     most = None if known is None else asked.value(known) // unit
     built = cp_model_of(asked.mapping, asked.aim, asked.limits, least=least // unit, most=most)
     if known is not None:
         built.hint(known)
     left = None if limit is None else max(0.1, limit - (time.monotonic() - start))
-    said = solve(built.model, left, race=True)
+    said = solve(built.model, left, turns=True)
     stats |= said.stats
     if said.status == "INFEASIBLE":
         return Decided(None, None, "INFEASIBLE", versions, stats)

@@ -1,8 +1,7 @@
 """Engines ``milp`` and ``clustering`` for mapping: `formulations.mapping.milp` with HiGHS or CBC.
 
 The decoded assignment is priced in integers. It counts as proven only if the solver's bound rounds up to that price and
-is believed (`solver.engines.driver_milp`): else the answer has no bound. HiGHS does not presolve: most mappings are
-solved three times as fast and more without it.
+is believed (`solver.engines.driver_milp`): else the answer has no bound.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ __all__ = ["least_of", "run", "solved"]
 def run(asked: Asked, *, solver: MilpSolver = "highs", clustered: Literal["", "=", "<="] = "") -> Decided:
     """Solve."""
     made = model(asked.mapping, asked.aim, asked.limits, clustered=clustered)
-    said, stats = solved(made, asked, solver, asked.largest)
+    said, stats = solved(made, asked, solver)
     if said.status == "INFEASIBLE":
         return Decided(None, None, "INFEASIBLE", versions(solver), stats)
     found = [made.chosen()] if said.solved else []
@@ -44,19 +43,20 @@ def run(asked: Asked, *, solver: MilpSolver = "highs", clustered: Literal["", "=
     return Decided(at, None if least is None else min(least, value), status, versions(solver), stats)
 
 
-def solved(made: MappingModel, asked: Asked, solver: MilpSolver, largest: int) -> tuple[MilpAnswer, dict[str, Stat]]:
+def solved(made: MappingModel, asked: Asked, solver: MilpSolver) -> tuple[MilpAnswer, dict[str, Stat]]:
     """Solve a model; return the answer and statistics."""
     if asked.least:
         made.problem += made.problem.objective >= asked.least // asked.unit
-    said = solve(solver, made.problem, asked.time_limit_s, largest=largest).heard()
+    said = solve(solver, made.problem, asked.time_limit_s)
     stats: dict[str, Stat] = {"variables": len(made.problem.variables()), "constraints": len(made.problem.constraints)}
+    stats |= said.stats
     if not said.believed:
         stats["note"] = "times are too large for a proof by this solver: a larger tick_ps helps"
     return said, stats
 
 
 def least_of(asked: Asked, said: MilpAnswer) -> int | None:
-    """What no assignment undercuts, by a solver's bound."""
+    """A lower bound for all assignments, from a solver's bound."""
     return None if said.bound is None else max(asked.least, asked.unit * said.bound)
 
 

@@ -21,10 +21,10 @@ def run(asked: Asked) -> Decided:
 
 def _solve(found: Halves, measure: str) -> Answer:
     made = cp_model_of(found, measure)
-    said = solve(made.model, found.member.setup.clock.left, tune=_tune).heard()
+    said = solve(made.model, found.member.setup.clock.left, tune=_tune)
     if said.status == "INFEASIBLE":
         return Answer(None, None, empty=True)
-    return Answer(made.chosen(said.solver) if said.solved else None, said.bound)
+    return Answer(made.chosen(said.solver) if said.solved else None, said.bound, stats=said.stats)
 
 
 def _tune(solver: cp_model.CpSolver) -> None:

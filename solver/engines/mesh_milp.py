@@ -9,6 +9,7 @@ from formulations.mesh.milp import model_of
 from formulations.mesh.search import Halves
 from solver.engines.driver_milp import MilpSolver, solve, versions
 from solver.mesh.base import Answer, Asked, Decided, led, searched
+from solver.plan import Stat
 
 __all__ = ["run"]
 
@@ -29,7 +30,7 @@ def _solve(found: Halves, measure: str, solver: MilpSolver) -> Answer:
     if made is None:
         return Answer(None, None, stats={"note": f"more than {_PAIRS:,} pairs of options: too many for this engine"})
     left = found.member.setup.clock.left
-    said = solve(solver, made.problem, left, presolve=True, largest=made.largest).heard()
+    said = solve(solver, made.problem, left)
     least = made.least + made.unit * said.least()
-    note = {} if said.believed else {"note": "values are too large for a proof by this solver"}
-    return Answer(made.chosen() if said.solved else None, least, stats={**note})
+    note: dict[str, Stat] = {} if said.believed else {"note": "values are too large for a proof by this solver"}
+    return Answer(made.chosen() if said.solved else None, least, stats=note | said.stats)

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-import pulp
-
 from formulations.tiling.branch import Branch
 from formulations.tiling.milp import build_milp
 from formulations.tiling.space import Space
 from solver.engines.base import EngineResult, Limits
-from solver.engines.driver_milp import MilpAnswer, MilpSolver, solve, versions
+from solver.engines.driver_milp import MilpSolver, solve, versions
 from solver.engines.staged import Answer, BranchSolver, solve_staged
 
 __all__ = ["run_cbc", "run_highs"]
@@ -34,32 +32,29 @@ def _solve(
     if at_most is not None and at_most < 0:
         return Answer(None, 0, True)
     excluded = list(cuts)
-
-    def ask(problem: pulp.LpProblem) -> MilpAnswer:
-        return solve(
-            solver, problem, limits.time_limit_s, presolve=True, threads=limits.workers, seed=limits.seed
-        ).heard()
-
     while True:
         built = build_milp(branch, objective, at_most=at_most, levels=levels, cuts=excluded)
-        said = ask(built.problem)
-        if said.status == "NO_SOLUTION_FOUND" and at_most is not None and limits.time_limit_s is None:
-            # HiGHS sometimes gives up on a model whose cut-off leaves nothing: ask again without the cut-off.
+        said = solve(solver, built.problem, limits.time_limit_s)
+        unclear = limits.time_limit_s is None or not said.believed
+        if said.status == "NO_SOLUTION_FOUND" and at_most is not None and unclear and not said.stopped:
+            # That the cut-off leaves nothing is not said or not believed: without it there is a solution to be priced.
             built = build_milp(branch, objective, levels=levels, cuts=excluded)
-            said = ask(built.problem)
+            said = solve(solver, built.problem, limits.time_limit_s)
         if said.status == "INFEASIBLE":
             return Answer(None, None if at_most is None else at_most + 1, True)
         bound = None if said.bound is None or said.bound <= 0 else said.bound * built.unit
         if not said.solved:
-            return Answer(None, bound, False)
+            return Answer(None, bound, False, said.stopped)
         s, q = built.decode()
         if _within_limits(branch, levels, s, q):
             break
+        if said.stopped:
+            return Answer(None, bound, False, stopped=True)
         # Float tolerance let a plan through that is over a limit in integers: leave it out and go on.
         excluded.append((s, q))
     value = max(t.at(s, q) for t in branch.tables(objective))
     proven = said.agrees(value / built.unit)
-    return Answer((s, q), value if proven else bound, proven)
+    return Answer((s, q), value if proven else bound, proven, said.stopped)
 
 
 def _within_limits(branch: Branch, levels: Mapping[str, int], s: int, q: int) -> bool:

@@ -26,24 +26,26 @@ def run(asked: RunsAsked) -> RunsDecided:
     known = best_passes(problem, problem.branches[0])
     branches = [branch for branch in problem.branches if branch.least <= known.bytes]
     made = runs_cp_model(branches, known.bytes, stay=problem.stay)
-    said = solve(made.model, asked.time_limit_s).heard()
+    said = solve(made.model, asked.time_limit_s)
     found = [known]
     if said.solved:
         found.append(best_passes(problem, branches[made.chosen(said.solver)]))
-    stats: dict[str, Stat] = {"choices": len(branches), "branches": said.solver.num_branches}
+    stats: dict[str, Stat] = {"choices": len(branches), "branches": said.solver.num_branches, **said.stats}
     return closed(asked, finished(found, made.base + said.least(), versions, stats), solve_stages, start)
 
 
-def solve_stages(game: Game, known: int, seconds: float | None, *, stay: bool = False) -> tuple[int, Order | None]:
-    """Return a bound, and an order that moves fewer bytes than `known`, if there is one and it is found.
+def solve_stages(
+    game: Game, known: int, seconds: float | None, *, stay: bool = False
+) -> tuple[int, Order | None, bool]:
+    """Return a bound, an order that moves fewer bytes than `known` if one is found, and whether Ctrl-C ended this.
 
     The bound is 0 if the model would have too many stages.
     """
     if stages(game, known) > MOST_STAGES:
-        return 0, None
+        return 0, None, False
     built = stages_cp_model(game, known, stay=stay)
     limit = _SECONDS if seconds is None else min(seconds, _SECONDS)
-    said = solve(built.model, limit, race=True).heard()
+    said = solve(built.model, limit, turns=True)
     if said.status == "INFEASIBLE":
-        return known, None
-    return said.least(game.base), built.chosen(said.solver) if said.solved else None
+        return known, None, False
+    return said.least(game.base), built.chosen(said.solver) if said.solved else None, said.stopped

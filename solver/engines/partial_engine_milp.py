@@ -19,11 +19,11 @@ def run(asked: RunsAsked, *, solver: MilpSolver = "highs") -> RunsDecided:
     known = best_passes(problem, problem.branches[0])
     branches = [branch for branch in problem.branches if branch.least <= known.bytes]
     made = runs_model(branches, known.bytes, stay=problem.stay)
-    said = solve(solver, made.problem, asked.time_limit_s, presolve=True, largest=made.largest).heard()
+    said = solve(solver, made.problem, asked.time_limit_s)
     found = [known]
     if said.solved:
         found.append(best_passes(problem, branches[made.chosen()]))
-    stats: dict[str, Stat] = {"choices": len(branches), "variables": len(made.problem.variables())}
+    stats: dict[str, Stat] = {"choices": len(branches), "variables": len(made.problem.variables()), **said.stats}
     if said.bound is None:
         stats["note"] = "no bound" if said.believed else "bytes are too large for a proof by this solver"
         best = min(found, key=lambda one: one.bytes)

@@ -30,11 +30,15 @@ _MAX_CUTS = 200
 
 @dataclass(frozen=True)
 class Answer:
-    """A solver's answer on one branch: best plan found, proven bound, and whether nothing better exists."""
+    """A solver's answer on one branch: best plan found, proven bound, and whether nothing better exists.
+
+    `stopped` if Ctrl-C ended the search.
+    """
 
     choice: tuple[int, int] | None
     bound: int | None
     done: bool
+    stopped: bool = False
 
 
 class BranchSolver(Protocol):
@@ -64,7 +68,7 @@ class _Stages:
         self.best: Pick | None = None
         self.levels: dict[str, int] = {}
         self.bound: int | None = None
-        self.settled = True
+        self.settled, self.interrupted = True, False
         self.proven: tuple[str, ...] = ()
         self.models = self.choices = 0
         self.timeline = any(m.timeline for m in space.members)
@@ -183,6 +187,8 @@ class _Stages:
             limits = replace(self.limits, time_limit_s=left)
             answer = self.solve(branch, key, self._most(key), self.levels, cuts, limits)
             self.models += 1
+            if answer.stopped:  # as if the time were up
+                self.interrupted, self.deadline = True, time.monotonic()
             if answer.choice is not None:
                 self._take(Pick(branch, *answer.choice, branch.measures(*answer.choice)))
             if exact or answer.choice is None:
@@ -217,6 +223,8 @@ def solve_staged(
     stats: dict[str, object] = {
         "models": state.models, "choices": state.choices, "heuristic_start": state.heuristic
     }  # fmt: skip
+    if state.interrupted:
+        stats["interrupted"] = True
     if state.best is None:
         sure = state.settled and Search(space, objectives, deadline=state.deadline).beyond(state.aims[0]) is None
         none: Status = "INFEASIBLE" if sure else "NO_SOLUTION_FOUND"

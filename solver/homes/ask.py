@@ -110,7 +110,10 @@ def refuse_overflow(places: Places, machine: Machine) -> None:
     from solver.engines.homes_cp_sat import least_overflow, run  # late: ortools
 
     free = replace(places, tables=())
-    if not places.rooms or not run(free, None, (), None).infeasible:
+    if not places.rooms:
         return
-    said = next(places.faults(least_overflow(free)))
-    raise InfeasibleError(f"machine {machine.name}: {said}")
+    said = run(free, None, (), None)
+    if said.stopped:  # by Ctrl-C, before anything is planned
+        raise KeyboardInterrupt
+    if said.infeasible:
+        raise InfeasibleError(f"machine {machine.name}: {next(places.faults(least_overflow(free)))}")

@@ -12,12 +12,16 @@ __all__ = ["Housed", "Houser"]
 
 @dataclass(frozen=True)
 class Housed:
-    """The best homes found (None: none), the bound of the measure, whether both are the optimum, or that none fits."""
+    """The best homes found (None: none), the bound of the measure, whether both are the optimum, or that none fits.
+
+    `stopped` if Ctrl-C ended the search.
+    """
 
     chosen: Chosen | None
     bound: int
     proven: bool
     infeasible: bool = False
+    stopped: bool = False
 
 
 #: Places, measure (None: the places of the homes), what the measures before may be at most, seconds.

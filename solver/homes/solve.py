@@ -23,6 +23,7 @@ __all__ = ["Assignment", "Choice", "assignments", "choose"]
 
 #: Homes of the operands of a layer: IN, W, OUT with a name each.
 Assignment = tuple[tuple[str, str], ...]
+_HASTE_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,9 @@ def choose(
         proven.append(said.proven)
         if measure is not None:
             kept.append((filled.price(chosen) or (0,) * len(measures))[measure])
+        if said.stopped:  # by Ctrl-C: a bound is still asked for, in haste
+            end = time.monotonic() + _HASTE_S
+            break
     if chosen is None:
         return Choice(None, {}, "NO_SOLUTION_FOUND", None)
     layers = {t.layer: tuple((op, chosen[x]) for op, x in t.operands.items()) for t in places.tables}

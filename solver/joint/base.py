@@ -20,11 +20,14 @@ class Mastered:
     ----------
     bound : int
         No choice is below; `NEVER` if there is none.
+    stopped : bool
+        Whether Ctrl-C ended the search.
     """
 
     choice: Choice | None
     bound: int
     versions: str = ""
+    stopped: bool = False
 
 
 #: Solves one problem within some seconds, perhaps from a choice to begin with.

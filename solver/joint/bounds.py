@@ -237,7 +237,7 @@ class Several(Plans):
         return least
 
     def _least(self, rows: tuple[Ints, ...], bound: Bound = "proven") -> Ints:
-        """Banks that no nest undercuts, or none that a search finds."""
+        """A lower bound on the banks of all nests, or on those of nests that a search finds."""
         least = np.ones(np.broadcast_shapes(*(one.shape for one in rows)), np.int64)
         for given, banks in self.bounds[bound]:
             fewer = np.all(np.broadcast_arrays(*(one <= k for one, k in zip(rows, given, strict=True))), axis=0)

@@ -86,9 +86,12 @@ class _Refining:
             said = master(joint, self._left(), self.best)
             if bound == "proven":
                 self.bound = max(self.bound, said.bound)
+            if said.choice is not None:
+                self.take(said.choice)
+            if said.stopped:
+                raise KeyboardInterrupt
             if said.choice is None:
                 return said
-            self.take(said.choice)
             places = self.tables.relied(joint, said.choice)
             if not places or not self.tables.search(places, self.until):
                 self.take(said.choice)

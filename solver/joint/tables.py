@@ -116,7 +116,7 @@ class Tables:
         return places
 
     def floor(self) -> int:
-        """Bytes that no choice undercuts: everything that cannot stay, once, and what must be written."""
+        """A lower bound on the bytes of all choices: everything that cannot stay, once, and what must be written."""
         joint = self.joint(bound="proven")
         total = joint.constant
         for step in joint.steps:

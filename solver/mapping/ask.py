@@ -252,6 +252,8 @@ def lexicographic(asked: Setting, engine: MappingEngine, start: float) -> Best:
         if then.said.at is not None and then.value is not None and then.value <= _value(asked, best, aim):
             said = replace(best.said, at=then.said.at, order=then.said.order)
             best = replace(best, said=said, configuration=then.configuration)
+        if then.said.stats.get("interrupted"):
+            best = replace(best, said=replace(best.said, stats={**best.said.stats, "interrupted": True}))
     stats = {**best.said.stats, **proof(asked.aims, proven)}
     return replace(best, said=replace(best.said, stats=stats))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from formulations.mapping.latency import Order, dispatched, horizon, order_by, timetable
 from formulations.mapping.parts import parts
@@ -11,8 +11,8 @@ from formulations.mapping.problem import Aim, Assignment, Limits, Mapping
 from solver.plan import Stat, Status
 
 __all__ = [
-    "Asked", "Decided", "Timed", "begun", "best_of", "best_timed", "decided", "latency_of", "latest", "timed", "usual",
-    "value_of",
+    "Asked", "Decided", "Timed", "begun", "best_of", "best_timed", "decided", "latency_of", "latest", "timed",
+    "unproven", "usual", "value_of",
 ]  # fmt: skip
 
 #: An assignment and an order of its tasks.
@@ -26,7 +26,7 @@ class Asked:
     Attributes
     ----------
     least : int
-        What no assignment undercuts, as far as known.
+        A lower bound for all assignments, as far as known.
     known : tuple of Assignment
         Some that keep the limits.
     """
@@ -47,14 +47,6 @@ class Asked:
     def unit(self) -> int:
         """What every energy is a multiple of, 1 for periods."""
         return self.mapping.energy_unit if self.aim == "energy" else 1
-
-    @property
-    def largest(self) -> int:
-        """The largest coefficient of a model: of a time or a copy, and of its energy."""
-        mapping = self.mapping
-        times = max((t for row in mapping.times for t in row if t is not None), default=0)
-        ticks = max(times, int(mapping.copies.max(initial=0)))
-        return ticks * max(1, max(mapping.watts, default=0) // mapping.energy_unit)
 
     def value(self, at: Assignment, order: Order | None = None) -> int:
         """The objective of an assignment."""
@@ -121,6 +113,12 @@ def decided(asked: Asked, best: Timed | None, bound: int | None, versions: str, 
     value = asked.value(*best)
     status: Status = "OPTIMAL" if bound is not None and bound >= value else "FEASIBLE"
     return Decided(best[0], None if bound is None else min(bound, value), status, versions, stats, best[1])
+
+
+def unproven(asked: Asked, said: Decided) -> Decided:
+    """Return the answer to a part of a question for the whole: its bound is none."""
+    status: Status = "NO_SOLUTION_FOUND" if said.at is None else "FEASIBLE"
+    return replace(said, bound=asked.least or None, status=status)
 
 
 def usual(mapping: Mapping, at: Assignment) -> Timed:

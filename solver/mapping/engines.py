@@ -20,7 +20,7 @@ from formulations.mapping.search import (
 )
 from instances.errors import InputError
 from solver.mapping import latency_engines as alone
-from solver.mapping.base import Asked, Decided, best_of
+from solver.mapping.base import Asked, Decided, best_of, unproven
 
 __all__ = ["HASTE", "MAPPING_ENGINES", "MappingEngine"]
 
@@ -55,12 +55,15 @@ def _auto(asked: Asked) -> Decided:
     if asked.mapping.split is not None:  # the best of all whole tasks is a start
         share = limit and alone.WHOLE * limit
         whole = _auto(replace(asked, mapping=asked.mapping.whole, time_limit_s=share, known=()))
+        if whole.stats.get("interrupted"):
+            return unproven(asked, whole)
         known = known if whole.at is None else (*known, whole.at)
         if limit is not None:
             start, limit = time.monotonic(), max(0.1, limit - (time.monotonic() - start))
     asked = replace(asked, known=tuple(at for at in dict.fromkeys(known) if asked.keeps(at)))
     first = _milp(asked if limit is None else replace(asked, time_limit_s=_SHARE * limit))
-    if first.status == "OPTIMAL" or (first.status == "INFEASIBLE" and not asked.known):
+    over = first.status == "OPTIMAL" or (first.status == "INFEASIBLE" and not asked.known)
+    if over or first.stats.get("interrupted"):
         return first
     left = None if limit is None else max(0.1, limit - (time.monotonic() - start))
     more = () if first.at is None else (first.at,)

@@ -12,7 +12,7 @@ from formulations.mapping.latency import best_order, horizon, latencies
 from formulations.mapping.parts import parts
 from formulations.mapping.problem import Assignment, Ints
 from formulations.mapping.search import MOST, assignments, everything, starts
-from solver.mapping.base import Asked, Decided, Timed, best_timed, decided, latency_of, usual
+from solver.mapping.base import Asked, Decided, Timed, best_timed, decided, latency_of, unproven, usual
 from solver.plan import Stat
 
 __all__ = ["WHOLE", "auto", "cbc", "cp_sat", "exhaustive", "ga", "ga_unseeded", "heuristic", "milp"]
@@ -28,12 +28,15 @@ def auto(asked: Asked) -> Decided:
     start, limit, known = time.monotonic(), asked.time_limit_s, _known(asked)
     if asked.mapping.split is not None:  # the best of all whole tasks is a start
         first = auto(replace(asked, mapping=asked.mapping.whole, time_limit_s=limit and WHOLE * limit, known=()))
+        if first.stats.get("interrupted"):
+            return unproven(asked, first)
         if first.at is not None and first.order is not None:
             known = [*known, (first.at, first.order)]
         if limit is not None:
             start, limit = time.monotonic(), max(0.1, limit - (time.monotonic() - start))
     first = _milp(asked if limit is None else replace(asked, time_limit_s=_SHARE * limit), known)
-    if first.status == "OPTIMAL" or (first.status == "INFEASIBLE" and best_timed(asked, known) is None):
+    over = first.status == "OPTIMAL" or (first.status == "INFEASIBLE" and best_timed(asked, known) is None)
+    if over or first.stats.get("interrupted"):
         return first
     if first.at is not None and first.order is not None:
         known = [*known, (first.at, first.order)]

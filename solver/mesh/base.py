@@ -101,7 +101,7 @@ class Asked:
 
     @property
     def least(self) -> int:
-        """What no plan undercuts: each PE does one product a cycle; each result is written once."""
+        """A lower bound for all plans: each PE does one product a cycle; each result is written once."""
         mesh, layer = self.machine.mesh, self.layer
         if mesh is None:
             return 0
@@ -185,11 +185,18 @@ def doubling(asked: Asked) -> Plan | None:
 
 
 def searched(asked: Asked, solve: Solve, versions: str = "") -> Decided:
-    """Search every member for what beats the best plan so far, which is greedy at first.
+    """Search every member for a plan below the incumbent, which is greedy at first.
 
-    A pair without a layout is forbidden and the search goes on: layouts of a larger tile are layouts of a smaller one,
-    so none that the reduced space left out would have one instead. When the time is up, ways that are not searched
-    to the end are open: what is known of all of them bounds the rest.
+    A member is one way to share and to keep operands; `solve` answers it with a pair of options and a bound.
+
+    * No pair is below the incumbent: the member is done.
+    * The pair has no layout: it is forbidden, and the member is searched again. Nothing is lost, as a layout of a
+      larger tile is one of a smaller tile: an option that was left out as dominated has no layout where its smaller
+      rival has none.
+    * The pair has a layout: it is the new incumbent, proven for this member if its value is the bound.
+
+    When the time is up, members that are not searched to the end are open. The plan's bound is then the least bound of
+    all members; where one has none, `Asked.least`. Ctrl-C in a solver is as if the time were up.
     """
     asked = asked.started()
     if not served(asked.layer, asked.machine, asked.pins):
@@ -207,9 +214,13 @@ def searched(asked: Asked, solve: Solve, versions: str = "") -> Decided:
                 best, bound = _member(asked, member, solve, best, stats)
                 if bound is not None or stats.get("open"):
                     bounds.append(bound)
+                if stats.get("interrupted"):
+                    raise TimeUp
         except TimeUp:
             stats["open"] = True
             bounds.append(None)
+        if stats.get("interrupted"):
+            break
     if best is None:
         proven = not stats.pop("open", None)
         return Decided(None, None, None, None, "INFEASIBLE" if proven else "NO_SOLUTION_FOUND", versions, stats)
@@ -247,6 +258,9 @@ def _member(
             stats["open"] = True
             return best, said.bound
         made = asked.complete(found.choice(said.pair))
+        if made is None and stats.get("interrupted"):
+            stats["open"] = True
+            return best, said.bound
         if made is None:
             found.forbidden.add(said.pair)
             stats["forbidden"] = int(stats["forbidden"] or 0) + 1

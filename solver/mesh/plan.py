@@ -74,7 +74,8 @@ class MeshBanks(Frozen):
 class MeshLayer(Frozen):
     """One layer; `vector`, `share` and `banks` are of a mesh, `filters` and `channels` of row-stationary PEs.
 
-    `bounds`: for each objective, what no plan of the layer undercuts whose objectives before it are at most those here;
+    `bounds`: for each objective a lower bound over all plans of the layer whose objectives before it are at most those
+    here;
     None if nothing is known. OPTIMAL: each is reached. `gap` is that of the first.
     """
 

@@ -116,10 +116,15 @@ def _decide(asked: Asked, aims: Sequence[str], engine: MeshEngine) -> Decided:
     limits: dict[str, int] = {}
     for number, (before, aim) in enumerate(pairwise(aims), 1):
         assert said.choice is not None
+        if said.stats.get("interrupted"):
+            bounds[aim] = leasts[aim]
+            continue
         limits[before] = price(asked.layer, asked.machine, said.choice)[0].of(before)
         wanted = replace(asked, measure=aim, limits=dict(limits), known=(said.choice,))
         then = engine.run(replace(wanted, clock=asked.clock.share(len(aims) - number)))
         bounds[aim] = then.bound
+        if then.stats.get("interrupted"):
+            said = replace(said, stats={**said.stats, "interrupted": True})
         if then.choice is not None:
             said = replace(said, choice=then.choice, layout=then.layout)
     assert said.choice is not None
@@ -158,7 +163,7 @@ def status_by(cost: Price, bounds: Mapping[str, int | None]) -> Status:
 
 
 def above(cost: Price, bounds: Mapping[str, int | None]) -> list[str]:
-    """One line for every bound that the plan itself undercuts."""
+    """One line for every bound that is above the plan's own value."""
     found = [(aim, bound) for aim, bound in bounds.items() if bound is not None and bound > cost.of(aim)]
     return [f"bounds: {aim} {bound} is above the value {cost.of(aim)}" for aim, bound in found]
 

@@ -76,16 +76,16 @@ def finished(found: Sequence[RunsFound], bound: int, versions: str, stats: dict[
 
 
 def closed(
-    asked: RunsAsked, said: RunsDecided, stages: Callable[..., tuple[int, Order | None]], start: float
+    asked: RunsAsked, said: RunsDecided, stages: Callable[..., tuple[int, Order | None, bool]], start: float
 ) -> RunsDecided:
     """Close the gap of an answer on a small grid: the order itself by a solver, for every choice that may be better.
 
     Parameters
     ----------
     stages : callable
-        ``(Game, known bytes, seconds, stay=) -> (bound, order or None)``.
+        ``(Game, known bytes, seconds, stay=) -> (bound, order or None, whether Ctrl-C ended the search)``.
     """
-    problem, found = asked.problem, said.found
+    problem, found, stats = asked.problem, said.found, dict(said.stats)
     if said.status != "FEASIBLE" or found is None or problem.work.inputs * problem.work.outputs > MOST_RUNS:
         return said
     least, best = found.bytes, found
@@ -93,12 +93,16 @@ def closed(
         bound = branch_bound(branch, stay=problem.stay)
         if bound >= best.bytes:
             continue
+        if stats.get("interrupted"):
+            least = min(least, bound)
+            continue
         game, number = branch.games[0]
         left = None if asked.time_limit_s is None else max(0.1, asked.time_limit_s - (time.monotonic() - start))
-        proven, order = stages(game, -(-(best.bytes - branch.others) // number), left, stay=problem.stay)
+        proven, order, stopped = stages(game, -(-(best.bytes - branch.others) // number), left, stay=problem.stay)
+        stats |= {"interrupted": True} if stopped else {}
         least = min(least, max(bound, branch.others + number * proven))
         if order is not None:
             best = min(best, made(problem, branch, order), key=lambda one: one.bytes)
     least = min(least, best.bytes)
     status: Status = "OPTIMAL" if least >= best.bytes else "FEASIBLE"
-    return replace(said, found=best, bound=least, status=status)
+    return replace(said, found=best, bound=least, status=status, stats=stats)

@@ -54,7 +54,7 @@ def _auto(asked: RunsAsked) -> RunsDecided:
 
 
 def _closed(problem: Problem, branch: Branch, bound: int) -> tuple[RunsFound, int]:
-    """The best order of a choice that is known, and what no order undercuts."""
+    """The best known order of a choice, and a lower bound for all orders."""
     found = best_passes(problem, branch)
     if found.bytes <= bound:
         return found, bound
@@ -63,7 +63,7 @@ def _closed(problem: Problem, branch: Branch, bound: int) -> tuple[RunsFound, in
 
 
 def _searched(problem: Problem, branch: Branch) -> tuple[RunsFound, int] | None:
-    """The best of all orders of a choice, if they are few, and what no order undercuts."""
+    """The best of all orders of a choice, if they are few, and a lower bound for all orders."""
     game, number = branch.games[0]
     answer = best_order(game, stay=problem.stay)
     if answer is None:

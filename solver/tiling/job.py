@@ -99,7 +99,7 @@ def decide(job: Job, time_limit_s: float | None, watch: Watch) -> Answer:
         except KeyboardInterrupt:
             if mine.urgent:
                 raise
-    if result is not None and result.stats.get("interrupted"):  # the solver took the signal, and not us
+    if result is not None and mine.reason is None and result.stats.get("interrupted"):  # the signal was the solver's
         watch.stop("SIGINT")
     why = mine.reason or "time limit"
     if result is None or (result.status == "NO_SOLUTION_FOUND" and job.engine.proves):

@@ -1,9 +1,10 @@
 """Ask one installed version for the optimum of many small random models of our kind, and compare with enumeration.
 
-``python tests/versions/fuzz.py cp-sat|milp FIRST COUNT [WORKERS]`` prints one JSON object with the seeds whose answer
-was wrong. A model chooses one candidate in each of three dimensions (as tile sizes are chosen); its cost is a sum of
-pair tables and of a product, its capacity a pair table plus a single one, some candidates are forbidden, and about one
-in five is infeasible. `docs/versions.md` holds the result for the versions considered.
+``python tests/versions/fuzz.py cp-sat|milp FIRST COUNT [WORKERS]`` (two workers take turns, more race) prints one JSON
+object with the seeds whose answer was wrong. A model chooses one candidate in each of three dimensions (as tile sizes
+are chosen); its cost is a sum of pair tables and of a product, its capacity a pair table plus a single one, some
+candidates are forbidden, and about one in five is infeasible. `docs/versions.md` holds the result for the versions
+considered.
 """
 
 from __future__ import annotations
@@ -103,8 +104,11 @@ def cp_sat(case: Instance, workers: int) -> int | None:
     model.minimize(product + sum(of_pair(a, b, case.cost[a, b], f"cost{a}{b}") for a, b in PAIRS))
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = workers
+    if workers == 2:  # as in solver/engines/driver_cp_sat.py
+        solver.parameters.interleave_search = True
+        solver.parameters.subsolvers[:] = ["max_lp", "core"]
     solver.parameters.random_seed = case.sizes[0]
-    status = solver.tiling.solve(model)
+    status = solver.solve(model)
     if status == cp_model.INFEASIBLE:
         return None
     return round(solver.objective_value) if status == cp_model.OPTIMAL else -1
@@ -139,7 +143,7 @@ def milp(case: Instance) -> int | None:
     problem += pulp.lpSum(used) <= case.capacity
     for dim, candidate in case.forbidden:
         problem += hot[dim][candidate] == 0
-    problem.solve(pulp.HiGHS(msg=False, gapRel=0, gapAbs=0.5, threads=1))
+    problem.solve(pulp.HiGHS(msg=False, gapRel=0, gapAbs=0.5, threads=1, presolve="off"))
     if problem.sol_status == pulp.LpSolutionOptimal:
         return round(pulp.value(problem.objective))
     return None if problem.sol_status == pulp.LpSolutionInfeasible else -1

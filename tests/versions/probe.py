@@ -40,7 +40,7 @@ def by_cp_sat() -> int:
     model.maximize(sum(v * p for v, p in zip(VALUE, pick, strict=True)))
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
-    status = solver.tiling.solve(model)
+    status = solver.solve(model)
     if status != cp_model.OPTIMAL:
         raise RuntimeError(f"CP-SAT: {solver.status_name(status)}")
     return round(solver.objective_value)

@@ -66,7 +66,7 @@ def absolute() -> Answer:
     model.minimize(distance)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
-    status = solver.tiling.solve(model)
+    status = solver.solve(model)
     return Answer(solver.objective_value if status == cp_model.OPTIMAL else None, 2.0)
 
 
