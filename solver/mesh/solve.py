@@ -101,7 +101,9 @@ def _stopped_or(asked: Asked, aims: Sequence[str], engine: MeshEngine, watch: Wa
     """The answer of an engine; in haste if it is stopped, or if there is hardly time."""
     hasty = asked.clock.remaining < _WORTH_S
     with watch.part(None if asked.clock.left is None or hasty else asked.clock.remaining) as part:
-        return part.run(lambda: _decide(asked, aims, HASTE if hasty else engine), lambda: _decide(asked, aims, HASTE))
+        said = part.run(lambda: _decide(asked, aims, HASTE if hasty else engine), lambda: _decide(asked, aims, HASTE))
+        part.heard(said.stats)
+    return said
 
 
 def _decide(asked: Asked, aims: Sequence[str], engine: MeshEngine) -> Decided:
