@@ -18,7 +18,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from math import inf
 from pathlib import Path
@@ -178,6 +178,11 @@ class Watch:
         """Seconds in which cooperating code has to have ended, figures for what it leaves open included."""
         late = self._late.remaining
         return None if self.clock.until == inf else (late + self.clock.remaining) / 2
+
+    def heard(self, stats: Mapping[str, object]) -> None:
+        """Remember a signal that a solver took, and not us: its answer says so (``interrupted``)."""
+        if self.reason is None and stats.get("interrupted"):
+            self.stop("SIGINT")
 
     @contextmanager
     def armed(self) -> Iterator[None]:

@@ -227,7 +227,7 @@ def _plan(
     if said.choice is None:
         said_why = conflicts(found, machine, pins) if said.status == "INFEASIBLE" else said.why
         return JointPlan.model_validate({**fields, "conflicts": said_why, "wall_s": time.monotonic() - start})
-    runs = runs_of(said, 0.0 if watch.stopped else watch.clock.until)
+    runs = watch.run(lambda: runs_of(said, watch.clock.until), lambda: runs_of(said, 0.0))
     walked = replay_joint(found, machine, runs)
     _refuse(network.name, engine, said, found, machine, runs, walked)
     objective = objective_of(objectives[0], machine, walked, macs)

@@ -101,7 +101,9 @@ def _stopped_or(asked: Asked, aims: Sequence[str], engine: MeshEngine, watch: Wa
     """The answer of an engine; in haste if it is stopped, or if there is hardly time."""
     hasty = asked.clock.remaining < _WORTH_S
     with watch.part(None if asked.clock.left is None or hasty else asked.clock.remaining) as part:
-        return part.run(lambda: _decide(asked, aims, HASTE if hasty else engine), lambda: _decide(asked, aims, HASTE))
+        said = part.run(lambda: _decide(asked, aims, HASTE if hasty else engine), lambda: _decide(asked, aims, HASTE))
+        part.heard(said.stats)
+    return said
 
 
 def _decide(asked: Asked, aims: Sequence[str], engine: MeshEngine) -> Decided:
@@ -115,8 +117,9 @@ def _decide(asked: Asked, aims: Sequence[str], engine: MeshEngine) -> Decided:
         return replace(said, bounds=leasts)
     limits: dict[str, int] = {}
     for number, (before, aim) in enumerate(pairwise(aims), 1):
-        bounds[aim] = None
-        if said.choice is None or said.stats.get("interrupted"):
+        assert said.choice is not None
+        if said.stats.get("interrupted"):
+            bounds[aim] = leasts[aim]
             continue
         limits[before] = price(asked.layer, asked.machine, said.choice)[0].of(before)
         wanted = replace(asked, measure=aim, limits=dict(limits), known=(said.choice,))

@@ -84,6 +84,7 @@ def _planned(
         why = conflicts(work, machine, pins)
         return row.model_copy(update={"conflicts": why, "wall_s": time.monotonic() - start}), ""
     said = watch.run(lambda: engine.run(RunsAsked(problem, watch.clock.left)), lambda: in_haste(problem))
+    watch.heard(said.stats)
     done: dict[str, object] = {
         "status": said.status,
         "bound": said.bound,

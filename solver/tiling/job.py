@@ -96,11 +96,10 @@ def decide(job: Job, time_limit_s: float | None, watch: Watch) -> Answer:
                 space = job.space()
                 if time_limit_s is None or time_limit_s >= WORTH_S:
                     result = job.engine.run(space, job.objectives, _limits(job, mine, watch))
+                    mine.heard(result.stats)
         except KeyboardInterrupt:
             if mine.urgent:
                 raise
-    if result is not None and result.stats.get("interrupted") and mine.reason is None:  # the solver took the signal
-        watch.stop("SIGINT")
     why = mine.reason or "time limit"
     if result is None or (result.status == "NO_SOLUTION_FOUND" and job.engine.proves):
         space, result = _hasty(job, space, result, why)
