@@ -146,7 +146,7 @@ def test_a_plan_that_lies_is_found_out(plan: BankPlan) -> None:
     ("path", "value", "message"),
     [
         (("engine",), "min", "engine min proves nothing"),
-        (("engine",), "x", "unknown engine"),
+        (("engine",), "x", "engine x: there is none of this name"),
         (("objectives",), ["bytes", "bytes"], "one stands twice"),
         (("layers", 0, "tiles"), [], "no tiles"),
         (("layers", 0, "source"), "x", "reads x from the banks, its operands are input"),
@@ -364,7 +364,7 @@ def test_bad_requests_get_one_line() -> None:
         solve(Layer.conv("c", channels=3, filters=3, size=(8, 8)), "midap", problem="banks")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="minimises bytes only"):
         solve("lenet5", "midap", engine="milp", problem="banks")
-    with pytest.raises(InputError, match="unknown engine for banks"):
+    with pytest.raises(InputError, match="unknown engine for problem banks"):
         solve("lenet5", "midap", engine="ga", problem="banks")
 
 

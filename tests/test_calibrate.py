@@ -16,8 +16,7 @@ from instances.errors import InputError
 from instances.load import load_machine
 from instances.machine import Machine, Transfer
 from instances.workload import Layer
-from solver import Plan, solve
-from solver.calibration import calibrate
+from solver import Plan, calibrate, solve
 from solver.calibration.fields import finer, pick_prices
 from solver.cli import main
 
