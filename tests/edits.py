@@ -105,12 +105,16 @@ class Subject:
         return made
 
 
+#: Problems whose plans have layers that are decided by themselves, each with a nest.
+LAYERS = ("tiling", "slicing")
+
+
 def values(data: Json) -> dict[str, tuple[int, ...]]:
     """The objectives of every part, of the whole network under an empty name; () without a plan."""
     names = data["objectives"]
-    if data["format"] == "certile-engine/1":
+    if data["problem"] == "partial_engine":
         return {row["layer"]: (row["objective"]["value"],) if row["objective"] else () for row in data["layers"]}
-    if data["format"] in ("certile-plan/1", "certile-mesh/1") and data["layers"]:
+    if data["problem"] in (*LAYERS, "mesh") and data["layers"]:
         return {r["layer"]: tuple(r["measures"][n] for n in names) if r["measures"] else () for r in data["layers"]}
     if not data["measures"]:
         return {"": ()}
@@ -204,12 +208,12 @@ def impossible(subject: Subject, rng: random.Random) -> Json | None:
     why = [
         rng.choice(["memory ocm", "no layer by itself conflicts with the machine, all of them together do", "no way"])
     ]
-    kind = data["format"]
-    if kind in ("certile-plan/1", "certile-engine/1"):
+    kind = data["problem"]
+    if kind in (*LAYERS, "partial_engine"):
         row = rng.choice(data["layers"])
         empty = {"schedule": None, "counts": None, "status": "INFEASIBLE", "conflicts": why, "bound": None, "gap": None,
                  "objective": None, "stats": {}}  # fmt: skip
-        if kind == "certile-plan/1":
+        if kind in LAYERS:
             empty |= {"measures": None, "occupancy_bytes": None, "decision": None, "replay": None}
             rest = [r for r in data["layers"] if r is not row]
             data["replay"] |= {"layers": len(rest), "executed": sum(r["replay"]["executed"] for r in rest),
@@ -223,7 +227,7 @@ def impossible(subject: Subject, rng: random.Random) -> Json | None:
         for name in ("layers", "tasks", "processors", "waiting"):
             if name in data:
                 data[name] = []
-        if kind == "certile-mesh/1":
+        if kind == "mesh":
             data["bounds"] = {}
         else:
             data["replay"] |= {"ok": None, "faults": []}
@@ -375,7 +379,7 @@ def judge(subject: Subject, family: str, data: Json, tally: Tally) -> None:
 
 def _agreeing(data: Json, path: Path, family: str) -> bool:
     """Let digests agree, and return whether another request came of it."""
-    if family == "dropped" and data["format"] == "certile-plan/1":
+    if family == "dropped" and data["problem"] in LAYERS:
         data["network_digest"] = digest([row["workload"] for row in data["layers"]])
     if path[:1] == ("machine_data",):
         data["machine_digest"], data["machine"] = digest(data["machine_data"]), data["machine_data"].get("name", "")

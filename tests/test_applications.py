@@ -28,6 +28,7 @@ from solver.applications.ask import ask
 from solver.applications.solve import hunted
 from solver.bench.applications import row
 from solver.cli import main
+from solver.solve import ask as question
 from solver.solve import show
 
 # ---- by hand ---------------------------------------------------------------------------------------------------------
@@ -351,7 +352,7 @@ def test_three_networks_never_miss() -> None:
     three = "squeezenet1_1@33ms,mobilenet_v1@40ms,mobilenet_v2@50ms"
     found = solve(three, "hikey970", engine="apart", pins="cpu_config=1,1,1,1", problem="applications")
     assert check(found).ok
-    asked = ask(three, "hikey970", "response", "cpu_config=1,1,1,1", None, None, None)
+    asked = ask(question(three, "hikey970", pins="cpu_config=1,1,1,1")[1])
     several = asked.instance((1, 1, 1, 1))
     numbers = {task.name: i for i, task in enumerate(several.mapping.graph.tasks)}
     names = {group.name: p for p, group in enumerate(several.mapping.processors)}
