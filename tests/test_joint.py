@@ -619,7 +619,7 @@ def test_a_plan_file_says_everything(tmp_path: Path) -> None:
         (("pins",), ["T_X=5"], "T_X"),
         (("objectives",), ["time"], "the plan says time"),
         (("conflicts",), ["x"], "it names 1"),
-        (("engine",), "x", "unknown engine"),
+        (("engine",), "x", "engine x: there is none of this name"),
         (("objectives",), ["bytes", "bytes"], "one stands twice"),
     ],
 )
