@@ -40,6 +40,7 @@ from solver.plan import Plan
 from solver.question import Question
 from solver.selftest.layers import _off_chip, random_layer, random_machine
 from solver.selftest.moves import Moves, nest_of
+from solver.solve import ask as question
 from solver.solve import show
 from solver.tiling.front import fronts
 from solver.tiling.job import unanswered
@@ -278,9 +279,9 @@ def test_pins_on_homes() -> None:
 
 def test_fronts_are_over_all_homes() -> None:
     on = machine({"IN": ["near"], "W": ["near", "far"], "OUT": ["near"]}, ocm_bytes=60)
-    found = fronts(prepare(LAYER, on), ("bytes", "time"))["x"]
+    found = fronts(prepare(question(LAYER, on)[1]), ("bytes", "time"))["x"]
     alone = [
-        fronts(prepare(LAYER, settled_alone(LAYER, on, homes)), ("bytes", "time"))["x"].points
+        fronts(prepare(question(LAYER, settled_alone(LAYER, on, homes))[1]), ("bytes", "time"))["x"].points
         for homes in assignments(LAYER, on)
     ]
     every = {p.values for points in alone for p in points}
