@@ -460,7 +460,7 @@ def test_every_constraint_counts() -> None:
 def test_homes_that_nobody_had_time_for_keep_a_bound() -> None:
     # IN 10 + 32 and OUT 10 + 64 in near, W 50 in far: no plan with these homes takes fewer than 32 + 64 + 3 * 8 ticks
     on = machine({"IN": ["near"], "W": ["near", "far"], "OUT": ["near"]})
-    request = prepare(LAYER, on)
+    request = prepare(Question(LAYER, on, ("time",)))
     (table,) = request.places.tables
     plans = {("x", homes): unanswered(LAYER) for homes in homes_solve.assignments(request.places, table)}
     near = next(homes for homes in plans if dict(homes[1])["W"] == "near")
@@ -499,7 +499,7 @@ def test_check_finds_homes_that_lie() -> None:
             place = place[key]
         assert place[path[-1]] != change
         place[path[-1]] = change
-        return " ".join(check(Plan.model_validate(lied)).problems)
+        return " ".join(check(type(plan).model_validate(lied)).problems)
 
     other = {"near": "far", "far": "near"}
     home = data["homes"]["items"][0]["home"]
