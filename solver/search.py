@@ -1,4 +1,6 @@
-"""One loop for every formulation: goals in lexicographic order, each settled piece by piece, with a bound for each.
+"""The loop for `formulations.registry.PROBLEMS`: goals in lexicographic order, settled piece by piece, with bounds.
+
+The eight older problems have loops of their own still (CONTRIBUTING.md says where).
 
 Let f_1, ..., f_n be the objectives. Goal k minimises f_k over the schedules with f_j <= v_j for all j < k, where v_j is
 what goal j ended with. Its bound is the least bound of the pieces that may hold a better schedule, or v_k. OPTIMAL says
