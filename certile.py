@@ -18,9 +18,10 @@ from instances.profiles import Profile, load_profile
 from instances.workload import Layer
 from solver.calibration.calibrate import calibrate
 from solver.check import CheckReport, check
+from solver.front import Front
 from solver.partial_engine.size import front_engine, size_engine
 from solver.plan import Plan, load_plan
-from solver.problem import Explained, Front
+from solver.problem import Explained
 from solver.solve import explain, pareto, show, solve
 from solver.verify import PlanMismatch
 

@@ -10,6 +10,7 @@ from solver.banks.plan import BankPlan
 from solver.calibration.calibrate import calibrate
 from solver.calibration.result import Calibration
 from solver.check import CheckReport, check
+from solver.front import Front
 from solver.joint.plan import JointPlan
 from solver.legacy import (
     front_mapping,
@@ -27,7 +28,6 @@ from solver.mesh.plan import MeshPlan
 from solver.partial_engine.plan import EnginePlan
 from solver.partial_engine.size import EngineSize, front_engine, size_engine
 from solver.plan import Plan, load_plan
-from solver.problem import Front
 from solver.solve import explain, pareto, show, solve
 from solver.tiling.plan import LayerPlan, LayersPlan
 from solver.verify import PlanMismatch

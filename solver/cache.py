@@ -21,15 +21,14 @@ from instances.profiles import Profile, load_profile
 from solver.plan import Plan, digest
 from solver.question import Question
 
-__all__ = ["kept", "keep"]
+__all__ = ["keep", "kept", "path_of"]
 
 _ROOMS = ("instances", "hwmodels", "formulations", "solver")
 _SOLVERS = ("ortools", "highspy", "pulp")
 
 
-def kept(question: Question) -> Plan | None:
+def kept(path: Path | None, question: Question) -> Plan | None:
     """Return the plan of a question that was answered before, None if there is none."""
-    path = _path(question)
     if path is None or not path.is_file():
         return None
     try:
@@ -40,9 +39,8 @@ def kept(question: Question) -> Plan | None:
     return plan.model_copy(update={"options": options})
 
 
-def keep(question: Question, plan: Plan) -> None:
+def keep(path: Path | None, plan: Plan) -> None:
     """Keep a plan if it is proven and there is a folder for it."""
-    path = _path(question)
     if path is None or plan.status not in ("OPTIMAL", "INFEASIBLE"):
         return
     try:
@@ -52,7 +50,8 @@ def keep(question: Question, plan: Plan) -> None:
         return
 
 
-def _path(question: Question) -> Path | None:
+def path_of(question: Question) -> Path | None:
+    """Return where the plan of a question is kept, None if nothing is."""
     named = os.environ.get("CERTILE_CACHE", "")
     if named.lower() == "off":
         return None

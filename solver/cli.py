@@ -1,4 +1,4 @@
-"""The command line: every command is one call in Python, see `solver.tiling.solve` and `solver.check`.
+"""The command line: every command is one call in Python, see `solver.solve` and `solver.check`.
 
 Exit codes: 0 solved, 1 check failed, 2 bad input (one line on stderr), 3 infeasible, 4 no solution in time,
 5 output could not be written (full disk, closed pipe), 6 a defect of certile, 7 a disagreement (`solver.exits`).

@@ -14,12 +14,13 @@ from formulations.problem import Formulation, Part, Priced
 from instances.errors import InputError
 from instances.jsonfile import Json
 from solver.claims import Claim
+from solver.front import Front, FrontPart, FrontPoint
 from solver.network_check import head_of
 from solver.network_plan import WholePlan, head
 from solver.network_show import known_parts
 from solver.options import unknown
-from solver.plan import Frozen, Gap, Natural, Options, Plan, Stat, Status
-from solver.problem import Derived, EngineInfo, Explained, Front, FrontPart, FrontPoint, Problem
+from solver.plan import Frozen, Gap, Natural, Options, Plan, Stat, Status, worst
+from solver.problem import Derived, EngineInfo, Explained, Problem
 from solver.question import Question
 from solver.report import ABSENT, GAP, Column, Sheet, name_column, percent
 from solver.search import Answer, settled, status_of
@@ -135,7 +136,7 @@ class GenericProblem(Problem[GenericPlan]):
         )
         sums = _sums(rows, question.objectives, self.measures)
         fields = head(
-            question, self.name, question.engine, status=worst([row.status for row in rows]), start=start,
+            question, self.name, question.engine, status=worst(row.status for row in rows), start=start,
             engine_version=versions, unit=self.measures[question.objectives[0]],
         )  # fmt: skip
         return GenericPlan.model_validate({**fields, **sums, "options": options, "layers": tuple(rows)})
@@ -213,7 +214,7 @@ class GenericProblem(Problem[GenericPlan]):
         for row in plan.layers:
             yield from (f"{row.layer}: {fault}" for fault in self._faults_of(plan, row, parts[row.layer]))
         sums = _sums(plan.layers, plan.objectives, self.measures)
-        sums["status"] = worst([row.status for row in plan.layers])
+        sums["status"] = worst(row.status for row in plan.layers)
         for name, value in sums.items():
             yield from unequal(name, _plain(getattr(plan, name)), _plain(value))
 
@@ -297,12 +298,6 @@ class GenericProblem(Problem[GenericPlan]):
             plan.network_data, plan.machine_data, plan.objectives, self.name, self.auto, pins=plan.options.pins,
             layers=plan.options.layers or None,
         )  # fmt: skip
-
-
-def worst(statuses: Sequence[Status]) -> Status:
-    """The status of a plan by those of its parts."""
-    order: tuple[Status, ...] = ("INFEASIBLE", "NO_SOLUTION_FOUND", "FEASIBLE")
-    return next((status for status in order if status in statuses), "OPTIMAL")
 
 
 def _verified(part: Part[Any], schedule: BaseModel) -> tuple[Priced, list[str]]:

@@ -35,7 +35,7 @@ from instances.workload import Layer
 __all__ = [
     "FORMAT", "Counted", "Frozen", "Gap", "HoldItem", "LayerCounts", "LoopItem", "Measure", "Measures", "Natural",
     "Objective", "Options", "Plan", "Schedule", "Seconds", "SpatialItem", "Stat", "Status", "Unit", "digest",
-    "load_plan", "network_digest", "proof", "version",
+    "load_plan", "network_digest", "proof", "version", "worst",
 ]  # fmt: skip
 
 #: The first field of every plan file; a reader refuses other versions.
@@ -345,6 +345,13 @@ def _as_format_2(fields: Mapping[str, Json], where: str) -> Mapping[str, Json]:
 def proof(objectives: Sequence[str], proven: Iterable[str]) -> dict[str, Stat]:
     """Return what a plan's stats say of several objectives: which are proven. Of one the status says it."""
     return {"proven": ",".join(proven)} if len(objectives) > 1 else {}
+
+
+def worst(statuses: Iterable[Status]) -> Status:
+    """Return the status of a network: one infeasible layer decides, then one without a schedule, then one unproven."""
+    found = set(statuses)
+    order: tuple[Status, ...] = ("INFEASIBLE", "NO_SOLUTION_FOUND", "FEASIBLE")
+    return next((s for s in order if s in found), "OPTIMAL")
 
 
 def digest(data: object) -> str:

@@ -6,17 +6,17 @@ implements `formulations.problem.Formulation` needs no subclass of its own: `sol
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from instances.applications import Applications
 from instances.errors import InputError, choices
 from instances.network import Network
 from instances.workload import Layer
 from solver.claims import Claim, bounds_of, picked
+from solver.front import Front, FrontPart, FrontPoint
 from solver.options import AUTO, as_texts, unknown
 from solver.plan import Plan
 from solver.question import Question
@@ -29,9 +29,6 @@ __all__ = [
     "Derived",
     "EngineInfo",
     "Explained",
-    "Front",
-    "FrontPart",
-    "FrontPoint",
     "Problem",
     "Target",
     "front_of_plans",
@@ -83,83 +80,6 @@ class Explained:
     part: str
     conflicts: tuple[str, ...]
     size: Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class FrontPoint:
-    """One plan of a front.
-
-    Attributes
-    ----------
-    values : dict of str to int
-        Along the axes.
-    body : dict
-        The plan, as JSON: a plan file's text, a nest, a size.
-    label : str
-        The decisions in short.
-    plan : plan or None
-        The same as an object, where plans are whole.
-    details : dict of str to str
-        What a table says of it beside.
-    """
-
-    values: Mapping[str, int]
-    body: Mapping[str, object]
-    label: str = ""
-    plan: Plan | None = None
-    details: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class FrontPart:
-    """The front of a layer, or (`name` is empty) of the network: ascending along the first axis.
-
-    `complete` if no point of the search is missing; `proven` if no plan whatever lies below it.
-    """
-
-    name: str
-    points: tuple[FrontPoint, ...]
-    complete: bool
-    proven: bool
-
-
-@dataclass(frozen=True)
-class Front:
-    """All plans that no other beats in all of the axes."""
-
-    FORMAT: ClassVar[str] = "certile-front/2"
-    problem: str
-    network: str
-    machine: str
-    units: Mapping[str, str]
-    parts: tuple[FrontPart, ...]
-
-    @property
-    def axes(self) -> tuple[str, ...]:
-        """What the front is about."""
-        return tuple(self.units)
-
-    @property
-    def plans(self) -> tuple[Plan, ...]:
-        """All plans of it, where they are whole."""
-        return tuple(point.plan for part in self.parts for point in part.points if point.plan is not None)
-
-    @property
-    def proven(self) -> bool:
-        """Whether all of it is."""
-        return all(part.proven for part in self.parts)
-
-    def to_json(self) -> str:
-        """Return the text of a front file."""
-        parts = [
-            {
-                "part": part.name, "complete": part.complete, "proven": part.proven,
-                "points": [{"values": dict(point.values), **point.body} for point in part.points],
-            }
-            for part in self.parts
-        ]  # fmt: skip
-        head = {"format": self.FORMAT, "problem": self.problem, "network": self.network, "machine": self.machine}
-        return json.dumps({**head, "axes": list(self.axes), "units": dict(self.units), "parts": parts}, indent=1) + "\n"
 
 
 class Problem(ABC, Generic[P]):

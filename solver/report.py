@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
-    from solver.problem import Front, FrontPart
+    from solver.front import Front, FrontPart
 
 __all__ = [
     "ABSENT", "GAP", "Column", "Sheet", "conflicts_of", "console", "few", "front_line", "front_table", "name_column",

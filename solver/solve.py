@@ -12,10 +12,11 @@ from instances.machine import Machine
 from instances.network import Network
 from instances.profiles import Profile
 from instances.workload import Layer
-from solver.cache import keep, kept
+from solver.cache import keep, kept, path_of
+from solver.front import Front
 from solver.options import AUTO, as_texts, check_jobs, check_memory, check_time_limit, pick_machine, pick_target
 from solver.plan import Plan
-from solver.problem import Explained, Front, Problem, Target
+from solver.problem import Explained, Problem, Target
 from solver.problems import pick_problem, problem_of
 from solver.progress import Progress, Silent
 from solver.question import Question
@@ -114,11 +115,12 @@ def solve(
 
 def answered(problem: Problem[Any], question: Question) -> Plan:
     """Return the plan of a question: one that was proven before, or a new one."""
-    before = kept(question)
+    path = path_of(question)
+    before = kept(path, question)
     if before is not None:
         return before
     plan: Plan = problem.solve(question)
-    keep(question, plan)
+    keep(path, plan)
     return plan
 
 

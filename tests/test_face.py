@@ -13,6 +13,7 @@ import certile
 import solver
 from solver import cache
 from solver.problems import PROBLEMS
+from solver.solve import ask
 from tests.golden_plans import CASES, Case
 from tests.golden_plans import solve as asked_by_golden_plans
 
@@ -97,7 +98,7 @@ def test_a_repeated_solve_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     number = len(list(tmp_path.iterdir()))
     certile.solve(*SMALL, objective="bytes", layers="c3")
     assert len(list(tmp_path.iterdir())) == number
-    assert cache._path is not None
+    assert cache.path_of(ask(*SMALL)[1]) is None
 
 
 @pytest.mark.parametrize("name", ["solve_mesh", "solve_network", "front_network"])

@@ -11,7 +11,8 @@ from solver.banks.engines import BANK_ENGINES, BankEngine
 from solver.banks.plan import BankPlan
 from solver.banks.show import bank_details, bank_status, bank_table
 from solver.banks.solve import front, solve
-from solver.problem import Derived, Front, Problem, front_of_plans
+from solver.front import Front
+from solver.problem import Derived, Problem, front_of_plans
 from solver.question import Question
 from solver.report import Sheet
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from instances.errors import InputError
 from instances.profiles import Profile
+from solver.front import Front
 from solver.mapping.ask import ESTIMATED
 from solver.mapping.check import problems_of_mapping
 from solver.mapping.engines import MAPPING_ENGINES, MappingEngine
@@ -13,7 +14,7 @@ from solver.mapping.front import front
 from solver.mapping.plan import MappingPlan
 from solver.mapping.show import mapping_details, mapping_status, mapping_table
 from solver.mapping.solve import solve
-from solver.problem import Derived, Front, Problem, front_of_plans
+from solver.problem import Derived, Problem, front_of_plans
 from solver.question import Question
 from solver.report import Sheet
 

@@ -9,13 +9,14 @@ from formulations.partial_engine.size import SECONDS
 from hwmodels.partial_engine.work import engine_of
 from instances.errors import InputError
 from solver.claims import Claim
+from solver.front import Front, FrontPart, FrontPoint
 from solver.partial_engine.check import problems_of_engine
 from solver.partial_engine.engines import RUNS_ENGINES, RunsEngine
 from solver.partial_engine.plan import EnginePlan
 from solver.partial_engine.show import engine_details, engine_status, engine_table
 from solver.partial_engine.size import fits, front_engine
 from solver.partial_engine.solve import solve
-from solver.problem import Derived, Front, FrontPart, FrontPoint, Problem
+from solver.problem import Derived, Problem
 from solver.question import Question
 from solver.report import Sheet
 

@@ -25,7 +25,7 @@ from solver.partial_engine.plan import (
     EngineReplay,
     EngineSchedule,
 )
-from solver.plan import Objective, Stat, Status
+from solver.plan import Objective, Stat, worst
 from solver.question import Question
 from solver.verify import PlanMismatch, gap_of
 from solver.watch import Watch
@@ -63,7 +63,8 @@ def solve(question: Question) -> EnginePlan:
     options = EngineOptions(layers=question.layers or (), pins=texts, time_limit_s=limit, settings=question.settings)
     stats: dict[str, Stat] = {"layers": len(rows), "distinct": len(known)}
     fields = head(
-        question, "partial_engine", chosen.name, status=_status(rows), start=start, engine_version=versions,
+        question, "partial_engine", chosen.name, status=worst(row.status for row in rows), start=start,
+        engine_version=versions,
         stats=stats,
     )  # fmt: skip
     return EnginePlan.model_validate({**fields, **totals_of(rows), "options": options, "layers": tuple(rows)})
@@ -161,7 +162,7 @@ def _objective(counts: EngineCounts) -> Objective:
 
 def totals_of(rows: Sequence[EngineLayer]) -> dict[str, object]:
     """Return everything in a plan that is summed over its layers."""
-    status, counts, objective, bound = _status(rows), None, None, None
+    status, counts, objective, bound = worst(row.status for row in rows), None, None, None
     replay = EngineReplay(ok=None)
     if all(row.counts is not None for row in rows):
         counts = _summed([row.counts for row in rows if row.counts is not None])
@@ -180,12 +181,6 @@ def totals_of(rows: Sequence[EngineLayer]) -> dict[str, object]:
 def _conflicting(rows: Sequence[EngineLayer]) -> Iterator[str]:
     for row in rows:
         yield from (f"{row.layer}: {text}" for text in row.conflicts)
-
-
-def _status(rows: Sequence[EngineLayer]) -> Status:
-    found = {row.status for row in rows}
-    order: tuple[Status, ...] = ("INFEASIBLE", "NO_SOLUTION_FOUND", "FEASIBLE")
-    return next((status for status in order if status in found), "OPTIMAL")
 
 
 def _summed(counts: Sequence[EngineCounts]) -> EngineCounts:

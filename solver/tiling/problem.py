@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from formulations.registry import Formulation
+from formulations.tiling.space import Space
 from hwmodels.nest.homes import machine_for
 from hwmodels.nest.limits import lower_bound_bytes
 from hwmodels.outcome import MEASURES
 from solver.claims import Claim, bounds_of, picked
+from solver.front import Front, FrontPart, FrontPoint
 from solver.options import AUTO, Request, pick_engine, pick_pins
-from solver.problem import Derived, EngineInfo, Explained, Front, FrontPart, FrontPoint, Problem
+from solver.problem import Derived, EngineInfo, Explained, Problem
 from solver.progress import Silent
 from solver.question import Question
 from solver.report import Sheet, ratio
@@ -72,13 +74,13 @@ class LayersProblem(Problem[LayersPlan]):
         by_name = {layer.name: layer for layer in request.layers}
         parts = []
         for name, found in fronts(request, wanted, time_limit_s=question.time_limit_s).items():
-            points = []
+            points, spaces = [], dict[object, Space]()
             for point in found.points:
-                homes = dict(point.nest.homes)
-                space = self.formulation.build(
-                    by_name[name], machine_for(by_name[name], request.machine, homes or None), request.pins
-                )
-                decision = space.decision(point.nest)
+                homes = point.nest.homes
+                if homes not in spaces:
+                    machine = machine_for(by_name[name], request.machine, dict(homes) or None)
+                    spaces[homes] = self.formulation.build(by_name[name], machine, request.pins)
+                decision = spaces[homes].decision(point.nest)
                 body = {"measures": point.measures, "nest": point.nest.to_json(), "decision": decision}
                 details = {
                     "x limit": ratio(point.measures["bytes"], lower_bound_bytes(by_name[name], request.machine)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from formulations.homes.problem import Places
@@ -15,7 +15,7 @@ from solver.homes.ask import check_home_pins, places_of, refuse_overflow
 from solver.homes.plan import HomesPlan
 from solver.homes.solve import Assignment, Choice, assignments, choose
 from solver.options import Request, pick_engine, pick_layers, pick_pins, pick_problem, processors
-from solver.plan import FORMAT, Measures, Objective, Status, digest, network_digest, version
+from solver.plan import FORMAT, Measures, Objective, Status, digest, network_digest, version, worst
 from solver.progress import Progress
 from solver.question import Question
 from solver.tiling.job import Answer, Job, unanswered
@@ -24,7 +24,7 @@ from solver.verify import LITERAL_NOTE, gap_of
 from solver.watch import Watch
 from solver.workers import OnDone, Outcome, run_here, run_in_processes, share_of
 
-__all__ = ["Totals", "planned", "prepare", "solve", "totals", "worst"]
+__all__ = ["Totals", "planned", "prepare", "solve", "totals"]
 
 #: Unproven layers are tried again with the time left over, but only if that is this many times what they had.
 _AGAIN = 2.0
@@ -202,13 +202,6 @@ def _better(one: Answer | None, two: Answer, objectives: Sequence[str]) -> Answe
     bound = max(bounds, default=None)
     joined = {"bound": bound, "gap": gap_of(value, bound), "wall_s": one.plan.wall_s + two.plan.wall_s}
     return Answer(winner.plan.model_copy(update=joined), winner.versions or one.versions, two.interrupted)
-
-
-def worst(statuses: Iterable[Status]) -> Status:
-    """Return the status of a network: one infeasible layer decides, then one without a schedule, then one unproven."""
-    found = set(statuses)
-    order: tuple[Status, ...] = ("INFEASIBLE", "NO_SOLUTION_FOUND", "FEASIBLE")
-    return next((s for s in order if s in found), "OPTIMAL")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,89 @@
+"""Fronts of any problem: all plans that no other beats, part by part, and the file that says so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from solver.plan import Plan
+
+__all__ = ["Front", "FrontPart", "FrontPoint"]
+
+
+@dataclass(frozen=True)
+class FrontPoint:
+    """One plan of a front.
+
+    Attributes
+    ----------
+    values : dict of str to int
+        Along the axes.
+    body : dict
+        The plan, as JSON: a plan file's text, a nest, a size.
+    label : str
+        The decisions in short.
+    plan : plan or None
+        The same as an object, where plans are whole.
+    details : dict of str to str
+        What a table says of it beside.
+    """
+
+    values: Mapping[str, int]
+    body: Mapping[str, object]
+    label: str = ""
+    plan: Plan | None = None
+    details: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FrontPart:
+    """The front of a layer, or (`name` is empty) of the network: ascending along the first axis.
+
+    `complete` if no point of the search is missing; `proven` if no plan whatever lies below it.
+    """
+
+    name: str
+    points: tuple[FrontPoint, ...]
+    complete: bool
+    proven: bool
+
+
+@dataclass(frozen=True)
+class Front:
+    """All plans that no other beats in all of the axes."""
+
+    FORMAT: ClassVar[str] = "certile-front/2"
+    problem: str
+    network: str
+    machine: str
+    units: Mapping[str, str]
+    parts: tuple[FrontPart, ...]
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """What the front is about."""
+        return tuple(self.units)
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """All plans of it, where they are whole."""
+        return tuple(point.plan for part in self.parts for point in part.points if point.plan is not None)
+
+    @property
+    def proven(self) -> bool:
+        """Whether all of it is."""
+        return all(part.proven for part in self.parts)
+
+    def to_json(self) -> str:
+        """Return the text of a front file."""
+        parts = [
+            {
+                "part": part.name, "complete": part.complete, "proven": part.proven,
+                "points": [{"values": dict(point.values), **point.body} for point in part.points],
+            }
+            for part in self.parts
+        ]  # fmt: skip
+        head = {"format": self.FORMAT, "problem": self.problem, "network": self.network, "machine": self.machine}
+        return json.dumps({**head, "axes": list(self.axes), "units": dict(self.units), "parts": parts}, indent=1) + "\n"
