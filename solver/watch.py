@@ -40,6 +40,8 @@ SHARE = 0.8
 #: Seconds between two looks at the memory, and after which a search that does not heed a limit is told again.
 _POLL_S, _AGAIN_S = 0.1, 5.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+#: Modules in which no exception is raised: `_fragile`.
+_FRAGILE = ("importlib._bootstrap", "numpy._core._internal", "numpy.core._internal")
 #: More memory than there is.
 NO_LIMIT = 2**62
 
@@ -188,7 +190,7 @@ class Watch:
     def armed(self) -> Iterator[None]:
         """While this lasts a reason to end raises `Stopped`, as it does if there is one already.
 
-        A MemoryError becomes one.
+        A MemoryError becomes one, and so does what library code has made of a `Stopped`.
         """
         self._armed, self._again = True, 0.0
         try:
@@ -202,6 +204,10 @@ class Watch:
             raise
         except KeyboardInterrupt:  # of a handler that was there before
             self.stop("SIGINT")
+            raise
+        except Exception as error:
+            if stop := _stop_behind(error):
+                raise stop from error
             raise
         finally:
             self._armed = False
@@ -258,15 +264,27 @@ class Watch:
                 watch.stop("SIGINT" if number == signal.SIGINT else "SIGTERM")
         for watch in due:
             watch._due = None
-        if self.reason is not None and (self._armed or (self.urgent and not due)) and not _importing(frame):
+        if self.reason is not None and (self._armed or (self.urgent and not due)) and not _fragile(frame):
             self._again = time.monotonic() + _AGAIN_S if self.reason in ("time limit", "memory") else inf
             raise Stopped(self.reason)
 
 
-def _importing(frame: FrameType | None) -> bool:
-    """Whether a module is being imported, which would be left half done; we are told again soon."""
+def _fragile(frame: FrameType | None) -> bool:
+    """Whether an exception would do harm here; we are told again soon.
+
+    A module that is being imported would be left half done, and NumPy answers any exception of its Python helpers by
+    one of its own: of a signal while structured arrays are compared it makes "no common dtype".
+    """
     while frame is not None:
-        if frame.f_globals.get("__name__") == "importlib._bootstrap":
+        if frame.f_globals.get("__name__") in _FRAGILE:
             return True
         frame = frame.f_back
     return False
+
+
+def _stop_behind(error: BaseException) -> Stopped | None:
+    """Return the stop that library code has answered by an exception of its own."""
+    seen: BaseException | None = error
+    while seen is not None and not isinstance(seen, Stopped):
+        seen = seen.__cause__
+    return seen

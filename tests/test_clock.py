@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -108,6 +109,44 @@ def test_a_signal_ends_what_is_armed(number: signal.Signals) -> None:
         _press(number)
     assert stopped.value.reason == watch.reason == number.name
     assert isinstance(stopped.value, KeyboardInterrupt)
+
+
+def test_a_signal_waits_for_the_helpers_of_numpy() -> None:
+    """NumPy turns what is raised in them into an error of its own: "no common dtype" for a signal."""
+    helper = {"__name__": "numpy._core._internal", "press": _press, "after": list[int]()}
+    exec("def helped():\n press(); after.append(1)", helper)  # noqa: S102 - code of a module of that name
+    with Watch() as watch, pytest.raises(Stopped), watch.armed():
+        _both(helper["helped"], _wait)
+    assert helper["after"] == [1]
+
+
+def _both(*works: Any) -> None:
+    for work in works:
+        work()
+
+
+def _renamed() -> None:
+    try:
+        _press()
+    except KeyboardInterrupt as error:
+        raise TypeError("no common dtype") from error
+
+
+def test_a_stop_that_a_library_renames_is_a_stop() -> None:
+    with Watch() as watch, pytest.raises(Stopped), watch.armed():
+        _renamed()
+    assert watch.reason == "SIGINT"
+
+
+def test_a_defect_stays_one_after_a_stop() -> None:
+    def defect() -> None:
+        try:
+            _press()
+        except KeyboardInterrupt:
+            raise TypeError("a defect")  # noqa: B904 - as it happens
+
+    with Watch() as watch, pytest.raises(TypeError), watch.armed():
+        defect()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
