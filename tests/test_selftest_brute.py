@@ -27,7 +27,6 @@ import formulations.partial_engine.search
 import hwmodels.partial_engine.work
 import solver.joint.tables
 import solver.mapping.engines
-import solver.mapping.latency_engines
 import solver.mesh.base
 import solver.partial_engine.engines
 from hwmodels.nest.replay import replay
@@ -288,7 +287,7 @@ FAULTS: dict[str, tuple[str, Patch]] = {
         "mapping", _changed(formulations.mapping.search, "handed_table", lambda table: 0 * table)
     ),
     "mapping: a bound of latency one tick too high": (
-        "mapping", _changed(solver.mapping.latency_engines, "latencies", lambda pair: (pair[0] + 1, pair[1]))
+        "mapping", _changed(solver.mapping.engines, "latencies", lambda pair: (pair[0] + 1, pair[1]))
     ),
     "mapping: assignments that are never tried": (
         "mapping", _changed(solver.mapping.engines, "everything", lambda blocks: [
