@@ -88,6 +88,9 @@ class Model(Generic[S]):
         The goal's measure is at least ``base + unit * objective``.
     parameters : dict
         Of CP-SAT, beside those that are set for all; `turns` as in `solver.engines.driver_cp_sat`.
+    priced : bool
+        Whether a MILP solver's optimum is proven by a schedule that costs what the solver reports, however large the
+        coefficients are (`solver.engines.driver_milp.MilpAnswer.agrees`).
     """
 
     model: Any
@@ -96,6 +99,7 @@ class Model(Generic[S]):
     unit: int = 1
     parameters: Mapping[str, int] = field(default_factory=dict)
     turns: bool = False
+    priced: bool = False
 
 
 class Piece(ABC, Generic[S]):

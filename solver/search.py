@@ -209,6 +209,9 @@ class _Search(Generic[S]):
                 schedule = made.decode(solution)
             except InputError:  # the solver's solution is out of the model
                 return None, bound
+            if made.priced and schedule is not None:
+                value = self.value(schedule, goal)
+                bound = value if said.agrees((value - made.base) / made.unit) else bound
             if schedule is not None or said.stopped or goal.clock.over:
                 return schedule, bound
 
