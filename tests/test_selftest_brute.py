@@ -23,12 +23,11 @@ import formulations.mesh.price
 import formulations.mesh.problem
 import formulations.mesh.space
 import formulations.mesh.tables
-import formulations.partial_engine.problem
 import formulations.partial_engine.search
+import formulations.partial_engine.space
 import hwmodels.partial_engine.work
 import solver.joint.tables
 import solver.mapping.engines
-import solver.partial_engine.engines
 from hwmodels.nest.replay import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.machine import Machine, Transfer
@@ -243,13 +242,13 @@ def _nothing_stays(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _places_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = formulations.partial_engine.problem._Sizes.__init__
+    real = formulations.partial_engine.space._Sizes.__init__
 
     def made(self: Any, *args: Any) -> None:
         real(self, *args)
         self.part_place = max(1, self.part_place - 1)
 
-    monkeypatch.setattr(formulations.partial_engine.problem._Sizes, "__init__", made)
+    monkeypatch.setattr(formulations.partial_engine.space._Sizes, "__init__", made)
 
 
 def _blocks_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,7 +300,7 @@ FAULTS: dict[str, tuple[str, Patch]] = {
     ),
     "runs: a place for partial maps a byte too small": ("runs", _places_too_small),
     "runs: strips of one height only": (
-        "runs", _changed(formulations.partial_engine.problem, "_heights", lambda found: list(found)[:1])
+        "runs", _changed(formulations.partial_engine.space, "_heights", lambda found: list(found)[:1])
     ),
     "runs: no padding above, a halo too many": (
         "runs", _changed(hwmodels.partial_engine.work, "_touched", lambda rows: rows + 1)
