@@ -225,7 +225,7 @@ class _Search(Generic[S]):
             except InputError:  # the solver's solution is out of the model
                 return None, bound
             if made.priced and schedule is not None:
-                value = self.value(schedule, goal)
+                value = self.part.price(schedule).measures[goal.measure]
                 bound = value if said.agrees((value - made.base) / made.unit) else bound
             if schedule is not None or said.stopped or goal.clock.over:
                 return schedule, bound
