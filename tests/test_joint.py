@@ -611,7 +611,7 @@ def test_a_plan_file_says_everything(tmp_path: Path) -> None:
         (("measures", "bytes"), 1, "measures"),
         (("bound",), 1, "status OPTIMAL with bound 1"),
         (("network_digest",), "x", "network_digest"),
-        (("replay", "ok"), False, "the plan does not say ok"),
+        (("replay", "ok"), False, "replay: the plan says"),
         (("machine_data", "ocm_banks"), 4, "machine_digest"),
         (("machine_data", "ocm_banks"), 0, "needs a shared memory"),
         (("machine_data", "in_bytes"), 2, "in_bytes 2 and out_bytes 1 differ"),

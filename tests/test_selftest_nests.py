@@ -28,7 +28,6 @@ from solver.selftest.nest_claims import Claim, asked, contradicted
 from solver.selftest.pricing import Pricer
 from solver.selftest.registry import TESTERS
 from solver.selftest.run import selftest
-from solver.selftest.tiling import TILING
 from solver.selftest.tiny import _sequences, enumerated
 from solver.tiling.front import Front, Point
 
@@ -311,7 +310,7 @@ def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -
     for k in range(40):
         case = quick_case(random.Random(f"fault/{k}"))
         pinned = any(pin.startswith("T_") for pin in case.pins)
-        if (pinned or fault != "pinned tiles are forgotten") and TILING.run(case, random.Random(k)):
+        if (pinned or fault != "pinned tiles are forgotten") and TESTERS["tiling"].run(case, random.Random(k)):
             return
     pytest.fail(f"not found: {fault}")
 
@@ -331,8 +330,8 @@ def test_claims_of_the_old_space_are_found(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(nest_tester, "asked", lambda *args, **options: old)
     monkeypatch.setattr(nest_tester, "_RULE", 0)
     case = NestCase(layer, one, ("bytes",))
-    found = next(said for seed in range(4) if (said := TILING.run(case, random.Random(seed))))
-    again = TILING.run(TILING.from_json(found[0].instance), random.Random(1))
+    found = next(said for seed in range(4) if (said := TESTERS["tiling"].run(case, random.Random(seed))))
+    again = TESTERS["tiling"].run(TESTERS["tiling"].from_json(found[0].instance), random.Random(1))
     assert {d.what for d in again} == {
         f"exhaustive says OPTIMAL {claimed} (bound {claimed}), the known nest finds {least}"
     }
@@ -372,7 +371,7 @@ def test_no_plan_is_called_optimal_that_a_nest_beats(name: str) -> None:
 def test_few_cases_without_a_disagreement() -> None:
     for k in range(6):
         case = quick_case(random.Random(f"few/{k}"))
-        assert not [d.what for d in TILING.run(case, random.Random(k))]
+        assert not [d.what for d in TESTERS["tiling"].run(case, random.Random(k))]
 
 
 @pytest.mark.slow(40)

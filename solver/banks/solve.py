@@ -244,14 +244,10 @@ def _plan(
     runs = numbered(said.plan, setting.banks)
     seen = figures(found, machine, runs)
     _refuse(engine, said.plan, seen, setting, options)
-    measures = measures_of(network, machine, seen)
-    value = getattr(measures, objectives[0])
-    bound = _bound(network, machine, objectives[0], said, setting.floor)
-    fields |= {
-        "measures": measures, "pe_delay_ticks": seen.delay, "replay": BankReplay(ok=True, faults=()),
-        "objective": objective_of(objectives[0], network, machine, seen),
-        "bound": bound, "gap": gap_of(value, bound), "layers": stage_plans(found, machine, runs, seen),
-    }  # fmt: skip
+    fields |= derived(found, network, machine, runs, seen, objectives[0])
+    value = getattr(fields["measures"], objectives[0])
+    fields["bound"] = bound = _bound(network, machine, objectives[0], said, setting.floor)
+    fields["gap"] = gap_of(value, bound)
     if said.status == "OPTIMAL" and bound != value:
         raise PlanMismatch(f"network {network.name}, engine {engine.name}: OPTIMAL at {value} with bound {bound}")
     return BankPlan.model_validate(fields)
@@ -281,13 +277,19 @@ def _bound(network: Network, machine: Machine, objective: str, said: Decided, fl
     return machine.byte_fj * fewest + machine.mac_fj * network.macs if objective == "energy" else fewest
 
 
-def measures_of(network: Network, machine: Machine, seen: Figures) -> Measures:
-    """Return ticks, bytes and energy."""
+def derived(
+    found: Stages, network: Network, machine: Machine, runs: Sequence[StageRun], seen: Figures, objective: str
+) -> dict[str, object]:
+    """Return the fields of a plan that follow from its program and the replay of it."""
     energy = machine.byte_fj * seen.moved.total + machine.mac_fj * network.macs
-    return Measures(time=seen.ticks, bytes=seen.moved.total, energy=energy)
+    return {
+        "measures": Measures(time=seen.ticks, bytes=seen.moved.total, energy=energy), "pe_delay_ticks": seen.delay,
+        "objective": _objective(objective, network, machine, seen), "replay": BankReplay(ok=True, faults=()),
+        "layers": _layers(found, machine, runs, seen),
+    }  # fmt: skip
 
 
-def objective_of(measure: str, network: Network, machine: Machine, seen: Figures) -> Objective:
+def _objective(measure: str, network: Network, machine: Machine, seen: Figures) -> Objective:
     """Return the objective with the terms that sum to it."""
     kinds = ("load", "weight", "streamed", "bias", "write")
     if measure == "time":
@@ -306,7 +308,7 @@ def objective_of(measure: str, network: Network, machine: Machine, seen: Figures
     return Objective.model_validate({"value": sum(terms.values()), "unit": MEASURES[measure], "terms": terms})
 
 
-def stage_plans(found: Stages, machine: Machine, runs: Sequence[StageRun], seen: Figures) -> tuple[StagePlan, ...]:
+def _layers(found: Stages, machine: Machine, runs: Sequence[StageRun], seen: Figures) -> tuple[StagePlan, ...]:
     """Return every stage with its program and its figures."""
     assert machine.banks is not None
     plans = []
