@@ -369,7 +369,7 @@ def test_bad_requests_get_one_line() -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["--pin", "x=1"], 2, "residuals=chip and residuals=dram"),
+        (["--pin", "x=1"], 2, "unknown decision 'x', expected first_layer or residuals"),
         (["--full", "--layer", "c1"], 2, "layers, full: not for problem banks"),
         (["--engine", "cp-sat"], 2, "minimises bytes only"),
         (["--compare", "nobody"], 2, "unknown engine"),
@@ -377,7 +377,7 @@ def test_bad_requests_get_one_line() -> None:
         (["--set", "banks.count=0"], 2, "banks.count"),
         (["--set", "banks.map_bytes=4096", "--set", "banks.count=2"], 3, ""),
         (["--pin", "residuals=dram", "--compare", "min"], 0, ""),
-        (["--pin", "first_layer=corners"], 2, "first_layer=patches, first_layer=plain and first_layer=either"),
+        (["--pin", "first_layer=corners"], 2, "first_layer takes either, patches or plain"),
         (["--pin", "first_layer=plain", "--pin", "residuals=dram"], 0, ""),
         (["--pin", "residuals=chip"], 2, "--set banks.residuals=chip for a chip that can"),
         (["--pin", "residuals=chip", "--set", "banks.residuals=chip"], 0, ""),

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from formulations.pins import parse_pins
-from formulations.registry import FORMULATIONS
 from hwmodels.nest.boxes import box_terms
 from hwmodels.nest.choices import Choices
 from hwmodels.transfer import bursts_of_segment
 from instances.load import load_machine, load_network
 from instances.machine import Machine
 from instances.workload import DIMS, Layer
+from solver.bench.engines import space_of
 from solver.bench.report import Report, Section
 from solver.engines.exhaustive import best_pick
 from solver.progress import Progress
@@ -115,8 +114,7 @@ def _fifth_convolution() -> list[Section]:
 
 
 def _best(layer: Layer, machine: Machine, pins: tuple[str, ...]) -> tuple[int, dict[str, int | str]]:
-    formulation = FORMULATIONS["slicing"]
-    space = formulation.build(layer, machine, parse_pins(["holds=uniform", *pins], formulation.decisions))
+    space = space_of(layer, machine, "holds=uniform", *pins)
     pick, _ = best_pick(space, ("time",))
     if pick is None:
         raise RuntimeError(f"{layer.name}: no plan with pins {pins}")
