@@ -23,10 +23,11 @@ from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
 from formulations.clock import Clock
+from solver.options import processors
 from solver.tiling.job import Answer, Job, decide
 from solver.watch import NO_LIMIT, Watch, used_bytes
 
-__all__ = ["OnDone", "Outcome", "run_here", "run_in_processes", "share_of", "worker_main"]
+__all__ = ["OnDone", "Outcome", "run", "run_here", "run_in_processes", "share_of", "worker_main"]
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +36,10 @@ logger = logging.getLogger(__name__)
 GRACE_S = 10.0
 #: Seconds after the time limit in which workers may still verify; then a quick plan is made here.
 LATE_S = 1.5
+#: Seconds after which what is left goes to other processes.
+_HERE_S = 2.0
+#: Seconds that must be left for processes, which take one or two to start.
+_START_S = 4.0
 #: How often a job is given to a worker before it counts as what kills workers.
 _TRIES = 2
 _POLL_S = 0.1
@@ -99,6 +104,26 @@ def run_here(
         outcome.answers[index] = answer
         outcome.stopped |= answer.interrupted
         on_done(index, answer)
+    return outcome
+
+
+def run(jobs: Mapping[int, Job], processes: int, watch: Watch, on_done: OnDone, *, at_once: bool) -> Outcome:
+    """Run jobs here or side by side; `processes` 0: as many as help.
+
+    Starting a process costs more than most layers: unless `at_once` only what is left after a while goes to them.
+    """
+    count = min(processes or processors(), len(jobs))
+    if count <= 1 or watch.clock.remaining < _START_S:
+        return run_here(jobs, watch, on_done)
+    if at_once:
+        return run_in_processes(jobs, count, watch, on_done)
+    outcome = run_here(jobs, watch, on_done, seconds=_HERE_S)
+    rest = {index: job for index, job in jobs.items() if index not in outcome.shares_s}
+    if rest and not outcome.stopped:
+        more = run_in_processes(rest, min(count, len(rest)), watch, on_done)
+        outcome = Outcome(
+            {**outcome.answers, **more.answers}, {**outcome.shares_s, **more.shares_s}, stopped=more.stopped
+        )
     return outcome
 
 

@@ -10,7 +10,7 @@ from solver import Plan, solve
 from solver.report import Column, Sheet, names_table, percent, ratio, render
 from solver.solve import show
 from solver.tiling.plan import LayerPlan
-from solver.tiling.show import nest_table
+from solver.tiling.problem import nest_table
 from solver.words import decision_columns, decision_text, label
 
 MACHINE = Machine(

@@ -7,8 +7,9 @@ its engines, is compared with all schedules, and tries one metamorphic rule.
 from __future__ import annotations
 
 import random
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast
@@ -16,7 +17,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast
 from solver.selftest.base import Disagreement
 from solver.selftest.claims import Claim, asked, contradictions
 
-__all__ = ["BruteForce", "Case", "Known", "less_time", "times", "widths", "without"]
+__all__ = ["BruteForce", "Case", "Known", "kept", "less_time", "meets", "parts_of", "times", "widths", "without"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +81,7 @@ class Case(ABC):
 
 #: Cases of a hundred on which a solver that takes long is asked too.
 _SLOW_PERCENT = 8
+_PIN = re.compile(r"([A-Za-z_]+)(<=|>=|!=|=|%)(.+)")
 C = TypeVar("C", bound=Case)
 T = TypeVar("T")
 
@@ -190,6 +192,27 @@ def times(value: T, factor: int) -> T:
     elif value is not None:
         made = made * factor
     return cast(T, made)
+
+
+def kept(pins: Iterable[str], name: str, value: Any) -> bool:
+    """Say whether a value of a decision meets all pins on it."""
+    return all(meets(op, value, right) for left, op, right in map(parts_of, pins) if left == name)
+
+
+def parts_of(pin: str) -> tuple[str, str, str]:
+    """Return decision, sign and value of a pin; empty texts if it has another form."""
+    match = _PIN.fullmatch(pin)
+    return (match[1], match[2], match[3]) if match else ("", "", "")
+
+
+def meets(op: str, value: Any, right: str) -> bool:
+    """Say whether a value has this relation to that of a pin."""
+    if isinstance(value, str):
+        return (value == right) == (op == "=")
+    other = int(right)
+    return bool({
+        "=": value == other, "!=": value != other, "<=": value <= other, ">=": value >= other, "%": value % other == 0,
+    }[op])  # fmt: skip
 
 
 def without(values: tuple[T, ...]) -> Iterator[tuple[T, ...]]:

@@ -26,7 +26,7 @@ from hwmodels.mesh.replay_lanes import replay_lanes
 from instances.workload import DIMS
 from solver.mesh.base import Asked
 from solver.mesh.engines import MESH_ENGINES
-from solver.selftest.cases import BruteForce, Known
+from solver.selftest.cases import BruteForce, Known, kept
 from solver.selftest.claims import Claim
 from solver.selftest.mesh_cases import Case
 
@@ -71,9 +71,9 @@ class Choices:
         if self.mesh.kind == "row_stationary":
             filters, channels = list(range(1, self.size["m"] + 1)), list(range(1, self.size["n"] + 1))
             tiles = [[self.size[d]] if d in "ij" else t for d, t in zip(DIMS, tiles, strict=True)]
-        share: list[object] = [name for name in SHARES if _kept(self.pins, "share", name)]
-        keep: list[object] = [name for name in ("none", "IN", "W") if _kept(self.pins, "keep", name)]
-        tiles = [[t for t in few if _kept(self.pins, f"T_{d.upper()}", t)] for d, few in zip(DIMS, tiles, strict=True)]
+        share: list[object] = [name for name in SHARES if kept(self.pins, "share", name)]
+        keep: list[object] = [name for name in ("none", "IN", "W") if kept(self.pins, "keep", name)]
+        tiles = [[t for t in few if kept(self.pins, f"T_{d.upper()}", t)] for d, few in zip(DIMS, tiles, strict=True)]
         share = share if self.mesh.kind == "teu" and self.pins else ["both"]  # who shares never fetches more often
         return [*tiles, rows, cols, vectors, share, keep, filters, channels]
 
@@ -162,21 +162,6 @@ class Choices:
                 yield from onward([*done, (at, extent, pitch)], words + pitch * (extent - 1))
 
         return onward([], 1)
-
-
-def _kept(pins: Iterable[str], name: str, value: object) -> bool:
-    for pin in pins:
-        for sign in ("!=", "<=", ">=", "="):
-            left, found, right = pin.partition(sign)
-            if found and left == name:
-                wanted = right if isinstance(value, str) else int(right)
-                kept = {"!=": value != wanted, "<=": value <= wanted, ">=": value >= wanted, "=": value == wanted}  # type: ignore[operator]
-                if not kept[sign]:
-                    return False
-                break
-            if found:
-                break
-    return True
 
 
 def best(case: Case, claimed: Iterable[Choice] = (), seed: int = 0) -> tuple[int | None, bool]:

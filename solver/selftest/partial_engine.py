@@ -29,7 +29,7 @@ from solver.partial_engine.base import RunsAsked
 from solver.partial_engine.engines import RUNS_ENGINES
 from solver.partial_engine.pins import demands
 from solver.selftest import cases
-from solver.selftest.cases import BruteForce, Known, times, widths
+from solver.selftest.cases import BruteForce, Known, kept, times, widths
 from solver.selftest.claims import Claim
 
 __all__ = ["TESTER", "Case", "Found", "best"]
@@ -37,6 +37,8 @@ __all__ = ["TESTER", "Case", "Found", "best"]
 _LIMIT_S, _LARGE = 5.0, 10**6
 #: The engine: maps a run reads and makes.
 _IN, _OUT = 2, 2
+_PINS = ("spill=no", "strips=1", "strips<=2", "strips>=2", "in_places=1", "in_places<=1", "part_places<=1",
+         "part_places>=2", "inputs=banks", "results=banks")  # fmt: skip
 Steps = list[tuple[str, int, int, int]]
 
 
@@ -291,7 +293,7 @@ def best(case: Case) -> Found | None:
     for rows in range(1, layer.r + 1):
         strips = -(-layer.r // rows)
         banked = {"inputs=banks", "results=banks"} & set(case.pins)
-        if not _allowed(case.pins, "strips", strips) or (banked and rows < layer.r):
+        if not kept(case.pins, "strips", strips) or (banked and rows < layer.r):
             continue
         made = _Programs(case, rows)
         for x in range(1, made.inputs + 1):
@@ -299,28 +301,12 @@ def best(case: Case) -> Found | None:
                 faults = replay_engine(layer, machine, rows, (x, y), [], held=made.held).faults
                 full = (not made.held[0] or x == made.inputs) and (not made.held[1] or y == made.outputs)
                 fits = full and not any("the places take" in fault for fault in faults)
-                if not (fits and _allowed(case.pins, "in_places", x) and _allowed(case.pins, "part_places", y)):
+                if not (fits and kept(case.pins, "in_places", x) and kept(case.pins, "part_places", y)):
                     continue
                 found = made.least((x, y))
                 if found is not None and (least is None or found[0] < least.bytes):
                     least = Found(found[0], rows, (x, y), made.written(found[1], (x, y)))
     return least
-
-
-def _allowed(pins: tuple[str, ...], name: str, value: int) -> bool:
-    for pin in pins:
-        if pin.startswith(name):
-            rest = pin[len(name) :]
-            number = int(rest.lstrip("<>="))
-            if (rest[0] == "<" and value > number) or (rest[0] == ">" and value < number):
-                return False
-            if rest[0] == "=" and value != number:
-                return False
-    return True
-
-
-_PINS = ("spill=no", "strips=1", "strips<=2", "strips>=2", "in_places=1", "in_places<=1", "part_places<=1",
-         "part_places>=2", "inputs=banks", "results=banks")  # fmt: skip
 
 
 class _Runs(BruteForce[Case]):
