@@ -8,6 +8,7 @@ from hwmodels.nest.price import price
 from hwmodels.nest.replay import replay
 from hwmodels.outcome import Counts
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
+from hwmodels.transfer import COUNTS
 from instances.errors import InputError
 from instances.load import load_machine
 from instances.machine import Compute, Machine, Transfer
@@ -99,3 +100,62 @@ def test_bad_nests_are_refused() -> None:
         price(TINY, machine(), Nest((Loop("r", 2), Loop("r", 3), *HOLDS)))
     with pytest.raises(InputError, match="step 5 of r must be"):
         price(TINY, machine(), Nest((Loop("r", 5), *HOLDS)))
+
+
+# --- every price in every timing --------------------------------------------------------------------------------------
+
+#: Machines on which time is counted in ways of their own, with items that stand before the loops.
+WAYS: dict[str, tuple[dict[str, object], tuple[Spatial, ...]]] = {
+    "serial": ({}, ()),
+    "transfers only": ({"overlap": "transfer_only"}, ()),
+    "double buffers": ({"buffering": "double"}, ()),
+    "double buffers, serial": ({"buffering": "double", "overlap": "serial"}, ()),
+    "buffers chosen": ({"buffering": "choose"}, ()),
+    "sliding": ({"sliding": True}, ()),
+    "snake": ({"snake": True}, ()),
+    "snake, double buffers": ({"snake": True, "buffering": "double"}, ()),
+    "lines": ({"line": True, "sliding": True}, ()),
+    "lines, double buffers": ({"line": True, "sliding": True, "buffering": "double"}, ()),
+    "lines, snake": ({"line": True, "sliding": True, "snake": True}, ()),
+    "clusters on one DRAM": ({"tles": 2, "tlts": 2, "psum_first_read": True}, (Spatial("g", 1, "tle"),)),
+    "a DRAM a cluster": ({"tles": 2, "tlts": 2, "dram": "per_tle"}, (Spatial("g", 1, "tle"),)),
+    "broadcast": (
+        {"tles": 2, "tlts": 2, "broadcast": {"input": "tle", "weights": "tle"}},
+        (Spatial("g", 1, "tle"), Spatial("m", 1, "tlt")),
+    ),
+}
+#: Prices that tile plans refuse: rows and refreshes are counted for a request, and whole maps make one.
+REFUSED = ("rows", "refreshes")
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("count", [count for count in COUNTS if count not in REFUSED])
+def test_a_dearer_price_is_paid_in_every_timing(count: str, way: str) -> None:
+    """Time rises with each price, and by the same in closed form and replay, whatever else stands beside the tables.
+
+    Reads take longer than writes here, and nothing computes: what overlaps hides nothing.
+    """
+    layer = Layer.conv("three", channels=4, filters=4, size=(9, 9), kernel=(3, 3), pad=(1, 1, 1, 1), groups=2)
+    fields, spatial = WAYS[way]
+    hold = Hold("IN", line=bool(fields.get("line")))
+    nest = Nest((*spatial, Loop("m", 1), Loop("n", 1), Hold("W"), Loop("r", 2), Loop("c", 3), hold, Hold("OUT")))
+    prices = {"burst_bytes": 4, "byte_ticks": 1, "call_ticks": 5, "segment_ticks": 2, "burst_ticks": 3}
+    dearer = prices | {COUNTS[count]: prices[COUNTS[count]] + 7}
+    times = []
+    for transfer in (prices, dearer):
+        on = machine(**{"ocm_bytes": 9999, "compute": Compute(), "transfer": transfer, **fields})
+        outcome = price(layer, on, nest)
+        assert replay(layer, on, nest).outcome == outcome
+        times.append(outcome.time_ticks)
+    assert times[1] > times[0]
+
+
+@pytest.mark.parametrize("count", REFUSED)
+def test_prices_that_tiles_do_not_pay_are_refused(count: str) -> None:
+    size = "row_bytes" if count == "rows" else "refresh_bytes"
+    with pytest.raises(InputError, match=COUNTS[count].removesuffix("_ticks")):
+        price(TINY, machine(transfer=Transfer.model_validate({COUNTS[count]: 1, size: 8})), Nest(HOLDS))
+
+
+def test_every_price_is_raised_or_refused() -> None:
+    assert set(REFUSED) < set(COUNTS)
