@@ -61,7 +61,7 @@ def test_an_error_that_cannot_be_pickled_is_described(fakes: ModuleType, monkeyp
     def raises(*_: object) -> None:
         raise Local("odd")
 
-    monkeypatch.setattr(importlib.import_module("solver.workers"), "decide", raises)
+    monkeypatch.setattr(Job, "decide", raises)
     kind, error = answer(_job(fakes, "honest"), None, Watch())
     assert kind == "error"
     assert isinstance(error, RuntimeError)

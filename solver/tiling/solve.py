@@ -169,7 +169,7 @@ def _search(
     return {key: best.get(i, Answer(unanswered(job.layer), "", False)) for i, (key, job) in enumerate(wanted.items())}
 
 
-def _run(jobs: Mapping[int, Job], asked: int, watch: Watch, on_done: OnDone) -> Outcome:
+def _run(jobs: Mapping[int, Job], asked: int, watch: Watch, on_done: OnDone[Answer]) -> Outcome[Answer]:
     """Run here, or side by side: starting a process costs more than most layers, so it is put off if nobody asks."""
     count = min(asked or processors(), len(jobs))
     if count <= 1 or watch.clock.remaining < _START_S:
