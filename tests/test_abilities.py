@@ -132,7 +132,7 @@ def both(layer: Layer, on: Machine, nest: Nest) -> Replay:
 
 
 @abilities
-@settings(quick, max_examples=80)
+@settings(quick, max_examples=50)
 @given(dice=randoms)
 def test_price_replay_and_execution_agree(line: bool, snake: bool, dice: Random) -> None:
     layer, on, nest = any_case(dice, line, snake)
@@ -210,7 +210,7 @@ def visited(layer: Layer, operand: str, loops: list[tuple[str, int]], sliding: b
     return total
 
 
-@settings(quick, max_examples=60)
+@settings(quick, max_examples=40)
 @given(dice=randoms)
 def test_bytes_are_all_visits_less_what_stays(dice: Random) -> None:
     layer = any_layer(dice).model_copy(update={"resident_in": (), "resident_out": 0, "bias": False})

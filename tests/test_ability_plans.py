@@ -87,7 +87,7 @@ def test_no_nest_is_below_the_bound(seed: int) -> None:
             plan = solve(layer, able, objective=measure)
         except InputError:
             return
-        best = searched(Goal(layer, able, (measure,)), [], 2, rng, tries=250)
+        best = searched(Goal(layer, able, (measure,)), [], 2, rng, tries=120)
         if plan.objective is None:
             assert best is None or plan.status == "NO_SOLUTION_FOUND"
             continue

@@ -399,7 +399,7 @@ def test_the_front_of_a_network_is_that_of_everything(network: Network, banks: B
 # ---- networks ------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(), tiny_banks((1, 5), (24, 40, 64), (1, 64, 1000)), st.sampled_from(CLOCKS))
 def test_every_plan_takes_what_the_replay_finds(network: Network, banks: Banks, clock: Clock) -> None:
     found = stages(network, banks)
@@ -468,9 +468,8 @@ def test_any_plan_takes_what_the_replay_finds(
     same_time(found, banks, plan, clock)
 
 
-@pytest.mark.parametrize("name", ["mobilenet_v2", "squeezenet1_1"])
-def test_the_front_is_between_the_two_optima(name: str) -> None:
-    found, banks, clock = setting_of(load_network(name), load_machine("midap"))
+def test_the_front_is_between_the_two_optima() -> None:
+    found, banks, clock = setting_of(load_network("squeezenet1_1"), load_machine("midap"))
     front, fewest, fastest = (decide(found, banks, clock, aim) for aim in ("front", "bytes", "time"))
     points = [(plan.volume.total, ticks) for plan, ticks in front.plans]
     assert points == sorted(points)

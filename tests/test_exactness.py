@@ -199,16 +199,16 @@ def unreduced(case: tuple[Layer, Machine, str, tuple[str, ...]], best: EngineRes
         assert full.measures[objective] == best.measures[objective]
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=14, deadline=None, suppress_health_check=list(HealthCheck))
 @given(cases())
 def test_every_route_to_the_optimum_agrees(case: tuple[Layer, Machine, str, tuple[str, ...]]) -> None:
     agree(case)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(free_cases())
 def test_every_route_agrees_with_free_holds(case: tuple[Layer, Machine, str, tuple[str, ...]]) -> None:
-    """Fifteen cases of free Holds; the slow test below draws most of its cases from them too."""
+    """Some cases of free Holds; the slow test below draws most of its cases from them too."""
     agree(case)
 
 

@@ -73,7 +73,7 @@ def test_three_axes_are_brute_force() -> None:
     assert {p.values for p in found.points} == brute(tiling(layer, machine, full=True), axes)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(free_cases())
 def test_any_front_is_brute_force(case: tuple[Layer, Machine, str, tuple[str, ...]]) -> None:
     layer, machine, _, pins = case

@@ -455,7 +455,7 @@ def test_fronts_hold_both_optima(name: str) -> None:
 
 @pytest.mark.parametrize("engine", sorted(MAPPING_ENGINES))
 def test_every_engine_gives_a_plan_that_checks(engine: str) -> None:
-    made = solve("lenet5", "hikey970", engine=engine, pins=["cpu_config=4"], time_limit_s=8, problem="mapping")
+    made = solve("lenet5", "hikey970", engine=engine, pins=["cpu_config=4"], time_limit_s=3, problem="mapping")
     assert made.tasks
     assert check(made).problems == ()
     best = solve("lenet5", "hikey970", pins=["cpu_config=4"], problem="mapping")

@@ -46,6 +46,8 @@ from solver.tiling.front import fronts
 from solver.tiling.job import unanswered
 from solver.tiling.solve import prepare
 
+#: In one process: optima by brute force are found once for all engines.
+pytestmark = pytest.mark.xdist_group("homes by brute force")
 #: M = 4 filters over N = 2 channels of 4x4, 1x1 kernel: IN 32, W 8, OUT 64 bytes, 128 MACs.
 LAYER = Layer.conv("x", channels=2, filters=4, size=(4, 4))
 HOLDS = (Hold("IN"), Hold("W"), Hold("OUT"))
@@ -207,7 +209,7 @@ def test_every_engine_chooses_the_same_homes(engine: str) -> None:
 def homeless() -> tuple[tuple[Layer, Machine], ...]:
     """Random tiny layers on machines that leave homes open."""
     rng, made = random.Random(5), []
-    for _ in range(3):
+    for _ in range(2):
         layer = random_layer(rng, tiny=True).model_copy(update={"resident_in": (), "resident_out": 0})
         on = Machine.model_validate({
             "name": "m", "tick_ps": 1, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 2, "ocm_bytes": 60,

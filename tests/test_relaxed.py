@@ -128,7 +128,7 @@ def bounded(seed: int, cores: bool) -> None:
         assert found.status != "OPTIMAL" or found.bound == found.measures[measure]
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
 @example(5000045, False)  # larger steps in snake order were larger than the layer
 @example(2000084, False)  # all rows that are used lie on chip: no call for them
 @example(8314, True)  # one core has fewer filters: its innermost real loop is another one
