@@ -150,7 +150,7 @@ def test_no_edit_slips() -> None:
 
 
 #: Edits of the slow test; 5,000 take half an hour.
-MANY = int(os.environ.get("CERTILE_EDITS", "300"))
+MANY = int(os.environ.get("CERTILE_EDITS", "150"))
 
 
 @pytest.mark.slow(23)

@@ -31,7 +31,7 @@ SOLVERS = ("cp-sat", "milp")
 #: Larger spaces, in combinations of chains, are not searched unreduced (by solvers: not without bounds).
 MOST_POINTS, MOST_SOLVED = 200_000, 20_000
 #: Cases of the slow property; 100 take some minutes.
-MANY = int(os.environ.get("CERTILE_EXAMPLES", "40"))
+MANY = int(os.environ.get("CERTILE_EXAMPLES", "24"))
 
 
 @st.composite
