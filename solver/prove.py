@@ -16,7 +16,7 @@ from hwmodels.nest.homes import machine_for
 from instances.errors import InputError
 from instances.load import unmet_overrides
 from solver.claims import Claim
-from solver.options import pick_pins, pick_problem
+from solver.options import pick_nests, pick_pins
 from solver.plan import Plan
 from solver.problems import claims_of, problem_of
 from solver.tiling.plan import LayersPlan
@@ -146,7 +146,7 @@ def _first_pass(plan: LayersPlan) -> Iterator[Claim]:
     from solver.engines.exhaustive import Search
     from solver.engines.greedy import largest_tile
 
-    formulation, deadline = pick_problem(plan.problem), time.monotonic() + _QUICK_S
+    formulation, deadline = pick_nests(plan.problem), time.monotonic() + _QUICK_S
     pins = pick_pins(list(plan.pins), formulation)
     for row, claim in zip(plan.layers, layer_claims(plan), strict=True):
         if claim.nothing or claim.status == "INFEASIBLE" or time.monotonic() > deadline:

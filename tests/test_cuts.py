@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from formulations.pins import parse_pins
-from formulations.registry import FORMULATIONS
+from formulations.registry import NESTS
 from formulations.tiling import cuts
 from formulations.tiling.cuts import Cut, complete, every_cut, free_chains, whole_windows
 from hwmodels.nest.pieces import Window
@@ -163,7 +163,7 @@ def machine(**fields: object) -> Machine:
 
 
 def solved(layer: Layer, on: Machine, objective: str, engine: str = "exhaustive") -> EngineResult:
-    formulation = FORMULATIONS["tiling"]
+    formulation = NESTS["tiling"]
     found = ENGINES[engine].run(
         formulation.build(layer, on, parse_pins((), formulation.decisions)), (objective,), Limits()
     )

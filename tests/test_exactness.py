@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from formulations.pins import parse_pins
-from formulations.registry import FORMULATIONS
+from formulations.registry import NESTS
 from formulations.tiling.space import Space
 from hwmodels.nest.limits import lower_bound_bytes
 from hwmodels.nest.price import price
@@ -138,7 +138,7 @@ def free_cases(draw: st.DrawFn) -> tuple[Layer, Machine, str, tuple[str, ...]]:
 
 def space(layer: Layer, machine: Machine, pins: tuple[str, ...], *, full: bool = False) -> Space:
     """The space of the machine's problem."""
-    formulation = FORMULATIONS[machine.problem]
+    formulation = NESTS[machine.problem]
     return formulation.build(layer, machine, parse_pins(pins, formulation.decisions), full=full)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from formulations.pins import Pins, parse_pins
-from formulations.registry import FORMULATIONS
+from formulations.registry import NESTS
 from formulations.tiling.space import Space
 from hwmodels.nest.price import price
 from hwmodels.nest.replay import replay
@@ -51,7 +51,7 @@ def max_of(tables):  # type: ignore[no-untyped-def]
 
 def tiling(layer: Layer, machine: Machine, *, full: bool = False) -> Space:
     """The tiling space."""
-    return FORMULATIONS["tiling"].build(layer, machine, Pins(), full=full)
+    return NESTS["tiling"].build(layer, machine, Pins(), full=full)
 
 
 @pytest.mark.parametrize("axes", [("bytes", "time"), ("time", "bytes"), ("bytes", "ocm")])
@@ -90,8 +90,8 @@ def test_any_front_is_brute_force(case: tuple[Layer, Machine, str, tuple[str, ..
 
 
 def test_pins_and_infeasible_layers_have_their_front() -> None:
-    decisions = FORMULATIONS["tiling"].decisions
-    pinned = FORMULATIONS["tiling"].build(LAYER, MACHINE, parse_pins(("resident=W",), decisions))
+    decisions = NESTS["tiling"].decisions
+    pinned = NESTS["tiling"].build(LAYER, MACHINE, parse_pins(("resident=W",), decisions))
     assert front(pinned).points[0].values[0] >= front(tiling(LAYER, MACHINE)).points[0].values[0]
     nothing = front(tiling(LAYER, MACHINE.model_copy(update={"ocm_bytes": 1})))
     assert (nothing.points, nothing.complete) == ((), True)
@@ -122,7 +122,7 @@ def test_bad_axes(axes: tuple[str, ...], machine: Machine | str, message: str) -
     elif isinstance(machine, str):
         machine = load_machine(machine)
     assert isinstance(machine, Machine)
-    found = FORMULATIONS[machine.problem].build(LAYER, machine, Pins())
+    found = NESTS[machine.problem].build(LAYER, machine, Pins())
     with pytest.raises(InputError, match=message):
         front(found, axes)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from formulations.pins import parse_pins
-from formulations.registry import FORMULATIONS
+from formulations.registry import NESTS
 from formulations.tiling.space import Space
 from hwmodels.nest.replay import replay
 from hwmodels.outcome import Counts
@@ -41,7 +41,7 @@ def test_peer_layers_at_64_kib(
     name: str, moved: int, settings: dict[str, str], pins: tuple[str, ...], engine: str
 ) -> None:
     machine = load_machine("scratchpad_64k", {"psum_bytes": "1", **settings})
-    formulation = FORMULATIONS["tiling"]
+    formulation = NESTS["tiling"]
     space = formulation.build(peer(name), machine, parse_pins(pins, formulation.decisions))
     found = ENGINES[engine].run(space, ("bytes",), Limits())
     assert found.status == "OPTIMAL"
@@ -66,7 +66,7 @@ def test_tso_figure_1_within_a_microsecond() -> None:
 def fifth_convolution(settings: dict[str, str], pins: tuple[str, ...]) -> int:
     """Proven time of Inception v3's fifth convolution on nmp, in the paper's space, every TLT with its own inputs."""
     pins, settings = ("holds=uniform", *pins), {**ALONE, **settings}
-    formulation = FORMULATIONS["slicing"]
+    formulation = NESTS["slicing"]
     layer = load_network("inception_v3").conv_layers[4]
     space = formulation.build(layer, load_machine("nmp", settings), parse_pins(pins, formulation.decisions))
     found = ENGINES["exhaustive"].run(space, ("time",), Limits())
@@ -149,7 +149,7 @@ def cases() -> list[tuple[str, str, tuple[str, ...]]]:
 @pytest.mark.parametrize(("network", "machine", "pins"), cases())
 def test_every_layer_proven_equal_by_all_engines(network: str, machine: str, pins: tuple[str, ...]) -> None:
     target = load_machine(machine)
-    formulation = FORMULATIONS[target.problem]
+    formulation = NESTS[target.problem]
     distinct = list({layer.signature(): layer for layer in load_network(network).conv_layers}.values())
     for layer in distinct[::2]:  # `certile bench engines` takes them all
         space: Space = formulation.build(layer, target, parse_pins(pins, formulation.decisions))
@@ -169,7 +169,7 @@ def test_every_layer_proven_equal_by_all_engines(network: str, machine: str, pin
 @pytest.mark.parametrize("network", ["squeezenet1_1", "mobilenet_v2"])
 @pytest.mark.parametrize("objective", ["bytes", "time"])
 def test_free_hold_depths_of_every_layer_proven_equal_by_all_engines(network: str, objective: str) -> None:
-    machine, formulation = load_machine("scratchpad_64k"), FORMULATIONS["tiling"]
+    machine, formulation = load_machine("scratchpad_64k"), NESTS["tiling"]
     distinct = list({layer.signature(): layer for layer in load_network(network).conv_layers}.values())
     for layer in distinct[:: 4 if network == "mobilenet_v2" else 2]:  # layers that differ little come in pairs
         space = formulation.build(layer, machine, parse_pins((), formulation.decisions))

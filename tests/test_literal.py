@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from formulations.pins import parse_pins
-from formulations.registry import FORMULATIONS
+from formulations.registry import NESTS
 from formulations.tiling.slicing import PARTITIONS, partition_cuts
 from hwmodels.nest.literal import tso_dataflow
 from hwmodels.nest.price import price
@@ -88,7 +88,7 @@ def test_loads_and_stores_of_equations_3_to_5(partition: str, dataflow: str) -> 
 
 
 def test_the_nests_are_the_ones_of_the_formulation() -> None:
-    formulation = FORMULATIONS["slicing"]
+    formulation = NESTS["slicing"]
     for partition in PARTITIONS:
         for dataflow in ("IS", "OS", "WS"):
             pins = [f"partition={partition}", f"dataflow={dataflow}", "T_N=2", "T_R=2", "T_C=3"]
@@ -170,7 +170,7 @@ def test_equations_2_to_6_by_hand() -> None:
 def test_ocm_constraint_of_section_4_2() -> None:
     # 4*8*2 + 4*8*3/4 + 2*3*9 + 3 = 64 + 24 + 54 + 3 = 145 elements of 4 bytes, at most half of the OCM
     assert listing_1_1(STRIDED, pl330()).occupancy_bytes == {"ocm": 2 * 145 * 4}
-    formulation = FORMULATIONS["tiling"]
+    formulation = NESTS["tiling"]
     pins = parse_pins(["T_R=2", "T_C=4", "T_N=2", "T_M=3"], formulation.decisions)
     assert not formulation.build(STRIDED, pl330(ocm_bytes=1160), pins).infeasible
     assert formulation.build(STRIDED, pl330(ocm_bytes=1159), pins).infeasible
@@ -183,7 +183,7 @@ def test_without_biases_no_extra_jump() -> None:
 
 
 def test_the_literal_reading_has_one_loop_order() -> None:
-    formulation = FORMULATIONS["tiling"]
+    formulation = NESTS["tiling"]
     for pins, count in (((), 1), (("order=paper",), 1), (("order=IS",), 1), (("order=OS",), 0)):
         space = formulation.build(STRIDED, pl330(), parse_pins(pins, formulation.decisions))
         assert len(space.branches) == count

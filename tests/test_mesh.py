@@ -15,10 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from formulations.clock import Clock
+from formulations.mesh.choice import DECISIONS, KEEPS, MEASURES, SHARES, Choice
 from formulations.mesh.finish import fits, hand
 from formulations.mesh.layout import layout_of, vectors
 from formulations.mesh.price import price, setup_of
-from formulations.mesh.problem import DECISIONS, KEEPS, MEASURES, SHARES, Choice
+from formulations.mesh.problem import keeps
 from formulations.mesh.search import best_pair, halves
 from formulations.mesh.space import members, movable, undominated, ways
 from formulations.pins import Pins, parse_pins
@@ -35,9 +37,7 @@ from instances.workload import DIMS, Layer
 from solver import MeshPlan, check, solve
 from solver.bench.table3 import PUBLISHED, averages, point
 from solver.cli import main
-from solver.mesh.base import Asked
-from solver.mesh.check import keeps
-from solver.mesh.engines import MESH_ENGINES
+from tests.mesh_answers import answer
 
 ROOT = Path(__file__).resolve().parents[1]
 EXACT = ("exhaustive", "cp-sat", "milp")
@@ -224,24 +224,23 @@ def test_figure_2_by_hand() -> None:
     """
     layer, machine = Layer.matmul("mm", rows=4, inner=4, cols=4), mesh_machine(input_buffer_bytes=8)
     for engine in EXACT:
-        said = MESH_ENGINES[engine].run(Asked(layer, machine, "dram"))
+        said = answer(engine, layer, machine, "dram")
         assert (said.status, said.value, said.bound) == ("OPTIMAL", 48, 48)
     side_by_side = Choice((1, 1, 2, 2, 2, 1, 1, 1), "r", "m", (1, 1, 2, 1, 2, 1, 1, 1))
     assert price(layer, machine, side_by_side)[0].dram == 48
     assert fits(layer, machine, side_by_side)
     assert price(layer, machine, replace(side_by_side, share="none"))[0].dram == 80
     for pins, value in (((), 64), (("keep=none",), 80)):
-        asked = Asked(layer, machine, "dram", parse_pins(pins, DECISIONS))
-        alone = MESH_ENGINES["no-sharing"].run(asked)
-        assert (alone.value, alone.status, alone.stats["no_sharing_proven"]) == (value, "FEASIBLE", True)
+        alone = answer("no-sharing", layer, machine, "dram", pins)
+        assert (alone.value, alone.bound, alone.status) == (value, None, "FEASIBLE")
 
 
 def test_time_by_hand() -> None:
     """64 products on 16 PEs take 4 cycles, but 48 bytes at 2 a cycle take 24: the roofline is DRAM's."""
     layer, machine = Layer.matmul("mm", rows=4, inner=4, cols=4), mesh_machine()
-    assert MESH_ENGINES["exhaustive"].run(Asked(layer, machine, "time")).value == 24
+    assert answer("exhaustive", layer, machine, "time").value == 24
     fast = mesh_machine(dram_bytes_per_cycle=64, global_bytes_per_cycle=64)
-    assert MESH_ENGINES["exhaustive"].run(Asked(layer, fast, "time")).value == 4
+    assert answer("exhaustive", layer, fast, "time").value == 4
 
 
 SMALL = [
@@ -262,12 +261,12 @@ def test_engines_find_the_least_of_all_choices(at: int, measure: str) -> None:
     expected = least(layer, machine, measure)
     assert expected is not None
     for engine in EXACT:
-        said = MESH_ENGINES[engine].run(Asked(layer, machine, measure))
+        said = answer(engine, layer, machine, measure)
         assert (said.status, said.value, said.bound) == ("OPTIMAL", expected, expected), engine
         assert said.choice is not None
         assert said.layout is not None
     for engine in ("greedy", "no-sharing"):
-        other = MESH_ENGINES[engine].run(Asked(layer, machine, measure))
+        other = answer(engine, layer, machine, measure)
         assert other.value is None or other.value >= expected
         assert other.bound is None
 
@@ -279,7 +278,7 @@ def test_engines_find_the_least_of_all_choices_on_arrays(kind: str, measure: str
     machine = array_machine(kind, global_bytes=60)
     expected = least(layer, machine, measure)
     for engine in EXACT:
-        said = MESH_ENGINES[engine].run(Asked(layer, machine, measure))
+        said = answer(engine, layer, machine, measure)
         assert (said.status, said.value) == ("OPTIMAL", expected), engine
 
 
@@ -297,7 +296,7 @@ def test_random_layers_against_enumeration(data: st.DataObject) -> None:
     measure = data.draw(st.sampled_from(list(MEASURES)))
     expected = least(layer, machine, measure)
     for engine in EXACT:
-        assert MESH_ENGINES[engine].run(Asked(layer, machine, measure)).value == expected, engine
+        assert answer(engine, layer, machine, measure).value == expected, engine
 
 
 def test_reduced_options_lose_nothing() -> None:
@@ -327,7 +326,7 @@ def test_undominated_keeps_one_of_equals() -> None:
 @pytest.mark.parametrize(("name", "measure"), [("al_conv3", "dram"), ("ty_conv8", "dram"), ("ty_conv8", "time")])
 def test_engines_agree_on_layers_of_the_paper(name: str, measure: str) -> None:
     layer, machine = load_network("vectormesh_classic").layer(name), load_machine("vectormesh_128")
-    values = {e: MESH_ENGINES[e].run(Asked(layer, machine, measure)) for e in EXACT}
+    values = {e: answer(e, layer, machine, measure) for e in EXACT}
     assert {said.status for said in values.values()} == {"OPTIMAL"}
     assert len({said.value for said in values.values()}) == 1
 
@@ -622,7 +621,7 @@ def test_command_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Non
 
 def test_time_limit_keeps_the_best() -> None:
     layer, machine = load_network("vectormesh_classic").layer("sr_conv1"), load_machine("vectormesh_128")
-    said = MESH_ENGINES["cp-sat"].run(Asked(layer, machine, "dram", time_limit_s=0.01))
+    said = answer("cp-sat", layer, machine, "dram", clock=Clock.of(0.01))
     assert said.status == "FEASIBLE"
     assert said.value is not None
     assert said.bound is not None
@@ -634,7 +633,7 @@ def test_no_tile_by_hand_where_nothing_fits(buffers: dict[str, int]) -> None:
     """A partial sum takes 4 bytes, two copies of an element 2."""
     machine = mesh_machine(**buffers)
     for measure in ("dram", "time"):
-        said = MESH_ENGINES["hand"].run(Asked(conv(m=3, n=2, r=4, c=3), machine, measure))
+        said = answer("hand", conv(m=3, n=2, r=4, c=3), machine, measure)
         assert (said.status, said.choice) == ("NO_SOLUTION_FOUND", None)
 
 

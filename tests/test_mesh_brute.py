@@ -18,18 +18,17 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from formulations.mesh.arrays import caps_of, linear_of, terms_of
+from formulations.mesh.choice import DECISIONS, KEEPS, SHARES, Choice
 from formulations.mesh.layout import layout_of
 from formulations.mesh.price import price, setup_of
-from formulations.mesh.problem import DECISIONS, KEEPS, SHARES, Choice
+from formulations.mesh.problem import keeps
 from formulations.mesh.tables import Linear, up
 from formulations.pins import parse_pins
 from instances.machine import Machine
 from instances.mesh import Mesh
 from instances.ndrange import Axis, ndrange
 from instances.workload import DIMS, Layer
-from solver.mesh.base import Asked
-from solver.mesh.check import keeps
-from solver.mesh.engines import MESH_ENGINES
+from tests.mesh_answers import answer
 
 Ints = NDArray[np.int64]
 EXACT = ("exhaustive", "cp-sat", "milp", "milp-cbc")
@@ -241,7 +240,7 @@ def test_engines_find_the_least_of_every_tile(at: int, measure: str) -> None:
     expected = least_of_mesh(layer, machine, measure)
     assert expected is not None
     for engine in EXACT:
-        said = MESH_ENGINES[engine].run(Asked(layer, machine, measure))
+        said = answer(engine, layer, machine, measure)
         assert (said.status, said.value, said.bound) == ("OPTIMAL", expected, expected), engine
 
 
@@ -259,7 +258,7 @@ def test_engines_find_the_least_of_every_option_of_arrays(kind: str, measure: st
     expected = least_of_array(layer, machine, measure)
     assert expected is not None
     for engine in EXACT:
-        said = MESH_ENGINES[engine].run(Asked(layer, machine, measure))
+        said = answer(engine, layer, machine, measure)
         assert (said.status, said.value, said.bound) == ("OPTIMAL", expected, expected), engine
 
 
@@ -282,7 +281,7 @@ def test_random_layers_against_every_tile(data: st.DataObject) -> None:
         machine = mesh_machine(kind, global_bytes=draw(20, 150))
         expected = least_of_array(layer, machine, measure)
     for engine in EXACT:
-        said = MESH_ENGINES[engine].run(Asked(layer, machine, measure))
+        said = answer(engine, layer, machine, measure)
         assert said.value == expected, engine
         assert said.status == ("INFEASIBLE" if expected is None else "OPTIMAL"), engine
 
@@ -298,5 +297,5 @@ def test_one_index_of_size_one_stands_for_all(pins: tuple[str, ...], measure: st
     expected = least_of_mesh(layer, machine, measure, pins)
     assert expected is not None
     for engine in EXACT:
-        said = MESH_ENGINES[engine].run(Asked(layer, machine, measure, parse_pins(pins, DECISIONS)))
+        said = answer(engine, layer, machine, measure, pins)
         assert (said.status, said.value, said.bound) == ("OPTIMAL", expected, expected), engine

@@ -8,23 +8,23 @@ from math import prod
 import numpy as np
 import pytest
 
-from formulations.clock import Clock
+from formulations.clock import ENDLESS, Clock
+from formulations.mesh.choice import DECISIONS
 from formulations.mesh.finish import complete, doubled, fits
 from formulations.mesh.price import price
-from formulations.mesh.problem import DECISIONS
-from formulations.mesh.search import Halves, best_pair, halves
+from formulations.mesh.problem import MeshPart, keeps
+from formulations.mesh.search import best_pair, halves, leading
 from formulations.mesh.space import members
 from formulations.pins import Pins, parse_pins
+from formulations.problem import Goal
 from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.workload import Layer
 from solver import check, solve
-from solver.mesh.base import Answer, Asked, led
-from solver.mesh.check import keeps
-from solver.mesh.engines import MESH_ENGINES
 from solver.mesh.plan import MeshPlan
 from solver.mesh.problem import Mesh
 from solver.solve import show
+from tests.mesh_answers import answer
 from tests.test_mesh import problems_with
 
 # ---- a bound for every objective -------------------------------------------------------------------------------------
@@ -167,15 +167,15 @@ def test_time_may_be_up_at_any_moment(engine: str, measure: str, name: str) -> N
     layer, machine = Layer.conv("c", channels=4, filters=6, size=(7, 6), kernel=(3, 2)), load_machine(name)
     if machine.mesh is not None and machine.mesh.kind == "teu":
         machine = machine.model_copy(update={"mesh": machine.mesh.model_copy(update={"pes": 4, "banks": 4})})
-    best = MESH_ENGINES["exhaustive"].run(Asked(layer, machine, measure)).value
+    best = answer("exhaustive", layer, machine, measure).value
     assert best is not None
     endless = Ticks()
-    done = MESH_ENGINES[engine].run(Asked(layer, machine, measure, time_limit_s=1e9, clock=Clock(now=endless)))
+    done = answer(engine, layer, machine, measure, clock=Clock.of(1e9, endless))
     assert (done.value == best) == (engine != "greedy") or done.value is not None
     stopped = 0
     for limit in np.unique(np.geomspace(1, 2 * endless.read, 15).astype(int)):
         now = Ticks()
-        said = MESH_ENGINES[engine].run(Asked(layer, machine, measure, time_limit_s=float(limit), clock=Clock(now=now)))
+        said = answer(engine, layer, machine, measure, clock=Clock.of(float(limit), now))
         assert said.status in ("OPTIMAL", "FEASIBLE")
         assert said.value is not None
         assert said.value >= best
@@ -190,13 +190,15 @@ def test_no_time_is_no_proof() -> None:
     """Without a plan in time nothing is called infeasible: the greedy start and doubling fail for a stride of 16."""
     layer = Layer.conv("c", channels=2, filters=3, size=(64, 64), kernel=(1, 1), stride=(16, 16))
     machine = load_machine("vectormesh_128")
-    pins = parse_pins(["T_R=4", "T_C=4", "P_R=4", "P_C=4"], DECISIONS)
-    asked = Asked(layer, machine, "dram", pins)
-    assert MESH_ENGINES["exhaustive"].run(asked).status == "INFEASIBLE"
+    pins = ("T_R=4", "T_C=4", "P_R=4", "P_C=4")
+
+    def status(clock: Clock) -> str:
+        return answer("exhaustive", layer, machine, "dram", pins, clock).status
+
+    assert status(ENDLESS) == "INFEASIBLE"
     for limit in range(1, 40, 3):
-        hard = replace(asked, time_limit_s=float(limit), clock=Clock(now=Ticks()))
-        assert MESH_ENGINES["exhaustive"].run(hard).status in ("NO_SOLUTION_FOUND", "INFEASIBLE")
-    assert MESH_ENGINES["exhaustive"].run(replace(hard, time_limit_s=1.0)).status == "NO_SOLUTION_FOUND"
+        assert status(Clock.of(float(limit), Ticks())) in ("NO_SOLUTION_FOUND", "INFEASIBLE")
+    assert status(Clock.of(1.0, Ticks())) == "NO_SOLUTION_FOUND"
 
 
 def test_limits_hold_for_all_objectives() -> None:
@@ -231,32 +233,27 @@ def test_doubling_keeps_pins(pins: tuple[str, ...], name: str) -> None:
 def test_options_that_lead_are_enough() -> None:
     """Far fewer options, the same best pair; as soon as a pair is forbidden all options are back."""
     layer, machine = load_network("vectormesh_classic").layer("al_conv2"), load_machine("vectormesh_128")
-    for member in Asked(layer, machine, "dram").members():
+    for member in MeshPart(layer, machine).members(Goal("dram")):
         found = halves(member, {"dram": 1_900_000})
         if not len(found.left) or not len(found.right):
             continue
-        seen: list[int] = []
-
-        def answer(some: Halves, measure: str, seen: list[int] = seen) -> Answer:
-            seen.append(len(some.left))
-            pair, value, _ = best_pair(some, measure)
-            return Answer(pair, value, empty=pair is None)
-
-        said, all_of = led(answer)(found, "dram"), best_pair(found, "dram")
-        assert said.bound == all_of[1]
-        if said.pair is None:
+        few, whole = leading(found)
+        pair, value, _ = best_pair(few, "dram")
+        assert value == best_pair(found, "dram")[1]
+        if pair is None:
             continue
         vector = (32, *(1 for _ in range(7)))
-        assert price(layer, machine, replace(found.choice(said.pair), vector=vector))[0].dram == said.bound
-        found.forbidden.add(said.pair)
-        led(answer)(found, "dram")
-        assert seen[0] < seen[1] == len(found.left)
+        assert price(layer, machine, replace(found.choice(whole(pair)), vector=vector))[0].dram == value
+        assert len(few.left) < len(found.left)
+        found.forbidden.add(whole(pair))
+        again, same = leading(found)
+        assert (again, same(pair)) == (found, pair)
 
 
 @pytest.mark.slow
 def test_cp_sat_proves_the_largest_workload() -> None:
     """Products of variables left it unproven after 40 s; 52,713 options of one half, 15 of the other."""
     layer, machine = load_network("vectormesh_classic").layer("sr_conv1"), load_machine("vectormesh_128")
-    said = MESH_ENGINES["cp-sat"].run(Asked(layer, machine, "dram", time_limit_s=120))
+    said = answer("cp-sat", layer, machine, "dram", clock=Clock.of(120))
     assert (said.status, said.value, said.bound) == ("OPTIMAL", 10_477_184, 10_477_184)
-    assert MESH_ENGINES["exhaustive"].run(Asked(layer, machine, "dram")).value == said.value
+    assert answer("exhaustive", layer, machine, "dram").value == said.value

@@ -9,7 +9,7 @@ from ortools.sat.python import cp_model
 
 from formulations.pareto import pareto
 from formulations.pins import Pins, parse_pins
-from formulations.registry import FORMULATIONS
+from formulations.registry import NESTS
 from formulations.tiling import cp_sat, milp
 from formulations.tiling.branch import Branch, undominated
 from hwmodels.nest.bilinear import Bilinear
@@ -32,7 +32,7 @@ def machine(**changes: object) -> Machine:
 
 
 def branch() -> Branch:
-    formulation = FORMULATIONS["tiling"]
+    formulation = NESTS["tiling"]
     return formulation.build(LAYER, machine(), parse_pins(["order=OS"], formulation.decisions)).branches[0]
 
 
@@ -143,7 +143,7 @@ def test_bilinear_merges_and_refuses_what_overflows() -> None:
 @pytest.mark.parametrize("objectives", [("time",), ("bytes",), ("energy",), ("bytes", "time"), ("energy", "time")])
 @pytest.mark.parametrize("name", ["cp-sat", "milp", "milp-cbc"])
 def test_full_objective_vectors_are_equal(name: str, objectives: tuple[str, ...]) -> None:
-    space = FORMULATIONS["tiling"].build(LAYER, machine(), Pins())
+    space = NESTS["tiling"].build(LAYER, machine(), Pins())
     best = ENGINES["exhaustive"].run(space, objectives, Limits())
     found = ENGINES[name].run(space, objectives, Limits())
     assert (found.status, found.measures, found.bound) == (best.status, best.measures, best.bound)
@@ -157,14 +157,14 @@ def test_full_objective_vectors_are_equal(name: str, objectives: tuple[str, ...]
 
 @pytest.mark.parametrize("name", ["cp-sat", "milp", "milp-cbc", "exhaustive"])
 def test_infeasible_is_proven(name: str) -> None:
-    space = FORMULATIONS["tiling"].build(LAYER, machine(ocm_bytes=3), Pins())
+    space = NESTS["tiling"].build(LAYER, machine(ocm_bytes=3), Pins())
     found = ENGINES[name].run(space, ("time",), Limits())
     assert (found.status, found.nest, found.measures, found.bound) == ("INFEASIBLE", None, None, None)
 
 
 @pytest.mark.parametrize("name", ["cp-sat", "milp", "exhaustive"])
 def test_no_time_is_no_proof(name: str) -> None:
-    space = FORMULATIONS["tiling"].build(LAYER, machine(), Pins())
+    space = NESTS["tiling"].build(LAYER, machine(), Pins())
     found = ENGINES[name].run(space, ("time",), Limits(time_limit_s=0.0, bounding=False))
     assert found.status in ("FEASIBLE", "NO_SOLUTION_FOUND")
     best = ENGINES["exhaustive"].run(space, ("time",), Limits()).measures
@@ -181,7 +181,7 @@ def test_a_milp_answer_that_floats_made_up_is_not_called_optimal(monkeypatch: py
         built.unit *= 2
         return built
 
-    space = FORMULATIONS["tiling"].build(LAYER, machine(), Pins().plus("holds", "uniform"))
+    space = NESTS["tiling"].build(LAYER, machine(), Pins().plus("holds", "uniform"))
     monkeypatch.setattr(milp_engine, "build_milp", cheaper)
     found = ENGINES["milp"].run(space, ("time",), Limits(bounding=False))
     assert found.status == "FEASIBLE"

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from formulations.pins import Decision, Pin, Pins, parse_pins
-from formulations.registry import FORMULATIONS
+from formulations.registry import NESTS
 from instances.errors import InputError
 from instances.machine import Machine, Transfer
 from instances.workload import DIMS, Layer
@@ -109,7 +109,7 @@ def test_what_is_written_is_read_again() -> None:
 @pytest.mark.parametrize("problem", ["tiling", "slicing"])
 @pytest.mark.parametrize("full", [False, True])
 def test_every_operator_on_every_tile_size(problem: str, dim: str, op: str, full: bool) -> None:
-    formulation = FORMULATIONS[problem]
+    formulation = NESTS[problem]
     pins = parse_pins([f"T_{dim.upper()}{op}"], formulation.decisions)
     space = formulation.build(LAYER, machine(problem), pins, full=full)
     sizes = {int(v) for b in space.branches for v in b.choices.values(dim)}
@@ -131,7 +131,7 @@ def test_every_operator_on_every_tile_size(problem: str, dim: str, op: str, full
     ],
 )
 def test_every_choice_can_be_asked_for_or_left_out(problem: str, name: str, values: set[str]) -> None:
-    formulation = FORMULATIONS[problem]
+    formulation = NESTS[problem]
 
     def left(*pins: str) -> set[str]:
         pinned = parse_pins(("holds=uniform", *pins), formulation.decisions)
@@ -146,7 +146,7 @@ def test_every_choice_can_be_asked_for_or_left_out(problem: str, name: str, valu
 
 
 def test_pins_never_help() -> None:
-    formulation = FORMULATIONS["tiling"]
+    formulation = NESTS["tiling"]
     on = machine("tiling", 40)
     free = _least_bytes(formulation.build(LAYER, on, Pins()).branches)
     for text in ("T_C=3", "T_R<=2", "T_M>=2", "T_N%2", "T_G!=1", "order=WS", "order!=OS", "sizes=divisors"):
@@ -168,7 +168,7 @@ def _least_bytes(branches: tuple[object, ...]) -> int:
 def test_the_conflict_is_minimal(data: st.DataObject) -> None:
     """All that is named conflicts; take away any one of it, a pin or the memory's size, and a plan fits."""
     problem = data.draw(st.sampled_from(["tiling", "slicing"]))
-    formulation = FORMULATIONS[problem]
+    formulation = NESTS[problem]
     size = st.builds(
         "T_{}{}{}".format, st.sampled_from("MNRCG"), st.sampled_from(["=", "<=", ">=", "%", "!="]), st.integers(1, 5)
     )
@@ -197,5 +197,5 @@ def test_the_conflict_is_minimal(data: st.DataObject) -> None:
 
 
 def _values(problem: str, name: str) -> tuple[str, ...]:
-    values = FORMULATIONS[problem].decisions[name].values
+    values = NESTS[problem].decisions[name].values
     return values[1:] if name == "order" else values

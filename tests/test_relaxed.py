@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from formulations.pins import parse_pins
-from formulations.registry import FORMULATIONS
+from formulations.registry import NESTS
 from formulations.tiling.space import Space
 from hwmodels.nest.pieces import Window
 from hwmodels.nest.price import price
@@ -111,7 +111,7 @@ def test_no_part_of_a_kernel_sees_less_than_its_window(given_: tuple[Window, int
 def bounded(seed: int, cores: bool) -> None:
     """Tables of bounds, bounds that price nothing, and those of plans, on one random case."""
     layer, machine, known = near(random.Random(seed), cores=cores)
-    formulation = FORMULATIONS[machine.problem]
+    formulation = NESTS[machine.problem]
     space = formulation.build(layer, machine, parse_pins((), formulation.decisions))
     for measure, value in known.items():
         least = bound(space, measure)

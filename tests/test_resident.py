@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formulations.registry import FORMULATIONS
+from formulations.registry import NESTS
 from hwmodels.nest.limits import compulsory_bytes
 from hwmodels.nest.price import price
 from hwmodels.nest.replay import replay
@@ -104,4 +104,4 @@ def test_resident_rows_that_are_not_there() -> None:
 
 def test_a_layer_without_resident_rows_is_stored_as_before() -> None:
     assert "resident_in" not in LAYER.model_dump()
-    assert FORMULATIONS["tiling"].build  # the problem is the same
+    assert NESTS["tiling"].build  # the problem is the same

@@ -20,6 +20,7 @@ import formulations.mapping.latency
 import formulations.mapping.search
 import formulations.mesh.layout
 import formulations.mesh.price
+import formulations.mesh.problem
 import formulations.mesh.space
 import formulations.mesh.tables
 import formulations.partial_engine.problem
@@ -28,7 +29,6 @@ import hwmodels.partial_engine.work
 import solver.joint.tables
 import solver.mapping.engines
 import solver.mapping.latency_engines
-import solver.mesh.base
 import solver.partial_engine.engines
 from hwmodels.nest.replay import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest
@@ -238,7 +238,7 @@ def _no_layouts_checked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _nothing_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (solver.mesh.base, formulations.mesh.space):
+    for module in (formulations.mesh.problem, formulations.mesh.space):
         patch = _changed(module, "ways", lambda found: [one for one in found if one[1] == "none"])
         patch(monkeypatch)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from formulations.pins import Pins, parse_pins
-from formulations.registry import FORMULATIONS
+from formulations.registry import NESTS
 from formulations.tiling.slicing import DATAFLOWS, PARTITIONS, partition_cuts
 from formulations.tiling.space import Space
 from hwmodels.nest.price import price
@@ -18,7 +18,7 @@ from instances.workload import Layer
 from solver import solve
 from solver.engines import ENGINES, Limits
 
-SLICING = FORMULATIONS["slicing"]
+SLICING = NESTS["slicing"]
 #: M = 8 filters over N = 2 channels of 4x4, 1x1 kernel.
 LAYER = Layer.conv("x", channels=2, filters=8, size=(4, 4))
 

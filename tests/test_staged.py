@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from formulations.pins import parse_pins
-from formulations.registry import FORMULATIONS
+from formulations.registry import NESTS
 from formulations.tiling.branch import Branch
 from formulations.tiling.member import Member
 from formulations.tiling.space import Space
@@ -30,7 +30,7 @@ PROVING = ("exhaustive", "cp-sat", "milp", "milp-cbc")
 
 
 def _space(layer: Layer = LAYER, machine: Machine = MACHINE, *pins: str) -> Space:
-    formulation = FORMULATIONS["tiling"]
+    formulation = NESTS["tiling"]
     return formulation.build(layer, machine, parse_pins(pins, formulation.decisions))
 
 

@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 
 from formulations.pins import Pins, parse_pins
-from formulations.registry import FORMULATIONS
+from formulations.registry import NESTS
 from formulations.tiling.space import Space
 from hwmodels.nest.price import price
 from hwmodels.schedule import Hold, Loop, Nest
@@ -18,7 +18,7 @@ from instances.machine import Compute, Machine, Transfer
 from instances.workload import Layer
 from solver.engines import ENGINES, Limits
 
-TILING = FORMULATIONS["tiling"]
+TILING = NESTS["tiling"]
 #: One layer to read by eye: 4x4 map, 2 channels, 2 filters, 1x1 kernel. IN 32, W 4, OUT 32 bytes.
 TINY = Layer.conv("tiny", channels=2, filters=2, size=(4, 4))
 

@@ -12,7 +12,7 @@ import pytest
 
 from formulations.clock import Clock
 from formulations.pins import Pins
-from formulations.registry import FORMULATIONS
+from formulations.registry import NESTS
 from instances.machine import Machine, Transfer
 from instances.workload import Layer
 from solver.tiling.job import Answer, Job
@@ -34,7 +34,7 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def _job(fakes: ModuleType, engine: str, name: str = "tiny") -> Job:
     layer = Layer.conv(name, channels=2, filters=2, size=(4, 4))
-    build = FORMULATIONS["tiling"].build
+    build = NESTS["tiling"].build
     return Job(layer, MACHINE, build, Pins(), False, fakes.ENGINES[engine], ("time",), True)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from formulations.pins import parse_pins
-from formulations.registry import FORMULATIONS
+from formulations.registry import NESTS
 from formulations.tiling.space import Space
 from hwmodels.nest.replay import replay
 from instances.load import load_machine, load_network
@@ -30,7 +30,7 @@ class Case:
     def spaces(self) -> list[Space]:
         """The spaces of its distinct conv and matmul layers."""
         machine = load_machine(self.machine, None)
-        formulation = FORMULATIONS[machine.problem]
+        formulation = NESTS[machine.problem]
         pins = parse_pins(self.pins, formulation.decisions)
         return [formulation.build(layer, machine, pins) for layer in distinct_layers(self.network)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 
 from formulations.pins import Pins
-from formulations.registry import FORMULATIONS
+from formulations.registry import NESTS
 from formulations.tiling.space import Space
 from hwmodels.nest.price import price
 from hwmodels.outcome import Outcome
@@ -42,7 +42,7 @@ def nests(progress: Progress) -> Report:
 
 
 def _space(layer: Layer, machine: Machine) -> Space:
-    return FORMULATIONS[machine.problem].build(layer, machine, Pins())
+    return NESTS[machine.problem].build(layer, machine, Pins())
 
 
 def _run(space: Space, objective: str, engine: str = "exhaustive") -> EngineResult:

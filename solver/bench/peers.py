@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from formulations.pins import parse_pins
-from formulations.registry import FORMULATIONS
+from formulations.registry import NESTS
 from formulations.tiling.space import Space
 from hwmodels.nest.limits import compulsory_bytes, lower_bound_bytes
 from hwmodels.nest.replay import replay
@@ -70,7 +70,7 @@ def peers(progress: Progress) -> Report:
 
 def _row(table: _Setting, layer: Layer, size: str) -> list[Cell]:
     machine = load_machine(f"scratchpad_{size}", dict(table.settings))
-    formulation = FORMULATIONS["tiling"]
+    formulation = NESTS["tiling"]
     space = formulation.build(layer, machine, parse_pins(table.pins, formulation.decisions))
     best = ENGINES["exhaustive"].run(space, ("bytes",), Limits())
     least, limit = compulsory_bytes(layer, machine), lower_bound_bytes(layer, machine)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from formulations.pins import parse_pins
-from formulations.registry import FORMULATIONS
+from formulations.registry import NESTS
 from formulations.tiling.slicing import DATAFLOWS, PARTITIONS
 from formulations.tiling.space import Space
 from hwmodels.nest.price import price
@@ -73,7 +73,7 @@ def modelled(network: str, machine: Machine) -> Row:
 
 
 def _space(layer: Layer, machine: Machine, *pins: str) -> Space:
-    formulation = FORMULATIONS["slicing"]
+    formulation = NESTS["slicing"]
     return formulation.build(layer, machine, parse_pins(["holds=uniform", *pins], formulation.decisions))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from formulations.pins import parse_pins
-from formulations.registry import FORMULATIONS
+from formulations.registry import NESTS
 from hwmodels.nest.boxes import box_terms
 from hwmodels.nest.choices import Choices
 from hwmodels.transfer import bursts_of_segment
@@ -115,7 +115,7 @@ def _fifth_convolution() -> list[Section]:
 
 
 def _best(layer: Layer, machine: Machine, pins: tuple[str, ...]) -> tuple[int, dict[str, int | str]]:
-    formulation = FORMULATIONS["slicing"]
+    formulation = NESTS["slicing"]
     space = formulation.build(layer, machine, parse_pins(["holds=uniform", *pins], formulation.decisions))
     pick, _ = best_pick(space, ("time",))
     if pick is None:

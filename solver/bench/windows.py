@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 
 from formulations.pins import parse_pins
-from formulations.registry import FORMULATIONS
+from formulations.registry import NESTS
 from hwmodels.nest.price import price
 from hwmodels.schedule import Nest
 from instances.load import load_machine
@@ -77,7 +77,7 @@ def _row(network: str) -> list[str | int | float | None]:
 
 def _planned(layer: Layer, machine: Machine) -> tuple[Nest, int]:
     """The quickest plan and its ticks."""
-    formulation = FORMULATIONS["slicing"]
+    formulation = NESTS["slicing"]
     pins = parse_pins(["holds=uniform"], formulation.decisions)
     pick, _ = best_pick(formulation.build(layer, machine, pins), ("time",))
     if pick is None:

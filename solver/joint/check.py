@@ -21,7 +21,7 @@ from solver.joint.solve import (
     sums_of,
 )
 from solver.network_check import head_of, status_of, undecided_of
-from solver.options import pick_pins, pick_problem
+from solver.options import pick_nests, pick_pins
 from solver.verify import unequal
 
 __all__ = ["problems_of_joint", "runs_in"]
@@ -37,7 +37,7 @@ def _layers(plan: JointPlan) -> Iterator[str]:
         found, machine = stores(plan.network_data), plan.machine_data
         check_machine(machine)
         check_homes(plan.network_data, machine, plan.objectives)
-        pins = pick_pins(list(plan.pins), pick_problem("tiling"))
+        pins = pick_pins(list(plan.pins), pick_nests("tiling"))
     except InputError as error:
         yield str(error)
         return

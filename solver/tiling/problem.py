@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from formulations.registry import Formulation
+from formulations.registry import Nests
 from formulations.tiling.space import Space
 from hwmodels.nest.homes import machine_for
 from hwmodels.nest.limits import lower_bound_bytes
@@ -43,7 +43,7 @@ class LayersProblem(Problem[LayersPlan]):
     others = {"exhaustive": ("cp-sat", "exhaustive"), "": ("exhaustive", "cp-sat")}
     explains = True
 
-    def __init__(self, formulation: Formulation) -> None:
+    def __init__(self, formulation: Nests) -> None:
         self.formulation = formulation
         self.name, self.summary = formulation.name, formulation.summary
         self.pins = {name: str(decision) for name, decision in formulation.decisions.items()}

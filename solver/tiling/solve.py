@@ -14,7 +14,7 @@ from instances.workload import Layer
 from solver.homes.ask import check_home_pins, places_of, refuse_overflow
 from solver.homes.plan import HomesPlan
 from solver.homes.solve import Assignment, Choice, assignments, choose
-from solver.options import Request, pick_engine, pick_layers, pick_pins, pick_problem, processors
+from solver.options import Request, pick_engine, pick_layers, pick_nests, pick_pins, processors
 from solver.plan import FORMAT, Measures, Objective, Status, digest, network_digest, version, worst
 from solver.progress import Progress
 from solver.question import Question
@@ -112,7 +112,7 @@ def prepare(question: Question) -> Request:
         raise InputError("several applications are planned together, by problem applications only")
     if machine.problem not in ("tiling", "slicing"):
         raise InputError(f"machine {machine.name}: it is meant for problem {machine.problem}, not {question.problem}")
-    formulation = pick_problem(question.problem)
+    formulation = pick_nests(question.problem)
     demands = pick_pins(question.pins, formulation)
     check_home_pins(machine, demands)
     picked = pick_layers(target, question.layers, all_kinds=question.all_kinds)
