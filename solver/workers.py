@@ -29,9 +29,10 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Generic, Protocol, TypeVar
 
 from formulations.clock import Clock
+from solver.options import processors
 from solver.watch import NO_LIMIT, Watch, used_bytes
 
-__all__ = ["Done", "OnDone", "Outcome", "Work", "run_here", "run_in_processes", "share_of", "worker_main"]
+__all__ = ["Done", "OnDone", "Outcome", "Work", "run", "run_here", "run_in_processes", "share_of", "worker_main"]
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +41,8 @@ logger = logging.getLogger(__name__)
 GRACE_S = 10.0
 #: Seconds after the time limit in which workers may still verify; then a quick plan is made here.
 LATE_S = 1.5
+#: Seconds after which what is left goes to other processes, and that must be left: they take one or two to start.
+_HERE_S, _START_S = 2.0, 4.0
 #: How often a job is given to a worker before it counts as what kills workers.
 _TRIES = 2
 _POLL_S = 0.1
@@ -339,6 +342,26 @@ def _accept(
     if kind == "done":
         outcome.answers[index] = value
         on_done(index, value)
+
+
+def run(jobs: Mapping[int, Work[D]], asked: int, watch: Watch, on_done: OnDone[D]) -> Outcome[D]:
+    """Run jobs here, or side by side in so many processes.
+
+    `asked` is 0 if nobody says how many: as starting one costs more than most jobs, that is put off for `_HERE_S`.
+    """
+    count = min(asked or processors(), len(jobs))
+    if count <= 1 or watch.clock.remaining < _START_S:
+        return run_here(jobs, watch, on_done)
+    if asked:
+        return run_in_processes(jobs, count, watch, on_done)
+    outcome = run_here(jobs, watch, on_done, seconds=_HERE_S)
+    rest = {index: job for index, job in jobs.items() if index not in outcome.shares_s}
+    if rest and not outcome.stopped:
+        more = run_in_processes(rest, min(count, len(rest)), watch, on_done)
+        outcome = Outcome(
+            {**outcome.answers, **more.answers}, {**outcome.shares_s, **more.shares_s}, stopped=more.stopped
+        )
+    return outcome
 
 
 def worker_main(stream: BinaryIO) -> None:

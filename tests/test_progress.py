@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from solver import solve
 from solver.progress import Bar, Silent, interruptible, progress_bar
 
 
@@ -84,3 +85,39 @@ def test_bars_write_nothing_to_stdout(kind: type[Silent] | type[Bar], capsys: py
     bar.end()
     bar.end()
     assert capsys.readouterr().out == ""
+
+
+# --- whoever solves ---------------------------------------------------------------------------------------------------
+
+
+class Listener(Silent):
+    """Remembers what it is told."""
+
+    def __init__(self) -> None:
+        self.total, self.notes, self.open = 0, list[str](), False
+
+    def begin(self, total: int, what: str) -> None:
+        assert what == "lenet5"
+        self.total, self.open = total, True
+
+    def advance(self, note: str) -> None:
+        self.notes.append(note)
+
+    def end(self) -> None:
+        self.open = False
+
+
+@pytest.mark.parametrize(
+    ("machine", "layers"),
+    [("scratchpad_64k", 5), ("nmp", 5), ("vectormesh_128", 5), ("midap", 0), ("hikey970", 0), ("galaxy_s9", 0)],
+)
+def test_every_problem_says_how_far_it_is(machine: str, layers: int) -> None:
+    listener = Listener()
+    engine = {"hikey970": "heft", "galaxy_s9": "clustering"}.get(machine, "auto")
+    solve("lenet5", machine, engine=engine, progress=listener)
+    assert (listener.total, len(listener.notes), listener.open) == (layers or 1, layers, False)
+
+
+def test_processes_give_the_same_plan_of_a_mesh() -> None:
+    one, two = (solve("lenet5", "vectormesh_128", jobs=jobs).model_dump(exclude={"wall_s"}) for jobs in (1, 2))
+    assert one == two

@@ -22,16 +22,12 @@ from solver.tiling.job import Answer, Job, unanswered
 from solver.tiling.plan import LayerPlan, LayersOptions, LayersPlan, PlanReplay
 from solver.verify import LITERAL_NOTE, gap_of
 from solver.watch import Watch
-from solver.workers import OnDone, Outcome, run_here, run_in_processes, share_of
+from solver.workers import run, share_of
 
 __all__ = ["Totals", "planned", "prepare", "solve", "totals"]
 
 #: Unproven layers are tried again with the time left over, but only if that is this many times what they had.
 _AGAIN = 2.0
-#: Seconds after which what is left goes to other processes.
-_HERE_S = 2.0
-#: Seconds that must be left for processes, which take one or two to start.
-_START_S = 4.0
 
 
 def solve(question: Question) -> LayersPlan:
@@ -157,7 +153,7 @@ def _search(
         with Watch(request.time_limit_s, request.memory_bytes) as watch:
             waiting = dict(jobs)
             while waiting:
-                outcome = _run(waiting, request.jobs, watch, on_done)
+                outcome = run(waiting, request.jobs, watch, on_done)
                 proven = {i for i, answer in best.items() if answer.plan.status in ("OPTIMAL", "INFEASIBLE")}
                 waiting = {i: job for i, job in jobs.items() if i not in proven}
                 share = share_of(watch.clock, len(waiting), min(request.jobs or processors(), len(waiting)))
@@ -167,23 +163,6 @@ def _search(
     finally:
         progress.end()
     return {key: best.get(i, Answer(unanswered(job.layer), "", False)) for i, (key, job) in enumerate(wanted.items())}
-
-
-def _run(jobs: Mapping[int, Job], asked: int, watch: Watch, on_done: OnDone[Answer]) -> Outcome[Answer]:
-    """Run here, or side by side: starting a process costs more than most layers, so it is put off if nobody asks."""
-    count = min(asked or processors(), len(jobs))
-    if count <= 1 or watch.clock.remaining < _START_S:
-        return run_here(jobs, watch, on_done)
-    if asked:
-        return run_in_processes(jobs, count, watch, on_done)
-    outcome = run_here(jobs, watch, on_done, seconds=_HERE_S)
-    rest = {index: job for index, job in jobs.items() if index not in outcome.shares_s}
-    if rest and not outcome.stopped:
-        more = run_in_processes(rest, min(count, len(rest)), watch, on_done)
-        outcome = Outcome(
-            {**outcome.answers, **more.answers}, {**outcome.shares_s, **more.shares_s}, stopped=more.stopped
-        )
-    return outcome
 
 
 def _better(one: Answer | None, two: Answer, objectives: Sequence[str]) -> Answer:
