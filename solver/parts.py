@@ -135,6 +135,7 @@ class PartsProblem(Problem[P]):
     """A formulation, as the rest of `solver` sees it; a subclass says what stands in its plans."""
 
     takes = frozenset({"layers"})
+    by_layer = True
     explains = True
     front_engines = True
 

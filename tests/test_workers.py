@@ -15,9 +15,10 @@ from formulations.pins import Pins
 from formulations.registry import NESTS
 from instances.machine import Machine, Transfer
 from instances.workload import Layer
+from solver.jobs import GRACE_S, run_here, share_of
 from solver.tiling.job import Answer, Job
 from solver.watch import Watch
-from solver.workers import GRACE_S, answer, run_here, run_in_processes, share_of
+from solver.workers import answer, run_in_processes
 
 FAKES = Path(__file__).parent / "data" / "fakes"
 MACHINE = Machine(

@@ -14,13 +14,14 @@ from instances.load import load_network
 from instances.machine import Machine
 from instances.measured import UNITS_PS, Measured, parse_layer
 from instances.workload import Layer
+from solver.jobs import run_here
 from solver.options import AUTO, parse_objectives, pick_engine, pick_layers, pick_nests, pick_pins
 from solver.progress import Progress
 from solver.tiling.job import Answer, Job
 from solver.tiling.plan import LayersPlan
 from solver.verify import verify
 from solver.watch import Watch
-from solver.workers import run_here, run_in_processes
+from solver.workers import run_in_processes
 
 __all__ = ["Case", "Priced", "Pricing", "cases_of"]
 

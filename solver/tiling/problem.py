@@ -37,7 +37,7 @@ class LayersProblem(Problem[LayersPlan]):
     measures = MEASURES
     usual = "time"
     takes = frozenset({"layers", "all_kinds", "full", "bounding"})
-    single = True
+    single, by_layer = True, True
     axes = {"bytes": "bytes", "time": "ticks", "ocm": "bytes on chip"}  # of solver.tiling.front.AXES
     auto = "exhaustive"
     others = {"exhaustive": ("cp-sat", "exhaustive"), "": ("exhaustive", "cp-sat")}

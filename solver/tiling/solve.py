@@ -14,6 +14,7 @@ from instances.workload import Layer
 from solver.homes.ask import check_home_pins, places_of, refuse_overflow
 from solver.homes.plan import HomesPlan
 from solver.homes.solve import Assignment, Choice, assignments, choose
+from solver.jobs import share_of
 from solver.options import Request, pick_engine, pick_layers, pick_nests, pick_pins, processors
 from solver.plan import FORMAT, Measures, Objective, Status, digest, network_digest, version, worst
 from solver.progress import Progress
@@ -22,7 +23,7 @@ from solver.tiling.job import Answer, Job, unanswered
 from solver.tiling.plan import LayerPlan, LayersOptions, LayersPlan, PlanReplay
 from solver.verify import LITERAL_NOTE, gap_of
 from solver.watch import Watch
-from solver.workers import run, share_of
+from solver.workers import run
 
 __all__ = ["Totals", "planned", "prepare", "solve", "totals"]
 
