@@ -22,8 +22,8 @@ from instances.network import Network
 from instances.workload import Layer
 from solver import Plan, PlanMismatch, check, solve
 
-FAKES = Path(__file__).parent / "data" / "fakes"
-ROOT = Path(__file__).resolve().parents[1]
+FAKES = Path(__file__).parents[1] / "data" / "fakes"
+ROOT = Path(__file__).resolve().parents[2]
 
 #: 2 channels of 4x4 to 2 channels: IN 32 bytes, W 4, OUT 32; together 68, so 64 bytes on chip need two tiles.
 LAYER = Layer.conv("tiny", channels=2, filters=2, size=(4, 4))

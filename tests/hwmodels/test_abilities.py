@@ -18,7 +18,7 @@ from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import DIMS, RELEVANT, Layer
-from tests.test_replay_walk import Naive, machine
+from tests.hwmodels.test_replay_walk import Naive, machine
 
 HOLDS = (Hold("W"), Hold("OUT"))
 randoms = st.randoms(use_true_random=True)

@@ -21,7 +21,7 @@ from instances.load import (
     parse_overrides,
 )
 
-BAD = Path(__file__).parent / "data" / "bad"
+BAD = Path(__file__).parents[1] / "data" / "bad"
 
 #: Bad file -> what its message says. One fault a file.
 BAD_NETWORKS = {

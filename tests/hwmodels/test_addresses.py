@@ -18,7 +18,7 @@ from instances.errors import InputError
 from instances.machine import Machine, Transfer
 from instances.workload import Layer
 from solver import solve
-from tests.test_replay_walk import layers, machines, nests
+from tests.hwmodels.test_replay_walk import layers, machines, nests
 
 HOLDS = (Hold("IN"), Hold("W"), Hold("OUT"))
 #: One channel of 4 rows and 6 columns, a byte each.

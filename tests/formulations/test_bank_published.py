@@ -21,15 +21,15 @@ from instances.load import load_machine
 from instances.machine import Banks
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, Operator
+from tests.formulations.test_bank_time import networks, tiny_banks
+from tests.formulations.test_banks import agrees
 from tests.midapsim.networks import Case, forked, plain
-from tests.test_bank_time import networks, tiny_banks
-from tests.test_banks import agrees
 
 #: By kind and seed the bytes of loads, weights, streamed operands, biases and writes under MIN, as the simulator of
 #: 2020-09-02 reads and writes them when every cycle is simulated. Where a concatenation is streamed, its compiler
 #: forgets to write the parts; for these figures it was made to.
 MEASURED: dict[str, dict[str, list[int]]] = json.loads(
-    (Path(__file__).parent / "data" / "midap_min.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[1] / "data" / "midap_min.json").read_text(encoding="utf-8")
 )
 SHAPE = (1, 16, 1, 4)
 

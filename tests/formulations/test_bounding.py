@@ -14,7 +14,7 @@ from instances.load import load_machine
 from instances.machine import Machine
 from instances.workload import Layer
 from solver.engines import ENGINES, Limits
-from tests.test_exactness import free_cases, space
+from tests.formulations.test_exactness import free_cases, space
 
 LAYER = Layer.conv("x", channels=4, filters=6, size=(9, 7), kernel=(3, 3), pad=(1, 1, 1, 1))
 

@@ -39,9 +39,9 @@ from instances.load import load_machine, load_network
 from instances.machine import Banks, Transfer
 from instances.network import Network
 from solver.banks.solve import figures, setting_of
-from tests.test_banks import agrees, networks
+from tests.formulations.test_banks import agrees, networks
 
-MEASURED = json.loads((Path(__file__).parent / "data" / "midap.json").read_text())["networks"]
+MEASURED = json.loads((Path(__file__).parents[1] / "data" / "midap.json").read_text())["networks"]
 #: Small prices with all terms, so that nothing hides behind the bus.
 DRAM = Transfer(call_ticks=3, row_ticks=2, row_bytes=16, refresh_ticks=5, refresh_bytes=40, byte_ticks=1)
 CLOCK = Clock(DRAM, cycle=4, fixed=8)

@@ -36,7 +36,7 @@ from solver.bench.banks import MOVED, WAITS, block, both, grown, midap, table42
 from solver.progress import Silent
 from solver.selftest.banks import sequences
 
-MEASURED = json.loads((Path(__file__).parent / "data" / "midap.json").read_text())
+MEASURED = json.loads((Path(__file__).parents[1] / "data" / "midap.json").read_text())
 
 
 def network(name: str, count: int = 4) -> Stages:

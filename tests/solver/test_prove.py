@@ -18,7 +18,7 @@ from solver.problems import claims_of
 from solver.solve import show
 from solver.tiling.plan import LayerPlan
 from tests.golden_plans import chain, skip
-from tests.test_edits import SHARED
+from tests.solver.test_edits import SHARED
 
 UNPROVEN = "legal, claims re-priced; optimality not re-proven"
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-SCRIPTS = Path(__file__).with_name("versions")
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPTS = Path(__file__).parents[1] / "versions"
 
 
 def child(script: str, *arguments: str) -> dict[str, object]:

@@ -15,8 +15,8 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import Layer
 from solver.engines.exhaustive import Search
-from tests.test_core import machine
-from tests.test_exactness import any_nest, layers, machines, space
+from tests.formulations.test_exactness import any_nest, layers, machines, space
+from tests.hwmodels.test_core import machine
 
 #: 6x4 map of 2 channels, 3x3 kernel, padding 1: a row of the input is 8 bytes, of the result 12.
 LAYER = Layer.conv("x", channels=2, filters=3, size=(6, 4), kernel=(3, 3), pad=(1, 1, 1, 1))

@@ -25,8 +25,8 @@ from solver.engines.exhaustive import Search, least_of
 from solver.selftest.anneal import Goal, searched
 from solver.selftest.layers import random_layer, random_machine
 from solver.selftest.moves import Moves, nest_of
-from tests.test_cuts import compositions, fetched
-from tests.test_cuts import windows as some_windows
+from tests.formulations.test_cuts import compositions, fetched
+from tests.formulations.test_cuts import windows as some_windows
 
 #: Prices of the walk that makes a random nest a good one.
 TRIES = 150

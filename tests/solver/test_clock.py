@@ -32,7 +32,7 @@ from solver.plan import Plan
 from solver.question import Question
 from solver.watch import NO_LIMIT, Stopped, Watch, free_bytes, used_bytes
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class Now:

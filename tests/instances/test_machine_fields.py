@@ -26,7 +26,7 @@ from solver.cli import main
 from solver.plan import Plan
 from solver.problems import PROBLEMS as SOLVED
 
-PAGE = Path(__file__).parents[1] / "docs" / "machines.md"
+PAGE = Path(__file__).parents[2] / "docs" / "machines.md"
 LAYER = Layer.conv("x", channels=2, filters=2, size=(4, 4), kernel=(3, 3), pad=(1, 1, 1, 1))
 ROWS = {row.path: row for row in rows()}
 

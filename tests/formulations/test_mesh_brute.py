@@ -2,7 +2,8 @@
 
 All tiles of a layer on a mesh are one grid, an axis for every index; bytes and cycles are products of tables worked out
 by loops over tiles; all sides, PE vectors and ways to keep are gone through. Layouts are `layout_of`'s, which
-tests/test_mesh.py compares with every bit assignment. For arrays all options of all groups are multiplied out.
+tests/formulations/test_mesh.py compares with every bit assignment. For arrays all options of all groups are multiplied
+out.
 """
 
 from __future__ import annotations

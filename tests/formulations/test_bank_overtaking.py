@@ -28,7 +28,7 @@ from instances.feature_maps import stages
 from instances.load import load_machine
 from instances.machine import Banks, Transfer
 from instances.network import Network
-from tests.test_bank_time import (
+from tests.formulations.test_bank_time import (
     CLOCK,
     CLOCKS,
     any_plan,
@@ -40,7 +40,7 @@ from tests.test_bank_time import (
     tasks,
     tiny_banks,
 )
-from tests.test_banks import agrees, networks
+from tests.formulations.test_banks import agrees, networks
 
 FIRST = replace(CLOCK, overtakes=True)
 #: A bus without latency too: then loads and weights meet more often.

@@ -20,7 +20,7 @@ from solver.tiling.job import Answer, Job
 from solver.watch import Watch
 from solver.workers import answer, run_in_processes
 
-FAKES = Path(__file__).parent / "data" / "fakes"
+FAKES = Path(__file__).parents[1] / "data" / "fakes"
 MACHINE = Machine(
     name="toy", tick_ps=1000, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=1, ocm_bytes=64,
     transfer=Transfer(call_ticks=10, byte_ticks=1),

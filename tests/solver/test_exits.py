@@ -15,8 +15,8 @@ from solver.cli import main
 from solver.exits import exit_code
 from solver.plan import Plan
 
-ROOT = Path(__file__).parent.parent
-FAKES = Path(__file__).parent / "data" / "fakes"
+ROOT = Path(__file__).parents[2]
+FAKES = Path(__file__).parents[1] / "data" / "fakes"
 C1 = ("solve", "lenet5", "-m", "scratchpad_64k", "-j", "1", "-l", "c1")
 
 

@@ -18,7 +18,7 @@ from instances.machine import Machine, Transfer
 from instances.workload import Layer
 from solver.cli import main
 from solver.tiling.front import front
-from tests.test_exactness import MOST_POINTS, free_cases, space
+from tests.formulations.test_exactness import MOST_POINTS, free_cases, space
 
 LAYER = Layer.conv("x", channels=3, filters=4, size=(5, 5), kernel=(3, 3), pad=(1, 1, 1, 1))
 MACHINE = Machine(

@@ -19,8 +19,8 @@ from solver import LayersPlan, Plan, solve
 from solver.cli import main
 from solver.plan import version
 
-FAKES = Path(__file__).parent / "data" / "fakes"
-ROOT = Path(__file__).resolve().parents[1]
+FAKES = Path(__file__).parents[1] / "data" / "fakes"
+ROOT = Path(__file__).resolve().parents[2]
 #: lenet5 on a scratchpad, in this process: a second for five layers.
 LENET = ("solve", "lenet5", "--machine", "scratchpad_64k", "--jobs", "1")
 

@@ -17,8 +17,8 @@ from solver import Plan, check, solve
 from solver.selftest.anneal import Goal, searched
 from solver.selftest.layers import random_layer, random_machine
 from solver.selftest.moves import Moves
-from tests.test_joint import FOUR, chain
-from tests.test_replay_walk import machine
+from tests.formulations.test_joint import FOUR, chain
+from tests.hwmodels.test_replay_walk import machine
 
 EXACT = ("exhaustive", "cp-sat", "milp")
 #: 4x4, a 3x3 kernel without padding: 2x2 results.

@@ -39,7 +39,7 @@ from solver.bench.table3 import PUBLISHED, averages, point
 from solver.cli import main
 from tests.mesh_answers import answer
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 EXACT = ("exhaustive", "cp-sat", "milp")
 
 

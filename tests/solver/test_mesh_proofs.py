@@ -24,8 +24,8 @@ from solver import check, solve
 from solver.mesh.plan import MeshPlan
 from solver.mesh.problem import Mesh
 from solver.solve import show
+from tests.formulations.test_mesh import problems_with
 from tests.mesh_answers import answer
-from tests.test_mesh import problems_with
 
 # ---- a bound for every objective -------------------------------------------------------------------------------------
 

@@ -23,8 +23,8 @@ from solver.solve import show
 from solver.tiling.buffers import Buffer, buffers
 from solver.tiling.pseudo_code import pseudo_code
 from solver.words import decision_text
-from tests.test_abilities import any_case
-from tests.test_exactness import any_nest, layers, machines
+from tests.formulations.test_exactness import any_nest, layers, machines
+from tests.hwmodels.test_abilities import any_case
 
 LAYER = Layer.conv("x", channels=4, filters=6, size=(8, 8), kernel=(3, 3), pad=(1, 1, 1, 1))
 FIELDS: dict[str, object] = {
