@@ -88,6 +88,11 @@ class Model(Generic[S]):
         The goal's measure is at least ``base + unit * objective``.
     parameters : dict
         Of CP-SAT, beside those that are set for all; `turns` as in `solver.engines.driver_cp_sat`.
+    seconds : float or None
+        The most that a search is worth.
+    priced : bool
+        Whether a MILP solver's optimum is proven by a schedule that costs what the solver reports, however large the
+        coefficients are (`solver.engines.driver_milp.MilpAnswer.agrees`).
     """
 
     model: Any
@@ -96,10 +101,12 @@ class Model(Generic[S]):
     unit: int = 1
     parameters: Mapping[str, int] = field(default_factory=dict)
     turns: bool = False
+    seconds: float | None = None
+    priced: bool = False
 
 
 class Piece(ABC, Generic[S]):
-    """A subset of the schedules of a part; a way to search it that is not there raises NotImplementedError.
+    """A subset of the schedules of a part; a way to search it that it does not have raises NotImplementedError.
 
     Searches see the best schedule that is known by then in ``goal.below``: what they need is best built when asked.
     """
@@ -132,6 +139,10 @@ class Piece(ABC, Generic[S]):
             No schedule of the piece is below; None if there is none that meets the goal.
         """
         raise NotImplementedError
+
+    def split(self, goal: Goal) -> Sequence[Piece[S]]:
+        """Return smaller pieces that hold all that may meet the goal: for where a search of this one leaves a gap."""
+        return ()
 
 
 class Part(ABC, Generic[S]):

@@ -8,10 +8,11 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from solver.network_show import known_parts
-from solver.parts import PartsPlan, PartsProblem, Verdict
+from solver.parts import PartsPlan, PartsProblem
 from solver.plan import Frozen, Gap, Natural, Stat, Status
 from solver.report import ABSENT, GAP, Column, Sheet, name_column, percent
 from solver.search import Answer
+from solver.verdict import Verdict
 
 __all__ = ["GenericPlan", "GenericProblem", "PartPlan", "PartReplay"]
 
@@ -75,7 +76,7 @@ class GenericProblem(PartsProblem[GenericPlan]):
             terms={name: dict(terms) for name, terms in priced.terms.items()} if priced else {},
             bounds=dict(said.bounds), gap=verdict.gap, conflicts=said.conflicts, stats=dict(said.stats),
             schedule=self._json.dump_python(said.schedule, mode="json") if priced else None,
-            replay=PartReplay(ok=not verdict.faults, faults=verdict.faults) if priced else None,
+            replay=PartReplay(ok=not verdict.disagreements, faults=verdict.disagreements) if priced else None,
         )  # fmt: skip
 
     def said(self, row: PartPlan) -> Answer[Any]:

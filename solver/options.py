@@ -20,7 +20,7 @@ from instances.network import Network
 from instances.workload import Layer
 
 if TYPE_CHECKING:
-    from formulations.homes.problem import Places
+    from formulations.homes.places import Places
     from formulations.pins import Pins
     from formulations.registry import Nests
     from solver.engines.base import Engine

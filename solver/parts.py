@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from formulations.clock import Clock
 from formulations.pins import parse_pins
-from formulations.problem import Formulation, Part, Priced, Replayed
+from formulations.problem import Formulation, Part
 from instances.errors import InputError
 from solver.claims import Claim, picked
 from solver.front import Front, FrontPart, FrontPoint
@@ -27,12 +27,13 @@ from solver.options import unknown
 from solver.plan import Objective, Options, Plan, Stat, proof, worst
 from solver.problem import Derived, EngineInfo, Explained, Problem
 from solver.question import Question
-from solver.search import Answer, hasty, settled, status_of
+from solver.search import Answer, hasty, quickest, settled, status_of
+from solver.verdict import Verdict, judged, proven_of, sum_of
 from solver.verify import PlanMismatch, gap_of, unequal
 from solver.watch import Watch
 from solver.workers import run
 
-__all__ = ["PartsOptions", "PartsPlan", "PartsProblem", "Row", "Verdict", "sum_of"]
+__all__ = ["PartsOptions", "PartsPlan", "PartsProblem", "Row"]
 
 #: Seconds below which a part is decided in haste.
 _WORTH_S = 0.05
@@ -71,29 +72,6 @@ class _Engine:
     name: str
     summary: str
     proves: bool
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The answer for a part, with its price, what its replay counts, and all that does not agree; None if unplanned."""
-
-    part: Part[Any]
-    said: Answer[Any]
-    priced: Priced | None = None
-    walked: Replayed | None = None
-    faults: tuple[str, ...] = ()
-
-    @property
-    def values(self) -> dict[str, int]:
-        """The objectives' values, none without a schedule."""
-        return {} if self.priced is None else {name: self.priced.measures[name] for name in self.said.bounds}
-
-    @property
-    def gap(self) -> float | None:
-        """Of the first objective; none where the bound is above the value, which is a fault."""
-        first = next(iter(self.said.bounds), "")
-        value, bound = self.values.get(first), self.said.bounds.get(first)
-        return gap_of(value, bound) if value is None or bound is None else gap_of(value, min(value, bound))
 
 
 @dataclass(frozen=True)
@@ -192,13 +170,9 @@ class PartsProblem(Problem[P]):
         with question.watch() as watch:
             parts = self._parts(question)
             answers = self._answers(parts, question, watch)
-            verdicts = self._judged(parts, [answers[part.key] for part in parts])
-        for one in verdicts:
-            if one.faults:
-                faults = "; ".join(one.faults[:5])
-                raise PlanMismatch(f"{one.part.name} on {question.machine.name}, engine {question.engine}: {faults}")
+            verdicts = self._verified(parts, [answers[part.key] for part in parts], question)
         totals, rows = self.totals(question.objectives, verdicts), [self.row(one) for one in verdicts]
-        proven = proof(question.objectives, _proven(question.objectives, verdicts))
+        proven = proof(question.objectives, proven_of(question.objectives, verdicts))
         stats: dict[str, Stat] = {"layers": len(parts), "distinct": len(answers), **proven}
         versions = next((said.versions for said in answers.values() if said.versions), "")
         fields = head(
@@ -239,24 +213,16 @@ class PartsProblem(Problem[P]):
                 raise unknown("layer", name, known)
         return parts if question.layers is None else [known[name] for name in question.layers]
 
-    def _judged(self, parts: Sequence[Part[Any]], answers: Sequence[Answer[Any]]) -> list[Verdict]:
-        """Price and replay every schedule, equal ones of parts that are alike once; raises InputError for bad ones."""
-        done: dict[Hashable, tuple[Priced, Replayed, list[str]]] = {}
-        found = []
-        for part, said in zip(parts, answers, strict=True):
-            if said.schedule is None:
-                found.append(Verdict(part, said))
-                continue
-            key = part.key, said.schedule
-            if key not in done:
-                done[key] = _verified(part, said.schedule)
-            priced, walked, faults = done[key]
-            above = [
-                f"bounds: {name} {bound} is above the value {priced.measures[name]}"
-                for name, bound in said.bounds.items() if bound is not None and bound > priced.measures[name]
-            ]  # fmt: skip
-            found.append(Verdict(part, said, priced, walked, (*faults, *above)))
-        return found
+    def _verified(
+        self, parts: Sequence[Part[Any]], answers: Sequence[Answer[Any]], question: Question
+    ) -> list[Verdict]:
+        """Judge what a search says; raises PlanMismatch if it is not so."""
+        verdicts = judged(zip(parts, answers, strict=True))
+        for one in verdicts:
+            if one.faults:
+                where = f"{one.part.name} on {question.machine.name}, engine {question.engine}"
+                raise PlanMismatch(f"{where}: {'; '.join(one.faults[:5])}")
+        return verdicts
 
     def front(self, question: Question, axes: tuple[str, ...]) -> Front:
         """The exact front of two measures: the least first one, of these the least second one; then with less of it."""
@@ -273,7 +239,7 @@ class PartsProblem(Problem[P]):
                         proven = proven and said.status == "INFEASIBLE"
                         break
                     proven = proven and said.status == "OPTIMAL"
-                    (verdict,) = self._judged([part], [said])
+                    (verdict,) = self._verified([part], [said], question)
                     row = self.row(verdict)
                     body = {} if row is None else row.model_dump(exclude={"stats"})
                     points.append(FrontPoint(verdict.values, body, part.label(said.schedule)))
@@ -293,9 +259,12 @@ class PartsProblem(Problem[P]):
 
     def derive(self, plan: P) -> Derived:
         """Price and replay every schedule again."""
-        return Derived(tuple(dict.fromkeys(self._faults(plan))), plan.size)
+        verdicts: list[Verdict] = []
+        problems = tuple(dict.fromkeys(self._faults(plan, verdicts)))
+        return Derived(problems, sum(one.priced is not None for one in verdicts))
 
-    def _faults(self, plan: P) -> Iterator[str]:
+    def _faults(self, plan: P, verdicts: list[Verdict]) -> Iterator[str]:
+        """Yield what does not follow from the decisions of a plan; a verdict for each row that can be read."""
         yield from head_of(plan, unit=self.measures.get(plan.objectives[0]))
         yield from status_of_plan(plan)
         try:
@@ -310,10 +279,9 @@ class PartsProblem(Problem[P]):
             names = ", ".join(row.layer for row in plan.layers), ", ".join(part.name for part in parts)
             yield f"layers: the plan has {names[0]}, there are {names[1]}"
             return
-        verdicts = []
         for row, part in zip(plan.layers, parts, strict=True):
             try:
-                verdicts += self._judged([part], [self._restated(plan, row, part)])
+                verdicts += judged([(part, self._restated(plan, row, part))])
             except (InputError, ValidationError) as error:
                 yield f"layer {part.name}: {' '.join(str(error).split())}"
                 continue
@@ -335,6 +303,8 @@ class PartsProblem(Problem[P]):
     def _faults_of(self, plan: P, row: Any, verdict: Verdict) -> Iterator[str]:
         """What does not follow from a row's decisions."""
         yield from verdict.faults
+        if verdict.priced is None:
+            yield from self._lost(plan, verdict)
         yield from unequal("bounds: objectives", list(verdict.said.bounds), list(plan.objectives))
         made = self.row(verdict)
         assert made is not None  # there are rows
@@ -342,10 +312,20 @@ class PartsProblem(Problem[P]):
         for name, value in made.model_dump().items():
             yield from unequal(name, stated[name], value)
 
+    def _lost(self, plan: P, verdict: Verdict) -> Iterator[str]:
+        """What a part without a schedule may not say: it has none only if quick heuristics have none."""
+        if verdict.said.status == "INFEASIBLE":
+            yield from (f"{name}: bound {bound} of nothing" for name, bound in verdict.said.bounds.items() if bound)
+            return
+        asked = self.quick if plan.engine in self.formulation.engines else {plan.engine} & set(self.quick)
+        for name in asked:
+            if quickest(self.formulation, verdict.part, plan.objectives[0], [name]) is not None:
+                yield f"status NO_SOLUTION_FOUND: engine {name} has a schedule"
+
     def _unplanned(self, plan: P, parts: Sequence[Part[Any]]) -> Iterator[str]:
         """What a plan without rows may say."""
-        if self.figures(plan) or plan.bound is not None:
-            yield "a plan without layers has no measures and no bound"
+        if self.figures(plan) or (plan.bound is not None and plan.status == "INFEASIBLE"):
+            yield "a plan without layers has no measures, and one that is infeasible no bound"
         if bool(plan.conflicts) != (plan.status == "INFEASIBLE"):
             yield f"status {plan.status} with {len(plan.conflicts)} conflicts"
         known = {f"{part.name}: {line}" for part in parts for line in (part.explain() if plan.conflicts else ())}
@@ -366,32 +346,3 @@ class PartsProblem(Problem[P]):
             plan.network_data, plan.machine_data, plan.objectives, self.name, self.auto, pins=plan.options.pins,
             layers=plan.options.layers or None,
         )  # fmt: skip
-
-
-def _verified(part: Part[Any], schedule: Any) -> tuple[Priced, Replayed, list[str]]:
-    """Return price and replay, and everything in which space, price and replay disagree."""
-    priced, walked = part.price(schedule), part.replay(schedule)
-    faults = [*part.contains(schedule), *walked.faults]
-    if not faults:
-        names = sorted({*priced.measures, *walked.measures})
-        pairs = [(name, priced.measures.get(name), walked.measures.get(name)) for name in names]
-        faults += [f"{name}: priced {one}, replayed {two}" for name, one, two in pairs if one != two]
-        sums = [(name, priced.measures.get(name), sum(terms.values())) for name, terms in priced.terms.items()]
-        faults += [f"{name}: {one}, but its terms sum to {two}" for name, one, two in sums if one != two]
-    return priced, walked, faults
-
-
-def _proven(objectives: Sequence[str], verdicts: Sequence[Verdict]) -> list[str]:
-    """The objectives, from the first one on, whose bounds are reached in every part."""
-    found = []
-    for name in objectives:
-        if not all(one.values and one.said.bounds.get(name) == one.values[name] for one in verdicts):
-            break
-        found.append(name)
-    return found
-
-
-def sum_of(bounds: Iterable[int | None]) -> int | None:
-    """Return a sum, None if something is not known."""
-    known = list(bounds)
-    return None if None in known else sum(one for one in known if one is not None)

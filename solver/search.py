@@ -12,7 +12,7 @@ the end, and objectives that it has not come to, are bounded by what takes no se
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
@@ -25,7 +25,7 @@ from solver.plan import Stat, Status
 if TYPE_CHECKING:
     from solver.engines.driver import Said
 
-__all__ = ["Answer", "hasty", "settled", "status_of"]
+__all__ = ["Answer", "hasty", "quickest", "settled", "status_of"]
 
 S = TypeVar("S")
 _MILP = {"milp": "highs", "milp-cbc": "cbc"}
@@ -88,7 +88,7 @@ def settled(
         value = part.price(best).measures[measure]
         caps[measure] = min(value, caps.get(measure, value))
     if best is None and not empty and search.proves:
-        best = _first(formulation, part, objectives[0], most or {})
+        best = quickest(formulation, part, objectives[0], formulation.quick, most)
     if not empty:
         bounds |= {name: _floor(part, name) for name, bound in bounds.items() if bound is None}
     if not (search.proves or formulation.floors):
@@ -100,7 +100,8 @@ def settled(
 
 def hasty(formulation: Formulation[S], part: Part[S], objectives: Sequence[str]) -> Answer[S]:
     """Return what takes no search: for one that is stopped, or that has hardly any time."""
-    best, bounds = _first(formulation, part, objectives[0], {}), {name: _floor(part, name) for name in objectives}
+    best = quickest(formulation, part, objectives[0], formulation.quick)
+    bounds = {name: _floor(part, name) for name in objectives}
     return _answer(part, best, bounds, empty=not any(part.pieces(Goal(objectives[0]))), stats={"interrupted": True})
 
 
@@ -112,10 +113,13 @@ def _answer(
     return Answer(best, values, bounds, status, **said)
 
 
-def _first(formulation: Formulation[S], part: Part[S], measure: str, caps: Mapping[str, int]) -> S | None:
-    """The schedule of the first quick heuristic that has one in no time."""
-    goal = Goal(measure, caps, clock=Clock(0.0, lambda: 0.0))
-    found = (formulation.heuristics[name][1](part, goal) for name in formulation.quick)
+def quickest(
+    formulation: Formulation[S], part: Part[S], measure: str, names: Iterable[str],
+    most: Mapping[str, int] | None = None,
+) -> S | None:  # fmt: skip
+    """Return the schedule of the first of these heuristics that has one in no time."""
+    goal = Goal(measure, dict(most or {}), clock=Clock(0.0, lambda: 0.0))
+    found = (formulation.heuristics[name][1](part, goal) for name in names)
     return next((one for one in found if one is not None and _keeps(part, one, goal)), None)
 
 
@@ -149,6 +153,7 @@ class _Search(Generic[S]):
         self.formulation, self.part, self.engine = formulation, part, engine
         self.proves = engine not in formulation.heuristics
         self.stats: dict[str, Stat] = {"pieces": 0}
+        self.known: S | None = None
 
     @property
     def interrupted(self) -> bool:
@@ -157,34 +162,44 @@ class _Search(Generic[S]):
 
     def run(self, goal: Goal, known: S | None) -> tuple[S | None, int | None, bool]:
         """Return the best schedule, a bound, and whether there is proven to be none."""
-        best = self.best(goal, known)
-        value = None if best is None else self.value(best, goal)
-        floors: list[int] = []
-        for piece in self.part.pieces(goal):
-            floor = piece.floor(goal)
-            if value is not None and floor >= value:
+        self.known = self.first(goal, known)
+        floors = self.floors(self.part.pieces(goal), goal)
+        return self.known, min([*floors, *self.value(goal)], default=None), self.known is None and not floors
+
+    def first(self, goal: Goal, known: S | None) -> S | None:
+        """The best schedule without a search: the one that is known, or what heuristics find."""
+        names, clock = (self.formulation.starts, goal.clock.half()) if self.proves else ((self.engine,), goal.clock)
+        guesses = [self.formulation.heuristics[name][1](self.part, replace(goal, clock=clock)) for name in names]
+        kept = [one for one in (known, *guesses) if one is not None and _keeps(self.part, one, goal)]
+        return min(kept, key=lambda one: self.part.price(one).measures[goal.measure], default=None)
+
+    def value(self, goal: Goal) -> list[int]:
+        """The measure of the best schedule so far, nothing if there is none."""
+        return [] if self.known is None else [self.part.price(self.known).measures[goal.measure]]
+
+    def floors(self, pieces: Iterable[Piece[S]], goal: Goal) -> list[int]:
+        """Search pieces; return bounds of those that may hold a better schedule than the best one in the end."""
+        found: list[int] = []
+        for piece in pieces:
+            floor, value = piece.floor(goal), self.value(goal)
+            if value and floor >= value[0]:
                 continue
             if self.interrupted or goal.clock.over or not self.proves:
-                floors.append(floor)
+                found.append(floor)
                 continue
             self.stats["pieces"] = cast(int, self.stats["pieces"]) + 1
-            schedule, bound = self.ask(piece, replace(goal, below=value), floor)
-            if schedule is not None and (value is None or self.value(schedule, goal) < value):
-                best, value = schedule, self.value(schedule, goal)
-            floors += [] if bound is None else [bound]
-        lowest = min([*floors, *([] if value is None else [value])], default=None)
-        return best, lowest, best is None and not floors
+            schedule, bound = self.ask(piece, replace(goal, below=min(value, default=None)), floor)
+            if schedule is not None and (not value or self.part.price(schedule).measures[goal.measure] < value[0]):
+                self.known = schedule
+            if bound is not None:
+                found.append(max(bound, self.split(piece, goal, bound)))
+        return found
 
-    def best(self, goal: Goal, known: S | None) -> S | None:
-        """The best schedule without a search: the one that is known, or what heuristics find."""
-        first, clock = (self.formulation.starts, goal.clock.half()) if self.proves else ((self.engine,), goal.clock)
-        guesses = [self.formulation.heuristics[name][1](self.part, replace(goal, clock=clock)) for name in first]
-        kept = [one for one in (known, *guesses) if one is not None and _keeps(self.part, one, goal)]
-        return min(kept, key=lambda one: self.value(one, goal), default=None)
-
-    def value(self, schedule: S, goal: Goal) -> int:
-        """The measure of a schedule."""
-        return self.part.price(schedule).measures[goal.measure]
+    def split(self, piece: Piece[S], goal: Goal, bound: int) -> int:
+        """What the parts of a piece are not below, where the piece itself leaves a gap."""
+        value = self.value(goal)
+        parts = piece.split(replace(goal, below=value[0])) if value and bound < value[0] else ()
+        return min([*self.floors(parts, goal), *self.value(goal)]) if parts else bound
 
     def ask(self, piece: Piece[S], goal: Goal, floor: int) -> tuple[S | None, int | None]:
         """Search a piece; the bound is None if nothing in it meets the goal, and the floor if nothing is known."""
@@ -194,7 +209,7 @@ class _Search(Generic[S]):
             return piece.exact(goal, self.engine)
         except TooLarge as error:
             self.stats["note"] = str(error)
-        except TimeUp:
+        except (TimeUp, NotImplementedError):
             pass
         except KeyboardInterrupt:
             self.stats["interrupted"] = True
@@ -218,6 +233,9 @@ class _Search(Generic[S]):
                 schedule = made.decode(solution)
             except InputError:  # the solver's solution is out of the model
                 return None, bound
+            if made.priced and schedule is not None:
+                value = self.part.price(schedule).measures[goal.measure]
+                bound = value if said.agrees((value - made.base) / made.unit) else bound
             if schedule is not None or said.stopped or goal.clock.over:
                 return schedule, bound
 
@@ -225,10 +243,12 @@ class _Search(Generic[S]):
         """What the solver says, and what a solution is read from."""
         from solver.engines import driver_cp_sat, driver_milp  # late: engines import every solver
 
+        limits = [seconds for seconds in (goal.clock.left, made.seconds) if seconds is not None]
+        limit = min(limits, default=None)
         if self.engine == "cp-sat":
-            cp_said = driver_cp_sat.solve(made.model, goal.clock.left, turns=made.turns, parameters=made.parameters)
+            cp_said = driver_cp_sat.solve(made.model, limit, turns=made.turns, parameters=made.parameters)
             return cp_said, cp_said.solver
-        said = driver_milp.solve(cast(driver_milp.MilpSolver, _MILP[self.engine]), made.model, goal.clock.left)
+        said = driver_milp.solve(cast(driver_milp.MilpSolver, _MILP[self.engine]), made.model, limit)
         if not said.believed:
             self.stats["note"] = "values are too large for a proof by this solver"
         return said, made.model

@@ -7,7 +7,7 @@ more entry of an input pays for at most 4 of them: so at least 6 inputs are load
 Sets
     i = 1 .. I, o = 1 .. O      input and output groups; each pair (i, o) is a run
 Given
-    x, y            places for inputs and for partial groups (`formulations.partial_engine.problem`)
+    x, y            places for inputs and for partial groups (`formulations.partial_engine`)
     load, swap      bytes of an input group; bytes of a partial group that leaves and comes back. L, P: sums over all
     nb, r           ceil(O/y) batches of outputs, and O - (nb - 1)*y of them in the last one
     nb', r'         the same with the sides exchanged: ceil(I/x), I - (nb' - 1)*x
@@ -49,7 +49,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from formulations.partial_engine.problem import Branch, Game
+from formulations.partial_engine.space import Branch, Game
 
 __all__ = ["Counting", "Entries", "branch_bound", "capped", "counting", "lower"]
 

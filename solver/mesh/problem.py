@@ -12,10 +12,11 @@ from formulations.mesh.problem import MeshFormulation, MeshLayout, MeshPart
 from instances.workload import DIMS
 from solver.mesh.plan import MeshAxis, MeshBanks, MeshLayer, MeshMeasures, MeshOperand, MeshPlan, MeshReplay
 from solver.mesh.show import mesh_details, mesh_status, mesh_table
-from solver.parts import PartsProblem, Verdict, sum_of
+from solver.parts import PartsProblem
 from solver.problem import Target
 from solver.report import Sheet
 from solver.search import Answer
+from solver.verdict import Verdict, sum_of
 
 __all__ = ["Mesh"]
 
@@ -44,7 +45,7 @@ class Mesh(PartsProblem[MeshPlan]):
             return None
         assert isinstance(part, MeshPart)
         assert isinstance(schedule, MeshLayout)
-        choice, walked = schedule.choice, verdict.walked
+        choice, walked, wrong = schedule.choice, verdict.walked, verdict.disagreements
         counted = {name: walked.measures[name] for name in ("dram", "glb", "cycles")}
         return MeshLayer.model_validate({
             "layer": part.name, "workload": part.layer, "tile": dict(zip(DIMS, choice.tile, strict=True)),
@@ -53,7 +54,7 @@ class Mesh(PartsProblem[MeshPlan]):
             "banks": None if schedule.layout is None else _banks(schedule.layout), "status": said.status,
             "measures": MeshMeasures(**verdict.priced.measures), "bounds": dict(said.bounds), "gap": verdict.gap,
             "compulsory_bytes": part.compulsory_bytes, "stats": dict(said.stats),
-            "replay": MeshReplay(ok=not verdict.faults, **counted, **walked.counts, faults=verdict.faults),
+            "replay": MeshReplay(ok=not wrong, **counted, **walked.counts, faults=wrong),
         })  # fmt: skip
 
     def said(self, row: MeshLayer) -> Answer[Any]:
@@ -71,13 +72,14 @@ class Mesh(PartsProblem[MeshPlan]):
         return MeshLayout(choice, None if row.banks is None else _layout(row.banks))
 
     def totals(self, objectives: Sequence[str], verdicts: Sequence[Verdict]) -> dict[str, Any]:
-        """Sum measures and bounds; there are none unless every layer is planned."""
+        """Sum measures and bounds."""
         totals, priced = super().totals(objectives, verdicts), [one.priced.measures for one in verdicts if one.priced]
-        if len(priced) < len(verdicts):
-            return {**totals, "measures": None, "bounds": {}, "bound": None}
-        measures = MeshMeasures(**{name: sum(one[name] for one in priced) for name in MeshMeasures.model_fields})
+        sums = {name: sum(one[name] for one in priced) for name in MeshMeasures.model_fields}
         bounds = {name: sum_of(one.said.bounds.get(name) for one in verdicts) for name in objectives}
-        return {**totals, "measures": measures, "bounds": bounds}
+        return {
+            **totals, "measures": MeshMeasures(**sums) if len(priced) == len(verdicts) else None,
+            "bounds": {} if totals["status"] == "INFEASIBLE" else bounds,
+        }  # fmt: skip
 
     def status(self, plan: MeshPlan) -> list[str]:
         """What is known."""

@@ -23,18 +23,17 @@ from typing import cast
 
 import numpy as np
 
-from formulations.mapping.latency import Order
 from formulations.mapping.parts import parts
 from formulations.mapping.pipeline import pipelined
 from formulations.mapping.places import Split
-from formulations.mapping.problem import Aim, Assignment, Limits
+from formulations.mapping.problem import Aim, Limits, Schedule
 from formulations.mapping.problem import Mapping as Instance
 from hwmodels.board.replay import Seen, replay_once
 from instances.processors import Group
 from instances.tasks import Task, TaskGraph
 from solver.mapping.base import Asked
 from solver.mapping.engines import MAPPING_ENGINES
-from solver.mapping.solve import replayed
+from solver.mapping.parts import replayed
 from solver.selftest.base import Disagreement
 from solver.selftest.cases import Recorded, json_of
 from solver.selftest.claims import Claim, asked, contradictions, some_engines
@@ -181,20 +180,20 @@ def claim(case: Case, engine: str) -> Claim:
     made, limits = Timetables(case), Limits(case.cap, case.period, case.energy, case.latency)
     wanted = Asked(instance_of(case), cast(Aim, case.aim), limits, _LIMIT_S)
     said = MAPPING_ENGINES[engine].run(wanted)
-    if said.at is None:
+    if said.schedule is None:
         return Claim(engine, said.status, None, said.bound)
-    places = tuple(wanted.mapping.places[a] for a in said.at)
-    prices = made.prices(made.run(places, said.order))
+    places = tuple(wanted.mapping.places[a] for a in said.schedule.at)
+    prices = made.prices(made.run(places, said.schedule.order))
     faults = [] if made.keeps(prices) else [f"limits are not kept: {prices}"]
-    faults += _steady(wanted, said.at, said.order, prices["period"])
+    faults += _steady(wanted, said.schedule, prices["period"])
     return Claim(engine, said.status, prices[case.aim], said.bound, tuple(faults))
 
 
-def _steady(wanted: Asked, at: Assignment, order: Order | None, period: int) -> Iterator[str]:
+def _steady(wanted: Asked, schedule: Schedule, period: int) -> Iterator[str]:
     """What is wrong when inference follows inference; nothing is asked of one inference alone."""
-    if order is not None or period <= 1:
+    if schedule.order or period <= 1:
         return
-    flat = parts(wanted.mapping, at)
+    flat = parts(wanted.mapping, schedule.at)
     seen = replayed(flat.mapping, flat.at, pipelined(flat.mapping, flat.at, period), period)
     yield from (f"a period of {period}: {fault}" for fault in seen.faults)
 
@@ -274,7 +273,7 @@ def _rules(case: Case) -> Iterator[str]:
                 instance_of(case), cast(Aim, case.aim), Limits(case.cap, case.period, case.energy, case.latency), None
             )
         )
-        kept = zip(case.times, said.at or (), strict=True)
+        kept = zip(case.times, said.schedule.at if said.schedule else (), strict=True)
         pinned = replace(case, times=tuple(tuple(t if q == p else None for q, t in enumerate(r)) for r, p in kept))
         yield from _expected(before, claim(pinned, "exhaustive"), before.value, "pinned to its own assignment")
     elif case.rule == "scale" and exact:

@@ -20,14 +20,15 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import NamedTuple
 
-from formulations.partial_engine.problem import build
+from formulations.clock import Clock
+from formulations.partial_engine.orders import from_text
+from formulations.partial_engine.problem import DECISIONS, EngineFormulation, EnginePart
+from formulations.pins import parse_pins
 from hwmodels.partial_engine.replay import replay_engine
-from hwmodels.partial_engine.work import engine_of, work_of
+from hwmodels.partial_engine.schedule import EngineSchedule
 from instances.machine import Machine
 from instances.workload import Layer
-from solver.partial_engine.base import RunsAsked
-from solver.partial_engine.engines import RUNS_ENGINES
-from solver.partial_engine.pins import demands
+from solver.search import Answer, settled
 from solver.selftest.base import Disagreement
 from solver.selftest.cases import Recorded, json_of
 from solver.selftest.claims import Claim, asked, contradictions, some_engines
@@ -284,17 +285,19 @@ def _allowed(pins: tuple[str, ...], name: str, value: int) -> bool:
 
 def claim(case: Case, engine: str) -> Claim:
     """What an engine says; its program is run by the referee."""
-    machine = case.machine()
-    problem = build(work_of(case.layer, engine_of(machine)), machine, demands(case.pins))
-    if not problem.branches:
-        return Claim(engine, "INFEASIBLE")
-    said = RUNS_ENGINES[engine].run(RunsAsked(problem, _LIMIT_S))
-    if said.found is None:
-        return Claim(engine, said.status, None, said.bound)
-    branch, steps = said.found.branch, [tuple(step) for step in said.found.steps]
-    held = "inputs=banks" in case.pins, "results=banks" in case.pins
-    seen = replay_engine(case.layer, machine, branch.rows, (branch.x, branch.y), steps, held=held)  # type: ignore[arg-type]
-    return Claim(engine, said.status, seen.bytes, said.bound, tuple(seen.faults))
+    said = _answer(case, engine)
+    bound, made = said.bounds["bytes"], said.schedule
+    if made is None:
+        return Claim(engine, said.status, None, bound)
+    held, places = ("inputs=banks" in case.pins, "results=banks" in case.pins), (made.in_places, made.part_places)
+    steps = [tuple(step) for step in from_text(made.program)]
+    seen = replay_engine(case.layer, case.machine(), made.rows, places, steps, held=held)  # type: ignore[arg-type]
+    return Claim(engine, said.status, seen.bytes, bound, tuple(seen.faults))
+
+
+def _answer(case: Case, engine: str) -> Answer[EngineSchedule]:
+    part = EnginePart(case.layer, case.machine(), parse_pins(case.pins, DECISIONS))
+    return settled(EngineFormulation(), part, ("bytes",), engine, Clock.of(_LIMIT_S))
 
 
 class _Runs(Recorded):
@@ -366,11 +369,9 @@ def _rules(case: Case) -> Iterator[str]:
         return
     other, expected = replace(case, bytes=tuple(3 * b for b in case.bytes), bank=3 * case.bank), 3 * before.value  # type: ignore[arg-type]
     if case.rule == "pin":
-        machine = case.machine()
-        problem = build(work_of(case.layer, engine_of(machine)), machine, demands(case.pins))
-        found = RUNS_ENGINES["auto"].run(RunsAsked(problem, None)).found
-        assert found is not None
-        pins = f"strips={found.branch.strips}", f"in_places={found.branch.x}", f"part_places={found.branch.y}"
+        made = _answer(case, "auto").schedule
+        assert made is not None
+        pins = f"strips={made.strips}", f"in_places={made.in_places}", f"part_places={made.part_places}"
         other, expected = replace(case, pins=(*case.pins, *pins)), before.value
     after = claim(other, "auto")
     if (after.status, after.value) != ("OPTIMAL", expected):

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer", "Job", "unanswered"]
 
-#: Seconds below which a search is not begun, and those that a quick plan may take.
-WORTH_S, QUICK_S = 0.1, 5.0
+#: Seconds below which a search is not begun, those that a quick plan may take, and those after the limit in which spare
+#: jobs are still planned.
+WORTH_S, QUICK_S, SPARE_S = 0.1, 5.0, 1.0
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,9 @@ class Answer:
 class Job:
     """One layer to plan, and how.
 
-    `homes` of its operands where the machine has several memories off the chip. `build` and `engine.run` are
-    module-level functions, so that a job can be sent to another process.
+    `homes` of its operands where the machine has several memories off the chip; it is `spare` if there is a job for
+    other homes, so that nobody hurries to plan it. `build` and `engine.run` are module-level functions, so that a job
+    can be sent to another process.
     """
 
     layer: Layer
@@ -65,6 +67,7 @@ class Job:
     objectives: tuple[str, ...]
     bounding: bool
     homes: tuple[tuple[str, str], ...] = ()
+    spare: bool = False
 
     @property
     def name(self) -> str:
@@ -95,6 +98,8 @@ class Job:
         PlanMismatch
             If engine, price and replay do not agree.
         """
+        if self.spare and watch.clock.later(SPARE_S).over:
+            return Answer(unanswered(self.layer, note="stopped by time limit"), "", False)
         start = time.monotonic()
         space: Space | None = None
         result: EngineResult | None = None

@@ -6,14 +6,15 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from formulations.homes.problem import Places
+from formulations.clock import Clock
+from formulations.homes.places import Places
+from formulations.homes.read import check_home_pins, places_of
 from hwmodels.outcome import MEASURES
 from instances.applications import Applications
 from instances.errors import InputError
 from instances.workload import Layer
-from solver.homes.ask import check_home_pins, places_of, refuse_overflow
 from solver.homes.plan import HomesPlan
-from solver.homes.solve import Assignment, Choice, assignments, choose
+from solver.homes.solve import Assignment, Choice, assigned, assignments, choose, fitting
 from solver.jobs import share_of
 from solver.options import Request, pick_engine, pick_layers, pick_nests, pick_pins, processors
 from solver.plan import FORMAT, Measures, Objective, Status, digest, network_digest, version, worst
@@ -75,22 +76,24 @@ def _copied(layer: Layer, first: str, found: LayerPlan) -> LayerPlan:
 
 def _housed(request: Request, places: Places, progress: Progress, start: float) -> LayersPlan:
     """Plan every layer for all homes of its operands, then choose one home for every map and all weights."""
-    refuse_overflow(places, request.machine)
+    clock, known = Clock.of(request.time_limit_s), fitting(places, request.machine)
     layers, distinct = {layer.name: layer for layer in request.layers}, _distinct(request)
+    needed = list(assigned(places, known).items())
+    open_ = [item.bytes if len(item.homes) > 1 else 0 for item in places.items]
+    large = sorted(places.tables, key=lambda table: -sum(open_[x] for x in table.operands.values()))
+    more = [(table.layer, homes) for table in large for homes in assignments(places, table)]
     jobs: dict[tuple[object, ...], Job] = {}
-    for table in places.tables:
-        layer = layers[table.layer]
-        for homes in assignments(places, table):
-            jobs.setdefault((layer.signature(), homes), _job(request, distinct[layer.signature()], homes))
+    for number, (name, homes) in enumerate([*needed, *more]):
+        signature = layers[name].signature()
+        job = _job(request, distinct[signature], homes, spare=number >= len(needed))
+        jobs.setdefault((signature, homes), job)
     answers = _search(request, jobs, progress)
     options = {
         (table.layer, homes): answers[layers[table.layer].signature(), homes].plan
         for table in places.tables
         for homes in assignments(places, table)
     }
-    spent = time.monotonic() - start
-    limit = None if request.time_limit_s is None else max(1.0, request.time_limit_s - spent)
-    choice = choose(places, options, request.machine, request.objectives, request.engine.name, limit)
+    choice = choose(places, options, request.machine, request.objectives, request.engine.name, clock, known)
     plans, firsts = [], dict[object, str]()
     for layer in request.layers:
         homes = choice.layers.get(layer.name, ())
@@ -130,10 +133,10 @@ def _distinct(request: Request) -> dict[tuple[object, ...], Layer]:
     return found
 
 
-def _job(request: Request, layer: Layer, homes: Assignment = ()) -> Job:
+def _job(request: Request, layer: Layer, homes: Assignment = (), *, spare: bool = False) -> Job:
     return Job(
         layer, request.machine, request.formulation.build, request.pins, request.full, request.engine,
-        request.objectives, request.bounding, homes,
+        request.objectives, request.bounding, homes, spare,
     )  # fmt: skip
 
 

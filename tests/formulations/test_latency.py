@@ -36,7 +36,7 @@ from solver import MappingPlan, check, pareto, solve
 from solver.cli import main
 from solver.mapping.base import Asked
 from solver.mapping.engines import MAPPING_ENGINES
-from solver.mapping.solve import replayed
+from solver.mapping.parts import replayed
 from solver.selftest.mapping import TESTER, Case
 from solver.solve import show
 
@@ -79,9 +79,8 @@ def test_a_fork_by_hand() -> None:
     for name in EXACT:
         said = MAPPING_ENGINES[name].run(Asked(FORK, "latency", Limits(), 20))
         assert (said.status, said.bound) == ("OPTIMAL", 14), name
-        assert said.at is not None
-        assert said.order is not None
-        assert timetable(FORK, said.at, said.order).latency == 14
+        assert said.schedule is not None
+        assert timetable(FORK, said.schedule.at, said.schedule.order).latency == 14
     assert unrelated(FORK) == [(1, 2)]
     assert critical(FORK, at, made.starts) == [3, 2, 0]
 
@@ -173,9 +172,9 @@ def test_engines_agree_on_larger_graphs(made: Mapping) -> None:
     assert {exhaustive.bound} == values
     for name in ("heft", "cpop", "peft", "single"):
         other = MAPPING_ENGINES[name].run(Asked(made, "latency", Limits(), 30))
-        assert other.at is not None
+        assert other.schedule is not None
         assert exhaustive.bound is not None
-        assert Asked(made, "latency", Limits(), None).value(other.at, other.order) >= exhaustive.bound
+        assert Asked(made, "latency", Limits(), None).value(other.schedule) >= exhaustive.bound
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

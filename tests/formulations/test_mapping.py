@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from formulations.mapping.pipeline import pipelined
-from formulations.mapping.problem import Aim, Assignment, Limits, Mapping, build, clusters, merged
+from formulations.mapping.problem import Aim, Assignment, Limits, Mapping, Schedule, build, clusters, merged
 from formulations.mapping.search import everything, improved, list_scheduled, seeds, starts
 from hwmodels.board.replay import replay_mapping
 from hwmodels.board.task_times import copied, estimated, options
@@ -30,7 +30,7 @@ from solver.cli import main
 from solver.mapping.ask import ask
 from solver.mapping.base import Asked
 from solver.mapping.engines import MAPPING_ENGINES
-from solver.mapping.solve import replayed
+from solver.mapping.parts import replayed
 from solver.solve import ask as question
 from solver.solve import show
 
@@ -126,7 +126,7 @@ def test_a_chain_by_hand() -> None:
     for name in ("milp", "milp-cbc", "cp-sat", "exhaustive", "auto"):
         for aim, value in AIMS:
             said = MAPPING_ENGINES[name].run(Asked(made, aim, Limits(), 10))
-            assert (said.at, said.status, said.bound) == (best, "OPTIMAL", value), name
+            assert (said.schedule, said.status, said.bound) == (Schedule(best), "OPTIMAL", value), name
 
 
 def test_clusters_by_hand() -> None:
@@ -144,8 +144,9 @@ def test_first_and_last_task_on_a_processor_are_one_cluster_for_the_solver_too()
     """
     made = instance([[3, 3], [3, 3], [3, 3]], [(0, 1), (0, 2)], 1, (1, 1), 0)
     said = MAPPING_ENGINES["clustering"].run(Asked(made, "period", Limits(), 20))
-    assert said.at in ((0, 0, 1), (1, 1, 0))
-    assert (made.price(said.at).period, said.stats["clustering_proven"]) == (7, True)
+    assert said.schedule is not None
+    assert said.schedule.at in ((0, 0, 1), (1, 1, 0))
+    assert (made.price(said.schedule.at).period, said.stats["clustering_proven"]) == (7, True)
 
 
 def test_a_pipeline_by_hand() -> None:
@@ -226,11 +227,11 @@ def test_engines_agree_with_everything(made: Mapping, aim: str, cap: int, tight:
     for name in ("milp", "cp-sat", "exhaustive", "auto"):
         said = MAPPING_ENGINES[name].run(Asked(made, aim, limits, 20))  # type: ignore[arg-type]
         if expected is None:
-            assert (said.status, said.at) == ("INFEASIBLE", None), name
+            assert (said.status, said.schedule) == ("INFEASIBLE", None), name
             continue
         assert (said.status, said.bound) == ("OPTIMAL", expected), name
-        assert said.at is not None
-        price = made.price(said.at, cap)
+        assert said.schedule is not None
+        price = made.price(said.schedule.at, cap)
         assert (price.period if aim == "period" else price.energy) == expected
     small = least(merged_as_one(made), aim, limits)
     assert expected is None or (small is not None and small <= expected)
@@ -255,7 +256,7 @@ def test_what_was_found_before_changes_no_answer(made: Mapping, aim: str, rng: r
     """A bound and some assignments, as an engine hands them to the next one."""
     best = least(made, aim, Limits())
     assert best is not None
-    known = tuple(tuple(rng.choice(able) for able in made.able) for _ in range(rng.randint(0, 2)))
+    known = tuple(Schedule(tuple(rng.choice(able) for able in made.able)) for _ in range(rng.randint(0, 2)))
     for name in ("milp", "cp-sat"):
         for bound in (best, rng.randint(0, best)):
             asked = Asked(made, aim, Limits(), 20, least=bound, known=known)  # type: ignore[arg-type]
@@ -289,10 +290,10 @@ def test_clustering_is_the_best_of_all_clusterings(made: Mapping, kind: tuple[st
     ]  # fmt: skip
     fine = [period for period, one in rows if all(n in allowed or n < 0 for n in clusters(made, one))]
     said = MAPPING_ENGINES[name].run(Asked(made, "period", Limits(), 20))
-    if said.at is None:
+    if said.schedule is None:
         assert not fine
         return
-    assert made.price(said.at).period == min(fine)
+    assert made.price(said.schedule.at).period == min(fine)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

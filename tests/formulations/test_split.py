@@ -27,8 +27,8 @@ from instances.tasks import Task, TaskGraph, tasks
 from solver import MappingPlan, check, pareto, solve
 from solver.mapping.base import Asked
 from solver.mapping.engines import MAPPING_ENGINES
+from solver.mapping.parts import replayed
 from solver.mapping.problem import MappingProblem
-from solver.mapping.solve import replayed
 from solver.solve import show
 
 EXACT = ("auto", "milp", "cp-sat", "exhaustive")
@@ -187,11 +187,11 @@ def test_engines_agree_with_all_places(made: Mapping, aim: Aim, cap: int, tight:
     for name in EXACT:
         said = MAPPING_ENGINES[name].run(Asked(made, aim, limits, 20))
         if expected is None:
-            assert (said.status, said.at) == ("INFEASIBLE", None), name
+            assert (said.status, said.schedule) == ("INFEASIBLE", None), name
             continue
         assert (said.status, said.bound) == ("OPTIMAL", expected), name
-        assert said.at is not None
-        assert Asked(made, aim, limits, None).value(said.at) == expected
+        assert said.schedule is not None
+        assert Asked(made, aim, limits, None).value(said.schedule) == expected
     whole = least(made.whole, aim, limits)
     assert whole is None or (expected is not None and expected <= whole)
 
@@ -204,8 +204,8 @@ def test_latencies_agree_with_all_orders_of_all_parts(made: Mapping) -> None:
         asked = Asked(made, "latency", Limits(), 20)
         said = MAPPING_ENGINES[name].run(asked)
         assert (said.status, said.bound) == ("OPTIMAL", expected), name
-        assert said.at is not None
-        assert asked.value(said.at, said.order) == expected
+        assert said.schedule is not None
+        assert asked.value(said.schedule) == expected
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))

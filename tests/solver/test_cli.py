@@ -260,6 +260,7 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
                 "ga",
                 "ga-unseeded",
                 "apart",
+                "passes",
                 "paper",
                 "hand",
                 "no-sharing",

@@ -272,9 +272,15 @@ def test_check_prove_and_its_exit_codes(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_undecided_is_exit_code_4(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Five configurations of inception_v3 take far longer than a fifth of a second."""
-    path = tmp_path / "plan.json"
-    solve(load_network("inception_v3"), "galaxy_s9", engine="heft", problem="mapping").save(path)
+    """A bound above what takes no search: five configurations of inception_v3 take longer than a fifth of a second."""
+    path, plan = (
+        tmp_path / "plan.json",
+        solve(load_network("inception_v3"), "galaxy_s9", engine="heft", problem="mapping"),
+    )
+    assert plan.objective is not None
+    assert plan.bound is not None
+    bound, value = plan.bound + 1, plan.objective.value
+    plan.model_copy(update={"engine": "milp", "bound": bound, "gap": (value - bound) / value}).save(path)
     assert main(["check", str(path), "--prove", "--time-limit", "0.2"]) == 4
     assert "not decided by" in capsys.readouterr().out
 

@@ -23,13 +23,11 @@ import formulations.mesh.price
 import formulations.mesh.problem
 import formulations.mesh.space
 import formulations.mesh.tables
-import formulations.partial_engine.problem
 import formulations.partial_engine.search
+import formulations.partial_engine.space
 import hwmodels.partial_engine.work
 import solver.joint.tables
 import solver.mapping.engines
-import solver.mapping.latency_engines
-import solver.partial_engine.engines
 from hwmodels.nest.replay import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.machine import Machine, Transfer
@@ -244,13 +242,13 @@ def _nothing_stays(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _places_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = formulations.partial_engine.problem._Sizes.__init__
+    real = formulations.partial_engine.space._Sizes.__init__
 
     def made(self: Any, *args: Any) -> None:
         real(self, *args)
         self.part_place = max(1, self.part_place - 1)
 
-    monkeypatch.setattr(formulations.partial_engine.problem._Sizes, "__init__", made)
+    monkeypatch.setattr(formulations.partial_engine.space._Sizes, "__init__", made)
 
 
 def _blocks_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,7 +286,7 @@ FAULTS: dict[str, tuple[str, Patch]] = {
         "mapping", _changed(formulations.mapping.search, "handed_table", lambda table: 0 * table)
     ),
     "mapping: a bound of latency one tick too high": (
-        "mapping", _changed(solver.mapping.latency_engines, "latencies", lambda pair: (pair[0] + 1, pair[1]))
+        "mapping", _changed(solver.mapping.engines, "latencies", lambda pair: (pair[0] + 1, pair[1]))
     ),
     "mapping: assignments that are never tried": (
         "mapping", _changed(solver.mapping.engines, "everything", lambda blocks: [
@@ -302,7 +300,7 @@ FAULTS: dict[str, tuple[str, Patch]] = {
     ),
     "runs: a place for partial maps a byte too small": ("runs", _places_too_small),
     "runs: strips of one height only": (
-        "runs", _changed(formulations.partial_engine.problem, "_heights", lambda found: list(found)[:1])
+        "runs", _changed(formulations.partial_engine.space, "_heights", lambda found: list(found)[:1])
     ),
     "runs: no padding above, a halo too many": (
         "runs", _changed(hwmodels.partial_engine.work, "_touched", lambda rows: rows + 1)

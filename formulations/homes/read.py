@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
-from formulations.homes.problem import Item, Places, Table
+from formulations.homes.places import Item, Places, Table
 from formulations.pins import Pins
 from instances.errors import InfeasibleError, InputError, choices
 from instances.machine import Machine
@@ -13,7 +12,7 @@ from instances.network import Network
 from instances.tensors import Tensors, Use, alone, tensors
 from instances.workload import Layer
 
-__all__ = ["check_home_pins", "places_of", "refuse_overflow", "weight_bytes"]
+__all__ = ["check_home_pins", "places_of", "weight_bytes"]
 
 _OPERANDS = ("IN", "W", "OUT")
 
@@ -103,17 +102,3 @@ def _pinned(names: tuple[str, ...], operand: str, pins: Pins, what: str) -> tupl
         demands = ", ".join(str(p) for op in _OPERANDS for p in pins.of(f"home_{op}"))
         raise InfeasibleError(f"{what} may lie in {choices(names)} only, pins {demands} leave none of these")
     return left
-
-
-def refuse_overflow(places: Places, machine: Machine) -> None:
-    """Raise InfeasibleError if the items do not fit the memories, wherever they lie: in one line, which and how far."""
-    from solver.engines.homes_cp_sat import least_overflow, run  # late: ortools
-
-    free = replace(places, tables=())
-    if not places.rooms:
-        return
-    said = run(free, None, (), None)
-    if said.stopped:  # by Ctrl-C, before anything is planned
-        raise KeyboardInterrupt
-    if said.infeasible:
-        raise InfeasibleError(f"machine {machine.name}: {next(places.faults(least_overflow(free)))}")

@@ -1,53 +1,18 @@
-"""Map a network's tasks to the processors of a board, and verify the pipeline."""
+"""What a plan of problem mapping says of an assignment: its pipeline, or one inference alone, simulated."""
 
 from __future__ import annotations
-
-import time
 
 from formulations.mapping.latency import critical, dispatched, once
 from formulations.mapping.parts import parts
 from formulations.mapping.pipeline import Pipeline, pipelined
-from formulations.mapping.problem import Aim, Assignment
+from formulations.mapping.problem import Assignment, Schedule
 from formulations.mapping.problem import Mapping as Instance
 from hwmodels.board.replay import Seen, replay_mapping, replay_once
 from hwmodels.outcome import UNITS
-from solver.mapping.ask import Best, Setting, ask, in_haste, lexicographic
-from solver.mapping.engines import MAPPING_ENGINES, MappingEngine
-from solver.mapping.plan import (
-    MappingMeasures,
-    MappingPlan,
-    MappingReplay,
-    ProcessorPlan,
-    TaskPlan,
-    Waiting,
-)  # fmt: skip
-from solver.network_plan import head
+from solver.mapping.plan import MappingMeasures, MappingReplay, ProcessorPlan, TaskPlan, Waiting
 from solver.plan import Objective
-from solver.question import Question
-from solver.verify import PlanMismatch, gap_of
 
-__all__ = ["parts_of", "plan_of", "replayed", "solve"]
-
-
-def solve(question: Question) -> MappingPlan:
-    """Map a network's tasks to the processors of a board; one inference follows the other through them.
-
-    With latency as an objective, or a limit of it, the plan is for one inference alone.
-
-    Raises
-    ------
-    InputError
-        For bad input, and if a task can run nowhere.
-    PlanMismatch
-        If engine, formulation and simulation disagree: a defect of certile.
-    """
-    start, chosen, asked = time.monotonic(), MAPPING_ENGINES[question.engine], ask(question)
-    with question.watch() as watch:
-        best = watch.run(lambda: lexicographic(asked, chosen, start), lambda: in_haste(asked))
-        return plan_of(asked, chosen, best, start)
-
-
-# ---- the plan --------------------------------------------------------------------------------------------------------
+__all__ = ["parts_of", "replayed"]
 
 
 def replayed(instance: Instance, at: Assignment, pipeline: Pipeline, period: int) -> Seen:
@@ -71,44 +36,18 @@ def _turn(pipeline: Pipeline, i: int) -> tuple[int, int, int, int]:
     return pipeline.starts[i], pipeline.starts[i] + pipeline.durations[i], -pipeline.stages[i], i
 
 
-def plan_of(asked: Setting, engine: MappingEngine, best: Best, start: float) -> MappingPlan:
-    """Return the plan of an answer, simulated; raises PlanMismatch if the simulation or the proof disagrees."""
-    network, said = asked.question.network, best.said
-    configuration = best.configuration or asked.demands.configurations[0]
-    fields = head(
-        asked.question, "mapping", engine.name, status=said.status, start=start, engine_version=said.versions,
-        bound=said.bound, stats=said.stats,
-    )  # fmt: skip
-    fields |= {
-        "options": asked.options, "cpu_config": configuration, "pipelined": not asked.alone, "measures": None,
-        "replay": MappingReplay(ok=None, latency=0, faults=()), "processors": (), "tasks": (), "waiting": (),
-        "profile": {task.name: row for task, row in zip(asked.graph.tasks, asked.rows, strict=True)},
-    }  # fmt: skip
-    if said.at is None:
-        why = _conflicts(asked) if said.status == "INFEASIBLE" else ()
-        return MappingPlan.model_validate({**fields, "conflicts": why, "wall_s": time.monotonic() - start})
-    instance = asked.instance(configuration)
-    flat = parts(instance, said.at)
-    alone = once(flat.mapping, flat.at, said.order or dispatched(flat.mapping, flat.at)) if asked.alone else None
-    fields |= parts_of(instance, said.at, asked.options.cap, asked.aims[0], alone, alone=asked.alone)
-    plan = MappingPlan.model_validate({**fields, "wall_s": time.monotonic() - start})
-    value = plan.objective.value if plan.objective else 0
-    if plan.replay.faults or (said.status == "OPTIMAL" and said.bound != value):
-        faults = [*plan.replay.faults, f"value {value}, bound {said.bound}, {said.status}"]
-        raise PlanMismatch(f"network {network.name}, engine {engine.name}: {'; '.join(faults[:5])}")
-    return plan.model_copy(update={"gap": gap_of(value, said.bound)})
-
-
 def parts_of(
-    instance: Instance, at: Assignment, cap: int, aim: Aim, pipeline: Pipeline | None = None, *, alone: bool = False
+    instance: Instance, schedule: Schedule, cap: int, aim: str, pipeline: Pipeline | None = None, *, alone: bool = False
 ) -> dict[str, object]:
-    """Return everything in a plan that follows from an assignment, with its own pipeline or a given one.
+    """Return everything in a plan that follows from a schedule, with its own pipeline or a given one.
 
     Of one inference alone both are simulated: it, and the pipeline whose period is said.
     """
-    price, names = instance.price(at, cap), [group.name for group in instance.processors]
-    found, whole = parts(instance, at), instance.graph
+    price, names = instance.price(schedule.at, cap), [group.name for group in instance.processors]
+    found, whole = parts(instance, schedule.at), instance.graph
     instance, at, graph = found.mapping, found.at, found.mapping.graph
+    if pipeline is None and alone:
+        pipeline = once(instance, at, schedule.order or dispatched(instance, at))
     pipeline = pipeline or pipelined(instance, at, price.period)
     seen = replayed(instance, at, pipeline, 0 if alone else price.period)
     faults = list(seen.faults)
@@ -148,7 +87,7 @@ def parts_of(
     }  # fmt: skip
 
 
-def _objective(instance: Instance, at: Assignment, aim: Aim, cap: int, pipeline: Pipeline) -> Objective:
+def _objective(instance: Instance, at: Assignment, aim: str, cap: int, pipeline: Pipeline) -> Objective:
     """The period as the busiest processor's time, copies and idle time; the energy by processor; the longest chain."""
     price = instance.price(at, cap)
     names = [group.name for group in instance.processors]
@@ -166,20 +105,3 @@ def _objective(instance: Instance, at: Assignment, aim: Aim, cap: int, pipeline:
             "idle, to keep the cap": price.period - price.loads[busiest],
         }  # fmt: skip
     return Objective.model_validate({"value": sum(terms.values()), "unit": UNITS[aim], "terms": terms})
-
-
-def _conflicts(asked: Setting) -> tuple[str, ...]:
-    """Why there is no mapping: the limits."""
-    limits, said = asked.demands.limits, []
-    instances = [asked.instance(one) for one in asked.demands.configurations]
-    least = min(
-        max(min(max(t for _, t in made.work(i, a)) for a in able) for i, able in enumerate(made.able))
-        for made in instances
-    )
-    if limits.period is not None:
-        said.append(f"period<={limits.period}: the longest task takes at least {least} ticks wherever it runs")
-    if limits.latency is not None:
-        said.append(f"latency<={limits.latency}: below what one inference takes within the other limits")
-    if limits.energy is not None:
-        said.append(f"energy<={limits.energy} fJ is below what any mapping takes within the other limits")
-    return tuple(said)
