@@ -11,25 +11,31 @@ Terms
     Piece       a subset of S. The pieces of a part cover what may be optimal for a goal. `floor` is a lower bound of f
                 on a piece that takes no search; `cp_sat`, `milp` and `exact` are the ways to minimise f on it.
 
-`solver.search` settles goals piece by piece, with any of these ways; `solver.generic` makes plans of the answers.
+`solver.search` settles goals piece by piece, with any of these ways; `solver.parts` makes plans of the answers. Any of
+them may raise TimeUp by the goal's clock: what is known by then is kept.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from pydantic import BaseModel
+from pydantic import TypeAdapter
 
+from formulations.clock import ENDLESS, Clock
 from formulations.pins import Decision, Pins
 from instances.machine import Machine
 from instances.network import Network
 
-__all__ = ["Formulation", "Goal", "Model", "Part", "Piece", "Priced", "Replayed"]
+__all__ = ["Formulation", "Goal", "Model", "Part", "Piece", "Priced", "Replayed", "TooLarge"]
 
-S = TypeVar("S", bound=BaseModel)
+S = TypeVar("S")
+
+
+class TooLarge(Exception):
+    """A piece is too large for a model; the message says what is too much."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +48,14 @@ class Goal:
         The most of other measures.
     below : int or None
         Only schedules with less are of interest.
+    clock : Clock
+        When to stop.
     """
 
     measure: str
     caps: Mapping[str, int] = field(default_factory=dict)
     below: int | None = None
+    clock: Clock = ENDLESS
 
 
 @dataclass(frozen=True)
@@ -59,59 +68,92 @@ class Priced:
 
 @dataclass(frozen=True)
 class Replayed:
-    """What the referee counts, and what it finds wrong with a schedule."""
+    """What the referee counts, and what it finds wrong with a schedule; `counts` are figures that are no measures."""
 
     measures: Mapping[str, int]
     faults: tuple[str, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Model(Generic[S]):
-    """A model of a piece for a solver: `decode` reads the schedule from its solution (CP-SAT hands its solver in).
+    """A model of a piece for a solver, to be minimised; `below` and the caps of the goal are constraints.
 
-    The objective is the goal's measure, as an integer; `below` and the caps are constraints.
+    Attributes
+    ----------
+    decode : callable
+        Reads the schedule from a solution (CP-SAT hands its solver in, else it is the model). None: the solution is no
+        schedule; the piece has grown tighter by it (a forbidden pair, a cut), so that it is worth asking again.
+    base, unit : int
+        The goal's measure is at least ``base + unit * objective``.
+    parameters : dict
+        Of CP-SAT, beside those that are set for all; `turns` as in `solver.engines.driver_cp_sat`.
+    seconds : float or None
+        The most that a search is worth.
+    priced : bool
+        Whether a MILP solver's optimum is proven by a schedule that costs what the solver reports, however large the
+        coefficients are (`solver.engines.driver_milp.MilpAnswer.agrees`).
     """
 
     model: Any
-    decode: Callable[[Any], S]
+    decode: Callable[[Any], S | None]
+    base: int = 0
+    unit: int = 1
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    turns: bool = False
+    seconds: float | None = None
+    priced: bool = False
 
 
 class Piece(ABC, Generic[S]):
-    """A subset of the schedules of a part; a way to search it that is not there raises NotImplementedError."""
+    """A subset of the schedules of a part; a way to search it that it does not have raises NotImplementedError.
+
+    Searches see the best schedule that is known by then in ``goal.below``: what they need is best built when asked.
+    """
 
     @abstractmethod
     def floor(self, goal: Goal) -> int:
         """Return a number that the measure is nowhere below, without searching."""
 
-    def cp_sat(self, goal: Goal) -> Model[S]:
-        """Return a CP-SAT model."""
+    def cp_sat(self, goal: Goal) -> Model[S] | None:
+        """Return a CP-SAT model, None if nothing here meets the goal; raises TooLarge."""
         raise NotImplementedError
 
-    def milp(self, goal: Goal) -> Model[S]:
-        """Return a PuLP model."""
+    def milp(self, goal: Goal) -> Model[S] | None:
+        """Return a PuLP model, None if nothing here meets the goal; raises TooLarge."""
         raise NotImplementedError
 
-    def exact(self, goal: Goal, over: Callable[[], bool]) -> tuple[S | None, int | None]:
-        """Search on one's own, until `over` says that the time is up.
+    def exact(self, goal: Goal, engine: str) -> tuple[S | None, int | None]:
+        """Search on one's own.
+
+        Parameters
+        ----------
+        engine : str
+            Of several that search by themselves which one.
 
         Returns
         -------
         schedule or None
             The best one, None if there is none below the goal, or none yet.
         bound : int or None
-            No schedule of the piece is below; None if there is none at all.
+            No schedule of the piece is below; None if there is none that meets the goal.
         """
         raise NotImplementedError
 
-    def settle(self, schedule: S, claimed: int) -> bool:
-        """Whether a solver's answer stands. False: the piece has grown tighter by it (a cut), ask again."""
-        return True
+    def split(self, goal: Goal) -> Sequence[Piece[S]]:
+        """Return smaller pieces that hold all that may meet the goal: for where a search of this one leaves a gap."""
+        return ()
 
 
 class Part(ABC, Generic[S]):
-    """An instance that is decided by itself."""
+    """An instance that is decided by itself; parts of one `key` are alike, and are decided once."""
 
     name: str
+
+    @property
+    def key(self) -> Hashable:
+        """By default the name."""
+        return self.name
 
     @abstractmethod
     def pieces(self, goal: Goal) -> Iterator[Piece[S]]:
@@ -133,13 +175,22 @@ class Part(ABC, Generic[S]):
     def explain(self) -> tuple[str, ...]:
         """Return demands that cannot be met together; nothing if some schedule meets all."""
 
+    def polished(self, schedule: S, clock: Clock) -> S:
+        """Return a schedule with the same measures that is better in what no measure says."""
+        return schedule
+
     def show(self, schedule: S) -> str:
         """Return a schedule for people."""
-        return "\n".join(f"  {name}: {value}" for name, value in schedule.model_dump(mode="json").items())
+        return "\n".join(f"  {name}: {value}" for name, value in _fields(schedule).items())
 
     def label(self, schedule: S) -> str:
         """Return a schedule in a few words, for a table."""
-        return ", ".join(f"{name} {value}" for name, value in schedule.model_dump(mode="json").items())
+        return ", ".join(f"{name} {value}" for name, value in _fields(schedule).items())
+
+
+def _fields(schedule: object) -> dict[str, object]:
+    fields: dict[str, object] = TypeAdapter(type(schedule)).dump_python(schedule, mode="json")
+    return fields
 
 
 class Formulation(ABC, Generic[S]):
@@ -148,15 +199,21 @@ class Formulation(ABC, Generic[S]):
     Attributes
     ----------
     schedule : type
-        Of its schedules, frozen data that is JSON both ways.
+        Of its schedules: frozen data, a pydantic model or a dataclass.
     measures : dict of str to str
         What may be minimised, with units, in the order that breaks ties; the first one if nothing is asked for.
     decisions : dict of str to Decision
         What may be pinned.
-    engines : tuple of str
-        Of exact, cp-sat, milp and milp-cbc those that its pieces have, the fastest one first.
+    engines : dict of str to str
+        Those that prove, with a line about each, the fastest one first. cp-sat, milp and milp-cbc solve the models of
+        pieces, any other name is a search by `Piece.exact`.
     heuristics : dict
         Name -> (summary, function of a part and a goal that returns a schedule, or None).
+    starts, quick : tuple of str
+        Heuristics that a search begins with, in half of its time; those that take hardly any time, the better one
+        first: they doubt claims, and answer when the time is up (their goal's clock is over then).
+    floors : bool
+        Whether heuristics state bounds that need no search.
     examples : tuple
         Networks and machines for the benchmark.
     """
@@ -166,10 +223,24 @@ class Formulation(ABC, Generic[S]):
     schedule: type[S]
     measures: Mapping[str, str]
     decisions: Mapping[str, Decision] = {}
-    engines: tuple[str, ...]
+    engines: Mapping[str, str]
     heuristics: Mapping[str, tuple[str, Callable[[Any, Goal], S | None]]] = {}
+    starts: tuple[str, ...] = ()
+    quick: tuple[str, ...] = ()
+    floors: bool = True
     examples: tuple[tuple[str, str], ...] = ()
 
     @abstractmethod
-    def read(self, network: Network, machine: Machine, pins: Pins) -> Sequence[Part[S]]:
-        """Return the independent parts of a request; raises InputError if the problem cannot be asked."""
+    def read(self, network: Network, machine: Machine, pins: Pins, layers: Sequence[str] | None) -> Sequence[Part[S]]:
+        """Return the independent parts of a request.
+
+        Parameters
+        ----------
+        layers : sequence of str, optional
+            Those asked for by name: parts that are layers are read of these only.
+
+        Raises
+        ------
+        InputError
+            If the problem cannot be asked.
+        """

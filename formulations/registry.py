@@ -1,4 +1,4 @@
-"""The formulations, by name: spaces of nests, and those that implement `formulations.problem`, a line each."""
+"""Spaces of nests, by name, and the formulations whose plans need no form of their own: a line each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from formulations.tiling.space import Space
 from instances.machine import Machine
 from instances.workload import Layer
 
-__all__ = ["FORMULATIONS", "PROBLEMS", "Builder", "Formulation"]
+__all__ = ["NESTS", "FORMULATIONS", "Builder", "Nests"]
 
 
 class Builder(Protocol):
@@ -26,8 +26,8 @@ class Builder(Protocol):
 
 
 @dataclass(frozen=True)
-class Formulation:
-    """One decision problem: what it decides and how to build its space."""
+class Nests:
+    """A decision problem about the nest of one layer: what it decides and how to build its space."""
 
     name: str
     summary: str
@@ -35,11 +35,9 @@ class Formulation:
     build: Builder
 
 
-FORMULATIONS: dict[str, Formulation] = {
-    "tiling": Formulation(
-        "tiling", "F1: tile sizes and loop order of a layer on one core", tiling.DECISIONS, tiling.build
-    ),
-    "slicing": Formulation(
+NESTS: dict[str, Nests] = {
+    "tiling": Nests("tiling", "F1: tile sizes and loop order of a layer on one core", tiling.DECISIONS, tiling.build),
+    "slicing": Nests(
         "slicing",
         "F2: partition x dataflow x tile sizes of a layer on clusters of cores",
         slicing.DECISIONS,
@@ -48,4 +46,4 @@ FORMULATIONS: dict[str, Formulation] = {
 }
 
 #: Those that are a folder and a line here, and nothing else.
-PROBLEMS: tuple[problem.Formulation[Any], ...] = ()
+FORMULATIONS: tuple[problem.Formulation[Any], ...] = ()

@@ -20,14 +20,14 @@ from instances.workload import Layer
 
 if TYPE_CHECKING:
     from formulations.pins import Pins
-    from formulations.registry import Formulation
+    from formulations.registry import Nests
     from solver.engines.base import Engine
 
 __all__ = [
     "AUTO", "as_texts", "check_jobs", "check_memory",
     "check_time_limit", "check_writable", "parse_objectives",
-    "parse_size", "parse_symbols", "pick_engine", "pick_layers", "pick_machine", "pick_network", "pick_pins",
-    "pick_problem", "pick_target", "processors", "unknown",
+    "parse_size", "parse_symbols", "pick_engine", "pick_layers", "pick_machine", "pick_network", "pick_nests",
+    "pick_pins", "pick_target", "processors", "unknown",
 ]  # fmt: skip
 
 #: The engine that is asked for by default: `exhaustive` is exact and the fastest for single layers.
@@ -184,13 +184,13 @@ def pick_machine(machine: Machine | str | os.PathLike[str], settings: Sequence[s
     raise InputError(f"machine: expected a Machine, or a name or path, got {type(machine).__name__}")
 
 
-def pick_problem(name: str) -> Formulation:
+def pick_nests(name: str) -> Nests:
     """Return a formulation; raises InputError with the known ones."""
-    from formulations.registry import FORMULATIONS  # models import solver packages: slow, so late
+    from formulations.registry import NESTS  # models import solver packages: slow, so late
 
-    if name not in FORMULATIONS:
-        raise unknown("problem", name, FORMULATIONS)
-    return FORMULATIONS[name]
+    if name not in NESTS:
+        raise unknown("problem", name, NESTS)
+    return NESTS[name]
 
 
 def pick_engine(name: str, problem: str) -> Engine:
@@ -207,7 +207,7 @@ def pick_engine(name: str, problem: str) -> Engine:
     return engine
 
 
-def pick_pins(pins: str | Iterable[str] | Mapping[str, str | int] | None, formulation: Formulation) -> Pins:
+def pick_pins(pins: str | Iterable[str] | Mapping[str, str | int] | None, formulation: Nests) -> Pins:
     """Return the user's demands on decisions; raises InputError for unknown or malformed ones."""
     from formulations.pins import parse_pins
 

@@ -22,15 +22,15 @@ from solver.tiling.problem import LayersProblem
 __all__ = ["ALIASES", "PROBLEMS", "claims_of", "pick_problem", "problem_of"]
 
 _ALL: tuple[Problem[Any], ...] = (
-    LayersProblem(registry.FORMULATIONS["tiling"]),
-    LayersProblem(registry.FORMULATIONS["slicing"]),
+    LayersProblem(registry.NESTS["tiling"]),
+    LayersProblem(registry.NESTS["slicing"]),
     Mesh(),
     PartialEngineProblem(),
     MappingProblem(),
     ApplicationsProblem(),
     BanksProblem(),
     JointProblem(),
-    *map(GenericProblem, registry.PROBLEMS),
+    *map(GenericProblem, registry.FORMULATIONS),
 )
 PROBLEMS: dict[str, Problem[Any]] = {problem.name: problem for problem in _ALL}
 #: Names of earlier versions.

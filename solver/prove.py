@@ -16,7 +16,7 @@ from hwmodels.nest.homes import machine_for
 from instances.errors import InputError
 from instances.load import unmet_overrides
 from solver.claims import Claim
-from solver.options import pick_pins, pick_problem
+from solver.options import pick_nests, pick_pins
 from solver.plan import Plan
 from solver.problems import claims_of, problem_of
 from solver.tiling.plan import LayersPlan
@@ -75,12 +75,12 @@ def _unfounded(plan: Plan) -> Iterator[str]:
     if able[plan.engine]:
         return
     claims = [one for one in claims_of(plan) if not one.nothing and one.status != "INFEASIBLE"]
-    shown = _claims_again(plan, plan.engine, None) if claims and problem.floors else {}
+    for engine in dict.fromkeys((*problem.quick[:1], plan.engine)) if problem.floors else ():
+        shown = _claims_again(plan, engine, None) if claims else {}
+        claims = [one for one in claims if one.part not in shown or not one.proven_by(shown[one.part])]
     for claim in claims:
-        other = shown.get(claim.part)
-        if other is None or not claim.proven_by(other) or (claim.status == "OPTIMAL" != other.status):
-            said = "status OPTIMAL" if claim.status == "OPTIMAL" else "bounds"
-            yield f"{claim.where}{said}: engine {plan.engine} proves nothing"
+        said = "status OPTIMAL" if claim.status == "OPTIMAL" else "bounds"
+        yield f"{claim.where}{said}: engine {plan.engine} proves nothing"
 
 
 def _claims_again(plan: Plan, engine: str, limit: float | None) -> dict[str, Claim]:
@@ -146,7 +146,7 @@ def _first_pass(plan: LayersPlan) -> Iterator[Claim]:
     from solver.engines.exhaustive import Search
     from solver.engines.greedy import largest_tile
 
-    formulation, deadline = pick_problem(plan.problem), time.monotonic() + _QUICK_S
+    formulation, deadline = pick_nests(plan.problem), time.monotonic() + _QUICK_S
     pins = pick_pins(list(plan.pins), formulation)
     for row, claim in zip(plan.layers, layer_claims(plan), strict=True):
         if claim.nothing or claim.status == "INFEASIBLE" or time.monotonic() > deadline:

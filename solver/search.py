@@ -1,35 +1,49 @@
-"""The loop for `formulations.registry.PROBLEMS`: goals in lexicographic order, settled piece by piece, with bounds.
+"""The loop for every `formulations.problem.Formulation`: goals in lexicographic order, piece by piece, with bounds.
 
-The eight older problems have loops of their own still (CONTRIBUTING.md says where).
+CONTRIBUTING.md says which problems have loops of their own still.
 
 Let f_1, ..., f_n be the objectives. Goal k minimises f_k over the schedules with f_j <= v_j for all j < k, where v_j is
 what goal j ended with. Its bound is the least bound of the pieces that may hold a better schedule, or v_k. OPTIMAL says
 that v_k is the bound of every goal k; there is no other rule.
+
+A search that is stopped, by its clock or by Ctrl-C, keeps the best schedule so far. Pieces that it has not searched to
+the end, and objectives that it has not come to, are bounded by what takes no search.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar, cast
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from pydantic import BaseModel
-
-from formulations.problem import Formulation, Goal, Part, Piece
+from formulations.clock import ENDLESS, Clock, TimeUp
+from formulations.problem import Formulation, Goal, Model, Part, Piece, TooLarge
 from instances.errors import InputError
 from solver.plan import Stat, Status
 
-__all__ = ["Answer", "settled", "status_of"]
+if TYPE_CHECKING:
+    from solver.engines.driver import Said
 
-S = TypeVar("S", bound=BaseModel)
-#: Cuts of one piece, after which its bound is what is known.
-_MOST_CUTS = 1000
+__all__ = ["Answer", "hasty", "quickest", "settled", "status_of"]
+
+S = TypeVar("S")
+_MILP = {"milp": "highs", "milp-cbc": "cbc"}
 
 
 @dataclass(frozen=True)
 class Answer(Generic[S]):
-    """What a search says of a part; bounds by objective, None where nothing is known."""
+    """What a search says of a part.
+
+    Attributes
+    ----------
+    values : dict of str to int
+        All measures of the schedule; none without one.
+    bounds : dict of str to int or None
+        By objective; None where nothing is known.
+    conflicts : tuple of str
+        Demands that cannot be met together, if it is proven that there is no schedule.
+    """
 
     schedule: S | None
     values: Mapping[str, int]
@@ -37,15 +51,17 @@ class Answer(Generic[S]):
     status: Status
     versions: str = ""
     stats: Mapping[str, Stat] = field(default_factory=dict)
+    conflicts: tuple[str, ...] = ()
+    wall_s: float = 0.0
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether a signal or a limit cut the search short."""
+        return bool(self.stats.get("interrupted"))
 
-@dataclass(frozen=True)
-class _Piece(Generic[S]):
-    """What is said of one piece: the bound is None if nothing in it is below the goal, or, if `open`, unknown."""
-
-    schedule: S | None
-    bound: int | None
-    open: bool = False
+    def noted(self, note: str) -> Answer[S]:
+        """The same with a note for people."""
+        return replace(self, stats={**self.stats, "note": note})
 
 
 def status_of(values: Mapping[str, int], bounds: Mapping[str, int | None], *, empty: bool) -> Status:
@@ -56,161 +72,183 @@ def status_of(values: Mapping[str, int], bounds: Mapping[str, int | None], *, em
 
 
 def settled(
-    formulation: Formulation[S], part: Part[S], objectives: Sequence[str], engine: str, time_limit_s: float | None, *,
+    formulation: Formulation[S], part: Part[S], objectives: Sequence[str], engine: str, clock: Clock = ENDLESS, *,
     most: Mapping[str, int] | None = None,
 ) -> Answer[S]:  # fmt: skip
     """Decide a part; `most` of some measures; raises InputError if a model does not fit a solver."""
-    end = None if time_limit_s is None else time.monotonic() + time_limit_s
-    if engine in formulation.heuristics:
-        return _guessed(formulation, part, objectives, engine)
+    search, caps = _Search(formulation, part, engine), dict(most or {})
     best: S | None = None
     bounds: dict[str, int | None] = dict.fromkeys(objectives)
-    caps, empty, stats = dict(most or {}), False, dict[str, Stat]()
-    versions = ""
+    empty = False
     for number, measure in enumerate(objectives):
-        left = None if end is None else max(0.0, end - time.monotonic()) / (len(objectives) - number)
-        search = _Search(formulation, part, Goal(measure, dict(caps)), engine, left)
-        best, bound, empty = search.run(best)
-        versions, stats = search.versions or versions, {**stats, **search.stats}
-        bounds[measure] = bound
-        if best is None or stats.get("interrupted"):
+        goal = Goal(measure, dict(caps), clock=clock.share(len(objectives) - number))
+        best, bounds[measure], empty = search.run(goal, best)
+        if best is None or search.interrupted:
             break
         value = part.price(best).measures[measure]
         caps[measure] = min(value, caps.get(measure, value))
-    values = {} if best is None else {name: part.price(best).measures[name] for name in objectives}
-    return Answer(best, values, bounds, status_of(values, bounds, empty=empty), versions, stats)
+    if best is None and not empty and search.proves:
+        best = quickest(formulation, part, objectives[0], formulation.quick, most)
+    if not empty:
+        bounds |= {name: _floor(part, name) for name, bound in bounds.items() if bound is None}
+    if not (search.proves or formulation.floors):
+        bounds = dict.fromkeys(objectives)
+    if best is not None:
+        best = part.polished(best, clock)
+    return _answer(part, best, bounds, empty=empty, versions=_versions(engine), stats=search.stats)
 
 
-def _guessed(formulation: Formulation[S], part: Part[S], objectives: Sequence[str], engine: str) -> Answer[S]:
-    """The answer of a heuristic, with what no schedule is below."""
-    goal = Goal(objectives[0])
-    found = formulation.heuristics[engine][1](part, goal)
-    floor = min((piece.floor(goal) for piece in part.pieces(goal)), default=None)
-    values = {} if found is None else {name: part.price(found).measures[name] for name in objectives}
-    bounds: dict[str, int | None] = {**dict.fromkeys(objectives), objectives[0]: floor}
-    return Answer(found, values, bounds, status_of(values, bounds, empty=False))
+def hasty(formulation: Formulation[S], part: Part[S], objectives: Sequence[str]) -> Answer[S]:
+    """Return what takes no search: for one that is stopped, or that has hardly any time."""
+    best = quickest(formulation, part, objectives[0], formulation.quick)
+    bounds = {name: _floor(part, name) for name in objectives}
+    return _answer(part, best, bounds, empty=not any(part.pieces(Goal(objectives[0]))), stats={"interrupted": True})
+
+
+def _answer(
+    part: Part[S], best: S | None, bounds: Mapping[str, int | None], *, empty: bool = False, **said: Any
+) -> Answer[S]:  # fmt: skip
+    values = {} if best is None else part.price(best).measures
+    status = status_of({name: values[name] for name in bounds if name in values}, bounds, empty=empty)
+    return Answer(best, values, bounds, status, **said)
+
+
+def quickest(
+    formulation: Formulation[S], part: Part[S], measure: str, names: Iterable[str],
+    most: Mapping[str, int] | None = None,
+) -> S | None:  # fmt: skip
+    """Return the schedule of the first of these heuristics that has one in no time."""
+    goal = Goal(measure, dict(most or {}), clock=Clock(0.0, lambda: 0.0))
+    found = (formulation.heuristics[name][1](part, goal) for name in names)
+    return next((one for one in found if one is not None and _keeps(part, one, goal)), None)
+
+
+def _floor(part: Part[S], measure: str) -> int | None:
+    """What no schedule is below, without a search."""
+    goal = Goal(measure)
+    return min((piece.floor(goal) for piece in part.pieces(goal)), default=None)
+
+
+def _keeps(part: Part[S], schedule: S, goal: Goal) -> bool:
+    """Whether a schedule is of the space and keeps the caps."""
+    measures = part.price(schedule).measures
+    return not part.contains(schedule) and all(measures[name] <= most for name, most in goal.caps.items())
+
+
+def _versions(engine: str) -> str:
+    """The solver's, if there is one."""
+    if engine == "cp-sat":
+        return f"ortools {version('ortools')}"
+    if engine in _MILP:
+        from solver.engines.driver_milp import MilpSolver, versions  # late: engines import every solver
+
+        return versions(cast(MilpSolver, _MILP[engine]))
+    return ""
 
 
 class _Search(Generic[S]):
-    """One goal on one part."""
+    """An engine on one part."""
 
-    def __init__(
-        self, formulation: Formulation[S], part: Part[S], goal: Goal, engine: str, time_limit_s: float | None
-    ) -> None:
-        self.part, self.goal, self.formulation = part, goal, formulation
-        self.ask: Callable[[Piece[S], Goal], _Piece[S]] = {
-            "exact": self._exact, "cp-sat": self._cp_sat, "milp": self._highs, "milp-cbc": self._cbc,
-        }[engine]  # fmt: skip
-        self.until = None if time_limit_s is None else time.monotonic() + time_limit_s
-        self.versions = ""
+    def __init__(self, formulation: Formulation[S], part: Part[S], engine: str) -> None:
+        self.formulation, self.part, self.engine = formulation, part, engine
+        self.proves = engine not in formulation.heuristics
         self.stats: dict[str, Stat] = {"pieces": 0}
+        self.known: S | None = None
 
     @property
-    def left(self) -> float | None:
-        """Seconds."""
-        return None if self.until is None else max(0.0, self.until - time.monotonic())
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended the search."""
+        return bool(self.stats.get("interrupted"))
 
-    def over(self) -> bool:
-        """Whether the time is up."""
-        return self.until is not None and time.monotonic() > self.until
-
-    def interrupt(self) -> None:
-        """Ctrl-C: as if the time were up."""
-        self.stats["interrupted"], self.until = True, time.monotonic()
-
-    def value(self, schedule: S) -> int:
-        """The measure of a schedule."""
-        return self.part.price(schedule).measures[self.goal.measure]
-
-    def run(self, known: S | None) -> tuple[S | None, int | None, bool]:
+    def run(self, goal: Goal, known: S | None) -> tuple[S | None, int | None, bool]:
         """Return the best schedule, a bound, and whether there is proven to be none."""
-        guesses = [function(self.part, self.goal) for _, function in self.formulation.heuristics.values()]
-        best = min(
-            (one for one in [known, *guesses] if one is not None and self.keeps(one)), key=self.value, default=None
-        )
-        floors: list[int | None] = []
-        for piece in self.part.pieces(self.goal):
-            value = None if best is None else self.value(best)
-            floor = piece.floor(self.goal)
-            if value is not None and floor >= value:
+        self.known = self.first(goal, known)
+        floors = self.floors(self.part.pieces(goal), goal)
+        return self.known, min([*floors, *self.value(goal)], default=None), self.known is None and not floors
+
+    def first(self, goal: Goal, known: S | None) -> S | None:
+        """The best schedule without a search: the one that is known, or what heuristics find."""
+        names, clock = (self.formulation.starts, goal.clock.half()) if self.proves else ((self.engine,), goal.clock)
+        guesses = [self.formulation.heuristics[name][1](self.part, replace(goal, clock=clock)) for name in names]
+        kept = [one for one in (known, *guesses) if one is not None and _keeps(self.part, one, goal)]
+        return min(kept, key=lambda one: self.part.price(one).measures[goal.measure], default=None)
+
+    def value(self, goal: Goal) -> list[int]:
+        """The measure of the best schedule so far, nothing if there is none."""
+        return [] if self.known is None else [self.part.price(self.known).measures[goal.measure]]
+
+    def floors(self, pieces: Iterable[Piece[S]], goal: Goal) -> list[int]:
+        """Search pieces; return bounds of those that may hold a better schedule than the best one in the end."""
+        found: list[int] = []
+        for piece in pieces:
+            floor, value = piece.floor(goal), self.value(goal)
+            if value and floor >= value[0]:
                 continue
-            if self.over():
-                floors.append(floor)
+            if self.interrupted or goal.clock.over or not self.proves:
+                found.append(floor)
                 continue
             self.stats["pieces"] = cast(int, self.stats["pieces"]) + 1
-            try:
-                said = self.ask(piece, replace(self.goal, below=value))
-            except KeyboardInterrupt:
-                self.interrupt()
-                said = _Piece(None, None, open=True)
-            if said.schedule is not None and (value is None or self.value(said.schedule) < value):
-                best = said.schedule
-            if said.open:
-                floors.append(floor if said.bound is None else max(floor, said.bound))
-            elif said.bound is not None:
-                floors.append(max(floor, said.bound))
-        value = None if best is None else self.value(best)
-        known_floors = [one for one in floors if one is not None]
-        lowest = min([*known_floors, *([] if value is None else [value])], default=None)
-        return best, lowest, best is None and not floors
+            schedule, bound = self.ask(piece, replace(goal, below=min(value, default=None)), floor)
+            if schedule is not None and (not value or self.part.price(schedule).measures[goal.measure] < value[0]):
+                self.known = schedule
+            if bound is not None:
+                found.append(max(bound, self.split(piece, goal, bound)))
+        return found
 
-    def keeps(self, schedule: S) -> bool:
-        """Whether a schedule is of the space and keeps the caps."""
-        measures = self.part.price(schedule).measures
-        return not self.part.contains(schedule) and all(measures[m] <= most for m, most in self.goal.caps.items())
+    def split(self, piece: Piece[S], goal: Goal, bound: int) -> int:
+        """What the parts of a piece are not below, where the piece itself leaves a gap."""
+        value = self.value(goal)
+        parts = piece.split(replace(goal, below=value[0])) if value and bound < value[0] else ()
+        return min([*self.floors(parts, goal), *self.value(goal)]) if parts else bound
 
-    def _exact(self, piece: Piece[S], goal: Goal) -> _Piece[S]:
-        found, bound = piece.exact(goal, self.over)
-        return _Piece(found, bound, open=found is None and bound is not None)
+    def ask(self, piece: Piece[S], goal: Goal, floor: int) -> tuple[S | None, int | None]:
+        """Search a piece; the bound is None if nothing in it meets the goal, and the floor if nothing is known."""
+        try:
+            if self.engine == "cp-sat" or self.engine in _MILP:
+                return self.modelled(piece, goal, floor)
+            return piece.exact(goal, self.engine)
+        except TooLarge as error:
+            self.stats["note"] = str(error)
+        except (TimeUp, NotImplementedError):
+            pass
+        except KeyboardInterrupt:
+            self.stats["interrupted"] = True
+        return None, floor
 
-    def _cp_sat(self, piece: Piece[S], goal: Goal) -> _Piece[S]:
-        from importlib.metadata import version
-
-        from solver.engines.driver_cp_sat import solve  # late: importing the engines imports every solver
-
-        self.versions = f"ortools {version('ortools')}"
-        for _ in range(_MOST_CUTS):
-            made = piece.cp_sat(goal)
-            said = solve(made.model, self.left)
-            if said.stopped:
-                self.interrupt()
+    def modelled(self, piece: Piece[S], goal: Goal, floor: int) -> tuple[S | None, int | None]:
+        """Search a piece by a solver, again where its solution is no schedule."""
+        while True:
+            made = piece.cp_sat(goal) if self.engine == "cp-sat" else piece.milp(goal)
+            if made is None:
+                return None, None
+            said, solution = self.solved(made, goal)
+            self.stats |= said.stats
             if said.status == "INFEASIBLE":
-                return _Piece(None, None)
+                return None, None
+            bound = floor if said.bound is None else made.base + made.unit * said.bound
+            bound = bound if said.status == "OPTIMAL" else max(floor, bound)
             if not said.solved:
-                return _Piece(None, said.bound, open=True)
-            found = made.decode(said.solver)
-            if piece.settle(found, self.value(found)):
-                return _Piece(found, said.bound)
-            if said.stopped:
-                break
-        return _Piece(None, None, open=True)
-
-    def _highs(self, piece: Piece[S], goal: Goal) -> _Piece[S]:
-        return self._milp(piece, goal, "highs")
-
-    def _cbc(self, piece: Piece[S], goal: Goal) -> _Piece[S]:
-        return self._milp(piece, goal, "cbc")
-
-    def _milp(self, piece: Piece[S], goal: Goal, solver: str) -> _Piece[S]:
-        from solver.engines.driver_milp import MilpSolver, solve, versions
-
-        name = cast(MilpSolver, solver)
-        self.versions = versions(name)
-        for _ in range(_MOST_CUTS):
-            made = piece.milp(goal)
-            said = solve(name, made.model, self.left)
-            if said.stopped:
-                self.interrupt()
-            if said.status == "INFEASIBLE":
-                return _Piece(None, None)
-            if not said.solved:
-                return _Piece(None, said.bound, open=True)
+                return None, bound
             try:
-                found = made.decode(made.model)
-            except InputError:  # the solver's answer is no schedule
-                return _Piece(None, said.bound, open=True)
-            if piece.settle(found, self.value(found)):
-                return _Piece(found, said.bound, open=said.bound is None)
-            if said.stopped:
-                break
-        return _Piece(None, None, open=True)
+                schedule = made.decode(solution)
+            except InputError:  # the solver's solution is out of the model
+                return None, bound
+            if made.priced and schedule is not None:
+                value = self.part.price(schedule).measures[goal.measure]
+                bound = value if said.agrees((value - made.base) / made.unit) else bound
+            if schedule is not None or said.stopped or goal.clock.over:
+                return schedule, bound
+
+    def solved(self, made: Model[S], goal: Goal) -> tuple[Said, Any]:
+        """What the solver says, and what a solution is read from."""
+        from solver.engines import driver_cp_sat, driver_milp  # late: engines import every solver
+
+        limits = [seconds for seconds in (goal.clock.left, made.seconds) if seconds is not None]
+        limit = min(limits, default=None)
+        if self.engine == "cp-sat":
+            cp_said = driver_cp_sat.solve(made.model, limit, turns=made.turns, parameters=made.parameters)
+            return cp_said, cp_said.solver
+        said = driver_milp.solve(cast(driver_milp.MilpSolver, _MILP[self.engine]), made.model, limit)
+        if not said.believed:
+            self.stats["note"] = "values are too large for a proof by this solver"
+        return said, made.model

@@ -1,6 +1,6 @@
 """Terms of F3 mesh by kind of machine: the mesh of tile units, the systolic array, and row-stationary PEs.
 
-DRAM bytes are counted alike (`formulations.mesh.problem`); what differs is who reads the global buffer, and how long it
+DRAM bytes are counted alike (`formulations.mesh`); what differs is who reads the global buffer, and how long it
 takes.
 
 teu

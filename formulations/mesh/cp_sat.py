@@ -1,6 +1,6 @@
 """CP-SAT model of F3 mesh: one option of each half; a product of two halves is linear once an option of one is fixed.
 
-Sets, parameters as in `formulations.mesh.problem`; halves of a member as in `formulations.mesh.search`; the half with
+Sets, parameters as in `formulations.mesh`; halves of a member as in `formulations.mesh.search`; the half with
 fewer options is the outer one
     K, J        classes of options of the inner and the outer half that have equal terms in a sum
 Variables    x[u], y[v] in {0, 1}: the options;  z[k], w[j]: whether the option taken is in a class;  T: the objective

@@ -4,7 +4,7 @@ An example: a tile of 6 x 4 results on 8 PEs. As 8 x 1 PEs it takes 1*4 = 4 cycl
 3*1 = 3. `complete` tries the vectors by their cycles, and takes the first that has a bank layout.
 
 Given
-    a choice of tile, sides, share and keep; layer, machine and pins (`formulations.mesh.problem`)
+    a choice of tile, sides, share and keep; layer, machine and pins (`formulations.mesh`)
 Variables
     P[d]    powers of two over parallel indices, with product = PEs of a unit (VECTOR)
     T[n]    for `fewer_steps`: the tile along the input channels
@@ -28,9 +28,9 @@ from math import isqrt
 import numpy as np
 
 from formulations.clock import Clock
+from formulations.mesh.choice import KEEPS, SHARES, Choice
 from formulations.mesh.layout import Layout, layout_of, vectors
 from formulations.mesh.price import price, setup_of
-from formulations.mesh.problem import KEEPS, SHARES, Choice
 from formulations.mesh.space import movable
 from formulations.pins import Pins
 from instances.machine import Machine

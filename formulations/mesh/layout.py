@@ -40,7 +40,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations_with_replacement, permutations, product
 
-from formulations.mesh.problem import Choice
+from formulations.mesh.choice import Choice
 from instances.machine import Machine
 from instances.ndrange import Operand, ndrange
 from instances.workload import DIMS, Layer

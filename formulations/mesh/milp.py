@@ -1,6 +1,6 @@
 """MILP model of F3 mesh (PuLP): one option of each half, and flows over the pairs that keep every demand.
 
-Sets, parameters as in `formulations.mesh.problem`; halves of a member as in `formulations.mesh.search`
+Sets, parameters as in `formulations.mesh`; halves of a member as in `formulations.mesh.search`
 Variables    x[u], y[v]: the options, y binary;  z[u,v] >= 0, only for pairs that keep all demands, limits and keys;  T
 Objective    min sum of (value[u,v] - least)*z[u,v], or min T - least with T >= each part of the roofline
 Constraints  (FLOW) sum_v z[u,v] = x[u];  sum_u z[u,v] = y[v];  sum_v y[v] = 1

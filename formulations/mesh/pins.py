@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from formulations.mesh.problem import ONLY
+from formulations.mesh.choice import ONLY
 from formulations.pins import Pins
 from instances.errors import InputError
 from instances.machine import Machine

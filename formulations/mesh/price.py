@@ -24,7 +24,7 @@ import numpy as np
 
 from formulations.clock import ENDLESS, Clock
 from formulations.mesh.arrays import caps_of, linear_of, terms_of
-from formulations.mesh.problem import KEEPS, SHARES, Choice, Price
+from formulations.mesh.choice import KEEPS, SHARES, Choice, Price
 from formulations.mesh.tables import Columns, Linear, Setup, up
 from instances.errors import InputError
 from instances.machine import Machine

@@ -27,8 +27,8 @@ Optimal means
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -36,7 +36,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.mesh.problem import Choice
+from formulations.mesh.choice import Choice
 from formulations.mesh.space import Group, Member, undominated
 from formulations.mesh.tables import Ints, Linear
 from instances.mesh import Mesh
@@ -156,19 +156,28 @@ def _product(member: Member, one: Group, two: Group, limits: Limits, least: Ints
     )  # fmt: skip
 
 
-def leading(found: Halves) -> tuple[Ints, Ints]:
-    """Return the options of both halves that are not dominated by one with the same keys, extents of tiles aside.
+Pair = tuple[int, int]
 
-    Their best pair is as good as that of all options; only its layout may fail where another option's does not.
+
+def leading(found: Halves) -> tuple[Halves, Callable[[Pair], Pair]]:
+    """Return the options that lead, and the pair of all options that a pair of these is.
+
+    An option leads if none with the same keys dominates it, extents of tiles aside. Their best pair is as good as that
+    of all options; only its layout may fail where another option's does not. So all options are returned once a pair is
+    forbidden.
     """
+    if found.forbidden:
+        return found, lambda pair: pair
+    clock = found.member.setup.clock
     left, right = (
         undominated(
             Group(("at",), np.arange(len(half), dtype=np.int64)[:, None], half.terms, half.shape[:, :0], half.keys),
-            clock=found.member.setup.clock,
+            clock=clock,
         ).values[:, 0]
         for half in (found.left, found.right)
     )
-    return left, right
+    few = replace(found, left=found.left.take(left), right=found.right.take(right))
+    return few, lambda pair: (int(left[pair[0]]), int(right[pair[1]]))
 
 
 def classes(found: Halves) -> Iterator[tuple[Ints, Ints]]:

@@ -37,8 +37,8 @@ import numpy as np
 
 from formulations.clock import ENDLESS, Clock
 from formulations.mesh.arrays import caps_of, linear_of, terms_of
+from formulations.mesh.choice import KEEPS, SHARES, Choice
 from formulations.mesh.price import setup_of
-from formulations.mesh.problem import KEEPS, SHARES, Choice
 from formulations.mesh.tables import Cap, Ints, Linear, Setup, up
 from formulations.pins import Pins
 from instances.errors import InputError

@@ -1,7 +1,7 @@
 """Tables of F3 mesh: what every option of a group of indices adds to each term; a price is a sum of products of them.
 
 Columns of an option, by index d: ``T_d`` tile, ``S_d`` sides of the mesh along it (1 rows, 2 columns, 3 both), ``P_d``
-PEs along it; ``filters`` and ``channels``. Tables are integers; names and letters as in `formulations.mesh.problem`.
+PEs along it; ``filters`` and ``channels``. Tables are integers; names and letters as in `formulations.mesh`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.clock import ENDLESS, Clock
-from formulations.mesh.problem import SHARES
+from formulations.mesh.choice import SHARES
 from instances.machine import Machine
 from instances.mesh import Mesh
 from instances.ndrange import Axis, NDRange, Operand, ndrange

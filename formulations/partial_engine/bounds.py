@@ -7,7 +7,7 @@ more entry of an input pays for at most 4 of them: so at least 6 inputs are load
 Sets
     i = 1 .. I, o = 1 .. O      input and output groups; each pair (i, o) is a run
 Given
-    x, y            places for inputs and for partial groups (`formulations.partial_engine.problem`)
+    x, y            places for inputs and for partial groups (`formulations.partial_engine`)
     load, swap      bytes of an input group; bytes of a partial group that leaves and comes back. L, P: sums over all
     nb, r           ceil(O/y) batches of outputs, and O - (nb - 1)*y of them in the last one
     nb', r'         the same with the sides exchanged: ceil(I/x), I - (nb' - 1)*x
@@ -42,14 +42,14 @@ Constraints (each holds for every order)
 Optimal means
     `lower` is the least sum of bytes over all (w, v) that (COUNT) allows. Where all groups of a side are alike, and y
     divides O or x divides I, orders in passes mostly meet it. On small grids it is compared with all orders
-    (tests/test_engine_runs.py).
+    (tests/formulations/test_engine_runs.py).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from formulations.partial_engine.problem import Branch, Game
+from formulations.partial_engine.space import Branch, Game
 
 __all__ = ["Counting", "Entries", "branch_bound", "capped", "counting", "lower"]
 

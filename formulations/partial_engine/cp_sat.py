@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from ortools.sat.python import cp_model
 
 from formulations.partial_engine.bounds import Counting, capped, counting
-from formulations.partial_engine.problem import Branch
+from formulations.partial_engine.space import Branch
 
 __all__ = ["RunsCpModel", "runs_cp_model"]
 

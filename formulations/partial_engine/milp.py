@@ -21,7 +21,7 @@ from math import gcd
 import pulp
 
 from formulations.partial_engine.bounds import Counting, capped, counting
-from formulations.partial_engine.problem import Branch
+from formulations.partial_engine.space import Branch
 
 __all__ = ["RunsModel", "runs_model"]
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from formulations.partial_engine.problem import Game
+from formulations.partial_engine.space import Game
 
 __all__ = ["Order", "Step", "as_text", "from_text", "greedy", "passes", "plain", "price", "program"]
 

@@ -1,272 +1,377 @@
-"""F4 engine: the runs of a layer on a small engine, in which order, and where maps lie in its banks meanwhile.
+"""F4 engine as a formulation: a layer, all choices of strips and places as one piece, and one choice as a piece of it.
 
-Sets
-    strips s = 1..S of `rows` output rows each; input groups i in 0..I-1 of e_in maps, output groups o in 0..O-1 of
-    e_out maps; runs (i, o), all I*O of them in every strip; map k of any group lies in bank k
-Given
-    bank        bytes of a bank
-    a, p        bytes of a bank that a group of input maps takes, and a group of partial maps, in the tallest strip
-    load[i]     bytes that input group i moves into the banks, over all strips (real maps only)
-    swap[o]     bytes of storing the partial maps of o and of loading them again, over all strips
-    weights     bytes of all kernels: every strip reads each of them once, in the one run that uses it
-    results     bytes of all results, stored once
-    fresh       1 if partial maps are added in steps of their own and I > 1, else 0
-Variables
-    rows; x places for input groups and y for partial groups in every bank, and one for fresh partial maps if fresh;
-    the order of the runs; the places' contents between runs
-Objective
-    min DRAM bytes  weights*S + results + sum_i load[i]*visits(i) + sum_o swap[o]*(visits(o) - 1)
-    where visits(i) counts how often i is loaded, visits(o) how often o gets a place (the first time costs nothing)
-Constraints
-    (BANK)   x*a + (y + fresh)*p <= bank
-    (READ)   run (i, o) reads i from a place: it has been loaded
-    (ADD)    run (i, o), if not the first one of o, writes the fresh place; then o, which has to be in a place, becomes
-             the sum of both. The first one writes into the place of o
-    (KEEP)   o leaves its place only when it is stored: for good once all runs (., o) are added, else to come back
-    (ONE)    of every output group there is one sum of partial maps at a time, in a place or in DRAM
-    (PORT)   in a cycle a bank is read once and written once: a group has its maps in different banks; an addition, two
-             groups of which lie in the same banks, takes two cycles a pixel
-    (CHAIN)  only if asked for: all input groups of the layer lie in the banks before (x = I, one strip, no loads), or
-             all results stay there (y = O, one strip, nothing stored); grids then have places of their own
-Candidates
-    rows: the fewest for every number of strips, and more only where fewer input rows are read twice (a cut so near to
-    the border that its halo is padding) or the tallest input strip is lower. x: the most for every y, since a
-    further place never costs bytes.
-Assumes
-    Every strip runs the same program. Places do not move within a layer: no fragments.
-Optimal means
-    No other strips, places, order and contents move fewer bytes. That there are (I*O)! orders does not matter: bounds
-    that hold for all of them (`formulations.partial_engine.bounds`) are met by orders in passes
-    (`formulations.partial_engine.orders`). Where they are not met the answer is FEASIBLE with the gap.
-
-Source: `partial_cnn_engine` V (banks), V.I (runs, additions, padding, results that stay in the banks); strips, places
-and transfers are ours, the paper does not say what happens if maps do not fit.
+An example: a layer with 20 choices. Bounds for all orders of the runs (`bounds`), by themselves or as a model, say that
+no choice is below 96,000 bytes; an order in passes (`orders`) moves as many: it is optimal. Where no order in passes
+meets the bounds and grids are small, choices that may still be better are searched by all orders, one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
-from hwmodels.partial_engine.work import Grid, Work
+from formulations.partial_engine.bounds import branch_bound
+from formulations.partial_engine.orders import Order, Step, as_text, from_text, greedy, passes, plain, price, program
+from formulations.partial_engine.search import MOST_RUNS, best_order
+from formulations.partial_engine.space import Branch, Choices, Demands, Game, branch_at, build
+from formulations.pins import Decision, Pins
+from formulations.problem import Formulation, Goal, Model, Part, Piece, Priced, Replayed, TooLarge
+from hwmodels.partial_engine.replay import replay_engine
+from hwmodels.partial_engine.schedule import EngineSchedule
+from hwmodels.partial_engine.work import engine_of, work_of
 from instances.errors import InputError
 from instances.machine import Machine
+from instances.network import Network
+from instances.workload import Layer
 
-__all__ = ["Branch", "Demands", "Game", "Problem", "Smallest", "branch_at", "build"]
+__all__ = ["EngineFormulation", "EnginePart", "demands"]
 
-
-@dataclass(frozen=True)
-class Game:
-    """A grid with its places: what is asked is an order of the runs, and what lies in the places.
-
-    Attributes
-    ----------
-    loads, swaps : tuple of int
-        Bytes by input group, and by output group.
-    x, y : int
-        Places, at most as many as there are groups.
-    """
-
-    loads: tuple[int, ...]
-    swaps: tuple[int, ...]
-    x: int
-    y: int
-
-    @property
-    def inputs(self) -> int:
-        """I."""
-        return len(self.loads)
-
-    @property
-    def outputs(self) -> int:
-        """O."""
-        return len(self.swaps)
-
-    @property
-    def base(self) -> int:
-        """Bytes without which no order does: every input group once."""
-        return sum(self.loads)
+#: Runs of a grid beyond which all but the source's order take long.
+_MANY = 2_000
+#: Seconds for a search of the order itself.
+_SECONDS = 20.0
+#: Kinds of DRAM bytes, the terms of the objective.
+_KINDS = ("inputs", "weights", "spilled", "reloaded", "results")
+_NUMBERS = ("strips", "in_places", "part_places")
+DECISIONS = {
+    "strips": Decision("strips of rows that a layer is cut in: strips=1, strips<=4"),
+    "in_places": Decision("places for input groups in every bank: in_places<=4"),
+    "part_places": Decision("places for partial maps in every bank: part_places>=2"),
+    "spill": Decision("spill=no: partial maps never go to DRAM", ("yes", "no")),
+    "inputs": Decision("inputs=banks: the maps read are on chip before", ("dram", "banks")),
+    "results": Decision("results=banks: the results stay on chip", ("dram", "banks")),
+}
 
 
-@dataclass(frozen=True)
-class Branch:
-    """A choice of strips and places.
+def demands(pins: Pins) -> Demands:
+    """Return what pins demand; raises InputError for one that cannot be kept, or has a relation that is not for it."""
+    for name in ("spill", "inputs", "results"):
+        if not any(pins.allows(name, value) for value in DECISIONS[name].values):
+            raise InputError(f"pins {', '.join(map(str, pins.of(name)))}: no value of {name} is left")
+    ranges = {}
+    for name in _NUMBERS:
+        least, most = 1, 2**31
+        for pin in pins.of(name):
+            if pin.op not in ("=", "<=", ">="):
+                raise InputError(f"pin {pin}: {name} takes =, <= and >=")
+            least = least if pin.op == "<=" else max(least, int(pin.value))
+            most = most if pin.op == ">=" else min(most, int(pin.value))
+        ranges[name] = least, most
+    strips, inputs, parts = (ranges[name] for name in _NUMBERS)
+    return Demands(
+        strips, inputs, parts, stay=not pins.allows("spill", "yes"), before=not pins.allows("inputs", "dram"),
+        after=not pins.allows("results", "dram"),
+    )  # fmt: skip
 
-    Attributes
-    ----------
-    fixed : int
-        Bytes of weights and results.
-    games : tuple of (Game, int)
-        The grids' games, and how many grids are alike. Only those of the first may have more than a run.
-    in_place, part_place : int
-        a and p.
-    """
 
-    rows: int
-    strips: int
-    x: int
-    y: int
-    fixed: int
-    games: tuple[tuple[Game, int], ...]
-    in_place: int
-    part_place: int
+class EnginePart(Part[EngineSchedule]):
+    """A convolution with its maps in DRAM before and after, unless pins say otherwise; raises InputError for others."""
+
+    def __init__(self, layer: Layer, machine: Machine, pins: Pins | None = None) -> None:
+        self.name, self.layer, self.machine, self.pins = layer.name, layer, machine, pins or Pins()
+        self.work, self.wanted = work_of(layer, engine_of(machine)), demands(self.pins)
 
     @property
-    def others(self) -> int:
-        """Bytes of weights and results, and of all games but the first: no order changes them."""
-        return self.fixed + sum(number * game.base for game, number in self.games[1:])
+    def key(self) -> Hashable:
+        """Layers of one signature are alike."""
+        return self.layer.signature()
 
     @cached_property
-    def least(self) -> int:
-        """Bytes of weights and results, and of every input once."""
-        return self.fixed + sum(number * game.base for game, number in self.games)
+    def choices(self) -> Choices:
+        """Strips and places that fit."""
+        return build(self.work, self.machine, self.wanted)
 
+    def pieces(self, goal: Goal) -> Iterator[Piece[EngineSchedule]]:
+        """All choices together, if there are any."""
+        if self.choices.branches:
+            yield AllChoices(self)
 
-@dataclass(frozen=True)
-class Smallest:
-    """The bytes of a bank that the least demanding choice takes: with the fewest places and rows allowed."""
+    # ---- a schedule --------------------------------------------------------------------------------------------------
 
-    rows: int
-    in_place: int
-    part_place: int
-    parts: int
-    inputs: int
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of a bank."""
-        return self.inputs * self.in_place + self.parts * self.part_place
-
-
-@dataclass(frozen=True)
-class Demands:
-    """What a user demands: least and most strips, input places and partial places.
-
-    Attributes
-    ----------
-    stay : bool
-        No partial maps in DRAM.
-    before, after : bool
-        Inputs lie in the banks before, results stay there (CHAIN).
-    """
-
-    strips: tuple[int, int] = (1, 2**31)
-    inputs: tuple[int, int] = (1, 2**31)
-    parts: tuple[int, int] = (1, 2**31)
-    stay: bool = False
-    before: bool = False
-    after: bool = False
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A layer on a machine with its choices, those with the fewest necessary bytes first."""
-
-    work: Work
-    branches: tuple[Branch, ...]
-    smallest: Smallest
-    fresh: int
-    wanted: Demands
-
-    @property
-    def stay(self) -> bool:
-        """Whether partial maps may not be stored."""
-        return self.wanted.stay
-
-
-def build(work: Work, machine: Machine, demands: Demands | None = None) -> Problem:
-    """Return the choices of strips and places that fit the banks.
-
-    Raises
-    ------
-    InputError
-        If a place would take no bytes (a layer that reads only padding).
-    """
-    wanted, engine = demands or Demands(), work.engine
-    fresh = int(engine.adds == "steps" and work.inputs > 1)
-    found: list[Branch] = []
-    smallest: Smallest | None = None
-    for rows in _heights(work):
-        number = -(-work.layer.r // rows)
-        if not wanted.strips[0] <= number <= wanted.strips[1] or (number > 1 and (wanted.before or wanted.after)):
-            continue
-        sizes = _Sizes(work, machine, rows, wanted)
-        if sizes.in_place < 1:
-            raise InputError(f"layer {work.layer.name}: it reads nothing but padding")
-        places = sizes.places(max(1, wanted.inputs[0]), max(1, wanted.parts[0]))
-        small = Smallest(rows, sizes.in_place, sizes.part_place, places[1] + fresh, places[0])
-        if smallest is None or small.bytes < smallest.bytes:
-            smallest = small
-        found += _divided(work, sizes, engine.bank_bytes, fresh, wanted)
-    smallest = smallest or Smallest(0, 0, 0, 0, 0)
-    found.sort(key=lambda b: (b.least, b.strips, b.x))
-    return Problem(work, tuple(found), smallest, fresh, wanted)
-
-
-class _Sizes:
-    """Bytes of a layer in strips of so many rows."""
-
-    def __init__(self, work: Work, machine: Machine, rows: int, wanted: Demands) -> None:
-        strips, layer = work.strips(rows), work.layer
-        self.wanted = wanted
-        self.work, self.rows, self.strips = work, rows, len(strips)
-        self.in_place = max(s.in_rows for s in strips) * layer.l * machine.in_bytes
-        self.part_place = rows * layer.c * max(machine.psum_bytes, machine.out_bytes)
-        self.in_map = 0 if wanted.before else sum(s.in_rows for s in strips) * layer.l * machine.in_bytes
-        self.swap_map = 2 * layer.r * layer.c * machine.psum_bytes
-        self.fixed = layer.g * layer.m * layer.n * layer.kh * layer.kw * machine.w_bytes * len(strips) * (
-            layer.weights != "none"
-        ) + layer.g * layer.m * layer.r * layer.c * machine.out_bytes * (not wanted.after)
-
-    def places(self, x: int, y: int) -> tuple[int, int]:
-        """Places in a bank for inputs and partial maps of all grids, if a grid has x and y of them."""
-        work, grids = self.work, sum(grid.number for grid in self.work.grids)
-        return (grids * work.inputs if self.wanted.before else x), (grids * work.outputs if self.wanted.after else y)
-
-    def branch(self, x: int, y: int) -> Branch:
-        """The choice with x and y places."""
-        games = tuple((self._game(grid, x, y), grid.number) for grid in self.work.grids)
-        return Branch(self.rows, self.strips, x, y, self.fixed, games, self.in_place, self.part_place)
-
-    def _game(self, grid: Grid, x: int, y: int) -> Game:
-        return Game(
-            tuple(maps * self.in_map for maps in grid.in_maps), tuple(maps * self.swap_map for maps in grid.out_maps),
-            x, y,
+    def schedule(self, run: Ordered) -> EngineSchedule:
+        """Return an order as a schedule."""
+        branch, wanted = run.branch, self.wanted
+        game = branch.games[0][0]
+        return EngineSchedule(
+            rows=branch.rows, strips=branch.strips, grids=sum(number for _, number in branch.games),
+            inputs=game.inputs, outputs=game.outputs, in_places=branch.x, part_places=branch.y,
+            fresh_places=self.choices.fresh, in_place_bytes=branch.in_place, part_place_bytes=branch.part_place,
+            inputs_at="banks" if wanted.before else "dram", results_at="banks" if wanted.after else "dram",
+            program=as_text(run.steps),
         )  # fmt: skip
 
+    def _branch(self, schedule: EngineSchedule) -> Branch:
+        if schedule.rows > self.layer.r:
+            raise InputError(f"strips of {schedule.rows} rows: there are {self.layer.r}")
+        held = Demands(before=schedule.inputs_at == "banks", after=schedule.results_at == "banks")
+        return branch_at(self.work, self.machine, schedule.rows, schedule.in_places, schedule.part_places, held)
 
-def _heights(work: Work) -> Iterator[int]:
-    """The rows of strips that may be best.
+    def price(self, schedule: EngineSchedule) -> Priced:
+        """Bytes, runs, additions and cycles."""
+        branch = self._branch(schedule)
+        try:
+            steps = from_text(schedule.program)
+            value = branch.fixed + sum(number * price(game, steps) for game, number in branch.games)
+        except (ValueError, IndexError) as error:
+            reason = "there is no such group" if isinstance(error, IndexError) else error
+            raise InputError(f"program: {reason}") from None
+        runs, adds = self.work.runs * branch.strips, self.work.adds * branch.strips
+        return Priced({"bytes": value, "runs": runs, "adds": adds, "cycles": self.work.cycles(schedule.rows)})
 
-    Of those that make as many strips none with fewer rows reads as few rows, and has as low a tallest strip of inputs
-    (which may be lower for more rows, if the padding above is larger than below).
-    """
-    seen: dict[int, list[tuple[int, int]]] = {}
-    for height in range(1, work.layer.r + 1):
-        strips = work.strips(height)
-        read, tall = sum(strip.in_rows for strip in strips), max(strip.in_rows for strip in strips)
-        known = seen.setdefault(len(strips), [])
-        if not any(r <= read and t <= tall for r, t in known):
-            known.append((read, tall))
-            yield height
+    def replay(self, schedule: EngineSchedule) -> Replayed:
+        """Run the program in every strip and grid."""
+        steps, places = from_text(schedule.program), (schedule.in_places, schedule.part_places)
+        held = schedule.inputs_at == "banks", schedule.results_at == "banks"
+        seen = replay_engine(self.layer, self.machine, schedule.rows, places, steps, held=held)
+        faults = list(seen.faults)
+        if seen.spilled != seen.reloaded:
+            faults.append(f"spilled: {seen.spilled} bytes are stored, {seen.reloaded} are loaded again")
+        measures = {name: getattr(seen, name) for name in ("bytes", "runs", "adds", "cycles")}
+        counts = {**{kind: getattr(seen, kind) for kind in _KINDS}, "peak_bytes": seen.peak}
+        return Replayed(measures, tuple(faults), counts)
+
+    def contains(self, schedule: EngineSchedule) -> tuple[str, ...]:
+        """What follows from strips and places, and the pins."""
+        branch, wanted, found = self._branch(schedule), self.wanted, list[str]()
+        fresh = int(self.work.engine.adds == "steps" and schedule.inputs > 1)
+        pairs = [
+            ("strips", schedule.strips, branch.strips),
+            ("grids", schedule.grids, sum(grid.number for grid in self.work.grids)),
+            ("groups", (schedule.inputs, schedule.outputs), (self.work.inputs, self.work.outputs)),
+            ("bytes of places", (schedule.in_place_bytes, schedule.part_place_bytes),
+             (branch.in_place, branch.part_place)),
+            ("fresh_places", schedule.fresh_places, fresh),
+            ("inputs_at", schedule.inputs_at, "banks" if wanted.before else "dram"),
+            ("results_at", schedule.results_at, "banks" if wanted.after else "dram"),
+        ]  # fmt: skip
+        found += [f"{name}: the schedule says {stated}, it is {real}" for name, stated, real in pairs if stated != real]
+        asked = zip(_NUMBERS, (wanted.strips, wanted.inputs, wanted.parts), strict=True)
+        for name, (least, most) in asked:
+            number = getattr(schedule, name)
+            if not least <= number <= most:
+                found.append(f"{name} {number}: the pins ask for {least} to {most}")
+        if wanted.stay and any(step.verb == "spill" for step in from_text(schedule.program)):
+            found.append("spill=no: the program stores partial maps")
+        return tuple(found)
+
+    def explain(self) -> tuple[str, ...]:
+        """Why no choice of strips and places fits: a minimal set of pins, and the bank."""
+        if self.choices.branches:
+            return ()
+        kept = self.pins
+        for pin in self.pins.pins:
+            if not build(self.work, self.machine, demands(kept.without(pin))).branches:
+                kept = kept.without(pin)
+        small, work = build(self.work, self.machine, demands(kept)).smallest, self.work
+        said = f"pins {', '.join(map(str, kept.pins))}: " if kept.pins else ""
+        if small.rows == 0 or small.bytes <= work.engine.bank_bytes:
+            groups = f"{work.inputs} input and {work.outputs} output groups"
+            return (f"{said}the layer has {self.layer.r} rows, {groups}, which leaves no such strips and places",)
+        return (
+            f"{said}strips of {small.rows} rows take {small.bytes} bytes of every bank, {self.machine.name} has "
+            f"{work.engine.bank_bytes}: places for input groups {small.inputs} x {small.in_place} bytes, "
+            f"for partial groups {small.parts} x {small.part_place}",
+        )
+
+    # ---- orders ------------------------------------------------------------------------------------------------------
+
+    def bound(self, branch: Branch) -> int:
+        """What no order with these strips and places is below."""
+        return branch_bound(branch, stay=self.wanted.stay)
+
+    def ordered(self, branch: Branch, order: Order, *, recent: bool = False) -> Ordered:
+        """Return the program of an order; `recent` as in `formulations.partial_engine.orders.program`."""
+        steps = program(
+            branch.games[0][0], order, fresh=self.choices.fresh, recent=recent, before=self.wanted.before,
+            after=self.wanted.after,
+        )  # fmt: skip
+        return Ordered(branch, tuple(steps), branch.fixed + sum(n * price(game, steps) for game, n in branch.games))
+
+    def in_passes(self, branch: Branch) -> Ordered:
+        """The best order in passes with these strips and places; the first that meets the bound ends the search."""
+        found: Ordered | None = None
+        for order in passes(branch.games[0][0]):
+            one = self.ordered(branch, order)
+            if self.wanted.stay and one.spills:
+                continue
+            if found is None or one.bytes < found.bytes:
+                found = one
+            if found.bytes == self.bound(branch):
+                break
+        assert found is not None  # one of the orders stores no partial maps
+        return found
+
+    def best_of_all(self, branch: Branch) -> Ordered:
+        """The best of all orders with these strips and places; raises TooLarge."""
+        answer = best_order(branch.games[0][0], stay=self.wanted.stay)
+        if answer is None:
+            runs = self.work.inputs * self.work.outputs
+            raise TooLarge(f"{runs} runs of a grid, at most {MOST_RUNS} are searched")
+        return self.ordered(branch, answer[1])
 
 
-def _divided(work: Work, sizes: _Sizes, bank: int, fresh: int, wanted: Demands) -> Iterator[Branch]:
-    """The ways to divide a bank in places."""
-    inputs, outputs, last = work.inputs, work.outputs, 0
-    most = min(inputs, wanted.inputs[1])
-    for x in range(most, max(1, wanted.inputs[0], inputs * wanted.before) - 1, -1):
-        left = (bank - sizes.places(x, 0)[0] * sizes.in_place) // sizes.part_place - fresh
-        y = min(outputs, wanted.parts[1], left)
-        if wanted.after:
-            y = outputs if sizes.places(x, outputs)[1] <= left and outputs <= wanted.parts[1] else 0
-        if y <= last or y < wanted.parts[0]:
-            continue
-        last = y
-        yield sizes.branch(x, y)
+@dataclass(frozen=True)
+class Ordered:
+    """An order with strips and places: the steps in every strip, and the DRAM bytes."""
+
+    branch: Branch
+    steps: tuple[Step, ...]
+    bytes: int
+
+    @property
+    def spills(self) -> bool:
+        """Whether partial maps go to DRAM."""
+        return any(step.verb == "spill" for step in self.steps)
 
 
-def branch_at(work: Work, machine: Machine, rows: int, x: int, y: int, wanted: Demands) -> Branch:
-    """Return strips of so many rows with x and y places, whether they fit or not."""
-    return _Sizes(work, machine, rows, wanted).branch(x, y)
+class AllChoices(Piece[EngineSchedule]):
+    """All strips and places: bounds for all orders, met by orders in passes."""
+
+    def __init__(self, part: EnginePart) -> None:
+        self.part, self.branches = part, part.choices.branches
+        self.bounds = sorted((part.bound(branch), n) for n, branch in enumerate(self.branches))
+
+    def floor(self, goal: Goal) -> int:
+        """What no order of any choice is below."""
+        return self.bounds[0][0]
+
+    def exact(self, goal: Goal, engine: str) -> tuple[EngineSchedule | None, int | None]:
+        """Orders in passes, the choices with the least bounds first; exhaustive: all orders of all choices."""
+        best: Ordered | None = None
+        for bound, n in self.bounds:
+            if best is not None and (goal.clock.over or (bound >= best.bytes and engine != "exhaustive")):
+                break
+            branch = self.branches[n]
+            found = self.part.best_of_all(branch) if engine == "exhaustive" else self.part.in_passes(branch)
+            best = found if best is None or found.bytes < best.bytes else best
+        else:
+            if engine == "exhaustive" and best is not None:
+                return self.part.schedule(best), best.bytes
+        return None if best is None else self.part.schedule(best), self.floor(goal)
+
+    def _start(self) -> tuple[Ordered, list[Branch]]:
+        """A known order, and the choices that may be as good."""
+        known = self.part.in_passes(self.branches[0])
+        return known, [branch for branch in self.branches if branch.least <= known.bytes]
+
+    def _decoded(self, known: Ordered, branch: Branch) -> EngineSchedule:
+        return self.part.schedule(min(known, self.part.in_passes(branch), key=lambda one: one.bytes))
+
+    def cp_sat(self, goal: Goal) -> Model[EngineSchedule]:
+        """The bounds as a model: an order in passes for the choice with the least one."""
+        from formulations.partial_engine.cp_sat import runs_cp_model  # late: solvers are slow to import
+
+        known, branches = self._start()
+        made = runs_cp_model(branches, known.bytes, stay=self.part.wanted.stay)
+        return Model(made.model, lambda solver: self._decoded(known, branches[made.chosen(solver)]), base=made.base)
+
+    def milp(self, goal: Goal) -> Model[EngineSchedule]:
+        """The same, linear."""
+        from formulations.partial_engine.milp import runs_model
+
+        known, branches = self._start()
+        made = runs_model(branches, known.bytes, stay=self.part.wanted.stay)
+        return Model(
+            made.problem, lambda _: self._decoded(known, branches[made.chosen()]), base=made.base, unit=made.unit
+        )
+
+    def split(self, goal: Goal) -> Sequence[OneChoice]:
+        """Every choice by itself, if grids are small."""
+        small = self.part.work.inputs * self.part.work.outputs <= MOST_RUNS
+        return [OneChoice(self.part, self.branches[n], bound) for bound, n in self.bounds] if small else ()
+
+
+class OneChoice(Piece[EngineSchedule]):
+    """All orders with these strips and places."""
+
+    def __init__(self, part: EnginePart, branch: Branch, bound: int) -> None:
+        self.part, self.branch, self.bound = part, branch, bound
+
+    def floor(self, goal: Goal) -> int:
+        """What no order is below."""
+        return self.bound
+
+    def exact(self, goal: Goal, engine: str) -> tuple[EngineSchedule | None, int | None]:
+        """All orders."""
+        found = self.part.best_of_all(self.branch)
+        return self.part.schedule(found), found.bytes
+
+    def cp_sat(self, goal: Goal) -> Model[EngineSchedule]:
+        """The order itself as a model."""
+        from formulations.partial_engine.stages_cp_sat import MOST_STAGES, stages, stages_cp_model
+
+        (game, number), others, known = self.branch.games[0], self.branch.others, goal.below
+        assert known is not None  # only pieces with a schedule are split
+        least = -(-(known - others) // number)
+        if stages(game, least) > MOST_STAGES:
+            raise TooLarge(f"more than {MOST_STAGES} stages of an order")
+        built = stages_cp_model(game, least, stay=self.part.wanted.stay)
+
+        def decode(solver: Any) -> EngineSchedule:
+            return self.part.schedule(self.part.ordered(self.branch, built.chosen(solver)))
+
+        return Model(built.model, decode, base=others, unit=number, turns=True, seconds=_SECONDS)
+
+
+# ---- heuristics ------------------------------------------------------------------------------------------------------
+
+
+def _in_passes(part: EnginePart, goal: Goal) -> EngineSchedule | None:
+    """Orders in passes, for one choice at least."""
+    if not part.choices.branches or (goal.clock.over and part.work.inputs * part.work.outputs > _MANY):
+        return None
+    return AllChoices(part).exact(goal, "auto")[0]
+
+
+def _heuristic(order: Callable[[Game], Order], *, wide: bool) -> Callable[[EnginePart, Goal], EngineSchedule | None]:
+    """The fewest strips that fit, with the most places for inputs (`wide`) or for partial maps."""
+
+    def run(part: EnginePart, goal: Goal) -> EngineSchedule | None:
+        branches = part.choices.branches
+        if not branches or (goal.clock.over and not wide and part.work.inputs * part.work.outputs > _MANY):
+            return None
+        fewest = min(branch.strips for branch in branches)
+        branch = max((b for b in branches if b.strips == fewest), key=lambda b: b.x if wide else b.y)
+        found = part.ordered(branch, order(branch.games[0][0]), recent=wide)
+        return None if part.wanted.stay and found.spills else part.schedule(found)
+
+    return run
+
+
+class EngineFormulation(Formulation[EngineSchedule]):
+    """F4: runs of layers on a small engine."""
+
+    name = "partial_engine"
+    summary = "F4: runs of layers on a small engine, and where maps lie in its banks; how large it should be"
+    schedule = EngineSchedule
+    measures = {"bytes": "bytes"}  # noqa: RUF012
+    decisions = DECISIONS
+    engines = {  # noqa: RUF012
+        "auto": "orders in passes against bounds for all orders",
+        "cp-sat": "bounds for all orders with CP-SAT, met by an order in passes",
+        "milp": "bounds for all orders with HiGHS, met by an order in passes",
+        "milp-cbc": "bounds for all orders with CBC, met by an order in passes",
+        "exhaustive": f"all orders of grids of up to {MOST_RUNS} runs",
+    }
+    heuristics = {  # noqa: RUF012
+        "passes": ("orders in passes, those of `auto`", _in_passes),
+        "greedy": (
+            "next what the places allow, else the group with the most runs a byte", _heuristic(greedy, wide=False),
+        ),
+        "paper": ("the source's order, one output group after the other", _heuristic(plain, wide=True)),
+    }  # fmt: skip
+    quick = ("passes", "greedy", "paper")
+    floors = False
+
+    def read(
+        self, network: Network, machine: Machine, pins: Pins, layers: Sequence[str] | None
+    ) -> Sequence[EnginePart]:
+        """Return the convolutions, or the layers named."""
+        engine_of(machine)
+        demands(pins)
+        found = network.conv_layers if layers is None else [network.layer(name) for name in layers]
+        if not found:
+            raise InputError(f"network {network.name}: no conv or matmul layers to plan")
+        return [EnginePart(layer, machine, pins) for layer in found]

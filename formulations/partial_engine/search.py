@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from itertools import count
 
 from formulations.partial_engine.orders import Order
-from formulations.partial_engine.problem import Game
+from formulations.partial_engine.space import Game
 
 __all__ = ["MOST_RUNS", "best_order"]
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from ortools.sat.python import cp_model
 
 from formulations.partial_engine.orders import Order
-from formulations.partial_engine.problem import Game
+from formulations.partial_engine.space import Game
 
 __all__ = ["MOST_STAGES", "StagesCpModel", "stages", "stages_cp_model"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from formulations.pins import parse_pins
-from formulations.registry import FORMULATIONS
+from formulations.registry import NESTS
 from formulations.tiling.space import Space
 from hwmodels.nest.replay import replay
 from instances.load import load_machine, load_network
@@ -48,7 +48,7 @@ _SOLVERS = ("cp-sat", "milp")
 
 def space_of(layer: Layer, machine: Machine, *pins: str) -> Space:
     """The space of a layer for the machine's problem."""
-    formulation = FORMULATIONS[machine.problem]
+    formulation = NESTS[machine.problem]
     return formulation.build(layer, machine, parse_pins(pins, formulation.decisions))
 
 

@@ -6,10 +6,10 @@ import time
 from dataclasses import replace
 from statistics import median
 
-from formulations.mapping.problem import Limits
+from formulations.mapping.problem import Limits, Schedule
 from solver.bench.report import Cell, Report
-from solver.mapping.ask import Setting, ask
-from solver.mapping.base import Asked, Decided
+from solver.mapping.ask import MappingSetting, ask
+from solver.mapping.base import Asked
 from solver.mapping.engines import MAPPING_ENGINES
 from solver.mapping.plan import MappingPlan
 from solver.progress import Progress
@@ -28,7 +28,7 @@ _SEEDS = 10
 _NEAR = 0.01
 
 
-def case(setting: Setting, configuration: tuple[int, ...], cap: int, limit: float = _LIMIT_S) -> list[Cell]:
+def case(setting: MappingSetting, configuration: tuple[int, ...], cap: int, limit: float = _LIMIT_S) -> list[Cell]:
     """A row: the periods of all, the optimum's bound and gap; the genetic search has as long as the optimum, in all."""
     asked = Asked(setting.instance(configuration), "period", Limits(cap), limit)
     start = time.monotonic()
@@ -36,11 +36,11 @@ def case(setting: Setting, configuration: tuple[int, ...], cap: int, limit: floa
     wall = time.monotonic() - start
     clustered = MAPPING_ENGINES["clustering"].run(asked)
     rivals = sorted(_genetic(replace(asked, time_limit_s=wall / _SEEDS)))
-    period, heft = _period(asked, free), _period(asked, MAPPING_ENGINES["heft"].run(asked))
+    period, heft = free.value, MAPPING_ENGINES["heft"].run(asked).value
     gap = gap_of(period, free.bound)
     proven = bool(clustered.stats.get("clustering_proven"))
     return [
-        setting.question.network.name, ",".join(map(str, configuration)), cap, _period(asked, clustered), proven,
+        setting.question.network.name, ",".join(map(str, configuration)), cap, clustered.value, proven,
         period, free.bound, gap, rivals[0], median(rivals), heft, wall,
     ]  # fmt: skip
 
@@ -48,11 +48,7 @@ def case(setting: Setting, configuration: tuple[int, ...], cap: int, limit: floa
 def _genetic(asked: Asked) -> list[int]:
     from solver.engines.mapping_ga import evolve
 
-    return [asked.value(evolve(asked, seeded=True, seed=seed)) for seed in range(_SEEDS)]
-
-
-def _period(asked: Asked, said: Decided) -> int | None:
-    return None if said.at is None else asked.value(said.at)
+    return [asked.value(Schedule(evolve(asked, seeded=True, seed=seed))) for seed in range(_SEEDS)]
 
 
 def front_row(name: str) -> list[Cell]:
@@ -88,5 +84,5 @@ def mapping(progress: Progress) -> Report:
     return report
 
 
-def _label(one: tuple[Setting, tuple[int, ...], int]) -> str:
+def _label(one: tuple[MappingSetting, tuple[int, ...], int]) -> str:
     return f"{one[0].question.network.name} {one[1]} {one[2]} %"

@@ -6,19 +6,19 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from formulations.partial_engine.problem import Demands, branch_at, build
+from formulations.partial_engine.problem import EngineFormulation, EnginePart
 from formulations.partial_engine.size import SECONDS
+from formulations.partial_engine.space import Demands, branch_at
 from hwmodels.partial_engine.work import engine_of, network_cycles, run_pixels, work_of
 from instances.load import load_machine, load_network
 from instances.machine import Machine
 from instances.network import Network
 from instances.workload import Layer
 from solver.bench.report import Cell, Report, Section
-from solver.partial_engine.base import RunsAsked
-from solver.partial_engine.engines import RUNS_ENGINES
 from solver.partial_engine.plan import EnginePlan
 from solver.partial_engine.size import SIZE_ENGINES, fits, front_engine, size_engine
 from solver.progress import Progress
+from solver.search import settled
 from solver.solve import solve_as
 
 __all__ = ["NETWORKS", "PUBLISHED", "frames", "most_frames", "networks", "runs", "transfers"]
@@ -139,12 +139,12 @@ def transfers(network: Network, machine: Machine) -> list[Cell]:
     least, equal = 0, 0
     for row in plan.layers:
         layer = network.layer(row.layer)
-        problem = build(work_of(layer, engine_of(machine)), machine)
-        work = problem.work
+        part = EnginePart(layer, machine)
+        work = part.work
         least += branch_at(work, machine, layer.r, work.inputs, work.outputs, Demands()).least
-        values = {name: RUNS_ENGINES[name].run(RunsAsked(problem, None)) for name in _RIVALS}
-        totals = {name: totals[name] + (said.found.bytes if said.found else 0) for name, said in values.items()}
-        equal += all(values[n].bound == row.bound and values[n].status == row.status for n in ("cp-sat", "milp"))
+        said = {name: settled(EngineFormulation(), part, ("bytes",), name) for name in _RIVALS}
+        totals = {name: totals[name] + one.values.get("bytes", 0) for name, one in said.items()}
+        equal += all((said[n].bounds["bytes"], said[n].status) == (row.bound, row.status) for n in ("cp-sat", "milp"))
     value, layers = plan.objective.value, len(plan.layers)
     proven = sum(row.status == "OPTIMAL" for row in plan.layers)
     return [

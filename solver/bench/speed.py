@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from formulations.pins import Pins
-from formulations.registry import FORMULATIONS
+from formulations.registry import NESTS
 from instances.load import load_machine
 from instances.machine import Machine
 from instances.workload import Layer
@@ -26,7 +26,7 @@ _PAPER = Pins().plus("holds", "uniform")
 def speed(progress: Progress) -> Report:
     """Reduced against full search over ResNet-50, and both solvers with and without bounding, on nmp."""
     machine = load_machine("nmp", None)
-    build = FORMULATIONS["slicing"].build
+    build = NESTS["slicing"].build
     layers = distinct_layers("resnet50")
     progress.begin(4, "speed")
     rounds = [_search(layers, machine, full=False) for _ in range(_ROUNDS)]
@@ -55,7 +55,7 @@ def _search(layers: Sequence[Layer], machine: Machine, *, full: bool) -> tuple[f
     """Seconds to build and search all layers, and the points looked at."""
     start, points = time.monotonic(), 0
     for layer in layers:
-        space = FORMULATIONS["slicing"].build(layer, machine, _PAPER, full=full)
+        space = NESTS["slicing"].build(layer, machine, _PAPER, full=full)
         found = ENGINES["exhaustive"].run(space, ("time",), Limits(bounding=not full))
         points += int(str(found.stats["looked_at"]))
     return time.monotonic() - start, points

@@ -14,7 +14,7 @@ from instances.load import load_network
 from instances.machine import Machine
 from instances.measured import UNITS_PS, Measured, parse_layer
 from instances.workload import Layer
-from solver.options import AUTO, parse_objectives, pick_engine, pick_layers, pick_pins, pick_problem
+from solver.options import AUTO, parse_objectives, pick_engine, pick_layers, pick_nests, pick_pins
 from solver.progress import Progress
 from solver.tiling.job import Answer, Job
 from solver.tiling.plan import LayersPlan
@@ -78,7 +78,7 @@ def _case(row: Measured, machine: Machine, where: str) -> Case:
     try:
         measured = _ticks(row, machine)
         objectives = parse_objectives(row.objective or "time")
-        formulation = pick_problem(machine.problem)
+        formulation = pick_nests(machine.problem)
         pick_engine(row.engine or AUTO, formulation.name)
         pick_pins(row.pins, formulation)
         pieces = _of_plan(row, machine) if row.plan else _counted((layer, None) for layer in _layers(row))
@@ -203,7 +203,7 @@ class Pricing:
         self.progress.begin(len(jobs), note)
         try:
             with Watch() as watch:
-                outcome = run(jobs, self.jobs, watch, on_done, at_once=False)
+                outcome = run(jobs, self.jobs, watch, on_done, here_first=True)
         finally:
             self.progress.end()
         if outcome.stopped:
@@ -231,7 +231,7 @@ class Pricing:
 
 
 def _job(case: Case, layer: Layer, machine: Machine) -> Job:
-    formulation = pick_problem(machine.problem)
+    formulation = pick_nests(machine.problem)
     engine = pick_engine(case.row.engine or AUTO, formulation.name)
     return Job(
         layer, machine, formulation.build, pick_pins(case.row.pins, formulation), False, engine, case.objectives, True

@@ -12,7 +12,7 @@ Bound      An integer, by `solver.engines.driver`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ortools.sat.python import cp_model
@@ -44,7 +44,7 @@ class CpAnswer(Said):
 
 def solve(
     model: cp_model.CpModel, time_limit_s: float | None = None, *, turns: bool = False, maximised: bool = False,
-    tune: Callable[[cp_model.CpSolver], None] | None = None,
+    parameters: Mapping[str, int] | None = None,
 ) -> CpAnswer:  # fmt: skip
     """Solve a model.
 
@@ -54,8 +54,8 @@ def solve(
         Whether two workers take turns: slower where one is done at once, and far sooner where it is not.
     maximised : bool
         Whether the model maximises: the bound is rounded down then.
-    tune : callable
-        Sets further parameters of the solver.
+    parameters : dict of str to int
+        Further ones of the solver.
 
     Raises
     ------
@@ -70,8 +70,8 @@ def solve(
     if turns:
         asked.num_workers, asked.interleave_search = len(TURNS), True
         asked.subsolvers[:] = TURNS
-    if tune is not None:
-        tune(solver)
+    for name, value in (parameters or {}).items():
+        setattr(asked, name, value)
     ended, stopped = interruptible(lambda: solver.solve(model), solver.stop_search)
     name = solver.status_name(ended)
     if name == "MODEL_INVALID":

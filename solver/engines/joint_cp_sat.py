@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from ortools.sat.python import cp_model
-
 from formulations.joint.cp_sat import cp_sat
 from formulations.joint.problem import NEVER, Choice, Joint
 from solver.engines.driver_cp_sat import solve
@@ -18,7 +16,7 @@ def run(joint: Joint, time_limit_s: float | None, hint: Choice | None) -> Master
     """Solve."""
     versions = f"ortools {version('ortools')}"
     built = cp_sat(joint, hint)
-    said = solve(built.model, time_limit_s, turns=True, tune=_tune)
+    said = solve(built.model, time_limit_s, turns=True, parameters={"linearization_level": 2})
     if said.status == "INFEASIBLE":
         return Mastered(None, NEVER, versions)
     if not said.solved:
@@ -26,7 +24,3 @@ def run(joint: Joint, time_limit_s: float | None, hint: Choice | None) -> Master
     choice = joint.price(built.chosen(said.solver))
     bound = choice.bytes if said.status == "OPTIMAL" else min(said.least(), choice.bytes)
     return Mastered(choice, bound, versions, said.stopped)
-
-
-def _tune(solver: cp_model.CpSolver) -> None:
-    solver.parameters.linearization_level = 2

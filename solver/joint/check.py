@@ -19,7 +19,7 @@ from solver.joint.solve import (
     derived,
 )
 from solver.network_check import fields_of, head_of, status_of, undecided_of
-from solver.options import pick_pins, pick_problem
+from solver.options import pick_nests, pick_pins
 from solver.verify import unequal
 
 __all__ = ["problems_of_joint", "runs_in"]
@@ -35,7 +35,7 @@ def _layers(plan: JointPlan) -> Iterator[str]:
         found, machine = stores(plan.network_data), plan.machine_data
         check_machine(machine)
         check_homes(plan.network_data, machine, plan.objectives)
-        pins = pick_pins(list(plan.pins), pick_problem("tiling"))
+        pins = pick_pins(list(plan.pins), pick_nests("tiling"))
     except InputError as error:
         yield str(error)
         return

@@ -25,7 +25,7 @@ from solver.joint.homes import check_homes, narrowed
 from solver.joint.plan import JointLayer, JointPlan, JointReplay, Resident
 from solver.joint.tables import Tables
 from solver.network_plan import head
-from solver.options import pick_pins, pick_problem
+from solver.options import pick_nests, pick_pins
 from solver.plan import Measures, Objective, Options, Schedule, proof
 from solver.question import Question
 from solver.tiling.buffers import buffers
@@ -51,7 +51,7 @@ def solve(question: Question) -> JointPlan:
     start, chosen, network, objectives = (
         time.monotonic(), JOINT_ENGINES[question.engine], question.network, question.objectives,
     )  # fmt: skip
-    demands = pick_pins(question.pins, pick_problem("tiling"))
+    demands = pick_pins(question.pins, pick_nests("tiling"))
     question = replace(question, machine=narrowed(question.machine, demands))
     check_machine(question.machine)
     check_homes(network, question.machine, objectives)

@@ -10,12 +10,11 @@ from typing import Annotated, Literal
 from pydantic import Field, PositiveInt
 
 from instances.workload import Layer
-from solver.network_plan import WholePlan
-from solver.plan import Dim, Frozen, Gap, Natural, Options, Stat, Status
+from solver.parts import PartsPlan
+from solver.plan import Dim, Frozen, Gap, Natural, Stat, Status
 
 __all__ = [
-    "MeshAxis", "MeshBanks", "MeshLayer", "MeshMeasures", "MeshOperand", "MeshOptions", "MeshPlan",
-    "MeshReplay",
+    "MeshAxis", "MeshBanks", "MeshLayer", "MeshMeasures", "MeshOperand", "MeshPlan", "MeshReplay",
 ]  # fmt: skip
 
 Side = Literal["", "b", "g", "m", "n", "r", "c", "i", "j"]
@@ -99,14 +98,7 @@ class MeshLayer(Frozen):
     stats: dict[str, Stat]
 
 
-class MeshOptions(Options):
-    """What else was asked for."""
-
-    layers: tuple[str, ...]
-    pins: tuple[str, ...]
-
-
-class MeshPlan(WholePlan):
+class MeshPlan(PartsPlan):
     """A plan of layers on a machine with mesh; `measures` and `bounds` are sums over them, `bound` is the first one."""
 
     PROBLEMS = ("mesh",)
@@ -115,7 +107,6 @@ class MeshPlan(WholePlan):
     problem: Literal["mesh"]
     objectives: Annotated[tuple[Aim, ...], Field(min_length=1)]
     unit: Literal["ticks", "bytes"]
-    options: MeshOptions
     measures: MeshMeasures | None
     bounds: Bounds
     layers: tuple[MeshLayer, ...]

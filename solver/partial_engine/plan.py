@@ -4,54 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, PositiveInt
+from pydantic import Field
 
-from solver.network_plan import WholePlan
-from solver.plan import Frozen, Gap, Natural, Objective, Options, Seconds, Stat, Status
+from hwmodels.partial_engine.schedule import EngineSchedule
+from solver.parts import PartsPlan
+from solver.plan import Frozen, Gap, Natural, Objective, Seconds, Stat, Status
 
-__all__ = [
-    "EngineCounts", "EngineLayer", "EngineOptions", "EnginePlan", "EngineReplay", "EngineSchedule",
-]  # fmt: skip
-
-
-class EngineSchedule(Frozen):
-    """How a layer runs.
-
-    Attributes
-    ----------
-    rows, strips : int
-        Output rows of a strip, and how many there are; all run the same program, one after the other.
-    grids : int
-        Grids of runs, one after the other: the groups of a grouped convolution, or of the maps of a depthwise one.
-    inputs, outputs : int
-        Groups of input and of output maps of a grid.
-    in_places, part_places, fresh_places : int
-        Places in every bank, at addresses one after the other: for input groups, for partial groups, and for partial
-        maps that are not added yet. Map k of a group lies in bank k.
-    in_place_bytes, part_place_bytes : int
-        Of a bank.
-    inputs_at, results_at : {"dram", "banks"}
-        Where inputs are before, and results afterwards. In the banks every grid has places of its own: input group i of
-        grid n is in place ``n*inputs + i``.
-    program : str
-        Steps ``L0@1`` (load input group 0 to input place 1), ``R0.3@2`` (run of input group 0 and output group 3, the
-        result to partial place 2, ``@f`` the fresh place), ``A3@2`` (add the fresh maps to those in place 2), ``P3@2``
-        (store partial maps, to come back), ``B3@1`` (load them again), ``S3@2`` (store the result).
-    """
-
-    rows: PositiveInt
-    strips: PositiveInt
-    grids: PositiveInt
-    inputs: PositiveInt
-    outputs: PositiveInt
-    in_places: PositiveInt
-    part_places: PositiveInt
-    fresh_places: Natural
-    in_place_bytes: PositiveInt
-    part_place_bytes: PositiveInt
-    inputs_at: Literal["dram", "banks"]
-    results_at: Literal["dram", "banks"]
-    program: str
+__all__ = ["EngineCounts", "EngineLayer", "EnginePlan", "EngineReplay"]
 
 
 class EngineCounts(Frozen):
@@ -92,14 +51,7 @@ class EngineLayer(Frozen):
     replay: EngineReplay
 
 
-class EngineOptions(Options):
-    """What else was asked for; no `layers` are all of them."""
-
-    layers: tuple[str, ...]
-    pins: tuple[str, ...]
-
-
-class EnginePlan(WholePlan):
+class EnginePlan(PartsPlan):
     """A plan for a small engine, layer by layer.
 
     Attributes
@@ -114,7 +66,6 @@ class EnginePlan(WholePlan):
     problem: Literal["partial_engine"]
     objectives: tuple[Literal["bytes"]]
     unit: Literal["bytes"]
-    options: EngineOptions
     counts: EngineCounts | None
     replay: EngineReplay
     layers: Annotated[tuple[EngineLayer, ...], Field(min_length=1)]

@@ -1,58 +1,79 @@
-"""Problem partial_engine, as the rest of `solver` sees it."""
+"""Problem partial_engine, as the rest of `solver` sees it: the rows of its plans, and fronts of engine sizes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from typing import Any
 
+from formulations.partial_engine.problem import EngineFormulation
 from formulations.partial_engine.size import SECONDS
+from hwmodels.partial_engine.schedule import EngineSchedule
 from hwmodels.partial_engine.work import engine_of
 from instances.errors import InputError
-from solver.claims import Claim
 from solver.front import Front, FrontPart, FrontPoint
-from solver.partial_engine.check import problems_of_engine
-from solver.partial_engine.engines import RUNS_ENGINES, RunsEngine
-from solver.partial_engine.plan import EnginePlan
+from solver.partial_engine.plan import EngineCounts, EngineLayer, EnginePlan, EngineReplay
 from solver.partial_engine.show import engine_details, engine_status, engine_table
 from solver.partial_engine.size import fits, front_engine
-from solver.partial_engine.solve import solve
-from solver.problem import Derived, Problem
+from solver.parts import PartsProblem
+from solver.plan import Objective
 from solver.question import Question
 from solver.report import Sheet
+from solver.search import Answer
+from solver.verdict import Verdict
 
 __all__ = ["PartialEngineProblem"]
 
+#: Kinds of DRAM bytes, the terms of the objective.
+_KINDS = ("inputs", "weights", "spilled", "reloaded", "results")
 
-class PartialEngineProblem(Problem[EnginePlan]):
+
+class PartialEngineProblem(PartsProblem[EnginePlan]):
     """F4: runs of layers on a small engine."""
 
-    name = "partial_engine"
-    summary = "F4: runs of layers on a small engine, and where maps lie in its banks; how large it should be"
     plan = EnginePlan
-    measures = {"bytes": "bytes"}
-    usual = "bytes"
-    pins = {
-        "strips": "strips of rows that a layer is cut in: strips=1, strips<=4",
-        "in_places": "places for input groups in every bank: in_places<=4",
-        "part_places": "places for partial maps in every bank: part_places>=2",
-        "spill": "spill=no: partial maps never go to DRAM",
-        "inputs": "inputs=banks: the maps read are on chip before",
-        "results": "results=banks: the results stay on chip",
-    }
-    takes = frozenset({"layers"})
-    axes = {"dsps": "DSPs", "rate": "frames in 1000 s"}
-    quick = ("greedy", "paper")
-    others = {"cp-sat": ("auto",), "": ("cp-sat", "auto")}
-    explains = True
+    front_engines = False
 
-    @property
-    def engines(self) -> Mapping[str, RunsEngine]:
-        """The ways to decide."""
-        return RUNS_ENGINES
+    def __init__(self) -> None:
+        super().__init__(EngineFormulation())
+        self.others = {"cp-sat": ("auto",), "": ("cp-sat", "auto")}
+        self.axes = {"dsps": "DSPs", "rate": "frames in 1000 s"}
 
-    def solve(self, question: Question) -> EnginePlan:
-        """Plan every convolution."""
-        return solve(question)
+    def row(self, verdict: Verdict) -> EngineLayer:
+        """Return the schedule with what its replay counts."""
+        said, counts = verdict.said, _counts(verdict)
+        ok = None if counts is None else not verdict.disagreements
+        return EngineLayer(
+            layer=verdict.part.name, status=said.status, objective=None if counts is None else _objective(counts),
+            bound=said.bounds.get("bytes"), gap=verdict.gap, wall_s=said.wall_s, stats=dict(said.stats),
+            conflicts=said.conflicts, schedule=said.schedule, counts=counts,
+            replay=EngineReplay(ok=ok, faults=verdict.disagreements),
+        )  # fmt: skip
+
+    def said(self, row: EngineLayer) -> Answer[Any]:
+        """Return what a row says of bytes and their bound."""
+        values = {} if row.objective is None else {"bytes": row.objective.value}
+        bounds = {"bytes": row.bound}
+        return Answer(
+            None, values, bounds, row.status, stats=row.stats, conflicts=row.conflicts, wall_s=row.wall_s
+        )  # fmt: skip
+
+    def decided(self, row: EngineLayer) -> EngineSchedule | None:
+        """Return the schedule of a row."""
+        return row.schedule
+
+    def totals(self, objectives: Sequence[str], verdicts: Sequence[Verdict]) -> dict[str, Any]:
+        """Sum what is counted (of a bank the most), the terms of the objective by kind, and all faults."""
+        totals, counted = super().totals(objectives, verdicts), [_counts(one) for one in verdicts]
+        known = [one for one in counted if one is not None]
+        if len(known) < len(counted):
+            return {**totals, "counts": None, "replay": EngineReplay(ok=None)}
+        names = [name for name in EngineCounts.model_fields if name != "peak_bytes"]
+        sums = {name: sum(getattr(one, name) for one in known) for name in names}
+        counts = EngineCounts(**sums, peak_bytes=max(one.peak_bytes for one in known))
+        faults = tuple(f"{one.part.name}: {fault}" for one in verdicts for fault in one.disagreements)
+        replay = EngineReplay(ok=not faults, faults=faults)
+        return {**totals, "objective": _objective(counts), "counts": counts, "replay": replay}
 
     def front(self, question: Question, axes: tuple[str, ...]) -> Front:
         """The front of DSPs against the frame rate of a network, all sizes up to 64 x 64."""
@@ -68,17 +89,6 @@ class PartialEngineProblem(Problem[EnginePlan]):
         part = FrontPart("", tuple(points), complete=True, proven=True)
         return Front(self.name, network.name, question.machine.name, self.axes, (part,))
 
-    def derive(self, plan: EnginePlan) -> Derived:
-        """Run every program again."""
-        found, replayed = problems_of_engine(plan)
-        return Derived(tuple(found), replayed)
-
-    def claims(self, plan: EnginePlan) -> Iterator[Claim]:
-        """Layer by layer."""
-        for row in plan.layers:
-            values = (row.objective.value,) if row.objective else ()
-            yield Claim(row.layer, row.status, plan.objectives, values, (row.bound,))
-
     def status(self, plan: EnginePlan) -> list[str]:
         """What is known."""
         return engine_status(plan)
@@ -91,9 +101,12 @@ class PartialEngineProblem(Problem[EnginePlan]):
         """Banks and programs."""
         return engine_details(plan, layer)
 
-    def question(self, plan: EnginePlan) -> Question:
-        """What a stored plan was asked."""
-        return Question(
-            plan.network_data, plan.machine_data, plan.objectives, "partial_engine", pins=plan.options.pins,
-            layers=plan.options.layers or None,
-        )  # fmt: skip
+
+def _counts(verdict: Verdict) -> EngineCounts | None:
+    """What the replay counted."""
+    walked = verdict.walked
+    return None if walked is None else EngineCounts(**walked.counts, **walked.measures)
+
+
+def _objective(counts: EngineCounts) -> Objective:
+    return Objective(value=counts.bytes, unit="bytes", terms={kind: getattr(counts, kind) for kind in _KINDS})

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from formulations.partial_engine.orders import from_text
-from solver.partial_engine.plan import EngineCounts, EngineLayer, EnginePlan, EngineSchedule
+from hwmodels.partial_engine.schedule import EngineSchedule
+from solver.partial_engine.plan import EngineCounts, EngineLayer, EnginePlan
 from solver.report import ABSENT, GAP, Column, Sheet, conflicts_of, few, name_column, percent
 from solver.words import labels
 

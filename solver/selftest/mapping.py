@@ -23,18 +23,17 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from formulations.mapping.latency import Order
 from formulations.mapping.parts import parts
 from formulations.mapping.pipeline import pipelined
 from formulations.mapping.places import Split
-from formulations.mapping.problem import Aim, Assignment, Limits
+from formulations.mapping.problem import Aim, Limits, Schedule
 from formulations.mapping.problem import Mapping as Instance
 from hwmodels.board.replay import Seen, replay_once
 from instances.processors import Group
 from instances.tasks import Task, TaskGraph
 from solver.mapping.base import Asked
 from solver.mapping.engines import MAPPING_ENGINES
-from solver.mapping.solve import replayed
+from solver.mapping.parts import replayed
 from solver.selftest import cases
 from solver.selftest.cases import BruteForce, Known, less_time, times
 from solver.selftest.claims import Claim
@@ -254,11 +253,11 @@ def instance_of(case: Case) -> Instance:
     )  # fmt: skip
 
 
-def _steady(wanted: Asked, at: Assignment, order: Order | None, period: int) -> Iterator[str]:
+def _steady(wanted: Asked, schedule: Schedule, period: int) -> Iterator[str]:
     """What is wrong when inference follows inference; nothing is asked of one inference alone."""
-    if order is not None or period <= 1:
+    if schedule.order or period <= 1:
         return
-    flat = parts(wanted.mapping, at)
+    flat = parts(wanted.mapping, schedule.at)
     seen = replayed(flat.mapping, flat.at, pipelined(flat.mapping, flat.at, period), period)
     yield from (f"a period of {period}: {fault}" for fault in seen.faults)
 
@@ -280,13 +279,13 @@ class _Mapping(BruteForce[Case]):
         made, limits = Timetables(case), Limits(case.cap, case.period, case.energy, case.latency)
         wanted = Asked(instance_of(case), cast(Aim, case.aim), limits, _LIMIT_S)
         said = MAPPING_ENGINES[engine].run(wanted)
-        if said.at is None:
+        if said.schedule is None:
             return Claim(engine, said.status, None, said.bound)
-        places = tuple(wanted.mapping.places[a] for a in said.at)
-        prices = made.prices(made.run(places, said.order))
+        places = tuple(wanted.mapping.places[a] for a in said.schedule.at)
+        prices = made.prices(made.run(places, said.schedule.order))
         faults = [] if made.keeps(prices) else [f"limits are not kept: {prices}"]
-        faults += _steady(wanted, said.at, said.order, prices["period"])
-        return Claim(engine, said.status, prices[case.aim], said.bound, tuple(faults), said.at)
+        faults += _steady(wanted, said.schedule, prices["period"])
+        return Claim(engine, said.status, prices[case.aim], said.bound, tuple(faults), said.schedule.at)
 
     def known(self, case: Case, claims: Sequence[Claim]) -> Known:
         """All schedules."""

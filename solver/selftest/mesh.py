@@ -18,14 +18,15 @@ from dataclasses import asdict
 from itertools import permutations, product
 from math import prod
 
-from formulations.mesh.problem import DECISIONS, SHARES, Choice
+from formulations.clock import Clock
+from formulations.mesh.choice import DECISIONS, SHARES, Choice
+from formulations.mesh.problem import MeshFormulation, MeshPart
 from formulations.pins import parse_pins
 from hwmodels.mesh.replay import Given, boxes, replay_mesh
 from hwmodels.mesh.replay_arrays import replay_array
 from hwmodels.mesh.replay_lanes import replay_lanes
 from instances.workload import DIMS
-from solver.mesh.base import Asked
-from solver.mesh.engines import MESH_ENGINES
+from solver.search import settled
 from solver.selftest.cases import BruteForce, Known, kept
 from solver.selftest.claims import Claim
 from solver.selftest.mesh_cases import Case
@@ -243,13 +244,12 @@ class _Mesh(BruteForce[Case]):
 
     def claim(self, case: Case, engine: str) -> Claim:
         """Its choice and its layout are run by the referee."""
-        wanted = Asked(
-            case.workload, case.machine, case.measure, parse_pins(case.pins, DECISIONS), time_limit_s=_LIMIT_S
-        )
-        said = MESH_ENGINES[engine].run(wanted)
-        if said.choice is None:
-            return Claim(engine, said.status, None, said.bound)
-        made, choice = Choices(case), said.choice
+        part = MeshPart(case.workload, case.machine, parse_pins(case.pins, DECISIONS))
+        said = settled(MeshFormulation(), part, (case.measure,), engine, Clock.of(_LIMIT_S))
+        bound = said.bounds[case.measure]
+        if said.schedule is None:
+            return Claim(engine, said.status, None, bound)
+        made, choice = Choices(case), said.schedule.choice
         tile, lanes = (dict(zip(DIMS, of, strict=True)) for of in (choice.tile, choice.vector))
         fields = choice.rows, choice.cols, lanes, SHARES[choice.share], choice.keep, choice.filters, choice.channels
         given = Given(tile, *fields)
@@ -257,8 +257,8 @@ class _Mesh(BruteForce[Case]):
         said_no = made.unfit(given)
         faults = [*faults, *([f"does not fit: {said_no}"] if said_no else [])]
         if case.kind == "teu":
-            faults += _laid_out(made, tile, said.layout)
-        return Claim(engine, said.status, value, said.bound, tuple(faults), choice)
+            faults += _laid_out(made, tile, said.schedule.layout)
+        return Claim(engine, said.status, value, bound, tuple(faults), choice)
 
     def known(self, case: Case, claims: Sequence[Claim]) -> Known:
         """All choices, or a walk that begins at the claimed ones."""

@@ -20,14 +20,14 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, ClassVar, NamedTuple, Self
 
-from formulations.partial_engine.problem import build
+from formulations.clock import Clock
+from formulations.partial_engine.orders import from_text
+from formulations.partial_engine.problem import DECISIONS, EngineFormulation, EnginePart
+from formulations.pins import parse_pins
 from hwmodels.partial_engine.replay import replay_engine
-from hwmodels.partial_engine.work import engine_of, work_of
 from instances.machine import Machine
 from instances.workload import Layer
-from solver.partial_engine.base import RunsAsked
-from solver.partial_engine.engines import RUNS_ENGINES
-from solver.partial_engine.pins import demands
+from solver.search import settled
 from solver.selftest import cases
 from solver.selftest.cases import BruteForce, Known, kept, times, widths
 from solver.selftest.claims import Claim
@@ -120,7 +120,7 @@ class Case(cases.Case):
             return replace(self, bank=self.bank + self.columns), None
         if self.rule == "scale":
             return replace(self, bytes=times(self.bytes, 3), bank=3 * self.bank), 3 * value
-        pins = f"strips={schedule.strips}", f"in_places={schedule.x}", f"part_places={schedule.y}"
+        pins = f"strips={schedule.strips}", f"in_places={schedule.in_places}", f"part_places={schedule.part_places}"
         return replace(self, pins=(*self.pins, *pins)), value
 
     def simpler(self) -> Iterator[Self]:
@@ -316,17 +316,15 @@ class _Runs(BruteForce[Case]):
 
     def claim(self, case: Case, engine: str) -> Claim:
         """Its program is run by the referee."""
-        machine = case.machine()
-        problem = build(work_of(case.layer, engine_of(machine)), machine, demands(case.pins))
-        if not problem.branches:
-            return Claim(engine, "INFEASIBLE")
-        said = RUNS_ENGINES[engine].run(RunsAsked(problem, _LIMIT_S))
-        if said.found is None:
-            return Claim(engine, said.status, None, said.bound)
-        branch, steps = said.found.branch, [tuple(step) for step in said.found.steps]
-        held = "inputs=banks" in case.pins, "results=banks" in case.pins
-        seen = replay_engine(case.layer, machine, branch.rows, (branch.x, branch.y), steps, held=held)  # type: ignore[arg-type]
-        return Claim(engine, said.status, seen.bytes, said.bound, tuple(seen.faults), branch)
+        part = EnginePart(case.layer, case.machine(), parse_pins(case.pins, DECISIONS))
+        said = settled(EngineFormulation(), part, ("bytes",), engine, Clock.of(_LIMIT_S))
+        bound, made = said.bounds["bytes"], said.schedule
+        if made is None:
+            return Claim(engine, said.status, None, bound)
+        held, places = (("inputs=banks" in case.pins, "results=banks" in case.pins), (made.in_places, made.part_places))
+        steps = [tuple(step) for step in from_text(made.program)]
+        seen = replay_engine(case.layer, case.machine(), made.rows, places, steps, held=held)  # type: ignore[arg-type]
+        return Claim(engine, said.status, seen.bytes, bound, tuple(seen.faults), made)
 
     def known(self, case: Case, claims: Sequence[Claim]) -> Known:
         """All programs; the best one is run by the referee."""

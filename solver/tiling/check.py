@@ -10,7 +10,7 @@ from hwmodels.outcome import MEASURES, Outcome
 from hwmodels.schedule import Nest
 from instances.errors import InputError
 from solver.homes.check import problems_of_homes
-from solver.options import pick_pins, pick_problem
+from solver.options import pick_nests, pick_pins
 from solver.plan import digest, network_digest
 from solver.problem import Derived
 from solver.tiling.buffers import buffers
@@ -137,7 +137,7 @@ class _Checker:
 
     def _space(self, layer: LayerPlan) -> Space:
         """Build the space of a layer with the plan's pins."""
-        formulation = pick_problem(self.plan.problem)
+        formulation = pick_nests(self.plan.problem)
         pins = pick_pins(list(self.plan.pins), formulation)
         homes = layer.schedule.to_nest().homes if layer.schedule else None
         machine = machine_for(layer.workload, self.plan.machine_data, None if homes is None else dict(homes))
@@ -161,7 +161,7 @@ class _Checker:
         if plan.homes is not None:
             total = total.over(plan.status, plan.bound)
         try:
-            yield from problems_of_homes(plan, pick_pins(list(plan.pins), pick_problem(plan.problem)))
+            yield from problems_of_homes(plan, pick_pins(list(plan.pins), pick_nests(plan.problem)))
         except InputError as error:
             yield str(error)
         for field in ("status", "objective", "bound", "gap", "measures", "replay"):

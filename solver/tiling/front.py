@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from formulations.homes.read import places_of
 from formulations.tiling.space import Space
 from hwmodels.nest.homes import settled
 from hwmodels.schedule import Nest
 from instances.errors import InputError, choices
 from instances.workload import Layer
 from solver.engines.exhaustive import Search
-from solver.homes.ask import places_of
 from solver.verify import PlanMismatch, verify
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from formulations.registry import Formulation
+from formulations.registry import Nests
 from formulations.tiling.space import Space
 from hwmodels.nest.homes import machine_for
 from hwmodels.nest.limits import lower_bound_bytes
@@ -39,13 +39,13 @@ class LayersProblem(Problem[LayersPlan]):
     measures = MEASURES
     usual = "time"
     takes = frozenset({"layers", "all_kinds", "full", "bounding"})
-    single = True
+    single, by_layer = True, True
     axes = {"bytes": "bytes", "time": "ticks", "ocm": "bytes on chip"}  # of solver.tiling.front.AXES
     auto = "exhaustive"
     others = {"exhaustive": ("cp-sat", "exhaustive"), "": ("exhaustive", "cp-sat")}
     explains = True
 
-    def __init__(self, formulation: Formulation) -> None:
+    def __init__(self, formulation: Nests) -> None:
         self.formulation = formulation
         self.name, self.summary = formulation.name, formulation.summary
         self.pins = {name: str(decision) for name, decision in formulation.decisions.items()}

@@ -7,23 +7,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from formulations.homes.problem import Places
+from formulations.clock import Clock
+from formulations.homes.places import Places
+from formulations.homes.read import check_home_pins, places_of
 from formulations.pins import Pins
-from formulations.registry import Formulation
+from formulations.registry import Nests
 from hwmodels.outcome import MEASURES
 from instances.applications import Applications
 from instances.errors import InputError
 from instances.workload import Layer
-from solver.homes.ask import check_home_pins, places_of, refuse_overflow
 from solver.homes.plan import HomesPlan
-from solver.homes.solve import Assignment, Choice, assignments, choose
-from solver.options import pick_engine, pick_layers, pick_pins, pick_problem, processors
+from solver.homes.solve import Assignment, Choice, assigned, assignments, choose, fitting
+from solver.jobs import share_of
+from solver.options import pick_engine, pick_layers, pick_nests, pick_pins, processors
 from solver.plan import FORMAT, Measures, Objective, Status, digest, network_digest, version, worst
 from solver.question import Question
 from solver.tiling.job import Answer, Job, unanswered
 from solver.tiling.plan import LayerPlan, LayersOptions, LayersPlan, PlanReplay
 from solver.verify import LITERAL_NOTE, gap_of
-from solver.workers import run, share_of
+from solver.workers import run
 
 if TYPE_CHECKING:
     from solver.engines.base import Engine
@@ -41,7 +43,7 @@ class Request:
     asked: Question
     name: str
     layers: tuple[Layer, ...]
-    formulation: Formulation
+    formulation: Nests
     engine: Engine
     pins: Pins
     places: Places | None = None
@@ -91,22 +93,25 @@ def _copied(layer: Layer, first: str, found: LayerPlan) -> LayerPlan:
 
 def _housed(request: Request, places: Places, start: float) -> LayersPlan:
     """Plan every layer for all homes of its operands, then choose one home for every map and all weights."""
-    refuse_overflow(places, request.asked.machine)
+    asked, machine = request.asked, request.asked.machine
+    clock, known = Clock.of(asked.time_limit_s), fitting(places, machine)
     layers, distinct = {layer.name: layer for layer in request.layers}, _distinct(request)
+    needed = list(assigned(places, known).items())
+    open_ = [item.bytes if len(item.homes) > 1 else 0 for item in places.items]
+    large = sorted(places.tables, key=lambda table: -sum(open_[x] for x in table.operands.values()))
+    more = [(table.layer, homes) for table in large for homes in assignments(places, table)]
     jobs: dict[tuple[object, ...], Job] = {}
-    for table in places.tables:
-        layer = layers[table.layer]
-        for homes in assignments(places, table):
-            jobs.setdefault((layer.signature(), homes), _job(request, distinct[layer.signature()], homes))
+    for number, (name, homes) in enumerate([*needed, *more]):
+        signature = layers[name].signature()
+        job = _job(request, distinct[signature], homes, spare=number >= len(needed))
+        jobs.setdefault((signature, homes), job)
     answers = _search(request, jobs)
     options = {
         (table.layer, homes): answers[layers[table.layer].signature(), homes].plan
         for table in places.tables
         for homes in assignments(places, table)
     }
-    spent = time.monotonic() - start
-    limit = None if request.asked.time_limit_s is None else max(1.0, request.asked.time_limit_s - spent)
-    choice = choose(places, options, request.asked.machine, request.asked.objectives, request.engine.name, limit)
+    choice = choose(places, options, machine, asked.objectives, request.engine.name, clock, known)
     plans, firsts = [], dict[object, str]()
     for layer in request.layers:
         homes = choice.layers.get(layer.name, ())
@@ -125,7 +130,7 @@ def prepare(question: Question) -> Request:
         raise InputError("several applications are planned together, by problem applications only")
     if machine.problem not in ("tiling", "slicing"):
         raise InputError(f"machine {machine.name}: it is meant for problem {machine.problem}, not {question.problem}")
-    formulation = pick_problem(question.problem)
+    formulation = pick_nests(question.problem)
     demands = pick_pins(question.pins, formulation)
     check_home_pins(machine, demands)
     picked = pick_layers(target, question.layers, all_kinds=question.all_kinds)
@@ -143,10 +148,10 @@ def _distinct(request: Request) -> dict[tuple[object, ...], Layer]:
     return found
 
 
-def _job(request: Request, layer: Layer, homes: Assignment = ()) -> Job:
+def _job(request: Request, layer: Layer, homes: Assignment = (), *, spare: bool = False) -> Job:
     return Job(
         layer, request.asked.machine, request.formulation.build, request.pins, request.asked.full, request.engine,
-        request.asked.objectives, request.asked.bounding, homes,
+        request.asked.objectives, request.asked.bounding, homes, spare,
     )  # fmt: skip
 
 
@@ -165,7 +170,7 @@ def _search(request: Request, wanted: Mapping[tuple[object, ...], Job]) -> dict[
         with request.asked.watch() as watch:
             waiting = dict(jobs)
             while waiting:
-                outcome = run(waiting, request.asked.jobs, watch, on_done, at_once=request.asked.jobs > 0)
+                outcome = run(waiting, request.asked.jobs, watch, on_done)
                 proven = {i for i, answer in best.items() if answer.plan.status in ("OPTIMAL", "INFEASIBLE")}
                 waiting = {i: job for i, job in jobs.items() if i not in proven}
                 share = share_of(watch.clock, len(waiting), min(request.asked.jobs or processors(), len(waiting)))

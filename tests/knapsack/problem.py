@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from math import prod
 
@@ -82,7 +82,7 @@ class Subsets(Piece[Kept]):
     def floor(self, goal: Goal) -> int:
         return 0 if goal.measure == "room" else sum(self.part.sizes.values())
 
-    def exact(self, goal: Goal, over: Callable[[], bool]) -> tuple[Kept | None, int | None]:
+    def exact(self, goal: Goal, engine: str) -> tuple[Kept | None, int | None]:
         found = []
         for number in range(self.part.most + 1):
             for names in combinations(self.part.sizes, number):
@@ -140,11 +140,16 @@ class Knapsack(Formulation[Kept]):
     schedule = Kept
     measures = {"bytes": "bytes", "room": "bytes on chip"}  # noqa: RUF012
     decisions = {"most": Decision("how many layers' weights may stay: most=2")}  # noqa: RUF012
-    engines = ("exact", "cp-sat", "milp", "milp-cbc")
+    engines = {  # noqa: RUF012
+        "exact": "all subsets", "cp-sat": "CP-SAT (ortools)", "milp": "MILP with HiGHS", "milp-cbc": "MILP with CBC",
+    }  # fmt: skip
     heuristics = {"largest": ("the largest that fit", largest_first)}  # noqa: RUF012
+    quick = ("largest",)
     examples = (("lenet5", "scratchpad_24k"),)
 
-    def read(self, network: Network, machine: Machine, pins: Pins) -> Sequence[Part[Kept]]:
+    def read(
+        self, network: Network, machine: Machine, pins: Pins, layers: Sequence[str] | None
+    ) -> Sequence[Part[Kept]]:
         if machine.ocm_bytes is None:
             raise InputError(f"machine {machine.name}: problem knapsack needs a shared memory (ocm_bytes)")
         return [Weights(network, machine, pins)]

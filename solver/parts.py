@@ -1,0 +1,348 @@
+"""Plans of formulations: their parts are decided one by one, priced, replayed, and checked by doing that again.
+
+A plan has a row for every part. What stands in a row, and what a plan says of all rows, follows from the `Verdict` on
+every part; so a check reads the decisions out of the rows, makes both anew, and compares.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar
+
+from pydantic import ValidationError
+
+from formulations.clock import Clock
+from formulations.pins import parse_pins
+from formulations.problem import Formulation, Part
+from instances.errors import InputError
+from solver.claims import Claim, picked
+from solver.front import Front, FrontPart, FrontPoint
+from solver.network_check import head_of
+from solver.network_check import status_of as status_of_plan
+from solver.network_plan import WholePlan, head
+from solver.options import unknown
+from solver.plan import Objective, Options, Plan, Stat, proof, worst
+from solver.problem import Derived, EngineInfo, Explained, Problem
+from solver.question import Question
+from solver.search import Answer, hasty, quickest, settled, status_of
+from solver.verdict import Verdict, judged, proven_of, sum_of
+from solver.verify import PlanMismatch, gap_of, unequal
+from solver.watch import Watch
+from solver.workers import run
+
+__all__ = ["PartsOptions", "PartsPlan", "PartsProblem", "Row"]
+
+#: Seconds below which a part is decided in haste.
+_WORTH_S = 0.05
+
+
+class PartsOptions(Options):
+    """What else was asked for; no `layers` are all of them."""
+
+    layers: tuple[str, ...]
+    pins: tuple[str, ...]
+
+
+class Row(Protocol):
+    """What a plan says of a part."""
+
+    @property
+    def layer(self) -> str:
+        """Its name."""
+
+    def model_dump(self, *, exclude: set[str] | None = None) -> dict[str, Any]:
+        """Its fields."""
+
+
+class PartsPlan(WholePlan):
+    """A plan whose layers are decided by themselves."""
+
+    options: PartsOptions
+    layers: tuple[Any, ...]
+
+
+P = TypeVar("P", bound=PartsPlan)
+
+
+@dataclass(frozen=True)
+class _Engine:
+    name: str
+    summary: str
+    proves: bool
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A part to decide, here or in another process."""
+
+    formulation: Formulation[Any]
+    part: Part[Any]
+    objectives: tuple[str, ...]
+    engine: str
+
+    @property
+    def name(self) -> str:
+        """Of the part."""
+        return self.part.name
+
+    def decide(self, time_limit_s: float | None, watch: Watch) -> Answer[Any]:
+        """Decide in a share of the time of `watch`; in haste if the search is stopped, or if there is hardly time."""
+        start = time.monotonic()
+        in_time = time_limit_s is None or time_limit_s > _WORTH_S
+        with watch.part(time_limit_s if in_time else None) as mine:
+            said = mine.run(lambda: self._search(mine.clock) if in_time else self.hasty(), self.hasty)
+            if in_time:
+                mine.heard(said.stats)
+        return replace(said, wall_s=time.monotonic() - start)
+
+    def _search(self, clock: Clock) -> Answer[Any]:
+        return self._explained(settled(self.formulation, self.part, self.objectives, self.engine, clock))
+
+    def hasty(self) -> Answer[Any]:
+        """Decide without a search."""
+        return self._explained(hasty(self.formulation, self.part, self.objectives))
+
+    def _explained(self, said: Answer[Any]) -> Answer[Any]:
+        return replace(said, conflicts=self.part.explain()) if said.status == "INFEASIBLE" else said
+
+
+class PartsProblem(Problem[P]):
+    """A formulation, as the rest of `solver` sees it; a subclass says what stands in its plans."""
+
+    takes = frozenset({"layers"})
+    by_layer = True
+    explains = True
+    front_engines = True
+
+    def __init__(self, formulation: Formulation[Any]) -> None:
+        self.formulation = formulation
+        self.name, self.summary = formulation.name, formulation.summary
+        self.measures, self.usual = formulation.measures, next(iter(formulation.measures))
+        self.pins = {name: str(decision) for name, decision in formulation.decisions.items()}
+        names = tuple(formulation.engines)
+        self.auto, self.quick, self.floors = names[0], formulation.quick, formulation.floors
+        self.others = {**{name: tuple(o for o in names if o != name) or (name,) for name in names}, "": names}
+        self.axes = formulation.measures if len(formulation.measures) > 1 else {}
+        Plan.KINDS[self.name] = self.plan
+
+    # ---- what a plan says --------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def row(self, verdict: Verdict) -> Row | None:
+        """Return what a plan says of a part; None if it says nothing of parts without a schedule."""
+
+    @abstractmethod
+    def said(self, row: Any) -> Answer[Any]:
+        """Return the answer that a row states, its schedule aside."""
+
+    @abstractmethod
+    def decided(self, row: Any) -> Any:
+        """Return the schedule that a row states, None if it has none; raises InputError or ValidationError."""
+
+    def totals(self, objectives: Sequence[str], verdicts: Sequence[Verdict]) -> dict[str, Any]:
+        """Return what a plan says of all parts together."""
+        first = objectives[0]
+        values = {one.part.name: one.values[first] for one in verdicts if one.values}
+        value = sum(values.values()) if len(values) == len(verdicts) else None
+        bound = sum_of([one.said.bounds.get(first) for one in verdicts])
+        unit = self.measures[first]
+        return {
+            "status": worst(one.said.status for one in verdicts), "bound": bound, "gap": gap_of(value, bound),
+            "objective": None if value is None else Objective(value=value, unit=unit, terms=values),
+            "conflicts": tuple(f"{one.part.name}: {line}" for one in verdicts for line in one.said.conflicts),
+        }  # fmt: skip
+
+    @property
+    def engines(self) -> Mapping[str, EngineInfo]:
+        """Those of the formulation, and its heuristics."""
+        exact = [_Engine(name, about, proves=True) for name, about in self.formulation.engines.items()]
+        guesses = [_Engine(name, about, proves=False) for name, (about, _) in self.formulation.heuristics.items()]
+        return {engine.name: engine for engine in (*exact, *guesses)}
+
+    # ---- solving -----------------------------------------------------------------------------------------------------
+
+    def solve(self, question: Question) -> P:
+        """Decide every part, those that are alike once."""
+        start = time.monotonic()
+        with question.watch() as watch:
+            parts = self._parts(question)
+            answers = self._answers(parts, question, watch)
+            verdicts = self._verified(parts, [answers[part.key] for part in parts], question)
+        totals, rows = self.totals(question.objectives, verdicts), [self.row(one) for one in verdicts]
+        proven = proof(question.objectives, proven_of(question.objectives, verdicts))
+        stats: dict[str, Stat] = {"layers": len(parts), "distinct": len(answers), **proven}
+        versions = next((said.versions for said in answers.values() if said.versions), "")
+        fields = head(
+            question, self.name, question.engine, status=totals.pop("status"), start=start, engine_version=versions,
+            unit=self.measures[question.objectives[0]], stats=stats,
+        )  # fmt: skip
+        options = PartsOptions(
+            time_limit_s=question.time_limit_s, settings=question.settings, layers=question.layers or (),
+            pins=question.pins,
+        )  # fmt: skip
+        layers = () if None in rows else tuple(rows)
+        return self.plan.model_validate({**fields, **totals, "options": options, "layers": layers})
+
+    def _answers(self, parts: Sequence[Part[Any]], question: Question, watch: Watch) -> dict[Hashable, Answer[Any]]:
+        """Return an answer by key, here or from other processes."""
+        distinct = {part.key: part for part in reversed(parts)}
+        keys = list(dict.fromkeys(part.key for part in parts))
+        jobs = {
+            number: _Job(self.formulation, distinct[key], question.objectives, question.engine)
+            for number, key in enumerate(keys)
+        }
+        question.progress.begin(len(jobs), question.network.name)
+        try:
+            answers = run(
+                jobs, question.jobs, watch,
+                lambda number, said: question.progress.advance(f"{jobs[number].part.name}: {said.status}"),
+            ).answers  # fmt: skip
+        finally:
+            question.progress.end()
+        return {key: answers.get(number) or jobs[number].hasty() for number, key in enumerate(keys)}
+
+    def _parts(self, question: Question) -> Sequence[Part[Any]]:
+        pins = parse_pins(question.pins, self.formulation.decisions)
+        parts = self.formulation.read(question.network, question.machine, pins, question.layers)
+        known = {part.name: part for part in parts}
+        for name in question.layers or ():
+            if name not in known:
+                raise unknown("layer", name, known)
+        return parts if question.layers is None else [known[name] for name in question.layers]
+
+    def _verified(
+        self, parts: Sequence[Part[Any]], answers: Sequence[Answer[Any]], question: Question
+    ) -> list[Verdict]:
+        """Judge what a search says; raises PlanMismatch if it is not so."""
+        verdicts = judged(zip(parts, answers, strict=True))
+        for one in verdicts:
+            if one.faults:
+                where = f"{one.part.name} on {question.machine.name}, engine {question.engine}"
+                raise PlanMismatch(f"{where}: {'; '.join(one.faults[:5])}")
+        return verdicts
+
+    def front(self, question: Question, axes: tuple[str, ...]) -> Front:
+        """The exact front of two measures: the least first one, of these the least second one; then with less of it."""
+        wanted = axes or tuple(self.axes)[:2]
+        if len(wanted) != 2:
+            raise InputError(f"axes {','.join(wanted)}: fronts of problem {self.name} have two")
+        parts = []
+        for part in self._parts(question):
+            points, cap, proven = list[FrontPoint](), dict[str, int](), True
+            with question.watch() as watch:
+                while True:
+                    said = settled(self.formulation, part, wanted, question.engine, watch.clock, most=cap)
+                    if said.schedule is None:
+                        proven = proven and said.status == "INFEASIBLE"
+                        break
+                    proven = proven and said.status == "OPTIMAL"
+                    (verdict,) = self._verified([part], [said], question)
+                    row = self.row(verdict)
+                    body = {} if row is None else row.model_dump(exclude={"stats"})
+                    points.append(FrontPoint(verdict.values, body, part.label(said.schedule)))
+                    cap = {wanted[1]: verdict.values[wanted[1]] - 1}
+                    if cap[wanted[1]] < 0:
+                        break
+            parts.append(FrontPart(part.name, tuple(points), complete=proven, proven=proven))
+        units = {axis: self.axes[axis] for axis in wanted}
+        return Front(self.name, question.network.name, question.machine.name, units, tuple(parts))
+
+    def explain(self, question: Question) -> Iterator[Explained]:
+        """Part by part."""
+        for part in self._parts(question):
+            yield Explained(part.name, part.explain(), {})
+
+    # ---- checking ----------------------------------------------------------------------------------------------------
+
+    def derive(self, plan: P) -> Derived:
+        """Price and replay every schedule again."""
+        verdicts: list[Verdict] = []
+        problems = tuple(dict.fromkeys(self._faults(plan, verdicts)))
+        return Derived(problems, sum(one.priced is not None for one in verdicts))
+
+    def _faults(self, plan: P, verdicts: list[Verdict]) -> Iterator[str]:
+        """Yield what does not follow from the decisions of a plan; a verdict for each row that can be read."""
+        yield from head_of(plan, unit=self.measures.get(plan.objectives[0]))
+        yield from status_of_plan(plan)
+        try:
+            parts = self._parts(self.question(plan))
+        except InputError as error:
+            yield str(error)
+            return
+        if not plan.layers:
+            yield from self._unplanned(plan, parts)
+            return
+        if [row.layer for row in plan.layers] != [part.name for part in parts]:
+            names = ", ".join(row.layer for row in plan.layers), ", ".join(part.name for part in parts)
+            yield f"layers: the plan has {names[0]}, there are {names[1]}"
+            return
+        for row, part in zip(plan.layers, parts, strict=True):
+            try:
+                verdicts += judged([(part, self._restated(plan, row, part))])
+            except (InputError, ValidationError) as error:
+                yield f"layer {part.name}: {' '.join(str(error).split())}"
+                continue
+            yield from (f"layer {part.name}: {line}" for line in self._faults_of(plan, row, verdicts[-1]))
+        if len(verdicts) == len(parts):
+            for name, value in self.totals(plan.objectives, verdicts).items():
+                yield from unequal(name, getattr(plan, name), value)
+
+    def _restated(self, plan: P, row: Any, part: Part[Any]) -> Answer[Any]:
+        """What a row states, with the status that follows from values and bounds, and with conflicts found again."""
+        said, schedule = self.said(row), self.decided(row)
+        if schedule is None:
+            conflicts = part.explain()
+            return replace(said, status="INFEASIBLE" if conflicts else "NO_SOLUTION_FOUND", conflicts=conflicts)
+        measures = part.price(schedule).measures
+        status = status_of({name: measures[name] for name in plan.objectives}, said.bounds, empty=False)
+        return replace(said, schedule=schedule, status=status, conflicts=())
+
+    def _faults_of(self, plan: P, row: Any, verdict: Verdict) -> Iterator[str]:
+        """What does not follow from a row's decisions."""
+        yield from verdict.faults
+        if verdict.priced is None:
+            yield from self._lost(plan, verdict)
+        yield from unequal("bounds: objectives", list(verdict.said.bounds), list(plan.objectives))
+        made = self.row(verdict)
+        assert made is not None  # there are rows
+        stated = row.model_dump()
+        for name, value in made.model_dump().items():
+            yield from unequal(name, stated[name], value)
+
+    def _lost(self, plan: P, verdict: Verdict) -> Iterator[str]:
+        """What a part without a schedule may not say: it has none only if quick heuristics have none."""
+        if verdict.said.status == "INFEASIBLE":
+            yield from (f"{name}: bound {bound} of nothing" for name, bound in verdict.said.bounds.items() if bound)
+            return
+        asked = self.quick if plan.engine in self.formulation.engines else {plan.engine} & set(self.quick)
+        for name in asked:
+            if quickest(self.formulation, verdict.part, plan.objectives[0], [name]) is not None:
+                yield f"status NO_SOLUTION_FOUND: engine {name} has a schedule"
+
+    def _unplanned(self, plan: P, parts: Sequence[Part[Any]]) -> Iterator[str]:
+        """What a plan without rows may say."""
+        if self.figures(plan) or (plan.bound is not None and plan.status == "INFEASIBLE"):
+            yield "a plan without layers has no measures, and one that is infeasible no bound"
+        if bool(plan.conflicts) != (plan.status == "INFEASIBLE"):
+            yield f"status {plan.status} with {len(plan.conflicts)} conflicts"
+        known = {f"{part.name}: {line}" for part in parts for line in (part.explain() if plan.conflicts else ())}
+        yield from (f"conflicts: {line!r} is not so" for line in plan.conflicts if line not in known)
+
+    def claims(self, plan: P) -> Iterator[Claim]:
+        """Part by part; together where nothing is said of parts."""
+        if not plan.layers:
+            yield from super().claims(plan)
+        for row in plan.layers:
+            said = self.said(row)
+            values, bounds = picked(plan.objectives, said.values), tuple(map(said.bounds.get, plan.objectives))
+            yield Claim(row.layer, row.status, plan.objectives, values, bounds)
+
+    def question(self, plan: P) -> Question:
+        """What a stored plan was asked."""
+        return Question(
+            plan.network_data, plan.machine_data, plan.objectives, self.name, self.auto, pins=plan.options.pins,
+            layers=plan.options.layers or None,
+        )  # fmt: skip

@@ -1,0 +1,187 @@
+"""The CP-SAT and MILP models: their tags, what each constraint is for, dominance, levels, cuts and honest answers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pulp
+import pytest
+from ortools.sat.python import cp_model
+
+from formulations.pareto import pareto
+from formulations.pins import Pins, parse_pins
+from formulations.registry import NESTS
+from formulations.tiling import cp_sat, milp
+from formulations.tiling.branch import Branch, undominated
+from hwmodels.nest.bilinear import Bilinear
+from instances.errors import InputError
+from instances.machine import Compute, Machine, Transfer
+from instances.workload import Layer
+from solver.engines import ENGINES, Limits
+from solver.engines import milp as milp_engine
+
+LAYER = Layer.conv("x", channels=6, filters=7, size=(9, 8), kernel=(3, 3), pad=(1, 1, 1, 1))
+
+
+def machine(**changes: object) -> Machine:
+    fields: dict[str, object] = {
+        "name": "m", "tick_ps": 1, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 2, "ocm_bytes": 150,
+        "transfer": Transfer(byte_ticks=2, call_ticks=9, segment_ticks=3), "byte_fj": 5,
+        "compute": Compute(model="array", cycle_ticks=3, rows=2, cols=4),
+    }  # fmt: skip
+    return Machine.model_validate(fields | changes)
+
+
+def branch() -> Branch:
+    formulation = NESTS["tiling"]
+    return formulation.build(LAYER, machine(), parse_pins(["order=OS"], formulation.decisions)).branches[0]
+
+
+def solve_cp(built: cp_sat.CpSatModel) -> int | None:
+    solver = cp_model.CpSolver()
+    status = solver.status_name(solver.solve(built.model))
+    return round(solver.objective_value) if status == "OPTIMAL" else None
+
+
+def solve_milp(built: milp.MilpModel) -> int | None:
+    built.problem.solve(pulp.HiGHS(msg=False, gapRel=0, threads=1))
+    return round(pulp.value(built.problem.objective) * built.unit) if built.problem.sol_status == 1 else None
+
+
+def oracle(objective: str) -> int:
+    b = branch()
+    values = np.max([t.matrix() for t in b.tables(objective)], axis=0)
+    return int(values[b.feasible()].min())
+
+
+@pytest.mark.parametrize("objective", ["time", "bytes"])
+def test_models_find_the_optimum_of_the_branch(objective: str) -> None:
+    assert solve_cp(cp_sat.build_cp_sat(branch(), objective)) == oracle(objective)
+    assert solve_milp(milp.build_milp(branch(), objective)) == oracle(objective)
+
+
+def test_docstrings_and_models_have_the_same_tags() -> None:
+    for module in (cp_sat, milp):
+        documented = {word.strip("()") for word in (module.__doc__ or "").split() if word.strip("()").isupper()}
+        assert set(module.TAGS) <= documented
+    levels = {"bytes": oracle("bytes")}
+    assert cp_sat.build_cp_sat(branch(), "time", levels=levels, cuts=[(0, 0)]).tags == set(cp_sat.TAGS)
+    assert milp.build_milp(branch(), "time", levels=levels, cuts=[(0, 0)]).tags == set(milp.TAGS)
+
+
+def test_without_capacity_a_plan_would_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, build, solve in (
+        (cp_sat, cp_sat.build_cp_sat, solve_cp),
+        (milp, milp.build_milp, solve_milp),
+    ):
+        monkeypatch.setattr(module, "_capacity", lambda *_: None)
+        if module is cp_sat:
+            monkeypatch.setattr(module, "_fit", lambda *_: None)
+        else:
+            monkeypatch.setattr(Branch, "feasible", lambda self: np.ones(self.choices.shape, np.bool_))
+        value = solve(build(branch(), "bytes"))  # type: ignore[operator]
+        monkeypatch.undo()
+        assert value is not None
+        assert value < oracle("bytes")
+
+
+def test_levels_cuts_and_cut_offs_bind() -> None:
+    """The fastest plan moves more bytes than the least; keeping the bytes costs time; a cut plan is not found again."""
+    b = branch()
+    fewest, fastest = oracle("bytes"), oracle("time")
+    kept_cp = solve_cp(cp_sat.build_cp_sat(b, "time", levels={"bytes": fewest}))
+    kept_milp = solve_milp(milp.build_milp(b, "time", levels={"bytes": fewest}))
+    assert kept_cp == kept_milp
+    assert kept_cp is not None
+    assert kept_cp >= fastest
+    assert solve_cp(cp_sat.build_cp_sat(b, "time", at_most=fastest - 1)) is None
+    assert solve_milp(milp.build_milp(b, "time", at_most=fastest - 1)) is None
+    values = np.where(b.feasible(), np.max([t.matrix() for t in b.time], axis=0), np.inf)
+    cuts = [(int(s), int(q)) for s, q in np.argwhere(values == fastest)]
+    second = int(np.min(values[values > fastest]))
+    assert solve_cp(cp_sat.build_cp_sat(b, "time", cuts=cuts)) == second
+    assert solve_milp(milp.build_milp(b, "time", cuts=cuts)) == second
+
+
+def test_factors_that_are_multiples_share_variables_and_add_up() -> None:
+    """Bug met: b and 2b have the same factor after division by their gcd; the second term replaced the first."""
+    b = branch()
+    q = np.arange(1, b.choices.shape[1] + 1, dtype=np.int64)
+    s = np.arange(1, b.choices.shape[0] + 1, dtype=np.int64)
+    table = Bilinear(np.stack([s, s]), np.stack([q * 3, q * 6]))
+    odd = Branch(b.layer, b.machine, b.label, b.skeleton, b.choices, (table,), b.bytes, (), True, b.energy)
+    # the least is s = q = 1: 1*3 + 1*6
+    assert solve_milp(milp.build_milp(odd, "time")) == 9
+    assert solve_cp(cp_sat.build_cp_sat(odd, "time")) == 9
+
+
+def test_dominance_keeps_the_optimum_and_drops_choices() -> None:
+    b = branch()
+    small = undominated(b, ["time"])
+    assert small.choices.shape[0] < b.choices.shape[0]
+    values = np.where(small.feasible(), np.max([t.matrix() for t in small.time], axis=0), np.inf)
+    assert int(values.min()) == oracle("time")
+
+
+def test_pareto_by_hand() -> None:
+    # columns (1,4) (2,2) (2,3) (4,1) (2,2): (2,3) is above (2,2), the second (2,2) equals the first
+    assert pareto(np.array([[1, 2, 2, 4, 2], [4, 2, 3, 1, 2]], np.int64)).tolist() == [0, 1, 3]
+
+
+def test_bilinear_merges_and_refuses_what_overflows() -> None:
+    ones = np.ones(2, np.int64)
+    merged = Bilinear.of([(ones, ones * 2), (ones * 3, ones * 2), (ones, ones * 5), (ones * 0, ones)], (2, 2))
+    # (1 + 3) x 2 and 1 x 5, and 0: the spatial factors 4 and 1 stay apart
+    assert len(merged.a) == 2
+    assert merged.at(0, 0) == 13
+    big = Bilinear(np.full((1, 1), 2**40, np.int64), np.full((1, 1), 2**30, np.int64))
+    with pytest.raises(InputError, match="larger tick_ps"):
+        big.matrix()
+    exact = Bilinear(np.full((1, 1), 2**30 + 1, np.int64), np.full((1, 1), 2**30 + 1, np.int64))
+    assert int(exact.matrix()[0, 0]) == (2**30 + 1) ** 2
+
+
+@pytest.mark.parametrize("objectives", [("time",), ("bytes",), ("energy",), ("bytes", "time"), ("energy", "time")])
+@pytest.mark.parametrize("name", ["cp-sat", "milp", "milp-cbc"])
+def test_full_objective_vectors_are_equal(name: str, objectives: tuple[str, ...]) -> None:
+    space = NESTS["tiling"].build(LAYER, machine(), Pins())
+    best = ENGINES["exhaustive"].run(space, objectives, Limits())
+    found = ENGINES[name].run(space, objectives, Limits())
+    assert (found.status, found.measures, found.bound) == (best.status, best.measures, best.bound)
+    assert found.stats.get("proven") == best.stats.get("proven")
+    # time beyond all candidates is bounded, not proven
+    assert best.measures is not None
+    least = {"time": 30_558, "bytes": 4_134, "energy": 20_670}[objectives[0]]
+    assert (best.status, best.bound) == ("FEASIBLE" if "time" in objectives else "OPTIMAL", least)
+    assert best.measures[objectives[0]] == {**best.measures, "time": 31_026, "bytes": 4_134}[objectives[0]]
+
+
+@pytest.mark.parametrize("name", ["cp-sat", "milp", "milp-cbc", "exhaustive"])
+def test_infeasible_is_proven(name: str) -> None:
+    space = NESTS["tiling"].build(LAYER, machine(ocm_bytes=3), Pins())
+    found = ENGINES[name].run(space, ("time",), Limits())
+    assert (found.status, found.nest, found.measures, found.bound) == ("INFEASIBLE", None, None, None)
+
+
+@pytest.mark.parametrize("name", ["cp-sat", "milp", "exhaustive"])
+def test_no_time_is_no_proof(name: str) -> None:
+    space = NESTS["tiling"].build(LAYER, machine(), Pins())
+    found = ENGINES[name].run(space, ("time",), Limits(time_limit_s=0.0, bounding=False))
+    assert found.status in ("FEASIBLE", "NO_SOLUTION_FOUND")
+    best = ENGINES["exhaustive"].run(space, ("time",), Limits()).measures
+    assert best is not None
+    assert found.bound is None or found.bound <= best["time"]
+
+
+def test_a_milp_answer_that_floats_made_up_is_not_called_optimal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The solver reports a value that the decoded plan does not have: FEASIBLE, with a bound that still holds."""
+    real = milp_engine.build_milp
+
+    def cheaper(*args: object, **kwargs: object) -> milp.MilpModel:
+        built = real(*args, **kwargs)  # type: ignore[arg-type]
+        built.unit *= 2
+        return built
+
+    space = NESTS["tiling"].build(LAYER, machine(), Pins().plus("holds", "uniform"))
+    monkeypatch.setattr(milp_engine, "build_milp", cheaper)
+    found = ENGINES["milp"].run(space, ("time",), Limits(bounding=False))
+    assert found.status == "FEASIBLE"
