@@ -7,7 +7,6 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -20,13 +19,12 @@ from instances.network import Network
 from instances.workload import Layer
 
 if TYPE_CHECKING:
-    from formulations.homes.places import Places
     from formulations.pins import Pins
     from formulations.registry import Nests
     from solver.engines.base import Engine
 
 __all__ = [
-    "AUTO", "Request", "as_texts", "check_jobs", "check_memory",
+    "AUTO", "as_texts", "check_jobs", "check_memory",
     "check_time_limit", "check_writable", "parse_objectives",
     "parse_size", "parse_symbols", "pick_engine", "pick_layers", "pick_machine", "pick_network", "pick_nests",
     "pick_pins", "pick_target", "processors", "unknown",
@@ -37,29 +35,6 @@ AUTO = "auto"
 _AUTO_ENGINE = "exhaustive"
 #: More processes than this are a typing error.
 MOST_JOBS = 1024
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is asked about layers, checked; `places` where the machine has several memories off the chip.
-
-    `jobs` is 0 if layers are planned here first, and side by side if that takes long.
-    """
-
-    name: str
-    layers: tuple[Layer, ...]
-    machine: Machine
-    formulation: Nests
-    engine: Engine
-    objectives: tuple[str, ...]
-    pins: Pins
-    settings: tuple[str, ...]
-    time_limit_s: float | None
-    jobs: int
-    full: bool
-    bounding: bool
-    places: Places | None = None
-    memory_bytes: int | None = None
 
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:

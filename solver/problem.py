@@ -95,6 +95,8 @@ class Problem(ABC, Generic[P]):
         What may be pinned, with a line about each.
     takes : set of str
         Options that not all problems take: layers, all_kinds, full, bounding, profile.
+    by_layer : bool
+        Whether layers are decided by themselves, maybe in several processes; such problems tell of each.
     single : bool
         Whether a single layer may be the target.
     axes : dict of str to str
@@ -118,6 +120,7 @@ class Problem(ABC, Generic[P]):
     usual: str
     pins: Mapping[str, str]
     takes: frozenset[str] = frozenset()
+    by_layer: bool = False
     single: bool = False
     front_engines: bool = False
     axes: Mapping[str, str] = {}

@@ -54,6 +54,15 @@ class Answer(Generic[S]):
     conflicts: tuple[str, ...] = ()
     wall_s: float = 0.0
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether a signal or a limit cut the search short."""
+        return bool(self.stats.get("interrupted"))
+
+    def noted(self, note: str) -> Answer[S]:
+        """The same with a note for people."""
+        return replace(self, stats={**self.stats, "note": note})
+
 
 def status_of(values: Mapping[str, int], bounds: Mapping[str, int | None], *, empty: bool) -> Status:
     """Return the status that follows from values and bounds; `empty`: it is proven that there is no schedule."""
