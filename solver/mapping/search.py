@@ -107,7 +107,7 @@ def decided(
         if best.value is not None and (late or floor >= best.value):
             bounds.append(floor)
             continue
-        said = _heard(quickly if late else run, asked)
+        said = _heard(quickly if late else run, asked, haste=best.value is None)
         interrupted = interrupted or said.interrupted
         where = f" ({','.join(map(str, configuration))})" if many else ""
         stats |= {f"{name}{where}": value for name, value in said.stats.items()}
@@ -123,13 +123,12 @@ def decided(
     return replace(best, bound=bound, status=status, stats=stats)
 
 
-def _heard(run: Callable[[Any], Decided], asked: Asking) -> Decided:
-    """Run an engine; if it is stopped, the best of the usual starts stands for what it had not returned yet."""
+def _heard(run: Callable[[Any], Decided], asked: Asking, *, haste: bool) -> Decided:
+    """Run an engine; if it is stopped, and in haste for anything, the best of the usual starts stands in for it."""
     try:
         return run(asked)
     except KeyboardInterrupt:
-        quick = quickly(asked)
-        return replace(quick, stats={**quick.stats, "interrupted": True})
+        return replace(quickly(asked) if haste else asked.answer(None, None), stats={"interrupted": True})
 
 
 def _able(setting: Setting[Any], goal: Goal) -> dict[tuple[int, ...], int]:
