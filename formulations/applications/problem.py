@@ -143,11 +143,6 @@ class Several:
         """The objective of a schedule with its responses."""
         return sum(kept[a] for a in goal.streams) if goal.streams else self.mapping.price(schedule.at).energy
 
-    def value(self, schedule: Schedule, goal: Goal) -> int | None:
-        """The objective, None if a deadline is missed."""
-        kept = self.kept(schedule)
-        return None if kept is None else self.figure(schedule, goal, kept)
-
 
 def floor(several: Several, goal: Goal) -> int:
     """Return what no schedule undercuts: every path alone where it is shortest, or every task where it takes least."""
