@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 # Fast tests run on all processors; PYTEST_ARGS=-n0 runs them one after the other.
-PYTEST_ARGS ?= -n auto
+PYTEST_ARGS ?= -n auto --dist loadgroup
 COVERAGE_FILE ?= .coverage
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.certile-installed

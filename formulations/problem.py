@@ -90,6 +90,9 @@ class Model(Generic[S]):
         Of CP-SAT, beside those that are set for all; `turns` as in `solver.engines.driver_cp_sat`.
     seconds : float or None
         The most that a search is worth.
+    priced : bool
+        Whether a MILP solver's optimum is proven by a schedule that costs what the solver reports, however large the
+        coefficients are (`solver.engines.driver_milp.MilpAnswer.agrees`).
     """
 
     model: Any
@@ -99,6 +102,7 @@ class Model(Generic[S]):
     parameters: Mapping[str, int] = field(default_factory=dict)
     turns: bool = False
     seconds: float | None = None
+    priced: bool = False
 
 
 class Piece(ABC, Generic[S]):

@@ -1,8 +1,8 @@
 """Every field of a machine file: its unit, default and meaning, and which problems read it.
 
 Meanings come from the docstrings of the models, units from the names of the fields (``call_ticks`` is in ticks), types
-and defaults from the models. Only `_READ_BY` is written down here; ``tests/test_machine_fields.py`` solves small cases
-of every problem and compares what they read.
+and defaults from the models. Only `_READ_BY` is written down here; ``tests/instances/test_machine_fields.py`` solves
+small cases of every problem and compares what they read.
 
 ``python -m instances.machine_fields`` writes the tables of docs/machines.md anew.
 """

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from typing import cast
 
 from hwmodels.outcome import UNITS
 from solver.network_plan import NetworkPlan, WholePlan
-from solver.plan import digest
+from solver.plan import Frozen, digest
 from solver.verify import gap_of, unequal
 
-__all__ = ["head_of", "status_of", "undecided_of"]
+__all__ = ["fields_of", "head_of", "status_of", "undecided_of"]
 
 
 def head_of(plan: WholePlan, *, unit: str | None = None) -> Iterator[str]:
@@ -45,3 +46,16 @@ def undecided_of(plan: NetworkPlan, replayed: bool | None) -> Iterator[str]:
         yield "a plan without layers has no measures and no replay"
     if plan.status == "INFEASIBLE" and not plan.conflicts:
         yield "status INFEASIBLE without conflicts"
+
+
+def fields_of(plan: WholePlan, made: Mapping[str, object], *, later: Collection[str] = ()) -> Iterator[str]:
+    """Fields of a plan, and of its layers one by one, against those derived again; None of `later` fields is old."""
+    for name, value in made.items():
+        stated = getattr(plan, name)
+        if name != "layers":
+            yield from unequal(name, stated, value)
+            continue
+        for one, two in zip(stated, cast(tuple[Frozen, ...], value), strict=True):
+            for field in type(one).model_fields:
+                if field not in later or getattr(one, field) is not None:
+                    yield from unequal(f"layer {one.layer}: {field}", getattr(one, field), getattr(two, field))

@@ -7,11 +7,9 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from hwmodels.outcome import MEASURES
 from instances.errors import InputError, choices
 from instances.jsonfile import destination, shown
 from instances.load import load_machine, load_network, parse_overrides
@@ -20,13 +18,12 @@ from instances.network import Network
 from instances.workload import Layer
 
 if TYPE_CHECKING:
-    from formulations.homes.problem import Places
     from formulations.pins import Pins
     from formulations.registry import Nests
     from solver.engines.base import Engine
 
 __all__ = [
-    "AUTO", "Request", "as_texts", "check_jobs", "check_memory",
+    "AUTO", "as_texts", "check_jobs", "check_memory",
     "check_time_limit", "check_writable", "parse_objectives",
     "parse_size", "parse_symbols", "pick_engine", "pick_layers", "pick_machine", "pick_network", "pick_nests",
     "pick_pins", "pick_target", "processors", "unknown",
@@ -37,29 +34,6 @@ AUTO = "auto"
 _AUTO_ENGINE = "exhaustive"
 #: More processes than this are a typing error.
 MOST_JOBS = 1024
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is asked about layers, checked; `places` where the machine has several memories off the chip.
-
-    `jobs` is 0 if layers are planned here first, and side by side if that takes long.
-    """
-
-    name: str
-    layers: tuple[Layer, ...]
-    machine: Machine
-    formulation: Nests
-    engine: Engine
-    objectives: tuple[str, ...]
-    pins: Pins
-    settings: tuple[str, ...]
-    time_limit_s: float | None
-    jobs: int
-    full: bool
-    bounding: bool
-    places: Places | None = None
-    memory_bytes: int | None = None
 
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
@@ -91,23 +65,18 @@ def as_texts(what: str, value: str | Iterable[str] | Mapping[str, str | int] | N
     return texts
 
 
-def parse_objectives(text: str | Sequence[str]) -> tuple[str, ...]:
-    """Read ``time``, or ``bytes,time`` for lexicographic objectives.
-
-    Raises
-    ------
-    InputError
-        If a name is unknown or stands twice.
-    """
-    names = [part.strip() for item in as_texts("objective", text) for part in item.split(",")]
+def parse_objectives(text: str | Sequence[str], measures: Mapping[str, str], problem: str) -> tuple[str, ...]:
+    """Read measures, ``bytes,time`` for lexicographic objectives; raises InputError if one is unknown or is repeated."""
+    names = tuple(part.strip() for item in as_texts("objective", text) for part in item.split(","))
+    known = choices(measures)
     if not any(names):
-        raise InputError(f"objective is empty: expected {choices(MEASURES)}, or several with commas such as bytes,time")
+        raise InputError(f"objective is empty: problem {problem} minimises {known}, or several with commas")
     for name in names:
-        if name not in MEASURES:
-            raise unknown("objective", name, MEASURES)
+        if name not in measures:
+            raise unknown("objective", name, measures)
     if len(set(names)) < len(names):
-        raise InputError(f"objective {','.join(names)}: each of {choices(MEASURES)} may stand once")
-    return tuple(names)
+        raise InputError(f"objective {','.join(names)}: each of {known} may stand once")
+    return names
 
 
 def check_time_limit(seconds: float | None) -> float | None:

@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from pydantic import ValidationError
 
+from formulations.clock import Clock
 from formulations.pins import parse_pins
 from formulations.problem import Formulation, Part
 from instances.errors import InputError
@@ -30,6 +31,7 @@ from solver.search import Answer, hasty, quickest, settled, status_of
 from solver.verdict import Verdict, judged, proven_of, sum_of
 from solver.verify import PlanMismatch, gap_of, unequal
 from solver.watch import Watch
+from solver.workers import run
 
 __all__ = ["PartsOptions", "PartsPlan", "PartsProblem", "Row"]
 
@@ -72,10 +74,46 @@ class _Engine:
     proves: bool
 
 
+@dataclass(frozen=True)
+class _Job:
+    """A part to decide, here or in another process."""
+
+    formulation: Formulation[Any]
+    part: Part[Any]
+    objectives: tuple[str, ...]
+    engine: str
+
+    @property
+    def name(self) -> str:
+        """Of the part."""
+        return self.part.name
+
+    def decide(self, time_limit_s: float | None, watch: Watch) -> Answer[Any]:
+        """Decide in a share of the time of `watch`; in haste if the search is stopped, or if there is hardly time."""
+        start = time.monotonic()
+        in_time = time_limit_s is None or time_limit_s > _WORTH_S
+        with watch.part(time_limit_s if in_time else None) as mine:
+            said = mine.run(lambda: self._search(mine.clock) if in_time else self.hasty(), self.hasty)
+            if in_time:
+                mine.heard(said.stats)
+        return replace(said, wall_s=time.monotonic() - start)
+
+    def _search(self, clock: Clock) -> Answer[Any]:
+        return self._explained(settled(self.formulation, self.part, self.objectives, self.engine, clock))
+
+    def hasty(self) -> Answer[Any]:
+        """Decide without a search."""
+        return self._explained(hasty(self.formulation, self.part, self.objectives))
+
+    def _explained(self, said: Answer[Any]) -> Answer[Any]:
+        return replace(said, conflicts=self.part.explain()) if said.status == "INFEASIBLE" else said
+
+
 class PartsProblem(Problem[P]):
     """A formulation, as the rest of `solver` sees it; a subclass says what stands in its plans."""
 
     takes = frozenset({"layers"})
+    by_layer = True
     explains = True
     front_engines = True
 
@@ -128,17 +166,14 @@ class PartsProblem(Problem[P]):
 
     def solve(self, question: Question) -> P:
         """Decide every part, those that are alike once."""
-        start, answers = time.monotonic(), dict[Hashable, Answer[Any]]()
+        start = time.monotonic()
         with question.watch() as watch:
             parts = self._parts(question)
-            distinct = len({part.key for part in parts})
-            for part in parts:
-                if part.key not in answers:
-                    answers[part.key] = self._answered(part, question, watch, distinct - len(answers))
+            answers = self._answers(parts, question, watch)
             verdicts = self._verified(parts, [answers[part.key] for part in parts], question)
         totals, rows = self.totals(question.objectives, verdicts), [self.row(one) for one in verdicts]
         proven = proof(question.objectives, proven_of(question.objectives, verdicts))
-        stats: dict[str, Stat] = {"layers": len(parts), "distinct": distinct, **proven}
+        stats: dict[str, Stat] = {"layers": len(parts), "distinct": len(answers), **proven}
         versions = next((said.versions for said in answers.values() if said.versions), "")
         fields = head(
             question, self.name, question.engine, status=totals.pop("status"), start=start, engine_version=versions,
@@ -151,24 +186,23 @@ class PartsProblem(Problem[P]):
         layers = () if None in rows else tuple(rows)
         return self.plan.model_validate({**fields, **totals, "options": options, "layers": layers})
 
-    def _answered(self, part: Part[Any], question: Question, watch: Watch, waiting: int) -> Answer[Any]:
-        """Decide a part in its share of the time; in haste if the search is stopped, or if there is hardly time."""
-        start, clock, aims = time.monotonic(), watch.clock.share(waiting), question.objectives
-        in_time = clock.remaining > _WORTH_S
-
-        def search() -> Answer[Any]:
-            said = settled(self.formulation, part, aims, question.engine, clock)
-            return replace(said, conflicts=part.explain()) if said.status == "INFEASIBLE" else said
-
-        def haste() -> Answer[Any]:
-            said = hasty(self.formulation, part, aims)
-            return replace(said, conflicts=part.explain()) if said.status == "INFEASIBLE" else said
-
-        with watch.part(clock.remaining if in_time and clock.left is not None else None) as mine:
-            said = mine.run(search if in_time else haste, haste)
-            if in_time:
-                mine.heard(said.stats)
-        return replace(said, wall_s=time.monotonic() - start)
+    def _answers(self, parts: Sequence[Part[Any]], question: Question, watch: Watch) -> dict[Hashable, Answer[Any]]:
+        """Return an answer by key, here or from other processes."""
+        distinct = {part.key: part for part in reversed(parts)}
+        keys = list(dict.fromkeys(part.key for part in parts))
+        jobs = {
+            number: _Job(self.formulation, distinct[key], question.objectives, question.engine)
+            for number, key in enumerate(keys)
+        }
+        question.progress.begin(len(jobs), question.network.name)
+        try:
+            answers = run(
+                jobs, question.jobs, watch,
+                lambda number, said: question.progress.advance(f"{jobs[number].part.name}: {said.status}"),
+            ).answers  # fmt: skip
+        finally:
+            question.progress.end()
+        return {key: answers.get(number) or jobs[number].hasty() for number, key in enumerate(keys)}
 
     def _parts(self, question: Question) -> Sequence[Part[Any]]:
         pins = parse_pins(question.pins, self.formulation.decisions)

@@ -75,12 +75,12 @@ def _unfounded(plan: Plan) -> Iterator[str]:
     if able[plan.engine]:
         return
     claims = [one for one in claims_of(plan) if not one.nothing and one.status != "INFEASIBLE"]
-    shown = _claims_again(plan, plan.engine, None) if claims and problem.floors else {}
+    for engine in dict.fromkeys((*problem.quick[:1], plan.engine)) if problem.floors else ():
+        shown = _claims_again(plan, engine, None) if claims else {}
+        claims = [one for one in claims if one.part not in shown or not one.proven_by(shown[one.part])]
     for claim in claims:
-        other = shown.get(claim.part)
-        if other is None or not claim.proven_by(other) or (claim.status == "OPTIMAL" != other.status):
-            said = "status OPTIMAL" if claim.status == "OPTIMAL" else "bounds"
-            yield f"{claim.where}{said}: engine {plan.engine} proves nothing"
+        said = "status OPTIMAL" if claim.status == "OPTIMAL" else "bounds"
+        yield f"{claim.where}{said}: engine {plan.engine} proves nothing"
 
 
 def _claims_again(plan: Plan, engine: str, limit: float | None) -> dict[str, Claim]:

@@ -54,6 +54,15 @@ class Answer(Generic[S]):
     conflicts: tuple[str, ...] = ()
     wall_s: float = 0.0
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether a signal or a limit cut the search short."""
+        return bool(self.stats.get("interrupted"))
+
+    def noted(self, note: str) -> Answer[S]:
+        """The same with a note for people."""
+        return replace(self, stats={**self.stats, "note": note})
+
 
 def status_of(values: Mapping[str, int], bounds: Mapping[str, int | None], *, empty: bool) -> Status:
     """Return the status that follows from values and bounds; `empty`: it is proven that there is no schedule."""
@@ -224,6 +233,9 @@ class _Search(Generic[S]):
                 schedule = made.decode(solution)
             except InputError:  # the solver's solution is out of the model
                 return None, bound
+            if made.priced and schedule is not None:
+                value = self.part.price(schedule).measures[goal.measure]
+                bound = value if said.agrees((value - made.base) / made.unit) else bound
             if schedule is not None or said.stopped or goal.clock.over:
                 return schedule, bound
 

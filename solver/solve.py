@@ -83,9 +83,10 @@ def solve(
     time_limit_s : float, optional
         For the whole call. Then the best plan so far is returned with its bound.
     jobs : int
-        Processes to spread independent layers over; 0: as many as there are processors, where it takes long.
+        Processes to spread independent layers over; 0: as many as there are processors, where it takes long. Problems
+        that decide the whole network at once (banks, joint, mapping, applications) take one.
     progress : Progress, optional
-        Told about every layer that is done.
+        Told about every layer that is done, if layers are decided by themselves.
     memory_limit : int or str, optional
         Resident memory of this process, in bytes or as ``"2GiB"``; by default 80 % of what is free. The search then
         ends as at the time limit.
@@ -119,8 +120,18 @@ def answered(problem: Problem[Any], question: Question) -> Plan:
     before = kept(path, question)
     if before is not None:
         return before
-    plan: Plan = problem.solve(question)
+    plan: Plan = problem.solve(question) if problem.by_layer else _watched(problem, question)
     keep(path, plan)
+    return plan
+
+
+def _watched(problem: Problem[Any], question: Question) -> Plan:
+    """Plan all layers together, and tell that it has begun and ended."""
+    question.progress.begin(1, question.network.name)
+    try:
+        plan: Plan = problem.solve(question)
+    finally:
+        question.progress.end()
     return plan
 
 

@@ -1,4 +1,10 @@
-"""Runs jobs, here one after the other or side by side in worker processes, until done, out of time or interrupted.
+"""Runs jobs side by side in worker processes, until all are done, out of time or interrupted.
+
+Why no library: a job that runs has to be told of Ctrl-C and of the time limit, and then to hand in its best so far with
+a bound; a worker that the kernel kills for want of memory may cost its own job and no other; CBC, which a worker has
+started, must end with it. `concurrent.futures` and loky cancel only what has not begun, fail every job of the pool when
+a worker dies (BrokenProcessPool, TerminatedWorkerError), and end workers but not what these have started; joblib runs
+on loky. So there is a pool of our own here, and nothing else: no queue of results on disk, no clusters of machines.
 
 A worker process is a fresh interpreter that reads pickled jobs from stdin and writes pickled answers to a private
 copy of stdout: nothing of the caller's program is imported again (no ``if __name__ == "__main__"`` is needed), and
@@ -19,22 +25,21 @@ import threading
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from formulations.clock import Clock
-from solver.tiling.job import Answer, Job, decide
+from solver.jobs import GRACE_S, D, OnDone, Outcome, Work, run_here, share_of
+from solver.options import processors
 from solver.watch import NO_LIMIT, Watch, used_bytes
 
-__all__ = ["OnDone", "Outcome", "run_here", "run_in_processes", "share_of", "worker_main"]
+__all__ = ["run", "run_in_processes", "worker_main"]
 
 logger = logging.getLogger(__name__)
 
-#: Seconds after a signal in which running jobs may still verify and return what they found, and after the time limit in
-#: which jobs may begin that only make a quick plan.
-GRACE_S = 10.0
 #: Seconds after the time limit in which workers may still verify; then a quick plan is made here.
 LATE_S = 1.5
+#: Seconds after which what is left goes to other processes, and that must be left: they take one or two to start.
+_HERE_S, _START_S = 2.0, 4.0
 #: How often a job is given to a worker before it counts as what kills workers.
 _TRIES = 2
 _POLL_S = 0.1
@@ -45,61 +50,8 @@ _BOOT = (
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
-OnDone = Callable[[int, Answer], None]
 #: A job, its share of the time, the seconds left for all jobs, and the memory that it may take.
-_Task = tuple[Job, float | None, float | None, int]
-
-
-def share_of(clock: Clock, waiting: int, workers: int) -> float | None:
-    """Return the seconds for a job that starts now while `waiting` jobs (it included) have not: an equal share.
-
-    What a job leaves over goes to those after it. None without a limit; 0 when time is up.
-    """
-    if clock.left is None:
-        return None
-    return clock.remaining * min(1.0, workers / max(1, waiting))
-
-
-@dataclass
-class Outcome:
-    """What came of a batch of jobs: answers and shares of time by index, and whether Ctrl-C stopped it."""
-
-    answers: dict[int, Answer] = field(default_factory=dict)
-    shares_s: dict[int, float] = field(default_factory=dict)
-    stopped: bool = False
-
-
-def run_here(
-    jobs: Mapping[int, Job], watch: Watch, on_done: OnDone, *, notes: Mapping[int, str] | None = None,
-    seconds: float | None = None,
-) -> Outcome:  # fmt: skip
-    """Run jobs one after the other in this process; after a signal, and when time is up, quickly (`decide`).
-
-    Parameters
-    ----------
-    notes : dict of int to str, optional
-        For the stats of some of them; then all are run quickly.
-    seconds : float, optional
-        After which no more begin.
-    """
-    outcome, last, end = Outcome(), watch.clock.later(GRACE_S), Clock.of(seconds)
-    for done, (index, job) in enumerate(jobs.items()):
-        if last.over or end.over:
-            break
-        share = share_of(watch.clock, len(jobs) - done, 1) if notes is None else 0.0
-        outcome.shares_s[index] = share or 0.0
-        try:
-            answer = decide(job, share, watch)
-        except KeyboardInterrupt:  # the second one, during verification: this layer is lost, the others are not
-            outcome.stopped = True
-            break
-        if notes and index in notes:
-            said = {"stats": {**answer.plan.stats, "note": notes[index]}}
-            answer = replace(answer, plan=answer.plan.model_copy(update=said))
-        outcome.answers[index] = answer
-        outcome.stopped |= answer.interrupted
-        on_done(index, answer)
-    return outcome
+_Task = tuple[Work[Any], float | None, float | None, int]
 
 
 class _Process:
@@ -164,7 +116,7 @@ class _Process:
 class _Crew:
     """Threads that each feed one worker process from a common list."""
 
-    def __init__(self, jobs: Mapping[int, Job], count: int, watch: Watch) -> None:
+    def __init__(self, jobs: Mapping[int, Work[Any]], count: int, watch: Watch) -> None:
         self.results: queue.Queue[tuple[int, str, object]] = queue.Queue()
         self.shares_s: dict[int, float] = {}
         self._jobs = dict(jobs)
@@ -251,14 +203,14 @@ class _Crew:
             thread.join(timeout=GRACE_S)
 
 
-def run_in_processes(jobs: Mapping[int, Job], count: int, watch: Watch, on_done: OnDone) -> Outcome:
+def run_in_processes(jobs: Mapping[int, Work[D]], count: int, watch: Watch, on_done: OnDone[D]) -> Outcome[D]:
     """Run jobs in `count` worker processes.
 
     After a signal running jobs have `GRACE_S` seconds to return their best, after the time limit `LATE_S`; a second
     signal does not wait. The job of a worker that dies (out of memory, say) is run again by another one. What is
     unanswered in the end gets a quick plan here, with a note of why in its stats.
     """
-    outcome = Outcome()
+    outcome = Outcome[D]()
     crew = _Crew(jobs, count, watch)
     try:
         _collect(crew, jobs, watch, outcome, on_done)
@@ -272,12 +224,12 @@ def run_in_processes(jobs: Mapping[int, Job], count: int, watch: Watch, on_done:
     for index in rest.keys() & crew.shares_s.keys() if not outcome.stopped else ():
         crew.notes.setdefault(index, f"no answer within {LATE_S:g} s after the time limit")
     for index, note in crew.notes.items():
-        logger.warning("layer %s: %s", jobs[index].layer.name, note)
+        logger.warning("%s: %s", jobs[index].name, note)
     outcome.answers.update(run_here(rest, watch, on_done, notes=crew.notes).answers)
     return outcome
 
 
-def _collect(crew: _Crew, jobs: Mapping[int, Job], watch: Watch, outcome: Outcome, on_done: OnDone) -> None:
+def _collect(crew: _Crew, jobs: Mapping[int, Work[D]], watch: Watch, outcome: Outcome[D], on_done: OnDone[D]) -> None:
     """Take answers until there are no more to come."""
     last = watch.clock.later(LATE_S)
     while True:
@@ -297,17 +249,40 @@ def _collect(crew: _Crew, jobs: Mapping[int, Job], watch: Watch, outcome: Outcom
 
 
 def _accept(
-    crew: _Crew, outcome: Outcome, jobs: Mapping[int, Job], index: int, kind: str, value: object, on_done: OnDone
+    crew: _Crew, outcome: Outcome[D], jobs: Mapping[int, Work[D]], index: int, kind: str, value: Any, on_done: OnDone[D]
 ) -> None:
     if kind == "error" and isinstance(value, BaseException):
         raise value
     if kind == "again" and not outcome.stopped:
-        logger.warning("layer %s: %s, it is run again", jobs[index].layer.name, value)
+        logger.warning("%s: %s, it is run again", jobs[index].name, value)
     if kind == "died" and not outcome.stopped:
         crew.notes[index] = str(value)
-    if isinstance(value, Answer):
+    if kind == "done":
         outcome.answers[index] = value
         on_done(index, value)
+
+
+def run(
+    jobs: Mapping[int, Work[D]], asked: int, watch: Watch, on_done: OnDone[D], *, here_first: bool = False
+) -> Outcome[D]:
+    """Run jobs here, or side by side in so many processes.
+
+    `asked` is 0 if nobody says how many: as starting one costs more than most jobs, that is put off for `_HERE_S`;
+    `here_first`: in any case.
+    """
+    count = min(asked or processors(), len(jobs))
+    if count <= 1 or watch.clock.remaining < _START_S:
+        return run_here(jobs, watch, on_done)
+    if asked and not here_first:
+        return run_in_processes(jobs, count, watch, on_done)
+    outcome = run_here(jobs, watch, on_done, seconds=_HERE_S)
+    rest = {index: job for index, job in jobs.items() if index not in outcome.shares_s}
+    if rest and not outcome.stopped:
+        more = run_in_processes(rest, min(count, len(rest)), watch, on_done)
+        outcome = Outcome(
+            {**outcome.answers, **more.answers}, {**outcome.shares_s, **more.shares_s}, stopped=more.stopped
+        )
+    return outcome
 
 
 def worker_main(stream: BinaryIO) -> None:
@@ -348,12 +323,12 @@ def _leave(code: int) -> None:
     os._exit(code)
 
 
-def answer(job: Job, share: float | None, watch: Watch) -> tuple[str, object]:
+def answer(job: Work[Any], share: float | None, watch: Watch) -> tuple[str, object]:
     """Decide a job; an exception becomes an answer, with its traceback as a note."""
     try:
-        return "done", decide(job, share, watch)
+        return "done", job.decide(share, watch)
     except Exception as error:  # noqa: BLE001 - it is raised again in the parent
-        note = f"in a worker process, layer {job.layer.name}:\n{traceback.format_exc()}"
+        note = f"in a worker process, {job.name}:\n{traceback.format_exc()}"
         try:
             pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
         except Exception:  # noqa: BLE001 - some exceptions do not survive pickling

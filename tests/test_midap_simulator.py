@@ -2,7 +2,8 @@
 
 CERTILE_MIDAPSIM names the folder of its clone, CERTILE_MIDAPSIM_PYTHON a Python that has what it needs (torch, numpy,
 future, pillow, scikit-image; by default the one that runs the tests). Without it the figures that were measured there
-are what is tested (`tests.test_bank_published`, `tests.test_banks`). Every cycle is simulated, data included.
+are what is tested (`tests.formulations.test_bank_published`, `tests.formulations.test_banks`). Every cycle is
+simulated, data included.
 """
 
 from __future__ import annotations

@@ -88,7 +88,8 @@ def marked(name: str) -> object:
 def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     # The installed console script is meant, whether or not its environment is activated.
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    environment = os.environ | {"PATH": path, "COLUMNS": "120"}
+    # What a document solves twice, in the shell and in Python, is kept, as for its readers.
+    environment = os.environ | {"PATH": path, "COLUMNS": "120", "CERTILE_CACHE": str(folder / "cache")}
     return subprocess.run(
         command,
         cwd=folder,

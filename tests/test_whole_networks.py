@@ -72,7 +72,7 @@ def test_mappings_name_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
         return found.status, found.stats["proven"]
 
     assert plan() == ("OPTIMAL", "energy,period")
-    monkeypatch.setitem(MAPPING_ENGINES, "auto", _second_unproven(MAPPING_ENGINES["auto"], "pipelined"))
+    monkeypatch.setitem(MAPPING_ENGINES, "auto", _second_unproven(MAPPING_ENGINES["auto"], "run"))
     assert plan() == ("FEASIBLE", "energy")
 
 
@@ -123,7 +123,7 @@ def _pressed(engine: object, field: str, after: int) -> object:
 @pytest.mark.parametrize("after", [0, 1])
 def test_a_mapping_is_kept(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     """The first configuration is done (its plan is kept), or none is (the list schedule stands in)."""
-    monkeypatch.setitem(MAPPING_ENGINES, "auto", _pressed(MAPPING_ENGINES["auto"], "pipelined", after))
+    monkeypatch.setitem(MAPPING_ENGINES, "auto", _pressed(MAPPING_ENGINES["auto"], "run", after))
     plan = solve("lenet5", "galaxy_s9", problem="mapping")
     assert (plan.status, plan.stats["interrupted"]) == ("FEASIBLE", True)
     assert plan.bound

@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 
 from ortools.sat.python import cp_model
 
-from formulations.applications.problem import Goal, Schedule, Several
+from formulations.applications.problem import Goal, Several
 from formulations.mapping.cp_sat import Terms, flows
+from formulations.mapping.problem import Schedule
 
 __all__ = ["ApplicationsCpModel", "applications_cp_model"]
 

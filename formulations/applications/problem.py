@@ -47,9 +47,9 @@ from typing import Literal
 import networkx as nx
 
 from formulations.mapping.pipeline import busy
-from formulations.mapping.problem import Assignment, Mapping
+from formulations.mapping.problem import Assignment, Mapping, Schedule
 
-__all__ = ["Goal", "Rule", "Schedule", "Several", "Stream", "answers", "begins", "floor", "orders", "responses"]
+__all__ = ["Goal", "Rule", "Several", "Stream", "answers", "begins", "floor", "orders", "responses"]
 
 Rule = Literal["safe", "printed"]
 
@@ -62,20 +62,6 @@ class Stream:
     tasks: range
     period: int
     deadline: int
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """The processor of every task, and all tasks in an order: those of a processor follow it.
-
-    Attributes
-    ----------
-    order : tuple of int
-        Topological.
-    """
-
-    at: Assignment
-    order: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -141,21 +127,32 @@ class Several:
         """An assignment with the tasks in the order of the graph."""
         return Schedule(at, tuple(range(len(at))))
 
+    @cached_property
+    def paths(self) -> tuple[int, ...]:
+        """What an application takes alone at least: the longest of the shortest paths through it."""
+        heads, tails = self.heads, self.tails
+        return tuple(max(min(heads[i][p] + tails[i][p] for p in heads[i]) for i in s.tasks) for s in self.streams)
+
+    def kept(self, schedule: Schedule) -> tuple[int, ...] | None:
+        """The responses, None if a deadline is missed."""
+        found = zip(responses(self, schedule), self.streams, strict=True)
+        kept = tuple(r for r, stream in found if r is not None and r <= stream.deadline)
+        return kept if len(kept) == len(self.streams) else None
+
+    def figure(self, schedule: Schedule, goal: Goal, kept: Sequence[int]) -> int:
+        """The objective of a schedule with its responses."""
+        return sum(kept[a] for a in goal.streams) if goal.streams else self.mapping.price(schedule.at).energy
+
     def value(self, schedule: Schedule, goal: Goal) -> int | None:
         """The objective, None if a deadline is missed."""
-        found = responses(self, schedule)
-        kept = [r for r, stream in zip(found, self.streams, strict=True) if r is not None and r <= stream.deadline]
-        if len(kept) < len(self.streams):
-            return None
-        return sum(kept[a] for a in goal.streams) if goal.streams else self.mapping.price(schedule.at).energy
+        kept = self.kept(schedule)
+        return None if kept is None else self.figure(schedule, goal, kept)
 
 
 def floor(several: Several, goal: Goal) -> int:
     """Return what no schedule undercuts: every path alone where it is shortest, or every task where it takes least."""
     if goal.streams:
-        heads, tails = several.heads, several.tails
-        paths = [max(min(heads[i][p] + tails[i][p] for p in heads[i]) for i in s.tasks) for s in several.streams]
-        return sum(paths[a] for a in goal.streams)
+        return sum(several.paths[a] for a in goal.streams)
     mapping = several.mapping
     return sum(min(mapping.watts[p] * (mapping.times[i][p] or 0) for p in able) for i, able in enumerate(mapping.able))
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice, product
 
-from formulations.applications.problem import Goal, Schedule, Several, responses
-from formulations.mapping.problem import Assignment
+from formulations.applications.problem import Goal, Several, responses
+from formulations.mapping.problem import Assignment, Schedule
 from formulations.mapping.search import list_scheduled
 
-__all__ = ["apart", "lateness", "starts"]
+__all__ = ["apart", "starts"]
 
 #: Schedules that are tried at most.
 _MOST = 3_000
@@ -29,20 +29,16 @@ def apart(several: Several) -> Iterator[Assignment]:
         yield tuple(at)
 
 
-def lateness(several: Several, schedule: Schedule) -> tuple[int, int]:
-    """How many applications miss their deadline, and the responses together (their periods twice if unknown)."""
-    found = responses(several, schedule)
-    late = sum(r is None or r > s.deadline for r, s in zip(found, several.streams, strict=True))
-    return late, sum(2 * s.period if r is None else r for r, s in zip(found, several.streams, strict=True))
-
-
 def starts(several: Several, goal: Goal, number: int = 20) -> list[Schedule]:
     """The best of these by deadlines missed, then by the objective; each in the order of the graph."""
     lists = (list_scheduled(several.mapping, rule) for rule in ("heft", "cpop", "peft"))
     found = [several.plain(at) for at in dict.fromkeys([*apart(several), *lists])]
 
     def key(one: Schedule) -> tuple[int, int]:
-        value, (late, total) = several.value(one, goal), lateness(several, one)
-        return late, total if value is None else value
+        """Deadlines missed; the responses together, periods twice where unknown, or if none is missed the objective."""
+        known = responses(several, one)
+        late = sum(r is None or r > s.deadline for r, s in zip(known, several.streams, strict=True))
+        total = [2 * s.period if r is None else r for r, s in zip(known, several.streams, strict=True)]
+        return late, sum(total) if late else several.figure(one, goal, total)
 
     return sorted(found, key=key)[:number]

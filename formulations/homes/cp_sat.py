@@ -6,66 +6,45 @@ x[i, h] <=> home[i] = h;  y[t, a] <=> layer t has homes a: exactly one for every
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ortools.sat.python import cp_model
 
-from formulations.homes.problem import Chosen, Places
+from formulations.homes.places import TASTE, Chosen, Places
+from formulations.problem import Goal, Model
 
-__all__ = ["CpSat", "cp_sat"]
-
-
-@dataclass(frozen=True)
-class CpSat:
-    """The model, and its homes (item, home)."""
-
-    model: cp_model.CpModel
-    homes: tuple[tuple[cp_model.IntVar, ...], ...]
-    places: Places
-
-    def chosen(self, solver: cp_model.CpSolver) -> Chosen:
-        """The homes of a solution."""
-        return tuple(
-            next(name for name, x in zip(item.homes, xs, strict=True) if solver.boolean_value(x))
-            for item, xs in zip(self.places.items, self.homes, strict=True)
-        )
+__all__ = ["cp_sat"]
 
 
-def cp_sat(places: Places, measure: int | None, kept: Sequence[int] = (), *, overflow: bool = False) -> CpSat:
-    """Build the model.
-
-    Parameters
-    ----------
-    measure : int or None
-        The number of the measure that is minimised; None: the places of the homes.
-    kept : sequence of int
-        What the measures before it may be at most.
-    overflow : bool
-        Minimise the bytes beyond (ROOM) instead.
-    """
+def cp_sat(places: Places, goal: Goal, *, overflow: bool = False) -> Model[Chosen]:
+    """Build the model; with `overflow` the bytes beyond (ROOM) are minimised instead of the goal."""
     model = cp_model.CpModel()
-    homes = tuple(
-        tuple(model.new_bool_var(f"x{number}_{name}") for name in item.homes)
+    homes = [
+        {name: model.new_bool_var(f"x{number}_{name}") for name in item.homes}
         for number, item in enumerate(places.items)
-    )
+    ]
     for xs in homes:
-        model.add_exactly_one(xs)
-    of = [dict(zip(item.homes, xs, strict=True)) for item, xs in zip(places.items, homes, strict=True)]
+        model.add_exactly_one(xs.values())
     for one, two in places.ties:
-        for name in {*of[one], *of[two]}:
-            model.add(of[one].get(name, 0) == of[two].get(name, 0))
-    beyond = _room(model, places, of, overflow=overflow)
+        for name in {*homes[one], *homes[two]}:
+            model.add(homes[one].get(name, 0) == homes[two].get(name, 0))
+    beyond = _room(model, places, homes, overflow=overflow)
+    chosen = [] if overflow else _tables(model, places, homes)
+
+    def cost(measure: str) -> cp_model.LinearExprT:
+        costs = places.costs(measure)
+        return sum(y * of[names] for ys, of in zip(chosen, costs, strict=True) for names, y in ys.items())
+
+    for measure, most in goal.caps.items():
+        model.add(cost(measure) <= most)
     if overflow:
         model.minimize(sum(beyond))
-        return CpSat(model, homes, places)
-    chosen = _tables(model, places, of)
-    for number, most in enumerate(kept):
-        model.add(sum(y * value[number] for y, value in chosen) <= most)
-    if measure is None:
-        model.minimize(sum(k * x for xs in homes for k, x in enumerate(xs)))
+    elif goal.measure == TASTE:
+        model.minimize(sum(k * x for xs in homes for k, x in enumerate(xs.values())))
     else:
-        model.minimize(sum(y * value[measure] for y, value in chosen))
-    return CpSat(model, homes, places)
+        model.minimize(cost(goal.measure))
+    return Model(
+        model, lambda solver: tuple(next(name for name, x in xs.items() if solver.boolean_value(x)) for xs in homes)
+    )
 
 
 def _room(
@@ -86,14 +65,14 @@ def _room(
 
 def _tables(
     model: cp_model.CpModel, places: Places, of: Sequence[dict[str, cp_model.IntVar]]
-) -> list[tuple[cp_model.IntVar, tuple[int, ...]]]:
-    """The assignments of all layers with their measures."""
+) -> list[dict[tuple[str, ...], cp_model.IntVar]]:
+    """The assignments of all layers."""
     found = []
     for t, table in enumerate(places.tables):
-        ys = [model.new_bool_var(f"y{t}_{number}") for number in range(len(table.values))]
-        model.add_exactly_one(ys)
-        for y, (names, value) in zip(ys, table.values.items(), strict=True):
+        ys = {names: model.new_bool_var(f"y{t}_{number}") for number, names in enumerate(table.values)}
+        model.add_exactly_one(ys.values())
+        for names, y in ys.items():
             for x, name in zip(table.operands.values(), names, strict=True):
                 model.add_implication(y, of[x][name])
-            found.append((y, value))
+        found.append(ys)
     return found

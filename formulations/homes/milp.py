@@ -13,95 +13,77 @@ For one layer alone (TABLE) is the convex hull of its assignments; only (ROOM) a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import gcd
 
 import pulp
 
-from formulations.homes.problem import Chosen, Places
+from formulations.homes.places import TASTE, Chosen, Places
+from formulations.problem import Goal, Model
 
-__all__ = ["Milp", "milp"]
+__all__ = ["milp"]
 
-
-@dataclass(frozen=True)
-class Milp:
-    """The model: its homes (item, home), and ``unit * objective + constant`` as the value."""
-
-    problem: pulp.LpProblem
-    homes: tuple[tuple[pulp.LpVariable, ...], ...]
-    places: Places
-    unit: int
-    constant: int
-
-    def chosen(self) -> Chosen:
-        """The homes of a solution."""
-        return tuple(
-            item.homes[max(range(len(xs)), key=lambda k: xs[k].value() or 0.0)]
-            for item, xs in zip(self.places.items, self.homes, strict=True)
-        )
-
-    def exclude(self, chosen: Chosen) -> None:
-        """Leave out one way to choose homes."""
-        mine = [xs[item.homes.index(h)] for item, xs, h in zip(self.places.items, self.homes, chosen, strict=True)]
-        self.problem.addConstraint(pulp.lpSum(mine) <= len(mine) - 1)
+#: Variables with what each costs beyond the least of its layer, and the sum of the least.
+_Costs = tuple[list[tuple[pulp.LpVariable, int]], int]
 
 
-def milp(places: Places, measure: int | None, kept: Sequence[int] = ()) -> Milp:
-    """Build the model; `measure` and `kept` as in `formulations.homes.cp_sat.cp_sat`."""
+def milp(places: Places, goal: Goal, out: Sequence[Chosen] = ()) -> Model[Chosen]:
+    """Build the model; homes in `out` are left out."""
     problem = pulp.LpProblem("homes", pulp.LpMinimize)
-    homes = tuple(
-        tuple(pulp.LpVariable(f"x{number}_{k}", cat="Binary") for k in range(len(item.homes)))
+    homes = [
+        {name: pulp.LpVariable(f"x{number}_{k}", cat="Binary") for k, name in enumerate(item.homes)}
         for number, item in enumerate(places.items)
-    )
-    of = [dict(zip(item.homes, xs, strict=True)) for item, xs in zip(places.items, homes, strict=True)]
+    ]
     for xs in homes:
-        problem += pulp.lpSum(xs) == 1
+        problem += pulp.lpSum(xs.values()) == 1
     for one, two in places.ties:
-        for name in {*of[one], *of[two]}:
-            problem += pulp.lpSum([of[one][name]] if name in of[one] else []) == pulp.lpSum(
-                [of[two][name]] if name in of[two] else []
-            )
+        for name in {*homes[one], *homes[two]}:
+            problem += homes[one].get(name, 0) == homes[two].get(name, 0)
     for name, room in places.rooms.items():
         for time in places.times:
-            there = [x for x in places.there(time) if name in of[x] and places.items[x].bytes]
+            there = [x for x in places.there(time) if name in homes[x] and places.items[x].bytes]
             if there:
-                problem += pulp.lpSum(places.items[x].bytes * of[x][name] for x in there) <= room
-    chosen = _tables(problem, places, of)
-    for number, most in enumerate(kept):
-        costs, constant = _costs(places, chosen, number)
-        unit = gcd(*(cost for _, cost in costs)) or 1
+                problem += pulp.lpSum(places.items[x].bytes * homes[x][name] for x in there) <= room
+    for chosen in out:
+        problem += pulp.lpSum(xs[name] for xs, name in zip(homes, chosen, strict=True)) <= len(chosen) - 1
+    ys = _tables(problem, places, homes)
+    for measure, most in goal.caps.items():
+        costs, constant = _costs(places, ys, measure)
+        unit = _unit(costs)
         problem += pulp.lpSum(cost // unit * y for y, cost in costs) <= (most - constant) // unit
-    if measure is None:
-        costs, constant = [(x, k) for xs in homes for k, x in enumerate(xs) if k], 0
+    if goal.measure == TASTE:
+        costs, constant = [(x, k) for xs in homes for k, x in enumerate(xs.values()) if k], 0
     else:
-        costs, constant = _costs(places, chosen, measure)
-    unit = gcd(*(cost for _, cost in costs)) or 1
+        costs, constant = _costs(places, ys, goal.measure)
+    unit = _unit(costs)
     problem.setObjective(pulp.lpSum(cost // unit * y for y, cost in costs))
-    return Milp(problem, homes, places, unit, constant)
+    return Model(
+        problem, lambda _: tuple(max(xs, key=lambda name: xs[name].value() or 0.0) for xs in homes), constant, unit,
+        priced=True,
+    )  # fmt: skip
 
 
 def _tables(
     problem: pulp.LpProblem, places: Places, of: Sequence[dict[str, pulp.LpVariable]]
-) -> list[list[pulp.LpVariable]]:
-    """The assignments of every layer, in the order of its table."""
+) -> list[dict[tuple[str, ...], pulp.LpVariable]]:
+    """The assignments of every layer."""
     found = []
     for t, table in enumerate(places.tables):
-        ys = [pulp.LpVariable(f"y{t}_{number}", cat="Binary") for number in range(len(table.values))]
+        ys = {names: pulp.LpVariable(f"y{t}_{number}", cat="Binary") for number, names in enumerate(table.values)}
         for place, item in enumerate(table.operands.values()):
             for name, x in of[item].items():
-                mine = [y for y, names in zip(ys, table.values, strict=True) if names[place] == name]
-                problem += pulp.lpSum(mine) == x
+                problem += pulp.lpSum(y for names, y in ys.items() if names[place] == name) == x
         found.append(ys)
     return found
 
 
-def _costs(
-    places: Places, chosen: Sequence[Sequence[pulp.LpVariable]], measure: int
-) -> tuple[list[tuple[pulp.LpVariable, int]], int]:
-    """What each assignment costs beyond the least of its layer, and the sum of the least."""
+def _costs(places: Places, chosen: Sequence[dict[tuple[str, ...], pulp.LpVariable]], measure: str) -> _Costs:
     costs, constant = [], 0
-    for table, ys in zip(places.tables, chosen, strict=True):
-        least = min(value[measure] for value in table.values.values())
+    for of, ys in zip(places.costs(measure), chosen, strict=True):
+        least = min(of.values())
         constant += least
-        costs += [(y, v[measure] - least) for y, v in zip(ys, table.values.values(), strict=True) if v[measure] > least]
+        costs += [(ys[names], cost - least) for names, cost in of.items() if cost > least]
     return costs, constant
+
+
+def _unit(costs: Sequence[tuple[pulp.LpVariable, int]]) -> int:
+    return gcd(*(cost for _, cost in costs)) or 1

@@ -35,122 +35,115 @@ Encodings: `formulations.homes.cp_sat`, `formulations.homes.milp`. Source: none;
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import product
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-__all__ = ["Chosen", "Item", "Places", "Table"]
+from formulations.homes.places import TASTE, Chosen, Places
+from formulations.pins import Pins
+from formulations.problem import Formulation, Goal, Model, Part, Piece, Priced, Replayed
+from instances.errors import InputError
+from instances.machine import Machine
+from instances.network import Network
 
-#: Homes of the items, by number.
-Chosen = tuple[str, ...]
+__all__ = ["Homes", "Housing"]
 
-
-@dataclass(frozen=True)
-class Item:
-    """A map, or the weights of a layer.
-
-    Attributes
-    ----------
-    bytes, first, last : int
-    homes : tuple of str
-        H[x], the preferred one first.
-    weights : bool
-        Whether it is weights.
-    """
-
-    name: str
-    bytes: int
-    first: int
-    last: int
-    homes: tuple[str, ...]
-    weights: bool = False
+#: Homes that are left out one by one before a MILP solver is given up.
+_MOST_OUT = 50
 
 
 @dataclass(frozen=True)
-class Table:
-    """A planned layer: the items of its operands, and the measures of its best plan for their homes.
+class Housing(Part[Chosen]):
+    """An instance, and homes to start from."""
 
-    Attributes
-    ----------
-    operands : dict of str to int
-        IN, W (if there is one) and OUT -> item; of a sum the first of its inputs.
-    values : dict of tuple of str to tuple of int
-        By the homes of the operands, in their order; none where no plan is known.
-    """
+    places: Places
+    known: Chosen | None = None
+    name = "homes"
 
-    layer: str
-    operands: Mapping[str, int]
-    values: Mapping[tuple[str, ...], tuple[int, ...]]
+    def pieces(self, goal: Goal) -> Iterator[Piece[Chosen]]:
+        """All homes."""
+        yield _All(self.places)
+
+    def price(self, chosen: Chosen) -> Priced:
+        """The measures of all layers together; raises InputError if some layer has no plan for these homes."""
+        places, sums = self.places, dict.fromkeys(self.places.measures, 0)
+        for table in places.tables:
+            row = table.values.get(tuple(chosen[x] for x in table.operands.values()))
+            if row is None:
+                raise InputError(f"layer {table.layer} has no plan for its homes")
+            for measure, value in zip(places.measures, row, strict=True):
+                sums[measure] += value
+        taste = sum(item.homes.index(name) for item, name in zip(places.items, chosen, strict=True))
+        return Priced({**sums, TASTE: taste})
+
+    def replay(self, chosen: Chosen) -> Replayed:
+        """Nothing is executed: the plans of layers are replayed where they are made."""
+        return Replayed(self.price(chosen).measures, self.contains(chosen))
+
+    def contains(self, chosen: Chosen) -> tuple[str, ...]:
+        """The constraints that some homes break."""
+        return tuple(self.places.faults(chosen))
+
+    def explain(self) -> tuple[str, ...]:
+        """Nothing: which memory is too small takes a search (`solver.homes.solve.fitting`)."""
+        return ()
 
 
-@dataclass(frozen=True)
-class Places:
-    """One instance; `rooms` has the memories that are bounded."""
+class _All(Piece[Chosen]):
+    """All homes but those that a MILP solver found within the tolerance of floats, and not of integers."""
 
-    items: tuple[Item, ...]
-    ties: tuple[tuple[int, int], ...]
-    rooms: Mapping[str, int]
-    tables: tuple[Table, ...]
+    def __init__(self, places: Places) -> None:
+        self.places = places
+        self.out: list[Chosen] = []
 
-    @cached_property
-    def times(self) -> tuple[int, ...]:
-        """S: when the bytes in a memory may be the most."""
-        return tuple(sorted({item.first for item in self.items}))
+    def floor(self, goal: Goal) -> int:
+        """Every layer where it costs least."""
+        if goal.measure == TASTE:
+            return 0
+        return sum(min(costs.values()) for costs in self.places.costs(goal.measure))
 
-    def there(self, time: int) -> Iterator[int]:
-        """The items that are there at a time."""
-        return (x for x, item in enumerate(self.items) if item.first <= time <= item.last)
+    def cp_sat(self, goal: Goal) -> Model[Chosen]:
+        """A Boolean for every home of an item and every assignment of a layer."""
+        from formulations.homes.cp_sat import cp_sat  # late: solvers are slow to import
 
-    def assignments(self, operands: Mapping[str, int]) -> Iterator[dict[str, str]]:
-        """A[t]: the homes that operands may have, those of equal items equal."""
-        numbers = tuple(dict.fromkeys(operands.values()))
-        for names in product(*(self.items[x].homes for x in numbers)):
-            home = dict(zip(numbers, names, strict=True))
-            yield {operand: home[x] for operand, x in operands.items()}
+        return cp_sat(self.places, goal)
 
-    def price(self, chosen: Chosen) -> tuple[int, ...] | None:
-        """The measures of all layers together; None where some layer has no plan for these homes."""
-        rows = [table.values.get(tuple(chosen[x] for x in table.operands.values())) for table in self.tables]
-        found = [row for row in rows if row is not None]
-        return tuple(map(sum, zip(*found, strict=True))) if len(found) == len(rows) else None
+    def milp(self, goal: Goal) -> Model[Chosen]:
+        """The same, with the assignments of a layer as a convex hull."""
+        from formulations.homes.milp import milp
 
-    def taste(self, chosen: Chosen) -> int:
-        """The sum of the places of the homes among those allowed."""
-        return sum(item.homes.index(name) for item, name in zip(self.items, chosen, strict=True))
+        made = milp(self.places, goal, self.out)
 
-    def peaks(self, chosen: Chosen) -> dict[str, tuple[int, int]]:
-        """The most bytes in every memory, and when."""
-        found: dict[str, tuple[int, int]] = {}
-        for time in self.times:
-            taken: dict[str, int] = {}
-            for x in self.there(time):
-                taken[chosen[x]] = taken.get(chosen[x], 0) + self.items[x].bytes
-            for name, size in taken.items():
-                if size > found.get(name, (0, 0))[0]:
-                    found[name] = size, time
-        return found
+        def kept(problem: object) -> Chosen | None:
+            chosen = made.decode(problem)
+            assert chosen is not None
+            fits = next(self.places.faults(chosen), None) is None
+            priced = Housing(self.places).price(chosen).measures if fits else {}
+            if fits and all(priced[name] <= most for name, most in goal.caps.items()):
+                return chosen
+            if len(self.out) == _MOST_OUT:
+                raise InputError("homes: the solver's answers break constraints")
+            self.out.append(chosen)
+            return None
 
-    def faults(self, chosen: Chosen) -> Iterator[str]:
-        """Yield which constraints some homes break."""
-        for item, name in zip(self.items, chosen, strict=True):
-            if name not in item.homes:
-                yield f"{item.name} may not lie in {name}, only in {' or '.join(item.homes)}"
-        for x, y in self.ties:
-            if chosen[x] != chosen[y]:
-                yield f"{self.items[x].name} and {self.items[y].name} are read together, in {chosen[x]} and {chosen[y]}"
-        for name, (size, time) in self.peaks(chosen).items():
-            if size > self.rooms.get(name, size):
-                yield self.overflow(chosen, name, time)
+        return replace(made, decode=kept)
 
-    def overflow(self, chosen: Chosen, name: str, time: int) -> str:
-        """Say what does not fit a memory."""
-        mine = [self.items[x] for x in self.there(time) if chosen[x] == name]
-        weights = sum(item.bytes for item in mine if item.weights)
-        maps = [item for item in mine if not item.weights and item.bytes]
-        made = max(maps, key=lambda item: item.first).name if maps else "the begin"
-        size = sum(item.bytes for item in mine)
-        return (
-            f"memory {name} off the chip: {size:,} bytes of {self.rooms[name]:,} "
-            f"({weights:,} of weights, {size - weights:,} of the {len(maps)} maps alive at {made})"
-        )
+
+class Homes(Formulation[Chosen]):
+    """The homes of a network's items, once the plans of its layers are known for all homes."""
+
+    name = "homes"
+    summary = "the memory off the chip of every map and of all weights"
+    schedule = tuple[str, ...]
+    measures = {TASTE: "places"}  # noqa: RUF012
+    engines = {"cp-sat": "CP-SAT", "milp": "HiGHS", "milp-cbc": "CBC"}  # noqa: RUF012
+    heuristics = {"known": ("homes that are known to fit", lambda housing, _: housing.known)}  # noqa: RUF012
+    starts = quick = ("known",)
+
+    def read(
+        self, network: Network, machine: Machine, pins: Pins, layers: Sequence[str] | None
+    ) -> Sequence[Housing]:  # fmt: skip
+        """The items of a network; the tables are still without values."""
+        from formulations.homes.read import places_of
+
+        picked = [layer for layer in network.layers if layers is None or layer.name in layers]
+        return [Housing(places_of(network, picked, machine, pins))]

@@ -6,11 +6,12 @@ make assignments alike, and no bound rises above it soon; then this model with T
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ortools.sat.python import cp_model
 
-from formulations.mapping.problem import Aim, Assignment, Limits, Mapping
+from formulations.mapping.latency import begun, scheduled
+from formulations.mapping.problem import Aim, Limits, Mapping, Schedule
 
 __all__ = ["MappingCpModel", "Terms", "cp_model_of", "flows", "prices", "weighted"]
 
@@ -20,22 +21,35 @@ Terms = list[tuple[cp_model.IntVar, int]]
 
 @dataclass
 class MappingCpModel:
-    """The model with its variables; energies are divided by their unit."""
+    """The model with its variables; energies are divided by their unit.
+
+    Attributes
+    ----------
+    x : dict
+        By task and place.
+    starts : dict
+        By task and processor, where an order is looked for.
+    """
 
     model: cp_model.CpModel
+    mapping: Mapping
     x: dict[tuple[int, int], cp_model.IntVar]
-    tasks: int
+    starts: dict[tuple[int, int], cp_model.IntVar] = field(default_factory=dict)
 
-    def chosen(self, solver: cp_model.CpSolver) -> Assignment:
-        """The assignment of a solution."""
-        return tuple(
-            next(p for (i, p), x in self.x.items() if i == t and solver.boolean_value(x)) for t in range(self.tasks)
+    def chosen(self, solver: cp_model.CpSolver) -> Schedule:
+        """The schedule of a solution."""
+        at = tuple(
+            next(a for a in able if solver.boolean_value(self.x[i, a])) for i, able in enumerate(self.mapping.able)
         )
+        begins: dict[tuple[int, int], float] = {key: solver.value(one) for key, one in self.starts.items()}
+        return scheduled(self.mapping, at, begins) if begins else Schedule(at)
 
-    def hint(self, at: Assignment) -> None:
-        """Start from an assignment."""
+    def hint(self, schedule: Schedule) -> None:
+        """Start from a schedule; of the blocks of a task that share a start one is known."""
         for (i, p), x in self.x.items():
-            self.model.add_hint(x, at[i] == p)
+            self.model.add_hint(x, schedule.at[i] == p)
+        for key, start in begun(self.mapping, schedule).items() if self.starts else ():
+            self.model.add_hint(self.starts[key], start)
 
 
 def cp_model_of(
@@ -56,7 +70,7 @@ def cp_model_of(
     if most is not None:
         model.add(goal <= most)
     model.minimize(goal)
-    return MappingCpModel(model, x, len(mapping.times))
+    return MappingCpModel(model, mapping, x)
 
 
 def flows(

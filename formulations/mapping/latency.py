@@ -34,30 +34,31 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from formulations.mapping.parts import parts
 from formulations.mapping.pipeline import Pipeline, busy
-from formulations.mapping.problem import Assignment, Ints, Mapping
+from formulations.mapping.problem import Assignment, Ints, Mapping, Order, Schedule
 from formulations.mapping.search import handed_table, used, work_table
 
 __all__ = [
     "Block",
-    "Order",
     "Timetable",
+    "begun",
     "best_order",
     "blocks_of",
     "critical",
     "dispatched",
     "horizon",
     "latencies",
+    "latency_of",
     "least_latency",
     "longest",
     "once",
     "order_by",
+    "scheduled",
     "timetable",
     "unrelated",
+    "usual",
 ]
-
-#: Tasks, each one after those it reads from.
-Order = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,32 @@ def order_by(mapping: Mapping, at: Assignment, starts: Sequence[float]) -> Order
             if not waiting[j]:
                 ready.append(j)
     return tuple(order)
+
+
+def usual(mapping: Mapping, at: Assignment) -> Schedule:
+    """Return an assignment with the usual order of its parts (`dispatched`)."""
+    flat = parts(mapping, at)
+    return Schedule(at, dispatched(flat.mapping, flat.at))
+
+
+def scheduled(mapping: Mapping, at: Assignment, starts: dict[tuple[int, int], float]) -> Schedule:
+    """Return an assignment with the order of its parts that follows from starts by task and processor."""
+    flat = parts(mapping, at)
+    keys = [(i, p) for (i, _), p in zip(flat.shares, flat.at, strict=True)]
+    return Schedule(at, order_by(flat.mapping, flat.at, [starts[key] for key in keys]))
+
+
+def begun(mapping: Mapping, schedule: Schedule) -> dict[tuple[int, int], int]:
+    """Return the starts of parts by task and processor."""
+    flat = parts(mapping, schedule.at)
+    starts = timetable(flat.mapping, flat.at, schedule.order).starts
+    return {(i, p): start for (i, _), p, start in zip(flat.shares, flat.at, starts, strict=True)}
+
+
+def latency_of(mapping: Mapping, schedule: Schedule) -> int:
+    """Return the latency of a schedule, in the usual order of its parts if it has none."""
+    flat = parts(mapping, schedule.at)
+    return timetable(flat.mapping, flat.at, schedule.order or dispatched(flat.mapping, flat.at)).latency
 
 
 def horizon(mapping: Mapping) -> int:

@@ -11,38 +11,18 @@ Constraints  (RUN), (FLOW), (LOAD), (CAP) as in `formulations.mapping.cp_sat`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ortools.sat.python import cp_model
 
 from formulations.mapping.cp_sat import MappingCpModel, flows, prices, weighted
 from formulations.mapping.latency import blocks_of, longest
-from formulations.mapping.problem import Aim, Assignment, Limits, Mapping
+from formulations.mapping.problem import Aim, Limits, Mapping
 
-__all__ = ["LatencyCpModel", "latency_cp_model"]
-
-
-@dataclass
-class LatencyCpModel:
-    """The model, with its assignment and blocks."""
-
-    mapping: MappingCpModel
-    starts: dict[tuple[int, int], cp_model.IntVar]
-
-    def begun(self, solver: cp_model.CpSolver) -> dict[tuple[int, int], float]:
-        """When the parts of tasks begin in a solution, by task and processor."""
-        return {key: solver.value(one) for key, one in self.starts.items()}
-
-    def hint(self, at: Assignment, known: dict[tuple[int, int], int]) -> None:
-        """Start from an assignment and starts by task and processor."""
-        self.mapping.hint(at)  # of the blocks of a task that share a start one is known
-        for key, start in known.items():
-            self.mapping.model.add_hint(self.starts[key], start)
+__all__ = ["latency_cp_model"]
 
 
 def latency_cp_model(
     mapping: Mapping, aim: Aim, limits: Limits, *, latest: int, least: int = 0, most: int | None = None
-) -> LatencyCpModel:
+) -> MappingCpModel:
     """Return the model.
 
     Parameters
@@ -90,8 +70,7 @@ def latency_cp_model(
     if most is not None:
         model.add(goal <= most)
     model.minimize(goal)
-    named = {key: starts[block.start] for key, block in blocks.items()}
-    return LatencyCpModel(MappingCpModel(model, x, number), named)
+    return MappingCpModel(model, mapping, x, {key: starts[block.start] for key, block in blocks.items()})
 
 
 def _upto(model: cp_model.CpModel, most: int, name: str) -> cp_model.IntVar:

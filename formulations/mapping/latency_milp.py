@@ -28,10 +28,8 @@ from formulations.mapping.problem import Aim, Limits, Mapping
 __all__ = ["latency_model"]
 
 
-def latency_model(
-    mapping: Mapping, aim: Aim, limits: Limits, most: int
-) -> tuple[MappingModel, dict[tuple[int, int], pulp.LpVariable]]:
-    """Return the model, and the starts by task and processor.
+def latency_model(mapping: Mapping, aim: Aim, limits: Limits, most: int) -> MappingModel:
+    """Return the model.
 
     Parameters
     ----------
@@ -74,4 +72,4 @@ def latency_model(
             problem += starts[two.start] >= starts[one.start] + took[one.start] - most * (1 - first)
             problem += starts[one.start] >= starts[two.start] + took[two.start] - most * (1 - then)
     problem.setObjective({"latency": latency, "period": period, "energy": energy}[aim])
-    return MappingModel(problem, x, len(mapping.times)), {key: starts[b.start] for key, b in blocks.items()}
+    return MappingModel(problem, mapping, x, {key: starts[b.start] for key, b in blocks.items()})

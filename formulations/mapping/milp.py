@@ -17,12 +17,13 @@ Flows instead of y >= x + x - 1: the relaxation then sees every copy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import pulp
 
-from formulations.mapping.problem import Aim, Assignment, Limits, Mapping
+from formulations.mapping.latency import scheduled
+from formulations.mapping.problem import Aim, Limits, Mapping, Schedule
 
 __all__ = ["MappingModel", "Terms", "flows", "model", "prices"]
 
@@ -32,18 +33,20 @@ Terms = list[tuple[pulp.LpVariable, int]]
 
 @dataclass
 class MappingModel:
-    """The model with its variables."""
+    """The model with its variables, as `formulations.mapping.cp_sat.MappingCpModel`."""
 
     problem: pulp.LpProblem
+    mapping: Mapping
     x: dict[tuple[int, int], pulp.LpVariable]
-    tasks: int
+    starts: dict[tuple[int, int], pulp.LpVariable] = field(default_factory=dict)
 
-    def chosen(self) -> Assignment:
-        """The assignment of a solution."""
-        best: dict[int, tuple[float, int]] = {}
-        for (i, p), x in self.x.items():
-            best[i] = max(best.get(i, (-1.0, -1)), (x.value() or 0.0, p))
-        return tuple(best[i][1] for i in range(self.tasks))
+    def chosen(self) -> Schedule:
+        """The schedule of a solution."""
+        at = tuple(
+            max(able, key=lambda a: (self.x[i, a].value() or 0.0, a)) for i, able in enumerate(self.mapping.able)
+        )
+        begins = {key: one.value() or 0.0 for key, one in self.starts.items()}
+        return scheduled(self.mapping, at, begins) if begins else Schedule(at)
 
 
 def model(mapping: Mapping, aim: Aim, limits: Limits, *, clustered: Literal["", "=", "<="] = "") -> MappingModel:
@@ -60,7 +63,7 @@ def model(mapping: Mapping, aim: Aim, limits: Limits, *, clustered: Literal["", 
     problem.setObjective(period if aim == "period" else energy)
     if clustered:
         _cluster(problem, mapping, x, clustered)
-    return MappingModel(problem, x, len(mapping.times))
+    return MappingModel(problem, mapping, x)
 
 
 def flows(

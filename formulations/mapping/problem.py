@@ -49,12 +49,14 @@ from instances.errors import InputError
 from instances.processors import Group, Processors
 from instances.tasks import TaskGraph
 
-__all__ = ["Aim", "Assignment", "Limits", "Mapping", "Price", "build", "clusters", "merged"]
+__all__ = ["Aim", "Assignment", "Limits", "Mapping", "Order", "Price", "Schedule", "build", "clusters", "merged"]
 
 #: What is minimised.
 Aim = Literal["period", "energy", "latency"]
 #: The processor of every task; if tasks may be divided, its place.
 Assignment = tuple[int, ...]
+#: Tasks, each one after those it reads from; of divided tasks their parts.
+Order = tuple[int, ...]
 Ints = NDArray[np.int64]
 _US_PS = 1_000_000
 #: Sums up to which all engines count in 64 bits.
@@ -68,6 +70,14 @@ class Price:
     period: int
     energy: int
     loads: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The processor of every task, and where it counts an order of the tasks: those of a processor follow it."""
+
+    at: Assignment
+    order: Order = ()
 
 
 @dataclass(frozen=True)

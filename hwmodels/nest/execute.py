@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -113,8 +115,7 @@ def _beyond(side: tuple[int, int], there: tuple[int, int]) -> tuple[int, int]:
     return (lo, max(lo, min(hi, first))) if lo < first else (max(lo, end), max(lo, hi, end))
 
 
-@dataclass(frozen=True)
-class _Moment:
+class _Moment(NamedTuple):
     """Where the walk is: the ranges after every item passed so far (position 0: before all), and at the Holds.
 
     `odd` is 1 where the loops inside run backwards (the positions of the loops passed add up to an odd number); None:
@@ -155,6 +156,7 @@ class _Core:
         self.held: dict[str, tuple[Buffer, ...]] = {}
         self.sweep: Ranges = {}
         self.places = 0
+        self.windows: dict[tuple[tuple[int, int], ...], tuple[Box, Box]] = {}
 
     def run(self, items: Sequence[Item]) -> None:
         """Walk the whole nest and write the last tile."""
@@ -169,10 +171,7 @@ class _Core:
     def _measure(self, items: Sequence[Item]) -> None:
         """Look at all tiles of IN before the first one is fetched: how large buffers must be."""
         end = next(k for k, item in enumerate(items) if isinstance(item, Hold) and item.operand == "IN")
-        tiles = [
-            (_window(self.layer, ranges)[1], moment)
-            for ranges, moment in _walk(items[:end], _Moment((self.share,), {}))
-        ]
+        tiles = [(self._window(ranges)[1], moment) for ranges, moment in _walk(items[:end], _Moment((self.share,), {}))]
         self.longest = tuple(
             max(1, *(hi - lo for lo, hi in sides), 1) for sides in zip(*(t for t, _ in tiles), strict=True)
         )
@@ -183,6 +182,12 @@ class _Core:
             axes = [[(_from(rows, resident), cols) for (rows, cols), _ in tiles] for resident in self.layer.residents]
             down = AXES[items[outer].dim]  # type: ignore[union-attr]
             self.passes = tuple(Passes(down, windows, sweeps) for windows in axes)
+
+    def _window(self, ranges: Ranges) -> tuple[Box, Box]:
+        key = ranges["r"], ranges["c"], ranges["i"], ranges["j"]
+        if key not in self.windows:
+            self.windows[key] = _window(self.layer, ranges)
+        return self.windows[key]
 
     def _bring(self, operand: str, moment: _Moment) -> None:
         hold, ranges = self.holds[operand], moment.at[operand]
@@ -214,7 +219,7 @@ class _Core:
 
     def _boxes(self, ranges: Ranges) -> list[tuple[Tensor, Box]]:
         """Every input with its tile."""
-        _, (rows, cols) = _window(self.layer, ranges)
+        _, (rows, cols) = self._window(ranges)
         outer = tuple(ranges[d] for d in "bgn")
         pairs = zip(self.data.inputs, self.layer.residents, strict=True)
         return [(tensor, (*outer, _from(rows, resident), cols)) for tensor, resident in pairs]
@@ -252,7 +257,7 @@ class _Core:
             lines.put(new, content)
             held.append(lines)
         self.held["IN"], self.sweep = tuple(held), sweep
-        self.places = max(self.places, sum(lines.places * int(np.prod(lines.outer)) for lines in held))
+        self.places = max(self.places, sum(lines.places * prod(lines.outer) for lines in held))
 
     def _fetch_input(self, ranges: Ranges, axis: int | None, *, slide: bool) -> None:
         """Copy the tile of IN in, or, in the course of a pass, what lies behind the part that is there."""
@@ -308,13 +313,14 @@ class _Core:
         b, g, m, n, r, c, taps_h, taps_w = (ranges[d] for d in "bgmnrcij")
         target: Box = (b, g, m, r, c)
         out = self.held["OUT"][0].view(target)
-        weights = at_box(self.data.weights, (g, m, n, taps_h, taps_w))
         if "W" in layer.operands:
             kernels, biases = self.held["W"]
             weights = kernels.view((g, m, n, taps_h, taps_w))
             if all(ranges[d][0] == self.share[d][0] for d in "nij"):
                 out += biases.view((g, m))[None, :, :, None, None]
-        (ys, xs), (rows, cols) = _window(layer, ranges)
+        else:
+            weights = at_box(self.data.weights, (g, m, n, taps_h, taps_w))
+        (ys, xs), (rows, cols) = self._window(ranges)
         for buffer, tensor, resident in zip(self.held["IN"], self.data.inputs, layer.residents, strict=True):
             patch = np.zeros([hi - lo for lo, hi in (b, g, n, ys, xs)], np.int64)
             there, moved = (rows[0], min(rows[1], resident)), _from(rows, resident)
@@ -322,13 +328,12 @@ class _Core:
                 if part[0] < part[1] and cols[0] < cols[1]:
                     inside = reading((b, g, n, part, cols))
                     patch[:, :, :, part[0] - ys[0] : part[1] - ys[0], cols[0] - xs[0] : cols[1] - xs[0]] = inside
-            for i in range(taps_h[1] - taps_h[0]):
-                for j in range(taps_w[1] - taps_w[0]):
-                    y, x = i * layer.dilation_h, j * layer.dilation_w
-                    seen = patch[:, :, :, y :: layer.stride_h, x :: layer.stride_w]
-                    tap = seen[:, :, :, : r[1] - r[0], : c[1] - c[0]]
-                    out += np.einsum("bgnrc,gmn->bgmrc", tap, weights[..., i, j])
-        at_box(self.taken, target)[...] += np.prod([hi - lo for lo, hi in (n, taps_h, taps_w)])
+            *outer, down, right = patch.strides
+            steps = down * layer.stride_h, right * layer.stride_w, down * layer.dilation_h, right * layer.dilation_w
+            sizes = [hi - lo for lo, hi in (b, g, n, r, c, taps_h, taps_w)]
+            seen = np.ndarray(sizes, np.int64, patch, strides=(*outer, *steps))
+            out += np.einsum("bgnrcij,gmnij->bgmrc", seen, weights)
+        at_box(self.taken, target)[...] += prod(hi - lo for lo, hi in (n, taps_h, taps_w))
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ reading one that is not there is a fault, whatever its value.
 
 from __future__ import annotations
 
+from itertools import starmap
+
 import numpy as np
 import numpy.typing as npt
 
@@ -22,7 +24,7 @@ class Fault(Exception):
 
 def at_box(tensor: Tensor, box: Box) -> Tensor:
     """The part of a tensor at a box, writable."""
-    return tensor[tuple(slice(lo, hi) for lo, hi in box)]
+    return tensor[tuple(starmap(slice, box))]
 
 
 class Buffer:
@@ -33,12 +35,19 @@ class Buffer:
 
     def view(self, box: Box) -> Tensor:
         """The part of the content at `box`, writable."""
+        return self.content[tuple(self.within(box))]
+
+    def within(self, box: Box, circular: int = -1) -> list[slice]:
+        """Where a box lies in the content, axis by axis; all of an axis that is circular."""
         slices = []
-        for (lo, hi), (first, last) in zip(box, self.box, strict=True):
+        for axis, ((lo, hi), (first, last)) in enumerate(zip(box, self.box, strict=True)):
+            if axis == circular:
+                slices.append(slice(None))
+                continue
             if lo < first or hi > last:
                 raise Fault(f"elements {lo}..{hi - 1} are used while {first}..{last - 1} are on chip")
             slices.append(slice(lo - first, hi - first))
-        return self.content[tuple(slices)]
+        return slices
 
 
 class Ring(Buffer):
@@ -49,28 +58,28 @@ class Ring(Buffer):
         shape[axis] = length
         super().__init__(box, np.zeros(shape, np.int64))
         self.axis, self.length, self.lies = axis, length, np.full(length, -1)
+        self.before: tuple[slice | Tensor, ...] = (slice(None),) * axis
         self.put(box, content)
 
     def put(self, box: Box, content: Tensor) -> None:
         """Copy a box in over what lies in its places."""
         lo, hi = box[self.axis]
-        places = np.arange(lo, hi) % self.length
-        if len(set(places.tolist())) < len(places):
+        if hi - lo > self.length:
             raise Fault(f"{hi - lo} rows or columns do not fit in a buffer of {self.length}")
+        numbers = np.arange(lo, hi)
+        places = numbers % self.length
         self.box = box
-        self.lies[places] = np.arange(lo, hi)
-        np.moveaxis(self.content, self.axis, 0)[places] = np.moveaxis(content, self.axis, 0)
+        self.lies[places] = numbers
+        self.content[(*self.before, places)] = content
 
     def view(self, box: Box) -> Tensor:
         """The part of the content at `box`, copied."""
         lo, hi = box[self.axis]
-        places = np.arange(lo, hi) % self.length
-        if (self.lies[places] != np.arange(lo, hi)).any():
+        numbers = np.arange(lo, hi)
+        places = numbers % self.length
+        if (self.lies[places] != numbers).any():
             raise Fault(f"rows or columns {lo}..{hi - 1} are used, but not all of them are on chip")
-        whole = tuple((0, self.length) if k == self.axis else side for k, side in enumerate(self.box))
-        part = tuple((0, self.length) if k == self.axis else side for k, side in enumerate(box))
-        ring = Buffer(whole, self.content).view(part)
-        return np.take(ring, places, axis=self.axis)
+        return self.content[tuple(self.within(box, self.axis))][(*self.before, places)]
 
 
 def _names(rows: Range, columns: Range) -> Tensor:

@@ -1,29 +1,32 @@
-"""What is asked of several applications, and the search through the configurations of a board's cores."""
+"""What is asked of several applications."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from math import ceil
 
-from formulations.applications.problem import Goal, Rule, Several, Stream, floor
-from formulations.mapping.problem import Limits, build
+from formulations.applications.problem import Goal as Responses
+from formulations.applications.problem import Rule, Several, Stream
+from formulations.mapping.problem import Limits, Schedule, build
+from formulations.problem import Goal
 from instances.applications import Application, Applications
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.profiles import Row
 from instances.tasks import TaskGraph, tasks
-from solver.applications.base import Asked, Found
-from solver.applications.engines import APPLICATION_ENGINES, ApplicationEngine
-from solver.applications.plan import ApplicationsOptions
+from solver.applications.base import Asked
+from solver.applications.parts import parts_of
+from solver.applications.plan import ApplicationPlan, ApplicationsOptions, ApplicationsPlan, ApplicationsReplay
 from solver.mapping.ask import board_of, times_of
+from solver.mapping.base import Decided
 from solver.mapping.pins import Demands, demands
+from solver.mapping.search import Setting
 from solver.options import as_texts
-from solver.plan import Status, proof
 from solver.question import Question
 
-__all__ = ["Best", "Setting", "ask", "goals_of", "in_haste", "lexicographic", "rule_of", "several_of"]
+__all__ = ["ApplicationsSetting", "ask", "goals_of", "rule_of", "several_of"]
 
 _US_PS = 1_000_000
 #: Of one application within a period of another.
@@ -31,44 +34,71 @@ _MOST_RELEASES = 1_000
 
 
 @dataclass(frozen=True)
-class Setting:
-    """Everything that is asked."""
+class ApplicationsSetting(Setting[ApplicationsPlan]):
+    """Applications on a board."""
 
-    question: Question
-    graph: TaskGraph
-    rows: tuple[Row, ...]
-    demands: Demands
     options: ApplicationsOptions
-    goals: tuple[Goal, ...]
 
     @property
     def target(self) -> Applications:
         """The applications."""
         return self.question.applications
 
-    @property
-    def machine(self) -> Machine:
-        """The board."""
-        return self.question.machine
+    @cached_property
+    def _goals(self) -> dict[str, Responses]:
+        names = [one.name for one in self.target.applications]
+        return dict(zip(*goals_of(self.goals, names), strict=True))
 
-    @property
-    def objectives(self) -> tuple[str, ...]:
-        """Names of the goals."""
-        return self.question.objectives
+    @cached_property
+    def _instances(self) -> dict[tuple[int, ...], Several]:
+        return {}
 
     def instance(self, configuration: tuple[int, ...]) -> Several:
         """The applications on a configuration, with the pins."""
-        applications, rule = self.target.applications, self.options.analysis
-        return several_of(applications, self.graph, self.machine, configuration, self.rows, self.demands, rule)
+        if configuration not in self._instances:
+            self._instances[configuration] = several_of(
+                self.target.applications, self.graph, self.machine, configuration, self.rows, self.demands,
+                self.options.analysis,
+            )  # fmt: skip
+        return self._instances[configuration]
 
+    def asked(
+        self, configuration: tuple[int, ...], goal: Goal, seconds: float | None = None, known: tuple[Schedule, ...] = ()
+    ) -> Asked:
+        """The question about a configuration."""
+        caps = [(self._goals[name], value) for name, value in goal.caps.items()]
+        below = [] if goal.below is None else [(self._goals[goal.measure], goal.below - 1)]
+        several = self.instance(configuration)
+        return Asked(several, self._goals[goal.measure], seconds, (*caps, *below), known)
 
-@dataclass(frozen=True)
-class Best:
-    """An answer, and the configuration that it is for."""
+    def empty(self) -> dict[str, object]:
+        """A plan without tasks."""
+        return {
+            "measures": None, "replay": ApplicationsReplay(ok=None, draws=0, faults=()), "processors": (), "tasks": (),
+            "applications": tuple(ApplicationPlan(**one.model_dump()) for one in self.target.applications),
+        }  # fmt: skip
 
-    found: Found
-    configuration: tuple[int, ...]
-    value: int | None
+    def parts(self, best: Decided) -> dict[str, object]:
+        """The tasks of a plan, simulated."""
+        assert best.schedule is not None
+        several = self.instance(best.configuration)
+        return parts_of(several, best.schedule, self.target.applications, self.goals[0])
+
+    def plan(self, fields: Mapping[str, object]) -> tuple[ApplicationsPlan, tuple[str, ...]]:
+        """The plan, and what the simulation finds wrong; the printed rule may call schedulable what is not."""
+        plan = ApplicationsPlan.model_validate(fields)
+        return plan, () if self.options.analysis == "printed" else plan.replay.faults
+
+    def conflicts(self) -> tuple[str, ...]:
+        """An application that is too slow even alone, or all together."""
+        said = []
+        several = [self.instance(one) for one in self.demands.configurations]
+        for a, stream in enumerate(several[0].streams):
+            least = min(one.paths[a] for one in several)
+            if least > stream.deadline:
+                said.append(f"{stream.name}: it takes at least {least} ticks, its deadline is {stream.deadline}")
+        together = f"no mapping keeps all deadlines by the {self.options.analysis} analysis"
+        return tuple(said) or (f"{together}, though no application alone is shown to be too slow",)
 
 
 def several_of(
@@ -99,7 +129,9 @@ def _streams(applications: Sequence[Application], graph: TaskGraph, tick_ps: int
     return tuple(found)
 
 
-def goals_of(objective: str | Sequence[str], names: Sequence[str]) -> tuple[tuple[str, ...], tuple[Goal, ...]]:
+def goals_of(
+    objective: str | Sequence[str], names: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[Responses, ...]]:  # fmt: skip
     """Read ``response``, ``response:NAME`` (or its number), ``energy``, the first one first.
 
     Raises
@@ -107,8 +139,8 @@ def goals_of(objective: str | Sequence[str], names: Sequence[str]) -> tuple[tupl
     InputError
         If one is unknown or stands twice.
     """
-    known = {"response": Goal(tuple(range(len(names)))), "energy": Goal(())}
-    known |= {f"response:{name}": Goal((a,)) for a, name in enumerate(names)}
+    known = {"response": Responses(tuple(range(len(names)))), "energy": Responses(())}
+    known |= {f"response:{name}": Responses((a,)) for a, name in enumerate(names)}
     numbers = {f"response:{a}": f"response:{name}" for a, name in enumerate(names, 1)}
     found: list[str] = []
     for text in (part.strip() for whole in as_texts("objective", objective) for part in whole.split(",")):
@@ -133,10 +165,10 @@ def rule_of(pins: Sequence[str]) -> tuple[Rule, tuple[str, ...]]:
     return (rules[0] if rules else "safe"), tuple(rest)
 
 
-def ask(question: Question) -> Setting:
+def ask(question: Question) -> ApplicationsSetting:
     """Read everything that is asked; raises InputError for bad pins and profiles."""
     made, texts = question.applications, question.pins
-    _, goals = goals_of(question.objectives, [one.name for one in made.applications])
+    goals_of(question.objectives, [one.name for one in made.applications])
     rule, rest = rule_of(texts)
     graph = tasks(made.network)
     said, rows = times_of(question, graph)
@@ -149,84 +181,4 @@ def ask(question: Question) -> Setting:
     options = ApplicationsOptions(
         analysis=rule, pins=texts, profile=said, time_limit_s=question.time_limit_s, settings=question.settings
     )
-    return Setting(question, graph, rows, wanted, options, goals)
-
-
-def lexicographic(asked: Setting, engine: ApplicationEngine, start: float) -> Best:
-    """The first objective, then each further one among what is as good."""
-    limit = asked.options.time_limit_s
-
-    def left(shares: int) -> float | None:
-        return None if limit is None else max(0.1, (limit - (time.monotonic() - start)) / shares)
-
-    first = best = _decided(asked, engine, asked.goals[0], (), left(len(asked.goals)))
-    interrupted = bool(first.found.stats.get("interrupted"))
-    caps, proven = list[tuple[Goal, int]](), int(best.found.status == "OPTIMAL")  # objectives from the first one on
-    for number, goal in enumerate(asked.goals[1:], 1):
-        if best.value is None or interrupted:
-            break
-        caps.append((asked.goals[number - 1], best.value))
-        then = _decided(asked, engine, goal, tuple(caps), left(len(asked.goals) - number))
-        proven += proven == number and then.found.status == "OPTIMAL"
-        interrupted = interrupted or bool(then.found.stats.get("interrupted"))
-        if then.value is None:
-            break
-        best = then
-    status: Status = first.found.status
-    if first.value is not None:
-        status = "OPTIMAL" if proven == len(asked.goals) else "FEASIBLE"
-    stats = {**first.found.stats, **proof(asked.objectives, asked.objectives[:proven])}
-    stats |= {"interrupted": True} if interrupted else {}
-    found = replace(first.found, schedule=best.found.schedule, status=status, stats=stats)
-    return replace(first, found=found, configuration=best.configuration)
-
-
-def in_haste(asked: Setting) -> Best:
-    """The best of the usual starts, for a search that was stopped before it had anything."""
-    goal, apart = asked.goals[0], APPLICATION_ENGINES["apart"]
-    best = _decided(asked, apart, goal, (), None)
-    floors = [floor(asked.instance(one), goal) for one in asked.demands.configurations]
-    bound = min([*floors, *([] if best.value is None else [best.value])])
-    stats = {**best.found.stats, "interrupted": True, **proof(asked.objectives, ())}
-    return replace(best, found=replace(best.found, bound=bound, stats=stats))
-
-
-def _decided(
-    asked: Setting, engine: ApplicationEngine, goal: Goal, caps: tuple[tuple[Goal, int], ...], seconds: float | None
-) -> Best:
-    """The best of all configurations: each has to beat those before it."""
-    start, best = time.monotonic(), Best(Found(None, None, "INFEASIBLE"), (), None)
-    bounds: list[int | None] = []
-    configurations = asked.demands.configurations
-    for number, configuration in enumerate(configurations):
-        gone = time.monotonic() - start
-        if number and seconds is not None and gone > seconds:
-            bounds += [floor(asked.instance(one), goal) for one in configurations[number:]]
-            break
-        several = asked.instance(configuration)
-        limit = None if seconds is None else max(0.1, (seconds - gone) / (len(configurations) - number))
-        below = caps if best.value is None else (*caps, (goal, best.value - 1))
-        try:
-            one = engine.run(Asked(several, goal, limit, below))
-        except KeyboardInterrupt:
-            one = APPLICATION_ENGINES["apart"].run(Asked(several, goal, limit, below))
-            one = replace(one, stats={"interrupted": True})
-        if one.status != "INFEASIBLE":
-            stopped = engine.proves or one.stats.get("interrupted")
-            bounds.append(max(floor(several, goal), one.bound or 0) if stopped else one.bound)
-        if one.schedule is not None:
-            best = Best(one, configuration, several.value(one.schedule, goal))
-        elif best.value is None and one.status != "INFEASIBLE":
-            best = Best(one, configuration, None)
-        if one.stats.get("interrupted"):
-            best = replace(best, found=replace(best.found, stats={**best.found.stats, "interrupted": True}))
-            bounds += [floor(asked.instance(one), goal) for one in configurations[number + 1 :]]
-            break
-    known = [bound for bound in bounds if bound is not None]
-    bound = None
-    if len(known) == len(bounds):
-        bound = min([*known, *([] if best.value is None else [best.value])], default=None)
-    status: Status = "NO_SOLUTION_FOUND" if bounds else "INFEASIBLE"  # bounds: of all that are not refuted
-    if best.value is not None:
-        status = "OPTIMAL" if bound == best.value else "FEASIBLE"
-    return replace(best, found=replace(best.found, bound=bound, status=status))
+    return ApplicationsSetting(question, graph, rows, wanted, options)

@@ -1,44 +1,38 @@
-"""What every engine for several applications takes and returns."""
+"""What every engine for several applications is asked."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from formulations.applications.problem import Goal, Schedule, Several
-from solver.plan import Stat, Status
+from formulations.applications.problem import Goal, Several, floor
+from formulations.applications.search import starts
+from formulations.mapping.problem import Schedule
+from solver.mapping.base import Asking
 
-__all__ = ["Asked", "Found"]
+__all__ = ["Asked"]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """One configuration, what is minimised, and the most that objectives may come to."""
+class Asked(Asking):
+    """One configuration, what is minimised, the most that objectives may come to, and schedules to start from."""
 
     several: Several
     goal: Goal
     time_limit_s: float | None
     caps: tuple[tuple[Goal, int], ...] = ()
+    known: tuple[Schedule, ...] = ()
 
-    def best(self, found: list[Schedule]) -> Schedule | None:
-        """The schedule with the least objective of those that keep deadlines and caps."""
-        values = [(value, n) for n, one in enumerate(found) if (value := self.value(one)) is not None]
-        return found[min(values)[1]] if values else None
-
-    def value(self, one: Schedule) -> int | None:
+    def worth(self, schedule: Schedule) -> int | None:
         """The objective, None if a deadline is missed or a cap broken."""
-        for goal, cap in self.caps:
-            value = self.several.value(one, goal)
-            if value is None or value > cap:
-                return None
-        return self.several.value(one, self.goal)
+        several, kept = self.several, self.several.kept(schedule)
+        if kept is None or any(several.figure(schedule, goal, kept) > cap for goal, cap in self.caps):
+            return None
+        return several.figure(schedule, self.goal, kept)
 
+    def floor(self) -> int:
+        """By `formulations.applications.problem.floor`."""
+        return floor(self.several, self.goal)
 
-@dataclass(frozen=True)
-class Found:
-    """An engine's answer; `bound` is in the unit of the objective."""
-
-    schedule: Schedule | None
-    bound: int | None
-    status: Status
-    versions: str = ""
-    stats: dict[str, Stat] = field(default_factory=dict)
+    def starts(self) -> list[Schedule]:
+        """What is known, each application on one processor, and list schedules."""
+        return [*self.known, *starts(self.several, self.goal)]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from formulations.applications.problem import Schedule, Several
-from formulations.mapping.problem import Limits
+from formulations.applications.problem import Several
+from formulations.mapping.problem import Limits, Schedule
 from hwmodels.board.task_times import estimated
 from instances.applications import Application
 from instances.errors import InputError
 from instances.tasks import tasks
 from solver.applications.ask import goals_of, rule_of, several_of
+from solver.applications.parts import DRAWS, parts_of
 from solver.applications.plan import ApplicationsPlan
-from solver.applications.solve import DRAWS, parts_of
 from solver.mapping.ask import ESTIMATED, board_of
 from solver.mapping.pins import demands
 from solver.network_check import head_of, status_of

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from instances.applications import Application, Applications
 from instances.errors import InputError
 from instances.profiles import Profile
-from solver.applications.ask import goals_of
+from solver.applications.ask import ask, goals_of
 from solver.applications.check import problems_of_applications
-from solver.applications.engines import APPLICATION_ENGINES, ApplicationEngine
+from solver.applications.engines import APPLICATION_ENGINES
 from solver.applications.plan import ApplicationsPlan
 from solver.applications.show import applications_details, applications_status, applications_table
-from solver.applications.solve import solve
 from solver.mapping.ask import ESTIMATED
+from solver.mapping.base import Engine
+from solver.mapping.search import solved
 from solver.problem import Derived, Problem, Target
 from solver.question import Question
 from solver.report import Sheet
@@ -36,10 +37,11 @@ class ApplicationsProblem(Problem[ApplicationsPlan]):
     }
     takes = frozenset({"profile"})
     quick = ("apart",)
+    floors = True
     others = {"exhaustive": ("cp-sat", "exhaustive"), "": ("exhaustive", "cp-sat")}
 
     @property
-    def engines(self) -> Mapping[str, ApplicationEngine]:
+    def engines(self) -> Mapping[str, Engine]:
         """The ways to decide."""
         return APPLICATION_ENGINES
 
@@ -52,8 +54,8 @@ class ApplicationsProblem(Problem[ApplicationsPlan]):
         return goals_of(self.usual if asked is None else asked, [one.name for one in target.applications])[0]
 
     def solve(self, question: Question) -> ApplicationsPlan:
-        """Map the tasks of all applications."""
-        return solve(question)
+        """Map the tasks of all applications so that all keep their deadlines at any release offsets."""
+        return solved(ask(question), APPLICATION_ENGINES[question.engine])
 
     def derive(self, plan: ApplicationsPlan) -> Derived:
         """Simulate again."""

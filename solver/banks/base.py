@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from formulations.banks.bounds import Point
-from formulations.banks.front import decide
+from formulations.banks.front import Aim, Found, decide
 from formulations.banks.graph import Graph
 from formulations.banks.network import Walk
 from formulations.banks.states import BankPlan
+from formulations.banks.times import Times
 from hwmodels.banks.clock import Clock
 from instances.feature_maps import Stages
 from instances.machine import Banks
@@ -37,6 +38,23 @@ class Asked:
     time_limit_s: float | None
     rivals: tuple[Point, ...] = ()
 
+    @property
+    def walk(self) -> Walk:
+        """The states of the stages."""
+        return Walk(self.found, self.banks, waiting=self.waiting)
+
+    @property
+    def times(self) -> Times:
+        """What plans take."""
+        return Times(self.walk, self.clock)
+
+    def front(self, aim: Aim, time_limit_s: float | None) -> Found:
+        """Search all labels; raises InputError if a stage has no program in these banks."""
+        return decide(
+            self.found, self.banks, self.clock, aim, waiting=self.waiting, time_limit_s=time_limit_s,
+            rivals=self.rivals,
+        )  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Decided:
@@ -62,7 +80,7 @@ def graph_of(asked: Asked) -> tuple[Graph, float | None]:
         If the time limit passes first.
     """
     until = None if asked.time_limit_s is None else time.monotonic() + asked.time_limit_s
-    graph = Graph(Walk(asked.found, asked.banks, waiting=asked.waiting), until=until)
+    graph = Graph(asked.walk, until=until)
     return graph, None if until is None else max(0.01, until - time.monotonic())
 
 
@@ -73,6 +91,6 @@ def tied(asked: Asked, plan: BankPlan, begun: float) -> tuple[BankPlan, bool]:
     """
     limit = asked.time_limit_s
     left = None if limit is None else max(0.01, limit - (time.monotonic() - begun))
-    said = decide(asked.found, asked.banks, asked.clock, "bytes", waiting=asked.waiting, time_limit_s=left)
+    said = replace(asked, rivals=()).front("bytes", left)
     same = [one for one, _ in said.plans if one.volume.total == plan.volume.total]
     return (same[0] if same else plan), bool(said.proven and same)

@@ -15,13 +15,11 @@ from solver.banks.plan import FRONT, BankPlan
 from solver.banks.readings import floor_of, readings
 from solver.banks.solve import (
     clock_of,
+    derived,
     figures,
     may_wait,
-    measures_of,
-    objective_of,
-    stage_plans,
 )
-from solver.network_check import head_of, status_of, undecided_of
+from solver.network_check import fields_of, head_of, status_of, undecided_of
 from solver.verify import unequal
 
 __all__ = ["problems_of"]
@@ -66,20 +64,12 @@ def _program(plan: BankPlan) -> Iterator[str]:
         return
     if not plan.options.waiting:
         yield from _waiting(Walk(found, banks, waiting=False), runs)
-    yield from unequal("measures", plan.measures, measures_of(plan.network_data, plan.machine_data, seen))
     most = plan.options.time_at_most
     if most is not None and seen.ticks > most:
         yield f"options.time_at_most: {seen.ticks} ticks are more than {most}"
     if most is not None and plan.objectives != FRONT:
         yield f"objectives: {','.join(plan.objectives)}; a plan of a front (options.time_at_most) has {','.join(FRONT)}"
-    yield from unequal("pe_delay_ticks", plan.pe_delay_ticks, seen.delay)
-    derived = objective_of(plan.objectives[0], plan.network_data, plan.machine_data, seen)
-    yield from unequal("objective", plan.objective, derived)
-    if plan.replay.ok is not True or plan.replay.faults:
-        yield "replay: the plan does not say ok, it is"
-    for stated, made in zip(plan.layers, stage_plans(found, plan.machine_data, runs, seen), strict=True):
-        for name in type(stated).model_fields:
-            yield from unequal(f"layer {stated.layer}: {name}", getattr(stated, name), getattr(made, name))
+    yield from fields_of(plan, derived(found, plan.network_data, plan.machine_data, runs, seen, plan.objectives[0]))
 
 
 def _strange(plan: BankPlan, found: Stages) -> str:

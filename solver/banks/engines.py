@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from formulations.banks.front import Aim, decide, few_labels
+from formulations.banks.front import Aim, few_labels
 from formulations.banks.network import Walk
 from formulations.banks.policies import double_buffer, hide, minimise, no_reuse
 from formulations.banks.published import published
 from formulations.banks.states import BankPlan
-from formulations.banks.times import Times
 from formulations.clock import Clock
 from instances.errors import InputError
 from solver.banks.base import Asked, Decided
@@ -47,10 +46,7 @@ class BankEngine:
 def _dynamic(asked: Asked) -> Decided:
     aim: Aim = "time" if asked.objective == "time" else "bytes"
     try:
-        said = decide(
-            asked.found, asked.banks, asked.clock, aim, waiting=asked.waiting, time_limit_s=asked.time_limit_s,
-            rivals=asked.rivals,
-        )  # fmt: skip
+        said = asked.front(aim, asked.time_limit_s)
     except InputError as error:
         return Decided(None, None, "INFEASIBLE", stats={"note": str(error)})
     bound = said.ticks_bound if aim == "time" else said.bytes_bound
@@ -62,9 +58,12 @@ def _dynamic(asked: Asked) -> Decided:
         plans = [plan]
     if not plans:
         return Decided(None, bound or None, "NO_SOLUTION_FOUND", stats=stats)
-    times = Times(Walk(asked.found, asked.banks, waiting=asked.waiting), asked.clock)
-    best = min(plans, key=times.of if aim == "time" else lambda plan: plan.volume.total)
-    return Decided(best, bound or None, "FEASIBLE", stats=stats)
+    return Decided(_best(asked, plans), bound or None, "FEASIBLE", stats=stats)
+
+
+def _best(asked: Asked, plans: Sequence[BankPlan]) -> BankPlan | None:
+    value = asked.times.of if asked.objective == "time" else lambda plan: plan.volume.total
+    return min(plans, key=value, default=None)
 
 
 def _quick(asked: Asked) -> BankPlan | None:
@@ -155,9 +154,7 @@ def _in_haste(asked: Asked) -> Decided:
         with Watch(_HASTE_S, NO_LIMIT) as watch:
             plan = watch.run(partial(_POLICIES[name], asked), lambda: None)
         plans += [plan] if plan is not None else []
-    times = Times(Walk(asked.found, asked.banks, waiting=asked.waiting), asked.clock)
-    value = times.of if asked.objective == "time" else lambda plan: plan.volume.total
-    best = min(plans, key=value, default=None)
+    best = _best(asked, plans)
     stats: dict[str, Stat] = {"interrupted": True}
     return Decided(best, None, "NO_SOLUTION_FOUND" if best is None else "FEASIBLE", stats=stats)
 

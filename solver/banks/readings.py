@@ -8,16 +8,14 @@ published policies read patches, as their compiler does.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from formulations.banks.bounds import Point, lowest
-from formulations.banks.front import Found, decide
-from formulations.banks.network import Walk
+from formulations.banks.front import Found
 from formulations.banks.states import BankPlan
-from formulations.banks.times import Times
+from formulations.clock import Clock as Limit
 from hwmodels.banks.clock import Clock
 from instances.errors import InputError
 from instances.feature_maps import Stages, stages
@@ -33,7 +31,6 @@ __all__ = ["FIRST_LAYERS", "FirstLayer", "FirstPin", "answered", "compulsory", "
 FirstLayer = Literal["patches", "plain"]
 FirstPin = Literal["patches", "plain", "either"]
 FIRST_LAYERS: tuple[FirstPin, ...] = ("patches", "plain", "either")
-_Ended = tuple[Decided, FirstLayer]
 
 
 def readings(network: Network, machine: Machine, pin: FirstPin | None = None) -> dict[FirstLayer, Stages]:
@@ -111,9 +108,7 @@ class _Choice:
 
     def learn(self, name: FirstLayer, found: Stages, plan: BankPlan) -> None:
         """Compare a plan."""
-        asked = self.asked
-        ticks = Times(Walk(found, asked.banks, waiting=asked.waiting), asked.clock).of(plan)
-        point = Point(plan.volume.total, ticks)
+        point = Point(plan.volume.total, replace(self.asked, found=found).times.of(plan))
         if self.known is None or self.rank(point) < self.rank(self.known):
             self.known, self.best = point, name
 
@@ -132,15 +127,13 @@ def answered(engine: BankEngine, asked: Asked, allowed: Mapping[FirstLayer, Stag
     choice, first = _Choice(asked), asked.objective == "time"
     floors = {name: _floor(allowed[name], asked.banks, asked.clock) for name in names}
     names.sort(key=lambda name: choice.rank(floors[name]))
-    begun, said, refused = time.monotonic(), dict[FirstLayer, Decided](), list[InputError]()
+    clock, said, refused = Limit.of(asked.time_limit_s), dict[FirstLayer, Decided](), list[InputError]()
     for number, name in enumerate(names):
         if choice.known is not None and floors[name][first] > choice.known[first]:
             said[name] = Decided(None, floors[name][first], "OPTIMAL")  # nothing there is as good
             continue
         rivals = () if choice.known is None else (choice.known,)
-        left = asked.time_limit_s
-        if left is not None:
-            left = max(0.01, (left - (time.monotonic() - begun)) / (len(names) - number))
+        left = clock.share(len(names) - number).left
         try:
             one = engine.run(replace(asked, found=allowed[name], rivals=rivals, time_limit_s=left))
         except InputError as error:  # a column that fits in no bank
@@ -189,16 +182,12 @@ def front_of(asked: Asked, allowed: Mapping[FirstLayer, Stages]) -> tuple[Found,
     InputError
         If every reading is refused, or has no program in these banks.
     """
-    begun, known = time.monotonic(), dict[Point, tuple[BankPlan, FirstLayer]]()
+    clock, known = Limit.of(asked.time_limit_s), dict[Point, tuple[BankPlan, FirstLayer]]()
     said, refused = list[Found](), list[InputError]()
     for number, (name, found) in enumerate(allowed.items()):
-        left = asked.time_limit_s
-        if left is not None:
-            left = max(0.01, (left - (time.monotonic() - begun)) / (len(allowed) - number))
+        left = clock.share(len(allowed) - number).left
         try:
-            one = decide(
-                found, asked.banks, asked.clock, "front", waiting=asked.waiting, time_limit_s=left, rivals=tuple(known)
-            )
+            one = replace(asked, found=found, rivals=tuple(known)).front("front", left)
         except InputError as error:
             refused.append(error)
             continue

@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import cast
 
 from formulations.banks.bounds import Point
-from formulations.banks.network import Walk
 from formulations.banks.numbers import numbered
 from formulations.banks.states import BankPlan as Decisions
-from formulations.banks.times import Times
+from formulations.pins import Decision, parse_pins
 from hwmodels.banks.clock import Clock
 from hwmodels.banks.replay import replay_banks
 from hwmodels.banks.replay_cycles import spent_on
@@ -42,42 +41,16 @@ from solver.question import Question
 from solver.verify import PlanMismatch, gap_of
 
 __all__ = [
-    "Figures", "bank_pins", "clock_of", "figures", "front", "may_wait", "setting_of", "solve",
+    "DECISIONS", "Figures", "clock_of", "derived", "figures", "front", "may_wait", "setting_of", "solve",
 ]  # fmt: skip
 
 
-@dataclass(frozen=True)
-class BankPins:
-    """What pins fix: whether results may wait on chip for a sum, how the first layer is read; None: not by a pin."""
-
-    waiting: bool | None = None
-    first_layer: FirstPin | None = None
-
-
-def bank_pins(pins: Sequence[str]) -> BankPins:
-    """Return what pins of problem banks fix; raises InputError for others."""
-    found = BankPins()
-    for pin in pins:
-        name, _, value = (part.strip() for part in pin.partition("="))
-        if name == "residuals" and value in ("chip", "dram"):
-            found = replace(found, waiting=value == "chip")
-        elif name == "first_layer" and value in FIRST_LAYERS:
-            found = replace(found, first_layer=value)
-        else:
-            raise InputError(
-                f"pin {pin!r}: problem banks knows residuals=chip and residuals=dram, first_layer=patches, "
-                "first_layer=plain and first_layer=either"
-            )
-    return found
-
-
-class _Setting(NamedTuple):
-    """The stages of a plan as they are read, banks and clock, and what no plan of any reading can do without."""
-
-    found: Stages
-    banks: Banks
-    clock: Clock
-    floor: Point
+DECISIONS = {
+    "residuals": Decision(
+        "residuals=chip or residuals=dram: where the second operand of a sum may wait", ("chip", "dram")
+    ),
+    "first_layer": Decision("first_layer=patches, plain or either: how the first convolution is read", FIRST_LAYERS),
+}
 
 
 @dataclass(frozen=True)
@@ -150,6 +123,33 @@ def figures(found: Stages, machine: Machine, runs: Sequence[StageRun]) -> Figure
     return Figures(moved, spent_on(machine.banks, moved, machine.transfer, cycle, writing=writing))
 
 
+@dataclass(frozen=True)
+class _Posed:
+    """A question in the terms of engines: what they are asked of the first reading, all readings, and the floor."""
+
+    asked: Asked
+    allowed: Mapping[FirstLayer, Stages]
+    floor: Point
+    options: BankOptions
+
+
+def _posed(question: Question, aim: str) -> _Posed:
+    """Return what is asked; raises InputError."""
+    machine, pins = question.machine, {pin.name: pin for pin in parse_pins(question.pins, DECISIONS).pins}
+    if strange := [str(pin) for pin in pins.values() if pin.op != "="]:
+        raise InputError(f"pin {strange[0]}: only = applies")
+    first = cast(FirstPin, pins["first_layer"].value) if "first_layer" in pins else None
+    allowed = readings(question.network, machine, first)
+    assert machine.banks is not None
+    waits = may_wait(machine, pins["residuals"].value == "chip" if "residuals" in pins else None)
+    found, clock = next(iter(allowed.values())), clock_of(machine)
+    options = BankOptions(
+        waiting=waits, time_limit_s=question.time_limit_s, settings=question.settings, first_layer=first
+    )
+    asked = Asked(found, machine.banks, clock, aim, waits, question.time_limit_s)
+    return _Posed(asked, allowed, floor_of(allowed, machine.banks, clock), options)
+
+
 def solve(question: Question) -> BankPlan:
     """Plan a network on a machine with memory banks: which tiles stay in which bank, and every control step.
 
@@ -162,33 +162,15 @@ def solve(question: Question) -> BankPlan:
     PlanMismatch
         If engine, formulation and replay disagree: a defect of certile.
     """
-    start, chosen, network, real = time.monotonic(), BANK_ENGINES[question.engine], question.network, question.machine
-    pins = bank_pins(question.pins)
-    allowed = readings(network, real, pins.first_layer)
-    waits = may_wait(real, pins.waiting)
-    asked = _asked(question, allowed, waits, "time" if question.objectives[0] == "time" else "bytes")
+    start, chosen = time.monotonic(), BANK_ENGINES[question.engine]
+    posed = _posed(question, "time" if question.objectives[0] == "time" else "bytes")
+    asked, allowed = posed.asked, posed.allowed
     hasty = replace(asked, time_limit_s=None)
-    options = _options(question, waits, pins.first_layer)
     with question.watch() as watch:
         said, name = watch.run(lambda: answered(chosen, asked, allowed), lambda: answered(HASTE, hasty, allowed))
         if said.plan is None and said.status == "NO_SOLUTION_FOUND" and chosen.proves:
             said, name = answered(HASTE, hasty, allowed)
-        setting = _Setting(allowed[name], asked.banks, asked.clock, floor_of(allowed, asked.banks, asked.clock))
-        return _plan(question, chosen, options, _lexicographic(said, question.objectives), setting, start)
-
-
-def _asked(question: Question, allowed: Mapping[FirstLayer, Stages], waits: bool, aim: str) -> Asked:
-    machine = question.machine
-    assert machine.banks is not None
-    found = next(iter(allowed.values()))
-    return Asked(found, machine.banks, clock_of(machine), aim, waits, question.time_limit_s)
-
-
-def _options(question: Question, waits: bool, first_layer: FirstPin | None, most: int | None = None) -> BankOptions:
-    return BankOptions(
-        waiting=waits, time_limit_s=question.time_limit_s, settings=question.settings, time_at_most=most,
-        first_layer=first_layer,
-    )  # fmt: skip
+        return _plan(question, chosen, posed, _lexicographic(said, question.objectives), name, start)
 
 
 def _lexicographic(said: Decided, objectives: tuple[str, ...]) -> Decided:
@@ -207,70 +189,59 @@ def front(question: Question) -> tuple[BankPlan, ...]:
     Errors and checks as in `solve`. A plan's status is OPTIMAL if the whole front is proven: it moves the fewest bytes
     of all that take no more time (`BankOptions.time_at_most`).
     """
-    start, network, real = time.monotonic(), question.network, question.machine
-    pins = bank_pins(question.pins)
-    allowed, waits = readings(network, real, pins.first_layer), may_wait(real, pins.waiting)
-    asked = _asked(question, allowed, waits, "bytes")
-    floor = floor_of(allowed, asked.banks, asked.clock)
-    said, names = front_of(asked, allowed)
-    plans = []
+    start, posed = time.monotonic(), _posed(question, "bytes")
+    said, names = front_of(posed.asked, posed.allowed)
+    on_front, plans = replace(question, objectives=FRONT), []
     for (plan, ticks), name in zip(said.plans, names, strict=True):
-        setting = _Setting(allowed[name], asked.banks, asked.clock, floor)
         status: Status = "OPTIMAL" if said.proven else "FEASIBLE"
         bound = plan.volume.total if said.proven else said.bytes_bound
         decided = Decided(plan, bound, status, stats={"labels": said.labels, "states": said.states})
-        options = _options(question, waits, pins.first_layer, ticks)
-        on_front = replace(question, objectives=FRONT)
-        plans.append(_plan(on_front, BANK_ENGINES["dynamic"], options, decided, setting, start))
+        here = replace(posed, options=posed.options.model_copy(update={"time_at_most": ticks}))
+        plans.append(_plan(on_front, BANK_ENGINES["dynamic"], here, decided, name, start))
     return tuple(plans)
 
 
 def _plan(
-    question: Question, engine: BankEngine, options: BankOptions, said: Decided, setting: _Setting, start: float
+    question: Question, engine: BankEngine, posed: _Posed, said: Decided, name: FirstLayer, start: float
 ) -> BankPlan:
-    found, network, machine, objectives = setting.found, question.network, question.machine, question.objectives
+    """The plan of an engine's answer for a reading of the first layer; raises PlanMismatch if it is wrong."""
+    network, machine, objectives, floor = question.network, question.machine, question.objectives, posed.floor
+    asked = replace(posed.asked, found=posed.allowed[name])
     fields = head(
         question, "banks", engine.name, status=said.status, start=start, engine_version=said.versions, stats=said.stats
     )
     fields |= {
-        "options": options, "measures": None, "pe_delay_ticks": None, "compulsory_bytes": setting.floor.bytes,
+        "options": posed.options, "measures": None, "pe_delay_ticks": None, "compulsory_bytes": floor.bytes,
         "layers": (), "replay": BankReplay(ok=None, faults=()),
     }  # fmt: skip
     if said.plan is None:
         if said.status == "NO_SOLUTION_FOUND" and (engine.proves or said.stats.get("interrupted")):
-            fields["bound"] = _bound(network, machine, objectives[0], said, setting.floor)
+            fields["bound"] = _bound(network, machine, objectives[0], said, floor)
         note = said.stats.get("note")
         return BankPlan.model_validate({**fields, "conflicts": (str(note),) if note else ()})
-    runs = numbered(said.plan, setting.banks)
-    seen = figures(found, machine, runs)
-    _refuse(engine, said.plan, seen, setting, options)
-    measures = measures_of(network, machine, seen)
-    value = getattr(measures, objectives[0])
-    bound = _bound(network, machine, objectives[0], said, setting.floor)
-    fields |= {
-        "measures": measures, "pe_delay_ticks": seen.delay, "replay": BankReplay(ok=True, faults=()),
-        "objective": objective_of(objectives[0], network, machine, seen),
-        "bound": bound, "gap": gap_of(value, bound), "layers": stage_plans(found, machine, runs, seen),
-    }  # fmt: skip
+    runs = numbered(said.plan, asked.banks)
+    seen = figures(asked.found, machine, runs)
+    _refuse(engine, said.plan, seen, asked)
+    fields |= derived(asked.found, network, machine, runs, seen, objectives[0])
+    value, bound = getattr(fields["measures"], objectives[0]), _bound(network, machine, objectives[0], said, floor)
     if said.status == "OPTIMAL" and bound != value:
         raise PlanMismatch(f"network {network.name}, engine {engine.name}: OPTIMAL at {value} with bound {bound}")
-    return BankPlan.model_validate(fields)
+    return BankPlan.model_validate({**fields, "bound": bound, "gap": gap_of(value, bound)})
 
 
-def _refuse(engine: BankEngine, plan: Decisions, seen: Figures, setting: _Setting, options: BankOptions) -> None:
+def _refuse(engine: BankEngine, plan: Decisions, seen: Figures, asked: Asked) -> None:
     """Raise PlanMismatch unless formulation and replay say the same."""
-    found, banks, clock, _ = setting
     faults = list(seen.moved.faults)
     volume = plan.volume
     for name, one, two in zip(volume._fields, volume, seen.moved.parts, strict=True):
         if one != two:
             faults.append(f"{name} [bytes]: priced {one}, replayed {two}")
     if not faults:
-        ticks = Times(Walk(found, banks, waiting=options.waiting), clock).of(plan)
+        ticks = asked.times.of(plan)
         if ticks != seen.ticks:
             faults.append(f"time [ticks]: priced {ticks}, replayed {seen.ticks}")
     if faults:
-        raise PlanMismatch(f"network {found.network}, engine {engine.name}: {'; '.join(faults[:5])}")
+        raise PlanMismatch(f"network {asked.found.network}, engine {engine.name}: {'; '.join(faults[:5])}")
 
 
 def _bound(network: Network, machine: Machine, objective: str, said: Decided, floor: Point) -> int:
@@ -281,13 +252,19 @@ def _bound(network: Network, machine: Machine, objective: str, said: Decided, fl
     return machine.byte_fj * fewest + machine.mac_fj * network.macs if objective == "energy" else fewest
 
 
-def measures_of(network: Network, machine: Machine, seen: Figures) -> Measures:
-    """Return ticks, bytes and energy."""
+def derived(
+    found: Stages, network: Network, machine: Machine, runs: Sequence[StageRun], seen: Figures, objective: str
+) -> dict[str, object]:
+    """Return the fields of a plan that follow from its program and the replay of it."""
     energy = machine.byte_fj * seen.moved.total + machine.mac_fj * network.macs
-    return Measures(time=seen.ticks, bytes=seen.moved.total, energy=energy)
+    return {
+        "measures": Measures(time=seen.ticks, bytes=seen.moved.total, energy=energy), "pe_delay_ticks": seen.delay,
+        "objective": _objective(objective, network, machine, seen), "replay": BankReplay(ok=True, faults=()),
+        "layers": _layers(found, machine, runs, seen),
+    }  # fmt: skip
 
 
-def objective_of(measure: str, network: Network, machine: Machine, seen: Figures) -> Objective:
+def _objective(measure: str, network: Network, machine: Machine, seen: Figures) -> Objective:
     """Return the objective with the terms that sum to it."""
     kinds = ("load", "weight", "streamed", "bias", "write")
     if measure == "time":
@@ -306,7 +283,7 @@ def objective_of(measure: str, network: Network, machine: Machine, seen: Figures
     return Objective.model_validate({"value": sum(terms.values()), "unit": MEASURES[measure], "terms": terms})
 
 
-def stage_plans(found: Stages, machine: Machine, runs: Sequence[StageRun], seen: Figures) -> tuple[StagePlan, ...]:
+def _layers(found: Stages, machine: Machine, runs: Sequence[StageRun], seen: Figures) -> tuple[StagePlan, ...]:
     """Return every stage with its program and its figures."""
     assert machine.banks is not None
     plans = []

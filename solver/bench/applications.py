@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from solver.applications.plan import ApplicationsPlan
-from solver.bench.report import Cell, Report, Section
+from solver.bench.report import Cell, Report
 from solver.progress import Progress
 from solver.solve import solve_as
 
@@ -41,16 +41,15 @@ def applications_suite(progress: Progress) -> Report:
     """Three networks on one board: least responses and energy by both analyses, against a genetic search."""
     cases = [("hikey970", objective, rule) for rule in ("safe", "printed") for objective in _LIMITS_S]
     cases += [("galaxy_s9", "response", "safe"), ("galaxy_s9", "response", "printed")]
-    progress.begin(len(cases), "applications")
-    found = Section(
+    report = Report("applications", progress=progress)
+    found = report.fill(
         f"{_THREE} on single cores (ticks of 1 us, energy in fJ)",
         ["machine", "analysis", "objective", "status", "optimum", "apart", "ga", "bound", "gap", "simulation", "s"],
+        cases,
+        lambda case: row(_THREE, case[0], case[1], _LIMITS_S[case[1]], (*_PINS, f"analysis={case[2]}")),
+        " ".join,
     )
-    for machine, objective, rule in cases:
-        pins = (*_PINS, f"analysis={rule}")
-        found.rows.append(row(_THREE, machine, objective, _LIMITS_S[objective], pins))
-        progress.advance(f"{machine} {rule} {objective}")
-    progress.end()
     found.notes.append("ga: as many seconds as the optimum. simulation: whether no response was exceeded.")
     proven = sum(one[3] in ("OPTIMAL", "INFEASIBLE") for one in found.rows)
-    return Report("applications", [found], {"proven": proven, "cases": len(cases)})
+    report.figures = {"proven": proven, "cases": len(cases)}
+    return report

@@ -96,20 +96,19 @@ def table42(progress: Progress) -> Report:
 
 def banks(progress: Progress) -> Report:
     """Bytes and delay of whole networks: policies, the proven optima, and what waiting residuals save."""
-    progress.begin(2 * len(_NETWORKS) + len(_GROWTH), "banks")
-    moved = Section("DRAM bytes, 512 KiB for maps", list(MOVED))
-    waits = Section("Delay of the processing elements (us)", list(WAITS))
-    for count in (4, 8):
-        for name in _NETWORKS:
-            one, two = both(name, count)
-            moved.rows.append(one)
-            waits.rows.append(two)
-            progress.advance(f"{name} {count}")
-    growth = Section("Growth: a chain of convolutions, bytes", ["layers", "banks", "arcs", "dynamic s", "milp s"])
-    for layers, count in _GROWTH:
-        growth.rows.append(grown(layers, count))
-        progress.advance(f"{layers} layers {count} banks")
-    progress.end()
+    report, delays = Report("banks", progress=progress), list[list[Cell]]()
+
+    def row(case: tuple[int, str]) -> list[Cell]:
+        moved, waits = both(case[1], case[0])
+        delays.append(waits)
+        return moved
+
+    cases = [(count, name) for count in (4, 8) for name in _NETWORKS]
+    moved = report.fill("DRAM bytes, 512 KiB for maps", MOVED, cases, row)
+    waits = Section("Delay of the processing elements (us)", WAITS, list(delays))
+    report.sections.append(waits)
+    heads = ["layers", "banks", "arcs", "dynamic s", "milp s"]
+    report.fill("Growth: a chain of convolutions, bytes", heads, _GROWTH, lambda case: grown(*case))
     moved.notes += [
         "once: every weight, bias, input and result once; every plan is replayed bank by bank; the optimum is proven.",
         "residuals on chip: the fewest bytes of a chip where second operands of sums may wait (banks.residuals=chip).",
@@ -117,7 +116,7 @@ def banks(progress: Progress) -> Report:
     waits.notes.append(
         f"time optimum: proven where the gap (of the whole time) is 0, else the best after {_LIMIT_S} s."
     )
-    return Report("banks", [moved, waits, growth])
+    return report
 
 
 def chain(layers: int, columns: int = 208) -> Network:

@@ -11,12 +11,13 @@ from formulations.registry import NESTS
 from formulations.tiling.space import Space
 from hwmodels.nest.replay import replay
 from instances.load import load_machine, load_network
+from instances.machine import Machine
 from instances.workload import Layer
-from solver.bench.report import Report, Section
+from solver.bench.report import Report
 from solver.engines import ENGINES, EngineResult, Limits
 from solver.progress import Progress
 
-__all__ = ["CASES", "Case", "agree", "distinct_layers", "engines"]
+__all__ = ["CASES", "Case", "agree", "distinct_layers", "engines", "space_of"]
 
 
 @dataclass(frozen=True)
@@ -29,10 +30,11 @@ class Case:
 
     def spaces(self) -> list[Space]:
         """The spaces of its distinct conv and matmul layers."""
-        machine = load_machine(self.machine, None)
-        formulation = NESTS[machine.problem]
-        pins = parse_pins(self.pins, formulation.decisions)
-        return [formulation.build(layer, machine, pins) for layer in distinct_layers(self.network)]
+        machine = load_machine(self.machine)
+        return [space_of(layer, machine, *self.pins) for layer in distinct_layers(self.network)]
+
+    def __str__(self) -> str:
+        return " ".join([self.network, "on", self.machine, *self.pins])
 
 
 #: The cases of the suite.
@@ -44,6 +46,12 @@ CASES = (
 _SOLVERS = ("cp-sat", "milp")
 
 
+def space_of(layer: Layer, machine: Machine, *pins: str) -> Space:
+    """The space of a layer for the machine's problem."""
+    formulation = NESTS[machine.problem]
+    return formulation.build(layer, machine, parse_pins(pins, formulation.decisions))
+
+
 def distinct_layers(network: str) -> list[Layer]:
     """The conv and matmul layers of a bundled network, equal ones once."""
     return list({layer.signature(): layer for layer in reversed(load_network(network).conv_layers)}.values())[::-1]
@@ -52,20 +60,16 @@ def distinct_layers(network: str) -> list[Layer]:
 def engines(progress: Progress) -> Report:
     """Solve every distinct layer with every engine, the solvers with and without bounding."""
     heads = [f"{e}{'' if bounding else ' alone'} s/layer (worst)" for e in _SOLVERS for bounding in (True, False)]
-    section = Section(
+    report = Report("engines", progress=progress)
+    section = report.fill(
         "cp-sat, milp and exhaustive: least time, proven or with a gap",
-        ["case", "layers", "equal", "proven by all", "worst gap", "replay agrees", *heads],
-    )
-    progress.begin(len(CASES), "engines")
-    for case in CASES:
-        section.rows.append(_row(case))
-        progress.advance(case.network)
-    progress.end()
-    section.notes.append(
-        "equal: one value from all engines, and no bound above it; gap: what the weakest bound leaves open."
-    )
-    section.notes.append("alone: without heuristic start and without bounds that remove choices.")
-    return Report("engines", [section])
+        ["case", "layers", "equal", "proven by all", "worst gap", "replay agrees", *heads], CASES, _row,
+    )  # fmt: skip
+    section.notes += [
+        "equal: one value from all engines, and no bound above it; gap: what the weakest bound leaves open.",
+        "alone: without heuristic start and without bounds that remove choices.",
+    ]
+    return report
 
 
 def agree(results: Sequence[EngineResult], measure: str) -> bool:
@@ -101,5 +105,4 @@ def _row(case: Case) -> list[str | int | float | bool]:
         equal &= agree(answers, "time")
         proven += all(one.status in ("OPTIMAL", "INFEASIBLE") for one in answers)
         gap = max(gap, *(_gap(one, "time") for one in answers))
-    name = " ".join([case.network, "on", case.machine, *case.pins])
-    return [name, len(spaces), equal, proven, gap, agrees, *worst.values()]
+    return [str(case), len(spaces), equal, proven, gap, agrees, *worst.values()]

@@ -12,7 +12,7 @@ from instances.machine import Machine
 from instances.network import Network
 from instances.stores import stores
 from solver.bench.banks import chain
-from solver.bench.report import Cell, Report, Section
+from solver.bench.report import Cell, Report
 from solver.joint.engines import JOINT_ENGINES
 from solver.joint.plan import JointPlan
 from solver.joint.tables import Tables
@@ -98,26 +98,17 @@ def grown(network: Network, banks: int) -> list[Cell]:
 
 def joint(progress: Progress) -> Report:
     """Whole networks on a shared scratchpad: heuristics, optimum, engines, and how time grows."""
-    progress.begin(len(_NETWORKS) + len(_KIB) + len(_BANKS) + len(_LAYERS), "joint")
+    report = Report("joint", progress=progress)
     solvers = [head for name in _SOLVERS for head in (f"{name} s", f"{name} gap")]
     heads = ["network", "layers", *_HEURISTICS, "optimum", "gap", "once", "searches", "s", "dynamic s", *solvers]
-    networks = Section("DRAM bytes, 768 KiB in 48 banks", heads)
-    for name in _NETWORKS:
-        networks.rows.append(network_row(name))
-        progress.advance(name)
-    sizes = Section("ResNet-50, banks of 16 KiB", ["KiB", *_HEURISTICS, "optimum", "gap", "searches", "s"])
-    for kib in _KIB:
-        sizes.rows.append(memory(kib))
-        progress.advance(f"{kib} KiB")
-    columns = ["network", "layers", "banks", "searches and dynamic s", "dynamic s", "variables", "milp s", "cp-sat s"]
-    growth = Section("Growth, 768 KiB", columns)
+    networks = report.fill("DRAM bytes, 768 KiB in 48 banks", heads, _NETWORKS, network_row)
+    heads = ["KiB", *_HEURISTICS, "optimum", "gap", "searches", "s"]
+    report.fill("ResNet-50, banks of 16 KiB", heads, _KIB, memory)
+    heads = ["network", "layers", "banks", "searches and dynamic s", "dynamic s", "variables", "milp s", "cp-sat s"]
     cases = [(load_network("resnet50"), banks) for banks in _BANKS] + [(chain(layers), 48) for layers in _LAYERS]
-    for network, banks in cases:
-        growth.rows.append(grown(network, banks))
-        progress.advance(f"{network.name}, {banks} banks")
-    progress.end()
+    report.fill("Growth, 768 KiB", heads, cases, lambda case: grown(*case), lambda case: f"{case[0].name}, {case[1]}")
     networks.notes += [
         "once: every weight, and the network's inputs and results once. s: with replay and the fastest of equal nests.",
         "Solvers start from the searches that dynamic programming needed; equal optima are checked.",
     ]
-    return Report("joint", [networks, sizes, growth])
+    return report

@@ -6,10 +6,10 @@ import time
 from dataclasses import replace
 from statistics import median
 
-from formulations.mapping.problem import Limits
-from solver.bench.report import Cell, Report, Section
-from solver.mapping.ask import Setting, ask
-from solver.mapping.base import Asked, Decided
+from formulations.mapping.problem import Limits, Schedule
+from solver.bench.report import Cell, Report
+from solver.mapping.ask import MappingSetting, ask
+from solver.mapping.base import Asked
 from solver.mapping.engines import MAPPING_ENGINES
 from solver.mapping.plan import MappingPlan
 from solver.progress import Progress
@@ -28,7 +28,7 @@ _SEEDS = 10
 _NEAR = 0.01
 
 
-def case(setting: Setting, configuration: tuple[int, ...], cap: int, limit: float = _LIMIT_S) -> list[Cell]:
+def case(setting: MappingSetting, configuration: tuple[int, ...], cap: int, limit: float = _LIMIT_S) -> list[Cell]:
     """A row: the periods of all, the optimum's bound and gap; the genetic search has as long as the optimum, in all."""
     asked = Asked(setting.instance(configuration), "period", Limits(cap), limit)
     start = time.monotonic()
@@ -36,11 +36,11 @@ def case(setting: Setting, configuration: tuple[int, ...], cap: int, limit: floa
     wall = time.monotonic() - start
     clustered = MAPPING_ENGINES["clustering"].run(asked)
     rivals = sorted(_genetic(replace(asked, time_limit_s=wall / _SEEDS)))
-    period, heft = _period(asked, free), _period(asked, MAPPING_ENGINES["heft"].run(asked))
+    period, heft = free.value, MAPPING_ENGINES["heft"].run(asked).value
     gap = gap_of(period, free.bound)
     proven = bool(clustered.stats.get("clustering_proven"))
     return [
-        setting.question.network.name, ",".join(map(str, configuration)), cap, _period(asked, clustered), proven,
+        setting.question.network.name, ",".join(map(str, configuration)), cap, clustered.value, proven,
         period, free.bound, gap, rivals[0], median(rivals), heft, wall,
     ]  # fmt: skip
 
@@ -48,11 +48,7 @@ def case(setting: Setting, configuration: tuple[int, ...], cap: int, limit: floa
 def _genetic(asked: Asked) -> list[int]:
     from solver.engines.mapping_ga import evolve
 
-    return [asked.value(evolve(asked, seeded=True, seed=seed)) for seed in range(_SEEDS)]
-
-
-def _period(asked: Asked, said: Decided) -> int | None:
-    return None if said.at is None else asked.value(said.at)
+    return [asked.value(Schedule(evolve(asked, seeded=True, seed=seed))) for seed in range(_SEEDS)]
 
 
 def front_row(name: str) -> list[Cell]:
@@ -68,25 +64,15 @@ def front_row(name: str) -> list[Cell]:
 def mapping(progress: Progress) -> Report:
     """Periods of four networks on every configuration of the cores, and the fronts of period and energy."""
     settings = [ask(question_of(name, _MACHINE, problem="mapping", objective="period")[1]) for name in _NETWORKS]
-    cases = sum(len(one.demands.configurations) * len(_CAPS) + 1 for one in settings)
-    progress.begin(cases, "mapping")
+    report = Report("mapping", progress=progress)
+    cases = [(one, few, cap) for one in settings for few in one.demands.configurations for cap in _CAPS]
     heads = [
         "network", "cores", "cap %", "clustering", "proven", "free", "bound", "gap", "ga best", "ga median", "heft",
         "s",
     ]  # fmt: skip
-    periods = Section(f"Periods on {_MACHINE} (us)", heads)
-    fronts = Section(
-        "Fronts, cores in one group",
-        ["network", "plans", "proven", "least us", "most us", "most mJ", "least mJ", "s"],
-    )
-    for name, setting in zip(_NETWORKS, settings, strict=True):
-        for configuration in setting.demands.configurations:
-            for cap in _CAPS:
-                periods.rows.append(case(setting, configuration, cap))
-                progress.advance(f"{name} {configuration} {cap} %")
-        fronts.rows.append(front_row(name))
-        progress.advance(f"{name} front")
-    progress.end()
+    periods = report.fill(f"Periods on {_MACHINE} (us)", heads, cases, lambda one: case(*one), _label)
+    heads = ["network", "plans", "proven", "least us", "most us", "most mJ", "least mJ", "s"]
+    report.fill("Fronts, cores in one group", heads, _NETWORKS, front_row)
     gaps = [row[7] for row in periods.rows]
     near = sum(isinstance(gap, float) and gap <= _NEAR for gap in gaps)
     proven = sum(gap == 0 for gap in gaps)
@@ -94,4 +80,9 @@ def mapping(progress: Progress) -> Report:
         f"{proven} of {len(gaps)} proven, {near} within 1 %, each in at most {_LIMIT_S:.0f} s.",
         f"ga: {_SEEDS} seeded runs that take as long together as the optimum; clustering: the best of all clusterings.",
     ]
-    return Report("mapping", [periods, fronts], {"proven": proven, "near": near, "cases": len(gaps)})
+    report.figures = {"proven": proven, "near": near, "cases": len(gaps)}
+    return report
+
+
+def _label(one: tuple[MappingSetting, tuple[int, ...], int]) -> str:
+    return f"{one[0].question.network.name} {one[1]} {one[2]} %"

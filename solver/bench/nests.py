@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from statistics import median
 
-from formulations.pins import Pins
-from formulations.registry import NESTS
 from formulations.tiling.space import Space
 from hwmodels.nest.price import price
 from hwmodels.outcome import Outcome
@@ -13,7 +11,7 @@ from hwmodels.schedule import Nest
 from instances.load import load_machine, load_network
 from instances.machine import Machine
 from instances.workload import Layer
-from solver.bench.engines import distinct_layers
+from solver.bench.engines import distinct_layers, space_of
 from solver.bench.report import Cell, Report, Section, geomean
 from solver.engines import ENGINES, EngineResult, Limits
 from solver.progress import Progress
@@ -41,10 +39,6 @@ def nests(progress: Progress) -> Report:
     return Report("nests", sections)
 
 
-def _space(layer: Layer, machine: Machine) -> Space:
-    return NESTS[machine.problem].build(layer, machine, Pins())
-
-
 def _run(space: Space, objective: str, engine: str = "exhaustive") -> EngineResult:
     return ENGINES[engine].run(space, (objective,), Limits())
 
@@ -54,7 +48,7 @@ def _bytes_and_time() -> Section:
     columns = ["layer", "plan", "bytes", "us", "/fastest", "calls", "runs", "bytes a run", "bursts of 128", "nest"]
     section = Section("fewest bytes against least time on scratchpad_64k (PL330 transfers)", columns)
     for layer in load_network("peer_layers").conv_layers:
-        space = _space(layer, machine)
+        space = space_of(layer, machine)
         found = {
             "fewest bytes": _run(space, "bytes"), "least time": _run(space, "time"),
             "textbook, time": _run(space.uniform(), "time"), "greedy": _run(space, "time", "greedy"),
@@ -108,7 +102,7 @@ def _networks() -> Section:
             ratios = []
             proven, gap = 0, 0.0
             for layer in layers:
-                space = _space(layer, machine)
+                space = space_of(layer, machine)
                 best, textbook = _run(space, objective), _run(space.uniform(), objective)
                 seconds[layer.name] = best.wall_s
                 proven += best.status == "OPTIMAL"
@@ -134,7 +128,7 @@ def _free_on_nmp() -> Section:
         layers = distinct_layers("resnet50")
         ratios = []
         for layer in layers:
-            space = _space(layer, machine)
+            space = space_of(layer, machine)
             free, own = _run(space, objective).measures, _run(space.uniform(), objective).measures
             if free is not None and own is not None:
                 ratios.append(own[objective] / free[objective])
@@ -163,7 +157,7 @@ def _growth() -> list[Section]:
 
 def _grown(layer: Layer, kib: int) -> list[Cell]:
     machine = load_machine("scratchpad_64k", {"ocm_bytes": str(kib * 1024), "psum_bytes": "1"})
-    space = _space(layer, machine)
+    space = space_of(layer, machine)
     found = _run(space, "bytes")
     moved = found.measures["bytes"] if found.measures else None
     return [layer.name, kib, moved, space.size["points"], int(str(found.stats["looked_at"])), found.wall_s]

@@ -200,30 +200,26 @@ def _front(found: Sequence[Network]) -> tuple[Section, dict[str, object]]:
 def runs(progress: Progress) -> Report:
     """Frame rates, runs, transfers and sizes of small engines."""
     found = networks()
-    progress.begin(len(found) * 2 + 4, "engine")
-    rates, most = _rates(found), _most(found)
-    progress.advance("frame rates")
-    examples = _examples()
-    moved = Section(
+    report, rates = Report("engine", progress=progress), _rates(found)
+    report.sections += [rates, _most(found), _examples()]
+    moved = report.fill(
         "DRAM bytes on partial_cnn_16, layer by layer",
         ["network", "psum bytes", "bytes", "over compulsory", "partial maps", "proven", "cp-sat and milp equal",
          "layers", "greedy", "paper's order", "s"],
+        [(network, wide) for network in found for wide in ("1", "4")],
+        lambda case: transfers(case[0], load_machine("partial_cnn_16", {"psum_bytes": case[1]})),
+        lambda case: f"{case[0].name}, {case[1]} bytes a partial sum",
     )  # fmt: skip
-    for network in found:
-        for wide in ("1", "4"):
-            moved.rows.append(transfers(network, load_machine("partial_cnn_16", {"psum_bytes": wide})))
-            progress.advance(f"{network.name}, {wide} bytes a partial sum")
     moved.notes += [
         "greedy, paper's order: bytes over the optimum, both in the fewest strips that fit; compulsory: every input,",
         "kernel and result of every layer once.",
     ]
-    sizes = _sizes([network for network in found if network.name not in PUBLISHED])
-    progress.advance("sizes")
-    front, data = _front([network for network in found if network.name not in PUBLISHED])
-    progress.advance("front")
-    progress.end()
+    ours = [network for network in found if network.name not in PUBLISHED]
+    front, data = _front(ours)
+    report.sections += [_sizes(ours), front]
     columns = list(rates.columns)[4:]
     table = {
         str(row[0]): {"published": row[2], **dict(zip(columns, row[4:], strict=True))} for row in rates.rows
     }  # fmt: skip
-    return Report("engine", [rates, most, examples, moved, sizes, front], {"rows": table, "front": data})
+    report.figures = {"rows": table, "front": data}
+    return report

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from formulations.pins import parse_pins
-from formulations.registry import NESTS
 from formulations.tiling.space import Space
 from hwmodels.nest.limits import compulsory_bytes, lower_bound_bytes
 from hwmodels.nest.replay import replay
 from instances.load import load_machine, load_network
 from instances.workload import Layer
-from solver.bench.engines import agree
-from solver.bench.report import Cell, Report, Section
+from solver.bench.engines import agree, space_of
+from solver.bench.report import Cell, Report
 from solver.engines import ENGINES, Limits
 from solver.progress import Progress
 from solver.words import decision_text
@@ -45,33 +43,30 @@ _TABLES = (
 def peers(progress: Progress) -> Report:
     """Prove the fewest bytes at 24, 64 and 128 KiB, beside textbook tiles and heuristics."""
     layers = load_network("peer_layers").conv_layers
-    progress.begin(len(_TABLES) * len(_SIZES) * len(layers), "peers")
-    sections = []
+    report = Report("peers", progress=progress)
     for table in _TABLES:
         columns = [
             "layer", "KiB", "compulsory", "limit", "optimum", "gap", "/limit", "textbook", "greedy", "naive", "nests",
             "looked at", "s", *(f"{e} s" for e in _SOLVERS if table.solvers), "plan",
         ]  # fmt: skip
-        section = Section(f"DRAM bytes: int8, {table.title}", columns)
-        for layer in layers:
-            for size in _SIZES:
-                section.rows.append(_row(table, layer, size))
-                progress.advance(f"{layer.name} {size}")
-        sections.append(section)
-    progress.end()
-    sections[0].notes += [
+        cases = [(table, layer, size) for layer in layers for size in _SIZES]
+        report.fill(f"DRAM bytes: int8, {table.title}", columns, cases, lambda case: _row(*case), _label)
+    report.sections[0].notes += [
         "limit: the larger of compulsory traffic and the I/O lower bound for this memory; no plan moves less.",
         "textbook: best plan with one hold depth and whole tiles (no sliding); greedy and naive choose among those.",
         "looked at: combinations of chains whose price was computed; every optimum is replayed.",
         "gap: what the bound on all nests leaves open below the optimum of all candidates; 0: proven.",
     ]
-    return Report("peers", sections)
+    return report
+
+
+def _label(case: tuple[_Setting, Layer, str]) -> str:
+    return f"{case[1].name} {case[2]}"
 
 
 def _row(table: _Setting, layer: Layer, size: str) -> list[Cell]:
     machine = load_machine(f"scratchpad_{size}", dict(table.settings))
-    formulation = NESTS["tiling"]
-    space = formulation.build(layer, machine, parse_pins(table.pins, formulation.decisions))
+    space = space_of(layer, machine, *table.pins)
     best = ENGINES["exhaustive"].run(space, ("bytes",), Limits())
     least, limit = compulsory_bytes(layer, machine), lower_bound_bytes(layer, machine)
     head: list[Cell] = [layer.name, int(size.removesuffix("k")), least, limit]
@@ -81,7 +76,7 @@ def _row(table: _Setting, layer: Layer, size: str) -> list[Cell]:
     walked = replay(layer, machine, best.nest, execute=False)
     if not walked.ok or walked.outcome.measures != best.measures:
         raise RuntimeError(f"{layer.name}: replay does not agree")
-    whole = formulation.build(layer, machine.model_copy(update={"sliding": False}), space.pins)
+    whole = space_of(layer, machine.model_copy(update={"sliding": False}), *table.pins)
     others = [_bytes(whole.uniform(), "exhaustive"), _bytes(whole, "greedy"), _bytes(whole, "naive")]
     proofs: list[Cell] = []
     for engine in _SOLVERS if table.solvers else ():

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+from solver.progress import Progress, Silent
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Cell", "Report", "Section", "geomean"]
 
 Cell = str | int | float | bool | None
+T = TypeVar("T")
 
 
 @dataclass
@@ -37,6 +40,23 @@ class Report:
     suite: str
     sections: list[Section] = field(default_factory=list)
     figures: Mapping[str, object] = field(default_factory=dict)
+    progress: Progress = field(default_factory=Silent)
+
+    def fill(
+        self, title: str, columns: Sequence[str], cases: Collection[T], row: Callable[[T], Sequence[Cell]],
+        label: Callable[[T], str] = str,
+    ) -> Section:  # fmt: skip
+        """Add a section with a row a case; `label` says which one is done."""
+        section = Section(title, columns)
+        self.sections.append(section)
+        self.progress.begin(len(cases), self.suite)
+        try:
+            for case in cases:
+                section.rows.append(row(case))
+                self.progress.advance(label(case))
+        finally:
+            self.progress.end()
+        return section
 
     @property
     def table(self) -> RenderableType:

@@ -10,14 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from formulations.pins import parse_pins
-from formulations.registry import NESTS
 from formulations.tiling.slicing import DATAFLOWS, PARTITIONS
 from formulations.tiling.space import Space
 from hwmodels.nest.price import price
 from instances.load import load_machine, load_network
 from instances.machine import Machine
 from instances.workload import Layer
+from solver.bench.engines import space_of
 from solver.bench.report import Cell, Report, Section
 from solver.engines.exhaustive import Search
 from solver.engines.published import noburst_ties
@@ -36,6 +35,8 @@ COLUMNS: dict[str, str] = {
     "burst": "", "no burst": "", "KS": "partition=KS", "KS&OFM": "partition=KS&OFM", "OFM": "partition=OFM",
     "IS": "dataflow=IS", "OS": "dataflow=OS", "WS": "dataflow=WS",
 }  # fmt: skip
+#: The space of the paper.
+_UNIFORM = "holds=uniform"
 #: What one load serves.
 READINGS: dict[str, dict[str, str]] = {
     "every TLT loads its own inputs": {"broadcast.input": "none"},
@@ -63,7 +64,7 @@ def modelled(network: str, machine: Machine) -> Row:
     slowest = 0.0
     for column, pin in COLUMNS.items():
         if column == "no burst":
-            ties = [(*_ties(_space(layer, machine)), number) for layer, number in count.values()]
+            ties = [(*_ties(space_of(layer, machine, _UNIFORM)), number) for layer, number in count.values()]
             times: list[int | None] = [number * best for best, _, number in ties]
             slowest = sum(number * worst for _, worst, number in ties) * us
         else:
@@ -72,15 +73,10 @@ def modelled(network: str, machine: Machine) -> Row:
     return Row(tuple(totals), slowest)
 
 
-def _space(layer: Layer, machine: Machine, *pins: str) -> Space:
-    formulation = NESTS["slicing"]
-    return formulation.build(layer, machine, parse_pins(["holds=uniform", *pins], formulation.decisions))
-
-
 def _leasts(layer: Layer, machine: Machine) -> dict[tuple[str, str], int | None]:
     """Proven least ticks by partition and dataflow, of which every column but "no burst" takes the least of some."""
     pairs = [(f"partition={p}", f"dataflow={d}") for p in PARTITIONS for d in DATAFLOWS]
-    return {pair: _least(_space(layer, machine, *pair)) for pair in pairs}
+    return {pair: _least(space_of(layer, machine, _UNIFORM, *pair)) for pair in pairs}
 
 
 def _column(least: Mapping[tuple[str, str], int | None], pin: str, number: int) -> int | None:

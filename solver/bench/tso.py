@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from formulations.pins import parse_pins
-from formulations.registry import NESTS
 from hwmodels.nest.boxes import box_terms
 from hwmodels.nest.choices import Choices
 from hwmodels.transfer import bursts_of_segment
 from instances.load import load_machine, load_network
 from instances.machine import Machine
 from instances.workload import DIMS, Layer
+from solver.bench.engines import space_of
 from solver.bench.report import Report, Section
 from solver.engines.exhaustive import best_pick
 from solver.progress import Progress
 
-__all__ = ["ALONE", "PUBLISHED", "tile_bursts", "tso"]
+__all__ = ["ALONE", "PUBLISHED", "figure_1", "tile_bursts", "tso"]
 
 #: The IN tiles that the paper prints for the fifth convolution of Inception v3, as pins (T_H = T_R + 2, T_L = T_C + 2).
 PUBLISHED: dict[str, tuple[str, ...]] = {
@@ -49,7 +48,7 @@ def tile_bursts(layer: Layer, machine: Machine, tile: dict[str, int]) -> int:
 def tso(progress: Progress) -> Report:
     """Fig. 1, and which reading picks the published tiles of Inception v3's fifth convolution."""
     progress.begin(2, "tso")
-    sections = [_figure_1()]
+    sections = [figure_1()]
     progress.advance("Fig. 1")
     sections += _fifth_convolution()
     progress.advance("Inception v3")
@@ -57,7 +56,7 @@ def tso(progress: Progress) -> Report:
     return Report("tso", sections)
 
 
-def _figure_1() -> Section:
+def figure_1() -> Section:
     """A 128 x 128 map of 16-bit elements read in slices (Fig. 1)."""
     machine = load_machine("nmp", None)
     price = machine.transfer
@@ -115,8 +114,7 @@ def _fifth_convolution() -> list[Section]:
 
 
 def _best(layer: Layer, machine: Machine, pins: tuple[str, ...]) -> tuple[int, dict[str, int | str]]:
-    formulation = NESTS["slicing"]
-    space = formulation.build(layer, machine, parse_pins(["holds=uniform", *pins], formulation.decisions))
+    space = space_of(layer, machine, "holds=uniform", *pins)
     pick, _ = best_pick(space, ("time",))
     if pick is None:
         raise RuntimeError(f"{layer.name}: no plan with pins {pins}")

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import time
 
-from formulations.pins import parse_pins
-from formulations.registry import NESTS
 from hwmodels.nest.price import price
 from hwmodels.schedule import Nest
 from instances.load import load_machine
 from instances.machine import Machine
 from instances.workload import Layer
-from solver.bench.engines import distinct_layers
-from solver.bench.report import Report, Section
+from solver.bench.engines import distinct_layers, space_of
+from solver.bench.report import Report
 from solver.engines.exhaustive import best_pick
 from solver.progress import Progress
 
@@ -28,31 +26,19 @@ _COUNTS = ("aligned", "address")
 
 def windows(progress: Progress) -> Report:
     """Time by address of plans that are best by ceil counts and by address, and the seconds a layer takes."""
-    section = Section(
+    report = Report("windows", progress=progress)
+    section = report.fill(
         "nmp, holds=uniform: distinct layers, time by address in us, and seconds a layer",
-        [
-            "network",
-            "layers",
-            "ceil plan, as it says",
-            "ceil plan",
-            "optimum",
-            "over",
-            "worst layer",
-            "s, ceil",
-            "s, address",
-        ],
-    )
-    progress.begin(len(_NETWORKS), "windows")
-    for network in _NETWORKS:
-        section.rows.append(_row(network))
-        progress.advance(network)
-    progress.end()
+        ["network", "layers", "ceil plan, as it says", "ceil plan", "optimum", "over", "worst layer", "s, ceil",
+         "s, address"],
+        _NETWORKS, _row,
+    )  # fmt: skip
     section.notes += [
         "ceil plan: the best one if every run began a window; 'ceil says' is its time by that count.",
         "over: what the ceil plan takes in truth more than the optimum.",
         "seconds: search for the plan and nothing else, mean of the distinct layers, in this run.",
     ]
-    return Report("windows", [section])
+    return report
 
 
 def _row(network: str) -> list[str | int | float | None]:
@@ -77,9 +63,7 @@ def _row(network: str) -> list[str | int | float | None]:
 
 def _planned(layer: Layer, machine: Machine) -> tuple[Nest, int]:
     """The quickest plan and its ticks."""
-    formulation = NESTS["slicing"]
-    pins = parse_pins(["holds=uniform"], formulation.decisions)
-    pick, _ = best_pick(formulation.build(layer, machine, pins), ("time",))
+    pick, _ = best_pick(space_of(layer, machine, "holds=uniform"), ("time",))
     if pick is None:
         raise RuntimeError(f"{layer.name}: no plan on {machine.name}")
     return pick.nest, pick.measures["time"]

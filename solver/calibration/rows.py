@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from hwmodels.nest.price import price
 from hwmodels.nest.sensitivity import Sensitivity, sensitivity, with_prices
+from hwmodels.outcome import MEASURES
 from hwmodels.schedule import Nest
 from instances.errors import InputError
 from instances.load import load_network
@@ -20,12 +21,9 @@ from solver.tiling.job import Answer, Job
 from solver.tiling.plan import LayersPlan
 from solver.verify import verify
 from solver.watch import Watch
-from solver.workers import run_here, run_in_processes
+from solver.workers import run
 
 __all__ = ["Case", "Priced", "Pricing", "cases_of"]
-
-#: Seconds of work for which processes are started.
-_WORTH_S = 4.0
 
 
 @dataclass(frozen=True)
@@ -80,8 +78,8 @@ def cases_of(rows: Iterable[Measured], machine: Machine, where: str) -> tuple[Ca
 def _case(row: Measured, machine: Machine, where: str) -> Case:
     try:
         measured = _ticks(row, machine)
-        objectives = parse_objectives(row.objective or "time")
         formulation = pick_nests(machine.problem)
+        objectives = parse_objectives(row.objective or "time", MEASURES, formulation.name)
         pick_engine(row.engine or AUTO, formulation.name)
         pick_pins(row.pins, formulation)
         pieces = _of_plan(row, machine) if row.plan else _counted((layer, None) for layer in _layers(row))
@@ -157,7 +155,6 @@ class Pricing:
     def __init__(self, machine: Machine, fields: Sequence[str], *, fixed: bool, jobs: int, progress: Progress) -> None:
         self.machine, self.fields = machine, tuple(fields)
         self.fixed, self.jobs, self.progress = fixed, jobs, progress
-        self._solved, self._seconds = 0, 0.0
         self._nests: dict[object, tuple[Nest | None, str]] = {}
         self._counts: dict[object, Sensitivity] = {}
 
@@ -204,20 +201,14 @@ class Pricing:
                 self.progress.advance(answer.plan.layer)
             answers[index] = answer
 
-        count = min(self.jobs, len(jobs))
-        if self._solved and self._seconds / self._solved * len(jobs) < _WORTH_S:
-            count = 1
         self.progress.begin(len(jobs), note)
         try:
             with Watch() as watch:
-                several = count > 1
-                outcome = run_in_processes(jobs, count, watch, on_done) if several else run_here(jobs, watch, on_done)
+                outcome = run(jobs, self.jobs, watch, on_done, here_first=True)
         finally:
             self.progress.end()
         if outcome.stopped:
             raise KeyboardInterrupt
-        self._solved += len(answers)
-        self._seconds += sum(answer.plan.wall_s for answer in answers.values())
         return answers
 
     def _priced(self, machine: Machine, prices: tuple[int, ...], era: tuple[int, ...], case: Case) -> Priced:

@@ -10,10 +10,10 @@ import time
 from importlib.metadata import version
 
 from formulations.applications.cp_sat import applications_cp_model
-from formulations.applications.problem import Schedule
-from formulations.applications.search import starts
-from solver.applications.base import Asked, Found
+from formulations.mapping.problem import Schedule
+from solver.applications.base import Asked
 from solver.engines.driver_cp_sat import solve
+from solver.mapping.base import Decided
 from solver.plan import Stat, Status
 
 __all__ = ["run"]
@@ -23,7 +23,7 @@ _SHARE, _FIRST_S, _REST = 0.4, 60.0, 0.8
 _LEAST_S = 0.1
 
 
-def run(asked: Asked) -> Found:
+def run(asked: Asked) -> Decided:
     """Solve."""
     return _Search(asked).run()
 
@@ -33,7 +33,7 @@ class _Search:
 
     def __init__(self, asked: Asked) -> None:
         self.asked, self.begun = asked, time.monotonic()
-        known = starts(asked.several, asked.goal)
+        known = asked.starts()
         self.best, self.hint = asked.best(known), known[0]
         self.unit = 1 if asked.goal.streams else asked.several.mapping.energy_unit
         self.bound = 0
@@ -42,25 +42,21 @@ class _Search:
     @property
     def value(self) -> int | None:
         """Of the best schedule."""
-        return None if self.best is None else self.asked.value(self.best)
+        return None if self.best is None else self.asked.worth(self.best)
 
-    def run(self) -> Found:
+    def run(self) -> Decided:
         """Minimise, then refute."""
         limit, versions = self.asked.time_limit_s, f"ortools {version('ortools')}"
         status = self._solve(self.value, _FIRST_S if limit is None else _SHARE * limit)
         if status == "INFEASIBLE":
-            return Found(None, None, "INFEASIBLE", versions, self.stats)
+            return Decided(None, None, "INFEASIBLE", versions, self.stats)
         if status == "NO_SOLUTION_FOUND" and self.best is None and not self.stats.get("interrupted"):
             status = self._solve(None, self._left())
             if status == "INFEASIBLE":
-                return Found(None, None, "INFEASIBLE", versions, self.stats)
+                return Decided(None, None, "INFEASIBLE", versions, self.stats)
         if not self.stats.get("interrupted"):
             self._refute()
-        value = self.value
-        if value is None:
-            return Found(None, self.bound, "NO_SOLUTION_FOUND", versions, self.stats)
-        proven = self.bound >= value
-        return Found(self.best, min(self.bound, value), "OPTIMAL" if proven else "FEASIBLE", versions, self.stats)
+        return self.asked.answer(self.best, self.bound, versions, self.stats)
 
     def _left(self, share: float = 1.0) -> float | None:
         limit = self.asked.time_limit_s

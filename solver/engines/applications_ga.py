@@ -14,8 +14,9 @@ from importlib.metadata import version
 from formulations.applications.problem import responses
 from formulations.applications.search import starts
 from formulations.mapping.problem import Assignment
-from solver.applications.base import Asked, Found
+from solver.applications.base import Asked
 from solver.engines.genetic import SIZE, spea2
+from solver.mapping.base import Decided
 
 __all__ = ["run"]
 
@@ -23,7 +24,7 @@ __all__ = ["run"]
 _GENERATIONS, _PENALTY = 100, 10
 
 
-def run(asked: Asked, *, seed: int = 0) -> Found:
+def run(asked: Asked, *, seed: int = 0) -> Decided:
     """Evolve; of the last generation the best for the objective."""
     several, begin, limit = asked.several, time.monotonic(), asked.time_limit_s
     first = [one.at for one in starts(several, asked.goal, SIZE)]
@@ -35,9 +36,7 @@ def run(asked: Asked, *, seed: int = 0) -> Found:
         return [_values(asked, at) for at in found]
 
     found = [several.plain(at) for at in spea2(first, several.mapping.able, price, goes_on, seed)]
-    best, versions = asked.best(found), f"deap {version('deap')}"
-    stats = {"seed": seed, "kept": len(found)}
-    return Found(best, None, "NO_SOLUTION_FOUND" if best is None else "FEASIBLE", versions, {**stats})
+    return asked.answer(asked.best(found), None, f"deap {version('deap')}", {"seed": seed, "kept": len(found)})
 
 
 def _values(asked: Asked, at: Assignment) -> tuple[float, ...]:

@@ -39,6 +39,10 @@ class Said:
         """For the plan: ``interrupted`` if Ctrl-C ended the search, else nothing."""
         return {"interrupted": True} if self.stopped else {}
 
+    def agrees(self, value: float) -> bool:
+        """Whether an optimum is worth what the solver reports: `value` in units; False where that is no proof."""
+        return False
+
     def least(self, floor: int = 0) -> int:
         """The bound, or what is known without the solver if that is more."""
         return floor if self.bound is None else max(floor, self.bound)

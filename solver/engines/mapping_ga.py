@@ -22,10 +22,10 @@ import numpy as np
 from deap import tools
 
 from formulations.mapping.latency import latencies
-from formulations.mapping.problem import Assignment
+from formulations.mapping.problem import Assignment, Schedule
 from formulations.mapping.search import Pricer, starts
 from solver.engines.genetic import spea2
-from solver.mapping.base import Asked, Decided, best_of
+from solver.mapping.base import Asked, Decided
 
 __all__ = ["evolve", "front", "run"]
 
@@ -35,9 +35,8 @@ _SIZE, _GENERATIONS, _CROSS, _MUTATE = 120, 300, 0.7, 0.04
 
 def run(asked: Asked, *, seeded: bool = True, seed: int = 0) -> Decided:
     """Evolve."""
-    at = best_of(asked, [evolve(asked, seeded=seeded, seed=seed)])
-    versions = f"deap {version('deap')}"
-    return Decided(at, None, "NO_SOLUTION_FOUND" if at is None else "FEASIBLE", versions, {"seed": seed})
+    (schedule,) = asked.scheduled([evolve(asked, seeded=seeded, seed=seed)])
+    return asked.answer(schedule, None, f"deap {version('deap')}", {"seed": seed})
 
 
 def evolve(asked: Asked, *, seeded: bool, seed: int) -> Assignment:
@@ -77,7 +76,7 @@ def front(asked: Asked, *, seed: int = 0) -> list[Assignment]:
 
     found = spea2(starts(mapping), mapping.able, price, lambda n: _goes_on(asked, start, n), seed)
     kept = list[Assignment]()
-    for at in sorted((at for at in found if asked.keeps(at)), key=lambda at: price([at])):
+    for at in sorted((at for at in found if asked.worth(Schedule(at)) is not None), key=lambda at: price([at])):
         if not kept or mapping.price(at).energy < mapping.price(kept[-1]).energy:
             kept.append(at)
     return kept

@@ -1,50 +1,30 @@
-"""Engines ``milp`` and ``clustering`` for mapping: `formulations.mapping.milp` with HiGHS or CBC.
+"""Engines ``milp`` and ``clustering`` for mapping: `formulations.mapping.milp`, and `latency_milp`, with HiGHS or CBC.
 
-The decoded assignment is priced in integers. It counts as proven only if the solver's bound rounds up to that price and
-is believed (`solver.engines.driver_milp`): else the answer has no bound.
+The decoded schedule is priced in integers. It counts as proven only if the solver's bound rounds up to that price and
+is believed (`solver.engines.driver_milp`): else the answer has no bound. Latencies are proven quickly where few tasks
+may run side by side; where many may, the disjunctions bound poorly and only small networks are proven.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
-from formulations.mapping.milp import MappingModel, model
+from formulations.mapping.latency_milp import latency_model
+from formulations.mapping.milp import model
 from formulations.mapping.problem import clusters
-from solver.engines.driver_milp import MilpAnswer, MilpSolver, solve, versions
-from solver.mapping.base import Asked, Decided, best_of
-from solver.plan import Stat, Status
+from solver.engines.driver_milp import MilpSolver, solve, versions
+from solver.mapping.base import Asked, Decided
+from solver.plan import Stat
 
-__all__ = ["least_of", "run", "solved"]
+__all__ = ["run"]
 
 
-def run(asked: Asked, *, solver: MilpSolver = "highs", clustered: Literal["", "=", "<="] = "") -> Decided:
+def run(asked: Asked, solver: MilpSolver = "highs", clustered: Literal["", "=", "<="] = "") -> Decided:
     """Solve."""
-    made = model(asked.mapping, asked.aim, asked.limits, clustered=clustered)
-    said, stats = solved(made, asked, solver)
-    if said.status == "INFEASIBLE":
-        return Decided(None, None, "INFEASIBLE", versions(solver), stats)
-    found = [made.chosen()] if said.solved else []
-    if not clustered:
-        found += asked.known
-    at = best_of(asked, found)
-    least = least_of(asked, said)
-    if at is None:
-        return Decided(None, least, "NO_SOLUTION_FOUND", versions(solver), stats)
-    if clustered and not _clustered(asked, at, clustered):
-        return Decided(
-            None,
-            least,
-            "NO_SOLUTION_FOUND",
-            versions(solver),
-            {**stats, "note": "the solver's answer is no clustering"},
-        )
-    value = asked.value(at)
-    status: Status = "OPTIMAL" if least is not None and least >= value else "FEASIBLE"
-    return Decided(at, None if least is None else min(least, value), status, versions(solver), stats)
-
-
-def solved(made: MappingModel, asked: Asked, solver: MilpSolver) -> tuple[MilpAnswer, dict[str, Stat]]:
-    """Solve a model; return the answer and statistics."""
+    if asked.alone:
+        made = latency_model(asked.mapping, asked.aim, asked.limits, asked.latest)
+    else:
+        made = model(asked.mapping, asked.aim, asked.limits, clustered=clustered)
     if asked.least:
         made.problem += made.problem.objective >= asked.least // asked.unit
     said = solve(solver, made.problem, asked.time_limit_s)
@@ -52,12 +32,14 @@ def solved(made: MappingModel, asked: Asked, solver: MilpSolver) -> tuple[MilpAn
     stats |= said.stats
     if not said.believed:
         stats["note"] = "times are too large for a proof by this solver: a larger tick_ps helps"
-    return said, stats
-
-
-def least_of(asked: Asked, said: MilpAnswer) -> int | None:
-    """A lower bound for all assignments, from a solver's bound."""
-    return None if said.bound is None else max(asked.least, asked.unit * said.bound)
+    if said.status == "INFEASIBLE":
+        return Decided(None, None, "INFEASIBLE", versions(solver), stats)
+    bound = None if said.bound is None else max(asked.least, asked.unit * said.bound)
+    found = [made.chosen()] if said.solved else []
+    if clustered and found and not _clustered(asked, found[0].at, clustered):
+        found, stats["note"] = [], "the solver's answer is no clustering"
+    best = asked.best(found if clustered else [*found, *asked.known])
+    return asked.answer(best, bound, versions(solver), stats)
 
 
 def _clustered(asked: Asked, at: tuple[int, ...], clustered: str) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from formulations.homes.read import weight_bytes
 from formulations.pins import Pins
 from instances.machine import Machine
-from solver.homes.ask import weight_bytes
 from solver.homes.plan import HomesPlan
 from solver.tiling.plan import LayerPlan, LayersPlan
 from solver.verify import unequal

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from formulations.homes.problem import Chosen, Item, Places, Table
+from formulations.homes.places import Chosen, Item, Places, Table
 from solver.plan import Frozen
 
 __all__ = ["HomeItem", "HomesPlan", "LayerHomes"]

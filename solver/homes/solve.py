@@ -6,24 +6,30 @@ chooses. The bound is the optimum of the same model with the bounds of the layer
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from formulations.homes.problem import Chosen, Places, Table
-from hwmodels.nest.homes import settled
-from hwmodels.nest.limits import least_energy, lower_bound_bytes, tensor_bytes
+from formulations.clock import ENDLESS, Clock
+from formulations.homes.places import TASTE, Chosen, Places, Table
+from formulations.homes.problem import Homes, Housing
+from formulations.problem import Goal
+from hwmodels.nest.homes import settled as at_homes
+from hwmodels.nest.limits import tensor_bytes
 from hwmodels.outcome import MEASURES
+from instances.errors import InfeasibleError
 from instances.machine import Machine
-from solver.homes.base import Houser
+from instances.workload import Layer
 from solver.plan import Status
+from solver.search import settled
 from solver.tiling.plan import LayerPlan
 
-__all__ = ["Assignment", "Choice", "assignments", "choose"]
+__all__ = ["Assignment", "Choice", "assigned", "assignments", "choose", "fitting"]
 
 #: Homes of the operands of a layer: IN, W, OUT with a name each.
 Assignment = tuple[tuple[str, str], ...]
-_HASTE_S = 1.0
+_HOMES = Homes()
+#: Seconds that a choice takes at least if it has to; after Ctrl-C.
+_LEAST_S, _HASTE_S = 0.5, 1.0
 
 
 @dataclass(frozen=True)
@@ -49,11 +55,39 @@ def assignments(places: Places, table: Table) -> Iterator[Assignment]:
     return (tuple(one.items()) for one in places.assignments(table.operands))
 
 
-def _houser(engine: str) -> Houser:
-    """The engine that chooses homes: the asked one where it is a solver, else CP-SAT."""
-    from solver.engines import homes_cp_sat, homes_milp  # late: every solver
+def assigned(places: Places, chosen: Chosen) -> dict[str, Assignment]:
+    """The homes of the operands of every planned layer."""
+    return {t.layer: tuple((operand, chosen[x]) for operand, x in t.operands.items()) for t in places.tables}
 
-    return {"milp": homes_milp.run_highs, "milp-cbc": homes_milp.run_cbc}.get(engine, homes_cp_sat.run)
+
+def fitting(places: Places, machine: Machine) -> Chosen:
+    """Return homes that fit the memories, the preferred ones as far as they do.
+
+    Raises
+    ------
+    InfeasibleError
+        If nothing fits, wherever it lies: in one line, which memory and how far.
+    """
+    free = replace(places, tables=())
+    if not places.rooms and not places.ties:
+        return tuple(item.homes[0] for item in places.items)
+    said = settled(_HOMES, Housing(free), (TASTE,), "cp-sat")
+    if said.stats.get("interrupted"):  # before anything is planned
+        raise KeyboardInterrupt
+    if said.schedule is None:
+        raise InfeasibleError(f"machine {machine.name}: {next(places.faults(_least_overflow(free)))}")
+    return said.schedule
+
+
+def _least_overflow(places: Places) -> Chosen:
+    """Homes that exceed the memories by the fewest bytes."""
+    from formulations.homes.cp_sat import cp_sat  # late: ortools
+    from solver.engines.driver_cp_sat import solve
+
+    built = cp_sat(places, Goal(TASTE), overflow=True)
+    chosen = built.decode(solve(built.model, 10.0).solver)
+    assert chosen is not None
+    return chosen
 
 
 def choose(
@@ -62,7 +96,8 @@ def choose(
     machine: Machine,
     objectives: tuple[str, ...],
     engine: str,
-    time_limit_s: float | None,
+    clock: Clock = ENDLESS,
+    known: Chosen | None = None,
 ) -> Choice:
     """Choose homes for the least sum of the layers' plans, lexicographically; ties by the other measures.
 
@@ -70,43 +105,34 @@ def choose(
     ----------
     plans : mapping
         By layer and homes.
+    engine : str
+        The one that is asked for; CP-SAT stands in for those that are no solvers.
+    known : tuple of str, optional
+        Homes that fit.
     """
-    measures = (*objectives, *(m for m in MEASURES if m not in objectives))
-    filled = replace(places, tables=tuple(_tables(places, plans, machine, measures, bounds=False)))
-    run, end = _houser(engine), None if time_limit_s is None else time.monotonic() + time_limit_s
-
-    def left() -> float | None:
-        return None if end is None else end - time.monotonic()
-
-    kept: list[int] = []
-    proven: list[bool] = []
-    chosen: Chosen | None = None
-    for measure in (*range(len(measures)), None):
-        said = run(filled, measure, kept, left())
-        if said.chosen is None:  # the time is up, or a solver gave in to its floats: the ties that are left stay
-            break
-        chosen = said.chosen
-        proven.append(said.proven)
-        if measure is not None:
-            kept.append((filled.price(chosen) or (0,) * len(measures))[measure])
-        if said.stopped:  # by Ctrl-C: a bound is still asked for, in haste
-            end = time.monotonic() + _HASTE_S
-            break
-    if chosen is None:
+    engine = engine if engine in _HOMES.engines else "cp-sat"
+    measures, first = tuple(dict.fromkeys((*objectives, *MEASURES))), objectives[0]
+    filled = replace(places, measures=measures, tables=tuple(_tables(places, plans, machine, measures, bounds=False)))
+    start = {} if known is None else assigned(places, known)
+    if any(plans[one].measures is None for one in start.items()):
+        known = None
+    clock = clock if clock.remaining > _LEAST_S else Clock.of(_LEAST_S)
+    said = settled(_HOMES, Housing(filled, known), (*measures, TASTE), engine, clock)
+    if said.schedule is None:
         return Choice(None, {}, "NO_SOLUTION_FOUND", None)
-    layers = {t.layer: tuple((op, chosen[x]) for op, x in t.operands.items()) for t in places.tables}
-    bound = None
+    value, bound, stopped = said.values[first], None, bool(said.stats.get("interrupted"))
     if all(plan.bound is not None for plan in plans.values() if plan.status == "FEASIBLE"):
-        least = replace(places, tables=tuple(_tables(places, plans, machine, measures, bounds=True)))
-        if least.tables == tuple(replace(t, values={a: v[:1] for a, v in t.values.items()}) for t in filled.tables):
-            bound = kept[0] if proven[0] else None
-        if bound is None:
-            bound = min(kept[0], run(least, 0, (), left()).bound)
-    asked = len(objectives)
-    sure = len(proven) > asked and all(proven[:asked])
+        least = replace(places, measures=(first,), tables=tuple(_tables(places, plans, machine, (first,), bounds=True)))
+        if least.costs(first) == filled.costs(first):
+            bound = said.bounds[first]
+        else:  # after Ctrl-C in haste
+            clock = Clock.of(_HASTE_S) if stopped else clock
+            bound = settled(_HOMES, Housing(least), (first,), engine, clock).bounds[first]
+        bound = value if bound is None else min(bound, value)
+    sure = not stopped and all(said.bounds[name] == said.values[name] for name in objectives)
     every = all(plan.status in ("OPTIMAL", "INFEASIBLE") for plan in plans.values())
-    optimal = sure and (every or (asked == 1 and bound == kept[0]))
-    return Choice(chosen, layers, "OPTIMAL" if optimal else "FEASIBLE", bound)
+    optimal = sure and (every or (len(objectives) == 1 and bound == value))
+    return Choice(said.schedule, assigned(places, said.schedule), "OPTIMAL" if optimal else "FEASIBLE", bound)
 
 
 def _tables(
@@ -124,7 +150,7 @@ def _tables(
             plan, names = plans[table.layer, homes], tuple(name for _, name in homes)
             if bounds and plan.status != "INFEASIBLE":
                 known = plan.bound
-                values[names] = (_floor(plan, machine, homes, measures[0]) if known is None else known,)
+                values[names] = (_floor(plan.workload, machine, homes, measures[0]) if known is None else known,)
             elif not bounds and plan.measures is not None:
                 found = plan.measures.model_dump()
                 values[names] = tuple(found[m] for m in measures)
@@ -132,13 +158,13 @@ def _tables(
             yield replace(table, values=values)
 
 
-def _floor(plan: LayerPlan, machine: Machine, homes: Assignment, measure: str) -> int:
-    """What no plan of a layer with these homes is below, where time was up before anything was found."""
-    layer, on = plan.workload, settled(plan.workload, machine, dict(homes))
-    if measure == "bytes":
-        return lower_bound_bytes(layer, on)
-    if measure == "energy":
-        return least_energy(layer, on)
-    if on.tles * on.tlts > 1 or on.timing == "double_buffered":  # transfers run side by side
-        return on.layer_ticks
-    return on.layer_ticks + sum(on.transfer_of(op).byte_ticks * n for op, n in tensor_bytes(layer, on).items())
+def _floor(layer: Layer, machine: Machine, homes: Assignment, measure: str) -> int:
+    """What no plan of a layer with these homes is below, without a search."""
+    from solver.engines.floors import closed  # late: the engines' package imports every solver
+
+    on = at_homes(layer, machine, dict(homes))
+    least = closed(layer, on, measure)
+    if measure == "time" and on.tles * on.tlts == 1 and on.timing != "double_buffered":  # one transfer at a time
+        moved = sum(on.transfer_of(op).byte_ticks * n for op, n in tensor_bytes(layer, on).items())
+        least = max(least, on.layer_ticks + moved)
+    return least

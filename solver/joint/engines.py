@@ -133,7 +133,7 @@ def _exact(name: str, summary: str, master: Master) -> JointEngine:
             refining.take(_in_order(tables, until))
             said = refining.decided(refining.run(master))
         except KeyboardInterrupt:  # the best so far
-            return _broken_off(first, refining)
+            return in_haste(tables, first, refining)
         if first.best and said.choice and first.best.bytes == said.choice.bytes:
             return replace(said, choice=first.best)  # of equal optima the same one from all engines
         return said
@@ -141,28 +141,19 @@ def _exact(name: str, summary: str, master: Master) -> JointEngine:
     return JointEngine(name, summary, True, run)
 
 
-def _broken_off(first: _Refining, refining: _Refining) -> Decided:
-    """The better of two solutions after Ctrl-C; raises KeyboardInterrupt again if there is none yet."""
-    if refining.best is None:  # some nest for every layer, every map through DRAM: a matter of seconds
-        refining.tables.hurry(Clock(0.0))
-        refining.take(_none(refining.tables.joint(bound="known")))
-    found = [(one.best.bytes, n) for n, one in enumerate((first, refining)) if one.best is not None]
-    if not found:
-        raise KeyboardInterrupt
-    better = (first, refining)[min(found)[1]]
-    better.bound = max(first.bound, refining.bound, better.tables.floor())
-    said = better.decided(Mastered(None, better.bound))
+def in_haste(tables: Tables, *begun: _Refining) -> Decided:
+    """The best of searches that were stopped; without one some nest for every layer, every map through DRAM."""
+    best = min((one for one in begun if one.best is not None), key=_bytes, default=_Refining(tables, None))
+    if best.best is None:
+        tables.hurry(Clock(0.0))
+        best.take(_none(tables.joint(bound="known")))
+    best.bound = max(tables.floor(), *(one.bound for one in (best, *begun)))
+    said = best.decided(Mastered(None, best.bound))
     return replace(said, stats={**said.stats, "interrupted": True})
 
 
-def in_haste(tables: Tables) -> Decided:
-    """Some nest for every layer, every map through DRAM, and a bound that takes no search."""
-    tables.hurry(Clock(0.0))
-    refining = _Refining(tables, None)
-    refining.take(_none(tables.joint(bound="known")))
-    refining.bound = tables.floor()
-    said = refining.decided(Mastered(None, refining.bound))
-    return replace(said, stats={**said.stats, "interrupted": True})
+def _bytes(refining: _Refining) -> int:
+    return NEVER if refining.best is None else refining.best.bytes
 
 
 # ---- heuristics ------------------------------------------------------------------------------------------------------

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from formulations.homes.read import check_home_pins, places_of
 from formulations.pins import Pins
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
-from solver.homes.ask import check_home_pins, places_of, refuse_overflow
+from solver.homes.solve import fitting
 
 __all__ = ["check_homes", "narrowed"]
 
@@ -44,4 +45,4 @@ def check_homes(network: Network, machine: Machine, objectives: Sequence[str]) -
     products = [layer.name for layer in network.layers if layer.weights == "activation"]
     if products and machine.homes["W"] != machine.homes["IN"]:
         raise InputError(f"layer {products[0]}: both inputs are maps, which joint plans with W and IN in one home")
-    refuse_overflow(places_of(network, network.layers, machine, Pins()), machine)
+    fitting(places_of(network, network.layers, machine, Pins()), machine)

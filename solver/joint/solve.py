@@ -32,7 +32,7 @@ from solver.tiling.buffers import buffers
 from solver.verify import PlanMismatch, counts_of, gap_of, measures_of
 from solver.watch import Watch
 
-__all__ = ["check_machine", "compulsory", "conflicts", "joint_layers", "objective_of", "solve", "sums_of"]
+__all__ = ["check_machine", "compulsory", "conflicts", "derived", "solve"]
 
 
 def solve(question: Question) -> JointPlan:
@@ -164,16 +164,7 @@ def compulsory(found: Stores, machine: Machine) -> int:
     return total
 
 
-def sums_of(machine: Machine, walked: Walked) -> Measures:
-    """Sums over all layers."""
-    outcomes = [one.outcome for one in walked.layers]
-    return Measures(
-        time=sum(o.time_ticks for o in outcomes), bytes=sum(o.bytes for o in outcomes),
-        energy=sum(o.energy_fj for o in outcomes),
-    )  # fmt: skip
-
-
-def objective_of(measure: str, machine: Machine, walked: Walked, macs: int) -> Objective:
+def _objective(measure: str, machine: Machine, walked: Walked, macs: int) -> Objective:
     """Return the objective with the terms that sum to it."""
     factor = machine.byte_fj_of("IN") if measure == "energy" else 1
     terms: dict[str, int] = {}
@@ -185,7 +176,24 @@ def objective_of(measure: str, machine: Machine, walked: Walked, macs: int) -> O
     return Objective.model_validate({"value": sum(terms.values()), "unit": MEASURES[measure], "terms": terms})
 
 
-def joint_layers(found: Stores, machine: Machine, runs: Sequence[LayerRun], walked: Walked) -> tuple[JointLayer, ...]:
+def derived(
+    found: Stores, machine: Machine, runs: Sequence[LayerRun], walked: Walked, objective: str
+) -> dict[str, object]:
+    """Return the fields of a plan that follow from its schedule and the replay of it."""
+    outcomes = [one.outcome for one in walked.layers]
+    macs = sum(layer.macs for layer in found.layers)
+    return {
+        "measures": Measures(
+            time=sum(o.time_ticks for o in outcomes), bytes=sum(o.bytes for o in outcomes),
+            energy=sum(o.energy_fj for o in outcomes),
+        ),
+        "objective": _objective(objective, machine, walked, macs),
+        "replay": JointReplay(ok=True, executed=sum(one.executed for one in walked.layers), faults=()),
+        "layers": _layers(found, machine, runs, walked),
+    }  # fmt: skip
+
+
+def _layers(found: Stores, machine: Machine, runs: Sequence[LayerRun], walked: Walked) -> tuple[JointLayer, ...]:
     """Return every layer with its figures."""
     rows = []
     for t, (run, one) in enumerate(zip(runs, walked.layers, strict=True)):
@@ -230,15 +238,10 @@ def _plan(
     runs = watch.run(lambda: runs_of(said, watch.clock.until), lambda: runs_of(said, 0.0))
     walked = replay_joint(found, machine, runs)
     _refuse(network.name, engine, said, found, machine, runs, walked)
-    objective = objective_of(objectives[0], machine, walked, macs)
-    executed = sum(one.executed for one in walked.layers)
-    fields |= {
-        "measures": sums_of(machine, walked), "objective": objective,
-        "replay": JointReplay(ok=True, executed=executed, faults=()),
-        "gap": gap_of(objective.value, bound_of(said.bound)),
-        "layers": joint_layers(found, machine, runs, walked), "wall_s": time.monotonic() - start,
-    }  # fmt: skip
-    return JointPlan.model_validate(fields)
+    fields |= derived(found, machine, runs, walked, objectives[0])
+    plan = JointPlan.model_validate({**fields, "wall_s": time.monotonic() - start})
+    value = plan.objective.value if plan.objective else None
+    return plan.model_copy(update={"gap": gap_of(value, plan.bound)})
 
 
 def _refuse(

@@ -1,34 +1,110 @@
-"""What every engine for the problem ``mapping`` takes and returns."""
+"""What an engine is asked about one configuration of a board, and what it answers; `solver.applications` asks alike."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from formulations.mapping.latency import Order, dispatched, horizon, order_by, timetable
-from formulations.mapping.parts import parts
-from formulations.mapping.problem import Aim, Assignment, Limits, Mapping
+from formulations.mapping.floor import floor
+from formulations.mapping.latency import horizon, latency_of, usual
+from formulations.mapping.problem import Aim, Assignment, Limits, Mapping, Schedule
+from formulations.mapping.search import starts
 from solver.plan import Stat, Status
 
-__all__ = [
-    "Asked", "Decided", "Timed", "begun", "best_of", "best_timed", "decided", "latency_of", "latest", "timed",
-    "unproven", "usual", "value_of",
-]  # fmt: skip
-
-#: An assignment and an order of its tasks.
-Timed = tuple[Assignment, Order]
+__all__ = ["Asked", "Asking", "Decided", "Engine", "quickly"]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What an engine is asked: one configuration, what is minimised, the limits, and what is known already.
+class Decided:
+    """An answer; `bound` is in the unit of the objective.
+
+    Attributes
+    ----------
+    value : int or None
+        The objective of the schedule.
+    configuration : tuple of int
+        The cores that the schedule is for, once several configurations have been asked.
+    """
+
+    schedule: Schedule | None
+    bound: int | None
+    status: Status
+    versions: str = ""
+    stats: dict[str, Stat] = field(default_factory=dict)
+    value: int | None = None
+    configuration: tuple[int, ...] = ()
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether a signal or a limit ended the search."""
+        return bool(self.stats.get("interrupted"))
+
+
+class Asking(ABC):
+    """A question about one configuration."""
+
+    time_limit_s: float | None
+
+    @abstractmethod
+    def worth(self, schedule: Schedule) -> int | None:
+        """Return the objective of a schedule, None if it does not keep the limits."""
+
+    @abstractmethod
+    def floor(self) -> int:
+        """Return what no schedule is below, without a search."""
+
+    @abstractmethod
+    def starts(self) -> list[Schedule]:
+        """Return what searches start from."""
+
+    def best(self, schedules: Iterable[Schedule]) -> Schedule | None:
+        """Return the first one with the least objective of those that keep the limits."""
+        least, best = None, None
+        for one in schedules:
+            worth = self.worth(one)
+            if worth is not None and (least is None or worth < least):
+                least, best = worth, one
+        return best
+
+    def answer(
+        self, best: Schedule | None, bound: int | None, versions: str = "", stats: dict[str, Stat] | None = None
+    ) -> Decided:
+        """Return the answer of a search that has not found the question infeasible."""
+        value = None if best is None else self.worth(best)
+        if value is None:
+            return Decided(None, bound, "NO_SOLUTION_FOUND", versions, stats or {})
+        status: Status = "OPTIMAL" if bound is not None and bound >= value else "FEASIBLE"
+        return Decided(best, None if bound is None else min(bound, value), status, versions, stats or {}, value)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A way to decide; `alone`: whether it decides the latency of one inference."""
+
+    name: str
+    summary: str
+    proves: bool
+    run: Callable[[Any], Decided]
+    alone: bool = True
+
+
+def quickly(asked: Asking) -> Decided:
+    """Return the best of the usual starts: for a search that is stopped, or has no time."""
+    return asked.answer(asked.best(asked.starts()), None)
+
+
+@dataclass(frozen=True)
+class Asked(Asking):
+    """What is minimised on one configuration, the limits, and what is known already.
 
     Attributes
     ----------
     least : int
         A lower bound for all assignments, as far as known.
-    known : tuple of Assignment
-        Some that keep the limits.
+    known : tuple of Schedule
+        Some to start from.
     """
 
     mapping: Mapping
@@ -36,7 +112,7 @@ class Asked:
     limits: Limits
     time_limit_s: float | None
     least: int = 0
-    known: tuple[Assignment, ...] = ()
+    known: tuple[Schedule, ...] = ()
 
     @property
     def alone(self) -> bool:
@@ -48,94 +124,44 @@ class Asked:
         """What every energy is a multiple of, 1 for periods."""
         return self.mapping.energy_unit if self.aim == "energy" else 1
 
-    def value(self, at: Assignment, order: Order | None = None) -> int:
-        """The objective of an assignment."""
-        return value_of(self.mapping, at, self.aim, self.limits, order)
+    @property
+    def latest(self) -> int:
+        """A latency that all schedules keep that are looked for."""
+        if self.limits.latency is not None:
+            return min(self.limits.latency, horizon(self.mapping))
+        first = self.best(self.known)
+        return horizon(self.mapping) if first is None else latency_of(self.mapping, first)
 
-    def keeps(self, at: Assignment, order: Order | None = None) -> bool:
-        """Whether an assignment keeps the limits."""
-        price, limits = self.mapping.price(at, self.limits.cap), self.limits
-        return not (
-            (limits.period is not None and price.period > limits.period)
-            or (limits.energy is not None and price.energy > limits.energy)
-            or (limits.latency is not None and latency_of(self.mapping, at, order) > limits.latency)
-        )
+    def figures(self, schedule: Schedule) -> dict[str, int]:
+        """Period and energy, and latency where it counts."""
+        price = self.mapping.price(schedule.at, self.limits.cap)
+        latency = {"latency": latency_of(self.mapping, schedule)} if self.alone else {}
+        return {"period": price.period, "energy": price.energy, **latency}
 
+    def value(self, schedule: Schedule) -> int:
+        """The objective of a schedule."""
+        return self.figures(schedule)[self.aim]
 
-@dataclass(frozen=True)
-class Decided:
-    """An engine's answer; `bound` is in the unit of the objective, `order` that of the tasks of one inference alone."""
+    def worth(self, schedule: Schedule) -> int | None:
+        """The same, None if a limit is not kept."""
+        figures, limits = self.figures(schedule), self.limits
+        limit = {"period": limits.period, "energy": limits.energy, "latency": limits.latency}
+        kept = all(value <= most for name, value in figures.items() if (most := limit[name]) is not None)
+        return figures[self.aim] if kept else None
 
-    at: Assignment | None
-    bound: int | None
-    status: Status
-    versions: str = ""
-    stats: dict[str, Stat] = field(default_factory=dict)
-    order: Order | None = None
+    def floor(self) -> int:
+        """By `formulations.mapping.floor`."""
+        return floor(self.mapping, self.aim)
 
+    def scheduled(self, assignments: Iterable[Assignment]) -> list[Schedule]:
+        """Return assignments as schedules, in the usual order where an order counts."""
+        return [usual(self.mapping, at) if self.alone else Schedule(at) for at in assignments]
 
-def latency_of(mapping: Mapping, at: Assignment, order: Order | None) -> int:
-    """The latency of an assignment, in the usual order of its parts if none is given."""
-    flat = parts(mapping, at)
-    return timetable(flat.mapping, flat.at, order or dispatched(flat.mapping, flat.at)).latency
+    def starts(self) -> list[Schedule]:
+        """What is known, all on one processor, and list schedules."""
+        return [*self.known, *self.scheduled(dict.fromkeys(starts(self.mapping)))]
 
-
-def value_of(mapping: Mapping, at: Assignment, aim: Aim, limits: Limits, order: Order | None = None) -> int:
-    """The objective of an assignment."""
-    if aim == "latency":
-        return latency_of(mapping, at, order)
-    price = mapping.price(at, limits.cap)
-    return price.period if aim == "period" else price.energy
-
-
-def best_of(asked: Asked, found: list[Assignment]) -> Assignment | None:
-    """The assignment with the least objective of those that keep the limits."""
-    return min((at for at in found if asked.keeps(at)), key=asked.value, default=None)
-
-
-def latest(asked: Asked, known: list[Timed]) -> int:
-    """Return a latency that the plans that are looked for keep."""
-    if asked.limits.latency is not None:
-        return min(asked.limits.latency, horizon(asked.mapping))
-    first = best_timed(asked, known)
-    return horizon(asked.mapping) if first is None else latency_of(asked.mapping, *first)
-
-
-def best_timed(asked: Asked, found: Iterable[Timed]) -> Timed | None:
-    """Return what has the least objective of all that keeps the limits."""
-    return min((one for one in found if asked.keeps(*one)), key=lambda one: asked.value(*one), default=None)
-
-
-def decided(asked: Asked, best: Timed | None, bound: int | None, versions: str, stats: dict[str, Stat]) -> Decided:
-    """Return the answer of a solver that did not find the problem infeasible."""
-    if best is None:
-        return Decided(None, bound, "NO_SOLUTION_FOUND", versions, stats)
-    value = asked.value(*best)
-    status: Status = "OPTIMAL" if bound is not None and bound >= value else "FEASIBLE"
-    return Decided(best[0], None if bound is None else min(bound, value), status, versions, stats, best[1])
-
-
-def unproven(asked: Asked, said: Decided) -> Decided:
-    """Return the answer to a part of a question for the whole: its bound is none."""
-    status: Status = "NO_SOLUTION_FOUND" if said.at is None else "FEASIBLE"
-    return replace(said, bound=asked.least or None, status=status)
-
-
-def usual(mapping: Mapping, at: Assignment) -> Timed:
-    """Return an assignment with the usual order of its parts."""
-    flat = parts(mapping, at)
-    return at, dispatched(flat.mapping, flat.at)
-
-
-def timed(asked: Asked, at: Assignment, starts: dict[tuple[int, int], float]) -> Timed:
-    """Return an assignment with the order of its parts that follows from starts by task and processor."""
-    flat = parts(asked.mapping, at)
-    keys = [(i, p) for (i, _), p in zip(flat.shares, flat.at, strict=True)]
-    return at, order_by(flat.mapping, flat.at, [starts[key] for key in keys])
-
-
-def begun(asked: Asked, known: Timed) -> dict[tuple[int, int], int]:
-    """Return the starts of parts by task and processor."""
-    flat = parts(asked.mapping, known[0])
-    starts = timetable(flat.mapping, flat.at, known[1]).starts
-    return {(i, p): start for (i, _), p, start in zip(flat.shares, flat.at, starts, strict=True)}
+    def started(self) -> Asked:
+        """Return the same from the usual starts on, with the bound that takes no search."""
+        kept = [one for one in self.starts() if self.worth(one) is not None]
+        return replace(self, known=tuple(dict.fromkeys(kept)), least=max(self.least, self.floor()))

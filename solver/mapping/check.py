@@ -7,14 +7,14 @@ from itertools import groupby
 
 from formulations.mapping.parts import parts
 from formulations.mapping.pipeline import Pipeline, busy
-from formulations.mapping.problem import Assignment, Mapping, build
+from formulations.mapping.problem import Assignment, Mapping, Schedule, build
 from hwmodels.board.task_times import estimated
 from instances.errors import InputError
 from instances.tasks import TaskGraph, tasks
 from solver.mapping.ask import ESTIMATED, board_of
+from solver.mapping.parts import parts_of
 from solver.mapping.pins import Demands, demands
 from solver.mapping.plan import MappingPlan
-from solver.mapping.solve import parts_of
 from solver.network_check import head_of, status_of
 from solver.verify import unequal
 
@@ -126,7 +126,7 @@ def _derived(plan: MappingPlan, made: Mapping, at: Assignment) -> Iterator[str]:
     for i, j in graph.edges:
         if starts[j] + period * stages[j] < ends[i]:
             yield f"task {plan.tasks[j].task}: it starts before the result of {plan.tasks[i].task} is there"
-    derived = parts_of(made, at, plan.options.cap, plan.objectives[0], pipeline, alone=not plan.pipelined)
+    derived = parts_of(made, Schedule(at), plan.options.cap, plan.objectives[0], pipeline, alone=not plan.pipelined)
     for name, value in derived.items():
         yield from unequal(name, getattr(plan, name), value)
 

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping
 from instances.errors import InputError
 from instances.profiles import Profile
 from solver.front import Front
-from solver.mapping.ask import ESTIMATED
+from solver.mapping.ask import ESTIMATED, ask
+from solver.mapping.base import Engine
 from solver.mapping.check import problems_of_mapping
-from solver.mapping.engines import MAPPING_ENGINES, MappingEngine
+from solver.mapping.engines import MAPPING_ENGINES
 from solver.mapping.front import front
 from solver.mapping.plan import MappingPlan
+from solver.mapping.search import solved
 from solver.mapping.show import mapping_details, mapping_status, mapping_table
-from solver.mapping.solve import solve
 from solver.problem import Derived, Problem, front_of_plans
 from solver.question import Question
 from solver.report import Sheet
@@ -40,18 +41,19 @@ class MappingProblem(Problem[MappingPlan]):
     }
     takes = frozenset({"profile"})
     front_engines = True
+    floors = True
     axes = {"period": "ticks", "energy": "fJ"}
     quick = ("heft", "peft", "cpop", "single", "descent")
     others = {"cp-sat": ("milp", "auto"), "exhaustive": ("auto", "exhaustive"), "": ("cp-sat", "auto")}
 
     @property
-    def engines(self) -> Mapping[str, MappingEngine]:
+    def engines(self) -> Mapping[str, Engine]:
         """The ways to decide."""
         return MAPPING_ENGINES
 
     def solve(self, question: Question) -> MappingPlan:
-        """Map the tasks of a network."""
-        return solve(question)
+        """Map the tasks of a network, one inference after the other; with latency asked for, of one alone."""
+        return solved(ask(question), MAPPING_ENGINES[question.engine])
 
     def front(self, question: Question, axes: tuple[str, ...]) -> Front:
         """The exact front of period and energy."""
@@ -87,7 +89,7 @@ class MappingProblem(Problem[MappingPlan]):
     def able(self, plan: MappingPlan) -> Mapping[str, bool]:
         """Those that know of latency, where it counts."""
         alone = "latency" in plan.objectives or any(pin.startswith("latency") for pin in plan.options.pins)
-        return {name: one.proves for name, one in MAPPING_ENGINES.items() if not alone or one.alone is not None}
+        return {name: one.proves for name, one in MAPPING_ENGINES.items() if not alone or one.alone}
 
 
 def _details(plan: MappingPlan) -> Mapping[str, str]:

@@ -20,6 +20,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, permutations, product
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -30,13 +31,12 @@ from instances.processors import Group
 from instances.tasks import Task, TaskGraph
 from solver.applications.base import Asked
 from solver.applications.engines import APPLICATION_ENGINES
-from solver.selftest.base import Disagreement
-from solver.selftest.cases import Recorded, json_of
-from solver.selftest.claims import Claim, asked, contradictions, some_engines
+from solver.selftest import cases
+from solver.selftest.cases import BruteForce, Known, less_time, times
+from solver.selftest.claims import Claim
 
 __all__ = ["TESTER", "Case", "Schedules", "best"]
 
-QUICK, SLOW = ("exhaustive", "apart"), ("cp-sat",)
 #: Seconds for one engine; release offsets that are simulated.
 _LIMIT_S, _DRAWS = 5.0, 12
 #: By application the tasks of every processor, in order.
@@ -44,7 +44,7 @@ Lists = tuple[tuple[tuple[int, ...], ...], ...]
 
 
 @dataclass(frozen=True)
-class Case:
+class Case(cases.Case):
     """Applications on processors that they share.
 
     Attributes
@@ -56,6 +56,10 @@ class Case:
     goal : the applications whose responses are minimised together; none: energy
     """
 
+    quick: ClassVar = ("exhaustive", "apart")
+    slow: ClassVar = ("cp-sat",)
+    rules: ClassVar = ("", "scale", "processor", "deadlines", "watts")
+
     sizes: tuple[int, ...]
     periods: tuple[int, ...]
     deadlines: tuple[int, ...]
@@ -66,14 +70,78 @@ class Case:
     watts: tuple[int, ...]
     goal: tuple[int, ...]
     safe: bool = True
-    engines: tuple[str, ...] = QUICK
-    rule: str = ""
 
     @property
     def streams(self) -> list[range]:
         """The tasks of every application."""
         ends = [sum(self.sizes[:a]) for a in range(len(self.sizes) + 1)]
         return [range(first, end) for first, end in pairwise(ends)]
+
+    @classmethod
+    def drawn(cls, rng: random.Random) -> Case:
+        """Two or three applications of one to three tasks, up to three processors."""
+        sizes = tuple(rng.choice(((1, 1), (2, 1), (1, 2), (2, 2), (3, 1), (1, 3), (4, 1), (1, 1, 1), (2, 1, 1))))
+        cores, gpus = rng.choice(((1, 0), (2, 0), (2, 0), (1, 1), (2, 1)))
+        number, busy = cores + gpus, rng.choice((3, 6))
+        times = tuple(
+            tuple(rng.randint(0, busy) if p < cores or rng.randrange(3) else None for p in range(number))
+            for _ in range(sum(sizes))
+        )
+        alone = rng.randrange(3) == 0
+        if alone:  # most tasks have one place only, and in turn the order matters
+            sizes, kept = rng.choice(((4, 1), (4, 1), (5,), (3, 2))), range(number)
+            only = [rng.randrange(cores) for _ in range(sum(sizes))]
+            times = tuple(
+                tuple(rng.randint(1, busy) if p == one or rng.randrange(8) == 0 else None for p in kept) for one in only
+            )
+        starts = [sum(sizes[:a]) for a in range(len(sizes))]
+        edges = tuple(
+            (s + i, s + j)
+            for s, size in zip(starts, sizes, strict=True) for j in range(size) for i in range(j) if rng.randrange(2)
+        )  # fmt: skip
+        copies = tuple(
+            tuple(tuple(0 if p == q else rng.randint(0, 3) for q in range(number)) for p in range(number))
+            for _ in edges
+        )
+        periods = tuple(rng.randint(30, 60) if alone else rng.randint(4, 40) for _ in sizes)
+        deadlines = tuple(rng.choice((p, p, rng.randint(max(1, p // 2), p))) for p in periods)
+        goal = rng.choice(((), (0,), (len(sizes) - 1,), tuple(range(len(sizes)))))
+        goal = (0,) if alone else goal
+        watts = tuple(rng.randint(1, 3) for _ in range(number))
+        return Case(
+            sizes, periods, deadlines, times, edges, copies, cores, watts, goal, safe=rng.randrange(3) > 0,
+        )  # fmt: skip
+
+    def ruled(self, value: int, schedule: Any) -> tuple[Self, int | None] | None:
+        """Other ticks or powers, later deadlines, or a processor more."""
+        if self.rule == "scale":  # responses are ceilings of ticks over ticks, so all of them scale
+            ticks = {name: times(getattr(self, name), 3) for name in ("times", "copies", "periods", "deadlines")}
+            return replace(self, **ticks), 3 * value
+        if self.rule == "watts":
+            return replace(self, watts=times(self.watts, 5)), value if self.goal else 5 * value
+        if self.rule == "deadlines":
+            return replace(self, deadlines=self.periods), None
+        copies = tuple((*((*row, 1) for row in one), (1,) * len(one) + (0,)) for one in self.copies)
+        slow = tuple((*row, 2) for row in self.times)
+        return replace(self, times=slow, copies=copies, watts=(*self.watts, 2)), None
+
+    def simpler(self) -> Iterator[Self]:
+        """Without an application or an edge; with smaller numbers."""
+        for a, stream in enumerate(self.streams) if len(self.sizes) > 1 else ():
+            kept = [e for e, (i, _) in enumerate(self.edges) if i not in stream]
+            less = len(stream)
+            yield replace(
+                self, sizes=self.sizes[:a] + self.sizes[a + 1 :], periods=self.periods[:a] + self.periods[a + 1 :],
+                deadlines=self.deadlines[:a] + self.deadlines[a + 1 :],
+                times=self.times[: stream.start] + self.times[stream.stop :],
+                edges=tuple(tuple(i - less * (i >= stream.stop) for i in self.edges[e]) for e in kept),  # type: ignore[misc]
+                copies=tuple(self.copies[e] for e in kept), goal=tuple(g - (g > a) for g in self.goal if g != a),
+            )  # fmt: skip
+        for e in range(len(self.edges)):
+            yield replace(
+                self, edges=self.edges[:e] + self.edges[e + 1 :], copies=self.copies[:e] + self.copies[e + 1 :]
+            )
+        yield from (replace(self, times=times) for times in less_time(self.times))
 
 
 # ---- brute force -----------------------------------------------------------------------------------------------------
@@ -232,139 +300,30 @@ def instance_of(case: Case) -> Several:
     return Several(mapping, streams, "safe" if case.safe else "printed")
 
 
-def claim(case: Case, engine: str) -> Claim:
-    """What an engine says; the responses of its schedule are computed here."""
-    said = APPLICATION_ENGINES[engine].run(Asked(instance_of(case), Goal(case.goal), _LIMIT_S))
-    if said.schedule is None:
-        return Claim(engine, said.status, None, said.bound)
-    made, at = Schedules(case), said.schedule.at
-    lists = tuple(
-        tuple(tuple(i for i in said.schedule.order if i in stream and at[i] == p) for p in range(len(case.watts)))
-        for stream in case.streams
-    )
-    value = made.value(at, lists)
-    faults = [] if value is not None else ["its schedule misses a deadline"]
-    if case.safe and value is not None:
-        faults += made.late(at, lists, random.Random(0))
-    return Claim(engine, said.status, value, said.bound, tuple(faults))
-
-
-class _Applications(Recorded):
+class _Applications(BruteForce[Case]):
     name = "applications"
     summary = "every assignment and order of two or three applications, and releases simulated"
+    kind = Case
 
-    def case(self, rng: random.Random) -> object:
-        """Two or three applications of one to three tasks, up to three processors."""
-        return _drawn(rng)
-
-    def run(self, case: object, rng: random.Random) -> list[Disagreement]:
-        """Compare; nothing is left to chance, so that a find repeats."""
-        assert isinstance(case, Case)
-        claims = [asked(name, lambda name=name: claim(case, name)) for name in case.engines]  # type: ignore[misc]
-        said = [*contradictions(claims, best(case), complete=True), *_rules(case, claims)]
-        return [Disagreement(self.name, line, json_of(case)) for line in said]
-
-    def smaller(self, case: object) -> Iterator[object]:
-        """Without an application, an edge or the rule; with smaller numbers."""
-        assert isinstance(case, Case)
-        return _smaller(case)
-
-
-TESTER = _Applications(Case)
-
-
-# ---- cases -----------------------------------------------------------------------------------------------------------
-
-
-def _drawn(rng: random.Random) -> Case:
-    sizes = tuple(rng.choice(((1, 1), (2, 1), (1, 2), (2, 2), (3, 1), (1, 3), (4, 1), (1, 1, 1), (2, 1, 1))))
-    cores, gpus = rng.choice(((1, 0), (2, 0), (2, 0), (1, 1), (2, 1)))
-    number, busy = cores + gpus, rng.choice((3, 6))
-    times = tuple(
-        tuple(rng.randint(0, busy) if p < cores or rng.randrange(3) else None for p in range(number))
-        for _ in range(sum(sizes))
-    )
-    alone = rng.randrange(3) == 0
-    if alone:  # most tasks have one place only, and in turn the order matters
-        sizes, kept = rng.choice(((4, 1), (4, 1), (5,), (3, 2))), range(number)
-        only = [rng.randrange(cores) for _ in range(sum(sizes))]
-        times = tuple(
-            tuple(rng.randint(1, busy) if p == one or rng.randrange(8) == 0 else None for p in kept) for one in only
+    def claim(self, case: Case, engine: str) -> Claim:
+        """The responses of its schedule are computed here."""
+        said = APPLICATION_ENGINES[engine].run(Asked(instance_of(case), Goal(case.goal), _LIMIT_S))
+        if said.schedule is None:
+            return Claim(engine, said.status, None, said.bound)
+        made, at = Schedules(case), said.schedule.at
+        lists = tuple(
+            tuple(tuple(i for i in said.schedule.order if i in stream and at[i] == p) for p in range(len(case.watts)))
+            for stream in case.streams
         )
-    starts = [sum(sizes[:a]) for a in range(len(sizes))]
-    edges = tuple(
-        (s + i, s + j)
-        for s, size in zip(starts, sizes, strict=True) for j in range(size) for i in range(j) if rng.randrange(2)
-    )  # fmt: skip
-    copies = tuple(
-        tuple(tuple(0 if p == q else rng.randint(0, 3) for q in range(number)) for p in range(number)) for _ in edges
-    )
-    periods = tuple(rng.randint(30, 60) if alone else rng.randint(4, 40) for _ in sizes)
-    deadlines = tuple(rng.choice((p, p, rng.randint(max(1, p // 2), p))) for p in periods)
-    goal = rng.choice(((), (0,), (len(sizes) - 1,), tuple(range(len(sizes)))))
-    goal = (0,) if alone else goal
-    return Case(
-        sizes, periods, deadlines, times, edges, copies, cores, tuple(rng.randint(1, 3) for _ in range(number)), goal,
-        safe=rng.randrange(3) > 0, engines=some_engines(rng, QUICK, SLOW),
-        rule=rng.choice(("", "scale", "processor", "deadlines", "watts")),
-    )  # fmt: skip
+        value = made.value(at, lists)
+        faults = [] if value is not None else ["its schedule misses a deadline"]
+        if case.safe and value is not None:
+            faults += made.late(at, lists, random.Random(0))
+        return Claim(engine, said.status, value, said.bound, tuple(faults))
+
+    def known(self, case: Case, claims: Sequence[Claim]) -> Known:
+        """All schedules."""
+        return Known(best(case))
 
 
-def _rules(case: Case, claims: Sequence[Claim]) -> Iterator[str]:
-    """One metamorphic rule, by the quickest engine."""
-    before = next((one for one in claims if one.engine == "exhaustive"), None)
-    if before is None or before.status != "OPTIMAL" or before.value is None or not case.rule:
-        return
-    value = before.value
-    if case.rule == "scale":  # responses are ceilings of ticks over ticks, so all of them scale
-        after, expected = claim(_scaled(case, 3), "exhaustive"), 3 * value
-    elif case.rule == "watts":
-        many = replace(case, watts=tuple(5 * w for w in case.watts))
-        after, expected = claim(many, "exhaustive"), value if case.goal else 5 * value
-    else:
-        after, expected = claim(_freer(case), "exhaustive"), value
-        if after.value is not None and after.value < value:
-            return
-    if (after.status, after.value) != ("OPTIMAL", expected):
-        yield f"{before}; by rule {case.rule}: {after}, expected {expected}"
-
-
-def _scaled(case: Case, k: int) -> Case:
-    return replace(
-        case, times=tuple(tuple(None if t is None else k * t for t in row) for row in case.times),
-        copies=tuple(tuple(tuple(k * t for t in row) for row in one) for one in case.copies),
-        periods=tuple(k * t for t in case.periods), deadlines=tuple(k * t for t in case.deadlines),
-    )  # fmt: skip
-
-
-def _freer(case: Case) -> Case:
-    """The same with later deadlines, or with a processor more."""
-    if case.rule == "deadlines":
-        return replace(case, deadlines=case.periods)
-    copies = tuple((*((*row, 1) for row in one), (1,) * len(one) + (0,)) for one in case.copies)
-    return replace(
-        case, times=tuple((*row, 2) for row in case.times), copies=copies, watts=(*case.watts, 2)
-    )  # fmt: skip
-
-
-def _smaller(case: Case) -> Iterator[Case]:
-    yield from (replace(case, engines=(name,)) for name in case.engines if len(case.engines) > 1)
-    for a, stream in enumerate(case.streams) if len(case.sizes) > 1 else ():
-        kept = [e for e, (i, _) in enumerate(case.edges) if i not in stream]
-        less = len(stream)
-        yield replace(
-            case, sizes=case.sizes[:a] + case.sizes[a + 1 :], periods=case.periods[:a] + case.periods[a + 1 :],
-            deadlines=case.deadlines[:a] + case.deadlines[a + 1 :],
-            times=case.times[: stream.start] + case.times[stream.stop :],
-            edges=tuple(tuple(i - less * (i >= stream.stop) for i in case.edges[e]) for e in kept),  # type: ignore[misc]
-            copies=tuple(case.copies[e] for e in kept), goal=tuple(g - (g > a) for g in case.goal if g != a),
-        )  # fmt: skip
-    for e in range(len(case.edges)):
-        yield replace(case, edges=case.edges[:e] + case.edges[e + 1 :], copies=case.copies[:e] + case.copies[e + 1 :])
-    if case.rule:
-        yield replace(case, rule="")
-    for i, row in enumerate(case.times):
-        for p, time in enumerate(row):
-            for less in sorted({0, time // 2} - {time}) if time else ():
-                made = (*row[:p], less, *row[p + 1 :])
-                yield replace(case, times=(*case.times[:i], made, *case.times[i + 1 :]))
+TESTER = _Applications()

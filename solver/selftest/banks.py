@@ -15,22 +15,19 @@ with the smaller one: docs/banks.md names that under "Not decided yet", and it i
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
 from hwmodels.banks.replay import Chip, Moved, replay_banks
 from hwmodels.banks.replay_cycles import spent_on
 from hwmodels.schedule import StageRun
-from instances.errors import InputError
 from instances.feature_maps import Stage, Stages
 from instances.machine import Banks, Machine
 from solver.banks.plan import BankPlan
-from solver.banks.readings import readings
-from solver.selftest.banks_cases import Case, drawn, smaller
-from solver.selftest.base import Disagreement
-from solver.selftest.cases import Recorded, json_of
-from solver.selftest.claims import Claim, asked, contradictions
+from solver.selftest.banks_cases import Case
+from solver.selftest.cases import BruteForce, Known
+from solver.selftest.claims import Claim
 from solver.solve import solve_as
 
 __all__ = ["TESTER", "Case", "Programs", "sequences"]
@@ -226,84 +223,32 @@ def sequences(found: Stages, banks: Banks, before: list[StageRun], option: Stage
 # ---- what engines claim ----------------------------------------------------------------------------------------------
 
 
-def claim(case: Case, engine: str) -> Claim:
-    """What an engine says; `solve_network` has replayed its plan."""
-    network = case.network
-    assert network is not None
-    plan = solve_as(BankPlan,
-        network, case.machine, engine=engine, objective=case.objective,
-        time_limit_s=None if engine == "dynamic" else _LIMIT_S)  # fmt: skip
-    value = None if plan.objective is None else plan.objective.value
-    return Claim(engine, plan.status, value, plan.bound if plan.status != "NO_SOLUTION_FOUND" else None)
-
-
-class _Banks(Recorded):
+class _Banks(BruteForce[Case]):
     name = "banks"
     summary = "every order, tile that stays and sequence of actions of one to three stages in banks"
+    kind = Case
 
-    def case(self, rng: random.Random) -> object:
-        """One to three stages on maps of two to five columns, two or three banks of a column or two."""
-        return drawn(rng)
-
-    def run(self, case: object, rng: random.Random) -> list[Disagreement]:
-        """Compare; nothing is left to chance, so that a find repeats."""
-        assert isinstance(case, Case)
+    def claim(self, case: Case, engine: str) -> Claim:
+        """Its plan has been replayed."""
         network = case.network
-        if network is None or not _stages(case):
-            return []
-        engines = [name for name in case.engines if case.objective != "time" or name not in ("milp", "cp-sat")]
-        claims = [asked(name, lambda name=name: claim(case, name)) for name in engines]  # type: ignore[misc]
+        assert network is not None
+        plan = solve_as(BankPlan,
+            network, case.machine, engine=engine, objective=case.objective,
+            time_limit_s=None if engine == "dynamic" else _LIMIT_S)  # fmt: skip
+        value = None if plan.objective is None else plan.objective.value
+        return Claim(engine, plan.status, value, plan.bound if plan.status != "NO_SOLUTION_FOUND" else None)
+
+    def known(self, case: Case, claims: Sequence[Claim]) -> Known:
+        """The least once all schedules, or some, were looked at; and whether all were."""
         known = min((one.value for one in claims if one.value is not None), default=None)
-        least, complete = better(case, known)
-        said = list(contradictions(claims, least, complete=complete))
-        said += _rules(case, claims)
-        return [Disagreement(self.name, line, json_of(case)) for line in said]
-
-    def smaller(self, case: object) -> Iterator[object]:
-        """Without a layer or the rule, with fewer columns, channels, banks or bytes."""
-        assert isinstance(case, Case)
-        return (one for one in smaller(case) if one.network is not None)
-
-
-TESTER = _Banks(Case)
+        complete = True
+        for found in case.stages:
+            if any(one.column_bytes > case.banks[1] for one in found.maps.values()):
+                continue
+            search = Programs(found, case.machine, case.objective, known, random.Random(0))
+            complete &= search.search()
+            known = search.least
+        return Known(known, complete)
 
 
-def _stages(case: Case) -> list[Stages]:
-    """The stages, of every reading of the first layer."""
-    assert case.network is not None
-    try:
-        return list(readings(case.network, case.machine).values())
-    except InputError:  # parts of a concatenation that others read as well, and the like
-        return []
-
-
-def better(case: Case, known: int | None) -> tuple[int | None, bool]:
-    """The least that is known once all schedules, or some, were looked at; and whether all were."""
-    complete = True
-    for found in _stages(case):
-        if any(one.column_bytes > case.banks[1] for one in found.maps.values()):
-            continue
-        search = Programs(found, case.machine, case.objective, known, random.Random(0))
-        complete &= search.search()
-        known = search.least
-    return known, complete
-
-
-def _rules(case: Case, claims: list[Claim]) -> Iterator[str]:
-    """One metamorphic rule, by the quickest engine."""
-    before = next((one for one in claims if one.engine == "dynamic"), None)
-    if before is None or before.status != "OPTIMAL" or before.value is None or not case.rule:
-        return
-    count, size, weights = case.banks
-    if case.rule == "scale":
-        after = claim(replace(case, price=3), "dynamic")
-        expected = before.value * (3 if case.objective == "time" else 1)
-        if (after.status, after.value) != ("OPTIMAL", expected):
-            yield f"{before}; with 3 times all prices: {after}"
-        return
-    banks = (count + 1, size, weights) if case.rule == "bank" else (count, size, weights + 1)
-    if case.rule == "weights" and case.objective == "time":
-        return  # weights that fit come all at once ahead of the stage: not always sooner
-    after = claim(replace(case, banks=banks), "dynamic")
-    if after.status != "OPTIMAL" or after.value is None or after.value > before.value:
-        yield f"{before}; with more ({case.rule}): {after}"
+TESTER = _Banks()

@@ -5,20 +5,22 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
+from instances.errors import InputError
+from instances.feature_maps import Stages
 from instances.machine import Machine
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Operator, Pool
-from solver.selftest.claims import some_engines
-from solver.selftest.networks import network_of
+from solver.banks.readings import readings
+from solver.selftest import cases
+from solver.selftest.networks import fewer, network_of
 
-__all__ = ["Case", "drawn", "smaller"]
-
-QUICK, SLOW = ("dynamic",), ("milp", "cp-sat", "min", "min-all", "hide", "double-buffer", "no-reuse")
+__all__ = ["Case"]
 
 
 @dataclass(frozen=True)
-class Case:
+class Case(cases.Case):
     """A small network and banks.
 
     Attributes
@@ -34,6 +36,14 @@ class Case:
     bias : bytes of a bias
     """
 
+    quick: ClassVar = ("dynamic",)
+    slow: ClassVar = ("milp", "cp-sat", "min", "min-all", "hide", "double-buffer", "no-reuse")
+    rules: ClassVar = ("", "", "", "bank", "weights", "scale")
+    least: ClassVar = {
+        "columns": 1, "channels": 1, "unread": 0, "writes": 0, "overtakes": 0, "fused": 0, "patches": 0, "streamed": 0,
+        "bias": 1,
+    }  # fmt: skip
+
     columns: int
     channels: int
     layers: tuple[tuple[str, tuple[int, ...], int, int, int], ...]
@@ -47,13 +57,30 @@ class Case:
     patches: bool = False
     streamed: bool = False
     bias: int = 1
-    engines: tuple[str, ...] = QUICK
-    rule: str = ""
 
     @property
     def network(self) -> Network | None:
         """The operators; None if a layer does not fit its operands."""
         return network_of((1, self.channels, 1, self.columns), self.layers, _operator)
+
+    @property
+    def possible(self) -> bool:
+        """Whether every layer fits its operands, and some reading of the network has stages."""
+        return bool(self.stages)
+
+    @property
+    def stages(self) -> list[Stages]:
+        """The stages, of every reading of the first layer."""
+        if self.network is None:
+            return []
+        try:
+            return list(readings(self.network, self.machine).values())
+        except InputError:  # parts of a concatenation that others read as well, and the like
+            return []
+
+    def takes(self, engine: str) -> bool:
+        """Whether an engine minimises the objective: the solvers know bytes only."""
+        return self.objective != "time" or engine not in ("milp", "cp-sat")
 
     @property
     def machine(self) -> Machine:
@@ -75,6 +102,62 @@ class Case:
             "in_layout": "HWC", "w_layout": "OHWI", "out_layout": "HWC", "banks": banks, "transfer": transfer,
             "compute": compute, "byte_fj": k, "mac_fj": 0,
         })  # fmt: skip
+
+    @classmethod
+    def drawn(cls, rng: random.Random) -> Case:
+        """One to three stages on maps of two to five columns, two or three banks of a column or two."""
+        objective = rng.choice(("bytes", "bytes", "time"))
+        columns = rng.randint(2, 5 if objective == "bytes" else 4)
+        banks = rng.choice((2, 2, 3, 3, 4)), rng.choice((2, 2, 3, 4, 6)), rng.choice((1, 4, 99))
+        case = Case(
+            columns, rng.randint(1, 2), (), banks,
+            rng.randrange(3) == 0, rng.randrange(2) == 0, objective,
+        )  # fmt: skip
+        if not case.writes:
+            case = replace(case, overtakes=rng.randrange(2) == 0)
+        case = replace(
+            case, fused=rng.randrange(2) == 0, patches=rng.randrange(2) == 0, streamed=rng.randrange(2) == 0,
+            bias=rng.choice((1, 1, 9, 30)) if case.overtakes else 1,
+        )  # fmt: skip
+        wanted = rng.choice((1, 2, 2, 3) if objective == "bytes" else (1, 1, 2))
+        for _ in range(20):
+            if len(case.layers) >= wanted:
+                break
+            number = len(case.layers)
+            kind = rng.choice(("conv", "conv", "conv", "deep", "pool", "mean", "sum", "join"))
+            alone = number == 0 or kind in ("conv", "deep", "pool", "mean")
+            operands = (number,) if alone else tuple(rng.sample(range(number + 1), 2))
+            if rng.randrange(4) == 0 and len(operands) == 1:
+                operands = (rng.randint(0, number),)
+            one = kind, operands, rng.randint(1, 2), rng.choice((1, 1, 2, 3)), rng.choice((1, 1, 1, 2))
+            more = replace(case, layers=(*case.layers, one))
+            if more.network is not None:
+                case = more
+        return replace(
+            case,
+        )  # fmt: skip
+
+    def ruled(self, value: int, schedule: Any) -> tuple[Self, int | None] | None:
+        """Other prices, or more banks or bytes."""
+        count, size, weights = self.banks
+        if self.rule == "scale":
+            return replace(self, price=3), value * (3 if self.objective == "time" else 1)
+        if self.rule == "weights" and self.objective == "time":
+            return None  # weights that fit come all at once ahead of the stage: not always sooner
+        more = (count + 1, size, weights) if self.rule == "bank" else (count, size, weights + 1)
+        return replace(self, banks=more), None
+
+    def simpler(self) -> Iterator[Self]:
+        """Without a layer, with smaller layers or banks."""
+        yield from (replace(self, layers=layers) for layers in fewer(self.layers))
+        for k, (kind, operands, *sizes) in enumerate(self.layers):
+            for n, size in enumerate(sizes):
+                if size > 1:
+                    less = (kind, operands, *sizes[:n], size - 1, *sizes[n + 1 :])
+                    yield replace(self, layers=(*self.layers[:k], less, *self.layers[k + 1 :]))  # type: ignore[arg-type]
+        for n, size in enumerate(self.banks):
+            if size > 1:
+                yield replace(self, banks=(*self.banks[:n], size - 1, *self.banks[n + 1 :]))  # type: ignore[arg-type]
 
 
 def _operator(
@@ -103,66 +186,3 @@ def _operator(
         "name": name, "inputs": inputs, "shape": (1, filters, 1, width), "filters": filters, "groups": groups,
         "bias": True, **sizes,
     })  # fmt: skip
-
-
-def drawn(rng: random.Random) -> Case:
-    """A random case."""
-    objective = rng.choice(("bytes", "bytes", "time"))
-    columns = rng.randint(2, 5 if objective == "bytes" else 4)
-    banks = rng.choice((2, 2, 3, 3, 4)), rng.choice((2, 2, 3, 4, 6)), rng.choice((1, 4, 99))
-    case = Case(
-        columns, rng.randint(1, 2), (), banks,
-        rng.randrange(3) == 0, rng.randrange(2) == 0, objective,
-    )  # fmt: skip
-    if not case.writes:
-        case = replace(case, overtakes=rng.randrange(2) == 0)
-    case = replace(
-        case, fused=rng.randrange(2) == 0, patches=rng.randrange(2) == 0, streamed=rng.randrange(2) == 0,
-        bias=rng.choice((1, 1, 9, 30)) if case.overtakes else 1,
-    )  # fmt: skip
-    wanted = rng.choice((1, 2, 2, 3) if objective == "bytes" else (1, 1, 2))
-    for _ in range(20):
-        if len(case.layers) >= wanted:
-            break
-        number = len(case.layers)
-        kind = rng.choice(("conv", "conv", "conv", "deep", "pool", "mean", "sum", "join"))
-        alone = number == 0 or kind in ("conv", "deep", "pool", "mean")
-        operands = (number,) if alone else tuple(rng.sample(range(number + 1), 2))
-        if rng.randrange(4) == 0 and len(operands) == 1:
-            operands = (rng.randint(0, number),)
-        one = kind, operands, rng.randint(1, 2), rng.choice((1, 1, 2, 3)), rng.choice((1, 1, 1, 2))
-        more = replace(case, layers=(*case.layers, one))
-        if more.network is not None:
-            case = more
-    return replace(
-        case, engines=some_engines(rng, QUICK, SLOW), rule=rng.choice(("", "", "", "bank", "weights", "scale")),
-    )  # fmt: skip
-
-
-def smaller(case: Case) -> Iterator[Case]:
-    """Simpler variants of a case."""
-    yield from (replace(case, engines=(name,)) for name in case.engines if len(case.engines) > 1)
-    if case.rule:
-        yield replace(case, rule="")
-    for k in range(len(case.layers) if len(case.layers) > 1 else 0):
-        kept = [one for n, one in enumerate(case.layers) if n != k]
-        yield replace(case, layers=tuple((a, tuple(o - (o > k) for o in ops), *more) for a, ops, *more in kept))  # type: ignore[misc]
-    if case.columns > 1:
-        yield replace(case, columns=case.columns - 1)
-    if case.channels > 1:
-        yield replace(case, channels=1)
-    for k, (kind, operands, *sizes) in enumerate(case.layers):
-        for n, size in enumerate(sizes):
-            if size > 1:
-                less = (kind, operands, *sizes[:n], size - 1, *sizes[n + 1 :])
-                yield replace(case, layers=(*case.layers[:k], less, *case.layers[k + 1 :]))  # type: ignore[arg-type]
-    for n, size in enumerate(case.banks):
-        if size > 1:
-            yield replace(case, banks=(*case.banks[:n], size - 1, *case.banks[n + 1 :]))  # type: ignore[arg-type]
-    yield from [replace(case, unread=False)] if case.unread else []
-    yield from [replace(case, writes=False)] if case.writes else []
-    yield from [replace(case, overtakes=False)] if case.overtakes else []
-    yield from [replace(case, fused=False)] if case.fused else []
-    yield from [replace(case, patches=False)] if case.patches else []
-    yield from [replace(case, streamed=False)] if case.streamed else []
-    yield from [replace(case, bias=1)] if case.bias > 1 else []

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Claim", "asked", "contradictions", "some_engines"]
-
-#: Cases of a hundred on which a solver that takes long is asked too.
-SLOW_PERCENT = 8
+__all__ = ["Claim", "asked", "contradictions"]
 
 
 @dataclass(frozen=True)
 class Claim:
-    """An engine's answer: `value` as replay counts it, None without a schedule; `bound` as the engine says."""
+    """An engine's answer: `value` as replay counts it, None without a schedule; `bound` as the engine says.
+
+    `schedule` is what rules, and searches that do not look at every one, may begin from.
+    """
 
     engine: str
     status: str
     value: int | None = None
     bound: int | None = None
     faults: tuple[str, ...] = ()
+    schedule: object = None
 
     def __str__(self) -> str:
         return f"{self.engine} says {self.status} {self.value} with bound {self.bound}"
@@ -33,11 +33,6 @@ def asked(engine: str, ask: Callable[[], Claim]) -> Claim:
     except (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         said = " ".join(str(error).split())
         return Claim(engine, "CRASHED", faults=(f"{type(error).__name__}: {said}",))
-
-
-def some_engines(rng: random.Random, quick: Sequence[str], slow: Sequence[str]) -> tuple[str, ...]:
-    """Return the engines for one case: the quick ones, and now and then a slow one."""
-    return (*quick, *(name for name in slow if rng.randrange(100) < SLOW_PERCENT))
 
 
 def contradictions(

@@ -17,7 +17,6 @@ partition  the cuts over clusters; one name only, though several may mean the sa
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -25,24 +24,19 @@ from hwmodels.schedule import Step
 from instances.machine import Machine
 from instances.workload import DIMS, RELEVANT, Layer
 from solver.selftest.boxes import levels
+from solver.selftest.cases import meets, parts_of
 from solver.selftest.moves import Form, partitions, shares
 
 __all__ = ["broken", "readable", "tile"]
 
 _ORDERS = {"IS": "gbrcnm", "paper": "gbrcnm", "OS": "gbrcmn", "WS": "gmnbrc"}
-_PIN = re.compile(r"([A-Za-z_]+)(<=|>=|!=|=|%)(.+)")
-
-
-def _parts(pin: str) -> tuple[str, str, str]:
-    match = _PIN.fullmatch(pin)
-    return (match[1], match[2], match[3]) if match else ("", "", "")
 
 
 def readable(pins: Sequence[str]) -> bool:
     """Whether all these demands can be read from a nest."""
     known = {"sizes", "resident", "output", "array", "holds", "order", "partition"}
     return all(
-        name in known or name.startswith(("T_", "buffers_")) for name, _, _ in (_parts(pin) for pin in pins)
+        name in known or name.startswith(("T_", "buffers_")) for name, _, _ in (parts_of(pin) for pin in pins)
     )  # fmt: skip
 
 
@@ -63,17 +57,13 @@ def tile(layer: Layer, machine: Machine, form: Form) -> dict[str, int]:
 
 def broken(layer: Layer, machine: Machine, pins: Sequence[str], form: Form) -> int:
     """Count the demands that a tidy form does not meet."""
-    asked = {value for name, op, value in map(_parts, pins) if name == "partition" and op == "="}
-    return sum(not _meets(layer, machine, *_parts(pin), form) for pin in pins) + (len(asked) > 1)
+    asked = {value for name, op, value in map(parts_of, pins) if name == "partition" and op == "="}
+    return sum(not _meets(layer, machine, *parts_of(pin), form) for pin in pins) + (len(asked) > 1)
 
 
 def _meets(layer: Layer, machine: Machine, name: str, op: str, value: str, form: Form) -> bool:
     if name.startswith("T_"):
-        size, number = tile(layer, machine, form)[name[2:].lower()], int(value)
-        return {
-            "=": size == number, "!=": size != number, "<=": size <= number, ">=": size >= number,
-            "%": size % number == 0,
-        }[op]  # fmt: skip
+        return meets(op, tile(layer, machine, form)[name[2:].lower()], value)
     is_so = _is(layer, machine, name, value, form)
     return is_so if op == "=" else not is_so
 

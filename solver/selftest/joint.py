@@ -15,6 +15,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any, ClassVar, Self
 
 from formulations.pins import Pins
 from hwmodels.joint.replay import replay_joint
@@ -22,21 +23,19 @@ from hwmodels.schedule import LayerRun
 from instances.machine import Machine, Transfer
 from instances.network import Network
 from instances.operators import Conv, Eltwise, Operator, Pool
-from instances.stores import Stores, stores
+from instances.stores import stores
 from solver.joint.engines import JOINT_ENGINES
 from solver.joint.plan import JointPlan
 from solver.joint.tables import Tables
-from solver.selftest.base import Disagreement
-from solver.selftest.cases import Recorded, json_of
-from solver.selftest.claims import Claim, asked, contradictions, some_engines
-from solver.selftest.nests import Best, fronts, rules_of
-from solver.selftest.networks import network_of
+from solver.selftest import cases
+from solver.selftest.cases import BruteForce, Known, times, widths
+from solver.selftest.claims import Claim
+from solver.selftest.nests import Best, fronts
+from solver.selftest.networks import fewer, network_of
 from solver.solve import solve_as
 
 __all__ = ["ROWS", "TESTER", "Case", "Found", "best"]
 
-#: "plan" is `solve_joint`, which replays what it returns.
-QUICK, SLOW = ("dynamic",), ("plan", "milp", "cp-sat", "greedy", "sequence", "no-reuse")
 _LIMIT_S = 5.0
 #: Two memories off the chip: maps in one, weights in the other.
 _TWO: Mapping[str, object] = {
@@ -51,7 +50,7 @@ ROWS = 4
 
 
 @dataclass(frozen=True)
-class Case:
+class Case(cases.Case):
     """A small network and a memory in banks.
 
     Attributes
@@ -61,6 +60,11 @@ class Case:
         (a 2x1 kernel without padding), "padded" (a 3x1 kernel, a row of padding on both sides), "pool" (2x1), "copy"
         (a 1x1 pool) and "sum" of two maps
     """
+
+    quick: ClassVar = ("dynamic",)
+    slow: ClassVar = ("plan", "milp", "cp-sat", "greedy", "sequence", "no-reuse")
+    rules: ClassVar = ("", "", "", "", "", "banks", "scale", "memory")
+    least: ClassVar = {"rows": 1, "columns": 1, "channels": 1, "sliding": 0, "double": 0, "split": 0}
 
     rows: int
     columns: int
@@ -72,8 +76,6 @@ class Case:
     sliding: bool
     double: bool
     split: bool = False
-    engines: tuple[str, ...] = QUICK
-    rule: str = ""
 
     @property
     def network(self) -> Network | None:
@@ -81,15 +83,64 @@ class Case:
         return network_of((1, self.channels, self.rows, self.columns), self.layers, _operator)
 
     @property
+    def possible(self) -> bool:
+        """Whether every layer fits its operands."""
+        return self.network is not None
+
+    @property
     def machine(self) -> Machine:
         """One core with a shared memory."""
-        names = ("in_bytes", "w_bytes", "out_bytes", "psum_bytes")
         return Machine.model_validate({
             "name": "m", "tick_ps": 1, "ocm_bytes": self.memory, "ocm_banks": self.banks, "sliding": self.sliding,
             "buffering": "double" if self.double else "single", "mac_fj": 1,
             **(_TWO if self.split else {"transfer": Transfer(byte_ticks=1), "byte_fj": 3}),
-            **dict(zip(names, self.bytes, strict=True)),
+            **widths(self.bytes),
         })  # fmt: skip
+
+    @classmethod
+    def drawn(cls, rng: random.Random) -> Case:
+        """Two to four layers on maps of up to four rows, memories in which a little fits."""
+        rows, columns, channels = rng.randint(2, ROWS), rng.choice((1, 1, 1, 2)), rng.choice((1, 2))
+        case = Case(rows, columns, channels, (), 1, 1, (1, 1, 1, 1), rng.randrange(2) == 0, rng.randrange(3) == 0)
+        wanted, tries = rng.choice((2, 2, 3, 3, 4)), 0
+        padded = columns == channels == 1 and rng.randrange(2) == 0
+        while len(case.layers) < wanted and tries < 40:
+            tries, number = tries + 1, len(case.layers)
+            kind = rng.choice(("conv", "padded" if padded else "conv", "tall", "pool", "copy", "sum", "sum"))
+            operands = tuple(rng.randint(max(0, number - 2), number) for _ in range(1 + (kind == "sum")))
+            filters = rng.choice((1, 2)) if kind in ("conv", "tall") and not padded else 1
+            more = replace(case, layers=(*case.layers, (kind, operands, filters)))
+            if more.network is not None and (kind != "sum" or len(set(operands)) == 2):
+                case = more
+        size = rng.choice((1, 1, 2))
+        sizes = (size, rng.choice((1, 2)), size, size * rng.choice((1, 2)))
+        banks = rng.randint(1, 6)
+        return replace(
+            case, bytes=sizes, banks=banks, memory=banks * rng.randint(1, 6) * size + rng.randint(0, banks - 1),
+            split=rng.randrange(4) == 0,
+        )  # fmt: skip
+
+    def ruled(self, value: int, schedule: Any) -> tuple[Self, int | None] | None:
+        """Larger elements, or more memory."""
+        if self.rule == "memory":
+            return replace(self, memory=self.memory + self.banks), None
+        if self.rule == "banks":  # one more of the same size
+            return replace(self, banks=self.banks + 1, memory=(self.banks + 1) * (self.memory // self.banks)), None
+        whole = self.memory % self.banks == 0
+        return (replace(self, bytes=times(self.bytes, 3), memory=3 * self.memory), 3 * value) if whole else None
+
+    def simpler(self) -> Iterator[Self]:
+        """Without a layer, with fewer filters, banks or bytes."""
+        yield from (replace(self, layers=layers) for layers in fewer(self.layers))
+        for k, (kind, operands, filters) in enumerate(self.layers):
+            if filters > 1:
+                yield replace(self, layers=(*self.layers[:k], (kind, operands, 1), *self.layers[k + 1 :]))
+        if self.banks > 1:
+            yield replace(self, banks=self.banks - 1, memory=(self.banks - 1) * (self.memory // self.banks))
+        if self.memory > self.banks:
+            yield replace(self, memory=self.memory - 1)
+        if self.bytes != (1, 1, 1, 1):
+            yield replace(self, bytes=(1, 1, 1, 1))
 
 
 def _operator(name: str, kind: str, before: Sequence[Operator], filters: int) -> Operator | None:
@@ -128,7 +179,7 @@ class _Plans:
     """All schedules of a network on a machine."""
 
     def __init__(self, network: Network, machine: Machine) -> None:
-        self.found, self.machine, self.rules = stores(network), machine, rules_of(machine)
+        self.found, self.machine = stores(network), machine
         self.known: dict[tuple[int, tuple[tuple[int, int], ...], int, int], Best | None] = {}
 
     def stays(self) -> Iterator[Rows]:
@@ -158,7 +209,7 @@ class _Plans:
             if key not in self.known:
                 layer = self.found.layer(t, dict(reads), unwritten)
                 room = free * self.machine.bank_bytes
-                fits = [one for one in fronts(layer, self.rules) if one.room <= room]
+                fits = [one for one in fronts(layer, self.machine) if one.room <= room]
                 self.known[key] = fits[-1] if fits else None
             one = self.known[key]
             if one is not None and (least is None or one.bytes < least[1].bytes):
@@ -217,127 +268,34 @@ def best(network: Network, machine: Machine) -> Found | None:
     return _Plans(network, machine).best()
 
 
-# ---- what engines claim ----------------------------------------------------------------------------------------------
-
-
-def claim(case: Case, engine: str) -> Claim:
-    """What an engine says; a value that no schedule has is known by brute force."""
-    network = case.network
-    assert network is not None
-    if engine != "plan":
-        tables = Tables(stores(network), case.machine, Pins(()))
-        said = JOINT_ENGINES[engine].run(tables, None if engine == "dynamic" else _LIMIT_S)
-        return Claim(engine, said.status, None if said.choice is None else said.choice.bytes, said.bound)
-    plan = solve_as(JointPlan, network, case.machine)
-    value = None if plan.objective is None else plan.objective.value
-    faults = [] if plan.measures is None or plan.measures.bytes == value else ["its value is not its bytes"]
-    return Claim(engine, plan.status, value, plan.bound, tuple(faults))
-
-
-def _walked(found: Found, on: Stores, machine: Machine) -> Iterator[str]:
-    """What the referee says against the schedule of brute force."""
-    seen = replay_joint(on, machine, found.runs)
-    moved = sum(one.outcome.bytes for one in seen.layers)
-    if seen.faults or moved != found.bytes:
-        yield f"brute force: its schedule moves {moved} by replay, not {found.bytes}: {seen.faults[:1]}"
-
-
-class _Joint(Recorded):
+class _Joint(BruteForce[Case]):
     name = "joint"
     summary = "every nest and all rows that may stay, of two to four tiny layers"
+    kind = Case
 
-    def case(self, rng: random.Random) -> object:
-        """Two to four layers on maps of up to four rows, memories in which a little fits."""
-        return _drawn(rng)
-
-    def run(self, case: object, rng: random.Random) -> list[Disagreement]:
-        """Compare; nothing is left to chance, so that a find repeats."""
-        assert isinstance(case, Case)
+    def claim(self, case: Case, engine: str) -> Claim:
+        """A value that no schedule has is known by brute force."""
         network = case.network
-        if network is None:
-            return []
-        claims = [asked(name, lambda name=name: claim(case, name)) for name in case.engines]  # type: ignore[misc]
-        found, said = best(network, case.machine), list[str]()
-        if found is not None:
-            said += _walked(found, stores(network), case.machine)
-        said += contradictions(claims, None if found is None else found.bytes, complete=True)
-        said += _rules(case, claims)
-        return [Disagreement(self.name, line, json_of(case)) for line in said]
+        assert network is not None
+        if engine != "plan":
+            tables = Tables(stores(network), case.machine, Pins(()))
+            said = JOINT_ENGINES[engine].run(tables, None if engine == "dynamic" else _LIMIT_S)
+            return Claim(engine, said.status, None if said.choice is None else said.choice.bytes, said.bound)
+        plan = solve_as(JointPlan, network, case.machine)
+        value = None if plan.objective is None else plan.objective.value
+        faults = [] if plan.measures is None or plan.measures.bytes == value else ["its value is not its bytes"]
+        return Claim(engine, plan.status, value, plan.bound, tuple(faults))
 
-    def smaller(self, case: object) -> Iterator[object]:
-        """Without the last layer, with fewer rows, columns, channels, banks or bytes."""
-        assert isinstance(case, Case)
-        return (one for one in _smaller(case) if one.network is not None)
-
-
-TESTER = _Joint(Case)
-
-
-# ---- cases -----------------------------------------------------------------------------------------------------------
-
-
-def _drawn(rng: random.Random) -> Case:
-    rows, columns, channels = rng.randint(2, ROWS), rng.choice((1, 1, 1, 2)), rng.choice((1, 2))
-    case = Case(rows, columns, channels, (), 1, 1, (1, 1, 1, 1), rng.randrange(2) == 0, rng.randrange(3) == 0)
-    wanted, tries = rng.choice((2, 2, 3, 3, 4)), 0
-    padded = columns == channels == 1 and rng.randrange(2) == 0
-    while len(case.layers) < wanted and tries < 40:
-        tries, number = tries + 1, len(case.layers)
-        kind = rng.choice(("conv", "padded" if padded else "conv", "tall", "pool", "copy", "sum", "sum"))
-        operands = tuple(rng.randint(max(0, number - 2), number) for _ in range(1 + (kind == "sum")))
-        filters = rng.choice((1, 2)) if kind in ("conv", "tall") and not padded else 1
-        more = replace(case, layers=(*case.layers, (kind, operands, filters)))
-        if more.network is not None and (kind != "sum" or len(set(operands)) == 2):
-            case = more
-    size = rng.choice((1, 1, 2))
-    widths = (size, rng.choice((1, 2)), size, size * rng.choice((1, 2)))
-    banks = rng.randint(1, 6)
-    return replace(
-        case, bytes=widths, banks=banks, memory=banks * rng.randint(1, 6) * size + rng.randint(0, banks - 1),
-        engines=some_engines(rng, QUICK, SLOW), rule=rng.choice(("", "", "", "", "", "banks", "scale", "memory")),
-        split=rng.randrange(4) == 0,
-    )  # fmt: skip
+    def known(self, case: Case, claims: Sequence[Claim]) -> Known:
+        """All schedules; the best one is run by the referee."""
+        network = case.network
+        found = best(network, case.machine) if network is not None else None
+        if network is None or found is None:
+            return Known(None)
+        seen = replay_joint(stores(network), case.machine, found.runs)
+        moved = sum(one.outcome.bytes for one in seen.layers)
+        said = f"brute force: its schedule moves {moved} by replay, not {found.bytes}: {seen.faults[:1]}"
+        return Known(found.bytes, faults=(said,) if seen.faults or moved != found.bytes else ())
 
 
-def _rules(case: Case, claims: Sequence[Claim]) -> Iterator[str]:
-    """One metamorphic rule, by the quickest engine."""
-    before = next((one for one in claims if one.engine == "dynamic"), None)
-    if before is None or before.status != "OPTIMAL" or before.value is None or not case.rule:
-        return
-    if case.rule == "scale":
-        many = replace(case, bytes=tuple(3 * b for b in case.bytes), memory=3 * case.memory)  # type: ignore[arg-type]
-        if case.memory % case.banks == 0:
-            after = claim(many, "dynamic")
-            if (after.status, after.value) != ("OPTIMAL", 3 * before.value):
-                yield f"{before}; with 3 times all bytes: {after}"
-        return
-    more = replace(case, memory=case.memory + case.banks)
-    if case.rule == "banks":  # one more of the same size
-        more = replace(case, banks=case.banks + 1, memory=(case.banks + 1) * (case.memory // case.banks))
-    after = claim(more, "dynamic")
-    if after.value is None or after.value > before.value:
-        yield f"{before}; with more memory ({case.rule}): {after}"
-
-
-def _smaller(case: Case) -> Iterator[Case]:
-    yield from (replace(case, engines=(name,)) for name in case.engines if len(case.engines) > 1)
-    if case.rule:
-        yield replace(case, rule="")
-    for k in range(len(case.layers) if len(case.layers) > 1 else 0):
-        kept = [one for n, one in enumerate(case.layers) if n != k]
-        yield replace(case, layers=tuple((a, tuple(o - (o > k) for o in ops), f) for a, ops, f in kept))
-    for name in ("rows", "columns", "channels"):
-        if getattr(case, name) > 1:
-            yield replace(case, **{name: getattr(case, name) - 1})
-    for k, (kind, operands, filters) in enumerate(case.layers):
-        if filters > 1:
-            yield replace(case, layers=(*case.layers[:k], (kind, operands, 1), *case.layers[k + 1 :]))
-    yield from [replace(case, sliding=False)] if case.sliding else []
-    yield from [replace(case, double=False)] if case.double else []
-    yield from [replace(case, split=False)] if case.split else []
-    if case.banks > 1:
-        yield replace(case, banks=case.banks - 1, memory=(case.banks - 1) * (case.memory // case.banks))
-    if case.memory > case.banks:
-        yield replace(case, memory=case.memory - 1)
-    if case.bytes != (1, 1, 1, 1):
-        yield replace(case, bytes=(1, 1, 1, 1))
+TESTER = _Joint()

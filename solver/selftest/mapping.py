@@ -16,32 +16,30 @@ All schedules are looked at, so that (EQUAL) holds both ways.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations, product
-from typing import cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from formulations.mapping.latency import Order
 from formulations.mapping.parts import parts
 from formulations.mapping.pipeline import pipelined
 from formulations.mapping.places import Split
-from formulations.mapping.problem import Aim, Assignment, Limits
+from formulations.mapping.problem import Aim, Limits, Schedule
 from formulations.mapping.problem import Mapping as Instance
 from hwmodels.board.replay import Seen, replay_once
 from instances.processors import Group
 from instances.tasks import Task, TaskGraph
 from solver.mapping.base import Asked
 from solver.mapping.engines import MAPPING_ENGINES
-from solver.mapping.solve import replayed
-from solver.selftest.base import Disagreement
-from solver.selftest.cases import Recorded, json_of
-from solver.selftest.claims import Claim, asked, contradictions, some_engines
+from solver.mapping.parts import replayed
+from solver.selftest import cases
+from solver.selftest.cases import BruteForce, Known, less_time, times
+from solver.selftest.claims import Claim
 
 __all__ = ["TESTER", "Case", "Timetables", "best"]
 
-QUICK, SLOW = ("exhaustive", "heft", "single"), ("auto", "milp", "cp-sat", "milp-cbc", "cpop", "peft")
 #: What is left to an engine that takes longer than it ever should, seconds.
 _LIMIT_S = 5.0
 #: Processors with their shares.
@@ -49,7 +47,7 @@ Place = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
-class Case:
+class Case(cases.Case):
     """Tasks on processors.
 
     Attributes
@@ -60,6 +58,10 @@ class Case:
     divided : tasks that may be divided
     rule : the metamorphic rule that is tried
     """
+
+    quick: ClassVar = ("exhaustive", "heft", "single")
+    slow: ClassVar = ("auto", "milp", "cp-sat", "milp-cbc", "cpop", "peft")
+    rules: ClassVar = ("", "pin", "scale", "watts", "cap", "limits", "processor")
 
     times: tuple[tuple[int | None, ...], ...]
     edges: tuple[tuple[int, int], ...]
@@ -74,8 +76,83 @@ class Case:
     shares: int = 1
     divided: tuple[int, ...] = ()
     sync: int = 0
-    engines: tuple[str, ...] = QUICK
-    rule: str = ""
+
+    @classmethod
+    def drawn(cls, rng: random.Random) -> Case:
+        """One to four tasks on up to three processors; a limit near what some schedule takes."""
+        aim = rng.choice(("period", "energy", "latency"))
+        number = rng.randint(1, 4 if aim != "latency" else rng.choice((3, 3, 4)))
+        cores = tuple(rng.choice(((1,), (1, 1), (2, 1), (1, 1), (2, 2)))) + (0,) * rng.randint(0, 1)
+        pairs = [(i, j) for j in range(number) for i in range(j)]
+        edges = tuple(pair for pair in pairs if rng.randrange(5) < 3)
+        shares = rng.choice((1, 1, 1, 2, 3)) if number < 4 and len(cores) < 3 else 1
+        alike = rng.randrange(3) == 0
+        times = []
+        for _ in range(number):
+            row = [rng.randint(0, 12) for _ in cores]
+            row = [row[0] if alike and n == cores[0] else t for t, n in zip(row, cores, strict=True)]
+            times.append(tuple(None if p and rng.randrange(8) == 0 else t for p, t in enumerate(row)))
+        copies = tuple(tuple(_copies(cores, rng) for _ in edges) for _ in range(shares))
+        watts = tuple(rng.randint(1, 4) * max(1, n) for n in cores)
+        divided = tuple(i for i in range(number) if shares > 1 and rng.randrange(2))
+        case = Case(
+            tuple(times), edges, copies, cores, watts, aim, rng.choice((100, 100, 70, 40)) if aim != "latency" else 100,
+            shares=shares, divided=divided, sync=rng.randint(0, 2),
+        )  # fmt: skip
+        if rng.randrange(2):
+            made = Timetables(case)
+            prices = made.prices(made.run(tuple(rng.choice(places) for places in made.places)))
+            name = rng.choice([n for n in ("period", "energy", "latency") if n != case.aim])
+            case = replace(case, **{name: max(1, prices[name] + rng.choice((-3, -1, 0, 2)))})  # type: ignore[arg-type]
+        return case
+
+    def ruled(self, value: int, schedule: Any) -> tuple[Self, int | None] | None:
+        """The optimum pinned, other ticks or powers, or more freedom."""
+        if self.rule == "pin" and self.shares == 1:
+            kept = zip(self.times, schedule, strict=True)
+            pinned = tuple(tuple(t if q == p else None for q, t in enumerate(row)) for row, p in kept)
+            return replace(self, times=pinned), value
+        if self.rule == "scale" and self.shares == 1 and self.cap == 100 and value > 1:
+            names = ("times", "copies", "period", "energy", "latency")
+            return replace(self, **{name: times(getattr(self, name), 3) for name in names}), 3 * value
+        if self.rule == "watts" and self.aim == "energy":
+            return replace(self, watts=times(self.watts, 5), energy=times(self.energy, 5)), 5 * value
+        if self.rule == "cap":
+            return replace(self, cap=100), None
+        if self.rule == "limits":
+            return replace(self, period=None, energy=None, latency=None), None
+        if self.rule != "processor":
+            return None
+        copies = tuple(
+            tuple((*((*row, 1) for row in one), (1,) * len(one) + (0,)) for one in few) for few in self.copies
+        )
+        slow = tuple((*row, 3) for row in self.times)
+        return replace(self, times=slow, copies=copies, cores=(*self.cores, 0), watts=(*self.watts, 2)), None
+
+    def simpler(self) -> Iterator[Self]:
+        """Without a task, an edge, shares or limits; with smaller numbers."""
+        number = len(self.times)
+        for i in range(number) if number > 1 else ():
+            kept = [e for e, edge in enumerate(self.edges) if i not in edge]
+            yield replace(
+                self, times=self.times[:i] + self.times[i + 1 :],
+                edges=tuple((a - (a > i), b - (b > i)) for a, b in (self.edges[e] for e in kept)),
+                copies=tuple(tuple(few[e] for e in kept) for few in self.copies),
+                divided=tuple(d - (d > i) for d in self.divided if d != i),
+            )  # fmt: skip
+        for e in range(len(self.edges)):
+            copies = tuple(few[:e] + few[e + 1 :] for few in self.copies)
+            yield replace(self, edges=self.edges[:e] + self.edges[e + 1 :], copies=copies)
+        if self.shares > 1:
+            yield replace(self, shares=1, divided=(), copies=self.copies[-1:])
+        for name in ("period", "energy", "latency"):
+            if getattr(self, name) is not None:
+                yield replace(self, **{name: None})  # type: ignore[arg-type]
+        yield from (replace(self, times=times) for times in less_time(self.times))
+        if any(c for few in self.copies for one in few for row in one for c in row):
+            yield replace(
+                self, copies=tuple(tuple(tuple(tuple(0 for _ in r) for r in o) for o in f) for f in self.copies)
+            )
 
 
 # ---- brute force -----------------------------------------------------------------------------------------------------
@@ -176,83 +253,13 @@ def instance_of(case: Case) -> Instance:
     )  # fmt: skip
 
 
-def claim(case: Case, engine: str) -> Claim:
-    """What an engine says; its schedule is priced by the referee."""
-    made, limits = Timetables(case), Limits(case.cap, case.period, case.energy, case.latency)
-    wanted = Asked(instance_of(case), cast(Aim, case.aim), limits, _LIMIT_S)
-    said = MAPPING_ENGINES[engine].run(wanted)
-    if said.at is None:
-        return Claim(engine, said.status, None, said.bound)
-    places = tuple(wanted.mapping.places[a] for a in said.at)
-    prices = made.prices(made.run(places, said.order))
-    faults = [] if made.keeps(prices) else [f"limits are not kept: {prices}"]
-    faults += _steady(wanted, said.at, said.order, prices["period"])
-    return Claim(engine, said.status, prices[case.aim], said.bound, tuple(faults))
-
-
-def _steady(wanted: Asked, at: Assignment, order: Order | None, period: int) -> Iterator[str]:
+def _steady(wanted: Asked, schedule: Schedule, period: int) -> Iterator[str]:
     """What is wrong when inference follows inference; nothing is asked of one inference alone."""
-    if order is not None or period <= 1:
+    if schedule.order or period <= 1:
         return
-    flat = parts(wanted.mapping, at)
+    flat = parts(wanted.mapping, schedule.at)
     seen = replayed(flat.mapping, flat.at, pipelined(flat.mapping, flat.at, period), period)
     yield from (f"a period of {period}: {fault}" for fault in seen.faults)
-
-
-class _Mapping(Recorded):
-    name = "mapping"
-    summary = "every assignment and every order of a few tasks on a few processors"
-
-    def case(self, rng: random.Random) -> object:
-        """One to four tasks on up to three processors; a limit near what some schedule takes."""
-        case = _drawn(rng)
-        if rng.randrange(2):
-            made = Timetables(case)
-            prices = made.prices(made.run(tuple(rng.choice(places) for places in made.places)))
-            name = rng.choice([n for n in ("period", "energy", "latency") if n != case.aim])
-            case = replace(case, **{name: max(1, prices[name] + rng.choice((-3, -1, 0, 2)))})  # type: ignore[arg-type]
-        return case
-
-    def run(self, case: object, rng: random.Random) -> list[Disagreement]:
-        """Compare; nothing is left to chance, so that a find repeats."""
-        assert isinstance(case, Case)
-        claims = [asked(name, lambda name=name: claim(case, name)) for name in case.engines]  # type: ignore[misc]
-        said = [*contradictions(claims, best(case), complete=True), *_rules(case)]
-        return [Disagreement(self.name, line, json_of(case)) for line in said]
-
-    def smaller(self, case: object) -> Iterator[object]:
-        """Without a task, an edge, a processor, shares, limits or the rule; with smaller numbers."""
-        assert isinstance(case, Case)
-        return _smaller(case)
-
-
-TESTER = _Mapping(Case)
-
-
-# ---- cases -----------------------------------------------------------------------------------------------------------
-
-
-def _drawn(rng: random.Random) -> Case:
-    aim = rng.choice(("period", "energy", "latency"))
-    number = rng.randint(1, 4 if aim != "latency" else rng.choice((3, 3, 4)))
-    cores = tuple(rng.choice(((1,), (1, 1), (2, 1), (1, 1), (2, 2)))) + (0,) * rng.randint(0, 1)
-    pairs = [(i, j) for j in range(number) for i in range(j)]
-    edges = tuple(pair for pair in pairs if rng.randrange(5) < 3)
-    shares = rng.choice((1, 1, 1, 2, 3)) if number < 4 and len(cores) < 3 else 1
-    alike = rng.randrange(3) == 0
-    times = []
-    for _ in range(number):
-        row = [rng.randint(0, 12) for _ in cores]
-        row = [row[0] if alike and n == cores[0] else t for t, n in zip(row, cores, strict=True)]
-        times.append(tuple(None if p and rng.randrange(8) == 0 else t for p, t in enumerate(row)))
-    copies = tuple(tuple(_copies(cores, rng) for _ in edges) for _ in range(shares))
-    watts = tuple(rng.randint(1, 4) * max(1, n) for n in cores)
-    divided = tuple(i for i in range(number) if shares > 1 and rng.randrange(2))
-    return Case(
-        tuple(times), edges, copies, cores, watts, aim, rng.choice((100, 100, 70, 40)) if aim != "latency" else 100,
-        shares=shares, divided=divided, sync=rng.randint(0, 2), engines=some_engines(rng, QUICK, SLOW),
-        rule=rng.choice(("", "pin", "scale", "watts", "cap", "limits", "processor")),
-    )  # fmt: skip
 
 
 def _copies(cores: tuple[int, ...], rng: random.Random) -> tuple[tuple[int, ...], ...]:
@@ -262,91 +269,27 @@ def _copies(cores: tuple[int, ...], rng: random.Random) -> tuple[tuple[int, ...]
     return tuple(tuple(0 if p == q else ticks[cores[p] > 0, cores[q] > 0] for q in number) for p in number)
 
 
-def _rules(case: Case) -> Iterator[str]:
-    """One metamorphic rule, by the quickest engine."""
-    before = claim(case, "exhaustive")
-    if before.status != "OPTIMAL" or before.value is None:
-        return
-    exact = case.shares == 1 and case.cap == 100 and before.value > 1
-    if case.rule == "pin" and case.shares == 1:
-        said = MAPPING_ENGINES["exhaustive"].run(
-            Asked(
-                instance_of(case), cast(Aim, case.aim), Limits(case.cap, case.period, case.energy, case.latency), None
-            )
-        )
-        kept = zip(case.times, said.at or (), strict=True)
-        pinned = replace(case, times=tuple(tuple(t if q == p else None for q, t in enumerate(r)) for r, p in kept))
-        yield from _expected(before, claim(pinned, "exhaustive"), before.value, "pinned to its own assignment")
-    elif case.rule == "scale" and exact:
-        scaled = _scaled(case, 3)
-        more = 3 * before.value
-        yield from _expected(before, claim(scaled, "exhaustive"), more, "3 times all ticks and limits")
-    elif case.rule == "watts" and case.aim == "energy":
-        many = replace(case, watts=tuple(5 * w for w in case.watts), energy=_times(case.energy, 5))
-        yield from _expected(before, claim(many, "exhaustive"), 5 * before.value, "5 times all powers")
-    elif case.rule in ("cap", "limits", "processor"):
-        yield from _never_worse(before, claim(_freer(case), "exhaustive"), case.rule)
+class _Mapping(BruteForce[Case]):
+    name = "mapping"
+    summary = "every assignment and every order of a few tasks on a few processors"
+    kind = Case
+
+    def claim(self, case: Case, engine: str) -> Claim:
+        """Its schedule is priced by the referee."""
+        made, limits = Timetables(case), Limits(case.cap, case.period, case.energy, case.latency)
+        wanted = Asked(instance_of(case), cast(Aim, case.aim), limits, _LIMIT_S)
+        said = MAPPING_ENGINES[engine].run(wanted)
+        if said.schedule is None:
+            return Claim(engine, said.status, None, said.bound)
+        places = tuple(wanted.mapping.places[a] for a in said.schedule.at)
+        prices = made.prices(made.run(places, said.schedule.order))
+        faults = [] if made.keeps(prices) else [f"limits are not kept: {prices}"]
+        faults += _steady(wanted, said.schedule, prices["period"])
+        return Claim(engine, said.status, prices[case.aim], said.bound, tuple(faults), said.schedule.at)
+
+    def known(self, case: Case, claims: Sequence[Claim]) -> Known:
+        """All schedules."""
+        return Known(best(case))
 
 
-def _freer(case: Case) -> Case:
-    """The same with more freedom."""
-    if case.rule == "cap":
-        return replace(case, cap=100)
-    if case.rule == "limits":
-        return replace(case, period=None, energy=None, latency=None)
-    copies = tuple(tuple((*((*row, 1) for row in one), (1,) * len(one) + (0,)) for one in few)
-                   for few in case.copies)  # fmt: skip
-    times = tuple((*row, 3) for row in case.times)
-    return replace(case, times=times, copies=copies, cores=(*case.cores, 0), watts=(*case.watts, 2))
-
-
-def _times(limit: int | None, factor: int) -> int | None:
-    return None if limit is None else limit * factor
-
-
-def _scaled(case: Case, k: int) -> Case:
-    return replace(
-        case, times=tuple(tuple(_times(t, k) for t in row) for row in case.times),
-        copies=tuple(tuple(tuple(tuple(k * t for t in r) for r in one) for one in few) for few in case.copies),
-        period=_times(case.period, k), energy=_times(case.energy, k), latency=_times(case.latency, k),
-    )  # fmt: skip
-
-
-def _expected(before: Claim, after: Claim, value: int, what: str) -> Iterator[str]:
-    if (after.status, after.value) != ("OPTIMAL", value):
-        yield f"{before}; {what}: {after}, expected {value}"
-
-
-def _never_worse(before: Claim, after: Claim, what: str) -> Iterator[str]:
-    if after.status != "OPTIMAL" or after.value is None or (before.value is not None and after.value > before.value):
-        yield f"{before}; with more freedom ({what}): {after}"
-
-
-def _smaller(case: Case) -> Iterator[Case]:
-    number = len(case.times)
-    yield from (replace(case, engines=(name,)) for name in case.engines if len(case.engines) > 1)
-    for i in range(number) if number > 1 else ():
-        kept = [e for e, edge in enumerate(case.edges) if i not in edge]
-        yield replace(
-            case, times=case.times[:i] + case.times[i + 1 :],
-            edges=tuple((a - (a > i), b - (b > i)) for a, b in (case.edges[e] for e in kept)),
-            copies=tuple(tuple(few[e] for e in kept) for few in case.copies),
-            divided=tuple(d - (d > i) for d in case.divided if d != i),
-        )  # fmt: skip
-    for e in range(len(case.edges)):
-        copies = tuple(few[:e] + few[e + 1 :] for few in case.copies)
-        yield replace(case, edges=case.edges[:e] + case.edges[e + 1 :], copies=copies)
-    if case.shares > 1:
-        yield replace(case, shares=1, divided=(), copies=case.copies[-1:])
-    if case.rule:
-        yield replace(case, rule="")
-    for name in ("period", "energy", "latency"):
-        if getattr(case, name) is not None:
-            yield replace(case, **{name: None})  # type: ignore[arg-type]
-    for i, row in enumerate(case.times):
-        for p, time in enumerate(row):
-            for less in sorted({0, (time or 0) // 2} - {time}) if time else ():
-                made = (*row[:p], less, *row[p + 1 :])
-                yield replace(case, times=(*case.times[:i], made, *case.times[i + 1 :]))
-    if any(c for few in case.copies for one in few for row in one for c in row):
-        yield replace(case, copies=tuple(tuple(tuple(tuple(0 for _ in r) for r in o) for o in f) for f in case.copies))
+TESTER = _Mapping()

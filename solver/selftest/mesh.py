@@ -13,8 +13,8 @@ checked. If more layouts would have to be tried than `_TRIES`, too.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from itertools import permutations, product
 from math import prod
 
@@ -27,10 +27,9 @@ from hwmodels.mesh.replay_arrays import replay_array
 from hwmodels.mesh.replay_lanes import replay_lanes
 from instances.workload import DIMS
 from solver.search import settled
-from solver.selftest.base import Disagreement
-from solver.selftest.cases import Recorded, json_of
-from solver.selftest.claims import Claim, asked, contradictions
-from solver.selftest.mesh_cases import Case, drawn, smaller
+from solver.selftest.cases import BruteForce, Known, kept
+from solver.selftest.claims import Claim
+from solver.selftest.mesh_cases import Case
 
 __all__ = ["MOST", "TESTER", "Case", "Choices", "best"]
 
@@ -73,9 +72,9 @@ class Choices:
         if self.mesh.kind == "row_stationary":
             filters, channels = list(range(1, self.size["m"] + 1)), list(range(1, self.size["n"] + 1))
             tiles = [[self.size[d]] if d in "ij" else t for d, t in zip(DIMS, tiles, strict=True)]
-        share: list[object] = [name for name in SHARES if _kept(self.pins, "share", name)]
-        keep: list[object] = [name for name in ("none", "IN", "W") if _kept(self.pins, "keep", name)]
-        tiles = [[t for t in few if _kept(self.pins, f"T_{d.upper()}", t)] for d, few in zip(DIMS, tiles, strict=True)]
+        share: list[object] = [name for name in SHARES if kept(self.pins, "share", name)]
+        keep: list[object] = [name for name in ("none", "IN", "W") if kept(self.pins, "keep", name)]
+        tiles = [[t for t in few if kept(self.pins, f"T_{d.upper()}", t)] for d, few in zip(DIMS, tiles, strict=True)]
         share = share if self.mesh.kind == "teu" and self.pins else ["both"]  # who shares never fetches more often
         return [*tiles, rows, cols, vectors, share, keep, filters, channels]
 
@@ -166,21 +165,6 @@ class Choices:
         return onward([], 1)
 
 
-def _kept(pins: Iterable[str], name: str, value: object) -> bool:
-    for pin in pins:
-        for sign in ("!=", "<=", ">=", "="):
-            left, found, right = pin.partition(sign)
-            if found and left == name:
-                wanted = right if isinstance(value, str) else int(right)
-                kept = {"!=": value != wanted, "<=": value <= wanted, ">=": value >= wanted, "=": value == wanted}  # type: ignore[operator]
-                if not kept[sign]:
-                    return False
-                break
-            if found:
-                break
-    return True
-
-
 def best(case: Case, claimed: Iterable[Choice] = (), seed: int = 0) -> tuple[int | None, bool]:
     """The least objective, and whether all choices and layouts were looked at."""
     made = Choices(case)
@@ -238,25 +222,6 @@ def _full(vector: object) -> tuple[int, ...]:
 # ---- what engines claim ----------------------------------------------------------------------------------------------
 
 
-def answer(case: Case, engine: str) -> tuple[Claim, Choice | None]:
-    """What an engine says; its choice and its layout are run by the referee."""
-    part = MeshPart(case.workload, case.machine, parse_pins(case.pins, DECISIONS))
-    said = settled(MeshFormulation(), part, (case.measure,), engine, Clock.of(_LIMIT_S))
-    bound = said.bounds[case.measure]
-    if said.schedule is None:
-        return Claim(engine, said.status, None, bound), None
-    made, choice = Choices(case), said.schedule.choice
-    tile, lanes = (dict(zip(DIMS, of, strict=True)) for of in (choice.tile, choice.vector))
-    fields = choice.rows, choice.cols, lanes, SHARES[choice.share], choice.keep, choice.filters, choice.channels
-    given = Given(tile, *fields)
-    value, faults = made.replayed(given)
-    said_no = made.unfit(given)
-    faults = [*faults, *([f"does not fit: {said_no}"] if said_no else [])]
-    if case.kind == "teu":
-        faults += _laid_out(made, tile, said.schedule.layout)
-    return Claim(engine, said.status, value, bound, tuple(faults)), choice
-
-
 def _laid_out(made: Choices, tile: Mapping[str, int], layout: object) -> Iterator[str]:
     if layout is None:
         yield "a mesh needs a layout"
@@ -272,51 +237,32 @@ def _laid_out(made: Choices, tile: Mapping[str, int], layout: object) -> Iterato
             yield f"{operand}: {words} words do not fit"
 
 
-class _Mesh(Recorded):
+class _Mesh(BruteForce[Case]):
     name = "mesh"
     summary = "every tile, side, vector and layout of a tiny layer on a mesh or an array, or a walk among them"
+    kind = Case
 
-    def case(self, rng: random.Random) -> object:
-        """A layer of a few elements on a mesh of 2 x 2 units or one of both arrays."""
-        return drawn(rng)
+    def claim(self, case: Case, engine: str) -> Claim:
+        """Its choice and its layout are run by the referee."""
+        part = MeshPart(case.workload, case.machine, parse_pins(case.pins, DECISIONS))
+        said = settled(MeshFormulation(), part, (case.measure,), engine, Clock.of(_LIMIT_S))
+        bound = said.bounds[case.measure]
+        if said.schedule is None:
+            return Claim(engine, said.status, None, bound)
+        made, choice = Choices(case), said.schedule.choice
+        tile, lanes = (dict(zip(DIMS, of, strict=True)) for of in (choice.tile, choice.vector))
+        fields = choice.rows, choice.cols, lanes, SHARES[choice.share], choice.keep, choice.filters, choice.channels
+        given = Given(tile, *fields)
+        value, faults = made.replayed(given)
+        said_no = made.unfit(given)
+        faults = [*faults, *([f"does not fit: {said_no}"] if said_no else [])]
+        if case.kind == "teu":
+            faults += _laid_out(made, tile, said.schedule.layout)
+        return Claim(engine, said.status, value, bound, tuple(faults), choice)
 
-    def run(self, case: object, rng: random.Random) -> list[Disagreement]:
-        """Compare; nothing is left to chance, so that a find repeats."""
-        assert isinstance(case, Case)
-        claims, choices = list[Claim](), list[Choice]()
-
-        def ask(engine: str) -> Claim:
-            said, choice = answer(case, engine)
-            choices.extend([] if choice is None else [choice])
-            return said
-
-        claims = [asked(name, lambda name=name: ask(name)) for name in case.engines]  # type: ignore[misc]
-        least, complete = best(case, choices)
-        said = [*contradictions(claims, least, complete=complete), *_rules(case, claims)]
-        return [Disagreement(self.name, line, json_of(case)) for line in said]
-
-    def smaller(self, case: object) -> Iterator[object]:
-        """Without a pin or the rule, with fewer elements, bytes or units."""
-        assert isinstance(case, Case)
-        return smaller(case)
-
-
-TESTER = _Mesh(Case)
+    def known(self, case: Case, claims: Sequence[Claim]) -> Known:
+        """All choices, or a walk that begins at the claimed ones."""
+        return Known(*best(case, [one.schedule for one in claims if isinstance(one.schedule, Choice)]))
 
 
-def _rules(case: Case, claims: Iterable[Claim]) -> Iterator[str]:
-    """One metamorphic rule, by the quickest engine."""
-    before = next((one for one in claims if one.engine == "exhaustive"), None)
-    if before is None or before.status != "OPTIMAL" or before.value is None or not case.rule:
-        return
-    mesh = dict(case.mesh)
-    if case.rule == "buffer":
-        for name in ("input_buffer_bytes", "psum_buffer_bytes", "global_bytes", "local_bytes"):
-            if name in mesh:
-                mesh[name] += 1
-    elif case.rule == "rate":
-        mesh["dram_bytes_per_cycle"] += 1
-    pins = () if case.rule == "free" else case.pins
-    after, _ = answer(replace(case, mesh=tuple(mesh.items()), pins=pins), "exhaustive")
-    if after.status != "OPTIMAL" or after.value is None or after.value > before.value:
-        yield f"{before}; with more ({case.rule}): {after}"
+TESTER = _Mesh()

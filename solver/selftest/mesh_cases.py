@@ -6,18 +6,18 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, ClassVar, Self
 
 from instances.machine import Machine
 from instances.workload import DIMS, Layer
-from solver.selftest.claims import some_engines
+from solver.selftest import cases
+from solver.selftest.cases import widths
 
-__all__ = ["Case", "drawn", "smaller"]
-
-QUICK, SLOW = ("exhaustive",), ("greedy", "cp-sat", "milp", "milp-cbc", "hand", "no-sharing")
+__all__ = ["Case"]
 
 
 @dataclass(frozen=True)
-class Case:
+class Case(cases.Case):
     """A layer on a mesh or an array.
 
     Attributes
@@ -26,14 +26,16 @@ class Case:
     bytes : of an element of IN, W, OUT and of a partial sum
     """
 
+    quick: ClassVar = ("exhaustive",)
+    slow: ClassVar = ("greedy", "cp-sat", "milp", "milp-cbc", "hand", "no-sharing")
+    rules: ClassVar = ("", "", "", "", "", "", "buffer", "rate", "free")
+
     kind: str
     layer: tuple[tuple[str, int], ...]
     mesh: tuple[tuple[str, int], ...]
     bytes: tuple[int, int, int, int]
     measure: str
     pins: tuple[str, ...] = ()
-    engines: tuple[str, ...] = QUICK
-    rule: str = ""
 
     @cached_property
     def workload(self) -> Layer:
@@ -53,60 +55,67 @@ class Case:
             mesh |= {"pes": 2, "banks": 4, "input_buffer_bytes": 8, "psum_buffer_bytes": 16}
         elif self.kind == "row_stationary":
             mesh["local_bytes"] = 24
-        names = ("in_bytes", "w_bytes", "out_bytes", "psum_bytes")
         return Machine.model_validate({
             "name": "tiny", "problem": "mesh", "tick_ps": 5000, "transfer": {}, "mesh": mesh | dict(self.mesh),
-            **dict(zip(names, self.bytes, strict=True)),
+            **widths(self.bytes),
         })  # fmt: skip
 
+    @classmethod
+    def drawn(cls, rng: random.Random) -> Case:
+        """A layer of a few elements on a mesh of 2 x 2 units or one of both arrays."""
+        kind = rng.choice(("teu", "teu", "teu", "systolic", "row_stationary"))
+        sizes: dict[str, int] = {}
+        for d in rng.sample(("m", "n", "r", "c", "b", "g"), rng.choice((1, 2, 2, 3))):
+            sizes[d] = rng.randint(2, 4 if len(sizes) < 2 else 2)
+        if "r" in sizes and rng.randrange(2):
+            sizes |= {"kh": rng.choice((2, 3)), "stride_h": rng.choice((1, 1, 2))}
+            sizes["pad_top"] = rng.randint(0, sizes["kh"] - 1)
+        if "c" in sizes and rng.randrange(4) == 0:
+            sizes["kw"] = 2
+        mesh = {"rows": rng.randint(1, 2), "cols": rng.randint(1, 3), "dram_bytes_per_cycle": rng.choice((1, 2, 8))}
+        if kind == "teu":
+            mesh |= {
+                "pes": rng.choice((1, 2, 2, 4)),
+                "input_buffer_bytes": rng.randint(3, 14),
+                "copies": rng.randint(1, 2),
+            }
+            mesh["psum_buffer_bytes"] = rng.randint(3, 24)
+            if rng.randrange(4) == 0:  # wide tiles, whose vectors meet in banks if they are laid out badly
+                sizes = {d: rng.randint(2, 4) for d in rng.sample(("r", "c", "m"), 2)}
+                mesh |= {"pes": 4, "input_buffer_bytes": rng.randint(8, 28), "copies": 1, "psum_buffer_bytes": 64}
+        else:
+            mesh["global_bytes"] = rng.randint(3, 60)
+            mesh |= {"local_bytes": rng.randint(3, 24)} if kind == "row_stationary" else {}
+        widths = rng.choice((1, 1, 2)), rng.choice((1, 1, 2)), rng.choice((1, 2)), rng.choice((1, 2, 4))
+        case = Case(
+            kind, tuple(sizes.items()), tuple(mesh.items()), widths, rng.choice(("dram", "glb", "time")),
+        )  # fmt: skip
+        if rng.randrange(4) == 0:
+            d = rng.choice([d for d in sizes if d in DIMS] or ["m"])
+            pin = f"T_{d.upper()}{rng.choice(('<=', '>=', '='))}{rng.randint(1, max(1, sizes.get(d, 1)))}"
+            more = ["keep=none", "keep!=none", "keep=W", *(["share=IN", "share!=both"] if kind == "teu" else [])]
+            case = replace(case, pins=(rng.choice((pin, pin, rng.choice(more))),))
+        return case
 
-def drawn(rng: random.Random) -> Case:
-    """A random case."""
-    kind = rng.choice(("teu", "teu", "teu", "systolic", "row_stationary"))
-    sizes: dict[str, int] = {}
-    for d in rng.sample(("m", "n", "r", "c", "b", "g"), rng.choice((1, 2, 2, 3))):
-        sizes[d] = rng.randint(2, 4 if len(sizes) < 2 else 2)
-    if "r" in sizes and rng.randrange(2):
-        sizes |= {"kh": rng.choice((2, 3)), "stride_h": rng.choice((1, 1, 2))}
-        sizes["pad_top"] = rng.randint(0, sizes["kh"] - 1)
-    if "c" in sizes and rng.randrange(4) == 0:
-        sizes["kw"] = 2
-    mesh = {"rows": rng.randint(1, 2), "cols": rng.randint(1, 3), "dram_bytes_per_cycle": rng.choice((1, 2, 8))}
-    if kind == "teu":
-        mesh |= {"pes": rng.choice((1, 2, 2, 4)), "input_buffer_bytes": rng.randint(3, 14), "copies": rng.randint(1, 2)}
-        mesh["psum_buffer_bytes"] = rng.randint(3, 24)
-        if rng.randrange(4) == 0:  # wide tiles, whose vectors meet in banks if they are laid out badly
-            sizes = {d: rng.randint(2, 4) for d in rng.sample(("r", "c", "m"), 2)}
-            mesh |= {"pes": 4, "input_buffer_bytes": rng.randint(8, 28), "copies": 1, "psum_buffer_bytes": 64}
-    else:
-        mesh["global_bytes"] = rng.randint(3, 60)
-        mesh |= {"local_bytes": rng.randint(3, 24)} if kind == "row_stationary" else {}
-    widths = rng.choice((1, 1, 2)), rng.choice((1, 1, 2)), rng.choice((1, 2)), rng.choice((1, 2, 4))
-    case = Case(
-        kind, tuple(sizes.items()), tuple(mesh.items()), widths, rng.choice(("dram", "glb", "time")),
-        engines=some_engines(rng, QUICK, SLOW), rule=rng.choice(("", "", "", "", "", "", "buffer", "rate", "free")),
-    )  # fmt: skip
-    if rng.randrange(4) == 0:
-        d = rng.choice([d for d in sizes if d in DIMS] or ["m"])
-        pin = f"T_{d.upper()}{rng.choice(('<=', '>=', '='))}{rng.randint(1, max(1, sizes.get(d, 1)))}"
-        more = ["keep=none", "keep!=none", "keep=W", *(["share=IN", "share!=both"] if kind == "teu" else [])]
-        case = replace(case, pins=(rng.choice((pin, pin, rng.choice(more))),))
-    return case
+    def ruled(self, value: int, schedule: Any) -> tuple[Self, int | None] | None:
+        """Larger buffers, a higher rate, or no pins."""
+        grown = {
+            "buffer": ("input_buffer_bytes", "psum_buffer_bytes", "global_bytes", "local_bytes"),
+            "rate": ("dram_bytes_per_cycle",), "free": (),
+        }[self.rule]  # fmt: skip
+        mesh = tuple((name, number + (name in grown)) for name, number in self.mesh)
+        return replace(self, mesh=mesh, pins=() if self.rule == "free" else self.pins), None
 
-
-def smaller(case: Case) -> Iterator[Case]:
-    """Simpler variants of a case."""
-    yield from (replace(case, engines=(name,)) for name in case.engines if len(case.engines) > 1)
-    if case.rule:
-        yield replace(case, rule="")
-    for k in range(len(case.pins)):
-        yield replace(case, pins=case.pins[:k] + case.pins[k + 1 :])
-    for name in ("layer", "mesh"):
-        pairs = getattr(case, name)
-        for k, (key, value) in enumerate(pairs):
-            low = 0 if key == "pad_top" else 1
-            for less in ([value - 1] if value > low else []) if key != "pes" else ([value // 2] if value > 1 else []):
-                made = (*pairs[:k], (key, less), *pairs[k + 1 :])
-                yield replace(case, layer=made) if name == "layer" else replace(case, mesh=made)
-    if case.bytes != (1, 1, 1, 1):
-        yield replace(case, bytes=(1, 1, 1, 1))
+    def simpler(self) -> Iterator[Self]:
+        """With fewer elements, bytes or units."""
+        for name in ("layer", "mesh"):
+            pairs = getattr(self, name)
+            for k, (key, value) in enumerate(pairs):
+                low = 0 if key == "pad_top" else 1
+                for less in (
+                    ([value - 1] if value > low else []) if key != "pes" else ([value // 2] if value > 1 else [])
+                ):
+                    made = (*pairs[:k], (key, less), *pairs[k + 1 :])
+                    yield replace(self, layer=made) if name == "layer" else replace(self, mesh=made)
+        if self.bytes != (1, 1, 1, 1):
+            yield replace(self, bytes=(1, 1, 1, 1))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from instances.network import Network
 from instances.operators import Input, Operator
 
-__all__ = ["network_of"]
+__all__ = ["fewer", "network_of"]
+
+
+L = TypeVar("L", bound=tuple[Any, ...])
 
 
 def network_of(
@@ -33,3 +37,10 @@ def network_of(
             return None
         made.append(grown)
     return Network(name="n", operators=tuple(made))
+
+
+def fewer(layers: tuple[L, ...]) -> Iterator[tuple[L, ...]]:
+    """Yield such descriptions without one of the layers, operands renumbered; nothing of a single layer."""
+    for k in range(len(layers) if len(layers) > 1 else 0):
+        kept = [one for n, one in enumerate(layers) if n != k]
+        yield tuple((kind, tuple(o - (o > k) for o in operands), *sizes) for kind, operands, *sizes in kept)  # type: ignore[misc]

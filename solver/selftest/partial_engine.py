@@ -15,35 +15,35 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 from formulations.clock import Clock
 from formulations.partial_engine.orders import from_text
 from formulations.partial_engine.problem import DECISIONS, EngineFormulation, EnginePart
 from formulations.pins import parse_pins
 from hwmodels.partial_engine.replay import replay_engine
-from hwmodels.partial_engine.schedule import EngineSchedule
 from instances.machine import Machine
 from instances.workload import Layer
-from solver.search import Answer, settled
-from solver.selftest.base import Disagreement
-from solver.selftest.cases import Recorded, json_of
-from solver.selftest.claims import Claim, asked, contradictions, some_engines
+from solver.search import settled
+from solver.selftest import cases
+from solver.selftest.cases import BruteForce, Known, kept, times, widths
+from solver.selftest.claims import Claim
 
 __all__ = ["TESTER", "Case", "Found", "best"]
 
-QUICK, SLOW = ("exhaustive", "auto", "greedy", "paper"), ("cp-sat", "milp", "milp-cbc")
 _LIMIT_S, _LARGE = 5.0, 10**6
 #: The engine: maps a run reads and makes.
 _IN, _OUT = 2, 2
+_PINS = ("spill=no", "strips=1", "strips<=2", "strips>=2", "in_places=1", "in_places<=1", "part_places<=1",
+         "part_places>=2", "inputs=banks", "results=banks")  # fmt: skip
 Steps = list[tuple[str, int, int, int]]
 
 
 @dataclass(frozen=True)
-class Case:
+class Case(cases.Case):
     """A layer on an engine of 2 x 2 maps.
 
     Attributes
@@ -54,6 +54,11 @@ class Case:
     beyond : rows of the input that no window reads, at the bottom
     bytes : of an element of inputs, weights, results and partial sums
     """
+
+    quick: ClassVar = ("auto", "exhaustive", "greedy", "paper")
+    slow: ClassVar = ("cp-sat", "milp", "milp-cbc")
+    rules: ClassVar = ("", "bank", "pin", "scale")
+    least: ClassVar = {"rows": 1, "columns": 1, "stride": 1, "pad": 0, "beyond": 0}
 
     maps: tuple[int, int, int]
     rows: int
@@ -66,8 +71,6 @@ class Case:
     bytes: tuple[int, int, int, int]
     hidden: bool
     pins: tuple[str, ...] = ()
-    engines: tuple[str, ...] = QUICK
-    rule: str = ""
 
     @property
     def layer(self) -> Layer:
@@ -86,11 +89,49 @@ class Case:
             "adds": "hidden" if self.hidden else "steps", "clock_hz": 1000, "dsp_macs": 2, "dsps": 220, "brams": 140,
             "bram_bytes": 4096,
         }  # fmt: skip
-        names = ("in_bytes", "w_bytes", "out_bytes", "psum_bytes")
         return Machine.model_validate({
             "name": "toy", "problem": "engine", "tick_ps": 1, "transfer": {"byte_ticks": 1}, "engine": engine,
-            **dict(zip(names, self.bytes, strict=True)),
+            **widths(self.bytes),
         })  # fmt: skip
+
+    @classmethod
+    def drawn(cls, rng: random.Random) -> Case:
+        """Up to six runs of 2 x 2 maps, up to five rows; banks that hold a little."""
+        maps = rng.choice(((4, 4, 1), (3, 4, 1), (6, 4, 1), (4, 6, 1), (5, 3, 1), (3, 5, 1), (3, 3, 1), (2, 5, 1),
+                           (4, 3, 2), (1, 1, 5), (2, 2, 2)))  # fmt: skip
+        kernel = rng.choice((1, 1, 2, 3))
+        case = Case(
+            maps, rng.randint(1, 5), rng.randint(1, 3), kernel, rng.choice((1, 1, 2)), rng.randint(0, kernel - 1),
+            rng.randint(0, 1), 1, (1, rng.choice((1, 2)), rng.choice((1, 1, 2)), rng.choice((1, 2, 4))),
+            hidden=rng.randrange(2) == 0,
+        )  # fmt: skip
+        if rng.randrange(3) == 0:
+            case = replace(case, pins=tuple(rng.sample(_PINS, rng.choice((1, 1, 2)))))
+        if rng.randrange(25) == 0:  # nine runs, a place or two for either side
+            maps = rng.choice(((6, 6, 1), (5, 6, 1), (6, 5, 1)))
+            case = replace(case, maps=maps, rows=rng.choice((1, 1, 2)), kernel=1, pad=0)
+            return replace(case, bank=case.rows * case.columns * rng.randint(3, 5) * max(case.bytes[2:]))
+        row = case.columns * (case.bytes[0] + max(case.bytes[2:]))
+        return replace(case, bank=rng.randint(1, 3 * case.rows + 6) * row + rng.randint(0, row))
+
+    def ruled(self, value: int, schedule: Any) -> tuple[Self, int | None] | None:
+        """Larger banks or elements, or the optimum pinned."""
+        if self.rule == "bank":
+            return replace(self, bank=self.bank + self.columns), None
+        if self.rule == "scale":
+            return replace(self, bytes=times(self.bytes, 3), bank=3 * self.bank), 3 * value
+        pins = f"strips={schedule.strips}", f"in_places={schedule.in_places}", f"part_places={schedule.part_places}"
+        return replace(self, pins=(*self.pins, *pins)), value
+
+    def simpler(self) -> Iterator[Self]:
+        """With fewer maps, taps or bytes."""
+        for k in range(3):
+            if self.maps[k] > 1:
+                yield replace(self, maps=tuple(x - (k == n) for n, x in enumerate(self.maps)))  # type: ignore[arg-type]
+        if self.kernel > 1 and self.pad < self.kernel - 1:
+            yield replace(self, kernel=self.kernel - 1)
+        for less in sorted({self.bank // 2, self.bank - 1}) if self.bank > 1 else ():
+            yield replace(self, bank=less)
 
 
 # ---- brute force -----------------------------------------------------------------------------------------------------
@@ -252,7 +293,7 @@ def best(case: Case) -> Found | None:
     for rows in range(1, layer.r + 1):
         strips = -(-layer.r // rows)
         banked = {"inputs=banks", "results=banks"} & set(case.pins)
-        if not _allowed(case.pins, "strips", strips) or (banked and rows < layer.r):
+        if not kept(case.pins, "strips", strips) or (banked and rows < layer.r):
             continue
         made = _Programs(case, rows)
         for x in range(1, made.inputs + 1):
@@ -260,7 +301,7 @@ def best(case: Case) -> Found | None:
                 faults = replay_engine(layer, machine, rows, (x, y), [], held=made.held).faults
                 full = (not made.held[0] or x == made.inputs) and (not made.held[1] or y == made.outputs)
                 fits = full and not any("the places take" in fault for fault in faults)
-                if not (fits and _allowed(case.pins, "in_places", x) and _allowed(case.pins, "part_places", y)):
+                if not (fits and kept(case.pins, "in_places", x) and kept(case.pins, "part_places", y)):
                     continue
                 found = made.least((x, y))
                 if found is not None and (least is None or found[0] < least.bytes):
@@ -268,132 +309,33 @@ def best(case: Case) -> Found | None:
     return least
 
 
-def _allowed(pins: tuple[str, ...], name: str, value: int) -> bool:
-    for pin in pins:
-        if pin.startswith(name):
-            rest = pin[len(name) :]
-            number = int(rest.lstrip("<>="))
-            if (rest[0] == "<" and value > number) or (rest[0] == ">" and value < number):
-                return False
-            if rest[0] == "=" and value != number:
-                return False
-    return True
-
-
-# ---- what engines claim ----------------------------------------------------------------------------------------------
-
-
-def claim(case: Case, engine: str) -> Claim:
-    """What an engine says; its program is run by the referee."""
-    said = _answer(case, engine)
-    bound, made = said.bounds["bytes"], said.schedule
-    if made is None:
-        return Claim(engine, said.status, None, bound)
-    held, places = ("inputs=banks" in case.pins, "results=banks" in case.pins), (made.in_places, made.part_places)
-    steps = [tuple(step) for step in from_text(made.program)]
-    seen = replay_engine(case.layer, case.machine(), made.rows, places, steps, held=held)  # type: ignore[arg-type]
-    return Claim(engine, said.status, seen.bytes, bound, tuple(seen.faults))
-
-
-def _answer(case: Case, engine: str) -> Answer[EngineSchedule]:
-    part = EnginePart(case.layer, case.machine(), parse_pins(case.pins, DECISIONS))
-    return settled(EngineFormulation(), part, ("bytes",), engine, Clock.of(_LIMIT_S))
-
-
-class _Runs(Recorded):
+class _Runs(BruteForce[Case]):
     name = "runs"
     summary = "every strip, place and program of a few runs on a small engine (problem engine)"
+    kind = Case
 
-    def case(self, rng: random.Random) -> object:
-        """Up to six runs of 2 x 2 maps, up to five rows; banks that hold a little."""
-        return _drawn(rng)
+    def claim(self, case: Case, engine: str) -> Claim:
+        """Its program is run by the referee."""
+        part = EnginePart(case.layer, case.machine(), parse_pins(case.pins, DECISIONS))
+        said = settled(EngineFormulation(), part, ("bytes",), engine, Clock.of(_LIMIT_S))
+        bound, made = said.bounds["bytes"], said.schedule
+        if made is None:
+            return Claim(engine, said.status, None, bound)
+        held, places = (("inputs=banks" in case.pins, "results=banks" in case.pins), (made.in_places, made.part_places))
+        steps = [tuple(step) for step in from_text(made.program)]
+        seen = replay_engine(case.layer, case.machine(), made.rows, places, steps, held=held)  # type: ignore[arg-type]
+        return Claim(engine, said.status, seen.bytes, bound, tuple(seen.faults), made)
 
-    def run(self, case: object, rng: random.Random) -> list[Disagreement]:
-        """Compare; nothing is left to chance, so that a find repeats."""
-        assert isinstance(case, Case)
-        claims = [asked(name, lambda name=name: claim(case, name)) for name in case.engines]  # type: ignore[misc]
-        found, said = best(case), list[str]()
-        if found is not None:
-            held = "inputs=banks" in case.pins, "results=banks" in case.pins
-            seen = replay_engine(case.layer, case.machine(), found.rows, found.places, found.steps, held=held)
-            if seen.faults or seen.bytes != found.bytes:
-                said.append(f"brute force: its program moves {seen.bytes}, not {found.bytes}: {seen.faults[:1]}")
-        said += contradictions(claims, None if found is None else found.bytes, complete=True)
-        said += _rules(case)
-        return [Disagreement(self.name, line, json_of(case)) for line in said]
-
-    def smaller(self, case: object) -> Iterator[object]:
-        """Without a pin, the rule, maps, rows or columns."""
-        assert isinstance(case, Case)
-        return _smaller(case)
-
-
-TESTER = _Runs(Case)
+    def known(self, case: Case, claims: Sequence[Claim]) -> Known:
+        """All programs; the best one is run by the referee."""
+        found = best(case)
+        if found is None:
+            return Known(None)
+        held = "inputs=banks" in case.pins, "results=banks" in case.pins
+        seen = replay_engine(case.layer, case.machine(), found.rows, found.places, found.steps, held=held)
+        agrees = not seen.faults and seen.bytes == found.bytes
+        said = f"brute force: its program moves {seen.bytes}, not {found.bytes}: {seen.faults[:1]}"
+        return Known(found.bytes, faults=() if agrees else (said,))
 
 
-# ---- cases -----------------------------------------------------------------------------------------------------------
-
-_PINS = ("spill=no", "strips=1", "strips<=2", "strips>=2", "in_places=1", "in_places<=1", "part_places<=1",
-         "part_places>=2", "inputs=banks", "results=banks")  # fmt: skip
-
-
-def _drawn(rng: random.Random) -> Case:
-    maps = rng.choice(((4, 4, 1), (3, 4, 1), (6, 4, 1), (4, 6, 1), (5, 3, 1), (3, 5, 1), (3, 3, 1), (2, 5, 1),
-                       (4, 3, 2), (1, 1, 5), (2, 2, 2)))  # fmt: skip
-    kernel = rng.choice((1, 1, 2, 3))
-    case = Case(
-        maps, rng.randint(1, 5), rng.randint(1, 3), kernel, rng.choice((1, 1, 2)), rng.randint(0, kernel - 1),
-        rng.randint(0, 1), 1, (1, rng.choice((1, 2)), rng.choice((1, 1, 2)), rng.choice((1, 2, 4))),
-        hidden=rng.randrange(2) == 0, engines=some_engines(rng, QUICK, SLOW),
-        rule=rng.choice(("", "bank", "pin", "scale")),
-    )  # fmt: skip
-    if rng.randrange(3) == 0:
-        case = replace(case, pins=tuple(rng.sample(_PINS, rng.choice((1, 1, 2)))))
-    if rng.randrange(25) == 0:  # nine runs, a place or two for either side
-        maps = rng.choice(((6, 6, 1), (5, 6, 1), (6, 5, 1)))
-        case = replace(case, maps=maps, rows=rng.choice((1, 1, 2)), kernel=1, pad=0)
-        return replace(case, bank=case.rows * case.columns * rng.randint(3, 5) * max(case.bytes[2:]))
-    row = case.columns * (case.bytes[0] + max(case.bytes[2:]))
-    return replace(case, bank=rng.randint(1, 3 * case.rows + 6) * row + rng.randint(0, row))
-
-
-def _rules(case: Case) -> Iterator[str]:
-    """One metamorphic rule, by the quickest engine."""
-    before = claim(case, "auto")
-    if before.status != "OPTIMAL" or before.value is None or not case.rule:
-        return
-    if case.rule == "bank":
-        after = claim(replace(case, bank=case.bank + case.columns), "auto")
-        if after.status != "OPTIMAL" or after.value is None or after.value > before.value:
-            yield f"{before}; with larger banks: {after}"
-        return
-    other, expected = replace(case, bytes=tuple(3 * b for b in case.bytes), bank=3 * case.bank), 3 * before.value  # type: ignore[arg-type]
-    if case.rule == "pin":
-        made = _answer(case, "auto").schedule
-        assert made is not None
-        pins = f"strips={made.strips}", f"in_places={made.in_places}", f"part_places={made.part_places}"
-        other, expected = replace(case, pins=(*case.pins, *pins)), before.value
-    after = claim(other, "auto")
-    if (after.status, after.value) != ("OPTIMAL", expected):
-        yield f"{before}; by rule {case.rule}: {after}, expected {expected}"
-
-
-def _smaller(case: Case) -> Iterator[Case]:
-    yield from (replace(case, engines=(name,)) for name in case.engines if len(case.engines) > 1)
-    if case.rule:
-        yield replace(case, rule="")
-    for k in range(len(case.pins)):
-        yield replace(case, pins=case.pins[:k] + case.pins[k + 1 :])
-    for k in range(3):
-        if case.maps[k] > 1:
-            yield replace(case, maps=tuple(x - (k == n) for n, x in enumerate(case.maps)))  # type: ignore[arg-type]
-    for name in ("rows", "columns", "stride"):
-        if getattr(case, name) > 1:
-            yield replace(case, **{name: getattr(case, name) - 1})
-    for name in ("pad", "beyond"):
-        if getattr(case, name):
-            yield replace(case, **{name: getattr(case, name) - 1})
-    if case.kernel > 1 and case.pad < case.kernel - 1:
-        yield replace(case, kernel=case.kernel - 1)
-    for less in sorted({case.bank // 2, case.bank - 1}) if case.bank > 1 else ():
-        yield replace(case, bank=less)
+TESTER = _Runs()

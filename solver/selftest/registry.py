@@ -5,14 +5,13 @@ from __future__ import annotations
 from solver.selftest import applications, banks, joint, mapping, mesh
 from solver.selftest import partial_engine as runs
 from solver.selftest.base import Tester
-from solver.selftest.slicing import SLICING
-from solver.selftest.tiling import TILING
+from solver.selftest.nest_tester import NestTester
 
 __all__ = ["TESTERS"]
 
 TESTERS: dict[str, Tester] = {
-    "tiling": TILING,
-    "slicing": SLICING,
+    "tiling": NestTester("tiling", "nests of one core: engines, annealing, enumeration, rules", cores=False),
+    "slicing": NestTester("slicing", "partitions and nests of several cores: engines, annealing, rules", cores=True),
     "banks": banks.TESTER,
     "joint": joint.TESTER,
     "runs": runs.TESTER,

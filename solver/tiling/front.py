@@ -14,17 +14,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from formulations.homes.read import places_of
 from formulations.tiling.space import Space
 from hwmodels.nest.homes import settled
 from hwmodels.schedule import Nest
 from instances.errors import InputError, choices
 from instances.workload import Layer
 from solver.engines.exhaustive import Search
-from solver.homes.ask import places_of
 from solver.verify import PlanMismatch, verify
 
 if TYPE_CHECKING:
-    from solver.options import Request
+    from solver.tiling.solve import Request
 
 __all__ = ["AXES", "Front", "Point", "front", "fronts"]
 
@@ -141,7 +141,7 @@ def fronts(request: Request, axes: Sequence[str], *, time_limit_s: float | None 
         if layer.signature() not in known:
             known[layer.signature()] = _housed(request, layer, axes, end)
             for point in known[layer.signature()].points:
-                verdict = verify(layer, request.machine, point.nest)
+                verdict = verify(layer, request.asked.machine, point.nest)
                 if verdict.faults:
                     raise PlanMismatch(f"layer {layer.name}: {'; '.join(verdict.faults)}")
         found[layer.name] = known[layer.signature()]
@@ -150,12 +150,12 @@ def fronts(request: Request, axes: Sequence[str], *, time_limit_s: float | None 
 
 def _housed(request: Request, layer: Layer, axes: Sequence[str], end: float | None) -> Front:
     """The front of a layer by itself over all homes that its operands may have."""
-    places = places_of(layer, (layer,), request.machine, request.pins) if request.machine.off_chip else None
+    places = places_of(layer, (layer,), request.asked.machine, request.pins) if request.asked.machine.off_chip else None
     ways = [one for t in places.tables for one in places.assignments(t.operands)] if places else [{}]
     found = []
     for number, homes in enumerate(ways):
         left = None if end is None else max(0.0, end - time.monotonic()) / (len(ways) - number)
-        space = request.formulation.build(layer, settled(layer, request.machine, homes), request.pins)
+        space = request.formulation.build(layer, settled(layer, request.asked.machine, homes), request.pins)
         found.append((homes, front(space, axes, time_limit_s=left)))
     points = [replace(point, nest=point.nest.at(homes)) for homes, one in found for point in one.points]
     kept = tuple(sorted(_undominated(points), key=lambda p: p.values))

@@ -29,18 +29,33 @@ if TYPE_CHECKING:
     from formulations.tiling.space import Space
     from solver.engines.base import Engine, EngineResult, Limits
 
-__all__ = ["Answer", "Job", "decide", "unanswered"]
+__all__ = ["Answer", "Job", "unanswered"]
 
-#: Seconds below which a search is not begun, and those that a quick plan may take.
-WORTH_S, QUICK_S = 0.1, 5.0
+#: Seconds below which a search is not begun, those that a quick plan may take, and those after the limit in which spare
+#: jobs are still planned.
+WORTH_S, QUICK_S, SPARE_S = 0.1, 5.0, 1.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The plan of one layer and the engine's version; `interrupted` if a signal cut the search short."""
+
+    plan: LayerPlan
+    versions: str
+    interrupted: bool
+
+    def noted(self, note: str) -> Answer:
+        """The same with a note in its stats."""
+        return replace(self, plan=self.plan.model_copy(update={"stats": {**self.plan.stats, "note": note}}))
 
 
 @dataclass(frozen=True)
 class Job:
     """One layer to plan, and how.
 
-    `homes` of its operands where the machine has several memories off the chip. `build` and `engine.run` are
-    module-level functions, so that a job can be sent to another process.
+    `homes` of its operands where the machine has several memories off the chip; it is `spare` if there is a job for
+    other homes, so that nobody hurries to plan it. `build` and `engine.run` are module-level functions, so that a job
+    can be sent to another process.
     """
 
     layer: Layer
@@ -52,65 +67,63 @@ class Job:
     objectives: tuple[str, ...]
     bounding: bool
     homes: tuple[tuple[str, str], ...] = ()
+    spare: bool = False
+
+    @property
+    def name(self) -> str:
+        """Of the layer, for messages."""
+        return f"layer {self.layer.name}"
 
     def space(self) -> Space:
         """Build the space; raises InputError if the problem or the homes do not fit the machine."""
         machine = settled(self.layer, self.machine, dict(self.homes))
         return self.build(self.layer, machine, self.pins, full=self.full)
 
+    def decide(self, time_limit_s: float | None, watch: Watch) -> Answer:
+        """Build the space, run the engine, and verify its schedule.
 
-@dataclass(frozen=True)
-class Answer:
-    """The plan of one layer and the engine's version; `interrupted` if a signal cut the search short."""
+        A limit or a signal during building or deciding gives what the engine returns, or else a quick plan
+        (`solver.quick`), which is also what there is after a signal and in less than `WORTH_S`. What follows is
+        verified in any case (a second signal ends it).
 
-    plan: LayerPlan
-    versions: str
-    interrupted: bool
+        Parameters
+        ----------
+        time_limit_s : float or None
+            This job's share of the time of `watch`.
 
-
-def decide(job: Job, time_limit_s: float | None, watch: Watch) -> Answer:
-    """Build the space, run the engine, and verify its schedule.
-
-    A limit or a signal during building or deciding gives what the engine returns, or else a quick plan
-    (`solver.quick`), which is also what there is after a signal and in less than `WORTH_S`. What follows is verified in
-    any case (a second signal ends it).
-
-    Parameters
-    ----------
-    time_limit_s : float or None
-        This job's share of the time of `watch`.
-
-    Raises
-    ------
-    InputError
-        If the problem does not fit the machine.
-    PlanMismatch
-        If engine, price and replay do not agree.
-    """
-    start = time.monotonic()
-    space: Space | None = None
-    result: EngineResult | None = None
-    with watch.part(time_limit_s) as mine:
+        Raises
+        ------
+        InputError
+            If the problem does not fit the machine.
+        PlanMismatch
+            If engine, price and replay do not agree.
+        """
+        if self.spare and watch.clock.later(SPARE_S).over:
+            return Answer(unanswered(self.layer, note="stopped by time limit"), "", False)
+        start = time.monotonic()
+        space: Space | None = None
+        result: EngineResult | None = None
+        with watch.part(time_limit_s) as mine:
+            try:
+                with mine.armed():
+                    space = self.space()
+                    if time_limit_s is None or time_limit_s >= WORTH_S:
+                        result = self.engine.run(space, self.objectives, _limits(self, mine, watch))
+                        mine.heard(result.stats)
+            except KeyboardInterrupt:
+                if mine.urgent:
+                    raise
+        why = mine.reason or "time limit"
+        if result is None or (result.status == "NO_SOLUTION_FOUND" and self.engine.proves):
+            space, result = _hasty(self, space, result, why)
+        wall = time.monotonic() - start
+        signalled = watch.reason in ("SIGINT", "SIGTERM")
+        if space is None or result is None:
+            return Answer(unanswered(self.layer, wall_s=wall, note=f"stopped by {why}"), "", signalled)
         try:
-            with mine.armed():
-                space = job.space()
-                if time_limit_s is None or time_limit_s >= WORTH_S:
-                    result = job.engine.run(space, job.objectives, _limits(job, mine, watch))
-                    mine.heard(result.stats)
-        except KeyboardInterrupt:
-            if mine.urgent:
-                raise
-    why = mine.reason or "time limit"
-    if result is None or (result.status == "NO_SOLUTION_FOUND" and job.engine.proves):
-        space, result = _hasty(job, space, result, why)
-    wall = time.monotonic() - start
-    signalled = watch.reason in ("SIGINT", "SIGTERM")
-    if space is None or result is None:
-        return Answer(unanswered(job.layer, wall_s=wall, note=f"stopped by {why}"), "", signalled)
-    try:
-        return Answer(_verified(job, space, result, wall), result.versions, signalled)
-    except MemoryError:
-        return Answer(unanswered(job.layer, wall_s=wall, note="no memory to verify a plan"), "", signalled)
+            return Answer(_verified(self, space, result, wall), result.versions, signalled)
+        except MemoryError:
+            return Answer(unanswered(self.layer, wall_s=wall, note="no memory to verify a plan"), "", signalled)
 
 
 def _hasty(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from formulations.registry import Nests
@@ -13,21 +14,22 @@ from hwmodels.nest.limits import lower_bound_bytes
 from hwmodels.outcome import MEASURES
 from solver.claims import Claim, bounds_of, picked
 from solver.front import Front, FrontPart, FrontPoint
-from solver.options import AUTO, Request, pick_engine, pick_pins
+from solver.network_show import measure_columns
+from solver.options import AUTO, pick_engine, pick_pins
 from solver.problem import Derived, EngineInfo, Explained, Problem
-from solver.progress import Silent
 from solver.question import Question
-from solver.report import Sheet, ratio
+from solver.report import GAP, Column, Sheet, conflicts_of, few, name_column, percent, ratio
+from solver.tiling.buffers import buffer_lines, buffers
 from solver.tiling.check import problems_of_layers
-from solver.tiling.plan import LayersPlan
-from solver.tiling.show import nest_details, nest_status, nest_table
-from solver.tiling.solve import planned, prepare, solve
-from solver.words import decision_text
+from solver.tiling.plan import LayerPlan, LayersPlan
+from solver.tiling.pseudo_code import pseudo_code
+from solver.tiling.solve import Request, planned, prepare, solve
+from solver.words import decision_columns, decision_text, label, workload_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["LayersProblem", "layer_claims"]
+__all__ = ["LayersProblem", "layer_claims", "nest_table"]
 
 
 class LayersProblem(Problem[LayersPlan]):
@@ -37,7 +39,7 @@ class LayersProblem(Problem[LayersPlan]):
     measures = MEASURES
     usual = "time"
     takes = frozenset({"layers", "all_kinds", "full", "bounding"})
-    single = True
+    single, by_layer = True, True
     axes = {"bytes": "bytes", "time": "ticks", "ocm": "bytes on chip"}  # of solver.tiling.front.AXES
     auto = "exhaustive"
     others = {"exhaustive": ("cp-sat", "exhaustive"), "": ("exhaustive", "cp-sat")}
@@ -78,27 +80,27 @@ class LayersProblem(Problem[LayersPlan]):
             for point in found.points:
                 homes = point.nest.homes
                 if homes not in spaces:
-                    machine = machine_for(by_name[name], request.machine, dict(homes) or None)
+                    machine = machine_for(by_name[name], request.asked.machine, dict(homes) or None)
                     spaces[homes] = self.formulation.build(by_name[name], machine, request.pins)
                 decision = spaces[homes].decision(point.nest)
                 body = {"measures": point.measures, "nest": point.nest.to_json(), "decision": decision}
                 details = {
-                    "x limit": ratio(point.measures["bytes"], lower_bound_bytes(by_name[name], request.machine)),
-                    "time (us)": f"{point.measures['time'] * request.machine.tick_ps / 1e6:,.1f}",
+                    "x limit": ratio(point.measures["bytes"], lower_bound_bytes(by_name[name], request.asked.machine)),
+                    "time (us)": f"{point.measures['time'] * request.asked.machine.tick_ps / 1e6:,.1f}",
                     "on chip": f"{point.ocm:,}",
                 }
                 values = dict(zip(found.axes, point.values, strict=True))
                 points.append(FrontPoint(values, body, decision_text(decision), details=details))
             parts.append(FrontPart(name, tuple(points), found.complete, found.proven))
         units = {axis: self.axes[axis] for axis in wanted}
-        return Front(self.name, request.name, request.machine.name, units, tuple(parts))
+        return Front(self.name, request.name, request.asked.machine.name, units, tuple(parts))
 
     def explain(self, question: Question) -> Iterator[Explained]:
         """Layer by layer, exactly."""
         request = prepare(question)
         for layer in request.layers:
-            machine = machine_for(layer, request.machine, None)
-            space = request.formulation.build(layer, machine, request.pins, full=request.full)
+            machine = machine_for(layer, request.asked.machine, None)
+            space = request.formulation.build(layer, machine, request.pins, full=request.asked.full)
             yield Explained(layer.name, tuple(space.explain()), space.size)
 
     def derive(self, plan: LayersPlan) -> Derived:
@@ -110,8 +112,26 @@ class LayersProblem(Problem[LayersPlan]):
         yield from layer_claims(plan) if plan.homes is None else super().claims(plan)
 
     def status(self, plan: LayersPlan) -> list[str]:
-        """What is known."""
-        return nest_status(plan)
+        """What is known, a part each: status, value, bound, gap and replay."""
+        parts = [f"{plan.network} on {plan.machine} ({plan.problem}, {plan.engine}): {plan.status}"]
+        if plan.objective is not None:
+            said = f"{plan.objectives[0]} {plan.objective.value:,} {plan.objective.unit}"
+            bound = "no bound" if plan.bound is None else f"bound {plan.bound:,}, gap {percent(plan.gap)} %"
+            parts.append(f"{said}, {bound}")
+        missing = [p.layer for p in plan.layers if p.schedule is None]
+        asked = ",".join(plan.objectives)
+        half = [p.layer for p in plan.layers if p.schedule and p.stats.get("proven", asked) not in (asked, "")]
+        if half:
+            parts.append(f"only some of {asked} proven in {len(half)} of {len(plan.layers)} layers: {few(half)}")
+        if missing:
+            parts.append(f"{len(missing)} of {len(plan.layers)} layers without a schedule: {few(missing)}")
+        if plan.replay.ok is not None:
+            verdict = "replayed, not compared (literal reading)" if plan.replay.note else "replay agrees"
+            failed = [p.layer for p in plan.layers if p.replay is not None and not p.replay.ok]
+            reading = " by the paper's literal equations" if plan.replay.note else ""
+            refused = f"replay is not ok: {few(failed)} cannot run as priced{reading}, certile check refuses this plan"
+            parts.append(refused if failed else verdict)
+        return parts
 
     def sheet(self, plan: LayersPlan) -> Sheet:
         """Layers and their sum."""
@@ -122,8 +142,10 @@ class LayersProblem(Problem[LayersPlan]):
         return [nest_table(plan, others), "", "; ".join(self.status(plan))]
 
     def details(self, plan: LayersPlan, layer: str | None) -> Iterable[str]:
-        """Nests as pseudo-code."""
-        return nest_details(plan, layer)
+        """The buffers and the loops of one layer or all, line by line."""
+        for row in plan.layers:
+            if layer in (None, row.layer):
+                yield from _layer(plan, row)
 
     def question(self, plan: LayersPlan) -> Question:
         """What a stored plan was asked, but for its layers, which `again` takes as they are."""
@@ -135,14 +157,14 @@ class LayersProblem(Problem[LayersPlan]):
     def again(self, plan: LayersPlan, engine: str, time_limit_s: float | None, jobs: int) -> LayersPlan:
         """Plan the layers again."""
         rooms = {one.name: one.bytes for one in plan.machine_data.off_chip if one.bytes is not None}
+        asked = replace(self.question(plan), engine=engine, time_limit_s=time_limit_s, jobs=jobs)
+        layers = tuple(row.workload for row in plan.layers)
+        places = plan.homes.places(rooms) if plan.homes else None
+        demands = pick_pins(list(plan.pins), self.formulation)
         request = Request(
-            name=plan.network, layers=tuple(row.workload for row in plan.layers), machine=plan.machine_data,
-            formulation=self.formulation, engine=pick_engine(engine, self.name), objectives=plan.objectives,
-            pins=pick_pins(list(plan.pins), self.formulation), settings=plan.options.settings,
-            time_limit_s=time_limit_s, jobs=jobs, full=False, bounding=True,
-            places=plan.homes.places(rooms) if plan.homes else None,
-        )  # fmt: skip
-        return planned(request, Silent(), time.monotonic())
+            asked, plan.network, layers, self.formulation, pick_engine(engine, self.name), demands, places
+        )
+        return planned(request, time.monotonic())
 
 
 def layer_claims(plan: LayersPlan) -> Iterator[Claim]:
@@ -151,3 +173,89 @@ def layer_claims(plan: LayersPlan) -> Iterator[Claim]:
         names = plan.objectives
         values = picked(names, row.measures.model_dump()) if row.measures else ()
         yield Claim(row.layer, row.status, names, values, bounds_of(row.status, row.bound, values, len(names)))
+
+
+def nest_table(plan: LayersPlan, others: Mapping[str, LayersPlan]) -> Sheet:
+    """Return the table of a plan: one row a layer and one for the sum.
+
+    Parameters
+    ----------
+    others : mapping of engine name to LayersPlan
+        Plans of the same layers by other engines: each adds a column with its objective over ours.
+    """
+    rows, first = plan.layers, plan.objectives[0]
+    copied = sum(row.same_as is not None for row in rows)
+    distinct = f", {len(rows) - copied} distinct" * (copied > 0)
+    ratios = [
+        Column(
+            name,
+            [ratio(_value(a), _value(b)) for a, b in zip(other.layers, rows, strict=True)],
+            f"its {first} over that of {plan.engine}", ratio(_value(other), _value(plan)),
+        )
+        for name, other in others.items()
+    ]  # fmt: skip
+    objective, *measures = measure_columns(plan, rows)
+    return Sheet(
+        [
+            name_column("layer", [label(row.layer, row.workload) for row in rows], distinct),
+            objective,
+            Column("gap (%)", [_gap(row) for row in rows],
+                   GAP, percent(plan.gap)),
+            *ratios,
+            *measures,
+            Column("x limit", [ratio(_bytes(row), _limit([row])) for row in rows],
+                   "bytes over the least that any plan moves", ratio(_bytes(plan), _limit(rows)), spare=2),
+            *decision_columns([row.decision for row in rows]),
+            Column("wall (s)", ["same" if row.same_as else f"{row.wall_s:.2f}" for row in rows],
+                   "search, same: as an equal layer above", f"{plan.wall_s:.2f}", spare=4),
+        ],
+        conflicts_of(rows),
+    )  # fmt: skip
+
+
+def _gap(row: LayerPlan) -> str:
+    """The gap; or why there is none."""
+    return row.status if row.schedule is None else percent(row.gap)
+
+
+def _limit(rows: Sequence[LayerPlan]) -> int | None:
+    """The bytes that no plan of these layers can do without."""
+    limits = [row.limits for row in rows]
+    return sum(limit.lower_bound_bytes for limit in limits if limit) if all(limits) else None
+
+
+def _bytes(row: LayersPlan | LayerPlan) -> int | None:
+    return row.measures.bytes if row.measures else None
+
+
+def _value(row: LayersPlan | LayerPlan) -> int | None:
+    return row.objective.value if row.objective else None
+
+
+def _layer(plan: LayersPlan, row: LayerPlan) -> Iterable[str]:
+    yield f"{row.layer}: {workload_text(row.workload)}, on {plan.machine}"
+    if row.schedule is None or row.objective is None or row.measures is None:
+        why = f": {'; '.join(row.conflicts)}" if row.conflicts else ""
+        yield from (f"{row.status}, there is no schedule{why}", "")
+        return
+    known = "no bound" if row.bound is None else f"bound {row.bound:,}"
+    yield f"{plan.objectives[0]} {row.objective.value:,} {row.objective.unit} ({row.status}, {known})"
+    if row.limits is not None:
+        limit = row.limits.lower_bound_bytes
+        yield f"{row.measures.bytes:,} bytes move; no plan moves fewer than {limit:,}"
+    machine, nest = plan.machine_data, row.schedule.to_nest()
+    if nest.homes:
+        yield f"off the chip: {', '.join(f'{operand} in {name}' for operand, name in nest.homes)}"
+    placed = row.buffers or buffers(row.workload, machine, nest)
+    for memory, size in machine.memories.items():
+        mine = [b for b in placed if b.memory == memory]
+        left = size - sum(b.copies * b.bytes for b in mine)
+        yield from ("", f"memory {memory}, {size:,} bytes of a core, {left:,} free:")
+        yield from buffer_lines(mine)
+    yield from ("", *pseudo_code(row.workload, machine, nest).splitlines(), "")
+    if machine.timing == "double_buffered":
+        yield (
+            "time = loads of the first step + sum over the steps of max(compute, loads of the next, stores of the one "
+            "before) + stores of the last;"
+        )
+        yield from ("operands with one buffer are loaded and stored between the steps", "")

@@ -5,33 +5,48 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from formulations.homes.problem import Places
+from formulations.clock import Clock
+from formulations.homes.places import Places
+from formulations.homes.read import check_home_pins, places_of
+from formulations.pins import Pins
+from formulations.registry import Nests
 from hwmodels.outcome import MEASURES
 from instances.applications import Applications
 from instances.errors import InputError
 from instances.workload import Layer
-from solver.homes.ask import check_home_pins, places_of, refuse_overflow
 from solver.homes.plan import HomesPlan
-from solver.homes.solve import Assignment, Choice, assignments, choose
-from solver.options import Request, pick_engine, pick_layers, pick_nests, pick_pins, processors
+from solver.homes.solve import Assignment, Choice, assigned, assignments, choose, fitting
+from solver.jobs import share_of
+from solver.options import pick_engine, pick_layers, pick_nests, pick_pins, processors
 from solver.plan import FORMAT, Measures, Objective, Status, digest, network_digest, version, worst
-from solver.progress import Progress
 from solver.question import Question
 from solver.tiling.job import Answer, Job, unanswered
 from solver.tiling.plan import LayerPlan, LayersOptions, LayersPlan, PlanReplay
 from solver.verify import LITERAL_NOTE, gap_of
-from solver.watch import Watch
-from solver.workers import OnDone, Outcome, run_here, run_in_processes, share_of
+from solver.workers import run
 
-__all__ = ["Totals", "planned", "prepare", "solve", "totals"]
+if TYPE_CHECKING:
+    from solver.engines.base import Engine
+
+__all__ = ["Request", "Totals", "planned", "prepare", "solve", "totals"]
 
 #: Unproven layers are tried again with the time left over, but only if that is this many times what they had.
 _AGAIN = 2.0
-#: Seconds after which what is left goes to other processes.
-_HERE_S = 2.0
-#: Seconds that must be left for processes, which take one or two to start.
-_START_S = 4.0
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked about layers, checked; `places` where the machine has several memories off the chip."""
+
+    asked: Question
+    name: str
+    layers: tuple[Layer, ...]
+    formulation: Nests
+    engine: Engine
+    pins: Pins
+    places: Places | None = None
 
 
 def solve(question: Question) -> LayersPlan:
@@ -54,15 +69,15 @@ def solve(question: Question) -> LayersPlan:
         If engine, price and replay disagree: a defect of certile.
     """
     start = time.monotonic()
-    return planned(prepare(question), question.progress, start)
+    return planned(prepare(question), start)
 
 
-def planned(request: Request, progress: Progress, start: float) -> LayersPlan:
+def planned(request: Request, start: float) -> LayersPlan:
     """Plan what is asked, from time `start` on; raises PlanMismatch as `solve` does."""
     if request.places is not None:
-        return _housed(request, request.places, progress, start)
+        return _housed(request, request.places, start)
     distinct = _distinct(request)
-    answers = _search(request, {key: _job(request, layer) for key, layer in distinct.items()}, progress)
+    answers = _search(request, {key: _job(request, layer) for key, layer in distinct.items()})
     plans = []
     for layer in request.layers:
         first, found = distinct[layer.signature()], answers[layer.signature()].plan
@@ -76,24 +91,27 @@ def _copied(layer: Layer, first: str, found: LayerPlan) -> LayerPlan:
     return found.model_copy(update={"layer": layer.name, "workload": layer, "wall_s": 0.0, "same_as": first})
 
 
-def _housed(request: Request, places: Places, progress: Progress, start: float) -> LayersPlan:
+def _housed(request: Request, places: Places, start: float) -> LayersPlan:
     """Plan every layer for all homes of its operands, then choose one home for every map and all weights."""
-    refuse_overflow(places, request.machine)
+    asked, machine = request.asked, request.asked.machine
+    clock, known = Clock.of(asked.time_limit_s), fitting(places, machine)
     layers, distinct = {layer.name: layer for layer in request.layers}, _distinct(request)
+    needed = list(assigned(places, known).items())
+    open_ = [item.bytes if len(item.homes) > 1 else 0 for item in places.items]
+    large = sorted(places.tables, key=lambda table: -sum(open_[x] for x in table.operands.values()))
+    more = [(table.layer, homes) for table in large for homes in assignments(places, table)]
     jobs: dict[tuple[object, ...], Job] = {}
-    for table in places.tables:
-        layer = layers[table.layer]
-        for homes in assignments(places, table):
-            jobs.setdefault((layer.signature(), homes), _job(request, distinct[layer.signature()], homes))
-    answers = _search(request, jobs, progress)
+    for number, (name, homes) in enumerate([*needed, *more]):
+        signature = layers[name].signature()
+        job = _job(request, distinct[signature], homes, spare=number >= len(needed))
+        jobs.setdefault((signature, homes), job)
+    answers = _search(request, jobs)
     options = {
         (table.layer, homes): answers[layers[table.layer].signature(), homes].plan
         for table in places.tables
         for homes in assignments(places, table)
     }
-    spent = time.monotonic() - start
-    limit = None if request.time_limit_s is None else max(1.0, request.time_limit_s - spent)
-    choice = choose(places, options, request.machine, request.objectives, request.engine.name, limit)
+    choice = choose(places, options, machine, asked.objectives, request.engine.name, clock, known)
     plans, firsts = [], dict[object, str]()
     for layer in request.layers:
         homes = choice.layers.get(layer.name, ())
@@ -116,13 +134,10 @@ def prepare(question: Question) -> Request:
     demands = pick_pins(question.pins, formulation)
     check_home_pins(machine, demands)
     picked = pick_layers(target, question.layers, all_kinds=question.all_kinds)
+    places = places_of(target, picked, machine, demands) if machine.off_chip else None
     return Request(
-        name=target.name, layers=picked, machine=machine, formulation=formulation,
-        engine=pick_engine(question.engine, formulation.name), objectives=question.objectives, pins=demands,
-        settings=question.settings, time_limit_s=question.time_limit_s, jobs=question.jobs, full=question.full,
-        bounding=question.bounding, memory_bytes=question.memory_bytes,
-        places=places_of(target, picked, machine, demands) if machine.off_chip else None,
-    )  # fmt: skip
+        question, target.name, picked, formulation, pick_engine(question.engine, formulation.name), demands, places
+    )
 
 
 def _distinct(request: Request) -> dict[tuple[object, ...], Layer]:
@@ -133,57 +148,38 @@ def _distinct(request: Request) -> dict[tuple[object, ...], Layer]:
     return found
 
 
-def _job(request: Request, layer: Layer, homes: Assignment = ()) -> Job:
+def _job(request: Request, layer: Layer, homes: Assignment = (), *, spare: bool = False) -> Job:
     return Job(
-        layer, request.machine, request.formulation.build, request.pins, request.full, request.engine,
-        request.objectives, request.bounding, homes,
+        layer, request.asked.machine, request.formulation.build, request.pins, request.asked.full, request.engine,
+        request.asked.objectives, request.asked.bounding, homes, spare,
     )  # fmt: skip
 
 
-def _search(
-    request: Request, wanted: Mapping[tuple[object, ...], Job], progress: Progress
-) -> dict[tuple[object, ...], Answer]:
+def _search(request: Request, wanted: Mapping[tuple[object, ...], Job]) -> dict[tuple[object, ...], Answer]:
     """Return an answer for every job, found or not."""
-    jobs = dict(enumerate(wanted.values()))
+    jobs, progress = dict(enumerate(wanted.values())), request.asked.progress
     best: dict[int, Answer] = {}
 
     def on_done(index: int, answer: Answer) -> None:
         if index not in best:
             progress.advance(f"{answer.plan.layer}: {answer.plan.status}")
-        best[index] = _better(best.get(index), answer, request.objectives)
+        best[index] = _better(best.get(index), answer, request.asked.objectives)
 
     progress.begin(len(jobs), request.name)
     try:
-        with Watch(request.time_limit_s, request.memory_bytes) as watch:
+        with request.asked.watch() as watch:
             waiting = dict(jobs)
             while waiting:
-                outcome = _run(waiting, request.jobs, watch, on_done)
+                outcome = run(waiting, request.asked.jobs, watch, on_done)
                 proven = {i for i, answer in best.items() if answer.plan.status in ("OPTIMAL", "INFEASIBLE")}
                 waiting = {i: job for i, job in jobs.items() if i not in proven}
-                share = share_of(watch.clock, len(waiting), min(request.jobs or processors(), len(waiting)))
+                share = share_of(watch.clock, len(waiting), min(request.asked.jobs or processors(), len(waiting)))
                 had = max((outcome.shares_s.get(i, 0.0) for i in waiting), default=0.0)
                 if outcome.stopped or not request.engine.proves or share is None or share <= _AGAIN * had:
                     break
     finally:
         progress.end()
     return {key: best.get(i, Answer(unanswered(job.layer), "", False)) for i, (key, job) in enumerate(wanted.items())}
-
-
-def _run(jobs: Mapping[int, Job], asked: int, watch: Watch, on_done: OnDone) -> Outcome:
-    """Run here, or side by side: starting a process costs more than most layers, so it is put off if nobody asks."""
-    count = min(asked or processors(), len(jobs))
-    if count <= 1 or watch.clock.remaining < _START_S:
-        return run_here(jobs, watch, on_done)
-    if asked:
-        return run_in_processes(jobs, count, watch, on_done)
-    outcome = run_here(jobs, watch, on_done, seconds=_HERE_S)
-    rest = {index: job for index, job in jobs.items() if index not in outcome.shares_s}
-    if rest and not outcome.stopped:
-        more = run_in_processes(rest, min(count, len(rest)), watch, on_done)
-        outcome = Outcome(
-            {**outcome.answers, **more.answers}, {**outcome.shares_s, **more.shares_s}, stopped=more.stopped
-        )
-    return outcome
 
 
 def _better(one: Answer | None, two: Answer, objectives: Sequence[str]) -> Answer:
@@ -255,20 +251,19 @@ def _plan(
     start: float,
     housed: tuple[Choice, HomesPlan] | None = None,
 ) -> LayersPlan:
-    machine = request.machine
+    asked, machine = request.asked, request.asked.machine
     total = totals(layers, literal=machine.reading == "literal")
     if housed is not None:
         total = total.over(housed[0].status, housed[0].bound)
     return LayersPlan.model_validate({
         "format": FORMAT, "certile": version(), "problem": request.formulation.name, "network": request.name,
         "machine": machine.name, "engine": request.engine.name, "engine_version": engine_version,
-        "objectives": request.objectives, "unit": MEASURES[request.objectives[0]],
+        "objectives": asked.objectives, "unit": MEASURES[asked.objectives[0]],
         "pins": tuple(request.pins.to_json()),
         "options": LayersOptions(
-            full=request.full, bounding=request.bounding, time_limit_s=request.time_limit_s, settings=request.settings
+            full=asked.full, bounding=asked.bounding, time_limit_s=asked.time_limit_s, settings=asked.settings
         ),
-        "status": total.status, "objective": total.objective, "bound": total.bound, "gap": total.gap,
-        "measures": total.measures, "wall_s": time.monotonic() - start, "replay": total.replay, "layers": layers,
+        **vars(total), "wall_s": time.monotonic() - start, "layers": layers,
         "network_digest": network_digest(request.layers), "machine_digest": digest(machine.model_dump(mode="json")),
         "machine_data": machine, "homes": housed[1] if housed else None,
     })  # fmt: skip

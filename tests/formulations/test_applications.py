@@ -1,0 +1,366 @@
+"""Several applications: responses by hand, the model against every schedule, the safe rule against simulation."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from ortools.sat.python import cp_model
+
+from formulations.applications.cp_sat import applications_cp_model
+from formulations.applications.problem import Goal, Rule, Several, Stream, answers, responses
+from formulations.mapping.problem import Mapping, Schedule
+from hwmodels.board.replay_applications import Referee, Repeated
+from instances.applications import applications, is_several
+from instances.errors import InputError
+from instances.load import dump_network, load_network
+from instances.processors import Group
+from instances.tasks import Task, TaskGraph
+from solver import ApplicationsPlan, check, solve
+from solver.applications.ask import ask
+from solver.applications.parts import hunted
+from solver.bench.applications import row
+from solver.cli import main
+from solver.solve import ask as question
+from solver.solve import show
+
+# ---- by hand ---------------------------------------------------------------------------------------------------------
+
+
+def several(
+    parts: list[tuple[int, int, list[list[int | None]]]], edges: list[tuple[int, int]], *, copy: int = 0,
+    cores: int = 1, gpus: int = 0, rule: Rule = "safe",
+) -> Several:  # fmt: skip
+    """Applications (period, deadline, times by task and processor)."""
+    groups = [Group(f"cpu{k}", 1) for k in range(cores)] + [Group(f"acc{k}", 0) for k in range(gpus)]
+    number, times = len(groups), [tuple(row) for _, _, rows in parts for row in rows]
+    copies = np.full((len(edges), number, number), copy, dtype=np.int64)
+    copies[:, range(number), range(number)] = 0
+    graph = TaskGraph("n", tuple(Task(f"t{i}", "conv", 1, 1, 1, 0) for i in range(len(times))), tuple(edges))
+    mapping = Mapping(
+        graph, tuple(groups), tuple(times), copies, tuple(range(1, number + 1)), tuple(range(cores)), cores,
+        (1,) * number, 4,
+    )  # fmt: skip
+    streams, begin = [], 0
+    for k, (period, deadline, rows) in enumerate(parts):
+        streams.append(Stream(f"a{k}", range(begin, begin + len(rows)), period, deadline))
+        begin += len(rows)
+    return Several(mapping, tuple(streams), rule)
+
+
+def test_two_tasks_on_a_core_by_hand() -> None:
+    """A takes 3 of 10, B 4 of 12. A waits for a B that has begun: 4 + 3 = 7 by both rules.
+
+    B: in a window of 10 two releases of A may reach (one 7 before, ceil(17 / 10) = 2): 4 + 2*3 = 10. Printed:
+    floor(12 / 10) = 1, 4 + 3 = 7, the worst that happens: B begins once A has ended, and is not interrupted.
+    """
+    parts: list[tuple[int, int, list[list[int | None]]]] = [(10, 10, [[3]]), (12, 12, [[4]])]
+    one = several(parts, [])
+    assert responses(one, one.plain((0, 0))) == (7, 10)
+    other = several(parts, [], rule="printed")
+    assert responses(other, other.plain((0, 0))) == (7, 7)
+    assert hunted(one, one.plain((0, 0)), 2_000) == [6, 7]  # B begins at least a tick before
+
+
+def test_the_printed_rule_forgets_what_is_carried_in() -> None:
+    """A takes 3 of 6, B four tasks of 2 in 11: by Eq. 3.11 B needs 8 + floor(11 / 6)*3 = 11, and A 3 + 2 = 5.
+
+    Both released at 0: A 0-3, B 3-5, 5-7, A 7-10, B 10-12, A 12-15, B 15-17: B takes 17, its deadline is missed.
+    """
+    parts: list[tuple[int, int, list[list[int | None]]]] = [(6, 6, [[3]]), (11, 11, [[2]] * 4)]
+    edges = [(1, 2), (2, 3), (3, 4)]
+    made = several(parts, edges, rule="printed")
+    assert responses(made, made.plain((0,) * 5)) == (5, 11)
+    assert (
+        Referee(
+            made.mapping.graph.edges, made.mapping.times, {}, [Repeated(((0,),), 6), Repeated(((1, 2, 3, 4),), 11)]
+        ).run((0, 0), 13)[1]
+        == 17
+    )
+    assert responses(several(parts, edges), made.plain((0,) * 5)) == (5, None)
+
+
+def test_a_path_is_blocked_wherever_it_comes_to_a_processor() -> None:
+    """A: core 2, GPU 3, core 2, a copy takes 1; B: 5 on the core or 4 on the GPU between two tasks of 1 on the core.
+
+    A alone: 2+1, 3+1, 2 = 9. With B's middle task on the core: A is blocked by 5 on its way in and by 5 coming back
+    from the GPU, where nothing of B is: 19. On the GPU (4, and 1 to copy its result): 2 + 5 + 2 + 9 = 18, as the
+    first task of B takes 1 + 1 with its copy.
+    """
+    parts: list[tuple[int, int, list[list[int | None]]]] = [
+        (40, 40, [[2, None], [9, 3], [2, None]]), (60, 60, [[1, None], [5, 4], [1, None]]),
+    ]  # fmt: skip
+    made = several(parts, [(0, 1), (1, 2), (3, 4), (4, 5)], copy=1, gpus=1)
+    assert responses(made, made.plain((0, 1, 0, 0, 0, 0)))[0] == 19
+    assert responses(made, made.plain((0, 1, 0, 0, 1, 0)))[0] == 18
+
+
+# ---- against everything ----------------------------------------------------------------------------------------------
+
+
+@st.composite
+def instances(draw: st.DrawFn) -> Several:
+    """Two or three applications of one to three tasks, up to three processors."""
+    cores, gpus = draw(st.integers(1, 2)), draw(st.integers(0, 1))
+    parts: list[tuple[int, int, list[list[int | None]]]] = []
+    edges: list[tuple[int, int]] = []
+    begin = 0
+    for _ in range(draw(st.integers(2, 3))):
+        number = draw(st.integers(1, 3 if begin < 4 else 2))
+        rows: list[list[int | None]] = [
+            [draw(st.integers(0, 6)) for _ in range(cores)] + [draw(st.sampled_from([None, 1, 3])) for _ in range(gpus)]
+            for _ in range(number)
+        ]
+        period = draw(st.integers(5, 60))
+        parts.append((period, draw(st.integers(max(1, period // 2), period)), rows))
+        edges += [
+            (begin + i, begin + j) for i in range(number) for j in range(i + 1, number) if draw(st.booleans())
+        ]  # fmt: skip
+        begin += number
+    rule: Rule = draw(st.sampled_from(["safe", "printed"]))
+    return several(parts, edges, copy=draw(st.integers(0, 3)), cores=cores, gpus=gpus, rule=rule)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(made=instances(), goal=st.sampled_from([(), (0,), (1,), (0, 1)]))
+def test_the_model_is_every_schedule(made: Several, goal: tuple[int, ...]) -> None:
+    aim = Goal(goal)
+    values = [value for one in answers(made) if (value := made.value(one, aim)) is not None]
+    built = applications_cp_model(made, aim)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    status = solver.solve(built.model)
+    assert status == (cp_model.OPTIMAL if values else cp_model.INFEASIBLE)
+    if values:
+        assert made.value(built.chosen(solver), aim) == min(values)
+        unit = 1 if goal else made.mapping.energy_unit
+        assert round(solver.objective_value) * unit == min(values)
+
+
+@settings(max_examples=60, deadline=None)
+@given(made=instances(), data=st.data())
+def test_the_safe_rule_is_never_exceeded(made: Several, data: st.DataObject) -> None:
+    """Every response seen is at most the one computed, up to the first application that is not schedulable.
+
+    If one is not, those of higher priority hold still: they wait for it at most as long as they are blocked.
+    """
+    made = Several(made.mapping, made.streams, "safe")
+    at = tuple(data.draw(st.sampled_from(few)) for few in made.mapping.able)
+    found = responses(made, made.plain(at))
+    seen = hunted(made, made.plain(at), 300)
+    for response, longest in zip(found, seen, strict=True):
+        if response is None:
+            break
+        assert longest <= response
+
+
+# ---- input -----------------------------------------------------------------------------------------------------------
+
+
+def test_applications_are_parts_of_one_network() -> None:
+    made = applications("lenet5@33ms,lenet5@1.5s/800ms")
+    first, second = made.applications
+    assert (first.name, first.period_us, first.deadline_us) == ("lenet5", 33_000, 33_000)
+    assert (second.name, second.period_us, second.deadline_us) == ("lenet5#2", 1_500_000, 800_000)
+    assert len(made.network.operators) == first.operators + second.operators
+    assert made.network.operators[0].name.startswith("lenet5:")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("lenet5@33ms,mobilenet_v1", "'mobilenet_v1' has no period"),
+        ("lenet5@33", "'33' is no time"),
+        ("lenet5@0.1us", "'0.1us' is no time"),
+        ("lenet5@33ms/40ms", "deadline 40000 us is after the period"),
+        ("lenet@33ms", "lenet"),
+        ("lenet5@2000s", "'2000s' is no time"),
+    ],
+)
+def test_applications_that_make_no_sense(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        applications(text)
+
+
+def test_times_are_whole_microseconds() -> None:
+    assert [one.period_us for one in applications("lenet5@1.001ms").applications] == [1001]
+
+
+def test_paths_and_names_are_no_applications_by_chance(tmp_path: Path) -> None:
+    """A path may have an @; names that would be taken apart again are refused in one line."""
+    folder = tmp_path / "a@5ms"
+    folder.mkdir()
+    dump_network(load_network("lenet5"), folder / "net.json")
+    assert not is_several(str(folder / "net.json"))
+    assert not is_several("a" * 300 + ".json")
+    odd = load_network("lenet5").model_copy(update={"name": "lenet5:b"})
+    dump_network(odd, tmp_path / "odd.json")
+    with pytest.raises(InputError, match="'lenet5:b': its name has one of"):
+        applications(f"{tmp_path / 'odd.json'}@9ms")
+
+
+def test_times_are_rounded_up() -> None:
+    """LeNet takes 1,076.5 us on a core: a deadline of 1,076 is missed, whatever a tick is."""
+    for options in ({}, {"settings": "tick_ps=500000000"}):
+        plan = solve("lenet5@1076us", "hikey970", pins="cpu_config=1,1,1,1", **options, problem="applications")
+        assert plan.status == "INFEASIBLE"
+    with pytest.raises(InputError, match="times the shortest"):
+        solve("lenet5@2ms,lenet5@20s", "hikey970", problem="applications")
+
+
+def test_what_is_not_tried_is_not_refuted() -> None:
+    """On (4) LeNet does not end in 1.2 ms; the time limit is over before (1,1,1,1), where it does."""
+    plan = solve("lenet5@1200us", "hikey970", time_limit_s=0.01, problem="applications")
+    assert plan.status in ("NO_SOLUTION_FOUND", "FEASIBLE", "OPTIMAL")
+
+
+def test_a_file_of_applications(tmp_path: Path) -> None:
+    path = tmp_path / "apps.json"
+    entries: list[dict[str, object]] = [{"network": "lenet5", "period_us": 9_000} for _ in range(2)]
+    entries[1]["deadline_us"] = 7_000
+    path.write_text(json.dumps({"format": "certile-application-set/1", "applications": entries}))
+    made = applications(path)
+    assert [(one.name, one.deadline_us) for one in made.applications] == [("lenet5", 9_000), ("lenet5#2", 7_000)]
+    path.write_text(json.dumps({"format": "certile-application-set/1", "applications": [{"network": "lenet5"}]}))
+    with pytest.raises(InputError, match="period_us"):
+        applications(path)
+
+
+# ---- plans -----------------------------------------------------------------------------------------------------------
+
+TWO = "lenet5@5ms,lenet5@8ms/6ms"
+
+
+@pytest.fixture(scope="module")
+def plan() -> ApplicationsPlan:
+    return solve(TWO, "hikey970", pins="cpu_config=1,1,1,1", problem="applications")
+
+
+def test_a_plan_is_proven_checked_and_follows_its_schema(plan: ApplicationsPlan) -> None:
+    assert (plan.status, plan.gap, plan.replay.ok) == ("OPTIMAL", 0, True)
+    assert check(plan).ok
+    Draft202012Validator(json.loads(ApplicationsPlan.schema_text())).validate(json.loads(plan.to_json()))
+    shipped = Path(__file__).parents[2] / "solver" / "applications.schema.json"
+    assert shipped.read_text(encoding="utf-8") == ApplicationsPlan.schema_text()
+    for engine in ("apart", "ga"):
+        other = solve(TWO, "hikey970", engine=engine, pins="cpu_config=1,1,1,1", time_limit_s=1, problem="applications")
+        assert plan.objective is not None
+        assert other.objective is None or other.objective.value >= plan.objective.value
+
+
+def test_the_least_responses_in_turn(plan: ApplicationsPlan) -> None:
+    """The least response of each alone is at most its response when all are minimised together; so is their sum."""
+    least = []
+    for number in (1, 2):
+        one = solve(TWO, "hikey970", objective=f"response:{number}", pins="cpu_config=1,1,1,1", problem="applications")
+        assert one.status == "OPTIMAL"
+        assert one.objective is not None
+        least.append(one.objective.value)
+    assert all(a <= (row.response or 0) for a, row in zip(least, plan.applications, strict=True))
+    turned = solve(TWO, "hikey970", objective="response:1,energy", pins="cpu_config=1,1,1,1", problem="applications")
+    assert turned.status == "OPTIMAL"
+    assert turned.objective is not None
+    assert turned.objective.value == least[0]
+
+
+def _first(plan: ApplicationsPlan, **changes: object) -> ApplicationsPlan:
+    return plan.model_copy(update={"tasks": (plan.tasks[0].model_copy(update=changes), *plan.tasks[1:])})
+
+
+def _application(plan: ApplicationsPlan, **changes: object) -> ApplicationsPlan:
+    row = plan.applications[0].model_copy(update=changes)
+    return plan.model_copy(update={"applications": (row, *plan.applications[1:])})
+
+
+LIES: dict[str, Callable[[ApplicationsPlan], ApplicationsPlan]] = {
+    "applications": lambda p: _application(p, response=1),
+    "their operators are not": lambda p: _application(p, operators=1),
+    "tasks: the plan has": lambda p: p.model_copy(update={"tasks": p.tasks[1:]}),
+    "stands before a task": lambda p: p.model_copy(update={"tasks": p.tasks[::-1]}),
+    "cannot run on npu": lambda p: _first(p, processor="npu"),
+    "proves nothing": lambda _: solve(
+        TWO, "hikey970", objective="energy", pins="cpu_config=1,1,1,1", problem="applications"
+    ).model_copy(update={"engine": "apart"}),
+    "draws": lambda p: p.model_copy(update={"replay": p.replay.model_copy(update={"draws": 0})}),
+    "options.analysis": lambda p: p.model_copy(
+        update={"options": p.options.model_copy(update={"analysis": "printed"})}
+    ),
+    "profile: the plan says estimated": lambda p: p.model_copy(
+        update={"profile": {k: {o: None if t is None else t + 1 for o, t in v.items()} for k, v in p.profile.items()}}
+    ),
+    "asks? for another one": lambda p: p.model_copy(update={"cpu_config": (4,)}),
+    "unit": lambda p: p.model_copy(update={"unit": "fJ"}),
+}
+
+
+@pytest.mark.parametrize("message", LIES)
+def test_lies_are_found(plan: ApplicationsPlan, message: str) -> None:
+    report = check(LIES[message](plan))
+    assert not report.ok
+    assert any(re.search(message, line) for line in report.problems), report.problems
+
+
+def test_no_schedule_says_so() -> None:
+    """Two LeNets that have to be done within 0.2 ms: their shortest path takes longer on every processor."""
+    plan = solve("lenet5@200us,lenet5@200us", "galaxy_s9", problem="applications")
+    assert (plan.status, plan.objective, plan.tasks) == ("INFEASIBLE", None, ())
+    assert "lenet5: it takes at least" in plan.conflicts[0]
+    assert check(plan).ok
+
+
+def test_a_row_of_the_suite() -> None:
+    machine, rule, objective, status, optimum, *others = row(TWO, "hikey970", "response:1", 20)
+    assert (machine, rule, objective, status) == ("hikey970", "safe", "response:1", "OPTIMAL")
+    apart, genetic, bound, gap, agrees, _ = others
+    assert optimum == bound
+    assert (gap, agrees) == (0, True)
+    for other in (apart, genetic):
+        assert other is None or (isinstance(other, int) and isinstance(optimum, int) and other >= optimum)
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "apps.json"
+    call = ["solve", TWO, "-m", "hikey970", "--engine", "apart", "--pin", "cpu_config=1,1,1,1"]
+    assert main([*call, "-o", str(out), "--compare", "ga", "--time-limit", "1"]) == 0
+    assert "stays within all responses" in capsys.readouterr().out
+    assert main(["check", str(out)]) == 0
+    assert main(["show", str(out), "--all"]) == 0
+    said = capsys.readouterr().out
+    assert "lenet5#2: every 8,000 us" in said
+    task = ApplicationsPlan.load(out).tasks[0].task
+    assert task in show(ApplicationsPlan.load(out), task)
+    for wrong, message in {
+        "--objective": ("period", "objective 'period'"), "--pin": ("cap=50", "several applications know"),
+        "--problem": ("tiling", "plans one network"), "--engine": ("milp", "milp"), "--size": ("32x32", "--size"),
+    }.items():  # fmt: skip
+        assert main(["solve", TWO, "-m", "hikey970", wrong, message[0]]) == 2
+        assert message[1] in capsys.readouterr().err
+    assert main(["solve", "lenet5", "-m", "hikey970", "--problem", "applications"]) == 2
+    assert "with their periods" in capsys.readouterr().err
+    assert main(["pareto", TWO, "-m", "hikey970"]) == 2
+    assert "planned together" in capsys.readouterr().err
+
+
+@pytest.mark.slow(14)
+def test_three_networks_never_miss() -> None:
+    """Section 3.3.5.3: periods of 33, 40 and 50 ms; with an NPU there is a schedule, and 10,000 offsets agree."""
+    three = "squeezenet1_1@33ms,mobilenet_v1@40ms,mobilenet_v2@50ms"
+    found = solve(three, "hikey970", engine="apart", pins="cpu_config=1,1,1,1", problem="applications")
+    assert check(found).ok
+    asked = ask(question(three, "hikey970", pins="cpu_config=1,1,1,1")[1])
+    several = asked.instance((1, 1, 1, 1))
+    numbers = {task.name: i for i, task in enumerate(several.mapping.graph.tasks)}
+    names = {group.name: p for p, group in enumerate(several.mapping.processors)}
+    where = {numbers[row.task]: names[row.processor] for row in found.tasks}
+    schedule = Schedule(tuple(where[i] for i in range(len(where))), tuple(numbers[row.task] for row in found.tasks))
+    seen = hunted(several, schedule, 10_000, seed=1)
+    assert all(longest <= (row.response or 0) for longest, row in zip(seen, found.applications, strict=True))
+    none = solve(three, "galaxy_s9", pins="cpu_config=1,1,1,1", problem="applications")
+    assert none.status == "INFEASIBLE"

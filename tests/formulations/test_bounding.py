@@ -1,0 +1,123 @@
+"""Boxes of chains: what bounds leave out is never a better plan, however finely boxes are cut."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from formulations.pins import Pins
+from formulations.tiling import bounding, member
+from formulations.tiling.bounding import AXES, Bounds, size
+from formulations.tiling.problem import build
+from instances.load import load_machine
+from instances.machine import Machine
+from instances.workload import Layer
+from solver.engines import ENGINES, Limits
+from tests.formulations.test_exactness import free_cases, space
+
+LAYER = Layer.conv("x", channels=4, filters=6, size=(9, 7), kernel=(3, 3), pad=(1, 1, 1, 1))
+
+
+def bounds(machine: Machine) -> Bounds:
+    """Of the first member of the tiling space of `LAYER`."""
+    one = build(LAYER, machine, Pins()).members[0]
+    steps, tiles = one.chains(("bytes",))
+    return Bounds(LAYER, machine, one.skeleton, steps, tiles, one.slides)
+
+
+def test_a_box_is_all_its_combinations() -> None:
+    found = bounds(load_machine("scratchpad_64k", {"ocm_bytes": "400"}))
+    whole = found.whole()
+    choices = found.choices([whole])
+    assert size(whole) == choices.shape[0] // max(1, len(found.slides)) * choices.shape[1]
+    one = {**whole, "r": whole["r"][:1], "m": whole["m"][1:2]}
+    two = {**whole, "c": whole["c"][:1]}
+    both = found.choices([one, two])
+    rows = {tuple(int(both.index[d][s]) for d in "brc") for s in range(both.shape[0])}
+    expected = {(0, r, c) for r in whole["r"] for c in whole["c"] if r == whole["r"][0] or c == whole["c"][0]}
+    assert rows == {tuple(map(int, e)) for e in expected}
+    assert both.shape[0] == len(rows) * max(1, len(found.slides))  # none twice
+    assert both.shape[1] == choices.shape[1]
+
+
+def test_the_leaves_of_a_box_keep_every_choice_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brute force over the whole box: each choice within capacity and limit is in some leaf."""
+    monkeypatch.setattr(bounding, "_LAID", 10)
+    machine = load_machine("scratchpad_64k", {"ocm_bytes": "300", "psum_bytes": "1"})
+    found = bounds(machine)
+    most = 4_000
+    one = build(LAYER, machine, Pins()).members[0]
+    everything = one.priced(found.choices([found.whole()]), ("bytes",))
+    good = everything.feasible() & (everything.bytes.matrix() <= most)
+    assert good.any()
+    assert not good.all()
+    leaves = list(found.leaves(found.whole(), {"bytes": most}))
+    assert len(leaves) > 1
+    left = found.choices(leaves)
+    assert left.shape[0] < everything.choices.shape[0]
+
+    def names(index: dict[str, np.ndarray], dims: tuple[str, ...], keep: np.ndarray) -> set[tuple[int, ...]]:
+        return set(zip(*(index[d][keep].tolist() for d in dims), strict=True))
+
+    s_dims, q_dims = ("b", "r", "c", "slide"), ("g", "m", "n")
+    whole = dict(everything.choices.index)
+    kept = dict(left.index)
+    assert names(whole, s_dims, good.any(axis=1)) <= names(kept, s_dims, np.ones(left.shape[0], bool))
+    assert names(whole, q_dims, good.any(axis=0)) <= names(kept, q_dims, np.ones(left.shape[1], bool))
+    assert set(AXES) == {*s_dims, *q_dims} - {"slide"}
+
+
+@pytest.mark.parametrize("worth", [0.0, 1.0])
+def test_sifting_in_blocks_drops_nothing_that_fits(monkeypatch: pytest.MonkeyPatch, worth: float) -> None:
+    """Of bounds and of candidates: the same combinations within capacities and limits are left, in the same order."""
+    on = load_machine("scratchpad_64k", {"ocm_bytes": "300"})
+    limits = {"bytes": 3_000, "time": 5_000_000}
+
+    def good(ideal: bool) -> list[list[tuple[int, ...]]]:
+        found = []
+        for one in build(LAYER, on, Pins()).members[::7]:
+            branch = one.branch(tuple(limits), limits, ideal=ideal)
+            fits = branch.feasible()
+            for measure, most in limits.items():
+                fits &= np.all([table.matrix() <= most for table in branch.tables(measure)], axis=0)
+            index = branch.choices.index
+            sides = [(s, q) for s, q in zip(*np.nonzero(fits), strict=True)]
+            found.append([tuple(int(index[d][q if d in "gmn" else s]) for d in sorted(index)) for s, q in sides])
+        return found
+
+    whole = [good(ideal) for ideal in (False, True)]
+    assert all(any(found) for found in whole)
+    monkeypatch.setattr(member, "_BLOCK", 100)
+    monkeypatch.setattr(member, "_WORTH", worth)
+    assert [good(ideal) for ideal in (False, True)] == whole
+
+
+def test_blocks_of_which_nothing_fits_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is on chip has a price only where something fits: such a block was a traceback."""
+    monkeypatch.setattr(member, "_BLOCK", 1)
+    monkeypatch.setattr(member, "_WORTH", 2.0)  # every block is sifted
+    on = load_machine("scratchpad_64k", {"ocm_bytes": "16"})
+    for one in build(LAYER, on, Pins()).members:
+        fits = one.branch(("ocm",), {"ocm": 15}).feasible()
+        with monkeypatch.context() as patch:
+            patch.setattr(member, "_BLOCK", 10**6)
+            assert one.branch(("ocm",), {"ocm": 15}).feasible().sum() == fits.sum()
+
+
+def test_a_box_that_nothing_of_fits_has_no_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounding, "_LAID", 10)
+    found = bounds(load_machine("scratchpad_64k", {"ocm_bytes": "3"}))
+    assert found.choices(found.leaves(found.whole(), {})).shape == (0, 0)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(free_cases())
+def test_the_optimum_does_not_depend_on_where_boxes_are_cut(case: tuple[Layer, Machine, str, tuple[str, ...]]) -> None:
+    layer, machine, objective, pins = case
+    found = [ENGINES["exhaustive"].run(space(layer, machine, pins), (objective,), Limits())]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(member, "_LARGE", 0)
+        patch.setattr(bounding, "_LAID", 4)
+        found.append(ENGINES["exhaustive"].run(space(layer, machine, pins), (objective,), Limits()))
+    assert found[0].measures == found[1].measures

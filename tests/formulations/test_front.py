@@ -1,0 +1,152 @@
+"""Exact fronts: all plans that no other plan beats in every axis, against brute force."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from formulations.pins import Pins, parse_pins
+from formulations.registry import NESTS
+from formulations.tiling.space import Space
+from hwmodels.nest.price import price
+from hwmodels.nest.replay import replay
+from instances.errors import InputError
+from instances.machine import Machine, Transfer
+from instances.workload import Layer
+from solver.cli import main
+from solver.tiling.front import front
+from tests.formulations.test_exactness import MOST_POINTS, free_cases, space
+
+LAYER = Layer.conv("x", channels=3, filters=4, size=(5, 5), kernel=(3, 3), pad=(1, 1, 1, 1))
+MACHINE = Machine(
+    name="m", tick_ps=1, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=1, ocm_bytes=140, sliding=True,
+    transfer=Transfer(call_ticks=5, segment_ticks=2, byte_ticks=1),
+)  # fmt: skip
+
+
+def brute(found: Space, axes: tuple[str, ...]) -> set[tuple[int, ...]]:
+    """The values of every choice of every member of an unreduced space, without those that others beat."""
+    values = set()
+    for member in found.members:
+        branch = member.branch(("time", "bytes"))
+        if branch.empty:
+            continue
+        tables = {"time": branch.time, "bytes": (branch.bytes,), "ocm": branch.tables("ocm")}
+        fits = branch.feasible()
+        columns = [max_of(tables[a])[fits].tolist() for a in axes]
+        values |= set(zip(*columns, strict=True))
+    return {v for v in values if not any(w != v and all(x <= y for x, y in zip(w, v, strict=True)) for w in values)}
+
+
+def max_of(tables):  # type: ignore[no-untyped-def]
+    """The largest of some tables, choice by choice."""
+    first, *rest = [t.matrix().astype(int) for t in tables]
+    for table in rest:
+        first = first.clip(min=table)
+    return first
+
+
+def tiling(layer: Layer, machine: Machine, *, full: bool = False) -> Space:
+    """The tiling space."""
+    return NESTS["tiling"].build(layer, machine, Pins(), full=full)
+
+
+@pytest.mark.parametrize("axes", [("bytes", "time"), ("time", "bytes"), ("bytes", "ocm")])
+def test_two_axes_are_brute_force(axes: tuple[str, ...]) -> None:
+    layer = Layer.conv("y", channels=2, filters=3, size=(4, 3), kernel=(2, 2))
+    machine = MACHINE.model_copy(update={"ocm_bytes": 40})
+    found = front(tiling(layer, machine), axes)
+    assert found.complete
+    assert {p.values for p in found.points} == brute(tiling(layer, machine, full=True), axes)
+    assert [p.values[0] for p in found.points] == sorted(p.values[0] for p in found.points)
+
+
+def test_three_axes_are_brute_force() -> None:
+    layer = Layer.conv("y", channels=2, filters=2, size=(3, 2), kernel=(2, 1))
+    machine = MACHINE.model_copy(update={"ocm_bytes": 20})
+    axes = ("bytes", "time", "ocm")
+    found = front(tiling(layer, machine), axes)
+    assert found.complete
+    assert {p.values for p in found.points} == brute(tiling(layer, machine, full=True), axes)
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@given(free_cases())
+def test_any_front_is_brute_force(case: tuple[Layer, Machine, str, tuple[str, ...]]) -> None:
+    layer, machine, _, pins = case
+    own = space(layer, machine, pins)
+    if own.size["points"] > MOST_POINTS // 4:
+        return
+    found = front(own, ("bytes", "time"))
+    assert {p.values for p in found.points} == brute(space(layer, machine, pins, full=True), ("bytes", "time"))
+    for point in found.points:
+        closed = price(layer, machine, point.nest)
+        assert (closed.bytes, closed.time_ticks) == point.values
+        assert replay(layer, machine, point.nest).outcome == closed
+        assert point.ocm == max(closed.occupancy_bytes.values())
+
+
+def test_pins_and_infeasible_layers_have_their_front() -> None:
+    decisions = NESTS["tiling"].decisions
+    pinned = NESTS["tiling"].build(LAYER, MACHINE, parse_pins(("resident=W",), decisions))
+    assert front(pinned).points[0].values[0] >= front(tiling(LAYER, MACHINE)).points[0].values[0]
+    nothing = front(tiling(LAYER, MACHINE.model_copy(update={"ocm_bytes": 1})))
+    assert (nothing.points, nothing.complete) == ((), True)
+
+
+def test_no_time_no_front() -> None:
+    found = front(tiling(LAYER, MACHINE), time_limit_s=0)
+    assert not found.complete
+
+
+@pytest.mark.parametrize(
+    ("axes", "machine", "message"),
+    [
+        (("bytes",), MACHINE, "expected two or three of"),
+        (("bytes", "bytes"), MACHINE, "expected two or three of"),
+        (("bytes", "speed"), MACHINE, "expected two or three of"),
+        (("bytes", "ocm"), "nmp", "needs a shared memory"),
+        (("bytes", "time"), "doubled", "no exact front"),
+    ],
+)
+def test_bad_axes(axes: tuple[str, ...], machine: Machine | str, message: str) -> None:
+    from instances.load import load_machine
+    from instances.machine import Compute
+
+    if machine == "doubled":
+        update = {"buffering": "double", "compute": Compute(model="tile", cycle_ticks=1, macs_per_cycle=1)}
+        machine = MACHINE.model_copy(update=update)
+    elif isinstance(machine, str):
+        machine = load_machine(machine)
+    assert isinstance(machine, Machine)
+    found = NESTS[machine.problem].build(LAYER, machine, Pins())
+    with pytest.raises(InputError, match=message):
+        front(found, axes)
+
+
+def test_the_command_prints_and_writes_fronts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["pareto", "lenet5", "--layer", "c1", "--machine", "scratchpad_64k"]
+    assert main(arguments) == 0
+    shown = capsys.readouterr().out
+    assert "c1" in shown
+    assert "on chip" in shown
+    path = tmp_path / "front.json"
+    assert main([*arguments, "--axes", "time,bytes", "--json", "-o", str(path)]) == 0
+    capsys.readouterr()
+    data = json.loads(path.read_text())
+    assert (data["format"], data["axes"]) == ("certile-front/2", ["time", "bytes"])
+    (layer,) = data["parts"]
+    assert layer["complete"] is True
+    values = [(p["values"]["time"], p["values"]["bytes"]) for p in layer["points"]]
+    assert values == sorted(values)
+    assert [o for _, o in values] == sorted((o for _, o in values), reverse=True)
+
+
+def test_the_command_refuses_unknown_axes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pareto", "lenet5", "--machine", "scratchpad_64k", "--axes", "bytes,speed"]) == 2
+    error = capsys.readouterr().err
+    assert "speed" in error
+    assert len(error.splitlines()) == 1

@@ -1,0 +1,770 @@
+"""F10 joint: tile plans and what stays on chip between layers, against everything there is, and by the referee."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from formulations.joint import problem as joint_module
+from formulations.joint.problem import NEVER, Joint, Residence, Step, TooLarge, least
+from formulations.pins import Pins, parse_pins
+from formulations.tiling import problem as tiling
+from hwmodels.joint.replay import replay_joint
+from hwmodels.schedule import LayerRun
+from instances.errors import InputError
+from instances.load import load_machine, load_network
+from instances.machine import Machine, Transfer
+from instances.network import Network
+from instances.onnx_reader import read_onnx
+from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
+from instances.stores import Stores, stores
+from instances.workload import Layer
+from solver import JointPlan, check, solve
+from solver.bench.demo import wheel_model
+from solver.cli import main
+from solver.engines.exhaustive import Search
+from solver.joint import plan as joint_plan
+from solver.joint.bounds import One
+from solver.joint.check import runs_in
+from solver.joint.engines import JOINT_ENGINES
+from solver.joint.tables import Tables
+
+EXACT = ("dynamic", "milp", "cp-sat")
+MACHINE = Machine(
+    name="m", tick_ps=1, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=2, ocm_bytes=256, ocm_banks=8, sliding=True,
+    in_layout="HWC", out_layout="HWC", w_layout="OHWI", byte_fj=10, mac_fj=1,
+    transfer=Transfer(call_ticks=5, segment_ticks=2, byte_ticks=1),
+)  # fmt: skip
+
+FOUR = MACHINE.model_copy(update={"ocm_banks": 4, "ocm_bytes": 128})
+
+
+def conv(name: str, before: str, shape: tuple[int, ...], filters: int, taps: int = 1, stride: int = 1) -> Conv:
+    size = tuple((s - 1) // stride + 1 for s in shape[2:])
+    return Conv(
+        name=name, inputs=(before,), shape=(1, filters, *size), filters=filters, kernel=(taps, taps),
+        stride=(stride, stride), pad=(taps // 2,) * 4,
+    )  # fmt: skip
+
+
+def chain(rows: int = 8, channels: int = 4) -> Network:
+    """in -> a -> b, 1x1 convolutions of a map of `rows` rows of 4 pixels."""
+    shape = (1, channels, rows, 4)
+    operators = (Input(name="in", shape=shape), conv("a", "in", shape, channels), conv("b", "a", shape, channels))
+    return Network(name="chain", operators=operators)
+
+
+def with_skip() -> Network:
+    """A sum of a map and of two convolutions of it, and a pooling."""
+    shape = (1, 4, 6, 4)
+    return Network(name="skip", operators=(
+        Input(name="in", shape=shape), conv("a", "in", shape, 4), conv("b", "a", shape, 8, 3),
+        conv("c", "b", (1, 8, 6, 4), 4),
+        Eltwise(name="sum", inputs=("a", "c"), shape=shape, fn="add"),
+        Pool(name="pool", inputs=("sum",), shape=(1, 4, 3, 2), fn="max", kernel=(2, 2), stride=(2, 2)),
+    ))  # fmt: skip
+
+
+def branching() -> Network:
+    """Two branches that are joined, flattened and multiplied."""
+    shape = (1, 4, 6, 4)
+    return Network(name="branch", operators=(
+        Input(name="in", shape=shape), conv("a", "in", shape, 4), conv("b", "a", shape, 2, 3), conv("c", "a", shape, 4),
+        Concat(name="join", inputs=("b", "c"), shape=(1, 6, 6, 4)), conv("d", "join", (1, 6, 6, 4), 4, 3, 2),
+        Reshape(name="flat", inputs=("d",), shape=(1, 24)),
+        MatMul(name="fc", inputs=("flat",), shape=(1, 5), out_features=5),
+    ))  # fmt: skip
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> Network:
+    """A small network of convolutions, sums, concatenations and pooling."""
+    shape = (1, draw(st.sampled_from([2, 4])), draw(st.integers(3, 7)), draw(st.integers(2, 4)))
+    operators: list[Operator] = [Input(name="in", shape=shape)]
+    maps = ["in"]
+    for number in range(draw(st.integers(2, 5))):
+        shapes = {o.name: o.shape for o in operators}
+        name, before = f"n{number}", draw(st.sampled_from(maps[-3:]))
+        alike = [m for m in maps if shapes[m] == shapes[before] and m != before]
+        kind = draw(st.sampled_from(["conv", "conv", "pool", "sum", "join"]))
+        if kind == "sum" and alike:
+            pair = (before, draw(st.sampled_from(alike)))
+            operators.append(Eltwise(name=name, inputs=pair, shape=shapes[before], fn="add"))
+        elif kind == "join" and alike:
+            pair = (before, draw(st.sampled_from(alike)))
+            operators.append(Concat(name=name, inputs=pair, shape=(1, 2 * shapes[before][1], *shapes[before][2:])))
+        elif kind == "pool" and min(shapes[before][2:]) > 1:
+            size = tuple(s - 1 for s in shapes[before][2:])
+            operators.append(
+                Pool(name=name, inputs=(before,), shape=(1, shapes[before][1], *size), fn="max", kernel=(2, 2))
+            )
+        else:
+            taps, stride = draw(st.sampled_from([(1, 1), (3, 1), (3, 2)]))
+            operators.append(conv(name, before, shapes[before], draw(st.sampled_from([2, 4])), taps, stride))
+        maps.append(name)
+    last = operators[-1]
+    if isinstance(last, Concat):  # a network ends with a layer
+        operators.append(conv("end", last.name, last.shape, 2))
+    return Network(name="random", operators=tuple(operators))
+
+
+# ---- everything there is -----------------------------------------------------------------------------------------
+
+
+def by_everything(network: Network, on: Machine, pins: Pins = Pins(())) -> int | None:  # noqa: B008 - it is frozen
+    """The fewest bytes over all levels of all maps, every layer searched for each, without any table or bound."""
+    found = stores(network)
+    tables = Tables(found, on, pins)
+    best: int | None = None
+    known: dict[object, int | None] = {}
+
+    def layer_bytes(layer: Layer, banks: int) -> int | None:
+        key = layer.signature(), banks
+        if key not in known:
+            memory = on.model_copy(update={"ocm_bytes": banks * on.bank_bytes}) if banks else None
+            pick = Search(tiling.build(layer, memory, pins), ("bytes",)).run() if memory else None
+            known[key] = pick.measures["bytes"] if pick else None
+        return known[key]
+
+    options = [
+        [row for row in itertools.product(range(len(r.banks)), repeat=len(r.uses)) if list(row) == sorted(row)[::-1]]
+        for r in tables.residences
+    ]
+    for levels in itertools.product(*options):
+        total = 0
+        for t, layer in enumerate(found.layers):
+            on_chip = {}
+            for r, row in zip(tables.residences, levels, strict=True):
+                if r.born <= t <= r.uses[-1]:
+                    on_chip[r.store] = row[next(k for k, use in enumerate(r.uses) if t <= use)], r
+            free = on.ocm_banks - sum(r.banks[level] for level, r in on_chip.values())
+
+            def rows(store: int, whole: int, level: int) -> int:
+                held = tables.residences[tables.number[store]].rows[level]
+                return (whole if held else 0) if found.stores[store].whole else held
+
+            given = tuple(rows(s, layer.h, on_chip[s][0]) if s in on_chip else 0 for s in found.reads[t])
+            made = found.writes[t]
+            stays = made in tables.number and not found.stores[made].results
+            kept = rows(made, layer.r, levels[tables.number[made]][-1]) if stays else 0
+            moved = layer_bytes(layer.model_copy(update={"resident_in": given, "resident_out": kept}), max(0, free))
+            if moved is None:
+                break
+            total += moved
+        else:
+            best = total if best is None else min(best, total)
+    return best
+
+
+def test_what_fits_stays_by_hand() -> None:
+    # in 128, a 128, weights 2 x 16, b 128 bytes; banks of 32 bytes, 8 of them: a takes 4, tiles at most 4.
+    # a stays: in read 128, b written 128, weights 32. Nothing else can be saved.
+    plan = solve(chain(), MACHINE, problem="joint")
+    assert plan.status == "OPTIMAL"
+    assert plan.objective is not None
+    assert plan.objective.value == plan.compulsory_bytes == 128 + 128 + 32
+    assert [one.rows for one in plan.layers[1].on_chip] == [8]
+    assert plan.layers[0].unwritten == 8
+    assert plan.replay.ok
+
+
+def test_a_part_of_a_map_stays_by_hand() -> None:
+    # 3 banks of 32 bytes. The tiles need one pixel of each operand beside 16 bytes of weights: 4 + 16 + 8 (partial sums
+    # of 2 bytes, n is not cut: results of 1 byte, 4) = 24 bytes, one bank. 2 banks hold 4 of the 8 rows of a.
+    # Bytes: 288 as above, and 4 rows of 16 bytes are written and read again: 2 * 64.
+    plan = solve(chain(), MACHINE.model_copy(update={"ocm_bytes": 96, "ocm_banks": 3}), problem="joint")
+    assert plan.objective is not None
+    assert plan.objective.value == 288 + 128
+    assert [one.rows for one in plan.layers[1].on_chip] == [4]
+    assert plan.layers[0].unwritten == 4
+
+
+def test_a_map_may_leave_before_its_last_use() -> None:
+    # 4 rows of a stay for b; for the sum all of it comes from DRAM, because c takes their place
+    plan = solve(with_skip(), FOUR, problem="joint")
+    assert plan.status == "OPTIMAL"
+    rows = {row.layer: {one.map: one.rows for one in row.on_chip} for row in plan.layers}
+    assert rows["a"] == rows["b"] == {"a": 4}
+    assert "a" not in rows["sum"]
+    assert plan.layers[0].unwritten == 0
+
+
+@pytest.mark.parametrize(
+    ("network", "banks"),
+    [
+        (chain(), 2),
+        pytest.param(with_skip(), 3, marks=pytest.mark.slow(28)),
+        pytest.param(branching(), 4, marks=pytest.mark.slow(20)),
+    ],
+)
+def test_all_engines_find_the_optimum_of_everything(network: Network, banks: int) -> None:
+    on = MACHINE.model_copy(update={"ocm_banks": banks, "ocm_bytes": 32 * banks})
+    best = by_everything(network, on)
+    plans = {name: solve(network, on, engine=name, problem="joint") for name in JOINT_ENGINES}
+    assert best is not None
+    for name, plan in plans.items():
+        assert plan.objective is not None
+        assert plan.objective.value == best if name in EXACT else plan.objective.value >= best, name
+        assert plan.bound is not None
+        assert plan.bound <= best
+        assert not check(plan).problems
+    assert {plans[name].status for name in EXACT} == {"OPTIMAL"}
+
+
+# Four networks, whose every plan is tried; the selftest of joint (`test_selftest_brute.py`) draws more.
+@pytest.mark.slow(20)
+@settings(max_examples=4, suppress_health_check=list(HealthCheck))
+@given(networks(), st.sampled_from([(2, 96), (3, 96), (4, 128), (4, 64)]))
+def test_any_network(network: Network, memory: tuple[int, int]) -> None:
+    on = MACHINE.model_copy(update={"ocm_banks": memory[0], "ocm_bytes": memory[1]})
+    best = by_everything(network, on)
+    for name in EXACT:
+        plan = solve(network, on, engine=name, problem="joint")
+        assert (plan.objective.value if plan.objective else None) == best
+        assert not check(plan).problems
+        if best is None:
+            assert plan.status == "INFEASIBLE"
+            continue
+        # the bound holds for nests that no list has: it may be below the best of all lists, and then nothing is proven
+        assert plan.bound is not None
+        assert plan.bound <= best
+        assert (plan.status == "OPTIMAL") == (plan.bound == best)
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@given(networks(), st.sampled_from([(2, 96), (3, 96), (4, 128), (4, 64)]))
+def test_buffers_lie_one_after_the_other_in_the_banks_of_the_tiles(network: Network, memory: tuple[int, int]) -> None:
+    on = MACHINE.model_copy(update={"ocm_banks": memory[0], "ocm_bytes": memory[1]})
+    for row in solve(network, on, engine="greedy", problem="joint").layers:
+        end = 0
+        for buffer in row.buffers or ():
+            assert buffer.address == end
+            end = buffer.end
+        assert end == row.occupancy_bytes <= len(row.banks) * on.bank_bytes
+
+
+def test_plans_of_earlier_versions_have_no_buffers() -> None:
+    data = json.loads(solve(with_skip(), MACHINE, problem="joint").to_json())
+    for row in data["layers"]:
+        del row["buffers"]
+    assert check(JointPlan.from_json(json.dumps(data))).ok
+
+
+def pools(*inputs: str, rows: int = 4) -> Network:
+    """A chain of two poolings that copy a column, and the sum of two of its maps."""
+    shape = (1, 1, rows, 1)
+
+    def pool(name: str, before: str) -> Pool:
+        return Pool(name=name, inputs=(before,), shape=shape, fn="max", kernel=(1, 1))
+
+    total = Eltwise(name="sum", inputs=inputs, shape=shape, fn="add")
+    return Network(name="pools", operators=(Input(name="in", shape=shape), pool("a", "in"), pool("b", "a"), total))
+
+
+@pytest.mark.parametrize("inputs", [("in", "b"), ("b", "a"), ("a", "b"), ("b", "b")])
+@pytest.mark.parametrize(("memory", "buffering"), [((7, 7), "single"), ((4, 8), "single"), ((6, 6), "double")])
+def test_tiles_of_a_sum_depend_on_the_rows_of_all_its_inputs(
+    inputs: tuple[str, ...], memory: tuple[int, int], buffering: str
+) -> None:
+    on = MACHINE.model_copy(update={"ocm_banks": memory[0], "ocm_bytes": memory[1], "buffering": buffering})
+    network = pools(*inputs)
+    best = by_everything(network, on)
+    for engine in EXACT:
+        plan = solve(network, on, engine=engine, problem="joint")
+        assert (plan.objective.value if plan.objective else None) == best
+        assert plan.status == ("INFEASIBLE" if best is None else "OPTIMAL")
+        assert check(plan).ok
+
+
+def test_tiles_of_a_sum_that_pins_make_large() -> None:
+    on, network = MACHINE.model_copy(update={"ocm_banks": 6, "ocm_bytes": 18}), pools("b", "a", rows=10)
+    pins = ["T_R>=4"]
+    best = by_everything(network, on, parse_pins(pins, tiling.DECISIONS))
+    assert best is not None
+    for engine in EXACT:
+        plan = solve(network, on, engine=engine, pins=pins, problem="joint")
+        assert (plan.status, plan.objective.value if plan.objective else None) == ("OPTIMAL", best)
+        assert check(plan).ok
+
+
+def test_ties_that_are_cut_short_are_no_lack_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Search.run
+
+    def short(search: Search) -> object:
+        pick = whole(search)
+        search.stopped, search.ties = True, False
+        return pick
+
+    monkeypatch.setattr(Search, "run", short)
+    assert solve(chain(), MACHINE, problem="joint").status == "OPTIMAL"
+
+
+def test_what_is_found_counts_where_bounds_stay_below_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bounds that promise too much of rows on chip: the plan is as good as without, and says how far they are."""
+    shape = (1, 2, 6, 4)
+    network = Network(name="two", operators=(
+        Input(name="in", shape=shape), conv("a", "in", shape, 2, 3), conv("b", "a", shape, 2, 3),
+    ))  # fmt: skip
+    on = MACHINE.model_copy(update={"ocm_bytes": 60, "ocm_banks": 5})
+    best = solve(network, on, problem="joint")
+    assert (best.status, best.objective and best.objective.value) == ("OPTIMAL", 312)
+    whole = Search.run
+
+    def loose(search: Search) -> object:
+        pick = whole(search)
+        if pick is not None and search.space.layer.resident_in != (0,):
+            search.bounds["bytes"] = 0
+        return pick
+
+    monkeypatch.setattr(Search, "run", loose)
+    for engine in EXACT:
+        plan = solve(network, on, engine=engine, problem="joint")
+        assert (plan.status, plan.objective and plan.objective.value) == ("FEASIBLE", 312)
+        assert plan.bound is not None
+        assert plan.compulsory_bytes <= plan.bound < 312
+        assert check(plan).ok
+    tables = Tables(stores(network), on, parse_pins((), tiling.DECISIONS))
+    one = tables.plans[1]
+    assert isinstance(one, One)
+    assert one.search((3,), 3, None)
+    reached = int(one.upper[3, 3])
+    assert (one.bounds["found"][3, 3], one.bounds["proven"][3, 3]) == (reached, 0)
+    assert reached > 0
+    assert one.known((3,), 3)
+
+
+def test_padded_layers_in_pieces_of_free_sizes() -> None:
+    """Two layers of docs/nest.md, each of 79 bytes in 19 bytes of memory; in equal steps 99."""
+    shape = (1, 1, 5, 5)
+    network = Network(name="two", operators=(
+        Input(name="in", shape=shape), conv("a", "in", shape, 1, 3), conv("b", "a", shape, 1, 3),
+    ))  # fmt: skip
+    on = MACHINE.model_copy(update={"ocm_bytes": 19, "ocm_banks": 1, "psum_bytes": 1})
+    for engine in EXACT:
+        plan = solve(network, on, engine=engine, problem="joint")
+        assert (plan.status, plan.objective and plan.objective.value, check(plan).ok) == ("OPTIMAL", 158, True)
+    even = solve(network, on, pins=["pieces=even"], problem="joint")
+    assert (even.objective and even.objective.value, even.bound) == (198, 158)
+
+
+def test_a_sum_of_three_keeps_whole_maps() -> None:
+    network = pools("in", "a", "b")
+    assert {store.name: store.whole for store in stores(network).stores} == {
+        "a": True,
+        "b": True,
+        "sum": False,
+        "in": True,
+    }
+    for memory in (6, 9, 16):
+        on = MACHINE.model_copy(update={"ocm_banks": memory, "ocm_bytes": memory})
+        assert (
+            solve(network, on, problem="joint").objective
+            == solve(network, on, engine="milp", problem="joint").objective
+        )
+        best = by_everything(network, on)
+        objective = solve(network, on, problem="joint").objective
+        assert (objective.value if objective else None) == best
+
+
+# ---- what is a result, and what has rows -----------------------------------------------------------------------------
+
+
+def test_a_result_is_written_though_others_read_it() -> None:
+    shape = (1, 4, 6, 4)
+    joined = Network(name="joined", operators=(
+        Input(name="in", shape=shape), conv("a", "in", shape, 4), conv("b", "a", shape, 4),
+        Concat(name="join", inputs=("a", "b"), shape=(1, 8, 6, 4)),
+    ))  # fmt: skip
+    seen = Network(name="seen", operators=(
+        Input(name="in", shape=shape), conv("a", "in", shape, 4),
+        Eltwise(name="out", inputs=("a",), shape=shape, fn="relu"), conv("b", "a", shape, 4),
+    ))  # fmt: skip
+    on = MACHINE.model_copy(update={"ocm_banks": 16, "ocm_bytes": 512})
+    for network in (joined, seen):
+        plan = solve(network, on, problem="joint")
+        # in 96 bytes, weights 2 x 16, a and b 96 each; a is read on chip
+        assert plan.objective is not None
+        assert plan.objective.value == plan.compulsory_bytes == 96 + 32 + 2 * 96
+        assert [row.unwritten for row in plan.layers] == [0, 0]
+        assert [one.rows for one in plan.layers[1].on_chip if one.map in ("a", "join")] == [6]
+        assert check(plan).ok
+
+
+def test_both_operands_of_a_square() -> None:
+    network = Network(name="gram", operators=(
+        Input(name="in", shape=(1, 8, 8)), MatMul(name="a", inputs=("in",), shape=(1, 8, 8), out_features=8),
+        MatMul(name="g", inputs=("a", "a"), shape=(1, 8, 8), transpose_b=True),
+    ))  # fmt: skip
+    plan = solve(network, MACHINE.model_copy(update={"ocm_banks": 16, "ocm_bytes": 512}), problem="joint")
+    assert plan.layers[0].unwritten == 0
+    assert plan.layers[0].counts.by_operand["OUT"].bytes == 64
+
+
+@pytest.mark.parametrize("fn", ["transpose", "reshape"])
+def test_reshaped_maps_stay_whole_or_not_at_all(fn: str) -> None:
+    shape, after = (1, 4, 6, 6), (1, 4, 6, 6) if fn == "transpose" else (1, 6, 24)
+    last = conv("b", "t", shape, 4) if fn == "transpose" else MatMul(
+        name="b", inputs=("t",), shape=(1, 6, 3), out_features=3
+    )  # fmt: skip
+    network = Network(name="turned", operators=(
+        Input(name="in", shape=shape), conv("a", "in", shape, 4),
+        Reshape(name="t", inputs=("a",), shape=after, fn=fn), last,
+    ))  # fmt: skip
+    assert next(store for store in stores(network).stores if store.name == "a").whole
+    plan = solve(network, FOUR, problem="joint")
+    assert plan.layers[0].unwritten in (0, 1)
+    assert check(plan).ok
+
+
+def test_a_matrix_that_is_read_transposed_stays_whole_or_not_at_all() -> None:
+    network = Network(name="turned", operators=(
+        Input(name="in", shape=(1, 8, 8)), Input(name="w", shape=(1, 8, 2)),
+        MatMul(name="a", inputs=("in",), shape=(1, 8, 8), out_features=8),
+        MatMul(name="b", inputs=("a", "w"), shape=(1, 8, 2), transpose_a=True),
+    ))  # fmt: skip
+    assert next(store for store in stores(network).stores if store.name == "a").whole
+
+
+def test_a_sum_of_broadcast_operands() -> None:
+    network = Network(name="broadcast", operators=(
+        Input(name="p", shape=(1, 4, 6, 1)), Input(name="q", shape=(1, 4, 1, 4)),
+        Eltwise(name="s", inputs=("p", "q"), shape=(1, 4, 6, 4), fn="mul"),
+    ))  # fmt: skip
+    assert solve(network, FOUR, problem="joint").status == "OPTIMAL"
+
+
+# ---- dynamic programming alone ------------------------------------------------------------------------------------
+
+
+@cache
+def small() -> Joint:
+    """Two maps of up to three banks, born and read at different times; plans that want two banks or three."""
+    extra = np.array([[NEVER, 9, 4, 0], [NEVER, 7, 2, 0], [NEVER, 5, 0, 0]], np.int64)
+    first = Residence(0, 0, (1, 2), (0, 1, 2), (0, 1, 2), (20, 10, 0))
+    second = Residence(1, 1, (2,), (0, 1, 2), (0, 1, 2), (14, 7, 0))
+    steps = (
+        Step(5, (-1,), ((30,),), extra[0]),
+        Step(5, (0,), ((20, 10, 0),), extra),
+        Step(5, (1, 0), ((14, 7, 0), (20, 10, 0)), np.broadcast_to(extra[:, None], (3, 3, 4))),
+    )
+    return Joint(3, steps, (first, second), 8)
+
+
+def test_dynamic_programming_is_the_least_of_all_levels() -> None:
+    one = small()
+    every = [
+        one.price([[a, b], [c]]) for a in range(3) for b in range(a + 1) for c in range(3)
+    ]  # fmt: skip
+    found = least(one)
+    assert found is not None
+    assert found.bytes == min(choice.bytes for choice in every)
+    assert one.price(found.levels) == found
+
+
+def test_nothing_fits() -> None:
+    one = small()
+    step = replace(one.steps[0], extra=np.full(4, NEVER, np.int64))
+    assert least(Joint(3, (step, *one.steps[1:]), one.residences, 0)) is None
+
+
+def test_too_many_maps_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joint_module, "MOST_STATES", 8)
+    with pytest.raises(TooLarge, match="use engine milp or cp-sat"):
+        least(small())
+    assert (
+        solve(chain(), MACHINE.model_copy(update={"ocm_banks": 3, "ocm_bytes": 96}), problem="joint").status
+        == "OPTIMAL"
+    )
+
+
+def test_milp_needs_no_dynamic_programming(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = solve(with_skip(), MACHINE, problem="joint").objective
+    monkeypatch.setattr(joint_module, "MOST_STATES", 2)
+    for engine in ("milp", "cp-sat"):
+        assert solve(with_skip(), MACHINE, engine=engine, problem="joint").objective == expected
+
+
+# ---- stores -------------------------------------------------------------------------------------------------------
+
+
+def test_stores_of_a_branching_network() -> None:
+    found = stores(branching())
+    named = {store.name: store for store in found.stores}
+    assert set(named) == {"a", "join", "d", "fc", "in"}
+    # a row of the joined map: 4 pixels of 2 and of 4 channels, written by layers 1 and 2, read by layer 3
+    assert named["join"].parts == ((1, 8), (2, 16))
+    assert (named["join"].rows, named["join"].readers, named["join"].results) == (6, (3,), 0)
+    assert named["fc"].results == 5
+    # what is flattened has no rows for its reader: all or nothing
+    assert (named["d"].whole, named["d"].rows, named["d"].row_elements) == (True, 1, 24)
+    assert [store.name for store in found.stores if store.dram] == ["in"]
+
+
+def test_what_an_unknown_operator_reads_is_in_dram() -> None:
+    network = load_network("bert_base_encoder")
+    assert any(store.dram and store.parts for store in stores(network).stores)  # right operands of products
+
+
+# ---- the referee ---------------------------------------------------------------------------------------------------
+
+
+@cache
+def solved() -> tuple[Stores, tuple[LayerRun, ...]]:
+    plan = solve(with_skip(), FOUR, problem="joint")
+    found = stores(with_skip())
+    runs = runs_in(plan, found)
+    assert not isinstance(runs, str)
+    return found, runs
+
+
+def number_of(name: str) -> int:
+    return next(k for k, store in enumerate(solved()[0].stores) if store.name == name)
+
+
+def faults(**changes: LayerRun) -> str:
+    found, runs = solved()
+    names = [layer.name for layer in found.layers]
+    changed = tuple(changes.get(name, run) for name, run in zip(names, runs, strict=True))
+    return "; ".join(replay_joint(found, FOUR, changed).faults)
+
+
+def run_of(name: str) -> LayerRun:
+    found, runs = solved()
+    return runs[[layer.name for layer in found.layers].index(name)]
+
+
+def test_the_referee_has_nothing_to_say_of_a_plan() -> None:
+    assert faults() == ""
+
+
+def test_a_bank_has_one_owner() -> None:
+    run = run_of("b")
+    taken = next(iter(run.residents.values()))[1]
+    assert "belongs to" in faults(b=replace(run, banks=(*run.banks, taken[0])))
+    assert "does not exist" in faults(b=replace(run, banks=(99,)))
+
+
+def test_banks_hold_their_rows_and_tiles() -> None:
+    run = run_of("b")
+    store = next(iter(run.residents))
+    rows, banks = run.residents[store]
+    assert "banks hold" in faults(b=replace(run, residents={**run.residents, store: (rows, banks[:-1])}))
+    assert "tiles take" in faults(b=replace(run, banks=()))
+
+
+def test_rows_do_not_come_back() -> None:
+    back = {number_of("a"): (4, (0, 1))}
+    said = faults(sum=replace(run_of("sum"), residents=back, unwritten=0, banks=(3,)))
+    assert "4 rows of a are on chip, in the layer before 0 were" in said
+
+
+def test_what_is_read_from_dram_was_written() -> None:
+    # the first four rows of a are on chip for b, but the sum reads them from DRAM
+    assert "rows 0 to 3 of a are read from DRAM, a never wrote them" in faults(a=replace(run_of("a"), unwritten=4))
+    assert "5 rows of the result are not written, 4 stay on chip" in faults(a=replace(run_of("a"), unwritten=5))
+
+
+def test_results_are_written() -> None:
+    run, pool = run_of("pool"), number_of("pool")
+    assert "the result must be in DRAM" in faults(
+        pool=replace(run, residents={**run.residents, pool: (1, (3,))}, unwritten=1, banks=(0, 1))
+    )
+
+
+def test_every_layer_runs() -> None:
+    found, runs = solved()
+    assert "the plan has 4 layers, the network 5" in replay_joint(found, FOUR, runs[:-1]).faults[0]
+
+
+# ---- plans --------------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_file_says_everything(tmp_path: Path) -> None:
+    plan = solve(with_skip(), MACHINE, problem="joint")
+    plan.save(tmp_path / "plan.json")
+    assert JointPlan.load(tmp_path / "plan.json") == plan
+    report = check(tmp_path / "plan.json")
+    assert report.ok
+    assert report.layers == 5
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("layers", 1, "unwritten"), 99, "stay on chip"),
+        (("layers", 1, "occupancy_bytes"), 3, "layer b: occupancy_bytes"),
+        (("layers", 1, "buffers", 0, "address"), 7, "layer b: buffers"),
+        (("layers", 1, "banks"), [0, 0, 77], "bank"),
+        (("layers", 1, "layer"), "x", "the first that differs: 'x' for 'b'"),
+        (("layers", 1, "writes"), "x", "layer b: writes"),
+        (("layers", 0, "on_chip", 0, "map"), "x", "no map is called x"),
+        (("compulsory_bytes",), 1, "compulsory_bytes"),
+        (("measures", "bytes"), 1, "measures"),
+        (("bound",), 1, "status OPTIMAL with bound 1"),
+        (("network_digest",), "x", "network_digest"),
+        (("replay", "ok"), False, "replay: the plan says"),
+        (("machine_data", "ocm_banks"), 4, "machine_digest"),
+        (("machine_data", "ocm_banks"), 0, "needs a shared memory"),
+        (("machine_data", "in_bytes"), 2, "in_bytes 2 and out_bytes 1 differ"),
+        (("pins",), ["T_R=5"], "is no plan of problem tiling with T_R=5"),
+        (("pins",), ["T_X=5"], "T_X"),
+        (("objectives",), ["time"], "the plan says time"),
+        (("conflicts",), ["x"], "it names 1"),
+        (("engine",), "x", "engine x: there is none of this name"),
+        (("objectives",), ["bytes", "bytes"], "one stands twice"),
+    ],
+)
+def test_a_plan_that_lies_is_found_out(path: tuple[object, ...], value: object, message: str) -> None:
+    data = json.loads(solve(with_skip(), MACHINE, problem="joint").to_json())
+    place = data
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    assert any(message in line for line in check(JointPlan.from_json(json.dumps(data))).problems)
+
+
+def test_a_plan_that_only_says_it_is_infeasible_is_found_out() -> None:
+    claimed = solve(with_skip(), MACHINE, problem="joint").model_copy(
+        update={"status": "INFEASIBLE", "layers": (), "objective": None, "bound": None, "gap": None}
+    )
+    assert any("no measures and no replay" in line for line in check(claimed).problems)
+    assert any(line.startswith("conflicts:") for line in check(claimed).problems)
+
+
+def test_energy_is_bytes_in_another_unit() -> None:
+    plan, moved = (
+        solve(with_skip(), MACHINE, objective="energy", problem="joint"),
+        solve(with_skip(), MACHINE, problem="joint"),
+    )
+    assert plan.measures == moved.measures
+    assert plan.objective is not None
+    assert moved.objective is not None
+    macs = sum(layer.macs for layer in with_skip().layers)
+    assert plan.objective.value == plan.bound == 10 * moved.objective.value + macs
+
+
+def test_of_equal_nests_the_fastest() -> None:
+    plan = solve(chain(), MACHINE, problem="joint")
+    # a stays in 4 banks, so 128 bytes are left for tiles: 16 of weights, and 6 of the 8 rows of 16 bytes that the first
+    # layer reads, or 7 of those that the second one writes: two calls each, with the weights six; 5 ticks a call, 2 a
+    # run
+    assert plan.measures is not None
+    assert plan.measures.time == 288 + 6 * (5 + 2)
+
+
+def test_pins_are_for_every_layer() -> None:
+    free, uniform = (
+        solve(with_skip(), MACHINE, problem="joint"),
+        solve(with_skip(), MACHINE, pins=["holds=uniform"], problem="joint"),
+    )
+    assert uniform.status == "OPTIMAL"
+    assert free.objective is not None
+    assert uniform.objective is not None
+    assert free.objective.value <= uniform.objective.value
+    assert uniform.pins == ("holds=uniform",)
+
+
+def test_a_layer_that_cannot_fit_is_explained() -> None:
+    plan = solve(with_skip(), MACHINE.model_copy(update={"ocm_bytes": 2, "ocm_banks": 2}), problem="joint")
+    assert plan.status == "INFEASIBLE"
+    assert "needs" in plan.conflicts[0]
+    assert not check(plan).problems
+
+
+def test_time_limits_give_a_plan_and_a_bound() -> None:
+    plan = solve("squeezenet1_1", "scratchpad_768k", time_limit_s=0.01, problem="joint")
+    assert plan.status in ("FEASIBLE", "OPTIMAL")
+    assert plan.bound is not None
+    assert not check(plan).problems
+
+
+def test_a_heuristic_that_fits_nothing_says_so() -> None:
+    tiny = MACHINE.model_copy(update={"ocm_bytes": 2, "ocm_banks": 2})
+    assert solve(with_skip(), tiny, engine="greedy", problem="joint").status == "INFEASIBLE"
+
+
+def test_bytes_that_are_no_bank_are_not_there() -> None:
+    plan = solve(
+        with_skip(), MACHINE.model_copy(update={"ocm_bytes": 5, "ocm_banks": 2, "psum_bytes": 3}), problem="joint"
+    )
+    assert plan.status == "INFEASIBLE"
+    assert "m has 4" in plan.conflicts[0]
+
+
+@pytest.mark.parametrize(
+    ("target", "machine", "options", "message"),
+    [
+        ("squeezenet1_1", "scratchpad_64k", {}, "needs a shared memory"),
+        ("squeezenet1_1", "scratchpad_768k", {"objective": "time"}, "problem joint decides bytes"),
+        ("squeezenet1_1", "scratchpad_768k", {"engine": "exact"}, "unknown engine for problem joint"),
+        ("squeezenet1_1", "scratchpad_768k", {"pins": ["T_X=3"]}, "T_X"),
+        ("squeezenet1_1", "scratchpad_768k", {"settings": ["out_bytes=2"]}, "in_bytes 1 and out_bytes 2 differ"),
+        ("squeezenet1_1", "nmp", {"settings": ["ocm_banks=4"]}, "needs a shared memory"),
+        ("squeezenet1_1", "scratchpad_768k", {"settings": ["edge_tiles=uniform", "sliding=false"]}, "needs one core"),
+    ],
+)
+def test_what_cannot_be_asked(target: str, machine: str, options: dict[str, str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        solve(target, machine, **options, problem="joint")  # type: ignore[arg-type]
+
+
+def test_a_layer_is_no_network() -> None:
+    with pytest.raises(InputError, match="plans whole networks, this is one layer"):
+        solve(Layer.conv("x", channels=1, filters=1, size=(2, 2)), MACHINE, problem="joint")  # type: ignore[arg-type]
+
+
+# ---- the command line -----------------------------------------------------------------------------------------------
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "plan.json"
+    asked = ["solve", "lenet5", "-m", "scratchpad_64k", "--problem", "joint", "--set", "ocm_banks=16"]
+    assert main([*asked, "--compare", "no-reuse,sequence", "-o", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "OPTIMAL" in said
+    assert "no-reuse" in said
+    assert main(["check", str(out)]) == 0
+    assert main(["show", str(out), "--all"]) == 0
+    assert "a letter is a map that is on chip" in capsys.readouterr().out
+    assert main(["show", str(out), "--layer", "c3"]) == 0
+    assert "lie in banks" in capsys.readouterr().out
+    assert main(["show", str(out), "--layer", "x"]) == 2
+    assert main([*asked, "--layer", "c3"]) == 2
+    assert "layers: not for problem joint" in capsys.readouterr().err
+    assert (
+        main([*asked, "--objective", "energy", "--set", "byte_fj=0", "--set", "mac_fj=0", "--compare", "no-reuse"]) == 0
+    )
+    data = json.loads(out.read_text(encoding="utf-8"))
+    out.write_text(json.dumps({**data, "compulsory_bytes": 0}), encoding="utf-8")
+    assert main(["show", str(out)]) == 0
+    assert main(["pareto", *asked[1:]]) == 2
+    assert "has no front" in capsys.readouterr().err
+
+
+@pytest.mark.slow(50)
+def test_resnet50_on_768_kib() -> None:
+    plan = solve("resnet50", "scratchpad_768k", engine="milp", problem="joint")
+    assert plan.status == "OPTIMAL"
+    assert plan.objective is not None
+    assert plan.objective.value == 38_076_072  # all three engines; no reuse moves 63,892,648
+    assert load_machine("scratchpad_768k").ocm_banks == 48
+
+
+@pytest.mark.slow(12)
+def test_an_onnx_network() -> None:
+    plan = solve(read_onnx(wheel_model("light_squeezenet")), "scratchpad_768k", problem="joint")
+    assert plan.status == "OPTIMAL"
+    assert check(plan).ok
+
+
+def test_the_schema_is_shipped_and_current() -> None:
+    shipped = Path(joint_plan.__file__).parents[1].joinpath("joint.schema.json").read_text(encoding="utf-8")
+    assert shipped == joint_plan.JointPlan.schema_text()

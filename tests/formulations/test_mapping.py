@@ -1,0 +1,699 @@
+"""Mappings: published figures, optima by hand, engines against everything, simulation, plans, measured profiles."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from formulations.mapping.pipeline import pipelined
+from formulations.mapping.problem import Aim, Assignment, Limits, Mapping, Schedule, build, clusters, merged
+from formulations.mapping.search import everything, improved, list_scheduled, seeds, starts
+from hwmodels.board.replay import replay_mapping
+from hwmodels.board.task_times import copied, estimated, options
+from instances.errors import InputError
+from instances.load import load_machine, load_network
+from instances.processors import Group, Processors
+from instances.profiles import Profile, load_profile
+from instances.tasks import Task, TaskGraph, tasks
+from solver import MappingPlan, check, pareto, solve
+from solver.bench.mapping import case, front_row
+from solver.cli import main
+from solver.mapping.ask import ask
+from solver.mapping.base import Asked
+from solver.mapping.engines import MAPPING_ENGINES
+from solver.mapping.parts import replayed
+from solver.solve import ask as question
+from solver.solve import show
+
+# ---- published figures -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "number"), [("squeezenet1_1", 40), ("mobilenet_v1", 31), ("mobilenet_v2", 67), ("densenet40", 64)]
+)
+def test_networks_have_as_many_tasks_as_published(name: str, number: int) -> None:
+    """Table 3.13."""
+    assert len(tasks(load_network(name)).tasks) == number
+
+
+def test_estimates_meet_the_published_profile() -> None:
+    """Table 3.14, microseconds of convolutions 1, 9, 14 of SqueezeNet: every cell within 6 % (15 % were asked for)."""
+    board, graph = load_machine("galaxy_s9").processors, tasks(load_network("squeezenet1_1"))
+    assert board is not None
+    convs = [row for row, task in zip(estimated(graph, board), graph.tasks, strict=True) if task.op == "conv"]
+    published = {
+        "4": (3951, 734, 324), "3": (6958, 1205, 400), "2": (8178, 1362, 477), "1": (14569, 2253, 589),
+        "1*": (13358, 1755, 417), "gpu": (1628, 536, 590),
+    }  # fmt: skip
+    assert set(published) == set(options(board))
+    for option, cells in published.items():
+        assert [convs[n][option] for n in (0, 8, 13)] == pytest.approx(cells, rel=0.06)
+
+
+def test_an_npu_is_faster_than_all_cores_by_a_factor() -> None:
+    """3.3.3.3: 6.5 times a quad core."""
+    board, graph = load_machine("hikey970").processors, tasks(load_network("mobilenet_v1"))
+    assert board is not None
+    for row in estimated(graph, board):
+        four, npu = row["4"], row["npu"]
+        assert four is not None
+        assert npu == pytest.approx(four / 6.5)
+
+
+def test_copies_are_the_published_polynomials() -> None:
+    """3.3.3.2 with D = 10 units: memcpy 1.06 + 2.75 + 1.70, map 217.5 + 569.25, unmap 99.7 + 526.39."""
+    board = load_machine("galaxy_s9").processors
+    assert board is not None
+    size, copying = 10 * board.copying.unit_bytes, board.copying
+    memcpy, mapped, unmapped = 5.51, 786.75, 626.09
+    assert copied(size, copying, out=False, into=False) == pytest.approx(memcpy)
+    assert copied(size, copying, out=True, into=False) == pytest.approx(mapped + memcpy)
+    assert copied(size, copying, out=False, into=True) == pytest.approx(mapped + memcpy + unmapped)
+    assert copied(size, copying, out=True, into=True) == pytest.approx(2 * (mapped + memcpy) + unmapped)
+
+
+def test_cores_are_grouped_in_five_ways() -> None:
+    """Fig. 3.16."""
+    board = load_machine("galaxy_s9").processors
+    assert board is not None
+    assert board.configurations == ((4,), (3, 1), (2, 2), (2, 1, 1), (1, 1, 1, 1))
+    assert [group.name for group in board.groups((2, 1, 1))] == ["cpu0", "cpu1", "cpu2", "gpu"]
+
+
+# ---- by hand ---------------------------------------------------------------------------------------------------------
+
+
+def instance(
+    times: list[list[int | None]], edges: list[tuple[int, int]], copy: int, cores: tuple[int, ...], gpus: int,
+    watts: tuple[int, ...] | None = None,
+) -> Mapping:  # fmt: skip
+    """Tasks on groups of cores and accelerators; every copy takes as long."""
+    groups = [Group(f"cpu{k}", n) for k, n in enumerate(cores)] + [Group(f"acc{k}", 0) for k in range(gpus)]
+    number = len(groups)
+    copies = np.full((len(edges), number, number), copy, dtype=np.int64)
+    copies[:, range(number), range(number)] = 0
+    graph = TaskGraph("n", tuple(Task(f"t{i}", "conv", 1, 1, 1, 0) for i in range(len(times))), tuple(edges))
+    return Mapping(
+        graph, tuple(groups), tuple(map(tuple, times)), copies, watts or (1,) * number, tuple(range(len(cores))),
+        sum(cores), (1,) * number, 4,
+    )  # fmt: skip
+
+
+AIMS: list[tuple[Aim, int]] = [("period", 22), ("energy", 72)]
+
+
+def test_a_chain_by_hand() -> None:
+    """Three tasks in a row on a core (10, 10, 10) and a GPU (middle: 4), a copy takes 2.
+
+    All on the core: 30. The middle one on the GPU: the core is busy 10 + 2 (copy to the GPU) + 10 = 22, the GPU 4 + 2
+    (it copies its result back) = 6: an inference every 22. First and last stay on the core, so that is the least. The
+    core may be busy half of the time: 44. Energy with 3 and 1 per tick: 3*22 + 6 = 72, against 3*30 = 90.
+    """
+    made = instance([[10, 10], [10, 4], [10, 10]], [(0, 1), (1, 2)], 2, (1,), 1, watts=(3, 1))
+    best = (0, 1, 0)
+    assert made.price(best) == made.price(best, 100)
+    assert (made.price(best).period, made.price(best).loads, made.price(best).energy) == (22, (22, 6), 72)
+    assert made.price(best, 50).period == 44
+    for name in ("milp", "milp-cbc", "cp-sat", "exhaustive", "auto"):
+        for aim, value in AIMS:
+            said = MAPPING_ENGINES[name].run(Asked(made, aim, Limits(), 10))
+            assert (said.schedule, said.status, said.bound) == (Schedule(best), "OPTIMAL", value), name
+
+
+def test_clusters_by_hand() -> None:
+    """Fig. 3.18: first and last cluster on one processor count once; a processor with two others is no clustering."""
+    made = instance([[1, 1]] * 5, [(i, i + 1) for i in range(4)], 0, (1,), 1)
+    assert clusters(made, (0, 1, 1, 1, 0)) == (1, 1)
+    assert clusters(made, (0, 1, 0, 1, 0)) == (2, 2)
+    assert clusters(made, (0, 0, 0, 0, 0)) == (0, 0)
+
+
+def test_first_and_last_task_on_a_processor_are_one_cluster_for_the_solver_too() -> None:
+    """Task 0 hands to 1 and 2: with 0 and 2 on one core, its two ends are one cluster and no other begins there.
+
+    Then Eq. 3.4 does not hold with "=". Tasks 0 and 1 on one core and 2 on the other do: 3 + 1 + 3.
+    """
+    made = instance([[3, 3], [3, 3], [3, 3]], [(0, 1), (0, 2)], 1, (1, 1), 0)
+    said = MAPPING_ENGINES["clustering"].run(Asked(made, "period", Limits(), 20))
+    assert said.schedule is not None
+    assert said.schedule.at in ((0, 0, 1), (1, 1, 0))
+    assert (made.price(said.schedule.at).period, said.stats["clustering_proven"]) == (7, True)
+
+
+def test_a_pipeline_by_hand() -> None:
+    """The chain above in a period of 22: the core runs task 0 at 0 and task 2 at 12, the GPU task 1 at 0.
+
+    Task 1 can begin when task 0 has copied, at 12: its next turn is at 22, one period later. It ends at 28 with its
+    copy; task 2's next turn is at 34, one period later too. The inference ends at 44. The result of task 0 is there
+    from 0 on and read until 28: two buffers.
+    """
+    made = instance([[10, 10], [10, 4], [10, 10]], [(0, 1), (1, 2)], 2, (1,), 1)
+    found = pipelined(made, (0, 1, 0), 22)
+    assert (found.starts, found.stages, found.latency, found.buffers) == ((0, 0, 12), (0, 1, 1), 44, (2, 1))
+    seen = replayed(made, (0, 1, 0), found, 22)
+    assert (seen.faults, seen.busy, seen.period) == ((), (22, 6), 22)
+
+
+@pytest.mark.parametrize(
+    ("times", "edges", "at"),
+    [
+        # tasks 1 and 2 take no time on the second core; task 2 reads what the first core ends as the period does
+        ([[6, 6], [0, 0], [0, 0]], [(0, 2), (1, 2)], (0, 1, 1)),
+        # the first core is busy all of the period, and task 3 begins as it ends
+        ([[3, 3], [0, 0], [8, 8], [0, 0]], [(0, 1), (1, 3), (2, 3)], (1, 0, 0, 0)),
+    ],
+)
+def test_tasks_that_take_no_time_wait_for_nobody(
+    times: list[list[int | None]], edges: list[tuple[int, int]], at: tuple[int, ...]
+) -> None:
+    """Of tasks that begin and end at one moment, those of earlier inferences come first: they free the buffers."""
+    made = instance(times, edges, 0, (1, 1), 0)
+    period = made.price(at).period
+    pipeline = pipelined(made, at, period)
+    seen = replayed(made, at, pipeline, period)
+    assert (seen.faults, seen.period) == ((), period)
+    assert seen.latency <= pipeline.latency
+
+
+# ---- engines against each other --------------------------------------------------------------------------------------
+
+
+@st.composite
+def mappings(draw: st.DrawFn, most: int = 6) -> Mapping:
+    number, cores = draw(st.integers(1, most)), draw(st.sampled_from([(1,), (2,), (1, 1), (2, 1), (1, 1, 1)]))
+    gpus = draw(st.integers(0, 2))
+    edges = [(draw(st.integers(0, j - 1)), j) for j in range(1, number)]
+    edges += [(i, j) for i, j in draw(st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5)))) if i < j < number]
+    processors = len(cores) + gpus
+    rows: list[list[int | None]] = []
+    for _ in range(number):
+        one = draw(st.integers(0, 30))
+        cpu: list[int | None] = [one + 3 * (2 - n) for n in cores]
+        rows.append(cpu + [draw(st.one_of(st.none(), st.integers(0, 20))) for _ in range(gpus)])
+    watts = tuple(draw(st.integers(1, 3)) * 2 * (n or 1) for n in (*cores, *[0] * gpus))
+    assert len(watts) == processors
+    return instance(rows, list(dict.fromkeys(edges)), draw(st.integers(0, 8)), cores, gpus, watts)
+
+
+def least(made: Mapping, aim: str, limits: Limits) -> int | None:
+    """One assignment at a time."""
+    blocks = list(everything(made, limits))
+    values = [int(v) for _, periods, energies in blocks for v in (periods if aim == "period" else energies)]
+    for at, periods, energies in blocks:
+        for one, period, energy in list(zip(at.tolist(), periods, energies, strict=True))[:20]:
+            price = made.price(one, limits.cap)
+            assert (price.period, price.energy) == (period, energy)
+    return min(values, default=None)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(mappings(), st.sampled_from(["period", "energy"]), st.sampled_from([100, 70, 40]), st.booleans())
+def test_engines_agree_with_everything(made: Mapping, aim: str, cap: int, tight: bool) -> None:
+    limits = Limits(cap)
+    if tight:
+        fastest = least(made, "period", limits)
+        assert fastest is not None
+        limits = Limits(cap, period=fastest + (2 if aim == "energy" else -1))
+    expected = least(made, aim, limits)
+    for name in ("milp", "cp-sat", "exhaustive", "auto"):
+        said = MAPPING_ENGINES[name].run(Asked(made, aim, limits, 20))  # type: ignore[arg-type]
+        if expected is None:
+            assert (said.status, said.schedule) == ("INFEASIBLE", None), name
+            continue
+        assert (said.status, said.bound) == ("OPTIMAL", expected), name
+        assert said.schedule is not None
+        price = made.price(said.schedule.at, cap)
+        assert (price.period if aim == "period" else price.energy) == expected
+    small = least(merged_as_one(made), aim, limits)
+    assert expected is None or (small is not None and small <= expected)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(mappings(), st.sampled_from(["period", "energy"]), st.sampled_from([100, 40]))
+def test_descent_ends_where_no_single_move_helps(made: Mapping, aim: str, cap: int) -> None:
+    def key(at: Assignment) -> tuple[int, int]:
+        price = made.price(at, cap)
+        return (price.energy, price.period) if aim == "energy" else (price.period, price.energy)
+
+    for at in starts(made):
+        found = improved(made, Limits(cap), at, aim)  # type: ignore[arg-type]
+        moves = [(*found[:i], a, *found[i + 1 :]) for i, able in enumerate(made.able) for a in able]
+        assert key(found) == min(map(key, moves)) <= key(at)
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@given(mappings(7), st.sampled_from(["period", "energy"]), st.randoms(use_true_random=False))
+def test_what_was_found_before_changes_no_answer(made: Mapping, aim: str, rng: random.Random) -> None:
+    """A bound and some assignments, as an engine hands them to the next one."""
+    best = least(made, aim, Limits())
+    assert best is not None
+    known = tuple(Schedule(tuple(rng.choice(able) for able in made.able)) for _ in range(rng.randint(0, 2)))
+    for name in ("milp", "cp-sat"):
+        for bound in (best, rng.randint(0, best)):
+            asked = Asked(made, aim, Limits(), 20, least=bound, known=known)  # type: ignore[arg-type]
+            said = MAPPING_ENGINES[name].run(asked)
+            assert (said.status, said.bound) == ("OPTIMAL", best), name
+
+
+def test_a_bound_of_the_problem_is_none_of_merged_cores() -> None:
+    """Two tasks of 10 on two cores, a copy takes 3: within a period of 13 the energy is 23, with merged cores it is 20.
+
+    That it is at least 21 is true of the cores and of no assignment of merged ones.
+    """
+    made = instance([[10, 10], [10, 10]], [(0, 1)], 3, (1, 1), 0)
+    for least_known in (0, 21, 23):
+        said = MAPPING_ENGINES["cp-sat"].run(Asked(made, "energy", Limits(period=13), 20, least=least_known))
+        assert (said.status, said.bound) == ("OPTIMAL", 23)
+
+
+def merged_as_one(made: Mapping) -> Mapping:
+    """The relaxation, if it merges nothing: its own loads are of several processors otherwise."""
+    return merged(made) if len(merged(made).processors) == len(made.processors) else made
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(mappings(5), st.sampled_from([("clustering", (1,)), ("clustering-most", (0, 1))]))
+def test_clustering_is_the_best_of_all_clusterings(made: Mapping, kind: tuple[str, tuple[int, ...]]) -> None:
+    name, allowed = kind
+    rows = [
+        (int(period), one)
+        for at, periods, _ in everything(made, Limits()) for one, period in zip(at.tolist(), periods, strict=True)
+    ]  # fmt: skip
+    fine = [period for period, one in rows if all(n in allowed or n < 0 for n in clusters(made, one))]
+    said = MAPPING_ENGINES[name].run(Asked(made, "period", Limits(), 20))
+    if said.schedule is None:
+        assert not fine
+        return
+    assert made.price(said.schedule.at).period == min(fine)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(mappings(8), st.randoms(use_true_random=False), st.sampled_from([100, 50]))
+def test_every_pipeline_runs_at_its_period(made: Mapping, rng: random.Random, cap: int) -> None:
+    at = tuple(rng.choice(able) for able in made.able)
+    price = made.price(at, cap)
+    if price.period == 0:
+        return
+    pipeline = pipelined(made, at, price.period)
+    seen = replayed(made, at, pipeline, price.period)
+    assert (seen.faults, seen.busy) == ((), price.loads)
+    assert seen.latency <= pipeline.latency
+    if max(price.loads) > 4:
+        assert replayed(made, at, pipeline, max(price.loads) - 1).faults  # no processor does more than it can
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(mappings(8))
+def test_heuristics_return_assignments(made: Mapping) -> None:
+    for at in (*seeds(made), *(list_scheduled(made, rule) for rule in ("heft", "cpop", "peft"))):
+        assert all(p in able for p, able in zip(at, made.able, strict=True))
+
+
+def test_heft_by_hand() -> None:
+    """A task, then two that may run side by side: one of them runs beside the first one's core, as copies are free."""
+    made = instance([[4, 4], [6, 6], [6, 6], [1, 1]], [(0, 1), (0, 2), (1, 3), (2, 3)], 0, (1, 1), 0)
+    assert list_scheduled(made, "heft") == (0, 0, 1, 0)
+
+
+def test_a_simulation_finds_what_is_wrong() -> None:
+    made = instance([[10, 10], [10, 4], [10, None]], [(0, 1), (1, 2)], 2, (1,), 1)
+    copies = {(e, p, 1 - p): 2 for e in (0, 1) for p in (0, 1)}
+
+    def faults(lists: list[list[tuple[int, int]]], buffers: list[int]) -> str:
+        return " ".join(replay_mapping(made.graph.edges, made.times, copies, lists, buffers, 22).faults)
+
+    assert faults([[(0, 0), (2, 1)], [(1, 1)]], [2, 1]) == ""
+    assert "tasks: 3 have to be in the lists once each" in faults([[(0, 0)], [(1, 1)]], [2, 1])
+    assert "task 2: processor 1 cannot run it" in faults([[(0, 0)], [(1, 1), (2, 1)]], [2, 1])
+    assert "waits forever" in faults([[(2, 0), (0, 0)], [(1, 0)]], [2, 1])
+    assert "fall behind" in faults([[(0, 0), (2, 0)], [(1, 0)]], [1, 1])  # stages too early: the core waits for the GPU
+
+
+# ---- plans -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def plan() -> MappingPlan:
+    return solve("mobilenet_v1", "galaxy_s9", pins=["cpu_config=4"], problem="mapping")
+
+
+def test_a_plan_is_proven_and_checks(plan: MappingPlan, tmp_path: Path) -> None:
+    assert (plan.status, plan.gap, plan.replay.ok) == ("OPTIMAL", 0.0, True)
+    assert plan.measures is not None
+    assert max(one.load for one in plan.processors) == plan.measures.period == plan.bound
+    plan.save(tmp_path / "plan.json")
+    assert check(tmp_path / "plan.json").problems == ()
+    assert MappingPlan.load(tmp_path / "plan.json") == plan
+    Draft202012Validator(json.loads(MappingPlan.schema_text())).validate(json.loads(plan.to_json()))
+
+
+def test_the_shipped_schema_is_that_of_the_models() -> None:
+    shipped = Path(__file__).parents[2] / "solver" / "mapping.schema.json"
+    assert shipped.read_text(encoding="utf-8") == MappingPlan.schema_text()
+
+
+def _first(plan: MappingPlan, name: str, **changes: object) -> MappingPlan:
+    rows = getattr(plan, name)
+    return plan.model_copy(update={name: (rows[0].model_copy(update=changes), *rows[1:])})
+
+
+LIES: dict[str, Callable[[MappingPlan], MappingPlan]] = {
+    "task input: it cannot run on gpu": lambda p: _first(p, "tasks", processor="gpu"),
+    "after the period": lambda p: _first(p, "tasks", start=10**6),
+    "waits forever|waiting|fall behind|before the result": lambda p: _first(p, "tasks", stage=5),
+    "processors: the plan says": lambda p: _first(p, "processors", load=1),
+    "measures: the plan says": lambda p: p.model_copy(update={"measures": p.measures.model_copy(update={"energy": 1})}),  # type: ignore[union-attr]
+    "waiting: the plan has": lambda p: p.model_copy(update={"waiting": p.waiting[1:]}),
+    "profile: the plan says estimated": lambda p: p.model_copy(
+        update={"profile": {**p.profile, "input": dict.fromkeys(p.profile["input"], 1.0)}}
+    ),
+    "cpu_config": lambda p: p.model_copy(
+        update={"options": p.options.model_copy(update={"pins": ("cpu_config=2,2",)})}
+    ),
+    "bound": lambda p: p.model_copy(update={"bound": 1}),
+    "one stands twice": lambda p: p.model_copy(update={"objectives": ("period", "period")}),
+    "stages: above": lambda p: _first(p, "tasks", stage=10**9),
+    "a plan without tasks": lambda p: p.model_copy(update={"tasks": ()}),
+    "options.cap": lambda p: p.model_copy(update={"options": p.options.model_copy(update={"cap": 50})}),
+}
+
+
+@pytest.mark.parametrize("said", LIES)
+def test_a_plan_that_lies_is_found_out(plan: MappingPlan, said: str) -> None:
+    problems = check(LIES[said](plan)).problems
+    assert any(part in line for line in problems for part in said.split("|")), problems
+
+
+def test_a_plan_in_the_terminal(plan: MappingPlan) -> None:
+    shown = show(plan, details=True)
+    assert "cpu0 |" in shown
+    assert "gpu  |" in shown
+    assert "%" in shown
+    assert "hands to conv2/dw" in show(plan, "conv1")
+    with pytest.raises(InputError, match="has no task 'nothing'"):
+        show(plan, "nothing")
+
+
+@pytest.mark.slow
+def test_the_best_configuration_is_the_best_of_each() -> None:
+    each = [
+        solve("mobilenet_v1", "galaxy_s9", pins=[f"cpu_config={config}", "cap=60"], problem="mapping").measures
+        for config in ("4", "3,1", "2,2", "2,1,1", "1,1,1,1")
+    ]
+    best = solve("mobilenet_v1", "galaxy_s9", pins=["cap=60"], problem="mapping")
+    assert best.status == "OPTIMAL"
+    assert best.measures is not None
+    assert best.measures.period == min(one.period for one in each if one)
+
+
+def test_the_second_objective_breaks_ties() -> None:
+    one = solve("mobilenet_v2", "galaxy_s9", pins=["cpu_config=4"], problem="mapping")
+    two = solve("mobilenet_v2", "galaxy_s9", pins=["cpu_config=4"], objective="period,energy", problem="mapping")
+    assert one.measures is not None
+    assert two.measures is not None
+    assert two.measures.period == one.measures.period
+    assert two.measures.energy <= one.measures.energy
+    assert check(two).ok
+
+
+@pytest.mark.parametrize("name", ["squeezenet1_1"])
+def test_a_genetic_front_is_nowhere_below(name: str) -> None:
+    """SPEA2 as in the source: every plan is checked, and the exact front has one at least as good."""
+    exact = [
+        p.measures for p in pareto(name, "galaxy_s9", pins=["cpu_config=4"], problem="mapping").plans if p.measures
+    ]
+    found = pareto(name, "galaxy_s9", engine="ga", pins=["cpu_config=4"], time_limit_s=2, problem="mapping")
+    assert not found.proven
+    assert found.plans
+    for plan in found.plans:
+        assert check(plan).ok
+        mine = plan.measures
+        assert mine is not None
+        assert any(one.period <= mine.period and one.energy <= mine.energy for one in exact)
+
+
+@pytest.mark.parametrize("name", ["squeezenet1_1", "mobilenet_v1"])
+def test_fronts_hold_both_optima(name: str) -> None:
+    front = pareto(name, "galaxy_s9", pins=["cpu_config=4"], problem="mapping")
+    assert front.proven
+    assert [check(plan).problems for plan in front.plans] == [()] * len(front.plans)
+    found = [plan.measures for plan in front.plans]
+    assert all(a and b and a.period < b.period and a.energy > b.energy for a, b in pairwise(found))
+    for objective, measures in (("period,energy", found[0]), ("energy,period", found[-1])):
+        assert (
+            solve(name, "galaxy_s9", pins=["cpu_config=4"], objective=objective, problem="mapping").measures == measures
+        )
+
+
+@pytest.mark.parametrize("engine", sorted(MAPPING_ENGINES))
+def test_every_engine_gives_a_plan_that_checks(engine: str) -> None:
+    made = solve("lenet5", "hikey970", engine=engine, pins=["cpu_config=4"], time_limit_s=3, problem="mapping")
+    assert made.tasks
+    assert check(made).problems == ()
+    best = solve("lenet5", "hikey970", pins=["cpu_config=4"], problem="mapping")
+    assert made.measures is not None
+    assert best.measures is not None
+    assert made.measures.period >= best.measures.period
+
+
+def test_the_suite_of_mappings() -> None:
+    """One of its cases: the optimum is nowhere above the others."""
+    setting = ask(question("mobilenet_v1", "galaxy_s9", objective="period")[1])
+    row = case(setting, (4,), 60, 20)
+    clustered, free, bound, gap, best, middle, heft = (row[k] for k in (3, 5, 6, 7, 8, 9, 10))
+    assert (gap, free) == (0, bound)
+    assert isinstance(free, int)
+    for other in (clustered, best, middle, heft):
+        assert isinstance(other, int | float)
+        assert free <= other
+    assert front_row("mobilenet_v1")[1:3] == [9, True]
+
+
+# ---- bad input -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pins", "said"),
+    [
+        (["cpu_config=5"], "pin cpu_config=5: known are 4 3,1 2,2 2,1,1 1,1,1,1"),
+        (["cap=0"], "a whole number from 1 to 100"),
+        (["cap"], "write NAME=VALUE"),
+        (["nothing=3"], "problem mapping knows cpu_config"),
+        (["conv1=npu"], "there is no processor npu, there are cpu0"),
+        (["input=gpu"], "task input cannot run on the cores, where first and last tasks run"),
+        (["conv1=cpu0", "conv1=gpu"], "task conv1 is pinned to cpu0 already"),
+        (["cpu_config=4", "conv1=cpu3"], "there is no processor cpu3"),
+        (["period<=10", "period<=1000"], "period is pinned already"),
+        (["cap=\u00b2"], "a whole number from 1 to 100"),
+    ],
+)
+def test_bad_pins_say_what_is_known(pins: list[str], said: str) -> None:
+    with pytest.raises(InputError) as raised:
+        solve("squeezenet1_1", "galaxy_s9", pins=pins, problem="mapping")
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_period_shorter_than_the_longest_task_is_infeasible() -> None:
+    made = solve("lenet5", "galaxy_s9", pins=["period<=10"], problem="mapping")
+    assert (made.status, made.tasks) == ("INFEASIBLE", ())
+    assert "period<=10: the longest task takes at least" in made.conflicts[0]
+    assert check(made).problems == ()
+
+
+def test_pinned_tasks_stay_where_they_are() -> None:
+    made = solve("lenet5", "galaxy_s9", pins=["c3=cpu3", "cpu_config=1,1,1,1"], problem="mapping")
+    assert next(row.processor for row in made.tasks if row.task == "c3") == "cpu3"
+    assert check(made).problems == ()
+
+
+def measured(path: Path, change: Callable[[dict[str, dict[str, float | None]]], object] = lambda _: None) -> Path:
+    """A profile of LeNet-5 as CSV."""
+    board, graph = load_machine("galaxy_s9").processors, tasks(load_network("lenet5"))
+    assert board is not None
+    rows = {t.name: dict(row) for t, row in zip(graph.tasks, estimated(graph, board), strict=True)}
+    change(rows)
+    heads = list(options(board))
+    cells = ["task," + ",".join(heads)]
+    for name, row in rows.items():
+        cells.append(",".join([name, *("-" if row.get(h, 0.0) is None else str(row.get(h, "")) for h in heads)]))
+    path.write_text("\n".join(cells) + "\n", encoding="utf-8")
+    return path
+
+
+def test_large_numbers_are_proven_by_integers() -> None:
+    """In picoseconds HiGHS calls LeNet-5 infeasible: it is not believed above a million ticks, CP-SAT goes on."""
+    plans = [
+        solve("lenet5", "galaxy_s9", engine=engine, pins=["cpu_config=4"], settings={"tick_ps": 1}, problem="mapping")
+        for engine in ("auto", "cp-sat", "exhaustive")
+    ]
+    assert {plan.status for plan in plans} == {"OPTIMAL"}
+    assert {plan.bound for plan in plans} == {1_529_124_819}
+    alone = solve(
+        "lenet5", "galaxy_s9", engine="milp", pins=["cpu_config=4"], settings={"tick_ps": 1}, problem="mapping"
+    )
+    assert alone.status in ("FEASIBLE", "NO_SOLUTION_FOUND")
+    with pytest.raises(InputError, match="choose a larger tick_ps"):
+        solve("lenet5", "galaxy_s9", profile=lenet(_4=1e9), settings={"tick_ps": 1}, problem="mapping")
+
+
+def lenet(**cells: float | None) -> Profile:
+    """The same times for every task of LeNet-5."""
+    return Profile(
+        times={t.name: {k.strip("_"): v for k, v in cells.items()} for t in tasks(load_network("lenet5")).tasks}
+    )
+
+
+def test_odd_profiles_are_planned() -> None:
+    """No column for the GPU, all times 0, a task that one configuration cannot run."""
+    alone = solve("lenet5", "galaxy_s9", profile=lenet(_4=100.0), problem="mapping")
+    assert {row.processor for row in alone.tasks} == {"cpu0"}
+    nothing = solve("lenet5", "galaxy_s9", profile=lenet(_4=0.0, gpu=0.0), objective="energy", problem="mapping")
+    assert (nothing.status, nothing.bound) == ("OPTIMAL", 0)
+    half = lenet(_4=50.0, _2=100.0, gpu=10.0)
+    half.times["input"]["4"] = None
+    made = solve("lenet5", "galaxy_s9", profile=half, problem="mapping")
+    assert (made.status, made.cpu_config) == ("OPTIMAL", (2, 2))
+    for plan in (alone, nothing, made):
+        assert check(plan).problems == ()
+
+
+def test_fused_functions_count_for_what_an_accelerator_cannot_run() -> None:
+    machine = load_machine("galaxy_s9")
+    assert machine.processors is not None
+    gpu = machine.processors.accelerators[0].model_copy(update={"cannot": ("relu",)})
+    rows = estimated(
+        tasks(load_network("squeezenet1_1")), machine.processors.model_copy(update={"accelerators": (gpu,)})
+    )
+    assert rows[1]["gpu"] is None  # conv1 with its relu
+    assert rows[2]["gpu"] is not None  # pool1
+
+
+def test_an_accelerator_is_not_called_like_cores() -> None:
+    board = load_machine("galaxy_s9").processors
+    assert board is not None
+    data = board.model_dump()
+    data["accelerators"][0]["name"] = "cpu0"
+    with pytest.raises(ValueError, match="names must differ, and from cpu, cpu0"):
+        Processors.model_validate(data)
+
+
+def test_a_second_objective_that_is_not_proven_is_said() -> None:
+    made = solve(
+        "squeezenet1_1",
+        "galaxy_s9",
+        objective="period,energy",
+        pins=["cpu_config=1,1,1,1"],
+        time_limit_s=1.5,
+        problem="mapping",
+    )
+    best = 72_600_625_000_000
+    assert made.measures is not None
+    assert made.status == "FEASIBLE" or made.measures.energy == best
+
+
+def test_a_measured_profile_gives_the_same_plan(tmp_path: Path) -> None:
+    path = measured(tmp_path / "times.csv")
+    given, own = (
+        solve("lenet5", "galaxy_s9", profile=path, problem="mapping"),
+        solve("lenet5", "galaxy_s9", problem="mapping"),
+    )
+    assert (given.measures, given.tasks) == (own.measures, own.tasks)
+    assert given.options.profile.endswith("times.csv")
+    assert check(given).problems == ()
+
+
+def test_a_task_that_an_accelerator_cannot_run_is_elsewhere(tmp_path: Path) -> None:
+    path = measured(tmp_path / "times.csv", lambda rows: rows["c3"].update(gpu=None))
+    for made in (
+        solve("lenet5", "galaxy_s9", profile=path, objective="period", problem="mapping"),
+        solve("lenet5", "galaxy_s9", profile=path, engine="heft", pins=["cpu_config=4"], problem="mapping"),
+    ):
+        assert next(row.processor for row in made.tasks if row.task == "c3") != "gpu"
+    with pytest.raises(InputError, match="task c3 cannot run on any processor"):
+        solve("lenet5", "galaxy_s9", profile=path, pins=["c3=gpu"], problem="mapping")
+
+
+def test_a_clock_that_other_cores_slow_down_is_corrected() -> None:
+    """3.3.3.1: measured on two cores at 2.31 GHz, it takes 2.31/1.79 times as long if all are busy."""
+    times = {task.name: {"2": 100.0, "gpu": 7.0} for task in tasks(load_network("lenet5")).tasks}
+    made = solve(
+        "lenet5", "galaxy_s9", profile=Profile(times=times, clock="alone"), pins=["cpu_config=2,2"], problem="mapping"
+    )
+    assert made.profile["c1"] == {"2": pytest.approx(100 * 2310 / 1790), "gpu": 7.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("task,1,1\n", "line 1: heads have to be task and then different columns"),
+        ("task,1*,1,2,3,4,gpu\ninput,1,1\n", "line 2: 3 cells under 7 heads"),
+        ("task,4,gpu\ninput,a,1\n", "line 2, column 4: 'a' is not a number"),
+        ("task,4,gpu\ninput,-1,1\n", "greater than or equal to 0"),
+        ("task,4,dsp\ninput,1,1\n", "column 'dsp' is no processor of the machine"),
+        ("task,4,gpu\nnothing,1,1\n", "the network has no task 'nothing'"),
+        ("task,4,gpu\ninput,1,1\n", "task c1: no time in column 4"),
+        ("task,4,gpu\ninput,1,1\ninput,1,1\n", "line 3: task 'input' stands twice"),
+        ("", "is empty"),
+        ("task,4,gpu\rinput,1,1\r", "task c1: no time in column 4"),
+        ("task,4\ninput,1e15\n", "no time in column 4"),
+    ],
+)
+def test_a_bad_profile_says_where(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "times.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError) as raised:
+        solve("lenet5", "galaxy_s9", profile=path, problem="mapping")
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_profile_in_json(tmp_path: Path) -> None:
+    path = tmp_path / "times.json"
+    path.write_text(
+        '{"format": "certile-profile/1", "unit": "ms", "times": {"a": {"4": 2, "gpu": null}}}', encoding="utf-8"
+    )
+    assert load_profile(path).rows(["a"], ["4", "gpu"]) == ({"4": 2000.0, "gpu": None},)
+    path.write_text('{"format": "certile-profile/2", "times": {}}', encoding="utf-8")
+    with pytest.raises(InputError, match="field format is 'certile-profile/2'"):
+        load_profile(path)
+
+
+def test_machines_without_processors_are_refused() -> None:
+    with pytest.raises(InputError, match="problem mapping needs processors, such as galaxy_s9"):
+        solve("lenet5", "scratchpad_64k", problem="mapping")
+    with pytest.raises(InputError, match="meant for problem mapping, not tiling"):
+        solve("lenet5", "galaxy_s9", problem="tiling")
+    board, graph = load_machine("galaxy_s9").processors, tasks(load_network("lenet5"))
+    assert board is not None
+    with pytest.raises(InputError, match="configuration"):
+        build(graph, board, (5,), estimated(graph, board), 10**6)
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "plan.json")
+
+    def run(*args: str) -> tuple[int, str]:
+        code = main(args)
+        said = capsys.readouterr()
+        return code, said.out + said.err
+
+    code, said = run("solve", "lenet5", "-m", "galaxy_s9", "--pin", "cpu_config=4", "--compare", "single", "--out", out)
+    assert (code, "OPTIMAL" in said, "single 1" in said) == (0, True, True)
+    assert run("check", out)[0] == 0
+    assert "one period" in run("show", out, "--all")[1]
+    code, said = run("pareto", "lenet5", "-m", "galaxy_s9", "--pin", "cpu_config=4", "--json")
+    assert json.loads(said)["format"] == "certile-front/2"
+    code, said = run("solve", "lenet5", "-m", "galaxy_s9", "--objective", "bytes")
+    assert (code, "expected energy, latency or period" in said) == (2, True)
+    code, said = run("solve", "lenet5", "-m", "scratchpad_64k", "--profile", "x.csv")
+    assert (code, "measured times: not for problem tiling" in said) == (2, True)

@@ -1,0 +1,578 @@
+"""Several memories off the chip: by hand, price against replay, plans of all engines, homes by brute force."""
+
+from __future__ import annotations
+
+import json
+import random
+from functools import cache
+from importlib import resources
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from formulations.homes.places import TASTE, Item, Places, Table
+from formulations.homes.problem import Homes, Housing
+from formulations.homes.read import places_of
+from formulations.pins import Pins, parse_pins
+from formulations.tiling import problem as tiling
+from hwmodels.nest.homes import assignments, settled
+from hwmodels.nest.limits import least_energy, lower_bound_bytes
+from hwmodels.nest.price import price
+from hwmodels.nest.replay import replay
+from hwmodels.outcome import MEASURES
+from hwmodels.schedule import Hold, Loop, Nest
+from instances.errors import InfeasibleError, InputError
+from instances.load import list_machines, load_machine, load_network
+from instances.machine import Machine, Transfer
+from instances.network import Network
+from instances.operators import Concat, Conv, Eltwise, Input
+from instances.tensors import tensors
+from instances.workload import Layer
+from solver import search, solve
+from solver.check import check
+from solver.cli import main
+from solver.engines import driver_cp_sat, driver_milp
+from solver.homes import solve as homes_solve
+from solver.plan import Plan
+from solver.question import Question
+from solver.selftest.layers import _off_chip, random_layer, random_machine
+from solver.selftest.moves import Moves, nest_of
+from solver.solve import ask as question
+from solver.solve import show
+from solver.tiling.front import fronts
+from solver.tiling.job import unanswered
+from solver.tiling.solve import prepare
+
+#: In one process: optima by brute force are found once for all engines.
+pytestmark = pytest.mark.xdist_group("homes by brute force")
+#: M = 4 filters over N = 2 channels of 4x4, 1x1 kernel: IN 32, W 8, OUT 64 bytes, 128 MACs.
+LAYER = Layer.conv("x", channels=2, filters=4, size=(4, 4))
+HOLDS = (Hold("IN"), Hold("W"), Hold("OUT"))
+NEAR = {"name": "near", "transfer": {"call_ticks": 10, "byte_ticks": 1}, "byte_fj": 2}
+FAR_PRICE = {"call_ticks": 20, "segment_ticks": 2, "burst_ticks": 4, "burst_bytes": 8, "byte_ticks": 3}
+FAR = {"name": "far", "transfer": FAR_PRICE, "byte_fj": 9}
+SPLIT = {"IN": ["near"], "W": ["far"], "OUT": ["near"]}
+
+
+def machine(homes: dict[str, list[str]], near: int | None = None, **changes: object) -> Machine:
+    """One core that holds the layer whole, one byte an element, no compute, 1 fJ a MAC."""
+    fields: dict[str, object] = {
+        "name": "m", "tick_ps": 1, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 1, "ocm_bytes": 200,
+        "mac_fj": 1, "off_chip": [{**NEAR, "bytes": near}, FAR], "homes": homes,
+    }  # fmt: skip
+    return Machine.model_validate(fields | changes)
+
+
+# ---- prices --------------------------------------------------------------------------------------------------
+
+
+def test_every_operand_is_priced_in_its_home() -> None:
+    # IN 10 + 32, OUT 10 + 64, W in one run of one burst of far: 20 + 2 + 4 + 3 * 8
+    on, nest = machine(SPLIT), Nest(HOLDS, (("IN", "near"), ("W", "far"), ("OUT", "near")))
+    outcome = price(LAYER, on, nest)
+    assert outcome.time_ticks == 42 + 74 + 50
+    assert outcome.energy_fj == 2 * 32 + 9 * 8 + 2 * 64 + 128
+    assert (outcome.by_operand["IN"].bursts, outcome.by_operand["W"].bursts) == (0, 1)  # near has no bursts
+    assert replay(LAYER, on, nest).outcome == outcome
+    assert price(LAYER, on, Nest(HOLDS)) == outcome  # a machine that leaves no choice needs no homes in the nest
+
+
+def test_partial_sums_live_where_results_do() -> None:
+    # one channel after the other, two filters at a time: IN twice 10 + 16; W four times 2 runs of a byte:
+    # 20 + 2*2 + 2*4 + 2*3 = 38; both tiles of OUT, 32 bytes in 4 bursts, go out as partial sums, come back and go out
+    # as results: 20 + 2 + 4*4 + 32*3 = 134
+    on = machine({"IN": ["near"], "W": ["far"], "OUT": ["far"]})
+    nest = Nest((Loop("n", 1), Loop("m", 2), *HOLDS))
+    outcome = price(LAYER, on, nest)
+    assert outcome.time_ticks == 2 * 26 + 4 * 38 + 2 * 3 * 134
+    assert outcome.energy_fj == 2 * 32 + 9 * 8 + 9 * 3 * 64 + 128
+    assert replay(LAYER, on, nest).outcome == outcome
+
+
+def test_double_buffered_reads_add_up_over_the_memories() -> None:
+    # all in one step: reads of IN (42) and W (50) before, the write of OUT (74) behind, no compute between
+    on = machine(SPLIT, buffering="double", ocm_bytes=400)
+    assert price(LAYER, on, Nest(HOLDS)).time_ticks == 42 + 50 + 74
+    # rows of 1: step 0 loads 10 + 8 and W; a load (18) beside a store of 16 bytes (10 + 16 = 26) in between, three
+    # times one beside the other but for the first load pair: 68 + 18 + 26 + 26 + 26 + 26
+    nest = Nest((Hold("W"), Loop("r", 1), Hold("IN"), Hold("OUT")))
+    by_hand = (18 + 50) + 18 + max(18, 26) + max(18, 26) + 26 + 26
+    channels_last = on.model_copy(update={"in_layout": "HWC", "out_layout": "HWC"})
+    outcome = price(LAYER, channels_last, nest)
+    assert outcome.time_ticks == by_hand
+    assert replay(LAYER, channels_last, nest).outcome == outcome
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.booleans())
+def test_price_is_replay(seed: int, cores: bool) -> None:
+    rng = random.Random(seed)
+    layer = random_layer(rng, tiny=False)
+    plain = random_machine(rng, layer, cores=cores)
+    fields = {k: v for k, v in plain.model_dump().items() if k not in ("transfer", "byte_fj", "off_chip", "homes")}
+    on = Machine.model_validate({**fields, **_off_chip(rng, uniform=plain.edge_tiles == "uniform")} | {"byte_fj": 0})
+    moves, homes = Moves(layer, plain, rng), rng.choice(assignments(layer, on))
+    form = moves.start()
+    for _ in range(8):
+        form = moves.changed(form)
+    nest = nest_of(layer, form).at(homes)
+    try:
+        priced = price(layer, on, nest)
+    except InputError:  # what closed forms refuse: resident rows on several cores
+        return
+    walked = replay(layer, on, nest, execute=False)
+    assert walked.outcome == priced
+    if walked.ok:  # the bounds are of nests that fit
+        assert priced.energy_fj >= least_energy(layer, settled(layer, on, homes))
+        assert priced.bytes >= lower_bound_bytes(layer, on)
+
+
+def test_one_memory_with_a_name_is_one_without() -> None:
+    plain = load_machine("scratchpad_24k")
+    fields = plain.model_dump()
+    memory = {"name": "dram", "transfer": fields.pop("transfer"), "byte_fj": fields.pop("byte_fj")}
+    homes = {operand: ["dram"] for operand in ("IN", "W", "OUT")}
+    named = Machine.model_validate({**fields, "off_chip": [memory], "homes": homes})
+    layer = Layer.conv("c", channels=8, filters=12, size=(14, 14), kernel=(3, 3), pad=(1, 1, 1, 1))
+    one, two = solve(layer, plain), solve(layer, named)
+    assert one.measures == two.measures
+    assert (one.status, one.bound, one.layers[0].schedule.nest) == (two.status, two.bound, two.layers[0].schedule.nest)
+
+
+# ---- machines ------------------------------------------------------------------------------------------------
+
+
+def test_other_machines_do_not_name_the_fields() -> None:
+    several = {"axi64_256k", "u256_flash"}
+    for name in list_machines():
+        stored = load_machine(name).model_dump(mode="json")
+        assert ("off_chip" in stored, "homes" in stored, "transfer" not in stored) == (name in several,) * 3
+        assert Machine.model_validate(stored) == load_machine(name)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"homes": {"IN": ["near"], "W": ["far"]}}, "homes.OUT: name one or more of near, far"),
+        ({"homes": {**SPLIT, "W": ["rom"]}}, "homes.W: there is no memory rom off the chip, expected near, far"),
+        ({"homes": {**SPLIT, "X": ["far"]}}, "homes: there is no operand X"),
+        ({"off_chip": [NEAR, NEAR]}, "every memory needs a name of its own"),
+        ({"off_chip": [{**NEAR, "writable": False}, FAR]}, "homes.OUT: near is not writable"),
+        ({"transfer": {"byte_ticks": 1}}, "give either transfer or off_chip"),
+        ({"byte_fj": 1}, "give either byte_fj or off_chip"),
+        ({"reading": "literal"}, "off_chip needs reading 'consistent'"),
+        ({"off_chip": []}, "transfer"),
+    ],
+)
+def test_machines_that_cannot_be(changes: dict[str, object], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        machine(**{"homes": SPLIT, **changes})
+
+
+def test_homes_that_the_machine_does_not_allow() -> None:
+    on = machine({"IN": ["near"], "W": ["far", "near"], "OUT": ["near"]})
+    for homes, said in (
+        ((), "leaves a choice"),
+        ((("IN", "near"), ("OUT", "near")), "W has no home"),
+        ((("IN", "far"), ("W", "far"), ("OUT", "near")), "IN may not lie in far"),
+    ):
+        with pytest.raises(InputError, match=said):
+            price(LAYER, on, Nest(HOLDS, homes))
+        with pytest.raises(InputError, match=r"nest: |may lie in|allows"):
+            replay(LAYER, on, Nest(HOLDS, homes)) if homes else on.transfer_of("W")
+    with pytest.raises(InputError, match=r"has one memory"):
+        replay(LAYER, load_machine("scratchpad_24k"), Nest(HOLDS, (("IN", "near"),)))
+
+
+# ---- plans of a layer ----------------------------------------------------------------------------------------
+
+
+def test_a_product_of_two_maps_finds_both_where_maps_lie() -> None:
+    layer = Layer.matmul("p", rows=4, inner=3, cols=5, activation=True)
+    plan = solve(layer, machine(SPLIT))
+    assert plan.layers[0].schedule.homes == {"IN": "near", "W": "near", "OUT": "near"}
+    assert check(plan).ok
+
+
+def test_every_engine_chooses_the_same_homes(engine: str) -> None:
+    for layer, on in homeless():
+        for objective in MEASURES:
+            plan = solve(layer, on, engine=engine, objective=objective)
+            assert (plan.objective.value if plan.objective else None) == least_of_homes(layer, on, objective)
+            assert check(plan).ok
+
+
+@cache
+def homeless() -> tuple[tuple[Layer, Machine], ...]:
+    """Random tiny layers on machines that leave homes open."""
+    rng, made = random.Random(5), []
+    for _ in range(2):
+        layer = random_layer(rng, tiny=True).model_copy(update={"resident_in": (), "resident_out": 0})
+        on = Machine.model_validate({
+            "name": "m", "tick_ps": 1, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 2, "ocm_bytes": 60,
+            "mac_fj": 1, **_off_chip(rng, uniform=False), "byte_fj": 0,
+        })  # fmt: skip
+        made.append((layer, on))
+    return tuple(made)
+
+
+_LEAST: dict[object, int | None] = {}
+
+
+def least_of_homes(layer: Layer, on: Machine, objective: str) -> int | None:
+    """The least of the optima of all homes, each decided once for all engines; None where no plan fits."""
+    key = layer.model_dump_json(), on.model_dump_json(), objective
+    if key not in _LEAST:
+        alone = [settled_alone(layer, on, homes) for homes in assignments(layer, on)]
+        plans = [solve(layer, one, engine="exhaustive", objective=objective) for one in alone]
+        _LEAST[key] = min((plan.objective.value for plan in plans if plan.objective), default=None)
+    return _LEAST[key]
+
+
+def settled_alone(layer: Layer, on: Machine, homes: dict[str, str]) -> Machine:
+    """The machine with one name for each operand, as a file could say it."""
+    return on.model_copy(update={"homes": settled(layer, on, homes).homes})
+
+
+def test_energy_is_proven_for_itself_where_bytes_differ(engine: str) -> None:
+    # 60 bytes hold no operand and another whole: the fewest bytes may not be the least energy
+    on = machine(SPLIT, ocm_bytes=40)
+    found = solve(LAYER, on, engine=engine, objective="energy")
+    brute = min(
+        price(LAYER, on, nest).energy_fj
+        for loops in product(((), (Loop("m", 1),), (Loop("m", 2),), (Loop("r", 1),), (Loop("r", 2),)), repeat=2)
+        for at in product(range(3), repeat=3)
+        if price(LAYER, on, nest := nest_at(loops, at)).occupancy_bytes["ocm"] <= 40
+    )
+    assert found.status == "OPTIMAL"
+    assert found.objective.value <= brute
+
+
+def nest_at(loops: tuple[tuple[Loop, ...], ...], at: tuple[int, ...]) -> Nest:
+    """Two groups of loops, Holds before, between and behind them; a loop that repeats one outside is left out."""
+    items: list[Loop | Hold] = []
+    for depth in range(3):
+        items += [hold for hold, place in zip(HOLDS, at, strict=True) if place == depth]
+        if depth < 2:
+            items += [x for x in loops[depth] if not any(isinstance(y, Loop) and y.dim == x.dim for y in items)]
+    return Nest(tuple(items))
+
+
+def test_pins_on_homes() -> None:
+    on = machine({"IN": ["near"], "W": ["near", "far"], "OUT": ["near"]})
+    assert solve(LAYER, on).layers[0].decision["home_W"] == "near"
+    pinned = solve(LAYER, on, pins=["home_W=far"])
+    assert pinned.objective.value == 42 + 74 + 50
+    assert check(pinned).ok
+    assert "off the chip: IN in near, W in far, OUT in near" in show(pinned, details=True)
+    for pins, said in (
+        (["home_W=rom"], "has far or near off the chip"),
+        (["home_IN=far"], "may lie in near only"),
+        (["home_W!=near", "home_W!=far"], "may lie in far or near only"),
+    ):
+        with pytest.raises(InputError, match=said):
+            solve(LAYER, on, pins=pins)
+    with pytest.raises(InputError, match="one memory off the chip"):
+        solve(LAYER, "scratchpad_24k", pins=["home_W=flash"])
+
+
+def test_fronts_are_over_all_homes() -> None:
+    on = machine({"IN": ["near"], "W": ["near", "far"], "OUT": ["near"]}, ocm_bytes=60)
+    found = fronts(prepare(question(LAYER, on)[1]), ("bytes", "time"))["x"]
+    alone = [
+        fronts(prepare(question(LAYER, settled_alone(LAYER, on, homes))[1]), ("bytes", "time"))["x"].points
+        for homes in assignments(LAYER, on)
+    ]
+    every = {p.values for points in alone for p in points}
+    kept = {v for v in every if not any(w != v and w[0] <= v[0] and w[1] <= v[1] for w in every)}
+    assert {p.values for p in found.points} == kept
+
+
+# ---- capacity and networks -----------------------------------------------------------------------------------
+
+
+def test_a_memory_that_is_too_small() -> None:
+    homes = {"IN": ["near"], "W": ["near", "far"], "OUT": ["near"]}
+    assert solve(LAYER, machine(homes, near=104)).layers[0].schedule.homes["W"] == "near"  # 32 + 8 + 64
+    assert solve(LAYER, machine(homes, near=103)).layers[0].schedule.homes["W"] == "far"
+    with pytest.raises(
+        InfeasibleError, match=r"memory near off the chip: 96 bytes of 95 \(0 of weights, 96 of the 2 maps"
+    ):
+        solve(LAYER, machine(homes, near=95))
+
+
+def test_a_layer_whose_smallest_tile_does_not_fit(engine: str) -> None:
+    plan = solve(LAYER, machine(SPLIT, ocm_bytes=2), engine=engine)
+    assert plan.status == "INFEASIBLE"
+    assert "memory ocm" in plan.layers[0].conflicts[0]
+    assert check(plan).ok
+
+
+def network(*more: Conv | Eltwise | Concat) -> Network:
+    """A 2x4x4 input and what follows."""
+    return Network(name="net", operators=(Input(name="in", shape=(1, 2, 4, 4)), *more))
+
+
+def conv(name: str, source: str, filters: int) -> Conv:
+    """A 1x1 convolution on 4x4."""
+    return Conv(name=name, inputs=(source,), shape=(1, filters, 4, 4), filters=filters, kernel=(1, 1))
+
+
+CHAIN = network(conv("a", "in", 4), conv("b", "a", 3), conv("c", "b", 2))
+FORK = network(
+    conv("a", "in", 3), conv("b", "a", 3), Eltwise(name="s", inputs=("a", "b"), shape=(1, 3, 4, 4), fn="add"),
+    Concat(name="j", inputs=("s", "a"), shape=(1, 6, 4, 4)), conv("c", "j", 2),
+)  # fmt: skip
+OPEN = {"IN": ["near", "far"], "W": ["far", "near"], "OUT": ["near", "far"]}
+
+
+def test_maps_are_there_while_they_are_needed() -> None:
+    found = tensors(CHAIN)
+    assert [(t.name, t.elements, t.outside, t.first, t.last) for t in found.maps] == [
+        ("in", 0, 32, 0, 1), ("a", 64, 0, 1, 2), ("b", 48, 0, 2, 3), ("c", 32, 0, 3, 3)
+    ]  # fmt: skip
+    fork = tensors(FORK)  # a and s lie in the concatenation: 3 + 3 channels of 16 elements
+    assert {t.name: (t.elements, t.first, t.last) for t in fork.maps}["j"] == (96, 1, 5)
+
+
+#: The least of a layer for some homes, by signature, homes and objective.
+_BRUTE: dict[object, int] = {}
+
+
+def brute(target: Network, on: Machine, objective: str, all_kinds: bool) -> int | None:
+    """The least sum over all homes of all maps and weights, each layer solved by itself with one name for each."""
+    layers = target.layers if all_kinds else target.conv_layers
+    places = places_of(target, layers, on, Pins())
+    known = _BRUTE
+    best: int | None = None
+    for chosen in product(*(item.homes for item in places.items)):
+        if next(places.faults(chosen), None) is not None:
+            continue
+        total = 0
+        for table, layer in zip(places.tables, layers, strict=True):
+            homes = {operand: chosen[x] for operand, x in table.operands.items()}
+            key = layer.signature(), tuple(homes.items()), objective
+            if key not in known:
+                roomy = settled_alone(layer, on, homes)
+                roomy = roomy.model_copy(
+                    update={"off_chip": tuple(m.model_copy(update={"bytes": None}) for m in roomy.off_chip)}
+                )
+                known[key] = solve(layer, roomy, objective=objective).objective.value
+            total += known[key]
+        best = total if best is None else min(best, total)
+    return best
+
+
+@pytest.mark.parametrize(("target", "all_kinds"), [(CHAIN, False), (FORK, False), (FORK, True)])
+def test_homes_of_a_network_by_brute_force(target: Network, all_kinds: bool, engine: str) -> None:
+    near = 130  # not all maps and weights fit, but some do
+    on = machine(OPEN, near=near, ocm_bytes=90)
+    plan = solve(target, on, engine=engine, all_kinds=all_kinds, objective="time")
+    expected = brute(target, on, "time", all_kinds)
+    assert plan.objective.value == expected
+    report = check(plan)
+    assert report.ok, report.problems
+    homes = {item.name: item.home for item in plan.homes.items}
+    by_layer = {row.layer: row.schedule.homes for row in plan.layers}
+    assert by_layer["a"]["IN"] == homes["in"]
+    assert by_layer["c"]["OUT"] == homes["c"]
+    assert plan.homes.peaks.get("near", 0) <= near
+
+
+def test_a_map_that_its_maker_and_reader_look_for_elsewhere() -> None:
+    on = machine({"IN": ["far"], "W": ["far"], "OUT": ["near"]})
+    assert solve(LAYER, on).objective is not None  # a layer alone reads one map and makes another
+    with pytest.raises(InputError, match=r"map a: IN of layer b may lie in far .* nobody else"):
+        solve(CHAIN, on)
+
+
+HOMES = Homes()
+
+
+def random_places(rng: random.Random) -> Places:
+    """Up to six items in two or three memories, some of them bounded, and up to four layers."""
+    names, number, end = ["a", "b", "c"][: rng.randint(2, 3)], rng.randint(2, 6), rng.randint(1, 4)
+    items = []
+    for x in range(number):
+        first = rng.randint(0, end)
+        may = tuple(rng.sample(names, rng.randint(1, len(names))))
+        items.append(Item(f"i{x}", rng.randint(0, 20), first, rng.randint(first, end), may, rng.random() < 0.3))
+    rooms = {name: rng.randint(5, 60) for name in names if rng.random() < 0.7}
+    bare = Places(tuple(items), ((0, 1),) if rng.random() < 0.3 else (), rooms, ())
+    tables = []
+    for t in range(rng.randint(1, 4)):
+        operands = {op: rng.randrange(number) for op in ("IN", "W", "OUT")[: rng.randint(2, 3)]}
+        values = {
+            tuple(one.values()): (rng.randint(0, 9) * rng.choice((1, 10**4)), rng.randint(0, 9))
+            for one in bare.assignments(operands)
+        }
+        tables.append(Table(f"l{t}", operands, values))
+    return Places(bare.items, bare.ties, rooms, tuple(tables), ("time", "bytes"))
+
+
+def least(places: Places) -> dict[str, int]:
+    """All measures and the places of the homes, by looking at all homes; none if nothing fits."""
+    part = Housing(places)
+    fitting = (c for c in product(*(i.homes for i in places.items)) if not part.contains(c))
+    found = [part.price(chosen).measures for chosen in fitting]
+    return dict(min(found, key=lambda one: tuple(one.values()), default={}))
+
+
+@pytest.mark.parametrize("engine", HOMES.engines)
+def test_every_encoding_finds_the_least_of_all_homes(engine: str) -> None:
+    rng, gave_up = random.Random(3), 0
+    for _ in range(60):
+        places = random_places(rng)
+        said, best = search.settled(HOMES, Housing(places), (*places.measures, TASTE), engine), least(places)
+        if engine == "milp-cbc" and said.status in ("FEASIBLE", "NO_SOLUTION_FOUND"):  # values of very different size
+            assert all(bound is None or bound <= best[name] for name, bound in said.bounds.items() if best)
+            gave_up += 1
+            continue
+        assert said.status == ("OPTIMAL" if best else "INFEASIBLE")
+        assert dict(said.values) == best
+        assert said.schedule is None or not list(places.faults(said.schedule))
+    assert gave_up <= 2
+
+
+def test_every_constraint_counts() -> None:
+    """Without (ROOM) and without (TIE) some instance has a better answer, which `faults` names."""
+    value = {("a", "a"): (1,), ("a", "b"): (5,), ("b", "a"): (5,), ("b", "b"): (9,)}
+    items = tuple(Item(name, 10, 0, 1, ("a", "b")) for name in ("x", "y"))
+    tables = (Table("t", {"IN": 0, "OUT": 1}, value),)
+    for ties, rooms, best in (((), {"a": 15}, 5), ((), {}, 1), (((0, 1),), {"a": 15}, 9)):
+        places = Places(items, ties, rooms, tables, ("time",))
+        for engine in HOMES.engines:
+            assert search.settled(HOMES, Housing(places), ("time",), engine).bounds == {"time": best}
+    places = Places(items, (), {"a": 15}, tables)
+    assert "memory a off the chip: 20 bytes of 15" in next(places.faults(("a", "a")))
+    assert "are read together" in next(Places(items, ((0, 1),), {}, ()).faults(("a", "b")))
+
+
+# ---- plans as files ------------------------------------------------------------------------------------------
+
+
+def test_homes_that_nobody_had_time_for_keep_a_bound() -> None:
+    # IN 10 + 32 and OUT 10 + 64 in near, W 50 in far: no plan with these homes takes fewer than 32 + 64 + 3 * 8 ticks
+    on = machine({"IN": ["near"], "W": ["near", "far"], "OUT": ["near"]})
+    request = prepare(Question(LAYER, on, ("time",)))
+    (table,) = request.places.tables
+    plans = {("x", homes): unanswered(LAYER) for homes in homes_solve.assignments(request.places, table)}
+    near = next(homes for homes in plans if dict(homes[1])["W"] == "near")
+    plans[near] = solve(LAYER, on, pins=["home_W=near"]).layers[0]
+    said = homes_solve.choose(request.places, plans, on, ("time",), "exhaustive")
+    assert (said.layers["x"], said.status, said.bound) == (near[1], "FEASIBLE", 32 + 64 + 24)
+
+
+@pytest.mark.parametrize("engine", ["cp-sat", "milp", "milp-cbc"])
+def test_homes_are_kept_when_ctrl_c_ends_a_search(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The homes with the least time stay; which of equal ones is not asked any more, so nothing is proven."""
+    on, calls = machine({"IN": ["near"], "W": ["near", "far"], "OUT": ["near"]}), []
+    request = prepare(Question(LAYER, on, ("time",)))
+    (table,) = request.places.tables
+    every = {("x", homes): solve(LAYER, on, pins=[f"home_W={dict(homes)['W']}"]).layers[0]
+             for homes in homes_solve.assignments(request.places, table)}  # fmt: skip
+    best = homes_solve.choose(request.places, every, on, ("time",), engine)
+    for driver in (driver_cp_sat, driver_milp):
+        monkeypatch.setattr(driver, "interruptible", lambda work, stop: (calls.append(stop), (work(), True))[1])
+    said = homes_solve.choose(request.places, every, on, ("time",), engine)
+    assert (best.status, said.status, len(calls)) == ("OPTIMAL", "FEASIBLE", 1)
+    assert (said.layers, said.bound) == (best.layers, best.bound)
+    with pytest.raises(KeyboardInterrupt):  # nothing is planned yet
+        solve(CHAIN, machine(OPEN, near=130, ocm_bytes=90), engine=engine)
+
+
+def test_check_finds_homes_that_lie() -> None:
+    plan = solve(CHAIN, machine(OPEN, near=130, ocm_bytes=90))
+    assert Plan.from_json(plan.to_json()) == plan
+    data = plan.model_dump(mode="json")
+
+    def told(change: object, *path: object) -> str:
+        lied = Plan.from_json(plan.to_json()).model_dump(mode="json")
+        place = lied
+        for key in path[:-1]:
+            place = place[key]
+        assert place[path[-1]] != change
+        place[path[-1]] = change
+        return " ".join(check(type(plan).model_validate(lied)).problems)
+
+    other = {"near": "far", "far": "near"}
+    home = data["homes"]["items"][0]["home"]
+    assert "homes of layer a" in told(other[home], "homes", "items", 0, "home")
+    assert "peaks" in told({"near": 1}, "homes", "peaks")
+    weights = next(k for k, item in enumerate(data["homes"]["items"]) if item["weights"])
+    assert "bytes of a.weights" in told(1, "homes", "items", weights, "bytes")
+    assert "the plan says otherwise" in told(None, "homes")
+    assert "homes of layer a" in told("far" if data["layers"][0]["schedule"]["homes"]["IN"] == "near" else "near",
+                                      "layers", 0, "schedule", "homes", "IN")  # fmt: skip
+    assert "is above the value" in told(data["objective"]["value"] + 1, "bound")
+    assert "no memory rom" in told(["rom"], "homes", "items", 0, "homes")
+
+
+def test_prove_solves_all_homes_again() -> None:
+    plan = solve(CHAIN, machine(OPEN, near=130, ocm_bytes=90), objective="bytes")
+    report = check(plan, prove=True)
+    assert report.ok, report.problems
+    assert report.proof == "proven"
+
+
+def test_the_command_line_says_what_does_not_fit(capsys: pytest.CaptureFixture[str]) -> None:
+    homes = '{"IN":["sram"],"W":["sram"],"OUT":["sram"]}'
+    code = main(["solve", "resnet50", "--machine", "u256_flash", "--set", f"homes={homes}"])
+    said = capsys.readouterr().err.strip()
+    assert code == 3
+    assert said.count("\n") == 0
+    assert "memory sram off the chip" in said
+    assert "of 4,194,304" in said
+
+
+# ---- joint ---------------------------------------------------------------------------------------------------
+
+
+def test_joint_needs_one_home_for_each_operand() -> None:
+    on = machine(OPEN, ocm_bytes=96, ocm_banks=6)
+    with pytest.raises(InputError, match="problem joint needs one home for each operand, IN may lie in near or far"):
+        solve(CHAIN, on, problem="joint")
+    pins = ["home_IN=near", "home_W=far", "home_OUT=near"]
+    plan = solve(CHAIN, on, pins=pins, problem="joint")
+    plain = machine(SPLIT, ocm_bytes=96, ocm_banks=6)
+    assert plan.measures == solve(CHAIN, plain, problem="joint").measures
+    assert check(plan).ok
+    with pytest.raises(InputError, match="unlike energy"):
+        solve(CHAIN, plain, objective="energy", problem="joint")
+    with pytest.raises(InfeasibleError, match="memory near off the chip"):
+        solve(CHAIN, machine(SPLIT, near=90, ocm_bytes=96, ocm_banks=6), problem="joint")
+
+
+def test_the_literal_price_of_a_space_needs_homes() -> None:
+    """A space built on a machine that leaves a choice prices nothing, instead of pricing something wrong."""
+    on = machine({"IN": ["near"], "W": ["near", "far"], "OUT": ["near"]})
+    space = tiling.build(LAYER, on, parse_pins((), tiling.DECISIONS))
+    with pytest.raises(InputError, match="W may lie in near or far, the plan must say where"):
+        space.members[0].branch(("time",))
+
+
+@pytest.mark.parametrize("name", ["u256_flash", "axi64_256k"])
+def test_every_number_has_a_public_source_or_is_assumed(name: str) -> None:
+    data = json.loads((resources.files("instances") / "machines" / f"{name}.json").read_text(encoding="utf-8"))
+    numbers = {k for k, v in data.items() if isinstance(v, int) and not isinstance(v, bool)}
+    numbers |= {f"compute.{k}" for k, v in data["compute"].items() if isinstance(v, int)}
+    for memory in data["off_chip"]:
+        where = f"off_chip.{memory['name']}"
+        numbers |= {f"{where}.{k}" for k, v in memory.items() if isinstance(v, int) and not isinstance(v, bool)}
+        numbers |= {f"{where}.transfer.{k}" for k, v in memory["transfer"].items() if isinstance(v, int)}
+    rules = {"homes", "buffering", "sliding", "off_chip.flash.writable"}
+    assert numbers == set(data["sources"]) - rules
+    for field, source in data["sources"].items():
+        public = source.startswith(("Vela, ", "NVDLA, spec/defs/", "Alif Semiconductor, "))
+        assert public or source.startswith("assumed") or field == "tick_ps", field
+
+
+def test_bundled_machines_plan_real_layers() -> None:
+    for name in ("u256_flash", "axi64_256k"):
+        assert isinstance(load_machine(name).off_chip[0].transfer, Transfer)
+        plan = solve(load_network("mobilenet_v2"), name, layers=["block16/expand"], objective="bytes")
+        assert plan.status == "OPTIMAL"
+        assert check(plan).ok

@@ -1,0 +1,161 @@
+"""The price of one nest: every field of the outcome by hand, and equal to the replay."""
+
+from __future__ import annotations
+
+import pytest
+
+from hwmodels.nest.price import price
+from hwmodels.nest.replay import replay
+from hwmodels.outcome import Counts
+from hwmodels.schedule import Hold, Loop, Nest, Spatial
+from hwmodels.transfer import COUNTS
+from instances.errors import InputError
+from instances.load import load_machine
+from instances.machine import Compute, Machine, Transfer
+from instances.workload import Layer
+
+#: The hand-readable layer: 4x4, 2 channels, 2 filters, 1x1 kernel.
+TINY = Layer.conv("tiny", channels=2, filters=2, size=(4, 4))
+HOLDS = (Hold("IN"), Hold("W"), Hold("OUT"))
+
+
+def machine(**changes: object) -> Machine:
+    fields: dict[str, object] = {
+        "name": "m", "tick_ps": 1, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 4, "ocm_bytes": 64,
+        "transfer": Transfer(call_ticks=7, segment_ticks=3, burst_ticks=2, burst_bytes=8, byte_ticks=1),
+        "compute": Compute(model="array", cycle_ticks=5), "byte_fj": 11, "mac_fj": 2,
+    }  # fmt: skip
+    return Machine.model_validate(fields | changes)
+
+
+def test_every_field_by_hand() -> None:
+    # r by 2, n by 1, m by 1: IN tiles 1 channel x 2 rows (one run of 8 B) 4 times; W one byte 8 times; 4 OUT tiles of
+    # 8 B final, and one partial write and one read of 32 B (4 bursts) for each.
+    nest = Nest((Loop("r", 2), Loop("n", 1), Loop("m", 1), *HOLDS))
+    outcome = price(TINY, machine(), nest)
+    assert outcome.by_operand == {
+        "IN": Counts(calls=4, segments=4, bursts=4, bytes=32),
+        "W": Counts(calls=8, segments=8, bursts=8, bytes=8),
+        "OUT": Counts(calls=4, segments=4, bursts=4, bytes=32),
+        "PSUM": Counts(calls=8, segments=8, bursts=32, bytes=256),
+    }
+    # 24 calls * 7 + 24 segments * 3 + 48 bursts * 2 + 328 bytes
+    assert outcome.transfer_ticks == 168 + 72 + 96 + 328
+    # 64 MACs, one a cycle of 5 ticks
+    assert outcome.compute_ticks == 320
+    assert outcome.time_ticks == 664 + 320
+    assert outcome.bytes == outcome.total.bytes == 328
+    assert outcome.energy_fj == 11 * 328 + 2 * 64
+    assert outcome.occupancy_bytes == {"ocm": 8 + 1 + 8 * 4}
+    assert outcome.measures == {"time": 984, "bytes": 328, "energy": 3736}
+    walked = replay(TINY, machine(), nest)
+    assert (walked.outcome, walked.ok, walked.executed) == (outcome, True, True)
+
+
+def test_energy_needs_no_weights_to_move_bytes() -> None:
+    pool = Layer.conv("p", channels=1, filters=1, size=(4, 4), kernel=(2, 2), stride=(2, 2)).model_copy(
+        update={"kind": "pool", "g": 2, "weights": "none"}
+    )
+    # IN 32, OUT 8 bytes; pooling counts no MACs
+    outcome = price(pool, machine(), Nest((Hold("IN"), Hold("OUT"))))
+    assert outcome.energy_fj == 11 * 40
+
+
+@pytest.mark.parametrize(("overlap", "time"), [("serial", 17 + 64), ("transfer_only", 17)])
+def test_time_by_overlap(overlap: str, time: int) -> None:
+    # matmul 1x8 * 8x1: IN 8, W 8, OUT 1 bytes; 8 MACs of 8 ticks
+    layer = Layer.matmul("fc", rows=1, inner=8, cols=1)
+    on = machine(overlap=overlap, transfer=Transfer(byte_ticks=1), compute=Compute(model="array", cycle_ticks=8))
+    assert price(layer, on, Nest(HOLDS)).time_ticks == time
+
+
+def test_nmp_compute_of_equations_7_and_8() -> None:
+    # 200 MHz = 40 ticks, 32 MACs a cycle. OFM: 16 rows by 4 over the TLEs, 8 filters one a TLT. T_R = 2, T_C = 8,
+    # T_N = 4, T_M = 1: 4*1*ceil(2*8*9/32 = 4.5) = 20 cycles a tile; 2 x 1 x 2 x 1 tiles in a core
+    nmp = load_machine("nmp")
+    layer = Layer.conv("x", channels=8, filters=8, size=(16, 8), kernel=(3, 3), pad=(1, 1, 1, 1))
+    cuts = (Spatial("r", 4, "tle"), Spatial("m", 1, "tlt"))
+    nest = Nest((*cuts, Loop("r", 2), Loop("c", 8), Loop("m", 1), Loop("n", 4), *HOLDS))
+    outcome = price(layer, nmp, nest)
+    assert outcome.compute_ticks == 4 * 20 * 40
+    assert replay(layer, nmp, nest).outcome == outcome
+
+
+def test_energy_and_transfers_sum_over_the_cores_and_time_does_not() -> None:
+    on = machine(
+        ocm_bytes=None, in_buffer_bytes=99, w_buffer_bytes=99, out_buffer_bytes=99, tles=2, tlts=1, dram="per_tle",
+        transfer=Transfer(byte_ticks=1), compute=Compute(),
+    )  # fmt: skip
+    outcome = price(TINY, on, Nest((Spatial("m", 1, "tle"), *HOLDS)))
+    # each cluster: IN 32 + W 2 + OUT 16 = 50
+    assert (outcome.transfer_ticks, outcome.time_ticks, outcome.bytes) == (100, 50, 100)
+    assert outcome.energy_fj == 11 * 100 + 2 * 64
+    assert outcome.occupancy_bytes == {"in": 32, "w": 2, "out": 16}
+
+
+def test_bad_nests_are_refused() -> None:
+    with pytest.raises(InputError, match="needs each of"):
+        price(TINY, machine(), Nest((Hold("IN"), Hold("OUT"))))
+    with pytest.raises(InputError, match=r"step 3 of r must be 1\.\.2"):
+        price(TINY, machine(), Nest((Loop("r", 2), Loop("r", 3), *HOLDS)))
+    with pytest.raises(InputError, match="step 5 of r must be"):
+        price(TINY, machine(), Nest((Loop("r", 5), *HOLDS)))
+
+
+# --- every price in every timing --------------------------------------------------------------------------------------
+
+#: Machines on which time is counted in ways of their own, with items that stand before the loops.
+WAYS: dict[str, tuple[dict[str, object], tuple[Spatial, ...]]] = {
+    "serial": ({}, ()),
+    "transfers only": ({"overlap": "transfer_only"}, ()),
+    "double buffers": ({"buffering": "double"}, ()),
+    "double buffers, serial": ({"buffering": "double", "overlap": "serial"}, ()),
+    "buffers chosen": ({"buffering": "choose"}, ()),
+    "sliding": ({"sliding": True}, ()),
+    "snake": ({"snake": True}, ()),
+    "snake, double buffers": ({"snake": True, "buffering": "double"}, ()),
+    "lines": ({"line": True, "sliding": True}, ()),
+    "lines, double buffers": ({"line": True, "sliding": True, "buffering": "double"}, ()),
+    "lines, snake": ({"line": True, "sliding": True, "snake": True}, ()),
+    "clusters on one DRAM": ({"tles": 2, "tlts": 2, "psum_first_read": True}, (Spatial("g", 1, "tle"),)),
+    "a DRAM a cluster": ({"tles": 2, "tlts": 2, "dram": "per_tle"}, (Spatial("g", 1, "tle"),)),
+    "broadcast": (
+        {"tles": 2, "tlts": 2, "broadcast": {"input": "tle", "weights": "tle"}},
+        (Spatial("g", 1, "tle"), Spatial("m", 1, "tlt")),
+    ),
+}
+#: Prices that tile plans refuse: rows and refreshes are counted for a request, and whole maps make one.
+REFUSED = ("rows", "refreshes")
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("count", [count for count in COUNTS if count not in REFUSED])
+def test_a_dearer_price_is_paid_in_every_timing(count: str, way: str) -> None:
+    """Time rises with each price, and by the same in closed form and replay, whatever else stands beside the tables.
+
+    Reads take longer than writes here, and nothing computes: what overlaps hides nothing.
+    """
+    layer = Layer.conv("three", channels=4, filters=4, size=(9, 9), kernel=(3, 3), pad=(1, 1, 1, 1), groups=2)
+    fields, spatial = WAYS[way]
+    hold = Hold("IN", line=bool(fields.get("line")))
+    nest = Nest((*spatial, Loop("m", 1), Loop("n", 1), Hold("W"), Loop("r", 2), Loop("c", 3), hold, Hold("OUT")))
+    prices = {"burst_bytes": 4, "byte_ticks": 1, "call_ticks": 5, "segment_ticks": 2, "burst_ticks": 3}
+    dearer = prices | {COUNTS[count]: prices[COUNTS[count]] + 7}
+    times = []
+    for transfer in (prices, dearer):
+        on = machine(**{"ocm_bytes": 9999, "compute": Compute(), "transfer": transfer, **fields})
+        outcome = price(layer, on, nest)
+        assert replay(layer, on, nest).outcome == outcome
+        times.append(outcome.time_ticks)
+    assert times[1] > times[0]
+
+
+@pytest.mark.parametrize("count", REFUSED)
+def test_prices_that_tiles_do_not_pay_are_refused(count: str) -> None:
+    size = "row_bytes" if count == "rows" else "refresh_bytes"
+    with pytest.raises(InputError, match=COUNTS[count].removesuffix("_ticks")):
+        price(TINY, machine(transfer=Transfer.model_validate({COUNTS[count]: 1, size: 8})), Nest(HOLDS))
+
+
+def test_every_price_is_raised_or_refused() -> None:
+    assert set(REFUSED) < set(COUNTS)

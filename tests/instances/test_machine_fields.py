@@ -1,0 +1,240 @@
+"""The table of machine fields is true: nothing is missing, and who reads a field is what small solves read."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import get_args, get_origin
+
+import pytest
+from pydantic import BaseModel
+
+from instances.errors import InputError
+from instances.jsonfile import Json
+from instances.load import dump_network, load_machine, load_network, network_from_json
+from instances.machine import Machine, Transfer
+from instances.machine_fields import PROBLEMS, Row, page, rows
+from instances.new_machine import TEMPLATES, machine_template
+from instances.profiles import Profile
+from instances.workload import Layer
+from solver import check, size_engine, solve
+from solver.cli import main
+from solver.plan import Plan
+from solver.problems import PROBLEMS as SOLVED
+
+PAGE = Path(__file__).parents[2] / "docs" / "machines.md"
+LAYER = Layer.conv("x", channels=2, filters=2, size=(4, 4), kernel=(3, 3), pad=(1, 1, 1, 1))
+ROWS = {row.path: row for row in rows()}
+
+
+# --- the table -------------------------------------------------------------------------------------------------------
+
+
+def models(model: type[BaseModel] = Machine, section: str = "") -> dict[str, type[BaseModel]]:
+    """All that a machine is made of, by section; one that occurs twice stands at top level."""
+    found = {section: model}
+    for name, field in model.model_fields.items():
+        kinds = (field.annotation, *get_args(field.annotation))
+        for kind in kinds:
+            if isinstance(kind, type) and issubclass(kind, BaseModel) and (not section or kind is not Transfer):
+                listed = "[]" if get_origin(field.annotation) is tuple else ""
+                found |= models(kind, f"{section}{name}{listed}.")
+    return found
+
+
+def test_no_field_and_no_problem_is_missing() -> None:
+    assert set(PROBLEMS) == set(TEMPLATES) == set(SOLVED)
+    assert set(ROWS) == {f"{section}{name}" for section, model in models().items() for name in model.model_fields}
+    assert [row.path for row in ROWS.values() if not row.meaning or not row.unit] == []
+
+
+def test_the_page_is_what_is_generated() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert page(text) == text, "python -m instances.machine_fields"
+
+
+def test_a_row_by_hand() -> None:
+    assert ROWS["transfer.call_ticks"] == Row(
+        "transfer.call_ticks", "ticks", "`0`", "For each request: start-up of the DMA.",
+        ("tiling", "slicing", "joint", "banks"),
+    )  # fmt: skip
+    assert ROWS["processors.accelerators[].speedup"][1:3] == ("factor", "not given")
+    assert (ROWS["edge_tiles"].unit, ROWS["in_bytes"].default) == ("`true`, `uniform`", "required")
+
+
+# --- who reads it ----------------------------------------------------------------------------------------------------
+
+
+def spy_on(patch: pytest.MonkeyPatch, read: set[str]) -> None:
+    """Note every field that is read, but by the models' own validators and serializers."""
+    ours = {sys.modules[model.__module__].__file__ for model in models().values()} | {__file__}
+
+    def counts(frame: FrameType | None) -> bool:
+        while frame is not None and frame.f_code.co_filename in ours:
+            if "._" in frame.f_code.co_qualname:
+                return False
+            frame = frame.f_back
+        return True
+
+    for section, model in models().items():
+        paths = {name: f"{section}{name}" for name in model.model_fields}
+
+        def spy(self: BaseModel, name: str, paths: dict[str, str] = paths) -> object:
+            if name in paths and paths[name] not in read and counts(sys._getframe(1)):
+                read.add(paths[name])
+            return object.__getattribute__(self, name)
+
+        patch.setattr(model, "__getattribute__", spy, raising=False)
+
+
+def several_memories(base: str, **others: object) -> Machine:
+    """A bundled machine with two memories off the chip, each operand's home settled."""
+    fields = load_machine(base).model_dump(mode="json", exclude={"transfer", "byte_fj"})
+    memory = {"transfer": {"byte_ticks": 1, "call_ticks": 9}, "byte_fj": 5}
+    homes = {"IN": ["near"], "W": ["far"], "OUT": ["near"]}
+    both = [{"name": "near", "bytes": 10**7, **memory}, {"name": "far", **memory}]
+    return Machine.model_validate_json(json.dumps(fields | {"off_chip": both, "homes": homes} | others))
+
+
+SHARED = {
+    "in_buffer_bytes": None, "w_buffer_bytes": None, "out_buffer_bytes": None, "ocm_bytes": 4096, "im2col_rows": 2,
+}  # fmt: skip
+OPERATORS: list[dict[str, Json]] = [
+    {"op": "input", "name": "in", "shape": [1, 3, 8, 8]},
+    {"op": "conv", "name": "c1", "inputs": ["in"], "shape": [1, 4, 6, 6], "filters": 4, "kernel": [3, 3], "bias": True},
+    {"op": "conv", "name": "dw", "inputs": ["c1"], "shape": [1, 4, 4, 4], "filters": 4, "groups": 4, "kernel": [3, 3]},
+    {"op": "conv", "name": "c2", "inputs": ["dw"], "shape": [1, 8, 4, 4], "filters": 8, "kernel": [1, 1]},
+    {"op": "pool", "name": "mean", "inputs": ["c2"], "shape": [1, 8, 1, 1], "fn": "global_avg"},
+]
+#: Convolutions, and the average of all pixels.
+TINY = network_from_json({"format": "certile-network/1", "name": "tiny", "operators": OPERATORS})
+#: Read when a file is loaded, which refuses results in a memory that is not writable; joint need not ask again.
+AT_LOAD = {"off_chip[].writable"}
+
+
+def measured(network: str = "") -> Profile:
+    """Microseconds of the tasks, with all other cores idle."""
+    row = {"1": 40, "2": 30, "3": 25, "4": 20}
+    times = {f"{network}{operator['name']}": row for operator in OPERATORS}
+    return Profile.model_validate({"clock": "alone", "times": times})
+
+
+def board() -> Machine:
+    """A board whose cores have clocks of their own when they work alone."""
+    fields = load_machine("hikey970").model_dump(mode="json")
+    fields["processors"]["cpu"]["alone_mhz"] = [2400, 2400, 2400, 2400]
+    return Machine.model_validate_json(json.dumps(fields))
+
+
+def cases(folder: Path) -> dict[str, list[Callable[[], object]]]:
+    """Small requests of every problem, which together use all that a machine may say."""
+    joint = partial(solve, TINY.model_copy(update={"operators": TINY.operators[:2]}), problem="joint")
+    banks = partial(solve, TINY, "midap")
+    several = partial(solve, f"{folder / 'tiny.json'}@9ms", engine="apart")
+    dump_network(TINY, folder / "tiny.json")
+    return {
+        "tiling": [
+            partial(solve, LAYER, "scratchpad_64k", jobs=1, settings=["im2col_rows=2", "im2col_channels=tile"]),
+            partial(solve, LAYER, "nmp", problem="tiling", jobs=1, settings=["tles=1", "tlts=1"]),
+            partial(solve, LAYER, several_memories("scratchpad_64k"), jobs=1),
+        ],
+        "slicing": [
+            partial(solve, LAYER, "nmp", jobs=1),
+            partial(solve, LAYER, several_memories("nmp", **SHARED), jobs=1),
+            partial(solve, LAYER, "nmp", jobs=1, settings=["compute.model=array"]),
+        ],
+        "joint": [
+            partial(joint, several_memories("scratchpad_768k", ocm_banks=2, im2col_rows=2)),
+            partial(joint, "scratchpad_768k", settings=["ocm_banks=2", "compute.model=tile"]),
+        ],
+        "banks": [
+            partial(banks, objective="time"),
+            partial(banks, objective="energy", settings=["banks.bus=first_come", "banks.writes=bus"]),
+            partial(banks, engine="min"),
+        ],
+        "mapping": [
+            partial(solve, TINY, "hikey970", pins=["cpu_config=4", "split=on"]),
+            partial(solve, TINY, board(), pins=["cpu_config=4"], profile=measured()),
+        ],
+        "applications": [partial(several, "hikey970"), partial(several, board(), profile=measured("tiny:"))],
+        "partial_engine": [
+            partial(solve, TINY, "partial_cnn_16"),
+            partial(size_engine, [TINY], "partial_cnn_16"),
+        ],
+        "mesh": [partial(solve, TINY, m, layers=["c1"]) for m in ("vectormesh_128", "tpu_128", "eyeriss_128")],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_who_reads_a_field(problem: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    read: set[str] = set()
+    requests = cases(tmp_path)[problem]
+    spy_on(monkeypatch, read)
+    for case in requests:
+        plan = case()
+        assert not isinstance(plan, Plan) or check(plan).ok
+    said = {row.path for row in rows() if problem in row.problems}
+    for_all = {row.path for row in rows() if row.problems == PROBLEMS}
+    sections = {
+        row.path for row in rows() if row.unit.endswith(("section", "sections"))
+    }  # asked whether they are there
+    assert read - said - sections == set(), "read, and the table does not say so"
+    assert said - read - for_all - AT_LOAD == set(), "the table says that these are read"
+
+
+# --- templates -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("problem", TEMPLATES)
+def test_a_template_is_a_machine(problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, network = tmp_path / "mine.json", tmp_path / "tiny.json"
+    dump_network(TINY, network)
+    target = f"{network}@9ms" if problem == "applications" else str(network)
+    assert main(["new-machine", problem, "-o", str(file)]) == 0
+    asked = ["--problem", "joint"] if problem == "joint" else []
+    assert main(["solve", target, "--machine", str(file), "--time-limit", "20", *asked]) == 0
+    assert "my_machine" in capsys.readouterr().out
+    given = load_machine(file).model_dump(mode="json", exclude={"name", "description", "sources"})
+    assert given == load_machine(TEMPLATES[problem]).model_dump(mode="json", exclude={"name", "description", "sources"})
+
+
+@pytest.mark.parametrize("problem", TEMPLATES)
+def test_a_template_has_what_its_problem_reads(problem: str) -> None:
+    """All fields that the problem reads, but optional ones that the bundled machine does not give; all explained."""
+    fields = json.loads(machine_template(problem))
+    known = {row.path for row in rows() if problem in row.problems and "." not in row.path}
+    given = {name for name, value in load_machine(TEMPLATES[problem]) if value not in (None, (), {})} | {"sources"}
+    assert known & given <= set(fields)
+    assert fields["//tick_ps"].startswith("Length of a tick")
+    assert fields["//tick_ps"].endswith("(ps; required)")
+
+
+def test_a_template_replaces_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mine.json"
+    file.write_text("{}")
+    assert main(["new-machine", "mesh", "-o", str(file)]) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert file.read_text() == "{}"
+    assert main(["new-machine", "mesh", "-o", str(tmp_path / "mine")]) == 2
+    assert main(["new-machine", "boat"]) == 2
+    assert "expected applications, banks" in capsys.readouterr().err
+
+
+def test_keys_for_people_are_left_out(tmp_path: Path) -> None:
+    """At any depth, also twice; but only keys that begin with //."""
+    text = machine_template("tiling")
+    plain = load_machine("scratchpad_64k")
+    for comment in ('"//": 1, "//": [2]', '"//x": {"a": 1}'):
+        (tmp_path / "mine.json").write_text(text.replace('"transfer": {', f'{comment}, "transfer": {{ {comment},'))
+        assert load_machine(tmp_path / "mine.json").transfer == plain.transfer
+    (tmp_path / "mine.json").write_text(text.replace('"transfer": {', '"/x": 1, "transfer": {'))
+    with pytest.raises(InputError, match="unknown field /x"):
+        load_machine(tmp_path / "mine.json")
+    file = tmp_path / "net.json"
+    dump_network(TINY, file)
+    file.write_text(file.read_text().replace('"operators"', '"//": "a comment", "operators"'))
+    assert load_network(file) == TINY

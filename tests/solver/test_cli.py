@@ -1,0 +1,359 @@
+"""The command line: output, files and exit codes. Bad input is in test_bad_options.py."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from instances.load import list_machines, list_networks
+from solver import LayersPlan, Plan, solve
+from solver.cli import main
+from solver.plan import version
+
+FAKES = Path(__file__).parents[1] / "data" / "fakes"
+ROOT = Path(__file__).resolve().parents[2]
+#: lenet5 on a scratchpad, in this process: a second for five layers.
+LENET = ("solve", "lenet5", "--machine", "scratchpad_64k", "--jobs", "1")
+
+
+def _process(*args: str, **more: object) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "solver", *args]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False, **more)  # type: ignore[call-overload, no-any-return]
+
+
+@pytest.fixture
+def fakes(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    from solver.engines import ENGINES
+
+    monkeypatch.syspath_prepend(str(FAKES))
+    module = importlib.import_module("fake_engines")
+    for name, engine in module.ENGINES.items():
+        monkeypatch.setitem(ENGINES, name, engine)
+    return module
+
+
+# --- solve -----------------------------------------------------------------------------------------------------------
+
+
+def test_solve_prints_a_table_and_a_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(LENET) == 0
+    out, err = capsys.readouterr()
+    lines = [line.rstrip() for line in out.splitlines()]
+    assert err == ""
+    heads = ["layer", "time (us)", "gap (%)", "bytes", "energy (uJ)", "x limit", "loop order", "tile", "wall (s)"]
+    assert re.split("  +", lines[0]) == heads
+    assert [line.split()[0] for line in lines[2:7]] == ["c1", "c3", "c5", "f6", "output"]
+    assert any(line.startswith("5 layers") for line in lines)
+    plan = solve("lenet5", "scratchpad_64k", jobs=1)
+    assert plan.objective is not None
+    assert plan.bound is not None
+    said = f"{plan.status}; time {plan.objective.value:,} ticks, bound {plan.bound:,}, gap "
+    assert f"lenet5 on scratchpad_64k (tiling, exhaustive): {said}" in lines[-1]
+    assert "replay agrees" in lines[-1]
+
+
+def test_solve_json_is_the_plan_and_the_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    assert main([*LENET, "--json", "-o", str(path), "-l", "c1"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert Plan.from_json(out) == Plan.load(path)
+
+
+def test_options_reach_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    args = ["--layer", "c3", "--engine", "cp-sat", "--objective", "bytes,time", "--pin", "T_M<=8", "--pin", "order=OS"]
+    more = ["--set", "ocm_bytes=32768", "--time-limit", "60", "--no-bounding", "--full", "--batch", "2", "--json"]
+    assert main([*LENET, *args, *more]) == 0
+    plan = Plan.from_json(capsys.readouterr().out)
+    assert (plan.engine, plan.objectives, plan.pins) == ("cp-sat", ("bytes", "time"), ("T_M<=8", "order=OS"))
+    assert (plan.options.full, plan.options.bounding, plan.options.time_limit_s) == (True, False, 60)
+    assert (plan.machine_data.ocm_bytes, plan.layers[0].workload.b, plan.unit) == (32768, 2, "bytes")
+
+
+def test_compare_adds_a_ratio_column(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*LENET, "-l", "c1", "--compare", "greedy,exhaustive"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "greedy" in lines[0]
+    ratios = [float(x) for x in lines[2].split()[3:5]]
+    assert ratios[0] >= 1.0 == ratios[1]
+
+
+def test_all_kinds(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*LENET, "--all-kinds", "--json"]) == 0
+    assert "pool" in {p.workload.kind for p in Plan.from_json(capsys.readouterr().out).layers}
+
+
+def test_infeasible_is_exit_code_3_and_is_written(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    assert main([*LENET, "-l", "c1", "--set", "ocm_bytes=5", "-o", str(path)]) == 3
+    out = capsys.readouterr().out
+    assert "INFEASIBLE: memory ocm" in out
+    assert "1 of 1 layers without a schedule: c1" in out
+    assert Plan.load(path).status == "INFEASIBLE"
+    assert main(["check", str(path)]) == 0
+
+
+def test_no_solution_is_exit_code_4(capsys: pytest.CaptureFixture[str], fakes: ModuleType) -> None:
+    assert main([*LENET, "-l", "c1", "--engine", "gives_up", "--time-limit", "1"]) == 4
+    assert "NO_SOLUTION_FOUND" in capsys.readouterr().out
+
+
+def test_ctrl_c_is_no_failure(capsys: pytest.CaptureFixture[str], fakes: ModuleType) -> None:
+    """The best plan so far is printed; its status decides the exit code, never 130."""
+    assert main([*LENET, "-l", "c1", "--engine", "uses_its_time", "--time-limit", "0.1"]) == 0
+    assert "FEASIBLE; time" in capsys.readouterr().out
+    assert main(["solve", str(FAKES / "hard.json"), "-m", "scratchpad_64k", "-j", "1", "--engine", "interrupted"]) == 0
+    assert "FEASIBLE; time" in capsys.readouterr().out
+
+
+def test_a_refused_plan_is_one_line(capsys: pytest.CaptureFixture[str], fakes: ModuleType) -> None:
+    assert main([*LENET, "-l", "c1", "--engine", "lies_about_value", "--jobs", "1"]) == 6
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 1
+    assert "engine lies_about_value: bytes [bytes]: engine says" in err
+
+
+def test_opaque_operators_are_mentioned(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", str(FAKES / "opaque.json"), "-m", "scratchpad_64k", "-j", "1", "--json"]) == 0
+    err = capsys.readouterr().err
+    assert "certile: warning: operator 'what' (Mystery) is kept as opaque" in err
+    assert err.splitlines()[-1] == "certile: warning: and 1 more"
+
+
+def test_help_fits_a_screen_and_every_option_has_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", "--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 40
+    options = [line for line in lines if line.strip().startswith("-")]
+    assert len(options) >= 18
+    assert all(len(line.split("  ")) > 2 for line in options), "each says what it does on its line"
+
+
+def test_a_reader_may_leave_after_all_was_written() -> None:
+    command = f"{sys.executable} -m solver list networks | head -n 1"
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_with_closed_stdout_the_plan_is_written(tmp_path: Path) -> None:
+    """``certile solve .. | true``"""
+    args = " ".join(("solve", "lenet5", "-m", "scratchpad_64k", "-j", "1", "-l", "c1", "--set", "ocm_bytes=5"))
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m solver {args} -o {tmp_path}/p.json | true; echo ${{PIPESTATUS[0]}}"],
+        capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert (done.stdout.strip(), done.stderr) == ("5", "certile: output: standard output: its reader left early\n")
+    assert (tmp_path / "p.json").exists()
+
+
+def test_a_terminal_without_unicode_is_served() -> None:
+    done = _process_ascii("solve", "lenet5", "-m", "scratchpad_64k", "-j", "1", "-l", "c1")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def _process_ascii(*args: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
+    return subprocess.run(
+        [sys.executable, "-m", "solver", *args], capture_output=True, text=True, env=environment, check=False
+    )
+
+
+# --- check -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def plan_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("plans") / "plan.json"
+    assert main([*LENET, "-l", "c1", "--json", "-o", str(path)]) == 0
+    return path
+
+
+def test_check_says_what_was_done(plan_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(plan_file)]) == 0
+    assert "ok; 1 schedules re-priced and replayed" in capsys.readouterr().out
+
+
+def test_check_fails_with_a_line_for_every_mismatch(
+    plan_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = json.loads(plan_file.read_text())
+    data["bound"] -= 1
+    data["machine"] = "nmp"
+    bad = tmp_path / "bad.json"
+    bad.write_text(json.dumps(data))
+    assert main(["check", str(bad)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[1].strip() for line in lines[:-1]] == ["machine", "bound"]
+    assert "FAILED, " in lines[-1]
+    assert main(["check", str(bad), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["ok"] is False
+
+
+# --- explain, list, import, doctor, schema, bench --------------------------------------------------------------------
+
+
+def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
+    args = ("explain", "lenet5", "-m", "scratchpad_64k", "-l", "c1")
+    assert main(args) == 0
+    out = capsys.readouterr().out
+    assert "c1: feasible; " in out
+    assert "--pin T_M: " in out
+    assert main([*args, "--set", "ocm_bytes=5"]) == 3
+    assert "c1: infeasible: memory ocm" in capsys.readouterr().out
+    assert main([*args, "--json"]) == 0
+    row = json.loads(capsys.readouterr().out)[0]
+    assert (row["layer"], row["feasible"], row["conflicts"]) == ("c1", True, [])
+    assert row["size"]["points"] >= row["size"]["skeletons"] > 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("networks", list_networks),
+        ("machines", list_machines),
+        (
+            "problems",
+            lambda: ["tiling", "slicing", "banks", "joint", "mapping", "applications", "partial_engine", "mesh"],
+        ),
+        (
+            "engines",
+            lambda: [
+                "exhaustive",
+                "cp-sat",
+                "milp",
+                "milp-cbc",
+                "greedy",
+                "naive",
+                "tso-noburst",
+                "dynamic",
+                "sequence",
+                "min",
+                "min-all",
+                "dls",
+                "hide",
+                "double-buffer",
+                "naive-reuse",
+                "greedy-multipath",
+                "no-reuse",
+                "auto",
+                "clustering",
+                "clustering-most",
+                "heft",
+                "cpop",
+                "peft",
+                "single",
+                "ga",
+                "ga-unseeded",
+                "apart",
+                "passes",
+                "paper",
+                "hand",
+                "no-sharing",
+                "beam",
+                "descent",
+            ],
+        ),
+    ],
+)
+def test_list(kind: str, expected: Callable[[], Sequence[str]], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", kind]) == 0
+    out = capsys.readouterr().out
+    assert [name for name in expected() if name not in out] == []
+    assert main(["list", kind, "--json"]) == 0
+    assert set(json.loads(capsys.readouterr().out)) == set(expected())
+
+
+def test_import_writes_a_network_that_solve_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    onnx = pytest.importorskip("onnx")
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    model = helper.make_model(
+        helper.make_graph(
+            [helper.make_node("Conv", ["x", "w"], ["y"], name="conv", kernel_shape=[3, 3])],
+            "net",
+            [helper.make_tensor_value_info("x", kind, ["batch", 3, 8, 8])],
+            [helper.make_tensor_value_info("y", kind, None)],
+            [helper.make_tensor("w", kind, [4, 3, 3, 3], [0.0] * 108)],
+        ),
+        opset_imports=[helper.make_opsetid("", 17)],
+    )
+    onnx.save(model, tmp_path / "model.onnx")
+    out = tmp_path / "net.json"
+    assert main(["import", str(tmp_path / "model.onnx"), "-o", str(out), "--batch", "2"]) == 0
+    # 2 maps of 6x6 pixels, 4 filters of 3*3*3
+    assert f"{2 * 36 * 4 * 27:,} MACs, 108 parameters" in capsys.readouterr().out
+    assert main(["solve", str(out), "-m", "scratchpad_64k", "-j", "1", "--json"]) == 0
+    assert Plan.from_json(capsys.readouterr().out).layers[0].workload.b == 2
+
+
+def test_doctor(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert [w for w in ("certile", "instances: ", "solver: ", "ortools ", "highspy ") if w not in out] == []
+    import formulations
+
+    monkeypatch.setattr(formulations, "__file__", "/elsewhere/formulations/__init__.py")
+    assert main(["doctor"]) == 2
+    assert "2 folders" in capsys.readouterr().out
+
+
+def test_schema(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema"]) == 0
+    assert capsys.readouterr().out == LayersPlan.schema_text()
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"certile {version()}\n"
+
+
+def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "Commands:" in capsys.readouterr().out
+
+
+def test_bench_runs_a_suite(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = SimpleNamespace(table="a table", to_json=lambda: {"rows": [1]})
+    tools = importlib.import_module("solver.tools")
+    monkeypatch.setattr(tools, "suites", lambda: {"tiny": ("one row", lambda progress: report)})
+    out = tmp_path / "bench.json"
+    assert main(["bench", "tiny", "-o", str(out)]) == 0
+    assert capsys.readouterr().out == "a table\n"
+    assert json.loads(out.read_text()) == {"rows": [1]}
+    assert main(["bench", "tiny", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"rows": [1]}
+    assert main(["list", "suites"]) == 0
+    assert "one row" in capsys.readouterr().out
+
+
+def test_ctrl_c_elsewhere_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(importlib.import_module("solver.tools"), "suites", interrupted)
+    assert main(["bench", "tiny"]) == 130
+    err = capsys.readouterr().err
+    assert err.splitlines()[-1].startswith("certile: interrupted")
+
+
+def test_as_a_module_and_from_another_folder(tmp_path: Path) -> None:
+    done = _process("list", "machines", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "scratchpad_64k" in done.stdout
+    assert done.stderr == ""

@@ -1,0 +1,293 @@
+"""What `check` makes of claims: who may claim what, what heuristics refute, and solving again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from instances.errors import InputError
+from instances.load import load_machine, load_network, unmet_overrides
+from solver import Plan, check, pareto, solve
+from solver.claims import Claim
+from solver.cli import main
+from solver.plan import load_plan
+from solver.problems import claims_of
+from solver.solve import show
+from solver.tiling.plan import LayerPlan
+from tests.golden_plans import chain, skip
+from tests.solver.test_edits import SHARED
+
+UNPROVEN = "legal, claims re-priced; optimality not re-proven"
+
+
+def edited(plan: Plan, **changes: Any) -> Plan:
+    """The same plan with other fields, read again."""
+    return type(plan).from_json(json.dumps(json.loads(plan.to_json()) | changes))
+
+
+def forged(engine: str = "naive") -> Plan:
+    """lenet5's c1 as engine `naive` plans it, said to be proven by `exhaustive`."""
+    plan = solve("lenet5", "scratchpad_64k", engine=engine, layers="c3", settings={"ocm_bytes": 2048})
+    assert plan.objective is not None
+    crown = {"status": "OPTIMAL", "bound": plan.objective.value, "gap": 0.0}
+    row = plan.layers[0].model_copy(update=crown)
+    return plan.model_copy(update={**crown, "engine": "exhaustive", "layers": (row,)})
+
+
+# ---- claims ----------------------------------------------------------------------------------------------------------
+
+
+def claim(status: str, values: tuple[int, ...], bounds: tuple[int | None, ...]) -> Claim:
+    return Claim("", status, ("bytes", "time"), values, bounds)  # type: ignore[arg-type]
+
+
+#: What is claimed, what another plan has, and what that refutes: (10, 5) is better than (10, 7) where both are proven.
+REFUTED = [
+    (claim("OPTIMAL", (10, 7), (10, 7)), (9, 9), "status OPTIMAL in bytes 10"),
+    (claim("OPTIMAL", (10, 7), (10, 7)), (10, 5), "status OPTIMAL in time 7"),
+    (claim("OPTIMAL", (10, 7), (10, 7)), (11, 1), None),  # fewer ticks for more bytes are no better plan
+    (claim("OPTIMAL", (10, 7), (10, 7)), (10, 7), None),
+    (claim("FEASIBLE", (10, 7), (8, None)), (7, 9), "bound 8"),
+    (claim("FEASIBLE", (10, 7), (8, None)), (8, 1), None),  # better, but nothing says that there is no better one
+    (claim("FEASIBLE", (10, 7), (None, 6)), (10, 5), "bound 6"),
+    (claim("NO_SOLUTION_FOUND", (), (8, None)), (7, 9), "bound 8"),
+    (claim("INFEASIBLE", (), (None, None)), (7, 9), "status INFEASIBLE"),
+    (claim("INFEASIBLE", (), (None, None)), (), None),
+]
+
+
+@pytest.mark.parametrize(("one", "other", "said"), REFUTED)
+def test_a_plan_refutes_bounds_above_its_values(one: Claim, other: tuple[int, ...], said: str | None) -> None:
+    assert one.refuted_by(claim("FEASIBLE", other, (None, None))) == said
+
+
+#: What is claimed, what another engine proves, and whether that is enough.
+PROVEN = [
+    (claim("OPTIMAL", (10, 7), (10, 7)), claim("OPTIMAL", (10, 7), (10, 7)), True),
+    (claim("OPTIMAL", (10, 7), (10, 7)), claim("FEASIBLE", (10, 7), (10, None)), False),
+    (claim("FEASIBLE", (10, 7), (8, None)), claim("FEASIBLE", (12, 7), (9, None)), True),
+    (claim("FEASIBLE", (10, 7), (8, None)), claim("FEASIBLE", (12, 7), (7, None)), False),
+    # a bound of time that holds up to 9 bytes says nothing of plans of 10
+    (claim("FEASIBLE", (10, 7), (8, 6)), claim("OPTIMAL", (9, 6), (9, 6)), False),
+    (claim("INFEASIBLE", (), (None, None)), claim("INFEASIBLE", (), (None, None)), True),
+    (claim("OPTIMAL", (10, 7), (10, 7)), claim("INFEASIBLE", (), (None, None)), False),
+]
+
+
+@pytest.mark.parametrize(("one", "other", "enough"), PROVEN)
+def test_a_proof_covers_a_claim(one: Claim, other: Claim, enough: bool) -> None:
+    assert one.proven_by(other) is enough
+
+
+# ---- without solving -------------------------------------------------------------------------------------------------
+
+
+def test_a_bound_above_the_first_pass_is_refuted() -> None:
+    report = check(forged())
+    (line,) = report.problems
+    assert line.startswith("layer c3: status OPTIMAL in time")
+    assert "engine first pass has a plan of time" in line
+    assert (report.ok, report.proof, report.verdict) == (False, "none", "refuted: 1 claims")
+
+
+@pytest.mark.parametrize("engine", ["naive", "greedy"])
+def test_who_proves_nothing_claims_nothing(engine: str) -> None:
+    lie = solve("lenet5", "scratchpad_64k", layers="c1", objective="bytes").model_copy(update={"engine": engine})
+    assert check(lie).problems == (f"layer c1: status OPTIMAL: engine {engine} proves nothing",)
+
+
+@pytest.mark.parametrize("engine", ["oracle", "auto", "tso-noburst", "dynamic", ""])
+def test_engines_that_there_are_not(engine: str) -> None:
+    lie = solve("lenet5", "scratchpad_64k", layers="c1", objective="bytes").model_copy(update={"engine": engine})
+    assert any("there is none of this name for problem tiling" in line for line in check(lie).problems)
+
+
+def test_what_a_heuristic_shows_without_a_search_it_may_claim() -> None:
+    """1x1 convolutions: greedy moves every byte once, which no plan can do without."""
+    plan = solve(chain(4, 2, size=4, taps=1), SHARED, engine="greedy", problem="joint")
+    assert (plan.status, check(plan).problems) == ("OPTIMAL", ())
+    worse = solve(chain(4, 2, size=4, taps=1), SHARED, engine="no-reuse", problem="joint")
+    assert (worse.status, check(worse).problems) == ("FEASIBLE", ())
+    assert worse.objective is not None
+    lie = edited(worse, bound=worse.objective.value, gap=0.0, status="OPTIMAL")
+    assert "status OPTIMAL: engine no-reuse proves nothing" in check(lie).problems
+
+
+def test_settings_are_those_of_the_machine() -> None:
+    machine = load_machine("scratchpad_64k", {"ocm_bytes": "4096"})
+    assert unmet_overrides(machine, ["ocm_bytes=4096", "byte_ticks=1"]) == ()
+    assert unmet_overrides(machine, ["ocm_bytes=4097", "transfer.byte_ticks=7"]) == (
+        "ocm_bytes=4097", "transfer.byte_ticks=7",
+    )  # fmt: skip
+    plan = solve("lenet5", "scratchpad_64k", layers="c1", settings=["ocm_bytes=4096"])
+    assert check(plan).ok
+    for settings, said in ((["ocm_bytes=4095"], "is not what machine_data has"), (["x=1"], "unknown machine field")):
+        lie = edited(plan, options={**plan.options.model_dump(), "settings": settings})
+        assert any(line.startswith("options.settings") and said in line for line in check(lie).problems)
+
+
+def test_same_as_names_a_layer_that_is_the_same() -> None:
+    plan = solve("squeezenet1_1", "nmp", layers=["fire2/expand1x1", "fire3/expand1x1"])
+    assert plan.layers[1].same_as == "fire2/expand1x1"
+    assert check(plan).ok
+    rows = (plan.layers[0], plan.layers[1].model_copy(update={"same_as": "fire9"}))
+    assert any("same_as fire9" in line for line in check(plan.model_copy(update={"layers": rows})).problems)
+
+
+def test_that_nothing_fits_is_proven_again() -> None:
+    honest = solve("lenet5", "galaxy_s9", pins=["cpu_config=4", "period<=1"], problem="mapping")
+    report = check(honest)
+    assert (report.ok, report.verdict) == (True, "no plan; derived again that there is none")
+    assert check(honest, prove=True).proof == "proven"
+    made = json.loads(honest.to_json())
+    made["options"]["pins"] = ["cpu_config=4"]
+    lie = type(honest).from_json(json.dumps(made))
+    assert any("status INFEASIBLE: engine heft has a plan" in line for line in check(lie).problems)
+
+
+def test_a_plan_of_joint_claims_no_time() -> None:
+    with pytest.raises(InputError, match="problem joint decides bytes"):
+        solve(chain(4, size=4), SHARED, objective="bytes,time", problem="joint")
+    lie = edited(solve(chain(4, size=4, taps=1), SHARED, problem="joint"), objectives=["bytes", "time"])
+    assert any("problem joint decides bytes or energy" in line for line in check(lie).problems)
+
+
+# ---- replay ----------------------------------------------------------------------------------------------------------
+
+
+def literal(layer: str) -> tuple[Plan, LayerPlan]:
+    plan = solve("flownet_s", "zynq7020", settings=["reading=literal"], layers=layer)
+    return plan, plan.layers[0]
+
+
+def test_a_literal_plan_that_cannot_run_is_refused_and_says_so() -> None:
+    """The paper's memory equation counts 8 input rows for 4 output rows of stride 2; a 7x7 kernel needs 13."""
+    plan, row = literal("conv_1")
+    assert row.replay is not None
+    assert (plan.replay.ok, row.replay.ok, row.replay.compared) == (False, False, False)
+    assert "replay is not ok: conv_1 cannot run as priced by the paper's literal equations" in show(plan)
+    report = check(plan)
+    assert f"layer conv_1: replay is not ok: {row.replay.faults[0]}" in report.problems
+    assert not report.ok
+
+
+def test_a_literal_plan_that_runs_is_ok() -> None:
+    plan = solve("lenet5", "zynq7020", settings=["reading=literal"])
+    assert (plan.replay.ok, check(plan).problems) == (True, ())
+    assert "replayed, not compared (literal reading)" in show(plan)
+
+
+# ---- solving again ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("objective", "statuses"), [("bytes", ["OPTIMAL"]), ("time", ["OPTIMAL", "FEASIBLE"])])
+def test_proven_by_another_engine(objective: str, statuses: list[str]) -> None:
+    plan = solve("lenet5", "scratchpad_64k", layers="c1", objective=objective)
+    assert plan.status in statuses
+    report = check(plan, prove=True)
+    assert (report.ok, report.proof, report.better) == (True, "proven", None)
+    what = "optimality" if plan.status == "OPTIMAL" else "bound"
+    assert report.verdict == f"legal, claims re-priced; {what} proven again by cp-sat"
+
+
+def test_refuted_with_the_better_plan() -> None:
+    report = check(forged(), prove=True)
+    assert (report.ok, report.proof) == (False, "refuted")
+    assert report.better is not None
+    assert report.better.objective is not None
+    best = solve("lenet5", "scratchpad_64k", layers="c3", settings={"ocm_bytes": 2048})
+    assert report.better.objective == best.objective
+    assert report.to_json()["better"] == {"engine": "cp-sat", "objective": report.better.objective.model_dump()}
+    assert f"a better plan has time {report.better.objective.value:,} ticks" in report.verdict
+    assert check(report.better).ok
+
+
+def test_what_claims_nothing_is_no_lie_but_a_better_plan_is_named() -> None:
+    plan = solve("lenet5", "scratchpad_64k", engine="naive", layers="c3", settings={"ocm_bytes": 2048})
+    assert (check(plan).ok, check(plan).verdict) == (True, UNPROVEN)
+    report = check(plan, prove=True)
+    assert (report.ok, report.proof) == (True, "proven")
+    assert "nothing was claimed; the optimum proven again by exhaustive; a better plan has time" in report.verdict
+
+
+def test_a_bound_below_the_optimum_is_proven() -> None:
+    plan = forged()
+    least = solve("lenet5", "scratchpad_64k", layers="c3", settings={"ocm_bytes": 2048}).bound
+    assert least is not None
+    assert plan.objective is not None
+
+    def bounded(bound: int) -> Plan:
+        assert plan.objective is not None
+        gap = (plan.objective.value - bound) / plan.objective.value
+        said = {"status": "FEASIBLE", "bound": bound, "gap": gap}
+        return plan.model_copy(update={**said, "layers": (plan.layers[0].model_copy(update=said),)})
+
+    assert check(bounded(least), prove=True).proof == "proven"
+    report = check(bounded(least + 1), prove=True)
+    assert report.proof == "refuted"
+    assert report.problems[0].startswith(f"layer c3: bound {least + 1}: engine cp-sat has a plan of time {least}")
+
+
+def test_a_plan_on_a_front_of_banks_is_the_best_of_those_no_slower() -> None:
+    machine = load_machine("midap", {"banks.count": "3", "banks.map_bytes": "6144", "banks.residuals": "chip"})
+    front = pareto(skip(64, 8), machine, problem="banks").plans
+    assert len(front) > 1
+    for plan in front:
+        assert plan.measures is not None
+        assert plan.options.time_at_most == plan.measures.time
+        assert check(plan).ok
+        assert check(plan, prove=True).proof == "proven"
+    options = {**front[-1].options.model_dump(), "time_at_most": None}
+    assert check(edited(front[-1], options=options), prove=True).proof == "refuted"
+    [said] = check(edited(front[-1], objectives=("bytes",)), prove=True).problems
+    assert said == "objectives: bytes; a plan of a front (options.time_at_most) has bytes,time"
+    fewest = solve(skip(64, 8), machine, objective="bytes", problem="banks")
+    assert claims_of(front[0])[0].values[0] == fewest.objective.value  # type: ignore[union-attr]
+
+
+# ---- the command -----------------------------------------------------------------------------------------------------
+
+
+def test_check_prove_and_its_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good, bad, better = (tmp_path / name for name in ("good.json", "bad.json", "better.json"))
+    solve("lenet5", "scratchpad_64k", layers="c1").save(good)
+    forged().save(bad)
+    assert main(["check", str(good)]) == 0
+    assert capsys.readouterr().out.rstrip().endswith(f"ok; 1 schedules re-priced and replayed, 1 of them executed on "
+                                                     f"integers; {UNPROVEN}")  # fmt: skip
+    assert main(["check", str(good), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"] == UNPROVEN
+    assert main(["check", str(good), "--prove", "-o", str(better)]) == 0
+    assert "no better plan is known: nothing is written" in capsys.readouterr().out
+    assert not better.exists()
+    assert main(["check", str(bad)]) == 1
+    assert main(["check", str(bad), "--prove", "-o", str(better)]) == 1
+    out = capsys.readouterr().out
+    assert "refuted by cp-sat; a better plan has time" in out
+    assert f"written to {better}" in out
+    assert check(load_plan(better), prove=True).proof == "proven"
+
+
+def test_undecided_is_exit_code_4(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A bound above what takes no search: five configurations of inception_v3 take longer than a fifth of a second."""
+    path, plan = (
+        tmp_path / "plan.json",
+        solve(load_network("inception_v3"), "galaxy_s9", engine="heft", problem="mapping"),
+    )
+    assert plan.objective is not None
+    assert plan.bound is not None
+    bound, value = plan.bound + 1, plan.objective.value
+    plan.model_copy(update={"engine": "milp", "bound": bound, "gap": (value - bound) / value}).save(path)
+    assert main(["check", str(path), "--prove", "--time-limit", "0.2"]) == 4
+    assert "not decided by" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("options", [["--time-limit", "3"], ["-o", "x.json"]])
+def test_what_only_prove_takes(options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(tmp_path / "plan.json"), *options]) == 2
+    assert "only for check --prove" in capsys.readouterr().err
+    with pytest.raises(InputError, match="only proving again takes one"):
+        check(forged(), time_limit_s=1.0)

@@ -1,0 +1,268 @@
+"""The pseudo-code of a nest and the places of its buffers: what a person writes a machine's code from."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hwmodels.nest.price import price
+from hwmodels.nest.replay import replay
+from hwmodels.schedule import Hold, Loop, Nest, Spatial
+from instances.errors import InputError
+from instances.machine import Compute, Machine, Transfer
+from instances.workload import Layer
+from solver import Plan, check, solve
+from solver.cli import main
+from solver.solve import show
+from solver.tiling.buffers import Buffer, buffers
+from solver.tiling.pseudo_code import pseudo_code
+from solver.words import decision_text
+from tests.formulations.test_exactness import any_nest, layers, machines
+from tests.hwmodels.test_abilities import any_case
+
+LAYER = Layer.conv("x", channels=4, filters=6, size=(8, 8), kernel=(3, 3), pad=(1, 1, 1, 1))
+FIELDS: dict[str, object] = {
+    "name": "m", "tick_ps": 1, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 4, "ocm_bytes": 4096,
+    "sliding": True, "transfer": Transfer(byte_ticks=1),
+}  # fmt: skip
+MACHINE = Machine.model_validate(FIELDS)
+CHOOSING = Machine.model_validate(
+    {**FIELDS, "buffering": "choose", "reserved_bytes": 16,
+     "compute": Compute(model="array", cycle_ticks=1, rows=2, cols=2)}
+)  # fmt: skip
+
+
+def without_notes(text: str) -> list[str]:
+    """The statements, without what stands behind #."""
+    return [line.split("  # ")[0] for line in text.splitlines()]
+
+
+def test_a_sliding_nest_in_words() -> None:
+    """Two pieces of m, three of r: rows 0-3, 2-6, 5-7 of IN, so that 2 of 5 rows stay at every step.
+
+    6 fetches of IN: 8 rows of 8 columns of 4 channels each time m moves, 2 * 256 bytes. The bytes of OUT: 6*8*8.
+    """
+    nest = Nest((Loop("m", 4), Hold("W"), Loop("r", 3), Hold("IN"), Hold("OUT")))
+    text = pseudo_code(LAYER, MACHINE, nest)
+    box = "m m0 to min(m0 + 4, 6), r r0 to min(r0 + 3, 8), c 0 to 8"
+    rows = "rows max(0, r0 - 1) to min(min(r0 + 3, 8) + 1, 8)"
+    assert without_notes(text) == [
+        "for m0 in range(0, 6, 4):",
+        "  load W[m m0 to min(m0 + 4, 6), n 0 to 4, i 0 to 3, j 0 to 3]",
+        "  for r0 in range(0, 8, 3):",
+        f"    slide IN[n 0 to 4, {rows}, columns 0 to 8]: load the rows behind those on chip, all of them at the "
+        "first piece",
+        f"    OUT[{box}] = 0",
+        "    OUT += W * IN",
+        f"    store OUT[{box}]",
+    ]
+    assert "6 calls, 24 runs, 512 bytes in all, at most 160 a call" in text
+    assert "2 pieces, last 2" in text
+    assert [(b.name, b.address, b.bytes, b.circular) for b in buffers(LAYER, MACHINE, nest)] == [
+        ("W", 0, 144, ""), ("IN", 144, 160, "rows"), ("OUT", 304, 96, ""),
+    ]  # fmt: skip
+
+
+def test_partial_sums_and_two_buffers_in_words() -> None:
+    """n in two pieces outside OUT: the first visit clears, the second loads; the last stores results."""
+    nest = Nest((Hold("IN", 1), Loop("n", 2), Hold("W", 2), Loop("c", 5), Hold("OUT", 2)))
+    text = pseudo_code(LAYER, CHOOSING, nest)
+    box = "m 0 to 6, r 0 to 8, c c0 to min(c0 + 5, 8)"
+    assert without_notes(text) == [
+        "load IN[n 0 to 4, rows 0 to 8, columns 0 to 8]",
+        "for n0 in range(0, 4, 2):",
+        "  load W[m 0 to 6, n n0 to n0 + 2, i 0 to 3, j 0 to 3]",
+        "  for c0 in range(0, 8, 5):",
+        f"    if n0 == 0: OUT[{box}] = 0",
+        f"    else: load partial sums OUT[{box}]",
+        "    OUT += W * IN",
+        f"    if n0 + 2 == 4: store OUT[{box}]",
+        f"    else: store partial sums OUT[{box}]",
+    ]
+    assert [line.rsplit("; ", 1)[-1] for line in text.splitlines() if "; " in line] == [
+        "one step ahead", "one step ahead", "one step behind",
+    ]  # fmt: skip
+    assert [(b.name, b.address, b.bytes, b.copies) for b in buffers(LAYER, CHOOSING, nest)] == [
+        ("reserved", 0, 16, 1), ("IN", 16, 256, 1), ("W", 272, 108, 2), ("OUT", 488, 960, 2),
+    ]  # fmt: skip
+
+
+def test_every_input_of_an_elementwise_layer_has_its_buffer() -> None:
+    layer = Layer(name="x", kind="eltwise", g=3, m=1, n=1, r=2, c=2, h=2, l=2, inputs=2, weights="none")
+    nest = Nest((Loop("g", 1), Hold("IN"), Hold("OUT")))
+    assert [b.name for b in buffers(layer, MACHINE, nest)] == ["IN1", "IN2", "OUT"]
+    assert without_notes(pseudo_code(layer, MACHINE, nest))[3] == "  OUT += IN"
+
+
+def test_cores_are_parallel_loops() -> None:
+    machine = Machine.model_validate(
+        {**FIELDS, "ocm_bytes": None, "in_buffer_bytes": 512, "w_buffer_bytes": 512, "out_buffer_bytes": 512, "tles": 2,
+         "tlts": 2, "sliding": False, "problem": "slicing"}
+    )  # fmt: skip
+    nest = Nest((Spatial("r", 4, "tle"), Spatial("m", 3, "tlt"), Hold("W"), Hold("IN"), Hold("OUT")))
+    lines = without_notes(pseudo_code(LAYER, machine, nest))
+    assert lines[:2] == ["parallel for r0 in range(0, 8, 4):", "  parallel for m0 in range(0, 6, 3):"]
+    assert lines[2].startswith("    load W[m m0 to")
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(layers(), machines(cores=False) | machines(cores=True), st.data())
+def test_buffers_are_the_occupancy_and_do_not_overlap(layer: Layer, machine: Machine, data: st.DataObject) -> None:
+    """The addresses add up to what the replay sees in every memory; every transfer of the price stands in the text."""
+    nest = any_nest(data.draw, layer, machine)
+    outcome = price(layer, machine, nest)
+    placed = buffers(layer, machine, nest)
+    for memory, taken in replay(layer, machine, nest).outcome.occupancy_bytes.items():
+        end = end_of([b for b in placed if b.memory == memory])
+        assert end == taken if machine.edge_tiles == "true" else end <= taken
+    text = pseudo_code(layer, machine, nest)
+    moved = [int(b.replace(",", "")) for b in re.findall(r"runs, ([\d,]+) bytes in all", text)]
+    if "; all" not in text:
+        assert sum(moved) == outcome.bytes
+    assert text.count("for ") == len(nest.items) - len(layer.operands)
+
+
+@pytest.mark.parametrize(("line", "snake"), [(True, False), (False, True), (True, True)])
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(dice=st.randoms(use_true_random=False))
+def test_buffers_in_lines_are_the_occupancy(line: bool, snake: bool, dice: Random) -> None:
+    layer, machine, nest = any_case(dice, line, snake)
+    for memory, taken in replay(layer, machine, nest).outcome.occupancy_bytes.items():
+        assert end_of([b for b in buffers(layer, machine, nest) if b.memory == memory]) == taken
+
+
+def end_of(placed: list[Buffer]) -> int:
+    """Where the buffers of a memory end, which lie one after the other."""
+    end = 0
+    for buffer in placed:
+        assert buffer.address == end
+        end = buffer.end
+    return end
+
+
+FIVE = Layer.conv("five", channels=1, filters=1, size=(5, 5), kernel=(3, 3), pad=(1, 1, 1, 1))
+
+
+def test_free_places_in_words() -> None:
+    """5 rows cut at 2 and 3, where the windows of padded pieces are 3 rows each; columns alike, by 1 inside."""
+    bands, inner = (Loop("r", 2, (2, 3)), Loop("c", 2, (2, 3))), (Loop("r", 1), Loop("c", 1, (1, 4)))
+    nest = Nest((Hold("W"), *bands, Hold("IN"), *inner, Hold("OUT")))
+    box = "rows max(0, r0 - 1) to min(r0_end + 1, 5), columns max(0, c0 - 1) to min(c0_end + 1, 5)"
+    text = pseudo_code(FIVE, MACHINE, nest)
+    assert without_notes(text) == [
+        "load W[i 0 to 3, j 0 to 3]",
+        "for r0, r0_end in pieces(0, 5, at=[2, 3]):",
+        "  for c0, c0_end in pieces(0, 5, at=[2, 3]):",
+        f"    slide IN[{box}]: load the columns behind those on chip, all of them at the first piece",
+        "    for r1 in range(r0, r0_end, 1):",
+        "      for c1, c1_end in pieces(c0, c0_end, at=[1, 4]):",
+        "        OUT[r r1 to r1 + 1, c c1 to c1_end] = 0",
+        "        OUT += W * IN",
+        "        store OUT[r r1 to r1 + 1, c c1 to c1_end]",
+    ]
+    assert text.count("# 3 pieces of at most 2\n") == 2
+    assert "range(r0, r0_end, 1):  # 5 pieces\n" in text
+
+
+def test_places_of_a_core_are_counted_from_its_begin() -> None:
+    machine = Machine.model_validate(
+        {**FIELDS, "ocm_bytes": None, "in_buffer_bytes": 512, "w_buffer_bytes": 512, "out_buffer_bytes": 512, "tles": 2,
+         "tlts": 2, "sliding": False, "problem": "slicing"}
+    )  # fmt: skip
+    cuts = Loop("r", 3, (3,))
+    nest = Nest((Spatial("r", 4, "tle"), Spatial("m", 3, "tlt"), Hold("W"), cuts, Hold("IN"), Hold("OUT")))
+    text = pseudo_code(LAYER, machine, nest)
+    assert "    for r1, r1_end in pieces(r0, min(r0 + 4, 8), at=[r0 + 3]):  # 2 pieces, last 1" in text.splitlines()
+
+
+def test_a_plan_with_free_places_names_them_all() -> None:
+    """9 bytes of weights, 3x3 of IN and a pixel in 19: what equal steps cannot do (docs/nest.md)."""
+    machine = MACHINE.model_copy(update={"psum_bytes": 1, "ocm_bytes": 19})
+    plan = solve(FIVE, machine, objective="bytes")
+    assert plan.objective is not None
+    assert (plan.status, plan.objective.value) == ("OPTIMAL", 79)
+    row = plan.layers[0]
+    assert row.schedule is not None
+    assert row.decision is not None
+    text = show(plan, "five")
+    cut = [i for i in row.schedule.to_nest().items if isinstance(i, Loop) and i.cuts]
+    assert {i.dim for i in cut} == {"r", "c"}
+    for item in cut:
+        places = row.decision[f"cuts_{item.dim.upper()}"]
+        assert str(places).split(",")[0] == " ".join(map(str, item.cuts))
+        assert f"at=[{', '.join(map(str, item.cuts))}]" in text
+    short = decision_text(row.decision)
+    assert "R<=1 C<=1" in short
+    assert "2 3" not in short
+
+
+# ---- plans -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("show") / "plan.json"
+    solve(LAYER, MACHINE, objective="bytes").save(path)
+    return path
+
+
+def test_a_plan_says_where_its_buffers_lie(file: Path) -> None:
+    plan = Plan.load(file)
+    row = plan.layers[0]
+    assert row.buffers is not None
+    assert {b.name: b.memory for b in row.buffers} == {"IN": "ocm", "W": "ocm", "OUT": "ocm"}
+    assert max(b.end for b in row.buffers) == row.occupancy_bytes["ocm"] <= 4096  # type: ignore[index]
+    moved = tuple(b.model_copy(update={"address": b.address + 1}) for b in row.buffers)
+    edited = plan.model_copy(update={"layers": (row.model_copy(update={"buffers": moved}),)})
+    assert "x: buffers: the plan says" in check(edited).problems[0]
+
+
+def test_plans_of_earlier_versions_have_no_buffers(file: Path) -> None:
+    data = json.loads(file.read_text(encoding="utf-8"))
+    del data["layers"][0]["buffers"]
+    plan = Plan.from_json(json.dumps(data))
+    assert plan.layers[0].buffers is None
+    assert check(plan).ok
+
+
+def test_show_prints_a_layer_of_a_plan(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(file), "--layer", "x"]) == 0
+    text = capsys.readouterr().out
+    head = text.splitlines()
+    assert head[0] == "x: conv 8x8x4 -> 8x8x6, kernel 3x3, padding 1 above, 1 left, on m"
+    assert head[1] == "bytes 856 bytes (OPTIMAL, bound 856)"  # 256 + 216 + 384, everything once
+    assert head[2] == "856 bytes move; no plan moves fewer than 856"
+    plan = Plan.load(file)
+    taken = sum(b.copies * b.bytes for b in buffers(LAYER, MACHINE, plan.layers[0].schedule.to_nest()))  # type: ignore[union-attr]
+    assert head[4] == f"memory ocm, 4,096 bytes of a core, {4096 - taken:,} free:"
+    assert text.count("store OUT[") == 1
+    assert main(["show", str(file), "--all"]) == 0
+    assert capsys.readouterr().out == text
+    assert main(["show", str(file)]) == 0
+    summary = capsys.readouterr().out
+    assert summary.startswith("x on m (tiling, exhaustive): OPTIMAL\nbytes 856 bytes, bound 856, gap 0 %\n")
+    assert "store OUT" not in summary
+
+
+def test_a_layer_that_is_not_in_the_plan(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(file), "--layer", "y"]) == 2
+    assert "y" in (error := capsys.readouterr().err)
+    assert "x" in error
+    assert len(error.splitlines()) == 1
+
+
+def test_a_layer_without_a_plan_says_why() -> None:
+    plan = solve(LAYER, MACHINE.model_copy(update={"ocm_bytes": 2}))
+    lines = show(plan, "x").splitlines()
+    assert lines[1].startswith("INFEASIBLE, there is no schedule: ")
+
+
+def test_a_malformed_nest_is_refused() -> None:
+    with pytest.raises(InputError, match="OUT"):
+        pseudo_code(LAYER, MACHINE, Nest((Hold("IN"), Hold("W"))))

@@ -1,0 +1,148 @@
+"""The worker's side of the pipe, in this process; whole worker processes are tested in test_solve.py."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+import signal
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from formulations.clock import Clock
+from formulations.pins import Pins
+from formulations.registry import NESTS
+from instances.machine import Machine, Transfer
+from instances.workload import Layer
+from solver.jobs import GRACE_S, run_here, share_of
+from solver.tiling.job import Answer, Job
+from solver.watch import Watch
+from solver.workers import answer, run_in_processes
+
+FAKES = Path(__file__).parents[1] / "data" / "fakes"
+MACHINE = Machine(
+    name="toy", tick_ps=1000, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=1, ocm_bytes=64,
+    transfer=Transfer(call_ticks=10, byte_ticks=1),
+)  # fmt: skip
+
+
+@pytest.fixture
+def fakes(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(FAKES))
+    return importlib.import_module("fake_engines")
+
+
+def _job(fakes: ModuleType, engine: str, name: str = "tiny") -> Job:
+    layer = Layer.conv(name, channels=2, filters=2, size=(4, 4))
+    build = NESTS["tiling"].build
+    return Job(layer, MACHINE, build, Pins(), False, fakes.ENGINES[engine], ("time",), True)
+
+
+def test_jobs_and_answers_survive_the_pipe(fakes: ModuleType) -> None:
+    job = pickle.loads(pickle.dumps(_job(fakes, "honest")))  # noqa: S301 - our own bytes
+    kind, found = answer(job, None, Watch())
+    assert kind == "done"
+    assert isinstance(found, Answer)
+    assert found.plan.bound == 108
+    assert pickle.loads(pickle.dumps(found)) == found  # noqa: S301 - our own bytes
+
+
+def test_an_error_becomes_an_answer(fakes: ModuleType) -> None:
+    kind, error = answer(_job(fakes, "raises"), None, Watch())
+    assert kind == "error"
+    assert isinstance(error, ZeroDivisionError)
+    assert "layer tiny" in error.__notes__[0]
+
+
+def test_an_error_that_cannot_be_pickled_is_described(fakes: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Local(Exception):  # local classes do not survive pickling
+        pass
+
+    def raises(*_: object) -> None:
+        raise Local("odd")
+
+    monkeypatch.setattr(Job, "decide", raises)
+    kind, error = answer(_job(fakes, "honest"), None, Watch())
+    assert kind == "error"
+    assert isinstance(error, RuntimeError)
+    assert str(error) == "Local: odd"
+
+
+def test_after_ctrl_c_plans_are_quick(fakes: ModuleType) -> None:
+    watch = Watch()
+    watch.stop("SIGINT")
+    _, found = answer(_job(fakes, "honest"), None, watch)
+    assert isinstance(found, Answer)
+    assert (found.plan.status, found.plan.stats["stopped"], found.interrupted) == ("FEASIBLE", "SIGINT", True)
+
+
+def test_a_second_ctrl_c_during_verification_costs_that_layer_only(
+    fakes: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = importlib.import_module("solver.tiling.job")
+    real = job.verify
+
+    def pressed_twice(layer: Layer, *rest: object) -> object:
+        if layer.name == "hard":
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+        return real(layer, *rest)
+
+    monkeypatch.setattr(job, "verify", pressed_twice)
+    jobs = {i: _job(fakes, "honest", name) for i, name in enumerate(("a", "hard", "c"))}
+    with Watch() as watch:
+        outcome = run_here(jobs, watch, lambda index, found: None)
+    assert outcome.stopped
+    assert list(outcome.answers) == [0]
+
+
+def test_one_ctrl_c_during_verification_loses_nothing(fakes: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = importlib.import_module("solver.tiling.job")
+    real = job.verify
+
+    def pressed(layer: Layer, *rest: object) -> object:
+        if layer.name == "a":
+            signal.raise_signal(signal.SIGINT)
+        return real(layer, *rest)
+
+    monkeypatch.setattr(job, "verify", pressed)
+    jobs = {i: _job(fakes, "honest", name) for i, name in enumerate(("a", "b"))}
+    with Watch() as watch:
+        outcome = run_here(jobs, watch, lambda index, found: None)
+    assert outcome.stopped
+    assert [a.plan.status for a in outcome.answers.values()] == ["OPTIMAL", "FEASIBLE"]
+
+
+def test_shares_of_time() -> None:
+    def clock(seconds: float | None) -> Clock:
+        return Clock.of(seconds, lambda: 0.0)
+
+    assert share_of(clock(None), 10, 1) is None
+    for waiting, workers, expected in ((10, 1, 100), (10, 2, 200), (1, 1, 1000), (1, 4, 1000), (0, 1, 1000)):
+        assert share_of(clock(1000), waiting, workers) == expected
+    assert share_of(clock(0), 1, 1) == 0
+
+
+def test_when_time_is_up_layers_have_quick_plans_for_a_while(fakes: ModuleType) -> None:
+    jobs = {i: _job(fakes, "honest", name) for i, name in enumerate(("a", "b"))}
+    now = [0.0]
+    watch = Watch(1.0, now=lambda: now[0])
+    now[0] = 2.0
+    outcome = run_here(jobs, watch, lambda index, found: None)
+    assert [a.plan.stats["stopped"] for a in outcome.answers.values()] == ["time limit", "time limit"]
+    assert [a.plan.status for a in outcome.answers.values()] == ["FEASIBLE", "FEASIBLE"]
+    now[0] = 2.0 + GRACE_S
+    assert run_here(jobs, watch, lambda index, found: None).answers == {}
+
+
+def test_the_layer_of_a_killed_worker_is_run_again(
+    fakes: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("FAKE_SIGN", str(tmp_path / "killed"))
+    jobs = {i: _job(fakes, "killed_once", name) for i, name in enumerate(("a", "hard", "c"))}
+    with Watch() as watch:
+        outcome = run_in_processes(jobs, 2, watch, lambda index, found: None)
+    assert (tmp_path / "killed").exists()
+    assert {i: a.plan.status for i, a in outcome.answers.items()} == dict.fromkeys(range(3), "OPTIMAL")
+    assert "layer hard: worker process ended with code -9, it is run again" in caplog.text
