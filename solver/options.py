@@ -66,7 +66,7 @@ def as_texts(what: str, value: str | Iterable[str] | Mapping[str, str | int] | N
 
 
 def parse_objectives(text: str | Sequence[str], measures: Mapping[str, str], problem: str) -> tuple[str, ...]:
-    """Read measures, ``bytes,time`` for lexicographic objectives; raises InputError if one is unknown or is repeated."""
+    """Read measures, ``bytes,time`` for lexicographic objectives; raises InputError if one is unknown or repeated."""
     names = tuple(part.strip() for item in as_texts("objective", text) for part in item.split(","))
     known = choices(measures)
     if not any(names):
