@@ -35,6 +35,8 @@ from solver.workers import run
 
 __all__ = ["PartsOptions", "PartsPlan", "PartsProblem", "Row"]
 
+#: Notes that a plan repeats.
+_NOTES = 3
 #: Seconds below which a part is decided in haste.
 _WORTH_S = 0.05
 
@@ -173,7 +175,9 @@ class PartsProblem(Problem[P]):
             verdicts = self._verified(parts, [answers[part.key] for part in parts], question)
         totals, rows = self.totals(question.objectives, verdicts), [self.row(one) for one in verdicts]
         proven = proof(question.objectives, proven_of(question.objectives, verdicts))
-        stats: dict[str, Stat] = {"layers": len(parts), "distinct": len(answers), **proven}
+        notes = [f"{one.part.name}: {one.said.stats['note']}" for one in verdicts if "note" in one.said.stats]
+        noted = {"note": "; ".join(notes[:_NOTES])} if notes else {}
+        stats: dict[str, Stat] = {"layers": len(parts), "distinct": len(answers), **proven, **noted}
         versions = next((said.versions for said in answers.values() if said.versions), "")
         fields = head(
             question, self.name, question.engine, status=totals.pop("status"), start=start, engine_version=versions,

@@ -25,7 +25,7 @@ from formulations.mesh.price import price, setup_of
 from formulations.mesh.search import Halves, best_pair, greedy, halves, leading, roof
 from formulations.mesh.space import Member, members, ways
 from formulations.pins import Pins
-from formulations.problem import Formulation, Goal, Model, Part, Piece, Priced, Replayed, TooLarge
+from formulations.problem import Formulation, Goal, Model, Part, Piece, Priced, Replayed, Unable
 from hwmodels.mesh.replay import Given, replay_mesh
 from hwmodels.mesh.replay_arrays import replay_array
 from hwmodels.mesh.replay_lanes import replay_lanes
@@ -295,7 +295,7 @@ class Way(Piece[MeshLayout]):
         except ValueError:
             return None
         if made is None:
-            raise TooLarge(f"more than {_PAIRS:,} pairs of options: too many for this engine")
+            raise Unable(f"more than {_PAIRS:,} pairs of options: too many for this engine")
         return Model(
             made.problem, lambda _: self._decoded(found, whole(made.chosen()), goal), base=made.least, unit=made.unit
         )
@@ -340,8 +340,10 @@ def _doubled(part: MeshPart, goal: Goal) -> MeshLayout | None:
 
 def _hand(part: MeshPart, goal: Goal) -> MeshLayout | None:
     """The paper's tile, by hand; pins and caps are not for it."""
-    if part.mesh.kind != "teu" or part.pins.pins or goal.caps:
+    if goal.caps:
         return None
+    if part.mesh.kind != "teu" or part.pins.pins:
+        raise Unable("a mesh without pins is needed")
     choice = hand(part.layer, part.machine)
     made = part.complete(choice, goal) or part.complete(choice, Goal("dram"))
     return made if made is not None and part.keeps(made, goal) else None
@@ -349,14 +351,15 @@ def _hand(part: MeshPart, goal: Goal) -> MeshLayout | None:
 
 def _unshared(part: MeshPart, goal: Goal) -> MeshLayout | None:
     """The best plan where every unit fetches for itself."""
+    if not part.pins.allows("share", "none"):
+        raise Unable("pins demand sharing")
     best: MeshLayout | None = None
-    if part.pins.allows("share", "none"):
-        for piece in part.pinned(part.pins.plus("share", "none")).pieces(goal):
-            below = None if best is None else part.price(best).measures[goal.measure]
-            try:
-                best = piece.exact(replace(goal, below=below), "")[0] or best
-            except TimeUp:
-                break
+    for piece in part.pinned(part.pins.plus("share", "none")).pieces(goal):
+        below = None if best is None else part.price(best).measures[goal.measure]
+        try:
+            best = piece.exact(replace(goal, below=below), "")[0] or best
+        except TimeUp:
+            break
     return best
 
 
