@@ -250,6 +250,9 @@ class PartsProblem(Problem[P]):
                     cap = {wanted[1]: verdict.values[wanted[1]] - 1}
                     if cap[wanted[1]] < 0:
                         break
+                    if said.interrupted or watch.stopped or watch.clock.over:
+                        proven = False
+                        break
             parts.append(FrontPart(part.name, tuple(points), complete=proven, proven=proven))
         units = {axis: self.axes[axis] for axis in wanted}
         return Front(self.name, question.network.name, question.machine.name, units, tuple(parts))
