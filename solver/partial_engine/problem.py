@@ -94,7 +94,7 @@ class PartialEngineProblem(PartsProblem[EnginePlan]):
 
     def status(self, plan: EnginePlan) -> list[str]:
         """Return what is known, a part each: status, value, bound, gap, runs, additions, time of them, replay."""
-        parts = [f"{plan.network} on {plan.machine} (engine, {plan.engine}): {plan.status}"]
+        parts = [f"{plan.network} on {plan.machine} (partial_engine, {plan.engine}): {plan.status}"]
         bound = "no bound" if plan.bound is None else f"bound {plan.bound:,}"
         if plan.objective is None or plan.counts is None:
             missing = [row.layer for row in plan.layers if row.schedule is None]
