@@ -279,13 +279,15 @@ class PartsProblem(Problem[P]):
             names = ", ".join(row.layer for row in plan.layers), ", ".join(part.name for part in parts)
             yield f"layers: the plan has {names[0]}, there are {names[1]}"
             return
+        stated = []
         for row, part in zip(plan.layers, parts, strict=True):
             try:
-                verdicts += judged([(part, self._restated(plan, row, part))])
+                stated.append((row, part, self._restated(plan, row, part)))
             except (InputError, ValidationError) as error:
                 yield f"layer {part.name}: {' '.join(str(error).split())}"
-                continue
-            yield from (f"layer {part.name}: {line}" for line in self._faults_of(plan, row, verdicts[-1]))
+        verdicts += judged((part, said) for _, part, said in stated)
+        for (row, part, _), verdict in zip(stated, verdicts, strict=True):
+            yield from (f"layer {part.name}: {line}" for line in self._faults_of(plan, row, verdict))
         if len(verdicts) == len(parts):
             for name, value in self.totals(plan.objectives, verdicts).items():
                 yield from unequal(name, getattr(plan, name), value)

@@ -13,20 +13,18 @@ from formulations.mapping.problem import Limits, Schedule, build
 from formulations.problem import Goal
 from instances.applications import Application, Applications
 from instances.errors import InputError
-from instances.machine import Machine
-from instances.profiles import Row
 from instances.tasks import TaskGraph, tasks
 from solver.applications.base import Asked
 from solver.applications.parts import parts_of
 from solver.applications.plan import ApplicationPlan, ApplicationsOptions, ApplicationsPlan, ApplicationsReplay
 from solver.mapping.ask import board_of, times_of
 from solver.mapping.base import Decided
-from solver.mapping.pins import Demands, demands
+from solver.mapping.pins import demands
 from solver.mapping.search import Setting
 from solver.options import as_texts
 from solver.question import Question
 
-__all__ = ["ApplicationsSetting", "ask", "goals_of", "rule_of", "several_of"]
+__all__ = ["ApplicationsSetting", "ask", "goals_of", "rule_of"]
 
 _US_PS = 1_000_000
 #: Of one application within a period of another.
@@ -56,10 +54,10 @@ class ApplicationsSetting(Setting[ApplicationsPlan]):
     def instance(self, configuration: tuple[int, ...]) -> Several:
         """The applications on a configuration, with the pins."""
         if configuration not in self._instances:
-            self._instances[configuration] = several_of(
-                self.target.applications, self.graph, self.machine, configuration, self.rows, self.demands,
-                self.options.analysis,
-            )  # fmt: skip
+            board, tick_ps = board_of(self.machine), self.machine.tick_ps
+            made = build(self.graph, board, configuration, self.rows, tick_ps, rounded=ceil)  # deadlines are real time
+            streams = _streams(self.target.applications, self.graph, tick_ps)
+            self._instances[configuration] = Several(self.demands.restrict(made), streams, self.options.analysis)
         return self._instances[configuration]
 
     def asked(
@@ -99,15 +97,6 @@ class ApplicationsSetting(Setting[ApplicationsPlan]):
                 said.append(f"{stream.name}: it takes at least {least} ticks, its deadline is {stream.deadline}")
         together = f"no mapping keeps all deadlines by the {self.options.analysis} analysis"
         return tuple(said) or (f"{together}, though no application alone is shown to be too slow",)
-
-
-def several_of(
-    applications: Sequence[Application], graph: TaskGraph, machine: Machine, configuration: tuple[int, ...],
-    rows: Sequence[Row], wanted: Demands, rule: Rule,
-) -> Several:  # fmt: skip
-    """Return the applications on a configuration: times in ticks rounded up, so that deadlines hold in real time."""
-    made = build(graph, board_of(machine), configuration, rows, machine.tick_ps, rounded=ceil)
-    return Several(wanted.restrict(made), _streams(applications, graph, machine.tick_ps), rule)
 
 
 def _streams(applications: Sequence[Application], graph: TaskGraph, tick_ps: int) -> tuple[Stream, ...]:

@@ -42,9 +42,9 @@ def run(asked: Asked) -> Decided:
     stats |= said.stats
     if said.status == "INFEASIBLE":
         return Decided(None, None, "INFEASIBLE", versions, stats)
-    found = [built.chosen(said.solver)] if said.solved else []
+    solutions = [built.chosen(said.solver)] if said.solved else []
     return asked.answer(
-        asked.best([*found, *asked.known]), max(asked.least, asked.unit * said.least()), versions, stats
+        asked.best([*solutions, *asked.known]), max(asked.least, asked.unit * said.least()), versions, stats
     )
 
 

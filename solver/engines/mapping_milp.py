@@ -11,7 +11,7 @@ from typing import Literal
 
 from formulations.mapping.latency_milp import latency_model
 from formulations.mapping.milp import model
-from formulations.mapping.problem import clusters
+from formulations.mapping.problem import Assignment, clusters
 from solver.engines.driver_milp import MilpSolver, solve, versions
 from solver.mapping.base import Asked, Decided
 from solver.plan import Stat
@@ -35,13 +35,13 @@ def run(asked: Asked, solver: MilpSolver = "highs", clustered: Literal["", "=", 
     if said.status == "INFEASIBLE":
         return Decided(None, None, "INFEASIBLE", versions(solver), stats)
     bound = None if said.bound is None else max(asked.least, asked.unit * said.bound)
-    found = [made.chosen()] if said.solved else []
-    if clustered and found and not _clustered(asked, found[0].at, clustered):
-        found, stats["note"] = [], "the solver's answer is no clustering"
-    best = asked.best(found if clustered else [*found, *asked.known])
+    solutions = [made.chosen()] if said.solved else []
+    if clustered and solutions and not _clustered(asked, solutions[0].at, clustered):
+        solutions, stats["note"] = [], "the solver's answer is no clustering"
+    best = asked.best(solutions if clustered else [*solutions, *asked.known])
     return asked.answer(best, bound, versions(solver), stats)
 
 
-def _clustered(asked: Asked, at: tuple[int, ...], clustered: str) -> bool:
-    found = clusters(asked.mapping, at)
-    return all(number == 1 if clustered == "=" else number <= 1 for number in found)
+def _clustered(asked: Asked, assignment: Assignment, clustered: str) -> bool:
+    numbers = clusters(asked.mapping, assignment)
+    return all(number == 1 if clustered == "=" else number <= 1 for number in numbers)

@@ -62,10 +62,10 @@ class Asking(ABC):
     def best(self, schedules: Iterable[Schedule]) -> Schedule | None:
         """Return the first one with the least objective of those that keep the limits."""
         least, best = None, None
-        for one in schedules:
-            worth = self.worth(one)
+        for schedule in schedules:
+            worth = self.worth(schedule)
             if worth is not None and (least is None or worth < least):
-                least, best = worth, one
+                least, best = worth, schedule
         return best
 
     def answer(
@@ -163,5 +163,5 @@ class Asked(Asking):
 
     def started(self) -> Asked:
         """Return the same from the usual starts on, with the bound that takes no search."""
-        kept = [one for one in self.starts() if self.worth(one) is not None]
+        kept = [start for start in self.starts() if self.worth(start) is not None]
         return replace(self, known=tuple(dict.fromkeys(kept)), least=max(self.least, self.floor()))

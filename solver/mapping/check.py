@@ -7,63 +7,32 @@ from itertools import groupby
 
 from formulations.mapping.parts import parts
 from formulations.mapping.pipeline import Pipeline, busy
-from formulations.mapping.problem import Assignment, Mapping, Schedule, build
-from hwmodels.board.task_times import estimated
-from instances.errors import InputError
-from instances.tasks import TaskGraph, tasks
-from solver.mapping.ask import ESTIMATED, board_of
+from formulations.mapping.problem import Assignment, Mapping, Schedule
+from solver.mapping.ask import MappingSetting
 from solver.mapping.parts import parts_of
-from solver.mapping.pins import Demands, demands
 from solver.mapping.plan import MappingPlan
-from solver.network_check import head_of, status_of
 from solver.verify import unequal
 
-__all__ = ["problems_of_mapping"]
+__all__ = ["mapping_faults"]
 
 #: Stages that a task may need: it and its copies take at most a period, and wait for at most one.
 _STAGES = 3
 
 
-def problems_of_mapping(plan: MappingPlan) -> list[str]:
-    """Return every mismatch of a plan, one line each: all is derived again but optimality, which is the engine's."""
-    return list(dict.fromkeys([*head_of(plan), *status_of(plan), *_tasks(plan)]))
-
-
-def _tasks(plan: MappingPlan) -> Iterator[str]:
-    try:
-        graph, board = tasks(plan.network_data), board_of(plan.machine_data)
-        names = [task.name for task in graph.tasks]
-        if list(plan.profile) != names:
-            yield f"profile: it has {len(plan.profile)} tasks, the network {len(names)}, or other ones"
-            return
-        rows = tuple(plan.profile.values())
-        if plan.options.profile == ESTIMATED and rows != estimated(graph, board):
-            yield "profile: the plan says estimated, other times are"
-        wanted = demands(plan.options.pins, graph, board, rows)
-        yield from unequal("options.cap", plan.options.cap, wanted.limits.cap)
-        if len(set(plan.objectives)) < len(plan.objectives):
-            yield f"objectives: {', '.join(plan.objectives)}: one stands twice"
-        if not plan.tasks:
-            if plan.processors or plan.waiting or plan.measures is not None or plan.replay.ok is not None:
-                yield "a plan without tasks has no processors, waiting, measures and replay"
-            return
-        alone = "latency" in plan.objectives or wanted.limits.latency is not None
-        yield from unequal("pipelined", plan.pipelined, not alone)
-        yield from unequal("options.shares", plan.options.shares, wanted.shares)
-        made = build(graph, board, plan.cpu_config, rows, plan.machine_data.tick_ps, wanted.shares)
-    except (InputError, KeyError) as error:
-        yield str(error)
-        return
-    at = _assignment(plan, graph, made)
+def mapping_faults(plan: MappingPlan, setting: MappingSetting) -> Iterator[str]:
+    """Yield every mismatch of a plan that has tasks, one line each; optimality is the engine's."""
+    made = setting.instance(plan.cpu_config)
+    at = _assignment(plan, made)
     if isinstance(at, str):
         yield at
         return
-    yield from _demanded(plan, wanted, made, at)
+    yield from unequal("pipelined", plan.pipelined, not setting.alone)
+    yield from _kept(plan, setting)
     yield from _derived(plan, made, at)
 
 
-def _assignment(plan: MappingPlan, graph: TaskGraph, made: Mapping) -> Assignment | str:
-    names = {group.name: p for p, group in enumerate(made.processors)}
+def _assignment(plan: MappingPlan, made: Mapping) -> Assignment | str:
+    graph, names = made.graph, {group.name: p for p, group in enumerate(made.processors)}
     places = {place: a for a, place in enumerate(made.places)}
     groups = [(task, list(rows)) for task, rows in groupby(plan.tasks, key=lambda row: row.task)]
     if [task for task, _ in groups] != [task.name for task in graph.tasks]:
@@ -84,20 +53,13 @@ def _named(made: Mapping, a: int) -> str:
     return place[0][0] if len(place) == 1 else "+".join(f"{name}:{k}" for name, k in place)
 
 
-def _demanded(plan: MappingPlan, wanted: Demands, made: Mapping, at: Assignment) -> Iterator[str]:
-    """The pins."""
-    if plan.cpu_config not in wanted.configurations:
-        yield f"cpu_config {plan.cpu_config}: the pins ask for another one"
-    for i, name in wanted.fixed.items():
-        yield from unequal(f"task {made.graph.tasks[i].name}: processor", _named(made, at[i]), name)
-    price, limits = made.price(at, wanted.limits.cap), wanted.limits
-    if limits.period is not None and price.period > limits.period:
-        yield f"period {price.period} is above the limit {limits.period}"
-    latency = plan.measures.latency if plan.measures is not None else 0
-    if limits.latency is not None and latency > limits.latency:
-        yield f"latency {latency} is above the limit {limits.latency}"
-    if limits.energy is not None and price.energy > limits.energy:
-        yield f"energy {price.energy} is above the limit {limits.energy}"
+def _kept(plan: MappingPlan, setting: MappingSetting) -> Iterator[str]:
+    """The limits."""
+    figures, limits = {} if plan.measures is None else plan.measures.model_dump(), setting.demands.limits
+    for name, value in figures.items():
+        most = getattr(limits, name)
+        if most is not None and value > most:
+            yield f"{name} {value} is above the limit {most}"
 
 
 def _derived(plan: MappingPlan, made: Mapping, at: Assignment) -> Iterator[str]:

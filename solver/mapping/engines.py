@@ -73,7 +73,7 @@ def _clustered(asked: Asked, kind: Literal["=", "<="]) -> Decided:
     if asked.mapping.split is not None:
         raise InputError("engine clustering: a cluster is of whole tasks, leave out the pin split")
     if asked.alone:
-        known = ", ".join(name for name, one in MAPPING_ENGINES.items() if one.alone)
+        known = ", ".join(name for name, engine in MAPPING_ENGINES.items() if engine.alone)
         raise InputError(f"engine clustering: it does not decide latency; {known} do")
     said = _milp(asked, clustered=kind)
     if said.status == "INFEASIBLE":

@@ -134,16 +134,16 @@ def _heard(run: Callable[[Any], Decided], asked: Asking) -> Decided:
 
 def _able(setting: Setting[Any], goal: Goal) -> dict[tuple[int, ...], int]:
     """The configurations that can run all tasks, with what nothing on them is below."""
-    found: dict[tuple[int, ...], int] = {}
+    floors: dict[tuple[int, ...], int] = {}
     fault: InputError | None = None
     for configuration in setting.demands.configurations:
         try:
-            found[configuration] = setting.asked(configuration, goal).floor()
+            floors[configuration] = setting.asked(configuration, goal).floor()
         except InputError as error:
             fault = fault or error
-    if fault is not None and not found:
+    if fault is not None and not floors:
         raise fault
-    return found
+    return floors
 
 
 def lexicographic(setting: Setting[Any], run: Callable[[Any], Decided], clock: Clock) -> Decided:
