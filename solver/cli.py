@@ -249,7 +249,7 @@ def pareto(
     axes: Annotated[
         str | None,
         typer.Option(
-            "--axes", metavar="A,B", help="Two or all of bytes, time, ocm (bytes on chip); dsps,rate (engine)"
+            "--axes", metavar="A,B", help="Two or all of bytes, time, ocm (bytes on chip); dsps,rate (partial_engine)"
         ),
     ] = None,
     problem: ProblemOpt = None,

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from hwmodels.outcome import MEASURES
 from instances.errors import InputError, choices
 from instances.jsonfile import destination, shown
 from instances.load import load_machine, load_network, parse_overrides
@@ -66,23 +65,18 @@ def as_texts(what: str, value: str | Iterable[str] | Mapping[str, str | int] | N
     return texts
 
 
-def parse_objectives(text: str | Sequence[str]) -> tuple[str, ...]:
-    """Read ``time``, or ``bytes,time`` for lexicographic objectives.
-
-    Raises
-    ------
-    InputError
-        If a name is unknown or stands twice.
-    """
-    names = [part.strip() for item in as_texts("objective", text) for part in item.split(",")]
+def parse_objectives(text: str | Sequence[str], measures: Mapping[str, str], problem: str) -> tuple[str, ...]:
+    """Read measures, ``bytes,time`` for lexicographic objectives; raises InputError if one is unknown or repeated."""
+    names = tuple(part.strip() for item in as_texts("objective", text) for part in item.split(","))
+    known = choices(measures)
     if not any(names):
-        raise InputError(f"objective is empty: expected {choices(MEASURES)}, or several with commas such as bytes,time")
+        raise InputError(f"objective is empty: problem {problem} minimises {known}, or several with commas")
     for name in names:
-        if name not in MEASURES:
-            raise unknown("objective", name, MEASURES)
+        if name not in measures:
+            raise unknown("objective", name, measures)
     if len(set(names)) < len(names):
-        raise InputError(f"objective {','.join(names)}: each of {choices(MEASURES)} may stand once")
-    return tuple(names)
+        raise InputError(f"objective {','.join(names)}: each of {known} may stand once")
+    return names
 
 
 def check_time_limit(seconds: float | None) -> float | None:

@@ -35,6 +35,8 @@ from solver.workers import run
 
 __all__ = ["PartsOptions", "PartsPlan", "PartsProblem", "Row"]
 
+#: Notes that a plan repeats.
+_NOTES = 3
 #: Seconds below which a part is decided in haste.
 _WORTH_S = 0.05
 
@@ -173,7 +175,9 @@ class PartsProblem(Problem[P]):
             verdicts = self._verified(parts, [answers[part.key] for part in parts], question)
         totals, rows = self.totals(question.objectives, verdicts), [self.row(one) for one in verdicts]
         proven = proof(question.objectives, proven_of(question.objectives, verdicts))
-        stats: dict[str, Stat] = {"layers": len(parts), "distinct": len(answers), **proven}
+        notes = [f"{one.part.name}: {one.said.stats['note']}" for one in verdicts if "note" in one.said.stats]
+        noted = {"note": "; ".join(notes[:_NOTES])} if notes else {}
+        stats: dict[str, Stat] = {"layers": len(parts), "distinct": len(answers), **proven, **noted}
         versions = next((said.versions for said in answers.values() if said.versions), "")
         fields = head(
             question, self.name, question.engine, status=totals.pop("status"), start=start, engine_version=versions,
@@ -246,6 +250,9 @@ class PartsProblem(Problem[P]):
                     cap = {wanted[1]: verdict.values[wanted[1]] - 1}
                     if cap[wanted[1]] < 0:
                         break
+                    if said.interrupted or watch.stopped or watch.clock.over:
+                        proven = False
+                        break
             parts.append(FrontPart(part.name, tuple(points), complete=proven, proven=proven))
         units = {axis: self.axes[axis] for axis in wanted}
         return Front(self.name, question.network.name, question.machine.name, units, tuple(parts))
@@ -279,13 +286,15 @@ class PartsProblem(Problem[P]):
             names = ", ".join(row.layer for row in plan.layers), ", ".join(part.name for part in parts)
             yield f"layers: the plan has {names[0]}, there are {names[1]}"
             return
+        stated = []
         for row, part in zip(plan.layers, parts, strict=True):
             try:
-                verdicts += judged([(part, self._restated(plan, row, part))])
+                stated.append((row, part, self._restated(plan, row, part)))
             except (InputError, ValidationError) as error:
                 yield f"layer {part.name}: {' '.join(str(error).split())}"
-                continue
-            yield from (f"layer {part.name}: {line}" for line in self._faults_of(plan, row, verdicts[-1]))
+        verdicts += judged((part, said) for _, part, said in stated)
+        for (row, part, _), verdict in zip(stated, verdicts, strict=True):
+            yield from (f"layer {part.name}: {line}" for line in self._faults_of(plan, row, verdict))
         if len(verdicts) == len(parts):
             for name, value in self.totals(plan.objectives, verdicts).items():
                 yield from unequal(name, getattr(plan, name), value)

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from instances.applications import Applications
-from instances.errors import InputError, choices
+from instances.errors import InputError
 from instances.network import Network
 from instances.workload import Layer
 from solver.claims import Claim, bounds_of, picked
 from solver.front import Front, FrontPart, FrontPoint
-from solver.options import AUTO, as_texts, unknown
+from solver.options import AUTO, parse_objectives, unknown
 from solver.plan import Plan
 from solver.question import Question
 from solver.report import Sheet, percent, ratio, render
@@ -152,17 +152,7 @@ class Problem(ABC, Generic[P]):
         InputError
             If a name is unknown or stands twice.
         """
-        texts = (self.usual,) if asked is None else as_texts("objective", asked)
-        names = tuple(part.strip() for text in texts for part in text.split(","))
-        known = choices(self.measures)
-        if not any(names):
-            raise InputError(f"objective is empty: problem {self.name} minimises {known}")
-        for name in names:
-            if name not in self.measures:
-                raise unknown("objective", name, self.measures)
-            if names.count(name) > 1:
-                raise InputError(f"objective {','.join(names)}: each of {known} may stand once")
-        return names
+        return parse_objectives(self.usual if asked is None else asked, self.measures, self.name)
 
     # ---- what is answered --------------------------------------------------------------------------------------------
 

@@ -42,7 +42,7 @@ Constraints (each holds for every order)
 Optimal means
     `lower` is the least sum of bytes over all (w, v) that (COUNT) allows. Where all groups of a side are alike, and y
     divides O or x divides I, orders in passes mostly meet it. On small grids it is compared with all orders
-    (tests/formulations/test_engine_runs.py).
+    (tests/formulations/test_partial_engine.py).
 """
 
 from __future__ import annotations

@@ -171,17 +171,17 @@ class _Core:
     def _measure(self, items: Sequence[Item]) -> None:
         """Look at all tiles of IN before the first one is fetched: how large buffers must be."""
         end = next(k for k, item in enumerate(items) if isinstance(item, Hold) and item.operand == "IN")
-        tiles = [(self._window(ranges)[1], moment) for ranges, moment in _walk(items[:end], _Moment((self.share,), {}))]
-        self.longest = tuple(
-            max(1, *(hi - lo for lo, hi in sides), 1) for sides in zip(*(t for t, _ in tiles), strict=True)
-        )
         outer = self.holds["IN"].outer
+        steps = _walk(items[:end], _Moment((self.share,), {}))
+        lined = [(self._window(ranges)[1], moment) for ranges, moment in steps] if self.how.line else []
+        windows = {window for window, _ in lined} or {self._window(ranges)[1] for ranges, _ in steps}
+        self.longest = tuple(max(1, *(hi - lo for lo, hi in sides), 1) for sides in zip(*windows, strict=True))
         self.passes: tuple[Passes, ...] = ()
         if self.how.line and outer is not None:
-            sweeps = [(moment.passed[outer], moment.passed[outer + 1]) for _, moment in tiles]
-            axes = [[(_from(rows, resident), cols) for (rows, cols), _ in tiles] for resident in self.layer.residents]
+            sweeps = [(moment.passed[outer], moment.passed[outer + 1]) for _, moment in lined]
+            axes = [[(_from(rows, resident), cols) for (rows, cols), _ in lined] for resident in self.layer.residents]
             down = AXES[items[outer].dim]  # type: ignore[union-attr]
-            self.passes = tuple(Passes(down, windows, sweeps) for windows in axes)
+            self.passes = tuple(Passes(down, sides, sweeps) for sides in axes)
 
     def _window(self, ranges: Ranges) -> tuple[Box, Box]:
         key = ranges["r"], ranges["c"], ranges["i"], ranges["j"]

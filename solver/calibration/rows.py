@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from hwmodels.nest.price import price
 from hwmodels.nest.sensitivity import Sensitivity, sensitivity, with_prices
+from hwmodels.outcome import MEASURES
 from hwmodels.schedule import Nest
 from instances.errors import InputError
 from instances.load import load_network
@@ -77,8 +78,8 @@ def cases_of(rows: Iterable[Measured], machine: Machine, where: str) -> tuple[Ca
 def _case(row: Measured, machine: Machine, where: str) -> Case:
     try:
         measured = _ticks(row, machine)
-        objectives = parse_objectives(row.objective or "time")
         formulation = pick_nests(machine.problem)
+        objectives = parse_objectives(row.objective or "time", MEASURES, formulation.name)
         pick_engine(row.engine or AUTO, formulation.name)
         pick_pins(row.pins, formulation)
         pieces = _of_plan(row, machine) if row.plan else _counted((layer, None) for layer in _layers(row))

@@ -126,14 +126,14 @@ def _unwritten(tables: Tables, choice: Choice, step: int) -> int:
 
 def _settled(tables: Tables, runs: Iterable[LayerRun], until: float | None) -> Iterable[LayerRun]:
     """Of the nests with the fewest bytes in the banks that are free the fastest, and only the banks that it takes."""
-    known: dict[object, Nest] = {}
+    known: dict[object, tuple[Nest, int]] = {}
     for t, run in enumerate(runs):
         layer, room = tables.found.layer(t, run.rows, run.unwritten), len(run.banks)
         key = layer.signature(), room
         if key not in known:
-            known[key] = _fastest(tables, layer, run.nest, room, until)
-        nest = known[key]
-        taken = price(layer, tables.machine, nest).occupancy_bytes["ocm"]
+            nest = _fastest(tables, layer, run.nest, room, until)
+            known[key] = nest, price(layer, tables.machine, nest).occupancy_bytes["ocm"]
+        nest, taken = known[key]
         yield LayerRun(nest, run.residents, run.unwritten, run.banks[: -(-taken // tables.machine.bank_bytes)])
 
 
@@ -251,10 +251,14 @@ def _refuse(
     """Raise PlanMismatch unless formulation, prices and replay say the same."""
     faults = list(walked.faults)
     assert said.choice is not None
+    prices: dict[object, Outcome] = {}
     for t, (run, one) in enumerate(zip(runs, walked.layers, strict=False)):
-        outcome: Outcome = price(found.layer(t, run.rows, run.unwritten), machine, run.nest)
-        if outcome != one.outcome:
-            faults.append(f"layer {found.layers[t].name}: priced {outcome.measures}, replayed {one.outcome.measures}")
+        layer = found.layer(t, run.rows, run.unwritten)
+        key = layer.signature(), run.nest
+        if key not in prices:
+            prices[key] = price(layer, machine, run.nest)
+        if prices[key] != one.outcome:
+            faults.append(f"layer {layer.name}: priced {prices[key].measures}, replayed {one.outcome.measures}")
     moved = sum(one.outcome.bytes for one in walked.layers)
     if moved > said.choice.bytes or (said.status == "OPTIMAL" and moved != said.choice.bytes):
         faults.append(f"bytes: the formulation says {said.choice.bytes}, the replay {moved}")

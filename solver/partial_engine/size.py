@@ -16,6 +16,9 @@ from solver.options import AUTO, as_texts, pick_machine, pick_network, unknown
 
 __all__ = ["SIZE_ENGINES", "EngineSize", "fits", "front_engine", "size_engine"]
 
+#: Ranks up to which HiGHS tells one from the next: a millionth of it, a variable's tolerance, is below a quarter.
+_LARGEST = 200_000
+
 
 def fits(size: Size, engine: PartialEngine) -> bool:
     """Whether a size keeps the budget of the machine's FPGA."""
@@ -54,15 +57,23 @@ def _auto(found: Sequence[Size], aim: Rates, engine: PartialEngine) -> int:
 
 
 def _cp_sat(found: Sequence[Size], aim: Rates, engine: PartialEngine) -> int:
-    from solver.engines import engine_size_cp_sat as size_cp_sat  # late: the engines' package imports every solver
+    from formulations.partial_engine.size_cp_sat import size_cp_model  # late: solvers are slow to import
+    from solver.engines.driver_cp_sat import solve
 
-    return size_cp_sat.run(found, aim, engine)
+    model, levels = size_cp_model(found, aim, engine.dsps, engine.brams)
+    bound = solve(model, maximised=True).bound
+    return levels[-1 if bound is None else bound]
 
 
 def _milp(found: Sequence[Size], aim: Rates, engine: PartialEngine) -> int:
-    from solver.engines import engine_size_milp as size_milp
+    from formulations.partial_engine.size_milp import size_model
+    from solver.engines.driver_milp import solve
 
-    return size_milp.run(found, aim, engine)
+    problem, levels = size_model(found, aim, engine.dsps, engine.brams)
+    if len(levels) > _LARGEST:
+        raise InputError(f"engine milp: {len(levels):,} different rates, it tells {_LARGEST:,} apart; auto takes all")
+    bound = solve("highs", problem).bound
+    return levels[-1 if bound is None else min(len(levels) - 1, -bound)]
 
 
 #: Each returns a rate that no size within the budget exceeds.

@@ -13,9 +13,9 @@ from instances.load import load_machine
 from solver import pareto, solve
 from solver.plan import Plan
 from tests.edits import EDITS, Subject, run
-from tests.formulations.test_engine_runs import machine as small_engine
 from tests.formulations.test_joint import FOUR as SHARED
 from tests.formulations.test_mesh import mesh_machine
+from tests.formulations.test_partial_engine import machine as small_engine
 from tests.golden_plans import chain, skip
 
 Pins = tuple[str, ...]
