@@ -29,13 +29,13 @@ from formulations.pins import Decision, Pins
 from instances.machine import Machine
 from instances.network import Network
 
-__all__ = ["Formulation", "Goal", "Model", "Part", "Piece", "Priced", "Replayed", "TooLarge"]
+__all__ = ["Formulation", "Goal", "Model", "Part", "Piece", "Priced", "Replayed", "Unable"]
 
 S = TypeVar("S")
 
 
-class TooLarge(Exception):
-    """A piece is too large for a model; the message says what is too much."""
+class Unable(Exception):
+    """An engine or a heuristic cannot do what is asked; the message says why, for people."""
 
 
 @dataclass(frozen=True)
@@ -116,11 +116,11 @@ class Piece(ABC, Generic[S]):
         """Return a number that the measure is nowhere below, without searching."""
 
     def cp_sat(self, goal: Goal) -> Model[S] | None:
-        """Return a CP-SAT model, None if nothing here meets the goal; raises TooLarge."""
+        """Return a CP-SAT model, None if nothing here meets the goal; raises Unable for a piece that is too large."""
         raise NotImplementedError
 
     def milp(self, goal: Goal) -> Model[S] | None:
-        """Return a PuLP model, None if nothing here meets the goal; raises TooLarge."""
+        """Return a PuLP model, None if nothing here meets the goal; raises Unable for a piece that is too large."""
         raise NotImplementedError
 
     def exact(self, goal: Goal, engine: str) -> tuple[S | None, int | None]:
@@ -208,7 +208,7 @@ class Formulation(ABC, Generic[S]):
         Those that prove, with a line about each, the fastest one first. cp-sat, milp and milp-cbc solve the models of
         pieces, any other name is a search by `Piece.exact`.
     heuristics : dict
-        Name -> (summary, function of a part and a goal that returns a schedule, or None).
+        Name -> (summary, function of a part and a goal that returns a schedule, or None; it may raise Unable).
     starts, quick : tuple of str
         Heuristics that a search begins with, in half of its time; those that take hardly any time, the better one
         first: they doubt claims, and answer when the time is up (their goal's clock is over then).

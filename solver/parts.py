@@ -35,6 +35,8 @@ from solver.workers import run
 
 __all__ = ["PartsOptions", "PartsPlan", "PartsProblem", "Row"]
 
+#: Notes that a plan repeats.
+_NOTES = 3
 #: Seconds below which a part is decided in haste.
 _WORTH_S = 0.05
 
@@ -173,7 +175,9 @@ class PartsProblem(Problem[P]):
             verdicts = self._verified(parts, [answers[part.key] for part in parts], question)
         totals, rows = self.totals(question.objectives, verdicts), [self.row(one) for one in verdicts]
         proven = proof(question.objectives, proven_of(question.objectives, verdicts))
-        stats: dict[str, Stat] = {"layers": len(parts), "distinct": len(answers), **proven}
+        notes = [f"{one.part.name}: {one.said.stats['note']}" for one in verdicts if "note" in one.said.stats]
+        noted = {"note": "; ".join(notes[:_NOTES])} if notes else {}
+        stats: dict[str, Stat] = {"layers": len(parts), "distinct": len(answers), **proven, **noted}
         versions = next((said.versions for said in answers.values() if said.versions), "")
         fields = head(
             question, self.name, question.engine, status=totals.pop("status"), start=start, engine_version=versions,
@@ -245,6 +249,9 @@ class PartsProblem(Problem[P]):
                     points.append(FrontPoint(verdict.values, body, part.label(said.schedule)))
                     cap = {wanted[1]: verdict.values[wanted[1]] - 1}
                     if cap[wanted[1]] < 0:
+                        break
+                    if said.interrupted or watch.stopped or watch.clock.over:
+                        proven = False
                         break
             parts.append(FrontPart(part.name, tuple(points), complete=proven, proven=proven))
         units = {axis: self.axes[axis] for axis in wanted}

@@ -13,12 +13,13 @@ the end, and objectives that it has not come to, are bounded by what takes no se
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from formulations.clock import ENDLESS, Clock, TimeUp
-from formulations.problem import Formulation, Goal, Model, Part, Piece, TooLarge
+from formulations.problem import Formulation, Goal, Model, Part, Piece, Unable
 from instances.errors import InputError
 from solver.plan import Stat, Status
 
@@ -119,8 +120,12 @@ def quickest(
 ) -> S | None:  # fmt: skip
     """Return the schedule of the first of these heuristics that has one in no time."""
     goal = Goal(measure, dict(most or {}), clock=Clock(0.0, lambda: 0.0))
-    found = (formulation.heuristics[name][1](part, goal) for name in names)
-    return next((one for one in found if one is not None and _keeps(part, one, goal)), None)
+    for name in names:
+        with suppress(Unable):
+            found = formulation.heuristics[name][1](part, goal)
+            if found is not None and _keeps(part, found, goal):
+                return found
+    return None
 
 
 def _floor(part: Part[S], measure: str) -> int | None:
@@ -169,8 +174,13 @@ class _Search(Generic[S]):
     def first(self, goal: Goal, known: S | None) -> S | None:
         """The best schedule without a search: the one that is known, or what heuristics find."""
         names, clock = (self.formulation.starts, goal.clock.half()) if self.proves else ((self.engine,), goal.clock)
-        guesses = [self.formulation.heuristics[name][1](self.part, replace(goal, clock=clock)) for name in names]
-        kept = [one for one in (known, *guesses) if one is not None and _keeps(self.part, one, goal)]
+        guesses = [known]
+        for name in names:
+            try:
+                guesses.append(self.formulation.heuristics[name][1](self.part, replace(goal, clock=clock)))
+            except Unable as error:
+                self.stats["note"] = str(error)
+        kept = [one for one in guesses if one is not None and _keeps(self.part, one, goal)]
         return min(kept, key=lambda one: self.part.price(one).measures[goal.measure], default=None)
 
     def value(self, goal: Goal) -> list[int]:
@@ -207,7 +217,7 @@ class _Search(Generic[S]):
             if self.engine == "cp-sat" or self.engine in _MILP:
                 return self.modelled(piece, goal, floor)
             return piece.exact(goal, self.engine)
-        except TooLarge as error:
+        except Unable as error:
             self.stats["note"] = str(error)
         except (TimeUp, NotImplementedError):
             pass

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from formulations.clock import ENDLESS, Clock
 from formulations.mesh.choice import DECISIONS, Choice
 from formulations.mesh.layout import Layout
-from formulations.mesh.problem import MeshFormulation, MeshPart
+from formulations.mesh.part import MeshPart
+from formulations.mesh.problem import MeshFormulation
 from formulations.pins import parse_pins
 from instances.machine import Machine
 from instances.workload import Layer

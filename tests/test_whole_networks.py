@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from formulations.banks.states import BankPlan as Decisions
-from formulations.mesh.problem import Way
+from formulations.mesh.part import Way
 from formulations.partial_engine.problem import AllChoices
 from formulations.problem import Goal
 from instances.errors import InputError

@@ -61,7 +61,7 @@ class Setup:
     Attributes
     ----------
     share, keep : str
-        As in `formulations.mesh.problem.Choice`.
+        As in `formulations.mesh.choice.Choice`.
     clock : Clock
         When to stop making tables.
     """

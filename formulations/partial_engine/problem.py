@@ -17,7 +17,7 @@ from formulations.partial_engine.orders import Order, Step, as_text, from_text, 
 from formulations.partial_engine.search import MOST_RUNS, best_order
 from formulations.partial_engine.space import Branch, Choices, Demands, Game, branch_at, build
 from formulations.pins import Decision, Pins
-from formulations.problem import Formulation, Goal, Model, Part, Piece, Priced, Replayed, TooLarge
+from formulations.problem import Formulation, Goal, Model, Part, Piece, Priced, Replayed, Unable
 from hwmodels.partial_engine.replay import replay_engine
 from hwmodels.partial_engine.schedule import EngineSchedule
 from hwmodels.partial_engine.work import engine_of, work_of
@@ -204,11 +204,11 @@ class EnginePart(Part[EngineSchedule]):
         return found
 
     def best_of_all(self, branch: Branch) -> Ordered:
-        """The best of all orders with these strips and places; raises TooLarge."""
+        """The best of all orders with these strips and places; raises Unable."""
         answer = best_order(branch.games[0][0], stay=self.wanted.stay)
         if answer is None:
             runs = self.work.inputs * self.work.outputs
-            raise TooLarge(f"{runs} runs of a grid, at most {MOST_RUNS} are searched")
+            raise Unable(f"{runs} runs of a grid, at most {MOST_RUNS} are searched")
         return self.ordered(branch, answer[1])
 
 
@@ -306,7 +306,7 @@ class OneChoice(Piece[EngineSchedule]):
         assert known is not None  # only pieces with a schedule are split
         least = -(-(known - others) // number)
         if stages(game, least) > MOST_STAGES:
-            raise TooLarge(f"more than {MOST_STAGES} stages of an order")
+            raise Unable(f"more than {MOST_STAGES} stages of an order")
         built = stages_cp_model(game, least, stay=self.part.wanted.stay)
 
         def decode(solver: Any) -> EngineSchedule:
@@ -335,7 +335,9 @@ def _heuristic(order: Callable[[Game], Order], *, wide: bool) -> Callable[[Engin
         fewest = min(branch.strips for branch in branches)
         branch = max((b for b in branches if b.strips == fewest), key=lambda b: b.x if wide else b.y)
         found = part.ordered(branch, order(branch.games[0][0]), recent=wide)
-        return None if part.wanted.stay and found.spills else part.schedule(found)
+        if part.wanted.stay and found.spills:
+            raise Unable("this order stores partial maps")
+        return part.schedule(found)
 
     return run
 

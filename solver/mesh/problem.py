@@ -8,7 +8,8 @@ from typing import Any, get_args
 
 from formulations.mesh.choice import Choice
 from formulations.mesh.layout import AxisLayout, Layout, OperandLayout
-from formulations.mesh.problem import MeshFormulation, MeshLayout, MeshPart
+from formulations.mesh.part import MeshLayout, MeshPart
+from formulations.mesh.problem import MeshFormulation
 from hwmodels.outcome import UNITS
 from instances.ndrange import ndrange
 from instances.workload import DIMS, Layer
@@ -36,7 +37,6 @@ class Mesh(PartsProblem[MeshPlan]):
         super().__init__(MeshFormulation())
         proof = ("exhaustive",)
         self.others = {"milp": proof, "milp-cbc": proof, "cp-sat": proof, "": ("milp", *proof)}
-        self.axes = {}
 
     def objectives(self, asked: str | Sequence[str] | None, target: Target) -> tuple[str, ...]:
         """The measures; bytes are those of DRAM, as everywhere."""

@@ -20,7 +20,8 @@ from math import prod
 
 from formulations.clock import Clock
 from formulations.mesh.choice import DECISIONS, SHARES, Choice
-from formulations.mesh.problem import MeshFormulation, MeshPart
+from formulations.mesh.part import MeshPart
+from formulations.mesh.problem import MeshFormulation
 from formulations.pins import parse_pins
 from hwmodels.mesh.replay import Given, boxes, replay_mesh
 from hwmodels.mesh.replay_arrays import replay_array

@@ -19,8 +19,8 @@ from formulations.clock import Clock
 from formulations.mesh.choice import DECISIONS, KEEPS, MEASURES, SHARES, Choice
 from formulations.mesh.finish import fits, hand
 from formulations.mesh.layout import layout_of, vectors
+from formulations.mesh.part import keeps
 from formulations.mesh.price import price, setup_of
-from formulations.mesh.problem import keeps
 from formulations.mesh.search import best_pair, halves
 from formulations.mesh.space import members, movable, undominated, ways
 from formulations.pins import Pins, parse_pins
@@ -34,9 +34,10 @@ from instances.ndrange import ndrange
 from instances.network import Network
 from instances.operators import Conv, Input
 from instances.workload import DIMS, Layer
-from solver import MeshPlan, check, solve
+from solver import MeshPlan, check, pareto, solve
 from solver.bench.table3 import PUBLISHED, averages, point
 from solver.cli import main
+from tests.golden_plans import chain
 from tests.mesh_answers import answer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -356,6 +357,29 @@ def test_objectives_one_after_the_other() -> None:
     assert alone.measures.time >= bytes_first.measures.time
 
 
+@pytest.mark.parametrize(
+    ("kind", "axes", "expected"),
+    [
+        ("row_stationary", ("dram", "glb"), [(124, 560), (172, 512)]),
+        ("row_stationary", ("dram", "time"), [(124, 128), (160, 64)]),
+        ("row_stationary", ("glb", "time"), [(512, 64)]),
+        ("systolic", ("dram", "time"), [(124, 384), (160, 288), (172, 224), (208, 216)]),
+    ],
+)
+def test_fronts_against_enumeration(kind: str, axes: tuple[str, str], expected: list[tuple[int, int]]) -> None:
+    """All choices that no other one beats in both measures."""
+    network = chain(4, size=4, channels=3, taps=1)
+    machine = array_machine(kind, global_bytes=40, dram_bytes_per_cycle=8, global_bytes_per_cycle=16)
+    (layer,) = network.conv_layers
+    costs = {price(layer, machine, c)[0] for c in every_choice(layer, machine) if fits(layer, machine, c)}
+    points = {tuple(cost.of(axis) for axis in axes) for cost in costs}
+    best = sorted(one for one in points if not any(o != one and o[0] <= one[0] and o[1] <= one[1] for o in points))
+    assert best == expected
+    found = pareto(network, machine, problem="mesh", axes=axes)
+    assert [tuple(point.values.values()) for point in found.parts[0].points] == best
+    assert found.proven
+
+
 # ---- layouts ---------------------------------------------------------------------------------------------------------
 
 
@@ -611,7 +635,7 @@ def test_command_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Non
     assert "PE bits" in out
     assert main(["show", path, "--layer", "no"]) == 2
     assert main(["solve", "lenet5", "-m", "vectormesh_128", "-l", "c1", "--set", "mesh.psum_buffer_bytes=3"]) == 3
-    assert main(["pareto", "lenet5", "-m", "vectormesh_128"]) == 2
+    assert main(["pareto", "lenet5", "-m", "vectormesh_128", "--axes", "dram,energy"]) == 2
     for machine in ("tpu_128", "eyeriss_128"):
         assert main(["solve", "lenet5", "-m", machine, "--objective", "time", "-o", path]) == 0
         assert main(["check", path]) == 0

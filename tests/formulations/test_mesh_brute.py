@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from formulations.mesh.arrays import caps_of, linear_of, terms_of
 from formulations.mesh.choice import DECISIONS, KEEPS, SHARES, Choice
 from formulations.mesh.layout import layout_of
+from formulations.mesh.part import keeps
 from formulations.mesh.price import price, setup_of
-from formulations.mesh.problem import keeps
 from formulations.mesh.tables import Linear, up
 from formulations.pins import parse_pins
 from instances.machine import Machine

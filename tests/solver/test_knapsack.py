@@ -109,6 +109,13 @@ def test_the_front_by_hand(engine: str) -> None:
     assert front.proven or engine == "milp-cbc"  # PuLP hands back no proof of CBC that nothing is left
 
 
+def test_a_front_ends_with_the_time() -> None:
+    """What is quick is a point that proves nothing."""
+    front = certile.pareto(ROW, SMALL, problem="knapsack", time_limit_s=1e-9)
+    assert [tuple(point.values.values()) for point in front.parts[0].points] == [(75, 5)]
+    assert not front.proven
+
+
 def test_the_command_line_serves_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(tmp_path / "plan.json")
     asked = ["lenet5", "--machine", "scratchpad_24k", "--problem", "knapsack"]

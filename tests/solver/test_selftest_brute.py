@@ -19,8 +19,8 @@ import formulations.banks.stage
 import formulations.mapping.latency
 import formulations.mapping.search
 import formulations.mesh.layout
+import formulations.mesh.part
 import formulations.mesh.price
-import formulations.mesh.problem
 import formulations.mesh.space
 import formulations.mesh.tables
 import formulations.partial_engine.search
@@ -239,7 +239,7 @@ def _no_layouts_checked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _nothing_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (formulations.mesh.problem, formulations.mesh.space):
+    for module in (formulations.mesh.part, formulations.mesh.space):
         patch = _changed(module, "ways", lambda found: [one for one in found if one[1] == "none"])
         patch(monkeypatch)
 
