@@ -18,7 +18,7 @@ from formulations.problem import Goal
 from instances.errors import InputError
 from solver import check, solve
 from solver.applications.engines import APPLICATION_ENGINES
-from solver.engines import bank_milp
+from solver.banks import engines as banks
 from solver.joint import engines as joint
 from solver.mapping.engines import MAPPING_ENGINES
 
@@ -44,7 +44,7 @@ def test_banks_say_if_the_tie_was_not_settled(monkeypatch: pytest.MonkeyPatch) -
     def late(asked: object, plan: Decisions, begun: float) -> tuple[Decisions, bool]:
         return plan, False
 
-    monkeypatch.setattr(bank_milp, "tied", late)
+    monkeypatch.setattr(banks, "tied", late)
     plan = solve("lenet5", "midap", objective="bytes,time", engine="milp", problem="banks")
     assert plan.objective is not None
     assert (plan.status, plan.stats["proven"], plan.bound) == ("FEASIBLE", "bytes", plan.objective.value)

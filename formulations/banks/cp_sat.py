@@ -6,28 +6,16 @@ its root is the network's, so it proves there too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ortools.sat.python import cp_model
 
 from formulations.banks.graph import Graph
+from formulations.banks.states import BankPlan
+from formulations.problem import Model
 
-__all__ = ["ArcModel", "build_arcs"]
-
-
-@dataclass
-class ArcModel:
-    """The model with its arcs."""
-
-    model: cp_model.CpModel
-    arcs: list[tuple[int, int, cp_model.IntVar]]
-
-    def chosen(self, solver: cp_model.CpSolver) -> dict[int, int]:
-        """The arcs of a solution."""
-        return {at: onward for at, onward, x in self.arcs if solver.boolean_value(x)}
+__all__ = ["build_arcs"]
 
 
-def build_arcs(graph: Graph) -> ArcModel:
+def build_arcs(graph: Graph) -> Model[BankPlan]:
     """Return the model."""
     model = cp_model.CpModel()
     arcs: list[tuple[int, int, cp_model.IntVar]] = []
@@ -48,4 +36,8 @@ def build_arcs(graph: Graph) -> ArcModel:
             else:
                 model.add(sum(out) == sum(into))
     model.minimize(sum(cost * x for cost, (_, _, x) in zip(costs, arcs, strict=True)))
-    return ArcModel(model, arcs)
+
+    def decode(solver: cp_model.CpSolver) -> BankPlan:
+        return graph.follow({at: onward for at, onward, x in arcs if solver.boolean_value(x)})
+
+    return Model(model, decode)

@@ -17,14 +17,14 @@ from math import gcd
 import pulp
 
 from formulations.banks.graph import Graph
+from formulations.banks.states import BankPlan
+from formulations.problem import Model
 
-__all__ = ["chosen", "state_arcs"]
-
-Arcs = list[tuple[int, int, pulp.LpVariable]]
+__all__ = ["state_arcs"]
 
 
-def state_arcs(graph: Graph) -> tuple[pulp.LpProblem, Arcs, int]:
-    """Return the model, its arcs with their variables, and the bytes of a unit of the objective."""
+def state_arcs(graph: Graph) -> Model[BankPlan]:
+    """Return the model."""
     costs = {(at, onward): size for at, arcs in enumerate(graph.arcs) for onward, size in arcs}
     unit = gcd(*costs.values()) or 1
     arcs = [(at, onward, pulp.LpVariable(f"x{number}", 0, 1)) for number, (at, onward) in enumerate(costs)]
@@ -39,9 +39,8 @@ def state_arcs(graph: Graph) -> tuple[pulp.LpProblem, Arcs, int]:
             right = 1 if number == 0 else 0
             expression = pulp.LpAffineExpression(flows[number])
             problem.addConstraint(pulp.LpConstraint(expression, pulp.LpConstraintEQ, rhs=right))
-    return problem, arcs, unit
 
+    def decode(_: pulp.LpProblem) -> BankPlan:
+        return graph.follow({at: onward for at, onward, x in arcs if (x.value() or 0.0) > 0.5})
 
-def chosen(arcs: Arcs) -> dict[int, int]:
-    """Return the arcs of a solution."""
-    return {at: onward for at, onward, x in arcs if (x.value() or 0.0) > 0.5}
+    return Model(problem, decode, unit=unit, priced=True)

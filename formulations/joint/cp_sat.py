@@ -8,28 +8,16 @@ heuristic's levels are the hint.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ortools.sat.python import cp_model
 
 from formulations.joint.problem import Choice, Joint
+from formulations.problem import Model
 
-__all__ = ["CpSat", "cp_sat"]
-
-
-@dataclass(frozen=True)
-class CpSat:
-    """The model, and its levels (residence, use, level)."""
-
-    model: cp_model.CpModel
-    levels: tuple[tuple[tuple[cp_model.IntVar, ...], ...], ...]
-
-    def chosen(self, solver: cp_model.CpSolver) -> list[list[int]]:
-        """The levels of a solution."""
-        return [[next(v for v, x in enumerate(xs) if solver.boolean_value(x)) for xs in uses] for uses in self.levels]
+__all__ = ["cp_sat"]
 
 
-def cp_sat(joint: Joint, hint: Choice | None = None) -> CpSat:
+def cp_sat(joint: Joint, hint: Choice | None = None) -> Model[Choice]:
     """Build the model."""
     model = cp_model.CpModel()
     levels = tuple(
@@ -62,7 +50,13 @@ def cp_sat(joint: Joint, hint: Choice | None = None) -> CpSat:
     model.minimize(sum(cost))
     if hint is not None:
         _hint(model, levels, hint)
-    return CpSat(model, levels)
+
+    def decode(solver: cp_model.CpSolver) -> Choice:
+        return joint.price(
+            [[next(v for v, x in enumerate(xs) if solver.boolean_value(x)) for xs in uses] for uses in levels]
+        )
+
+    return Model(model, decode, turns=True, parameters={"linearization_level": 2})
 
 
 def _hint(model: cp_model.CpModel, levels: Sequence[Sequence[Sequence[cp_model.IntVar]]], hint: Choice) -> None:

@@ -16,36 +16,16 @@ CAPACITY couples.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import gcd
 
 import pulp
 
-from formulations.joint.problem import Joint, Step
+from formulations.joint.problem import Choice, Joint, Step
+from formulations.problem import Model
 
-__all__ = ["Milp", "milp"]
+__all__ = ["milp"]
 
 Terms = list[tuple[pulp.LpVariable, int]]
-
-
-@dataclass(frozen=True)
-class Milp:
-    """The model, its levels (residence, use, level), and what a unit of the objective is worth.
-
-    Attributes
-    ----------
-    constant : int
-        Bytes beside ``unit * objective``.
-    """
-
-    problem: pulp.LpProblem
-    levels: tuple[tuple[tuple[pulp.LpVariable, ...], ...], ...]
-    unit: int
-    constant: int
-
-    def chosen(self) -> list[list[int]]:
-        """The levels of a solution."""
-        return [[max(range(len(xs)), key=lambda v: xs[v].value() or 0.0) for xs in uses] for uses in self.levels]
 
 
 def _sum(terms: Terms) -> pulp.LpAffineExpression:
@@ -56,7 +36,7 @@ def _sum(terms: Terms) -> pulp.LpAffineExpression:
     return pulp.LpAffineExpression(found.items())
 
 
-def milp(joint: Joint) -> Milp:
+def milp(joint: Joint) -> Model[Choice]:
     """Build the model."""
     problem = pulp.LpProblem("joint", pulp.LpMinimize)
     levels = tuple(
@@ -87,7 +67,13 @@ def milp(joint: Joint) -> Milp:
         problem += _sum(taken) <= joint.banks
     unit = gcd(*(factor for _, factor in cost)) or 1
     problem.setObjective(_sum([(x, factor // unit) for x, factor in cost]))
-    return Milp(problem, levels, unit, constant)
+
+    def decode(_: pulp.LpProblem) -> Choice:
+        return joint.price(
+            [[max(range(len(xs)), key=lambda v: xs[v].value() or 0.0) for xs in uses] for uses in levels]
+        )
+
+    return Model(problem, decode, constant, unit, priced=True)
 
 
 def _plans(

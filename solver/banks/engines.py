@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from formulations.banks.front import Aim, few_labels
+from formulations.banks.graph import NEVER, OutOfTime
 from formulations.banks.network import Walk
 from formulations.banks.policies import double_buffer, hide, minimise, no_reuse
 from formulations.banks.published import published
 from formulations.banks.states import BankPlan
 from formulations.clock import Clock
 from instances.errors import InputError
-from solver.banks.base import Asked, Decided
+from solver.banks.base import Asked, Decided, graph_of, tied
 from solver.plan import Stat
 from solver.watch import NO_LIMIT, Watch
 
@@ -106,32 +108,43 @@ def _policy(name: str, summary: str, same_as: str = "") -> BankEngine:
     return BankEngine(name, summary, proves=False, run=run, chooses=name == "beam")
 
 
-def _milp(asked: Asked) -> Decided:
-    from solver.engines import bank_milp  # late: the engines' package imports every solver
+def _arcs(engine: str) -> Callable[[Asked], Decided]:
+    """A solver on the state arcs; of plans with the fewest bytes the fastest."""
 
-    return _or_infeasible(bank_milp.run, asked)
+    def run(asked: Asked) -> Decided:
+        from formulations.banks.cp_sat import build_arcs  # late: models and engines import every solver
+        from formulations.banks.milp import state_arcs
+        from solver.engines.models import solve, versions
 
+        begun, name = time.monotonic(), versions(engine)
+        try:
+            graph, left = graph_of(asked)
+        except OutOfTime:
+            return Decided(None, None, "NO_SOLUTION_FOUND", name)
+        except InputError as error:  # a stage that finds no room
+            return Decided(None, None, "INFEASIBLE", stats={"note": str(error)})
+        stats: dict[str, Stat] = {"states": len(graph.number), "arcs": sum(map(len, graph.arcs))}
+        if graph.bytes[0] == NEVER:
+            return Decided(None, None, "INFEASIBLE", name, stats)
+        made = build_arcs(graph) if engine == "cp-sat" else state_arcs(graph)
+        said = solve(made, engine, left, lambda plan: plan.volume.total)
+        stats |= said.stats
+        if said.schedule is None:
+            return Decided(None, said.bound, "NO_SOLUTION_FOUND", name, stats)
+        if not said.proven:
+            return Decided(said.schedule, said.bound, "FEASIBLE", name, stats)
+        fastest, quickest = tied(asked, said.schedule, begun)
+        return Decided(fastest, said.bound, "OPTIMAL", name, stats, tied=quickest)
 
-def _cp_sat(asked: Asked) -> Decided:
-    from solver.engines import bank_cp_sat
-
-    return _or_infeasible(bank_cp_sat.run, asked)
-
-
-def _or_infeasible(run: Callable[[Asked], Decided], asked: Asked) -> Decided:
-    """What an engine says; a stage that finds no room makes the network infeasible, whoever is asked."""
-    try:
-        return run(asked)
-    except InputError as error:
-        return Decided(None, None, "INFEASIBLE", stats={"note": str(error)})
+    return run
 
 
 BANK_ENGINES: dict[str, BankEngine] = {
     engine.name: engine
     for engine in (
         BankEngine("dynamic", "dynamic programming over what is on chip: exact in bytes and in time", True, _dynamic),
-        BankEngine("milp", "state arcs with HiGHS: exact in bytes", True, _milp, ("bytes",)),
-        BankEngine("cp-sat", "state arcs with CP-SAT: exact in bytes", True, _cp_sat, ("bytes",)),
+        BankEngine("milp", "state arcs with HiGHS: exact in bytes", True, _arcs("milp"), ("bytes",)),
+        BankEngine("cp-sat", "state arcs with CP-SAT: exact in bytes", True, _arcs("cp-sat"), ("bytes",)),
         _policy("min", "MIN as published: fewest bytes stage by stage, a tile of each result stays"),
         _policy("min-all", "MIN with all orders of paths, also where nothing of a result stays"),
         _policy("dls", "MIN with DRAM-last storing"),

@@ -86,7 +86,7 @@ def grown(network: Network, banks: int) -> list[Cell]:
     row.append(time.monotonic() - start)
     if found is None or said.choice is None or found.bytes != said.choice.bytes:
         raise RuntimeError(f"{network.name}, {banks} banks: {found} and {said.choice}")
-    row.append(len(milp(problem).problem.variables()))
+    row.append(len(milp(problem).model.variables()))
     for name in _SOLVERS:
         start = time.monotonic()
         other = JOINT_ENGINES[name].run(tables, _LIMIT_S)

@@ -51,16 +51,18 @@ def _dynamic(joint: Joint, time_limit_s: float | None, hint: Choice | None) -> M
     return Mastered(choice, NEVER if choice is None else choice.bytes)
 
 
-def _milp(joint: Joint, time_limit_s: float | None, hint: Choice | None) -> Mastered:
-    from solver.engines import joint_milp  # late: the engines' package imports every solver
+def _solver(engine: str) -> Master:
+    def run(joint: Joint, time_limit_s: float | None, hint: Choice | None) -> Mastered:
+        from formulations.joint.cp_sat import cp_sat  # late: models and engines import every solver
+        from formulations.joint.milp import milp
+        from solver.engines.models import solve, versions
 
-    return joint_milp.run(joint, time_limit_s, hint)
+        made = cp_sat(joint, hint) if engine == "cp-sat" else milp(joint)
+        said = solve(made, engine, time_limit_s, lambda choice: choice.bytes)
+        bound = made.base if said.bound is None else said.bound
+        return Mastered(said.schedule, NEVER if said.empty else bound, versions(engine), said.stopped)
 
-
-def _cp_sat(joint: Joint, time_limit_s: float | None, hint: Choice | None) -> Mastered:
-    from solver.engines import joint_cp_sat
-
-    return joint_cp_sat.run(joint, time_limit_s, hint)
+    return run
 
 
 class _Refining:
@@ -229,8 +231,8 @@ JOINT_ENGINES: dict[str, JointEngine] = {
     engine.name: engine
     for engine in (
         _exact("dynamic", "dynamic programming over the rows of all maps on chip: exact", _dynamic),
-        _exact("milp", "one-hot levels and plans with HiGHS: exact", _milp),
-        _exact("cp-sat", "one-hot levels and plans with CP-SAT: exact", _cp_sat),
+        _exact("milp", "one-hot levels and plans with HiGHS: exact", _solver("milp")),
+        _exact("cp-sat", "one-hot levels and plans with CP-SAT: exact", _solver("cp-sat")),
         _heuristic("no-reuse", "every layer's best plan alone, every map through DRAM", _nothing),
         _heuristic("greedy", "map after map stays as far as it fits", _in_order),
         _heuristic("sequence", "tile plans first, layer by layer; then the best use of what they leave", _in_sequence),
