@@ -37,11 +37,14 @@ Result = TypeVar("Result")
 Reason = Literal["time limit", "memory", "SIGINT", "SIGTERM"]
 #: Of the memory that is free at the start, what a search may take if nobody says how much.
 SHARE = 0.8
-#: Seconds between two looks at the memory, and after which a search that does not heed a limit is told again.
-_POLL_S, _AGAIN_S = 0.1, 5.0
+#: Seconds between two looks at the memory, and after which a search that does not heed a limit, or a signal, is told
+#: again: it may have been lost in a library.
+_POLL_S, _AGAIN_S, _LOST_S = 0.1, 5.0, 20.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 #: Modules in which no exception is raised: `_fragile`.
 _FRAGILE = ("importlib._bootstrap", "numpy._core._internal", "numpy.core._internal")
+#: Functions in which it would be lost; the second is what hypothesis has called by the garbage collector.
+_DEAF = ("__del__", "gc_callback")
 #: More memory than there is.
 NO_LIMIT = 2**62
 
@@ -265,7 +268,7 @@ class Watch:
         for watch in due:
             watch._due = None
         if self.reason is not None and (self._armed or (self.urgent and not due)) and not _fragile(frame):
-            self._again = time.monotonic() + _AGAIN_S if self.reason in ("time limit", "memory") else inf
+            self._again = time.monotonic() + (_AGAIN_S if self.reason in ("time limit", "memory") else _LOST_S)
             raise Stopped(self.reason)
 
 
@@ -273,10 +276,11 @@ def _fragile(frame: FrameType | None) -> bool:
     """Whether an exception would do harm here; we are told again soon.
 
     A module that is being imported would be left half done, and NumPy answers any exception of its Python helpers by
-    one of its own: of a signal while structured arrays are compared it makes "no common dtype".
+    one of its own: of a signal while structured arrays are compared it makes "no common dtype". What is raised while
+    garbage is collected Python prints and forgets.
     """
     while frame is not None:
-        if frame.f_globals.get("__name__") in _FRAGILE:
+        if frame.f_globals.get("__name__") in _FRAGILE or frame.f_code.co_name in _DEAF:
             return True
         frame = frame.f_back
     return False

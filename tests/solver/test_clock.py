@@ -120,6 +120,19 @@ def test_a_signal_waits_for_the_helpers_of_numpy() -> None:
     assert helper["after"] == [1]
 
 
+class _Collected:
+    """Something that presses Ctrl-C when it goes."""
+
+    def __del__(self) -> None:
+        _press()
+
+
+def test_a_signal_is_not_lost_with_the_garbage() -> None:
+    with Watch() as watch, pytest.raises(Stopped), watch.armed():
+        _both(_Collected, _wait)
+    assert watch.reason == "SIGINT"
+
+
 def _both(*works: Any) -> None:
     for work in works:
         work()

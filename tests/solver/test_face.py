@@ -128,8 +128,8 @@ def test_bad_requests_are_one_line(options: dict[str, str], said: str) -> None:
 
 
 def test_unknown_axes_are_refused_everywhere() -> None:
-    for target, machine in (SMALL, ("lenet5", "midap"), ("lenet5", "galaxy_s9"), ("lenet5", "partial_cnn_16")):
+    for target, machine in (SMALL, ("lenet5", "midap"), ("lenet5", "galaxy_s9"), ("lenet5", "vectormesh_128")):
         with pytest.raises(certile.InputError, match="has fronts of"):
             certile.pareto(target, machine, axes="speed,bytes")
     with pytest.raises(certile.InputError, match="no front"):
-        certile.pareto("lenet5", "vectormesh_128")
+        certile.pareto("lenet5", "scratchpad_64k", problem="joint", settings={"ocm_banks": 16})
