@@ -235,7 +235,7 @@ def test_pooling_hands_on_what_was_asked_for_by_hand() -> None:
 # ---- against the replay --------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     networks(),
     tiny_banks((2, 5), (16, 24, 40), (1, 16, 1000), ("free",), "weights_first"),
@@ -360,7 +360,7 @@ def test_bounds_that_share_what_they_know_are_those_of_each_alone(
             assert costs(known.of(other)) == expected(other, prices, timing, known.wait)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=18, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     networks(stages=2, columns=4),
     tiny_banks((2, 3), (16, 24), (1, 64), ("free",), "weights_first"),
@@ -384,7 +384,7 @@ def test_the_best_of_a_network_are_those_of_everything(network: Network, banks: 
             assert same_time(found, banks, plan, clock) == ticks
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=28, deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(), tiny_banks((1, 5), (24, 40, 64), (1, 64, 1000), ("free",), "weights_first"), st.sampled_from(BUSES))
 def test_no_policy_is_quicker(network: Network, banks: Banks, clock: Clock) -> None:
     found = stages(network, banks)

@@ -454,7 +454,7 @@ def any_plan(walk: Walk, data: st.DataObject) -> BankPlan:
     return BankPlan(tuple(steps))
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(), tiny_banks((2, 5), (16, 24, 40), (1, 1000), ("bus",)), st.sampled_from(CLOCKS), st.data())
 def test_any_plan_takes_what_the_replay_finds(
     network: Network, banks: Banks, clock: Clock, data: st.DataObject

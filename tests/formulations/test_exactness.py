@@ -199,7 +199,7 @@ def unreduced(case: tuple[Layer, Machine, str, tuple[str, ...]], best: EngineRes
         assert full.measures[objective] == best.measures[objective]
 
 
-@settings(max_examples=14, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(cases())
 def test_every_route_to_the_optimum_agrees(case: tuple[Layer, Machine, str, tuple[str, ...]]) -> None:
     agree(case)
@@ -242,10 +242,10 @@ def any_nest(draw: st.DrawFn, layer: Layer, machine: Machine, loops: int = 2) ->
     return Nest(tuple(items))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(layers(tiny=True), machines(cores=False, serial=True), st.data())
 def test_no_nest_whatsoever_moves_fewer_bytes(layer: Layer, machine: Machine, data: st.DataObject) -> None:
-    """The optimum of the canonical nests is at or below every nest that fits in what it needs: 60 cases."""
+    """The optimum of the canonical nests is at or below every nest that fits in what it needs: 40 cases."""
     nest = any_nest(data.draw, layer, machine)
     moved = price(layer, machine, nest)
     exactly = machine.model_copy(update={"ocm_bytes": moved.occupancy_bytes["ocm"]})
