@@ -43,8 +43,8 @@ _POLL_S, _AGAIN_S, _LOST_S = 0.1, 5.0, 20.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 #: Modules in which no exception is raised: `_fragile`.
 _FRAGILE = ("importlib._bootstrap", "numpy._core._internal", "numpy.core._internal")
-#: Functions in which it would be lost; the second is what hypothesis has called by the garbage collector.
-_DEAF = ("__del__", "gc_callback")
+#: Functions in which none is: PuLP's, and two of the garbage collector (the last one is what hypothesis has called).
+_DEAF = ("buildSolverModel", "__del__", "gc_callback")
 #: More memory than there is.
 NO_LIMIT = 2**62
 
@@ -112,7 +112,7 @@ class Watch:
         self.reason: Reason | None = None
         self._due: Reason | None = None
         self._signals, self._warned = 0, False
-        self._armed, self._again = False, 0.0
+        self._armed, self._again, self._raised = False, 0.0, False
         self._kept: dict[signal.Signals, Any] = {}
         self._outer, self._inherits = outer, outer is not None
         self._end = threading.Event()
@@ -193,9 +193,10 @@ class Watch:
     def armed(self) -> Iterator[None]:
         """While this lasts a reason to end raises `Stopped`, as it does if there is one already.
 
-        A MemoryError becomes one, and so does what library code has made of a `Stopped`.
+        A MemoryError becomes one, and so does any error after it was raised: native code (highspy, ortools) may answer
+        a signal that comes while it reads its arguments by an error of its own.
         """
-        self._armed, self._again = True, 0.0
+        self._armed, self._again, self._raised = True, 0.0, False
         try:
             if self.reason is not None:
                 raise Stopped(self.reason)
@@ -209,9 +210,10 @@ class Watch:
             self.stop("SIGINT")
             raise
         except Exception as error:
-            if stop := _stop_behind(error):
-                raise stop from error
-            raise
+            if not self._raised or self.reason is None:
+                raise
+            logger.warning("stopped by %s, and then by %s: %s", self.reason, type(error).__name__, _line(error))
+            raise Stopped(self.reason) from error
         finally:
             self._armed = False
             self._install()
@@ -269,26 +271,24 @@ class Watch:
             watch._due = None
         if self.reason is not None and (self._armed or (self.urgent and not due)) and not _fragile(frame):
             self._again = time.monotonic() + (_AGAIN_S if self.reason in ("time limit", "memory") else _LOST_S)
+            self._raised = self._armed
             raise Stopped(self.reason)
+
+
+def _line(error: Exception) -> str:
+    """The beginning of what an error says."""
+    return " ".join(str(error).split())[:200]
 
 
 def _fragile(frame: FrameType | None) -> bool:
     """Whether an exception would do harm here; we are told again soon.
 
     A module that is being imported would be left half done, and NumPy answers any exception of its Python helpers by
-    one of its own: of a signal while structured arrays are compared it makes "no common dtype". What is raised while
-    garbage is collected Python prints and forgets.
+    one of its own: of a signal while structured arrays are compared it makes "no common dtype". So does highspy while
+    PuLP builds a model. What is raised while garbage is collected Python prints and forgets.
     """
     while frame is not None:
         if frame.f_globals.get("__name__") in _FRAGILE or frame.f_code.co_name in _DEAF:
             return True
         frame = frame.f_back
     return False
-
-
-def _stop_behind(error: BaseException) -> Stopped | None:
-    """Return the stop that library code has answered by an exception of its own."""
-    seen: BaseException | None = error
-    while seen is not None and not isinstance(seen, Stopped):
-        seen = seen.__cause__
-    return seen
