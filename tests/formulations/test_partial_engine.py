@@ -924,16 +924,18 @@ def test_suite_rows() -> None:
 
 
 @pytest.mark.slow(48)
-def test_suite() -> None:
-    """Every layer of the seven networks is proven, with partial sums of one and of four bytes, by three engines."""
-    from solver.bench.partial_engine import runs
+def test_suite(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every layer of five of its networks is proven, with partial sums of one and of four bytes, by three engines."""
+    from solver.bench import partial_engine
     from solver.progress import Silent
 
-    report = runs(Silent()).to_json()
+    few = [one for one in partial_engine.networks() if one.name not in ("xception", "mobilenet_v1")]
+    monkeypatch.setattr(partial_engine, "networks", lambda: few)
+    report = partial_engine.runs(Silent()).to_json()
     rates, most, examples, moved, best, _ = report["sections"]  # type: ignore[misc]
-    assert len(rates["rows"]) == len(most["rows"]) == 7
+    assert len(rates["rows"]) == len(most["rows"]) == 5
     beyond = {row["network"] for row in most["rows"] if not row["by both"]}
-    assert beyond == {"mobilenet_v1", "shufflenet_2x", "xception"}
+    assert beyond == {"shufflenet_2x"}
     assert all(row["runs"] == row["paper"] and row["additions"] == row["paper "] for row in examples["rows"])
     assert all(row["proven"] == row["layers"] == row["cp-sat and milp equal"] for row in moved["rows"])
     assert all(row["engines agree"] for row in best["rows"])
