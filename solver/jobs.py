@@ -19,10 +19,6 @@ GRACE_S = 10.0
 class Done(Protocol):
     """What comes of a job, and can be pickled."""
 
-    @property
-    def interrupted(self) -> bool:
-        """Whether a signal cut it short."""
-
     def noted(self: D, note: str) -> D:
         """The same with a note for people: why no more came of it."""
 
@@ -91,6 +87,6 @@ def run_here(
         if notes and index in notes:
             answer = answer.noted(notes[index])
         outcome.answers[index] = answer
-        outcome.stopped |= answer.interrupted
+        outcome.stopped = watch.signalled
         on_done(index, answer)
     return outcome

@@ -192,11 +192,12 @@ class PartsProblem(Problem[P]):
 
     def _answers(self, parts: Sequence[Part[Any]], question: Question, watch: Watch) -> dict[Hashable, Answer[Any]]:
         """Return an answer by key, here or from other processes."""
-        distinct = {part.key: part for part in reversed(parts)}
-        keys = list(dict.fromkeys(part.key for part in parts))
+        distinct: dict[Hashable, Part[Any]] = {}
+        for part in parts:
+            distinct.setdefault(part.key, part)
         jobs = {
-            number: _Job(self.formulation, distinct[key], question.objectives, question.engine)
-            for number, key in enumerate(keys)
+            number: _Job(self.formulation, part, question.objectives, question.engine)
+            for number, part in enumerate(distinct.values())
         }
         question.progress.begin(len(jobs), question.network.name)
         try:
@@ -206,7 +207,7 @@ class PartsProblem(Problem[P]):
             ).answers  # fmt: skip
         finally:
             question.progress.end()
-        return {key: answers.get(number) or jobs[number].hasty() for number, key in enumerate(keys)}
+        return {key: answers.get(number) or jobs[number].hasty() for number, key in enumerate(distinct)}
 
     def _parts(self, question: Question) -> Sequence[Part[Any]]:
         pins = parse_pins(question.pins, self.formulation.decisions)

@@ -140,7 +140,7 @@ class Watch:
         self._end.set()
         for number, handler in self._kept.items():
             signal.signal(number, handler)
-        if self._outer is not None and self.reason in ("SIGINT", "SIGTERM"):  # as heard in `armed`
+        if self._outer is not None and self.reason is not None and self.signalled:  # as heard in `armed`
             self._outer.stop(self.reason)
 
     def _install(self) -> None:
@@ -154,6 +154,11 @@ class Watch:
     def stopped(self) -> bool:
         """Whether the search had to end."""
         return self.reason is not None
+
+    @property
+    def signalled(self) -> bool:
+        """Whether that was a signal."""
+        return self.reason in ("SIGINT", "SIGTERM")
 
     def run(self, work: Callable[[], Result], instead: Callable[[], Result]) -> Result:
         """Return what `work` does, armed; what `instead` does if that was stopped, unless by a second signal."""

@@ -25,7 +25,7 @@ P = TypeVar("P", bound=WholePlan)
 
 
 def whole_us(plan: WholePlan, ticks: int | None) -> str:
-    """Ticks of the plan's machine, whole whole_us."""
+    """Ticks of the plan's machine in whole microseconds."""
     return "-" if ticks is None else f"{ticks * plan.machine_data.tick_ps / 1e6:,.0f}"
 
 

@@ -117,7 +117,7 @@ class Job:
         if result is None or (result.status == "NO_SOLUTION_FOUND" and self.engine.proves):
             space, result = _hasty(self, space, result, why)
         wall = time.monotonic() - start
-        signalled = watch.reason in ("SIGINT", "SIGTERM")
+        signalled = watch.signalled
         if space is None or result is None:
             return Answer(unanswered(self.layer, wall_s=wall, note=f"stopped by {why}"), "", signalled)
         try:

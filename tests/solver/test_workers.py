@@ -146,3 +146,21 @@ def test_the_layer_of_a_killed_worker_is_run_again(
     assert (tmp_path / "killed").exists()
     assert {i: a.plan.status for i, a in outcome.answers.items()} == dict.fromkeys(range(3), "OPTIMAL")
     assert "layer hard: worker process ended with code -9, it is run again" in caplog.text
+
+
+class _Late:
+    """A job whose search was cut short, by no signal."""
+
+    name, interrupted = "late", True
+
+    def decide(self, time_limit_s: float | None, watch: Watch) -> _Late:
+        return self
+
+    def noted(self, note: str) -> _Late:
+        return self
+
+
+def test_a_job_that_the_time_cut_short_stops_no_other() -> None:
+    with Watch(60.0) as watch:
+        outcome = run_here({0: _Late(), 1: _Late()}, watch, lambda index, found: None)
+    assert (list(outcome.answers), outcome.stopped) == ([0, 1], False)
