@@ -30,7 +30,7 @@ import numpy as np
 from formulations.clock import Clock
 from formulations.mesh.choice import KEEPS, SHARES, Choice
 from formulations.mesh.layout import Layout, layout_of, vectors
-from formulations.mesh.price import price, setup_of
+from formulations.mesh.price import cycles_of, fit, price, setup_of
 from formulations.mesh.space import movable
 from formulations.pins import Pins
 from instances.machine import Machine
@@ -60,10 +60,11 @@ def complete(
         found = layout_of(layer, machine, choice)
         return None if found is None else (choice, found)
     tried = [replace(choice, vector=v) for v in _vectors(layer, machine, pins)]
-    for one in sorted(tried, key=lambda c: price(layer, machine, c)[0].cycles):
-        found = layout_of(layer, machine, one)
+    cycles = cycles_of(layer, machine, tried) if tried else []
+    for at in sorted(range(len(tried)), key=cycles.__getitem__):
+        found = layout_of(layer, machine, tried[at])
         if found is not None:
-            return one, found
+            return tried[at], found
     return None
 
 
@@ -117,24 +118,32 @@ def fewer_steps(
 def doubled(layer: Layer, machine: Machine, pins: Pins) -> list[Choice]:
     """Return choices that keep pins and buffers, each with one size of the tile twice that before; no PE vectors.
 
-    The first one has the smallest tile that the pins allow; none if it does not fit. A start where time is short.
+    The first one has the smallest tile that the pins allow; none if it does not fit. A start where time is short. A
+    size that does not fit never will: tiles only grow.
     """
-    now = _smallest(layer, machine, pins)
-    found = [now] if now is not None and fits(layer, machine, _any_vector(machine, now)) else []
-    while now is not None and found:
-        now = next(iter(_larger(layer, machine, pins, found[-1])), None)
-        found += [now] if now is not None else []
-    return found
+    smallest = _smallest(layer, machine, pins)
+    if smallest is None or not fits(layer, machine, _any_vector(machine, smallest)):
+        return []
+    chain, growing = [smallest], list(range(len(DIMS)))
+    while ahead := list(_larger(layer, pins, chain[-1], growing)):
+        fitting = fit(layer, machine, [_any_vector(machine, choice) for _, choice in ahead])
+        kept = fitting.index(False) if False in fitting else len(ahead)
+        chain += [choice for _, choice in ahead[:kept]]
+        growing = [k for k in growing if kept < len(ahead) and k != ahead[kept][0]]
+    return chain
 
 
-def _larger(layer: Layer, machine: Machine, pins: Pins, choice: Choice) -> Iterator[Choice]:
-    """The choices with one size twice as large that keep everything, the smallest size first."""
-    for at in sorted(range(len(DIMS)), key=lambda k: choice.tile[k]):
-        size = min(2 * choice.tile[at], layer.extent(DIMS[at]))
-        more = replace(choice, tile=(*choice.tile[:at], size, *choice.tile[at + 1 :]))
-        allowed = len(pins.sizes(f"T_{DIMS[at].upper()}", np.array([size], dtype=np.int64)))
-        if size > choice.tile[at] and allowed and fits(layer, machine, _any_vector(machine, more)):
-            yield more
+def _larger(layer: Layer, pins: Pins, choice: Choice, growing: list[int]) -> Iterator[tuple[int, Choice]]:
+    """Double one of the growing sizes after the other, each time the smallest that pins allow, as if all fitted."""
+    while True:
+        for at in sorted(growing, key=lambda k: choice.tile[k]):
+            size = min(2 * choice.tile[at], layer.extent(DIMS[at]))
+            if size > choice.tile[at] and len(pins.sizes(f"T_{DIMS[at].upper()}", np.array([size], dtype=np.int64))):
+                choice = replace(choice, tile=(*choice.tile[:at], size, *choice.tile[at + 1 :]))
+                yield at, choice
+                break
+        else:
+            return
 
 
 def _any_vector(machine: Machine, choice: Choice) -> Choice:
