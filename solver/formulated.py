@@ -202,7 +202,7 @@ class FormulationProblem(Problem[P]):
         return refused(zip(parts, answers, strict=True), f" on {question.machine.name}, engine {question.engine}")
 
 
-def refused(answers: Iterable[tuple[Part[Any], Answer[Any]]], where: str) -> list[Verdict]:
+def refused(answers: Iterable[tuple[Part[Any], Answer[Any]]], where: str = "") -> list[Verdict]:
     """Judge answers; raises PlanMismatch, with the part's name and `where`, if one is not so."""
     verdicts = judged(answers)
     for one in verdicts:
