@@ -12,16 +12,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from hwmodels.nest.homes import machine_for
 from instances.errors import InputError
 from instances.load import unmet_overrides
 from solver.claims import Claim
 from solver.options import pick_nests, pick_pins
 from solver.plan import Plan
 from solver.problems import claims_of, problem_of
+from solver.tiling.check import part_of
 from solver.tiling.plan import LayersPlan
 from solver.tiling.problem import layer_claims
-from solver.verify import PlanMismatch, verify
+from solver.verdict import judgement
+from solver.verify import PlanMismatch
 
 __all__ = ["Proof", "basics", "doubts", "prove"]
 
@@ -151,9 +152,8 @@ def _first_pass(plan: LayersPlan) -> Iterator[Claim]:
     for row, claim in zip(plan.layers, layer_claims(plan), strict=True):
         if claim.nothing or claim.status == "INFEASIBLE" or time.monotonic() > deadline:
             continue
-        homes = row.schedule.to_nest().homes if row.schedule else None
-        machine = machine_for(row.workload, plan.machine_data, None if homes is None else dict(homes))
-        space = formulation.build(row.workload, machine, pins)
+        part = part_of(row, plan, formulation, pins)
+        space = part.space
         search = Search(space, plan.objectives, deadline=deadline)
         for pick in (
             search.first(stages(plan.objectives, space.machine)[0]),
@@ -163,7 +163,7 @@ def _first_pass(plan: LayersPlan) -> Iterator[Claim]:
                 continue
             values = tuple(pick.measures[name] for name in plan.objectives)
             other = Claim(row.layer, "FEASIBLE", plan.objectives, values, (None,) * len(values))
-            if claim.refuted_by(other) and not verify(row.workload, machine, pick.nest).faults:
+            if claim.refuted_by(other) and not judgement(part, pick.nest.at(dict(part.homes))).faults:
                 yield other
                 break
 

@@ -41,6 +41,11 @@ class Judged:
     disagreements: tuple[str, ...]
     unfit: tuple[str, ...]
 
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """All of these."""
+        return (*self.disagreements, *self.unfit)
+
 
 @dataclass(frozen=True)
 class Answer(Generic[S]):

@@ -58,7 +58,7 @@ def judged(answers: Iterable[tuple[Part[Any], Answer[Any]]]) -> list[Verdict]:
         if key not in done:
             done[key] = said.judged or judgement(part, said.schedule)
         known = done[key]
-        faults = (*known.disagreements, *known.unfit, *_above(said, known.priced))
+        faults = (*known.faults, *_above(said, known.priced))
         found.append(Verdict(part, said, known.priced, known.walked, known.disagreements, faults))
     return found
 

@@ -1,25 +1,20 @@
-"""Price a schedule, replay it, and compare: the one place where `solve` and `check` get their figures from."""
+"""Figures of schedules as plans state them, for `solve` and `check` alike, and how these disagree."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from hwmodels.nest.homes import operand_of, settled
 from hwmodels.nest.limits import compulsory_bytes, lower_bound_bytes
-from hwmodels.nest.price import price
-from hwmodels.nest.replay import replay
 from hwmodels.outcome import MEASURES, OPERANDS, Counts, Outcome
-from hwmodels.schedule import Nest
 from hwmodels.transfer import ticks
 from instances.machine import Machine
 from instances.workload import Layer
 from solver.plan import Counted, LayerCounts, Measures, Objective
-from solver.tiling.plan import LayerReplay, TrafficLimits
+from solver.tiling.plan import TrafficLimits
 
 __all__ = [
-    "LITERAL_NOTE", "PlanMismatch", "Verdict", "counts_of", "gap_of", "limits_of", "measures_of", "objective_of",
-    "unequal", "verify",
+    "LITERAL_NOTE", "PlanMismatch", "counts_of", "gap_of", "limits_of", "measures_of", "objective_of", "unequal",
 ]  # fmt: skip
 
 LITERAL_NOTE = (
@@ -29,57 +24,6 @@ LITERAL_NOTE = (
 
 class PlanMismatch(RuntimeError):
     """A plan whose price, replay and engine do not agree: a defect of certile, so the plan is not handed out."""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The price of a schedule, what its replay found, and every disagreement between the two."""
-
-    outcome: Outcome
-    replay: LayerReplay
-    faults: tuple[str, ...]
-
-
-def verify(layer: Layer, machine: Machine, nest: Nest) -> Verdict:
-    """Price and replay `nest`.
-
-    Where the machine is read literally the replay is reported, not compared: the papers' equations are
-    estimates that no machine executes.
-
-    Raises
-    ------
-    InputError
-        If the nest is malformed.
-    """
-    nest.validate_for(layer)
-    outcome = price(layer, machine, nest)
-    walked = replay(layer, machine, nest)
-    literal = machine.reading == "literal"
-    faults = [] if literal else [*walked.faults, *_differences(outcome, walked.outcome)]
-    for memory, size in machine.memories.items():
-        taken = outcome.occupancy_bytes.get(memory, 0)
-        if taken > size:
-            faults.append(f"memory {memory}: {taken} bytes are taken, {machine.name} has {size}")
-    faults = list(dict.fromkeys(faults))
-    record = LayerReplay(
-        ok=walked.ok and not faults, compared=not literal, steps=walked.steps, executed=walked.executed,
-        measures=measures_of(walked.outcome), faults=tuple(walked.faults), note=LITERAL_NOTE if literal else "",
-    )  # fmt: skip
-    if not record.ok and not literal and not faults:
-        faults.append("replay is not ok and names no fault")
-    return Verdict(outcome, record, tuple(faults))
-
-
-def _differences(priced: Outcome, walked: Outcome) -> list[str]:
-    """Name every figure in which the closed forms and the walk differ."""
-    pairs = [(f"{m} [{MEASURES[m]}]", priced.measures[m], walked.measures[m]) for m in MEASURES]
-    for operand in OPERANDS:
-        one, two = priced.by_operand.get(operand, Counts()), walked.by_operand.get(operand, Counts())
-        pairs += [(f"{operand} {kind}", count, two.to_json()[kind]) for kind, count in one.to_json().items()]
-    for memory in sorted({*priced.occupancy_bytes, *walked.occupancy_bytes}):
-        sizes = priced.occupancy_bytes.get(memory, 0), walked.occupancy_bytes.get(memory, 0)
-        pairs.append((f"occupancy of {memory}", *sizes))
-    return [f"{what}: priced {one}, replayed {two}" for what, one, two in pairs if one != two]
 
 
 def measures_of(outcome: Outcome) -> Measures:

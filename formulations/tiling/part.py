@@ -97,16 +97,20 @@ class NestPart(Part[Nest]):
 
     def contains(self, schedule: Nest) -> tuple[str, ...]:
         """Memories that are too small, and whether problem and pins allow the nest."""
-        taken = self.outcome(schedule).occupancy_bytes
-        faults = [
-            f"memory {memory}: {taken[memory]} bytes are taken, {self.machine.name} has {size}"
-            for memory, size in self.machine.memories.items()
-            if taken.get(memory, 0) > size
-        ]
+        faults = self.overflows(schedule)
         if not self.space.contains(schedule):
             demands = f" with {', '.join(map(str, self.pins.pins))}" if self.pins.pins else ""
             faults.append(f"the schedule is no plan of problem {self.space.problem}{demands}")
         return tuple(faults)
+
+    def overflows(self, schedule: Nest) -> list[str]:
+        """Memories that are too small."""
+        taken = self.outcome(schedule).occupancy_bytes
+        return [
+            f"memory {memory}: {taken[memory]} bytes are taken, {self.machine.name} has {size}"
+            for memory, size in self.machine.memories.items()
+            if taken.get(memory, 0) > size
+        ]
 
     def explain(self) -> tuple[str, ...]:
         """A minimal set of demands that no nest meets together."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from formulations.pins import Pins
 from formulations.tiling.part import NestPart
 from hwmodels.nest.price import price
 from hwmodels.nest.sensitivity import Sensitivity, sensitivity, with_prices
@@ -22,7 +23,7 @@ from solver.progress import Progress
 from solver.search import Answer
 from solver.tiling.plan import LayersPlan
 from solver.tiling.search import job_of
-from solver.verify import verify
+from solver.verdict import judgement
 from solver.watch import Watch
 from solver.workers import run
 
@@ -125,7 +126,8 @@ def _of_plan(row: Measured, machine: Machine) -> tuple[Piece, ...]:
         if part.schedule is None:
             raise InputError(f"column plan: layer {part.layer} has no schedule ({part.status})")
         nest = part.schedule.to_nest()
-        faults = verify(part.workload, machine, nest).faults
+        run = NestPart(part.workload, machine, pick_nests(plan.problem).build, Pins(), homes=nest.homes)
+        faults = [*judgement(run, nest).disagreements, *run.overflows(nest)]
         if faults:
             raise InputError(f"column plan: layer {part.layer} does not run on {machine.name}: {faults[0]}")
         nests.append((part.workload, nest))

@@ -1,7 +1,7 @@
 """Solvers in place of the exhaustive search of candidates, shared by the CP-SAT and MILP engines.
 
-Objectives, limits, bounds of what is left open and proofs beyond the candidates are those of the exhaustive search. Here
-members of the space are priced, cut in parts (`Branch.parts`) and solved one after the other, each asked only for plans
+Objectives, limits, bounds of what is left open and proofs beyond the candidates are those of `exhaustive`. Here the
+members of a space are priced, cut in parts (`Branch.parts`) and solved one after the other, each asked only for plans
 below the best so far; a part without one is done. With bounding, the search starts from the best plan of a first pass
 over few candidates, and only what separable bounds leave over is put in the models. With double-buffered time the model
 minimises a lower bound of the time; plans it finds are priced on their exact timeline and cut off until no bound is
@@ -64,7 +64,7 @@ class _Staged(Search):
         super().__init__(space, objectives, limits.bounding, deadline, end=end)
         self.solve, self.limits = solve, limits
         self.models = self.choices = 0
-        self.heuristic = self.interrupted = False
+        self.heuristic = self.interrupted = self._doubt = False
 
     @property
     def stats(self) -> dict[str, object]:
@@ -75,9 +75,11 @@ class _Staged(Search):
         return {**said, "interrupted": True} if self.interrupted else said
 
     def settle(self, measure: str) -> None:
-        """Minimise one measure; ties are broken whatever work it takes."""
-        self._allowance, self._long = None, False
+        """Minimise one measure, proven only by solvers that were done; ties are broken whatever work it takes."""
+        self._allowance, self._long, self._doubt = None, False, False
         super().settle(measure)
+        if self._doubt and self.whole and self.best is not None:
+            self.whole, self.bound = False, self.best.measures[measure]
 
     def first(self, measure: str) -> Pick | None:
         """Find a good plan among few candidates."""
@@ -123,9 +125,10 @@ class _Staged(Search):
                 self.interrupted, self.deadline = True, time.monotonic()
             if answer.choice is not None:
                 self._take(Pick(branch, *answer.choice, branch.measures(*answer.choice)))
-            if exact or answer.choice is None:
-                return None if answer.done else answer.bound or 0
-            if len(cuts) >= _MAX_CUTS:
+            if answer.done and (exact or answer.choice is None):
+                return None
+            if exact or answer.choice is None or len(cuts) >= _MAX_CUTS:
+                self._doubt = True
                 return answer.bound or 0
             cuts.append(answer.choice)
 

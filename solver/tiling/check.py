@@ -118,8 +118,8 @@ class _Checker:
         if isinstance(known, str):
             yield known
             return
-        judgement, made = known
-        yield from (*judgement.disagreements, *judgement.unfit)
+        found, made = known
+        yield from found.faults
         if layer.bound is not None and layer.objective is not None and layer.bound > layer.objective.value:
             yield f"bound {layer.bound} is above the value {layer.objective.value}"
         for field in _FIGURES:

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 from formulations.homes.read import places_of
 from formulations.tiling.space import Space
-from hwmodels.nest.homes import settled
 from hwmodels.schedule import Nest
 from instances.errors import InputError, choices
 from instances.workload import Layer
 from solver.engines.exhaustive import Search
-from solver.verify import PlanMismatch, verify
+from solver.verdict import judgement
+from solver.verify import PlanMismatch
 
 if TYPE_CHECKING:
     from solver.tiling.solve import Request
@@ -141,9 +141,8 @@ def fronts(request: Request, axes: Sequence[str], *, time_limit_s: float | None 
         if layer.signature() not in known:
             known[layer.signature()] = _housed(request, layer, axes, end)
             for point in known[layer.signature()].points:
-                verdict = verify(layer, request.asked.machine, point.nest)
-                if verdict.faults:
-                    raise PlanMismatch(f"layer {layer.name}: {'; '.join(verdict.faults)}")
+                if faults := judgement(request.part(layer, point.nest.homes), point.nest).faults:
+                    raise PlanMismatch(f"layer {layer.name}: {'; '.join(faults)}")
         found[layer.name] = known[layer.signature()]
     return found
 
@@ -155,7 +154,7 @@ def _housed(request: Request, layer: Layer, axes: Sequence[str], end: float | No
     found = []
     for number, homes in enumerate(ways):
         left = None if end is None else max(0.0, end - time.monotonic()) / (len(ways) - number)
-        space = request.formulation.build(layer, settled(layer, request.asked.machine, homes), request.pins)
+        space = request.part(layer, tuple(homes.items())).space
         found.append((homes, front(space, axes, time_limit_s=left)))
     points = [replace(point, nest=point.nest.at(homes)) for homes, one in found for point in one.points]
     kept = tuple(sorted(_undominated(points), key=lambda p: p.values))
