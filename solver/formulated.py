@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from formulations.clock import Clock
 from formulations.pins import parse_pins
@@ -45,18 +45,10 @@ class _Engine:
     proves: bool
 
 
-class Search(Protocol):
-    """A search of a part, that can be pickled."""
-
-    def __call__(self, part: Any, objectives: tuple[str, ...], clock: Clock, end_s: float | None) -> Answer[Any]:
-        """Search until it is time; after `end_s` seconds nothing may take time any more."""
-
-
-class Haste(Protocol):
-    """What there is without a search."""
-
-    def __call__(self, part: Any, objectives: tuple[str, ...]) -> Answer[Any]:
-        """Return it."""
+#: A search of a part that can be pickled: of part, objectives, clock, and seconds after which nothing may take time any
+#: more; and what there is without a search.
+Search = Callable[[Any, tuple[str, ...], Clock, float | None], Answer[Any]]
+Haste = Callable[[Any, tuple[str, ...]], Answer[Any]]
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,19 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+
 from formulations.tiling.branch import Branch
 from formulations.tiling.floors import stage_of
 from formulations.tiling.space import Space
+from hwmodels.nest.price import price
 from hwmodels.outcome import MEASURES
 from hwmodels.schedule import Nest
 from instances.machine import Machine
 from solver.plan import proof
 
 __all__ = [
-    "ALL", "Engine", "EngineResult", "Limits", "Pick", "Status", "aims", "complete", "proven_of", "stages",
+    "ALL", "Engine", "EngineResult", "Limits", "Pick", "Status", "aims", "complete", "guessed", "proven_of", "stages",
     "told", "vector",
 ]  # fmt: skip
 
@@ -121,3 +124,14 @@ def told(objectives: tuple[str, ...], proven: tuple[str, ...], *, stopped: bool)
     """What a plan says about its proof: which of several objectives are proven, and that a search was left open."""
     said: dict[str, object] = {**proof(objectives, proven)}
     return {**said, "left_open": True} if stopped and proven != objectives else said
+
+
+def guessed(space: Space, find: Callable[[], Pick | Nest | None]) -> EngineResult:
+    """Run a heuristic: its plan proves nothing."""
+    start = time.monotonic()
+    found, version = find(), f"numpy {np.__version__}"
+    nest = found.nest if isinstance(found, Pick) else found
+    wall = time.monotonic() - start
+    if nest is None:
+        return EngineResult("NO_SOLUTION_FOUND", None, None, None, wall, version)
+    return EngineResult("FEASIBLE", nest, price(space.layer, space.machine, nest).measures, None, wall, version)

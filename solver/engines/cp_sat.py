@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
-from formulations.tiling.branch import Branch
 from formulations.tiling.cp_sat import build_cp_sat
 from formulations.tiling.space import Space
 from solver.engines.base import EngineResult, Limits
 from solver.engines.driver_cp_sat import solve
-from solver.engines.staged import Answer, solve_staged
+from solver.engines.staged import Answer, Wanted, solve_staged
 
 __all__ = ["run"]
 
 
-def _solve(
-    branch: Branch,
-    objective: str,
-    at_most: int | None,
-    levels: Mapping[str, int],
-    cuts: Sequence[tuple[int, int]],
-    limits: Limits,
-) -> Answer:
-    if at_most is not None and at_most < 0:
+def _solve(asked: Wanted) -> Answer:
+    if asked.at_most is not None and asked.at_most < 0:
         return Answer(None, 0, True)
-    built = build_cp_sat(branch, objective, at_most=at_most, levels=levels, cuts=cuts)
-    said = solve(built.model, limits.time_limit_s)
+    built = build_cp_sat(asked.branch, asked.objective, at_most=asked.at_most, levels=asked.levels, cuts=asked.cuts)
+    said = solve(built.model, asked.time_limit_s)
     if said.status == "INFEASIBLE":
-        return Answer(None, None if at_most is None else at_most + 1, True)
+        return Answer(None, None if asked.at_most is None else asked.at_most + 1, True)
     return Answer(
         built.decode(said.solver) if said.solved else None, said.bound, said.status == "OPTIMAL", said.stopped
     )

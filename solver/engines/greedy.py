@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 from numpy.typing import NDArray
 
 from formulations.tiling.branch import Branch
 from formulations.tiling.space import Space
 from hwmodels.nest.choices import Q_DIMS, S_DIMS
-from solver.engines.base import EngineResult, Limits, Pick, complete, vector
+from solver.engines.base import EngineResult, Limits, Pick, complete, guessed, vector
 
 __all__ = ["fullest_memory", "largest_tile", "run_greedy", "run_naive"]
 
@@ -50,21 +48,11 @@ def _first(branch: Branch, score: NDArray[np.float64]) -> Pick | None:
     return Pick(branch, s, q, branch.measures(s, q))
 
 
-def _result(pick: Pick | None, start: float) -> EngineResult:
-    wall = time.monotonic() - start
-    version = f"numpy {np.__version__}"
-    if pick is None:
-        return EngineResult("NO_SOLUTION_FOUND", None, None, None, wall, version)
-    return EngineResult("FEASIBLE", pick.nest, pick.measures, None, wall, version)
-
-
 def run_greedy(space: Space, objectives: tuple[str, ...], limits: Limits) -> EngineResult:
     """Engine ``greedy``: the largest tile that fits, the best order or dataflow for it."""
-    start = time.monotonic()
-    return _result(largest_tile(space, complete(objectives)), start)
+    return guessed(space, lambda: largest_tile(space, complete(objectives)))
 
 
 def run_naive(space: Space, objectives: tuple[str, ...], limits: Limits) -> EngineResult:
     """Engine ``naive``: fill the memory (`optimal_tiling_dma` section 6.1, at least 80 % where a tile does)."""
-    start = time.monotonic()
-    return _result(fullest_memory(space, complete(objectives)), start)
+    return guessed(space, lambda: fullest_memory(space, complete(objectives)))

@@ -7,7 +7,7 @@ capacity or earlier objective is exceeded in integers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 
 from formulations.tiling.branch import Branch
@@ -15,33 +15,25 @@ from formulations.tiling.milp import build_milp
 from formulations.tiling.space import Space
 from solver.engines.base import EngineResult, Limits
 from solver.engines.driver_milp import MilpSolver, solve, versions
-from solver.engines.staged import Answer, BranchSolver, solve_staged
+from solver.engines.staged import Answer, Wanted, solve_staged
 
 __all__ = ["run_cbc", "run_highs"]
 
 
-def _solve(
-    solver: MilpSolver,
-    branch: Branch,
-    objective: str,
-    at_most: int | None,
-    levels: Mapping[str, int],
-    cuts: Sequence[tuple[int, int]],
-    limits: Limits,
-) -> Answer:
-    if at_most is not None and at_most < 0:
+def _solve(solver: MilpSolver, asked: Wanted) -> Answer:
+    if asked.at_most is not None and asked.at_most < 0:
         return Answer(None, 0, True)
-    excluded = list(cuts)
+    branch, levels, excluded = asked.branch, asked.levels, list(asked.cuts)
     while True:
-        built = build_milp(branch, objective, at_most=at_most, levels=levels, cuts=excluded)
-        said = solve(solver, built.problem, limits.time_limit_s)
-        unclear = limits.time_limit_s is None or not said.believed
-        if said.status == "NO_SOLUTION_FOUND" and at_most is not None and unclear and not said.stopped:
+        built = build_milp(branch, asked.objective, at_most=asked.at_most, levels=levels, cuts=excluded)
+        said = solve(solver, built.problem, asked.time_limit_s)
+        unclear = asked.time_limit_s is None or not said.believed
+        if said.status == "NO_SOLUTION_FOUND" and asked.at_most is not None and unclear and not said.stopped:
             # That the cut-off leaves nothing is not said or not believed: without it there is a solution to be priced.
-            built = build_milp(branch, objective, levels=levels, cuts=excluded)
-            said = solve(solver, built.problem, limits.time_limit_s)
+            built = build_milp(branch, asked.objective, levels=levels, cuts=excluded)
+            said = solve(solver, built.problem, asked.time_limit_s)
         if said.status == "INFEASIBLE":
-            return Answer(None, None if at_most is None else at_most + 1, True)
+            return Answer(None, None if asked.at_most is None else asked.at_most + 1, True)
         bound = None if said.bound is None or said.bound <= 0 else said.bound * built.unit
         if not said.solved:
             return Answer(None, bound, False, said.stopped)
@@ -52,7 +44,7 @@ def _solve(
             return Answer(None, bound, False, stopped=True)
         # Float tolerance let a plan through that is over a limit in integers: leave it out and go on.
         excluded.append((s, q))
-    value = max(t.at(s, q) for t in branch.tables(objective))
+    value = max(t.at(s, q) for t in branch.tables(asked.objective))
     proven = said.agrees(value / built.unit)
     return Answer((s, q), value if proven else bound, proven, said.stopped)
 
@@ -62,16 +54,11 @@ def _within_limits(branch: Branch, levels: Mapping[str, int], s: int, q: int) ->
     return fits and all(t.at(s, q) <= v for m, v in levels.items() for t in branch.tables(m))
 
 
-def _run(engine: MilpSolver, space: Space, objectives: tuple[str, ...], limits: Limits) -> EngineResult:
-    solve_branch: BranchSolver = partial(_solve, engine)
-    return solve_staged(solve_branch, space, objectives, limits, versions(engine))
-
-
 def run_highs(space: Space, objectives: tuple[str, ...], limits: Limits) -> EngineResult:
     """Solve with HiGHS."""
-    return _run("highs", space, objectives, limits)
+    return solve_staged(partial(_solve, "highs"), space, objectives, limits, versions("highs"))
 
 
 def run_cbc(space: Space, objectives: tuple[str, ...], limits: Limits) -> EngineResult:
     """Solve with the CBC that PuLP carries."""
-    return _run("cbc", space, objectives, limits)
+    return solve_staged(partial(_solve, "cbc"), space, objectives, limits, versions("cbc"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -14,7 +13,7 @@ from hwmodels.nest.homes import repriced
 from hwmodels.nest.price import price
 from hwmodels.schedule import Nest
 from instances.machine import Machine
-from solver.engines.base import EngineResult, Limits
+from solver.engines.base import EngineResult, Limits, guessed
 from solver.engines.exhaustive import best_pick
 
 __all__ = ["noburst_ties", "run_tso_noburst"]
@@ -26,14 +25,7 @@ def run_tso_noburst(space: Space, objectives: tuple[str, ...], limits: Limits) -
     Many plans tie under the volume model. Of these the one that takes the least time with bursts is returned: what is
     left of the difference to the optimum is due to the model alone.
     """
-    start = time.monotonic()
-    found = noburst_ties(space)
-    version = f"numpy {np.__version__}"
-    if found is None:
-        return EngineResult("NO_SOLUTION_FOUND", None, None, None, time.monotonic() - start, version)
-    nest = found[0]
-    measures = price(space.layer, space.machine, nest).measures
-    return EngineResult("FEASIBLE", nest, measures, None, time.monotonic() - start, version)
+    return guessed(space, lambda: (noburst_ties(space) or (None,))[0])
 
 
 def noburst_ties(space: Space, *, worst: bool = False) -> tuple[Nest, Nest | None] | None:

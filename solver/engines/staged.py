@@ -11,9 +11,8 @@ below the best exact price; ties are then broken as by the exhaustive search.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from formulations.tiling.branch import Branch, lower_bounds, undominated
 from formulations.tiling.member import Member
@@ -21,7 +20,7 @@ from formulations.tiling.space import Space
 from solver.engines.base import EngineResult, Limits, Pick, stages
 from solver.engines.exhaustive import Search, decided
 
-__all__ = ["Answer", "BranchSolver", "solve_staged"]
+__all__ = ["Answer", "BranchSolver", "Wanted", "solve_staged"]
 
 #: Exact timelines laid out per branch before a double-buffered plan is reported with a gap.
 _MAX_CUTS = 200
@@ -40,20 +39,20 @@ class Answer:
     stopped: bool = False
 
 
-class BranchSolver(Protocol):
-    """Minimises one objective over one branch."""
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked of a branch: the least objective up to `at_most`, within `levels`, outside `cuts`."""
 
-    def __call__(
-        self,
-        branch: Branch,
-        objective: str,
-        at_most: int | None,
-        levels: Mapping[str, int],
-        cuts: Sequence[tuple[int, int]],
-        limits: Limits,
-    ) -> Answer:
-        """Solve; only plans up to `at_most`, within `levels`, outside `cuts`."""
-        ...
+    branch: Branch
+    objective: str
+    at_most: int | None
+    levels: Mapping[str, int]
+    cuts: Sequence[tuple[int, int]]
+    time_limit_s: float | None
+
+
+#: Minimises one objective over one branch.
+BranchSolver = Callable[[Wanted], Answer]
 
 
 class _Staged(Search):
@@ -62,7 +61,7 @@ class _Staged(Search):
     def __init__(self, solve: BranchSolver, space: Space, objectives: tuple[str, ...], limits: Limits) -> None:
         deadline, end = limits.ends()
         super().__init__(space, objectives, limits.bounding, deadline, end=end)
-        self.solve, self.limits = solve, limits
+        self.solve = solve
         self.models = self.choices = 0
         self.heuristic = self.interrupted = self._doubt = False
 
@@ -119,7 +118,7 @@ class _Staged(Search):
             if left is not None and left <= 0:
                 return 0
             most = None if self.best is None else self.best.measures[measure] - 1
-            answer = self.solve(branch, measure, most, self.kept, cuts, replace(self.limits, time_limit_s=left))
+            answer = self.solve(Wanted(branch, measure, most, self.kept, cuts, left))
             self.models += 1
             if answer.stopped:  # as if the time were up
                 self.interrupted, self.deadline = True, time.monotonic()

@@ -157,12 +157,10 @@ class _Checker:
     def sums(self) -> Iterator[str]:
         """Totals over the layers."""
         plan = self.plan
-        total = totals(plan.layers, literal=plan.machine_data.reading == "literal")
-        if plan.homes is not None:
-            total = total.over(plan.status, plan.bound)
+        housed = (plan.status, plan.bound) if plan.homes is not None else None
         try:
             yield from problems_of_homes(plan, pick_pins(list(plan.pins), pick_nests(plan.problem)))
         except InputError as error:
             yield str(error)
-        for field, value in vars(total).items():
+        for field, value in totals(plan.layers, plan.machine_data, housed).items():
             yield from unequal(field, getattr(plan, field), value)

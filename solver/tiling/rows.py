@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from typing import Any
 
 from formulations.tiling.part import NestPart
 from hwmodels.outcome import MEASURES
 from hwmodels.schedule import Nest
 from instances.jsonfile import LARGEST_INTEGER
+from instances.machine import Machine
 from solver.plan import Measures, Objective, Schedule, Status, worst
 from solver.tiling.buffers import buffers
 from solver.tiling.plan import LayerPlan, LayerReplay, PlanReplay
 from solver.verdict import Verdict, sum_of
 from solver.verify import LITERAL_NOTE, counts_of, gap_of, limits_of, measures_of, objective_of
 
-__all__ = ["Totals", "row", "rows", "totals"]
+__all__ = ["row", "rows", "totals"]
 
 
 def rows(verdicts: Iterable[Verdict]) -> tuple[LayerPlan, ...]:
@@ -71,39 +72,34 @@ def _decided(part: NestPart, verdict: Verdict, nest: Nest) -> dict[str, object]:
     }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Totals:
-    """What a plan says about all its layers together."""
+def totals(
+    layers: Sequence[LayerPlan], machine: Machine, housed: tuple[Status, int | None] | None = None
+) -> dict[str, Any]:
+    """Sum over the layers; None where a layer has nothing to add.
 
-    status: Status
-    objective: Objective | None
-    bound: int | None
-    gap: float | None
-    measures: Measures | None
-    replay: PlanReplay
-
-    def over(self, status: Status, bound: int | None) -> Totals:
-        """The same with what is known of all homes: status and bound, where every layer has a plan."""
-        if self.objective is None:
-            return replace(self, bound=None, gap=None)
-        return replace(self, status=status, bound=bound, gap=gap_of(self.objective.value, bound))
-
-
-def totals(layers: Sequence[LayerPlan], *, literal: bool) -> Totals:
-    """Sum over the layers; None where a layer has nothing to add."""
+    Parameters
+    ----------
+    housed : (status, bound), optional
+        What is known of all homes; it stands in place of the layers' where every one has a plan.
+    """
     objectives = [p.objective for p in layers if p.objective is not None]
     measures = [p.measures for p in layers if p.measures is not None]
-    objective, summed, bound = None, None, sum_of(p.bound for p in layers)
+    status, bound = worst(p.status for p in layers), sum_of(p.bound for p in layers)
+    objective = summed = None
     if len(objectives) == len(measures) == len(layers):
         terms = Counter[str]()
         for one in objectives:
             terms.update(one.terms)
         objective = Objective(value=sum(o.value for o in objectives), unit=objectives[0].unit, terms=dict(terms))
         summed = Measures(**{name: sum(getattr(one, name) for one in measures) for name in MEASURES})
+    if housed is not None:
+        status, bound = (status, None) if objective is None else housed
     replays = [p.replay for p in layers if p.replay is not None]
     replay = PlanReplay(
         ok=all(r.ok for r in replays) if replays else None, layers=len(replays),
-        executed=sum(r.executed for r in replays), note=LITERAL_NOTE if literal else "",
+        executed=sum(r.executed for r in replays), note=LITERAL_NOTE if machine.reading == "literal" else "",
     )  # fmt: skip
-    gap = gap_of(objective.value if objective else None, bound)
-    return Totals(worst(p.status for p in layers), objective, bound, gap, summed, replay)
+    return {
+        "status": status, "objective": objective, "bound": bound, "measures": summed, "replay": replay,
+        "gap": gap_of(objective.value if objective else None, bound),
+    }  # fmt: skip

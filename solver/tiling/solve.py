@@ -147,9 +147,7 @@ def _plan(
     housed: tuple[Choice, HomesPlan] | None,
 ) -> LayersPlan:  # fmt: skip
     asked, machine, layers = request.asked, request.asked.machine, rows(verdicts)
-    total = totals(layers, literal=machine.reading == "literal")
-    if housed is not None:
-        total = total.over(housed[0].status, housed[0].bound)
+    known = (housed[0].status, housed[0].bound) if housed else None
     return LayersPlan.model_validate({
         "format": FORMAT, "certile": version(), "problem": request.formulation.name, "network": request.name,
         "machine": machine.name, "engine": request.engine.name, "engine_version": engine_version,
@@ -158,7 +156,7 @@ def _plan(
         "options": LayersOptions(
             full=asked.full, bounding=asked.bounding, time_limit_s=asked.time_limit_s, settings=asked.settings
         ),
-        **vars(total), "wall_s": time.monotonic() - start, "layers": layers,
+        **totals(layers, machine, known), "wall_s": time.monotonic() - start, "layers": layers,
         "network_digest": network_digest(request.layers), "machine_digest": digest(machine.model_dump(mode="json")),
         "machine_data": machine, "homes": housed[1] if housed else None,
     })  # fmt: skip

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from formulations.pins import parse_pins
@@ -18,7 +16,7 @@ from instances.workload import Layer
 from solver import solve
 from solver.engines import ENGINES, Limits, cp_sat, exhaustive
 from solver.engines.exhaustive import Search
-from solver.engines.staged import Answer, solve_staged
+from solver.engines.staged import Answer, Wanted, solve_staged
 
 LAYER = Layer.conv("x", channels=3, filters=4, size=(6, 5), kernel=(3, 3), pad=(1, 1, 1, 1))
 MACHINE = Machine(
@@ -48,8 +46,8 @@ def test_two_proven_objectives_are_optimal(name: str) -> None:
 def test_one_of_two_proven_is_feasible_with_its_bound() -> None:
     """A solver that has no time left when the second objective comes."""
 
-    def tired(branch: Branch, objective: str, *rest: Any, **more: Any) -> Answer:
-        return Answer(None, None, False) if objective == "time" else cp_sat._solve(branch, objective, *rest, **more)
+    def tired(asked: Wanted) -> Answer:
+        return Answer(None, None, False) if asked.objective == "time" else cp_sat._solve(asked)
 
     found = solve_staged(tired, _space(), ("bytes", "time"), Limits(), "")
     assert found.measures is not None
