@@ -28,8 +28,8 @@ from solver.workers import run
 
 __all__ = ["FormulationProblem", "Job", "refused"]
 
-#: Seconds below which a part is decided in haste, and those that haste may take.
-_WORTH_S, _HASTE_S = 0.05, 5.0
+#: Seconds below which a part is decided in haste.
+_WORTH_S = 0.05
 #: Seconds after the time limit in which parts that are spare are still decided.
 _SPARE_S = 1.0
 #: Parts that are not proven are tried again with the time left over, but only if that is this many times what they had.
@@ -53,12 +53,13 @@ Haste = Callable[[Any, tuple[str, ...]], Answer[Any]]
 
 @dataclass(frozen=True)
 class Job:
-    """A part to decide, here or in another process: by a search, or in haste."""
+    """A part to decide, here or in another process: by a search, or in haste, which may take `haste_s` seconds."""
 
     part: Part[Any]
     objectives: tuple[str, ...]
     search: Search
     haste: Haste
+    haste_s: float | None = None
 
     @property
     def name(self) -> str:
@@ -92,7 +93,7 @@ class Job:
 
     def hasty(self, why: str) -> Answer[Any]:
         """Decide without a search; nothing if even that takes too long."""
-        with Watch(_HASTE_S, NO_LIMIT) as watch:
+        with Watch(self.haste_s, NO_LIMIT) as watch:
             said = watch.run(lambda: self._explained(self.haste(self.part, self.objectives)), _nothing)
         if said is None:
             return self.unanswered(f"stopped by {why}")

@@ -28,10 +28,13 @@ if TYPE_CHECKING:
 
 __all__ = ["job_of"]
 
+#: Seconds that a quick plan may take.
+_QUICK_S = 5.0
+
 
 def job_of(part: NestPart, objectives: tuple[str, ...], engine: Engine, *, bounding: bool = True) -> Job:
     """Return the work of deciding a layer."""
-    return Job(part, objectives, partial(_searched, engine, bounding), _quick)
+    return Job(part, objectives, partial(_searched, engine, bounding), _quick, _QUICK_S)
 
 
 def _searched(
