@@ -12,17 +12,13 @@ from pydantic import ValidationError
 
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
 from instances.errors import InputError
-from instances.machine import Machine, Transfer
 from instances.workload import Layer
 from solver import BankPlan, LayersPlan, Plan, solve
 from solver.plan import FORMAT, Objective, Schedule, digest, network_digest, version
+from tests.small import TOY as MACHINE
 
 #: 2 channels of 4x4 to 2 channels: IN 32 bytes, W 4, OUT 32; together 68, so 64 bytes on chip need two tiles.
 LAYER = Layer.conv("tiny", channels=2, filters=2, size=(4, 4))
-MACHINE = Machine(
-    name="toy", tick_ps=1000, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=1, ocm_bytes=64,
-    transfer=Transfer(call_ticks=10, byte_ticks=1), byte_fj=100, mac_fj=1,
-)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
