@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from instances.network import Network
 from instances.operators import Concat, Conv, Correlation, Eltwise, Input, MatMul, Operator, Pool, Reshape, Shape
@@ -118,7 +119,10 @@ class Builder:
 
     def flatten(self, x: str, name: str = "flatten") -> str:
         """Join all dimensions but the first."""
-        size = 1
-        for extent in self.shape(x)[1:]:
-            size *= extent
-        return self.reshape(x, name, (self.shape(x)[0], size))
+        batch, *sizes = self.shape(x)
+        return self.reshape(x, name, (batch, prod(sizes)))
+
+    def classified(self, x: str, classes: int = 1000) -> Network:
+        """Add global pooling, a fully connected layer and softmax; return the network."""
+        self.unary(self.fc(self.flatten(self.global_avg(x)), "fc", classes), "softmax")
+        return self.build()

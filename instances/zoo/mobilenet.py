@@ -65,5 +65,4 @@ def mobilenet_v2() -> Network:
                 x = net.eltwise("add", (shortcut, x), f"{name}/add")
             channels = filters
     x = net.conv(x, "conv_last", 1280, 1, act="relu6")
-    net.unary(net.fc(net.flatten(net.global_avg(x)), "fc", 1000), "softmax")
-    return net.build()
+    return net.classified(x)

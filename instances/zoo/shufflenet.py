@@ -40,8 +40,7 @@ def _shufflenet(net: Builder, scale: int) -> Network:
                 net, x, f"stage{stage + 2}.{i}", 240 * scale << stage, stride=1 if i else 2,
                 groups=1 if first else _GROUPS,
             )  # fmt: skip
-    net.unary(net.fc(net.flatten(net.global_avg(x)), "fc", 1000), "softmax")
-    return net.build()
+    return net.classified(x)
 
 
 def shufflenet_1x() -> Network:

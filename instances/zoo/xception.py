@@ -41,5 +41,4 @@ def xception() -> Network:
     x = _down(net, x, "block13", (728, 1024))
     x = _separable(net, x, "block14/sep1", 1536, "relu")
     x = _separable(net, x, "block14/sep2", 2048, "relu")
-    net.unary(net.fc(net.flatten(net.global_avg(x)), "fc", 1000), "softmax")
-    return net.build()
+    return net.classified(x)
