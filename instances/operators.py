@@ -23,8 +23,9 @@ from collections.abc import Sequence
 from math import prod
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from instances.frozen import Frozen
 from instances.workload import Layer
 
 __all__ = [
@@ -50,10 +51,8 @@ UNARY = frozenset(
 NARY = frozenset("add and div equal greater less max mean min mod mul or pow sub where xor".split())
 
 
-class _Operator(BaseModel):
+class _Operator(Frozen):
     """What all operators share: a unique name, the names of the producers of its inputs, its output shape."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(min_length=1, max_length=500)
     inputs: tuple[str, ...] = ()
