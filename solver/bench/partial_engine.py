@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import asdict
 
@@ -14,7 +13,7 @@ from instances.load import load_machine, load_network
 from instances.machine import Machine
 from instances.network import Network
 from instances.workload import Layer
-from solver.bench.report import Cell, Report, Section
+from solver.bench.report import Cell, Report, Section, timed
 from solver.partial_engine.plan import EnginePlan
 from solver.partial_engine.size import SIZE_ENGINES, fits, front_engine, size_engine
 from solver.progress import Progress
@@ -131,9 +130,7 @@ def _examples() -> Section:
 
 def transfers(network: Network, machine: Machine) -> list[Cell]:
     """A row: the proven bytes of a network, what is compulsory, and others over the optimum."""
-    start = time.monotonic()
-    plan = solve_as(EnginePlan, network, machine)
-    wall = time.monotonic() - start
+    plan, wall = timed(lambda: solve_as(EnginePlan, network, machine))
     assert plan.objective is not None
     totals = dict.fromkeys(_RIVALS, 0)
     least, equal = 0, 0
