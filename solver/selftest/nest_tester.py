@@ -69,19 +69,17 @@ class NestTester:
         """Return a random case."""
         return random_case(rng, cores=self.cores)
 
-    def run(self, case: object, rng: random.Random) -> list[Disagreement]:
+    def run(self, case: NestCase, rng: random.Random) -> list[Disagreement]:
         """Return what cannot be."""
-        one = _a_case(case)
-        lines = list(self._lines(one, rng))
-        return [Disagreement(self.name, line.what, case_of(_with(one, line))) for line in lines]
+        return [Disagreement(self.name, line.what, case_of(_with(case, line))) for line in self._lines(case, rng)]
 
-    def smaller(self, case: object) -> Iterator[NestCase]:
+    def smaller(self, case: NestCase) -> Iterator[NestCase]:
         """Yield simpler cases."""
-        return simpler(_a_case(case))
+        return simpler(case)
 
-    def to_json(self, case: object) -> dict[str, object]:
+    def to_json(self, case: NestCase) -> dict[str, object]:
         """Return the case as JSON data."""
-        return case_of(_a_case(case))
+        return case_of(case)
 
     def from_json(self, data: Mapping[str, object]) -> NestCase:
         """Return what `to_json` gave."""
@@ -274,12 +272,6 @@ def _fitted(goal: Goal, nest: Nest) -> Form:
     ways = spreads(goal.layer, goal.machine)
     cuts = [Spatial(*cut) for cut in (spread if spread in ways else ways[0])]
     return form_of(goal.layer, Nest((*cuts, *(one for one in nest.items if not isinstance(one, Spatial)))))
-
-
-def _a_case(case: object) -> NestCase:
-    if not isinstance(case, NestCase):
-        raise TypeError(f"a case of nests is needed, this is a {type(case).__name__}")
-    return case
 
 
 def _with(case: NestCase, line: _Line) -> NestCase:

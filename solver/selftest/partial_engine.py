@@ -1,4 +1,4 @@
-"""Brute force for F4 engine: every height of strips, every division of a bank, every program.
+"""Brute force for F4 partial_engine: every height of strips, every division of a bank, every program.
 
 The referee (`hwmodels.partial_engine.replay`) says whether strips and places fit the banks, and what a load of an input
 group and a way of partial maps to DRAM and back cost: by how much a whole program grows with one more of them. For
@@ -309,9 +309,9 @@ def best(case: Case) -> Found | None:
     return least
 
 
-class _Runs(BruteForce[Case]):
-    name = "runs"
-    summary = "every strip, place and program of a few runs on a small engine (problem engine)"
+class _PartialEngine(BruteForce[Case]):
+    name = "partial_engine"
+    summary = "every strip, place and program of a few runs on a small engine"
     kind = Case
 
     def claim(self, case: Case, engine: str) -> Claim:
@@ -338,4 +338,4 @@ class _Runs(BruteForce[Case]):
         return Known(found.bytes, faults=() if agrees else (said,))
 
 
-TESTER = _Runs()
+TESTER = _PartialEngine()
