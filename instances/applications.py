@@ -54,18 +54,12 @@ class _File(Frozen):
 
 
 class Application(Frozen):
-    """One of them; the first one has the highest priority.
-
-    Attributes
-    ----------
-    name : str
-        The network's, with ``#2`` and so on if it runs more than once.
-    operators : int
-        Of its part of the network.
-    """
+    """One of them; the first one has the highest priority."""
 
     name: str
+    """The network's, with ``#2`` and so on if it runs more than once."""
     operators: PositiveInt
+    """Of its part of the network."""
     period_us: Microseconds
     deadline_us: Microseconds
 

@@ -59,26 +59,17 @@ _BEGIN, _END = (
 
 
 class Row(NamedTuple):
-    """A field of a machine file.
-
-    Attributes
-    ----------
-    path : str
-        As ``--set`` takes it: ``transfer.byte_ticks``; ``[]`` stands for each entry of a list.
-    unit : str
-        Unit, or the values that are accepted, or "section" (its fields have rows of their own).
-    default : str
-        JSON, "required", "not given", or "" for a section.
-    meaning : str
-    problems : tuple of str
-        The problems that read it.
-    """
+    """A field of a machine file."""
 
     path: str
+    """As ``--set`` takes it: ``transfer.byte_ticks``; ``[]`` stands for each entry of a list."""
     unit: str
+    """Unit, or the values that are accepted, or "section" (its fields have rows of their own)."""
     default: str
+    """JSON, "required", "not given", or "" for a section."""
     meaning: str
     problems: tuple[str, ...]
+    """The problems that read it."""
 
     @property
     def section(self) -> str:

@@ -53,33 +53,23 @@ _SIZES = ("channels", "filters", "size", "kernel", "stride", "pad", "groups", "d
 
 @dataclass(frozen=True)
 class Measured:
-    """One row: a measured value (exactly as written) in a unit, and what was measured.
-
-    Attributes
-    ----------
-    line : int
-        In the file.
-    network, layer, plan : str
-        Empty where not given.
-    pins : tuple of str
-    engine, objective : str
-        Empty: the best plan, in time.
-    value : Fraction
-    unit : str
-    name, group : str
-        Never empty.
-    """
+    """One row: a measured value (exactly as written) in a unit, and what was measured."""
 
     line: int
+    """In the file."""
     network: str
+    """Empty where not given, as `layer` and `plan` are."""
     layer: str
     plan: str
     pins: tuple[str, ...]
     engine: str
+    """Empty: the best plan."""
     objective: str
+    """Empty: time."""
     value: Fraction
     unit: str
     name: str
+    """Never empty, nor is `group`."""
     group: str
 
     @property

@@ -27,21 +27,14 @@ MOST_FAULTS = 5
 
 
 class Network(Frozen):
-    """A network as an operator graph.
-
-    Attributes
-    ----------
-    name : str
-        Short name, as in ``certile solve NAME``.
-    description : str
-        One line: what it is and the public definition it follows.
-    operators : tuple of Operator
-        In topological order; an operator names the producers of its inputs.
-    """
+    """A network as an operator graph."""
 
     name: str = Field(min_length=1, max_length=200)
+    """Short name, as in ``certile solve NAME``."""
     description: str = ""
+    """One line: what it is and the public definition it follows."""
     operators: tuple[Operator, ...] = Field(min_length=1)
+    """In topological order; an operator names the producers of its inputs."""
 
     @model_validator(mode="after")
     def _is_a_graph_with_shapes(self) -> Network:

@@ -32,19 +32,15 @@ _PER_US = {"ns": 1000.0, "us": 1.0, "ms": 0.001}
 
 
 class Profile(Frozen):
-    """Measured times.
-
-    Attributes
-    ----------
-    clock : {"busy", "alone"}
-        "alone": measured with all other cores idle, at the clocks `alone_mhz` of the machine; times on cores are
-        then scaled to its `busy_mhz`.
-    """
+    """Measured times."""
 
     format: Literal["certile-profile/1"] = "certile-profile/1"
     network: str = ""
     unit: Literal["ns", "us", "ms"] = "us"
     clock: Literal["busy", "alone"] = "busy"
+    """"alone": measured with all other cores idle, at the clocks `alone_mhz` of the machine; times on cores are then
+    scaled to its `busy_mhz`.
+    """
     times: Annotated[
         dict[str, dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)] | None]], Field(min_length=1)
     ]

@@ -12,20 +12,13 @@ __all__ = ["Disagreement", "Tester"]
 
 @dataclass(frozen=True)
 class Disagreement:
-    """Two answers that cannot both be right.
-
-    Attributes
-    ----------
-    problem : str
-    what : str
-        One line: who claims what, who found what.
-    instance : dict
-        JSON data from which `Tester.from_json` rebuilds the case.
-    """
+    """Two answers that cannot both be right."""
 
     problem: str
     what: str
+    """One line: who claims what, who found what."""
     instance: Mapping[str, object]
+    """JSON data from which `Tester.from_json` rebuilds the case."""
 
 
 class Tester(Protocol):

@@ -53,17 +53,12 @@ class _Line:
 
 @dataclass
 class NestTester:
-    """The adversary of one problem of nests.
-
-    Attributes
-    ----------
-    cores : bool
-        Whether its machines have several cores.
-    """
+    """The adversary of one problem of nests."""
 
     name: str
     summary: str
     cores: bool
+    """Whether its machines have several cores."""
 
     def case(self, rng: random.Random) -> NestCase:
         """Return a random case."""
