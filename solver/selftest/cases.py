@@ -96,6 +96,12 @@ class Known(NamedTuple):
     complete: bool = True
     faults: Sequence[str] = ()
 
+    @classmethod
+    def replayed(cls, least: int, moved: int, faults: Sequence[str]) -> Known:
+        """The best of all schedules, and what the referee says of it."""
+        said = f"brute force: its schedule moves {moved} by replay, not {least}: {faults[:1]}"
+        return cls(least, faults=(said,) if faults or moved != least else ())
+
 
 class BruteForce(ABC, Generic[C]):
     """The adversary of one problem, `kind` the type of its cases."""
