@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from statistics import median
 
 from formulations.mapping.problem import Limits, Schedule
-from solver.bench.report import Cell, Report
+from solver.bench.report import Cell, Report, timed
 from solver.mapping.ask import MappingSetting, ask
 from solver.mapping.base import Asked
 from solver.mapping.engines import MAPPING_ENGINES
@@ -31,9 +30,7 @@ _NEAR = 0.01
 def case(setting: MappingSetting, configuration: tuple[int, ...], cap: int, limit: float = _LIMIT_S) -> list[Cell]:
     """A row: the periods of all, the optimum's bound and gap; the genetic search has as long as the optimum, in all."""
     asked = Asked(setting.instance(configuration), "period", Limits(cap), limit)
-    start = time.monotonic()
-    free = MAPPING_ENGINES["auto"].run(asked)
-    wall = time.monotonic() - start
+    free, wall = timed(lambda: MAPPING_ENGINES["auto"].run(asked))
     clustered = MAPPING_ENGINES["clustering"].run(asked)
     rivals = sorted(_genetic(replace(asked, time_limit_s=wall / _SEEDS)))
     period, heft = free.value, MAPPING_ENGINES["heft"].run(asked).value
@@ -53,12 +50,11 @@ def _genetic(asked: Asked) -> list[int]:
 
 def front_row(name: str) -> list[Cell]:
     """The exact front of period and energy with all cores in one group."""
-    start = time.monotonic()
-    front = pareto(name, _MACHINE, problem="mapping", pins=["cpu_config=4"])
+    front, wall = timed(lambda: pareto(name, _MACHINE, problem="mapping", pins=["cpu_config=4"]))
     plans = [plan for plan in front.plans if isinstance(plan, MappingPlan)]
     found = [plan.measures for plan in plans if plan.measures is not None]
     ends = [found[0].period, found[-1].period, found[0].energy / 1e12, found[-1].energy / 1e12]
-    return [name, len(found), front.proven, *ends, time.monotonic() - start]
+    return [name, len(found), front.proven, *ends, wall]
 
 
 def mapping(progress: Progress) -> Report:
