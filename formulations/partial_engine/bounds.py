@@ -43,15 +43,37 @@ Optimal means
     `lower` is the least sum of bytes over all (w, v) that (COUNT) allows. Where all groups of a side are alike, and y
     divides O or x divides I, orders in passes mostly meet it. On small grids it is compared with all orders
     (tests/formulations/test_partial_engine.py).
+As a model (`bounded`), for CP-SAT and for MILP
+    Sets         choices b of strips and places; their games g (grids that are not alike)
+    Variables    z[b] in {0, 1}; w1, w2, v1, v2 [b,g] in N, w = w1 + w2, v = v1 + v2; w1', w2', v1', v2' the same
+                 without the cheapest group; ins, parts [b,g] in N: bytes; p, q [b,g] in {0, 1}
+    Objective    min sum_b z[b]*least[b] + sum number[g]*(ins[b,g] + parts[b,g])
+    Constraints  (ONE)    sum_b z[b] = 1
+                 (COUNT)  y*w1 + r*w2 + x*v >= (I - x)*(O - y)*z[b],  x*v1 + r'*v2 + y*w >= (I - x)*(O - y)*z[b]
+                 (WHOLE)  v >= r*p, parts >= the r least swaps*p, p <= z[b];  ins >= whole bytes*(z[b] - p)
+                 (WHOLE') w >= r'*q, ins >= the r' least loads*q, q <= z[b];  parts >= whole' bytes*(z[b] - q)
+                 (FULL)   y*w1' + r*w2' + x*v >= (I - 1 - x)*(O - y)*z[b];  ins >= second least load*w';
+                          x*v1' + r'*v2' + y*w >= (I - x)*(O - 1 - y)*z[b];  parts >= second least swap*v'
+                 (EACH)   ins >= load*w, parts >= swap*v
+                 (STAY)   v = 0 if partial maps may not be stored; parts is then not bounded
+    All bytes are multiples of a unit, the gcd of all of them: the model counts in this unit. Bytes beyond those of a
+    known order count as one more than these, which keeps coefficients small. The optimum is a bound for every order; an
+    order in passes with the strips and places chosen that moves as many bytes is therefore optimal.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import gcd
+from typing import Any
 
 from formulations.partial_engine.space import Branch, Game
 
-__all__ = ["Counting", "Entries", "branch_bound", "capped", "counting", "lower"]
+__all__ = ["Bounded", "Counting", "Entries", "bounded", "branch_bound", "counting", "lower"]
+
+#: The figures of `Counting` that are bytes.
+_BYTES = ("load", "swap", "full", "full_swap", "back_bytes", "whole_bytes", "back_in_bytes", "whole_in_bytes")
 
 
 @dataclass(frozen=True)
@@ -150,12 +172,6 @@ def counting(game: Game) -> Counting:
     )  # fmt: skip
 
 
-def capped(at: Counting, most: int) -> Counting:
-    """Return the figures with all bytes at most so many: more than this is as bad."""
-    names = ("load", "swap", "full", "full_swap", "back_bytes", "whole_bytes", "back_in_bytes", "whole_in_bytes")
-    return replace(at, **{name: min(getattr(at, name), most) for name in names})
-
-
 def lower(game: Game, *, stay: bool = False) -> int:
     """Return a lower bound on the bytes of inputs and partial maps, over all orders.
 
@@ -184,3 +200,74 @@ def lower(game: Game, *, stay: bool = False) -> int:
 def branch_bound(branch: Branch, *, stay: bool = False) -> int:
     """Return a lower bound on DRAM bytes with these strips and places, over all orders."""
     return branch.fixed + sum(number * lower(game, stay=stay) for game, number in branch.games)
+
+
+# ---- as a model ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """The bounds in the expressions of a solver's library; a solution has ``base + unit * objective`` bytes.
+
+    Attributes
+    ----------
+    z : list
+        By choice whether it is taken.
+    terms : list
+        The objective: variables with their factors.
+    """
+
+    z: list[Any]
+    rows: list[Any]
+    terms: list[tuple[Any, int]]
+    base: int
+    unit: int
+
+    def chosen(self, value: Callable[[Any], float | None]) -> int:
+        """The choice of a solution, as a number."""
+        return max(range(len(self.z)), key=lambda b: value(self.z[b]) or 0.0)
+
+
+def bounded(branches: Sequence[Branch], known: int, integer: Callable[[str, int], Any], *, stay: bool) -> Bounded:
+    """Return the model of some choices; some order moves `known` bytes.
+
+    Parameters
+    ----------
+    integer : callable
+        Makes a variable of the solver's library from its name and its largest value; the least is 0.
+    """
+    base = min(branch.least for branch in branches)
+    counts = [[(counting(game), number) for game, number in branch.games] for branch in branches]
+    figures = [getattr(at, name) for few in counts for at, _ in few for name in _BYTES]
+    unit = max(1, gcd(*figures, *(branch.least - base for branch in branches)))
+    most = (known - base) // unit + 1
+    z = [integer(f"z_{b}", 1) for b in range(len(branches))]
+    rows, terms = [sum(z) == 1], [(z[b], (branch.least - base) // unit) for b, branch in enumerate(branches)]
+    for b, few in enumerate(counts):
+        for g, (at, number) in enumerate(few):
+            capped = replace(at, **{name: min(getattr(at, name) // unit, most) for name in _BYTES})
+            bytes_, more = _game(capped, z[b], lambda name, top, end=f"_{b}_{g}": integer(name + end, top), stay)  # type: ignore[misc]
+            rows += more
+            terms += [(one, number) for one in bytes_]
+    return Bounded(z, rows, terms, base, unit)
+
+
+def _game(at: Counting, z: Any, integer: Callable[[str, int], Any], stay: bool) -> tuple[tuple[Any, Any], list[Any]]:
+    """The bytes of inputs and of partial maps of a game, and its constraints."""
+    most_w, most_v = at.most[0], 0 if stay else at.most[1]
+    w, u, v, t = (integer(name, top) for name, top in (("w", most_w), ("wf", most_w), ("v", most_v), ("vf", most_v)))
+    ins = integer("ins", most_w * at.full + at.back_in_bytes + at.whole_bytes)
+    parts = integer("parts", most_v * at.full_swap + at.back_bytes + at.whole_in_bytes)
+    p, q = integer("p", 1), integer("q", 1)
+    rows = [
+        p <= z, v >= at.back * p, parts >= at.back_bytes * p, ins >= at.whole_bytes * (z - p),
+        q <= z, w >= at.back_in * q, ins >= at.back_in_bytes * q, ins >= at.load * w, ins >= at.full * u,
+        parts >= at.swap * v, parts >= at.full_swap * t, *([] if stay else [parts >= at.whole_in_bytes * (z - q)]),
+    ]  # fmt: skip
+    sides = [("w", at.ins, w, v), ("wf", at.full_ins, u, v)]
+    sides += [] if stay else [("v", at.outs, v, w), ("vf", at.full_outs, t, w)]
+    for side, entries, number, others in sides:
+        first, then = integer(f"{side}1", entries.most), integer(f"{side}2", max(most_w, most_v))
+        gains = entries.gain * first + entries.rest * then + entries.other * others
+        rows += [first + then == number, gains >= entries.need * z]
+    return (ins, parts), rows
