@@ -24,8 +24,9 @@ import numpy as np
 
 from formulations.clock import ENDLESS, Clock
 from formulations.mesh.arrays import caps_of, linear_of, terms_of
-from formulations.mesh.choice import KEEPS, SHARES, Choice, Price
-from formulations.mesh.tables import Columns, Linear, Setup, up
+from formulations.mesh.choice import KEEPS
+from formulations.mesh.tables import Columns, Linear, Setup, roof, up
+from hwmodels.schedule import SHARES, Choice
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.mesh import LARGEST
@@ -78,8 +79,8 @@ def _columns(setup: Setup, group: tuple[str, ...], choice: Choice) -> Columns:
     return {name: np.array([value], dtype=np.int64) for name, value in found.items()}
 
 
-def price(layer: Layer, machine: Machine, choice: Choice) -> tuple[Price, dict[str, int]]:
-    """Return what a choice costs, and for every demand on a buffer what it takes less what there is.
+def price(layer: Layer, machine: Machine, choice: Choice) -> tuple[dict[str, int], dict[str, int]]:
+    """Return dram and glb [bytes], cycles of the PEs alone and the time [cycles], and what each buffer is short of.
 
     Raises
     ------
@@ -97,13 +98,7 @@ def price(layer: Layer, machine: Machine, choice: Choice) -> tuple[Price, dict[s
 
     found = {name: value(what) for name, what in linear_of(setup).items()}
     over = {f"{cap.tag} {'+'.join(cap.what.factors)}": value(cap.what) - cap.limit for cap in caps_of(setup)}
-    return price_of(setup, found["dram"], found["glb"], found["cycles"]), over
-
-
-def price_of(setup: Setup, dram: int, glb: int, cycles: int) -> Price:
-    """The price of bytes and cycles: the roofline."""
-    rates = setup.mesh.dram_bytes_per_cycle, setup.mesh.global_bytes_per_cycle
-    return Price(dram, glb, cycles, max(cycles, -(-dram // rates[0]), -(-glb // rates[1])))
+    return found | {"time": max(-(-found[part] // rate) for part, rate in roof(setup.mesh, "time").items())}, over
 
 
 def _well_formed(setup: Setup, choice: Choice) -> None:
