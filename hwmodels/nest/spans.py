@@ -75,6 +75,12 @@ class Window:
         """Whether every output needs its own element and no other."""
         return self.taps == self.stride == 1 and not self.pad and not self.first
 
+    def rows(self, r0: Ints, r1: Ints, i0: Ints | int, i1: Ints | int) -> tuple[Ints, Ints]:
+        """First and end of what outputs [r0, r1) need under the taps [i0, i1), without padding and resident rows."""
+        first = np.maximum(r0 * self.stride - self.pad + i0 * self.dilation, self.first)
+        end = np.minimum((r1 - 1) * self.stride - self.pad + (i1 - 1) * self.dilation + 1, self.size)
+        return first, end
+
     def part(self, first: int, end: int) -> Window:
         """The window of the taps [first, end)."""
         return replace(self, taps=end - first, pad=self.pad - first * self.dilation)
@@ -121,17 +127,13 @@ def fetched(lo: int, spans: Spans, part: Part, window: Window, slide: str) -> tu
     a pass, so that window covers as much as all before it.
     """
     i0, i1, new = part
-    start = lo * window.stride - window.pad
-
-    def last(end: Ints, taps: int) -> Ints:
-        return np.minimum(start + (end - 1) * window.stride + (taps - 1) * window.dilation + 1, window.size)
-
-    first = np.maximum(start + spans.begin * window.stride + i0 * window.dilation, window.first)
+    begin, stop = lo + spans.begin, lo + spans.end
+    first, end = window.rows(begin, stop, i0, i1)
     if slide == "outer":
-        first = np.where(spans.fresh, first, np.maximum(first, last(spans.begin, i1)))
+        first = np.where(spans.fresh, first, np.maximum(first, window.rows(begin, begin, i0, i1)[1]))
     elif slide == "inner" and not new:
-        first = np.maximum(first, last(spans.end, i0))
-    return first, np.maximum(last(spans.end, i1) - first, 0)
+        first = np.maximum(first, window.rows(begin, stop, i0, i0)[1])
+    return first, np.maximum(end - first, 0)
 
 
 def placed_cut(extent: int, steps: Ints, lo: int) -> Placed:
