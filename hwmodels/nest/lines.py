@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwmodels.nest.bilinear import Ints
-from hwmodels.nest.places import begins
-from hwmodels.nest.spans import Window
+from hwmodels.nest.spans import Window, begins
 
 #: Beyond all rows.
 _FAR = 1 << 60
@@ -28,7 +27,7 @@ def _vectors(lo: int, hi: int, steps: Ints, taps: Ints, window: Window) -> tuple
     """Rows that two windows of a pass share, rows of the longest, and of the widest pass, for T chains.
 
     `steps` (T, L) are those of the output dimension down to the loop that slides, `taps` (T, L') all of the kernel's
-    outside the Hold; entries below 0 are lists of places (`hwmodels.nest.places`). Of columns alike. IN in lines takes,
+    outside the Hold; entries below 0 are lists of places (`hwmodels.nest.spans`). Of columns alike. IN in lines takes,
     for an element of its other dimensions, ``again * width + (longest - again) * columns``: `again` and `longest` of
     the outer axis, `width` and `longest` (its columns) of the inner one.
     """

@@ -9,8 +9,8 @@ from hwmodels.nest.choices import Choices
 from hwmodels.nest.homes import energy_of, housed, ticks_of
 from hwmodels.nest.loops import Steps, lined, trees_of
 from hwmodels.nest.overlap import double_buffered_ticks
-from hwmodels.nest.places import chain_of
 from hwmodels.nest.skeleton import cores, skeleton_of
+from hwmodels.nest.spans import chain_of
 from hwmodels.nest.tables import nest_tables
 from hwmodels.outcome import OPERANDS, Counts, Outcome
 from hwmodels.schedule import Nest
