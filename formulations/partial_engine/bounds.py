@@ -70,10 +70,10 @@ from typing import Any
 
 from formulations.partial_engine.space import Branch, Game
 
-__all__ = ["Bounded", "Counting", "Entries", "bounded", "branch_bound", "counting", "lower"]
+__all__ = ["Bounded", "Entries", "Side", "bounded", "branch_bound", "lower", "sides_of"]
 
-#: The figures of `Counting` that are bytes.
-_BYTES = ("load", "swap", "full", "full_swap", "back_bytes", "whole_bytes", "back_in_bytes", "whole_in_bytes")
+#: The figures of `Side` that are bytes.
+_BYTES = ("cheapest", "second", "back_bytes", "whole_bytes")
 
 
 @dataclass(frozen=True)
@@ -105,71 +105,66 @@ class Entries:
 
 
 @dataclass(frozen=True)
-class Counting:
-    """The figures of the bounds.
+class Side:
+    """The figures of the bounds for one side; those of partial maps in brackets.
 
     Attributes
     ----------
-    ins, outs : Entries
-        (COUNT) for entries of inputs (w), and of partial maps (v).
-    full_ins, full_outs : Entries
-        (FULL): the same without the cheapest group.
-    load, swap, full, full_swap : int
-        The least and the second least of each.
-    back, back_bytes, whole_bytes : int
-        r, the r least swaps, and the further input bytes if fewer groups come back.
-    back_in, back_in_bytes, whole_in_bytes : int
-        The same for the inputs: r', the r' least loads, and the swapped bytes if fewer inputs come back.
+    entries, without : Entries
+        (COUNT), for w [v]; (FULL), the same without the cheapest group.
+    cheapest, second : int
+        The least and the second least load [swap].
+    back, back_bytes : int
+        r' [r] and the r' least loads [r least swaps].
+    whole_bytes : int
+        The further bytes of this side if fewer groups of the other side come back.
     """
 
-    ins: Entries
-    outs: Entries
-    full_ins: Entries
-    full_outs: Entries
-    load: int
-    swap: int
-    full: int
-    full_swap: int
+    entries: Entries
+    without: Entries
+    cheapest: int
+    second: int
     back: int
     back_bytes: int
     whole_bytes: int
-    back_in: int
-    back_in_bytes: int
-    whole_in_bytes: int
+
+    @classmethod
+    def of(cls, bytes_: Sequence[int], places: int, others: int, beside: int) -> Side:
+        """Groups with these bytes and so many places, beside others with their places."""
+        own, number = sorted(bytes_), len(bytes_)
+        batches = -(-others // beside)
+        back = number - (-(-number // places) - 1) * places
+
+        def entries(groups: int) -> Entries:
+            need = max(0, groups - places) * max(0, others - beside)
+            return Entries(need, beside, others - (batches - 1) * beside, groups * max(0, batches - 2), places)
+
+        whole = (batches - 1) * sum(own[: number - places])
+        second = own[min(1, number - 1)]
+        return cls(entries(number), entries(number - 1), own[0], second, back, sum(own[:back]), whole)
 
     @property
-    def most(self) -> tuple[int, int]:
-        """The most w and v that some least sum needs."""
-        return max(self.back_in, self.ins.least(0)), max(self.back, self.outs.least(0))
+    def most(self) -> int:
+        """The most entries beyond one each that some least sum needs."""
+        return max(self.back, self.entries.least(0))
 
-    def bytes(self, w: int, v: int) -> int:
-        """What w and v cost at least, beyond every load once."""
-        inputs = max(w * self.load, self.full_ins.least(v) * self.full)
-        swapped = max(v * self.swap, self.full_outs.least(w) * self.full_swap)
-        ways = [(self.whole_bytes, 0), *([(0, self.back_bytes)] if v >= self.back else [])]
-        ways_in = [(0, self.whole_in_bytes), *([(self.back_in_bytes, 0)] if w >= self.back_in else [])]
-        return min(max(inputs, a, c) + max(swapped, b, d) for a, b in ways for c, d in ways_in)
+    def bytes(self, own: int, others: int) -> int:
+        """What so many entries of this side cost at least, beyond every load once, beside those of the other one."""
+        return max(own * self.cheapest, self.without.least(others) * self.second)
 
 
-def counting(game: Game) -> Counting:
-    """Return the figures of a game."""
+def sides_of(game: Game) -> tuple[Side, Side]:
+    """Return the figures of inputs and of partial maps."""
     n, m, x, y = game.inputs, game.outputs, game.x, game.y  # I, O
-    many, many_in = -(-m // y), -(-n // x)
-    back, back_in = m - (many - 1) * y, n - (many_in - 1) * x
-    loads, swaps = sorted(game.loads), sorted(game.swaps)
+    return Side.of(game.loads, x, m, y), Side.of(game.swaps, y, n, x)
 
-    def entries(inputs: int, outputs: int) -> tuple[Entries, Entries]:
-        need = max(0, inputs - x) * max(0, outputs - y)
-        return (
-            Entries(need, y, back, inputs * max(0, many - 2), x),
-            Entries(need, x, back_in, outputs * max(0, many_in - 2), y),
-        )
 
-    return Counting(
-        *entries(n, m), entries(n - 1, m)[0], entries(n, m - 1)[1], loads[0], swaps[0], loads[min(1, n - 1)],
-        swaps[min(1, m - 1)], back, sum(swaps[:back]), (many - 1) * sum(loads[: n - x]), back_in,
-        sum(loads[:back_in]), (many_in - 1) * sum(swaps[: m - y]),
-    )  # fmt: skip
+def _bytes(ins: Side, outs: Side, w: int, v: int) -> int:
+    """What w and v cost at least, beyond every load once."""
+    inputs, swapped = ins.bytes(w, v), outs.bytes(v, w)
+    ways = [(ins.whole_bytes, 0), *([(0, outs.back_bytes)] if v >= outs.back else [])]
+    ways_in = [(0, outs.whole_bytes), *([(ins.back_bytes, 0)] if w >= ins.back else [])]
+    return min(max(inputs, a, c) + max(swapped, b, d) for a, b in ways for c, d in ways_in)
 
 
 def lower(game: Game, *, stay: bool = False) -> int:
@@ -180,20 +175,19 @@ def lower(game: Game, *, stay: bool = False) -> int:
     stay : bool
         Partial maps may not be stored: v = 0.
     """
-    at = counting(game)
+    ins, outs = sides_of(game)
     if stay:
-        return game.base + at.whole_bytes
-    most_w, most_v = at.most
-    best = at.bytes(most_w, 0)
-    for v in range(most_v + 1):
-        if v * at.swap >= best:
+        return game.base + ins.whole_bytes
+    best = _bytes(ins, outs, ins.most, 0)
+    for v in range(outs.most + 1):
+        if v * outs.cheapest >= best:
             break
-        least = max(at.ins.least(v), -(-(at.outs.need - at.outs.gains(v)) // at.outs.other), 0)
+        least = max(ins.entries.least(v), -(-(outs.entries.need - outs.entries.gains(v)) // outs.entries.other), 0)
         # More entries of inputs than these two save bytes of partial maps only by the exchanged (FULL).
-        most = at.full_outs.need // at.full_outs.other if at.full_swap > at.swap else 0
-        for w in {least, max(least, at.back_in), *range(least, most + 1)}:
-            if w * at.load < best:
-                best = min(best, at.bytes(w, v))
+        most = outs.without.need // outs.without.other if outs.second > outs.cheapest else 0
+        for w in {least, max(least, ins.back), *range(least, most + 1)}:
+            if w * ins.cheapest < best:
+                best = min(best, _bytes(ins, outs, w, v))
     return game.base + best
 
 
@@ -237,37 +231,39 @@ def bounded(branches: Sequence[Branch], known: int, integer: Callable[[str, int]
         Makes a variable of the solver's library from its name and its largest value; the least is 0.
     """
     base = min(branch.least for branch in branches)
-    counts = [[(counting(game), number) for game, number in branch.games] for branch in branches]
-    figures = [getattr(at, name) for few in counts for at, _ in few for name in _BYTES]
+    counts = [[(sides_of(game), number) for game, number in branch.games] for branch in branches]
+    figures = [getattr(side, name) for few in counts for sides, _ in few for side in sides for name in _BYTES]
     unit = max(1, gcd(*figures, *(branch.least - base for branch in branches)))
     most = (known - base) // unit + 1
     z = [integer(f"z_{b}", 1) for b in range(len(branches))]
     rows, terms = [sum(z) == 1], [(z[b], (branch.least - base) // unit) for b, branch in enumerate(branches)]
     for b, few in enumerate(counts):
-        for g, (at, number) in enumerate(few):
-            capped = replace(at, **{name: min(getattr(at, name) // unit, most) for name in _BYTES})
+        for g, (sides, number) in enumerate(few):
+            figures = [{name: min(getattr(side, name) // unit, most) for name in _BYTES} for side in sides]
+            capped = [replace(side, **sizes) for side, sizes in zip(sides, figures, strict=True)]
             bytes_, more = _game(capped, z[b], lambda name, top, end=f"_{b}_{g}": integer(name + end, top), stay)  # type: ignore[misc]
             rows += more
             terms += [(one, number) for one in bytes_]
     return Bounded(z, rows, terms, base, unit)
 
 
-def _game(at: Counting, z: Any, integer: Callable[[str, int], Any], stay: bool) -> tuple[tuple[Any, Any], list[Any]]:
+def _game(sides: Sequence[Side], z: Any, integer: Callable[[str, int], Any], stay: bool) -> tuple[list[Any], list[Any]]:
     """The bytes of inputs and of partial maps of a game, and its constraints."""
-    most_w, most_v = at.most[0], 0 if stay else at.most[1]
-    w, u, v, t = (integer(name, top) for name, top in (("w", most_w), ("wf", most_w), ("v", most_v), ("vf", most_v)))
-    ins = integer("ins", most_w * at.full + at.back_in_bytes + at.whole_bytes)
-    parts = integer("parts", most_v * at.full_swap + at.back_bytes + at.whole_in_bytes)
-    p, q = integer("p", 1), integer("q", 1)
-    rows = [
-        p <= z, v >= at.back * p, parts >= at.back_bytes * p, ins >= at.whole_bytes * (z - p),
-        q <= z, w >= at.back_in * q, ins >= at.back_in_bytes * q, ins >= at.load * w, ins >= at.full * u,
-        parts >= at.swap * v, parts >= at.full_swap * t, *([] if stay else [parts >= at.whole_in_bytes * (z - q)]),
-    ]  # fmt: skip
-    sides = [("w", at.ins, w, v), ("wf", at.full_ins, u, v)]
-    sides += [] if stay else [("v", at.outs, v, w), ("vf", at.full_outs, t, w)]
-    for side, entries, number, others in sides:
-        first, then = integer(f"{side}1", entries.most), integer(f"{side}2", max(most_w, most_v))
-        gains = entries.gain * first + entries.rest * then + entries.other * others
-        rows += [first + then == number, gains >= entries.need * z]
-    return (ins, parts), rows
+    most = [sides[0].most, 0 if stay else sides[1].most]
+    number = [integer(name, top) for name, top in zip("wv", most, strict=True)]
+    bytes_ = [
+        integer(name, top * side.second + side.back_bytes + side.whole_bytes)
+        for name, side, top in zip(("ins", "parts"), sides, most, strict=True)
+    ]
+    rows = []
+    for k, (side, name) in enumerate(zip(sides, "wv", strict=True)):
+        full, back, bounded = integer(f"{name}f", most[k]), integer("qp"[k], 1), not stay or k == 0
+        rows += [back <= z, number[k] >= side.back * back, bytes_[k] >= side.back_bytes * back]
+        rows += [bytes_[k] >= side.cheapest * number[k], bytes_[k] >= side.second * full]
+        for entries, entered, of in ((side.entries, number[k], name), (side.without, full, f"{name}f")) * bounded:
+            first, then = integer(f"{of}1", entries.most), integer(f"{of}2", max(most))
+            gains = entries.gain * first + entries.rest * then + entries.other * number[1 - k]
+            rows += [first + then == entered, gains >= entries.need * z]
+        if not stay or k == 1:
+            rows.append(bytes_[1 - k] >= sides[1 - k].whole_bytes * (z - back))
+    return bytes_, rows
