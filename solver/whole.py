@@ -37,13 +37,16 @@ class WholeProblem(FormulationProblem[P]):
     ----------
     later : tuple of str
         Fields of rows that earlier versions did not write.
+    free : set of str
+        Options that follow from nothing.
     """
 
     later: tuple[str, ...] = ()
+    free: frozenset[str] = frozenset({"time_limit_s", "settings"})
 
     @abstractmethod
     def options(self, question: Question) -> Options:
-        """Return what else was asked; all of it but the time limit and the settings is compared by a check."""
+        """Return what else was asked; all of it but what is `free` is compared by a check."""
 
     @abstractmethod
     def body(self, verdict: Verdict, question: Question) -> dict[str, Any]:
@@ -95,7 +98,7 @@ class WholeProblem(FormulationProblem[P]):
         except (InputError, ValidationError) as error:
             yield " ".join(str(error).split())
             return
-        asked = self.options(question).model_dump(exclude={"time_limit_s", "settings"})
+        asked = self.options(question).model_dump(exclude=set(self.free))
         for name, value in asked.items():
             yield from unequal(f"options.{name}", getattr(plan.options, name), value)
         yield from verdict.faults
