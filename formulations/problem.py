@@ -109,7 +109,15 @@ class Piece(ABC, Generic[S]):
     """A subset of the schedules of a part; a way to search it that it does not have raises NotImplementedError.
 
     Searches see the best schedule that is known by then in ``goal.below``: what they need is best built when asked.
+    A goal that an engine has no model of is searched by `exact`.
+
+    Attributes
+    ----------
+    stats : dict
+        Figures of the last search, for people.
     """
+
+    stats: Mapping[str, int] = {}
 
     @abstractmethod
     def floor(self, goal: Goal) -> int:
@@ -212,6 +220,8 @@ class Formulation(ABC, Generic[S]):
     starts, quick : tuple of str
         Heuristics that a search begins with, in half of its time; those that take hardly any time, the better one
         first: they doubt claims, and answer when the time is up (their goal's clock is over then).
+    ties : tuple of str
+        Measures that decide among schedules with the same values of all that is asked for, where an engine proves.
     floors : bool
         Whether heuristics state bounds that need no search.
     examples : tuple
@@ -227,6 +237,7 @@ class Formulation(ABC, Generic[S]):
     heuristics: Mapping[str, tuple[str, Callable[[Any, Goal], S | None]]] = {}
     starts: tuple[str, ...] = ()
     quick: tuple[str, ...] = ()
+    ties: tuple[str, ...] = ()
     floors: bool = True
     examples: tuple[tuple[str, str], ...] = ()
 

@@ -81,9 +81,11 @@ def settled(
     best: S | None = None
     bounds: dict[str, int | None] = dict.fromkeys(objectives)
     empty = False
-    for number, measure in enumerate(objectives):
-        goal = Goal(measure, dict(caps), clock=clock.share(len(objectives) - number))
-        best, bounds[measure], empty = search.run(goal, best)
+    ties = [name for name in formulation.ties if name not in objectives and search.proves]
+    for number, measure in enumerate((*objectives, *ties)):
+        goal = Goal(measure, dict(caps), clock=clock.share(max(1, len(objectives) - number)))
+        best, bound, empty = search.run(goal, best)
+        bounds |= {measure: bound} if measure in bounds else {}
         if best is None or search.interrupted:
             break
         value = part.price(best).measures[measure]
@@ -215,7 +217,8 @@ class _Search(Generic[S]):
         """Search a piece; the bound is None if nothing in it meets the goal, and the floor if nothing is known."""
         try:
             if self.engine == "cp-sat" or self.engine in _MILP:
-                return self.modelled(piece, goal, floor)
+                with suppress(NotImplementedError):
+                    return self.modelled(piece, goal, floor)
             return piece.exact(goal, self.engine)
         except Unable as error:
             self.stats["note"] = str(error)
@@ -223,6 +226,8 @@ class _Search(Generic[S]):
             pass
         except KeyboardInterrupt:
             self.stats["interrupted"] = True
+        finally:
+            self.stats |= piece.stats
         return None, floor
 
     def modelled(self, piece: Piece[S], goal: Goal, floor: int) -> tuple[S | None, int | None]:

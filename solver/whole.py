@@ -37,9 +37,12 @@ class WholeProblem(FormulationProblem[P]):
     ----------
     later : tuple of str
         Fields of rows that earlier versions did not write.
+    unasked : set of str
+        Options that no question has, or that nothing follows from.
     """
 
     later: tuple[str, ...] = ()
+    unasked: frozenset[str] = frozenset(("time_limit_s", "settings"))
 
     @abstractmethod
     def options(self, question: Question) -> Options:
@@ -95,7 +98,7 @@ class WholeProblem(FormulationProblem[P]):
         except (InputError, ValidationError) as error:
             yield " ".join(str(error).split())
             return
-        asked = self.options(question).model_dump(exclude={"time_limit_s", "settings"})
+        asked = self.options(question).model_dump(exclude=set(self.unasked))
         for name, value in asked.items():
             yield from unequal(f"options.{name}", getattr(plan.options, name), value)
         yield from verdict.faults
