@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from formulations.banks.states import BankPlan as Decisions
+from formulations.banks.part import Reading
+from formulations.clock import TimeUp
 from formulations.mesh.part import Way
 from formulations.partial_engine.problem import AllChoices
 from formulations.problem import Goal
 from instances.errors import InputError
 from solver import check, solve
 from solver.applications.engines import APPLICATION_ENGINES
-from solver.banks import engines as banks
 from solver.joint import engines as joint
 from solver.mapping.engines import MAPPING_ENGINES
 
@@ -41,10 +41,10 @@ def test_banks_say_if_the_tie_was_not_settled(monkeypatch: pytest.MonkeyPatch) -
     assert solve("lenet5", "midap", objective="bytes,time", engine="milp", problem="banks").status == "OPTIMAL"
     assert solve("lenet5", "midap", objective="time,bytes", problem="banks").stats["proven"] == "time,bytes"
 
-    def late(asked: object, plan: Decisions, begun: float) -> tuple[Decisions, bool]:
-        return plan, False
+    def late(reading: Reading, goal: Goal, engine: str) -> None:
+        raise TimeUp
 
-    monkeypatch.setattr(banks, "tied", late)
+    monkeypatch.setattr(Reading, "exact", late)
     plan = solve("lenet5", "midap", objective="bytes,time", engine="milp", problem="banks")
     assert plan.objective is not None
     assert (plan.status, plan.stats["proven"], plan.bound) == ("FEASIBLE", "bytes", plan.objective.value)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from formulations.banks.graph import optimum
+from formulations.banks.network import Walk
 from formulations.banks.numbers import numbered
 from formulations.banks.policies import Reuse, minimise
 from formulations.banks.states import BankPlan
@@ -81,9 +82,9 @@ def table42(progress: Progress) -> Report:
     size, blocks = midap(), dict[str, dict[str, float]]()
     for letter in BLOCKS:
         found = stages(block(letter), size)
-        plans = {name: partial(minimise, found, size, reuse=reuse) for name, reuse in _ROWS.items()}
+        plans = {name: partial(minimise, Walk(found, size), reuse=reuse) for name, reuse in _ROWS.items()}
         totals = {name: _total(plan, found, size) for name, plan in plans.items()}
-        totals["optimum"] = _total(partial(optimum, found, size), found, size)
+        totals["optimum"] = _total(partial(optimum, Walk(found, size)), found, size)
         blocks[letter] = {name: round(total / 1024, 2) for name, total in totals.items() if total is not None}
         progress.advance(letter)
     progress.end()
