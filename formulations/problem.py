@@ -148,6 +148,7 @@ class Piece(ABC, Generic[S]):
     """A subset of the schedules of a part; a way to search it that it does not have raises NotImplementedError.
 
     Searches see the best schedule that is known by then in ``goal.below``: what they need is best built when asked.
+    A goal that an engine has no model of is searched by `exact`.
 
     Attributes
     ----------
@@ -191,7 +192,10 @@ class Piece(ABC, Generic[S]):
         if engine not in SOLVERS:
             return self.exact(goal, engine)
         while True:
-            made = self.cp_sat(goal) if engine == "cp-sat" else self.milp(goal)
+            try:
+                made = self.cp_sat(goal) if engine == "cp-sat" else self.milp(goal)
+            except NotImplementedError:
+                return self.exact(goal, engine)
             if made is None:
                 return None, None
             told = yield made
@@ -271,6 +275,8 @@ class Formulation(ABC, Generic[S]):
     starts, quick : tuple of str
         Heuristics that a search begins with, in half of its time; those that take hardly any time, the better one
         first: they doubt claims, and answer when the time is up (their goal's clock is over then).
+    ties : tuple of str
+        Measures that decide among schedules with the same values of all that is asked for, where an engine proves.
     floors : bool
         Whether heuristics state bounds that need no search.
     libraries : dict of str to str
@@ -288,6 +294,7 @@ class Formulation(ABC, Generic[S]):
     heuristics: Mapping[str, tuple[str, Callable[[Any, Goal], S | Steps[S] | None]]] = {}
     starts: tuple[str, ...] = ()
     quick: tuple[str, ...] = ()
+    ties: tuple[str, ...] = ()
     floors: bool = True
     libraries: Mapping[str, str] = {}
     examples: tuple[tuple[str, str], ...] = ()

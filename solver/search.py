@@ -83,9 +83,11 @@ def settled(
     best: S | None = None
     bounds: dict[str, int | None] = dict.fromkeys(objectives)
     empty = False
-    for number, measure in enumerate(objectives):
-        goal = Goal(measure, dict(caps), clock=clock.share(len(objectives) - number), stats=search.stats)
-        best, bounds[measure], empty = search.run(goal, best)
+    ties = [name for name in formulation.ties if name not in objectives and search.proves]
+    for number, measure in enumerate((*objectives, *ties)):
+        goal = Goal(measure, dict(caps), clock=clock.share(max(1, len(objectives) - number)), stats=search.stats)
+        best, bound, empty = search.run(goal, best)
+        bounds |= {measure: bound} if measure in bounds else {}
         if best is None or search.interrupted:
             break
         value = part.price(best).measures[measure]

@@ -37,16 +37,16 @@ class WholeProblem(FormulationProblem[P]):
     ----------
     later : tuple of str
         Fields of rows that earlier versions did not write.
-    free : set of str
-        Options that follow from nothing.
+    unasked : set of str
+        Options that no question has, or that nothing follows from.
     """
 
     later: tuple[str, ...] = ()
-    free: frozenset[str] = frozenset({"time_limit_s", "settings"})
+    unasked: frozenset[str] = frozenset(("time_limit_s", "settings"))
 
     @abstractmethod
     def options(self, question: Question) -> Options:
-        """Return what else was asked; all of it but what is `free` is compared by a check."""
+        """Return what else was asked; all of it but what is `unasked` is compared by a check."""
 
     @abstractmethod
     def body(self, verdict: Verdict, question: Question) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class WholeProblem(FormulationProblem[P]):
         except (InputError, ValidationError) as error:
             yield " ".join(str(error).split())
             return
-        asked = self.options(question).model_dump(exclude=set(self.free))
+        asked = self.options(question).model_dump(exclude=set(self.unasked))
         for name, value in asked.items():
             yield from unequal(f"options.{name}", getattr(plan.options, name), value)
         yield from verdict.faults
