@@ -46,6 +46,8 @@ class Goal:
     ----------
     caps : dict of str to int
         The most of other measures.
+    least : dict of str to int
+        What no schedule is below in other measures, as was proven before.
     below : int or None
         Only schedules with less are of interest.
     clock : Clock
@@ -54,16 +56,21 @@ class Goal:
 
     measure: str
     caps: Mapping[str, int] = field(default_factory=dict)
+    least: Mapping[str, int] = field(default_factory=dict)
     below: int | None = None
     clock: Clock = ENDLESS
 
 
 @dataclass(frozen=True)
 class Priced:
-    """What a schedule costs: all measures, and the terms that sum to each (by default one)."""
+    """What a schedule costs: all measures, and the terms that sum to each (by default one).
+
+    `counts` are figures that are no measures, and that a replay has to count alike.
+    """
 
     measures: Mapping[str, int]
     terms: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -93,6 +100,10 @@ class Model(Generic[S]):
     priced : bool
         Whether a MILP solver's optimum is proven by a schedule that costs what the solver reports, however large the
         coefficients are (`solver.engines.driver_milp.MilpAnswer.agrees`).
+    cost : callable or None
+        What the schedule that was decoded last costs in the model, if that is not its price.
+    proves : bool
+        Whether bounds and "infeasible" count; not for a model that only leads to good schedules.
     """
 
     model: Any
@@ -103,6 +114,8 @@ class Model(Generic[S]):
     turns: bool = False
     seconds: float | None = None
     priced: bool = False
+    cost: Callable[[], int] | None = None
+    proves: bool = True
 
 
 class Piece(ABC, Generic[S]):
@@ -113,7 +126,11 @@ class Piece(ABC, Generic[S]):
 
     @abstractmethod
     def floor(self, goal: Goal) -> int:
-        """Return a number that the measure is nowhere below, without searching."""
+        """Return a number that the measure is nowhere below, without searching; it may rise by a search."""
+
+    def so_far(self) -> S | None:
+        """Return the best schedule that searches have come by, those that were stopped or were no schedule included."""
+        return None
 
     def cp_sat(self, goal: Goal) -> Model[S] | None:
         """Return a CP-SAT model, None if nothing here meets the goal; raises Unable for a piece that is too large."""
@@ -154,6 +171,11 @@ class Part(ABC, Generic[S]):
     def key(self) -> Hashable:
         """By default the name."""
         return self.name
+
+    @property
+    def stats(self) -> Mapping[str, int]:
+        """What was counted while it was searched, for the plan."""
+        return {}
 
     @abstractmethod
     def pieces(self, goal: Goal) -> Iterator[Piece[S]]:

@@ -80,12 +80,15 @@ def settled(
     search, caps = _Search(formulation, part, engine), dict(most or {})
     best: S | None = None
     bounds: dict[str, int | None] = dict.fromkeys(objectives)
+    least: dict[str, int] = {}
     empty = False
     for number, measure in enumerate(objectives):
-        goal = Goal(measure, dict(caps), clock=clock.share(len(objectives) - number))
-        best, bounds[measure], empty = search.run(goal, best)
+        goal = Goal(measure, dict(caps), dict(least), clock=clock.share(len(objectives) - number))
+        best, bound, empty = search.run(goal, best)
+        bounds[measure] = bound
         if best is None or search.interrupted:
             break
+        least |= {} if bound is None else {measure: bound}
         value = part.price(best).measures[measure]
         caps[measure] = min(value, caps.get(measure, value))
     if best is None and not empty and search.proves:
@@ -95,8 +98,9 @@ def settled(
     if not (search.proves or formulation.floors):
         bounds = dict.fromkeys(objectives)
     if best is not None:
-        best = part.polished(best, clock)
-    return _answer(part, best, bounds, empty=empty, versions=_versions(engine), stats=search.stats)
+        best = search.polished(best, clock)
+    stats = {**search.stats, **part.stats}
+    return _answer(part, best, bounds, empty=empty, versions=_versions(engine), stats=stats)
 
 
 def hasty(formulation: Formulation[S], part: Part[S], objectives: Sequence[str]) -> Answer[S]:
@@ -159,6 +163,7 @@ class _Search(Generic[S]):
         self.proves = engine not in formulation.heuristics
         self.stats: dict[str, Stat] = {"pieces": 0}
         self.known: S | None = None
+        self.proven = 0
 
     @property
     def interrupted(self) -> bool:
@@ -199,8 +204,10 @@ class _Search(Generic[S]):
                 continue
             self.stats["pieces"] = cast(int, self.stats["pieces"]) + 1
             schedule, bound = self.ask(piece, replace(goal, below=min(value, default=None)), floor)
-            if schedule is not None and (not value or self.part.price(schedule).measures[goal.measure] < value[0]):
-                self.known = schedule
+            for one in (schedule, piece.so_far()):
+                value = self.value(goal)
+                if one is not None and (not value or self.part.price(one).measures[goal.measure] < value[0]):
+                    self.known = one
             if bound is not None:
                 found.append(max(bound, self.split(piece, goal, bound)))
         return found
@@ -212,10 +219,11 @@ class _Search(Generic[S]):
         return min([*self.floors(parts, goal), *self.value(goal)]) if parts else bound
 
     def ask(self, piece: Piece[S], goal: Goal, floor: int) -> tuple[S | None, int | None]:
-        """Search a piece; the bound is None if nothing in it meets the goal, and the floor if nothing is known."""
+        """Search a piece; the bound is None if nothing in it meets the goal, and the floor if nothing else is known."""
+        self.proven = floor
         try:
             if self.engine == "cp-sat" or self.engine in _MILP:
-                return self.modelled(piece, goal, floor)
+                return self.modelled(piece, goal)
             return piece.exact(goal, self.engine)
         except Unable as error:
             self.stats["note"] = str(error)
@@ -223,9 +231,9 @@ class _Search(Generic[S]):
             pass
         except KeyboardInterrupt:
             self.stats["interrupted"] = True
-        return None, floor
+        return None, max(self.proven, piece.floor(goal))
 
-    def modelled(self, piece: Piece[S], goal: Goal, floor: int) -> tuple[S | None, int | None]:
+    def modelled(self, piece: Piece[S], goal: Goal) -> tuple[S | None, int | None]:
         """Search a piece by a solver, again where its solution is no schedule."""
         while True:
             made = piece.cp_sat(goal) if self.engine == "cp-sat" else piece.milp(goal)
@@ -234,20 +242,30 @@ class _Search(Generic[S]):
             said, solution = self.solved(made, goal)
             self.stats |= said.stats
             if said.status == "INFEASIBLE":
-                return None, None
-            bound = floor if said.bound is None else made.base + made.unit * said.bound
-            bound = bound if said.status == "OPTIMAL" else max(floor, bound)
+                return None, None if made.proves else self.proven
+            least = said.bound if made.proves else None
+            bound = self.proven if least is None else made.base + made.unit * least
+            bound = bound if said.status == "OPTIMAL" else max(self.proven, bound)
             if not said.solved:
                 return None, bound
             try:
                 schedule = made.decode(solution)
             except InputError:  # the solver's solution is out of the model
                 return None, bound
-            if made.priced and schedule is not None:
-                value = self.part.price(schedule).measures[goal.measure]
+            if made.priced and made.proves and schedule is not None:
+                value = made.cost() if made.cost else self.part.price(schedule).measures[goal.measure]
                 bound = value if said.agrees((value - made.base) / made.unit) else bound
             if schedule is not None or said.stopped or goal.clock.over:
                 return schedule, bound
+            self.proven = max(self.proven, bound)
+
+    def polished(self, schedule: S, clock: Clock) -> S:
+        """The same, better in what no measure says if there is time for it."""
+        try:
+            return schedule if self.interrupted else self.part.polished(schedule, clock)
+        except KeyboardInterrupt:
+            self.stats["interrupted"] = True
+            return schedule
 
     def solved(self, made: Model[S], goal: Goal) -> tuple[Said, Any]:
         """What the solver says, and what a solution is read from."""
