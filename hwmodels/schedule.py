@@ -19,7 +19,7 @@ on a machine with a shared memory a list of `LayerRun`, a nest for every layer w
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 
 from instances.errors import InputError
@@ -296,7 +296,7 @@ class LayerRun:
     """
 
     nest: Nest
-    residents: Mapping[int, tuple[int, tuple[int, ...]]]
+    residents: Mapping[int, tuple[int, tuple[int, ...]]] = field(hash=False)
     unwritten: int
     banks: tuple[int, ...]
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from formulations.banks.states import BankPlan as Decisions
+from formulations.joint import part as joint
 from formulations.mesh.part import Way
 from formulations.partial_engine.problem import AllChoices
 from formulations.problem import Goal
@@ -19,7 +20,6 @@ from instances.errors import InputError
 from solver import check, solve
 from solver.applications.engines import APPLICATION_ENGINES
 from solver.banks import engines as banks
-from solver.joint import engines as joint
 from solver.mapping.engines import MAPPING_ENGINES
 
 ROOT = Path(__file__).parent.parent
@@ -179,7 +179,7 @@ def test_a_joint_plan_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     best = solve("lenet5", "scratchpad_768k", problem="joint")
     with monkeypatch.context() as during:
         during.setattr(joint, "least", pressed)
-        during.setattr(joint, "_in_order", pressed)
+        during.setattr(joint, "in_order", pressed)
         plan = solve("lenet5", "scratchpad_768k", problem="joint")
     assert plan.objective is not None
     assert best.objective is not None

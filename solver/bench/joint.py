@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import time
 
+from formulations.clock import Clock
 from formulations.joint.milp import milp
+from formulations.joint.part import JointPart, Runs
 from formulations.joint.problem import least
 from formulations.pins import Pins
 from instances.load import load_machine, load_network
 from instances.machine import Machine
 from instances.network import Network
-from instances.stores import stores
 from solver.bench.banks import chain
 from solver.bench.report import Cell, Report
-from solver.joint.engines import JOINT_ENGINES
 from solver.joint.plan import JointPlan
-from solver.joint.tables import Tables
+from solver.joint.problem import JOINT
 from solver.progress import Progress
+from solver.search import Answer, settled
 from solver.solve import solve_as
+from solver.verify import gap_of
 
 __all__ = ["grown", "joint", "memory", "network_row"]
 
@@ -43,22 +45,24 @@ def network_row(name: str) -> list[Cell]:
     return [*row, plan.stats["searches"], plan.wall_s, *_solvers(load_network(name), load_machine("scratchpad_768k"))]
 
 
+def _timed(part: JointPart, engine: str, limit_s: float | None) -> tuple[float, Answer[Runs]]:
+    """Seconds and answer of an engine, with the searches of single layers that were made before."""
+    start = time.monotonic()
+    said = settled(JOINT, part, ("bytes",), engine, Clock.of(limit_s))
+    return time.monotonic() - start, said
+
+
 def _solvers(network: Network, machine: Machine) -> list[Cell]:
     """Seconds of dynamic programming with all searches; then of each solver with the same tables, and its gap."""
-    tables = Tables(stores(network), machine, Pins(()))
-    start = time.monotonic()
-    expected = JOINT_ENGINES["dynamic"].run(tables, None)
-    cells: list[Cell] = [time.monotonic() - start]
+    (part,) = JOINT.read(network, machine, Pins(()), None)
+    wall, expected = _timed(part, "dynamic", None)
+    cells: list[Cell] = [wall]
     for name in _SOLVERS:
-        start = time.monotonic()
-        said = JOINT_ENGINES[name].run(tables, _LIMIT_S)
-        wall = time.monotonic() - start
-        if said.choice is None or said.bound is None or expected.choice is None:
-            cells += [wall, None]
-            continue
-        if said.status == "OPTIMAL" and said.choice.bytes != expected.choice.bytes:
-            raise RuntimeError(f"{network.name}: {name} proves {said.choice.bytes}, dynamic {expected.choice.bytes}")
-        cells += [wall, (said.choice.bytes - said.bound) / said.choice.bytes]
+        wall, said = _timed(part, name, _LIMIT_S)
+        value, best = said.values.get("bytes"), expected.values.get("bytes")
+        if said.status == "OPTIMAL" and value != best:
+            raise RuntimeError(f"{network.name}: {name} proves {value}, dynamic {best}")
+        cells += [wall, gap_of(value, said.bounds["bytes"])]
     return cells
 
 
@@ -76,23 +80,21 @@ def memory(kib: int) -> list[Cell]:
 def grown(network: Network, banks: int) -> list[Cell]:
     """Seconds of the problem alone, with all plans known: 768 KiB in so many banks."""
     machine = load_machine("scratchpad_768k", {"ocm_banks": str(banks)})
-    tables = Tables(stores(network), machine, Pins(()))
-    start = time.monotonic()
-    said = JOINT_ENGINES["dynamic"].run(tables, None)
-    row: list[Cell] = [network.name, len(tables.plans), banks, time.monotonic() - start]
-    problem = tables.joint(bound="found")
+    (part,) = JOINT.read(network, machine, Pins(()), None)
+    wall, said = _timed(part, "dynamic", None)
+    row: list[Cell] = [network.name, len(part.found.layers), banks, wall]
+    problem = part.tables.joint(bound="found")
     start = time.monotonic()
     found = least(problem)
     row.append(time.monotonic() - start)
-    if found is None or said.choice is None or found.bytes != said.choice.bytes:
-        raise RuntimeError(f"{network.name}, {banks} banks: {found} and {said.choice}")
+    if found is None or found.bytes != said.values.get("bytes"):
+        raise RuntimeError(f"{network.name}, {banks} banks: {found} and {said.values}")
     row.append(len(milp(problem).model.variables()))
     for name in _SOLVERS:
-        start = time.monotonic()
-        other = JOINT_ENGINES[name].run(tables, _LIMIT_S)
-        row.append(time.monotonic() - start)
-        if other.status == "OPTIMAL" and other.choice and other.choice.bytes != found.bytes:
-            raise RuntimeError(f"{network.name}, {banks} banks: {name} proves {other.choice.bytes}, not {found.bytes}")
+        wall, other = _timed(part, name, _LIMIT_S)
+        row.append(wall)
+        if other.status == "OPTIMAL" and other.values["bytes"] != found.bytes:
+            raise RuntimeError(f"{network.name}, {banks} banks: {name} proves {other.values}, not {found.bytes}")
     return row
 
 
