@@ -65,8 +65,9 @@ def judged(answers: Iterable[tuple[Part[Any], Answer[Any]]]) -> list[Verdict]:
 
 def _differences(priced: Priced, walked: Replayed) -> Iterator[str]:
     """In what price and replay differ, and terms that do not sum to their measure."""
-    for name in sorted({*priced.measures, *walked.measures}):
-        one, two = priced.measures.get(name), walked.measures.get(name)
+    figures, counted = {**priced.counts, **priced.measures}, {**walked.counts, **walked.measures}
+    for name in sorted({*figures, *walked.measures, *(walked.counts if priced.counts else ())}):
+        one, two = figures.get(name), counted.get(name)
         if one != two:
             yield f"{name}: priced {one}, replayed {two}"
     for name, terms in priced.terms.items():

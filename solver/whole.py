@@ -117,6 +117,8 @@ class WholeProblem(FormulationProblem[P]):
         """What a plan without a schedule may not say: there is none only if quick heuristics have none."""
         if bool(plan.conflicts) != (plan.status == "INFEASIBLE"):
             yield f"status {plan.status} with {len(plan.conflicts)} conflicts"
+        if plan.status == "INFEASIBLE":
+            yield from unequal("conflicts", plan.conflicts, part.explain())
         if plan.status != "INFEASIBLE" and plan.engine not in (*self.formulation.engines, *self.quick):
             return
         for name in self.quick:
