@@ -88,11 +88,20 @@ class Priced:
 
 @dataclass(frozen=True)
 class Replayed:
-    """What the referee counts, and what it finds wrong with a schedule; `counts` are figures that are no measures."""
+    """What the referee counts, and what it finds wrong with a schedule.
+
+    Attributes
+    ----------
+    counts : dict of str to int
+        Figures that are no measures.
+    compared : bool
+        False where the price is a paper's printed estimate, which no machine executes: then both are reported.
+    """
 
     measures: Mapping[str, int]
     faults: tuple[str, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
+    compared: bool = True
 
 
 @dataclass(frozen=True)
@@ -225,9 +234,16 @@ class Piece(ABC, Generic[S]):
 
 
 class Part(ABC, Generic[S]):
-    """An instance that is decided by itself; parts of one `key` are alike, and are decided once."""
+    """An instance that is decided by itself; parts of one `key` are alike, and are decided once.
+
+    Attributes
+    ----------
+    spare : bool
+        Whether an answer can be done without: a part that nobody waits for when the time is up.
+    """
 
     name: str
+    spare: bool = False
 
     @property
     def key(self) -> Hashable:

@@ -19,19 +19,42 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from formulations.clock import ENDLESS, Clock, TimeUp
-from formulations.problem import SOLVERS, Formulation, Goal, Model, Part, Piece, Stats, Steps, Told, Unable
+from formulations.problem import (
+    SOLVERS,
+    Formulation,
+    Goal,
+    Model,
+    Part,
+    Piece,
+    Priced,
+    Replayed,
+    Stats,
+    Steps,
+    Told,
+    Unable,
+)
 from instances.errors import InputError
 from solver.plan import Stat, Status
 
 if TYPE_CHECKING:
     from solver.engines.driver import Said
 
-__all__ = ["Answer", "hasty", "quickest", "settled", "status_of"]
+__all__ = ["Answer", "Judged", "hasty", "quickest", "settled", "status_of", "unanswered"]
 
 S = TypeVar("S")
 _MILP = {"milp": "highs", "milp-cbc": "cbc"}
 #: What is said of a search, and not of a piece.
 _PLAIN = frozenset({"interrupted", "note"})
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Price and replay of a schedule; in what they disagree, and demands of the space that are not kept."""
+
+    priced: Priced
+    walked: Replayed
+    disagreements: tuple[str, ...]
+    unfit: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -46,6 +69,8 @@ class Answer(Generic[S]):
         By objective; None where nothing is known.
     conflicts : tuple of str
         Demands that cannot be met together, if it is proven that there is no schedule.
+    judged : Judged or None
+        The schedule, where somebody has looked at it already (`solver.verdict.judged`).
     """
 
     schedule: S | None
@@ -56,6 +81,12 @@ class Answer(Generic[S]):
     stats: Mapping[str, Stat] = field(default_factory=dict)
     conflicts: tuple[str, ...] = ()
     wall_s: float = 0.0
+    judged: Judged | None = None
+
+    @property
+    def bound(self) -> int | None:
+        """Of the first objective."""
+        return next(iter(self.bounds.values()), None)
 
     @property
     def interrupted(self) -> bool:
@@ -112,6 +143,12 @@ def hasty(formulation: Formulation[S], part: Part[S], objectives: Sequence[str])
     best = quickest(formulation, part, objectives[0], formulation.quick)
     bounds = {name: _floor(part, name) for name in objectives}
     return _answer(part, best, bounds, empty=not any(part.pieces(Goal(objectives[0]))), stats={"interrupted": True})
+
+
+def unanswered(part: Part[S], objectives: Sequence[str], note: str = "") -> Answer[S]:
+    """Return what is known of a part that nobody had time for."""
+    bounds = {name: _floor(part, name) for name in objectives}
+    return Answer(None, {}, bounds, "NO_SOLUTION_FOUND", stats={"note": note} if note else {})
 
 
 def _answer(
