@@ -72,8 +72,9 @@ def judgement(part: Part[Any], schedule: Any) -> Judged:
 
 def _differences(priced: Priced, walked: Replayed) -> Iterator[str]:
     """In what price and replay differ, and terms that do not sum to their measure."""
-    for name in sorted({*priced.measures, *walked.measures}):
-        one, two = priced.measures.get(name), walked.measures.get(name)
+    figures, counted = {**priced.counts, **priced.measures}, {**walked.counts, **walked.measures}
+    for name in sorted({*figures, *walked.measures, *(walked.counts if priced.counts else ())}):
+        one, two = figures.get(name), counted.get(name)
         if one != two:
             yield f"{in_unit(name)}: priced {one}, replayed {two}"
     for name, terms in priced.terms.items():

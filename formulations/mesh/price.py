@@ -26,8 +26,9 @@ import numpy.typing as npt
 
 from formulations.clock import ENDLESS, Clock
 from formulations.mesh.arrays import caps_of, linear_of, terms_of
-from formulations.mesh.choice import KEEPS, SHARES, Choice, Price
-from formulations.mesh.tables import Columns, Linear, Setup, up
+from formulations.mesh.choice import KEEPS
+from formulations.mesh.tables import Columns, Linear, Setup, roof, up
+from hwmodels.schedule import SHARES, Choice
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.mesh import LARGEST
@@ -94,8 +95,8 @@ def _priced(setup: Setup, choices: Sequence[Choice]) -> Callable[[Linear], Objec
     return value
 
 
-def price(layer: Layer, machine: Machine, choice: Choice) -> tuple[Price, dict[str, int]]:
-    """Return what a choice costs, and for every demand on a buffer what it takes less what there is.
+def price(layer: Layer, machine: Machine, choice: Choice) -> tuple[dict[str, int], dict[str, int]]:
+    """Return dram and glb [bytes], cycles of the PEs alone and the time [cycles], and what each buffer is short of.
 
     Raises
     ------
@@ -107,7 +108,8 @@ def price(layer: Layer, machine: Machine, choice: Choice) -> tuple[Price, dict[s
     value = _priced(setup, [choice])
     costs = {name: int(value(what)[0]) for name, what in linear_of(setup).items()}
     over = {f"{cap.tag} {'+'.join(cap.what.factors)}": int(value(cap.what)[0]) - cap.limit for cap in caps_of(setup)}
-    return price_of(setup, **costs), over
+    time = max(-(-costs[part] // rate) for part, rate in roof(setup.mesh, "time").items())
+    return costs | {"time": time}, over
 
 
 def cycles_of(layer: Layer, machine: Machine, choices: Sequence[Choice]) -> list[int]:
@@ -123,12 +125,6 @@ def fit(layer: Layer, machine: Machine, choices: Sequence[Choice]) -> list[bool]
     value = _priced(setup, choices)
     fitting: list[bool] = np.all([value(cap.what) <= cap.limit for cap in caps_of(setup)], axis=0).tolist()
     return fitting
-
-
-def price_of(setup: Setup, dram: int, glb: int, cycles: int) -> Price:
-    """The price of bytes and cycles: the roofline."""
-    rates = setup.mesh.dram_bytes_per_cycle, setup.mesh.global_bytes_per_cycle
-    return Price(dram, glb, cycles, max(cycles, -(-dram // rates[0]), -(-glb // rates[1])))
 
 
 def _well_formed(setup: Setup, choice: Choice) -> None:
