@@ -61,7 +61,7 @@ class _Staged(Search):
     def __init__(self, solve: BranchSolver, space: Space, objectives: tuple[str, ...], limits: Limits) -> None:
         deadline, end = limits.ends()
         super().__init__(space, objectives, limits.bounding, deadline, end=end)
-        self.solve = solve
+        self.solve, self.timeline = solve, any(member.timeline for member in space.members)
         self.models = self.choices = 0
         self.heuristic = self.interrupted = self._doubt = False
 
@@ -81,7 +81,9 @@ class _Staged(Search):
             self.whole, self.bound = False, self.best.measures[measure]
 
     def first(self, measure: str) -> Pick | None:
-        """Find a good plan among few candidates."""
+        """Find a good plan among few candidates; a solver that only breaks ties needs none."""
+        if self.kept and not self.timeline:
+            return self.best
         pick = super().first(measure)
         self.heuristic |= not self.kept and pick is not None
         return pick
@@ -92,8 +94,7 @@ class _Staged(Search):
 
     def _look(self, member: Member, measure: str) -> None:
         """Solve what is left of a member in parts, and see whether nests beyond its candidates may be better."""
-        timeline = any(one.timeline for one in self.space.members)
-        if self.kept and timeline and "time" in stages(self.objectives, self.space.machine):
+        if self.kept and self.timeline and "time" in stages(self.objectives, self.space.machine):
             super()._look(member, measure)
             return
         branch = member.branch((*self.kept, measure), self._limits(measure))
