@@ -50,11 +50,15 @@ class Space:
 
     def uniform(self) -> Space:
         """The plans of this space that hold all operands at one common depth, as textbooks and papers do."""
+        return self._uniform
+
+    @cached_property
+    def _uniform(self) -> Space:
         return self.build(self.machine, self.pins.plus("holds", "uniform"))
 
     def contains(self, nest: Nest) -> bool:
         """Whether the nest is a plan of this space, or of `uniform`, memories aside."""
-        return any(m.holds(nest) for m in (*self.members, *self.uniform().members))
+        return any(m.holds(nest) for m in self.members) or any(m.holds(nest) for m in self._uniform.members)
 
     def decision(self, nest: Nest) -> dict[str, int | str]:
         """The decisions that a nest of this problem stands for."""
