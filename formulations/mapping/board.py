@@ -167,7 +167,8 @@ class BoardPiece(Piece[Schedule]):
 
     def steps(self, goal: Goal, engine: str) -> Steps[Schedule]:
         """Search by an engine of the part."""
-        schedule, bound = yield from self.part.searches[engine](self.asked(goal))
+        asked, search = self.asked(goal), self.part.searches.get(engine)
+        schedule, bound = self.part.exhaustive(asked) if search is None else (yield from search(asked))
         return self.named(schedule), bound
 
 
@@ -179,12 +180,13 @@ class BoardPart(Part[Schedule], Generic[I]):
     instances : dict
         What is decided, by configuration of the cores.
     searches : dict
-        By engine the steps of a search for what is asked of a configuration.
+        By engine the steps of a search for what is asked of a configuration; `exhaustive` has no models.
     request : Request or None
         Where the instances come from.
     """
 
     searches: Mapping[str, Callable[[Any], Steps[Schedule]]]
+    exhaustive: Callable[[Any], tuple[Schedule | None, int | None]]
 
     def __init__(self, name: str, instances: Mapping[Configuration, I], request: Request | None = None) -> None:
         self.name, self.instances, self.request = name, instances, request
@@ -205,9 +207,14 @@ class BoardPart(Part[Schedule], Generic[I]):
             yield BoardPiece(self, configuration, len(self.instances) - number)
 
     def best(self, goal: Goal, make: Callable[[Any], Iterable[Schedule]]) -> Schedule | None:
-        """Return the best of the schedules that are made for every configuration, of equals the first one."""
+        """Return the best of the schedules that are made for every configuration, of equals the first one.
+
+        When the time is up it is the first configuration that has one.
+        """
         best, below = None, goal.below
         for piece in self.pieces(goal):
+            if best is not None and goal.clock.over:
+                break
             asked = piece.asked(replace(goal, below=below))
             schedule = None if below is not None and asked.floor() >= below else asked.best(make(asked))
             if schedule is not None:

@@ -24,7 +24,7 @@ from instances.errors import InputError
 if TYPE_CHECKING:
     from formulations.mapping.cp_sat import MappingCpModel
 
-__all__ = ["SEARCHES", "Asked", "clustered"]
+__all__ = ["SEARCHES", "Asked", "clustered", "exhaustive"]
 
 #: Of the time limit that HiGHS may take before CP-SAT goes on, in a pipeline and of one inference alone.
 _SHARE, _ALONE = 0.3, 0.8
@@ -202,7 +202,7 @@ def _encoded(asked: Asked, best: Schedule | None) -> MappingCpModel:
 # ---- all assignments -------------------------------------------------------------------------------------------------
 
 
-def _exhaustive(asked: Asked) -> Steps[Schedule]:
+def exhaustive(asked: Asked) -> tuple[Schedule | None, int | None]:
     """All assignments; where latency counts all orders of each that may be better."""
     number = assignments(asked.mapping)
     if number > MOST:
@@ -217,7 +217,6 @@ def _exhaustive(asked: Asked) -> Steps[Schedule]:
         asked.stats["note"] = f"the orders take more than {_STEPS:,} steps"
         return search.best, asked.floor()
     return search.best, search.least
-    yield  # the steps of a search that has no model solved
 
 
 class _Search:
@@ -262,7 +261,6 @@ SEARCHES: dict[str, Callable[[Asked], Steps[Schedule]]] = {
     "milp": lambda asked: _milp(asked.started()),
     "milp-cbc": lambda asked: _milp(asked.started(), "milp-cbc"),
     "cp-sat": lambda asked: _cp_sat(asked.started()),
-    "exhaustive": _exhaustive,
 }
 
 
