@@ -26,30 +26,20 @@ FUSED = UNARY - _NORMALISING
 
 @dataclass(frozen=True)
 class Task:
-    """What a task computes.
-
-    Attributes
-    ----------
-    op : str
-        As in the network's file; of an element-wise operator its function.
-    fused : tuple of str
-        Functions that are part of it.
-    macs : int
-    results : int
-        Elements of its result.
-    reduction : int
-        Products that are summed for one result; 0 if it does not multiply.
-    moved : int
-        Elements that it reads and writes, if it does not multiply; 0 if it moves nothing (inputs, reshapes).
-    """
+    """What a task computes."""
 
     name: str
     op: str
+    """As in the network's file; of an element-wise operator its function."""
     macs: int
     results: int
+    """Elements of its result."""
     reduction: int
+    """Products that are summed for one result; 0 if it does not multiply."""
     moved: int
+    """Elements that it reads and writes, if it does not multiply; 0 if it moves nothing (inputs, reshapes)."""
     fused: tuple[str, ...] = ()
+    """Functions that are part of it."""
 
     @property
     def divisible(self) -> bool:

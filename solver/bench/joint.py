@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from formulations.joint.milp import milp
 from formulations.joint.problem import least
 from formulations.pins import Pins
@@ -12,7 +10,8 @@ from instances.machine import Machine
 from instances.network import Network
 from instances.stores import stores
 from solver.bench.banks import chain
-from solver.bench.report import Cell, Report
+from solver.bench.report import Cell, Report, timed
+from solver.joint.base import Decided
 from solver.joint.engines import JOINT_ENGINES
 from solver.joint.plan import JointPlan
 from solver.joint.tables import Tables
@@ -46,29 +45,30 @@ def network_row(name: str) -> list[Cell]:
 def _solvers(network: Network, machine: Machine) -> list[Cell]:
     """Seconds of dynamic programming with all searches; then of each solver with the same tables, and its gap."""
     tables = Tables(stores(network), machine, Pins(()))
-    start = time.monotonic()
-    expected = JOINT_ENGINES["dynamic"].run(tables, None)
-    cells: list[Cell] = [time.monotonic() - start]
+    expected, wall = timed(lambda: JOINT_ENGINES["dynamic"].run(tables, None))
+    cells: list[Cell] = [wall]
     for name in _SOLVERS:
-        start = time.monotonic()
-        said = JOINT_ENGINES[name].run(tables, _LIMIT_S)
-        wall = time.monotonic() - start
-        if said.choice is None or said.bound is None or expected.choice is None:
-            cells += [wall, None]
-            continue
-        if said.status == "OPTIMAL" and said.choice.bytes != expected.choice.bytes:
-            raise RuntimeError(f"{network.name}: {name} proves {said.choice.bytes}, dynamic {expected.choice.bytes}")
-        cells += [wall, (said.choice.bytes - said.bound) / said.choice.bytes]
+        said, wall = _proof(name, tables, network.name, None if expected.choice is None else expected.choice.bytes)
+        gap = None
+        if said.choice is not None and said.bound is not None and expected.choice is not None:
+            gap = (said.choice.bytes - said.bound) / said.choice.bytes
+        cells += [wall, gap]
     return cells
+
+
+def _proof(name: str, tables: Tables, what: str, expected: int | None) -> tuple[Decided, float]:
+    """What a solver says and its seconds; RuntimeError if it proves another value than dynamic programming."""
+    said, wall = timed(lambda: JOINT_ENGINES[name].run(tables, _LIMIT_S))
+    if said.status == "OPTIMAL" and said.choice is not None and expected not in (None, said.choice.bytes):
+        raise RuntimeError(f"{what}: {name} proves {said.choice.bytes}, dynamic {expected}")
+    return said, wall
 
 
 def memory(kib: int) -> list[Cell]:
     """ResNet-50 on so much shared memory in banks of 16 KiB."""
     settings = {"ocm_bytes": kib * 1024, "ocm_banks": kib // 16}
-    plans = [
-        solve_as(JointPlan, "resnet50", "scratchpad_768k", engine=e, settings=settings)
-        for e in (*_HEURISTICS, "dynamic")
-    ]
+    engines = (*_HEURISTICS, "dynamic")
+    plans = [solve_as(JointPlan, "resnet50", "scratchpad_768k", engine=e, settings=settings) for e in engines]
     best = plans[-1]
     return [kib, *(_bytes(plan) for plan in plans), best.gap, best.stats["searches"], best.wall_s]
 
@@ -77,23 +77,15 @@ def grown(network: Network, banks: int) -> list[Cell]:
     """Seconds of the problem alone, with all plans known: 768 KiB in so many banks."""
     machine = load_machine("scratchpad_768k", {"ocm_banks": str(banks)})
     tables = Tables(stores(network), machine, Pins(()))
-    start = time.monotonic()
-    said = JOINT_ENGINES["dynamic"].run(tables, None)
-    row: list[Cell] = [network.name, len(tables.plans), banks, time.monotonic() - start]
+    said, searches_s = timed(lambda: JOINT_ENGINES["dynamic"].run(tables, None))
     problem = tables.joint(bound="found")
-    start = time.monotonic()
-    found = least(problem)
-    row.append(time.monotonic() - start)
+    found, alone_s = timed(lambda: least(problem))
+    what = f"{network.name}, {banks} banks"
     if found is None or said.choice is None or found.bytes != said.choice.bytes:
-        raise RuntimeError(f"{network.name}, {banks} banks: {found} and {said.choice}")
-    row.append(len(milp(problem).model.variables()))
-    for name in _SOLVERS:
-        start = time.monotonic()
-        other = JOINT_ENGINES[name].run(tables, _LIMIT_S)
-        row.append(time.monotonic() - start)
-        if other.status == "OPTIMAL" and other.choice and other.choice.bytes != found.bytes:
-            raise RuntimeError(f"{network.name}, {banks} banks: {name} proves {other.choice.bytes}, not {found.bytes}")
-    return row
+        raise RuntimeError(f"{what}: {found} and {said.choice}")
+    variables = len(milp(problem).model.variables())
+    seconds = [_proof(name, tables, what, found.bytes)[1] for name in _SOLVERS]
+    return [network.name, len(tables.plans), banks, searches_s, alone_s, variables, *seconds]
 
 
 def joint(progress: Progress) -> Report:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from statistics import median
 
@@ -11,7 +10,7 @@ from formulations.mapping.formulation import MappingFormulation
 from formulations.mapping.part import MappingPart
 from formulations.mapping.problem import Configuration, Limits, Schedule
 from formulations.problem import Goal
-from solver.bench.report import Cell, Report
+from solver.bench.report import Cell, Report, timed
 from solver.mapping.plan import MappingPlan
 from solver.mapping.problem import MappingProblem
 from solver.progress import Progress
@@ -38,9 +37,7 @@ def case(whole: MappingPart, configuration: Configuration, cap: int, limit: floa
     def asked(engine: str) -> Answer[Schedule]:
         return settled(MappingFormulation(), part, ("period",), engine, Clock.of(limit))
 
-    start = time.monotonic()
-    free = asked("auto")
-    wall = time.monotonic() - start
+    free, wall = timed(lambda: asked("auto"))
     clustered = asked("clustering")
     rivals = sorted(_genetic(part, wall / _SEEDS))
     period, bound = free.values.get("period"), free.bounds["period"]
@@ -62,12 +59,11 @@ def _genetic(part: MappingPart, seconds: float) -> list[int]:
 
 def front_row(name: str) -> list[Cell]:
     """The exact front of period and energy with all cores in one group."""
-    start = time.monotonic()
-    front = pareto(name, _MACHINE, problem="mapping", pins=["cpu_config=4"])
+    front, wall = timed(lambda: pareto(name, _MACHINE, problem="mapping", pins=["cpu_config=4"]))
     plans = [plan for plan in front.plans if isinstance(plan, MappingPlan)]
     found = [plan.measures for plan in plans if plan.measures is not None]
     ends = [found[0].period, found[-1].period, found[0].energy / 1e12, found[-1].energy / 1e12]
-    return [name, len(found), front.proven, *ends, time.monotonic() - start]
+    return [name, len(found), front.proven, *ends, wall]
 
 
 def mapping(progress: Progress) -> Report:

@@ -47,21 +47,14 @@ class Case:
 
 @dataclass(frozen=True)
 class Priced:
-    """What a row takes on the machine at hand.
-
-    Attributes
-    ----------
-    value : float or None
-        Ticks (whole) or per cent; None if it has no plan.
-    counts : tuple of int
-        How often it pays each of the fitted prices.
-    missing : str
-        Why there is no plan.
-    """
+    """What a row takes on the machine at hand."""
 
     value: float | None
+    """Ticks (whole) or per cent; None if it has no plan."""
     counts: tuple[int, ...]
+    """How often it pays each of the fitted prices."""
     missing: str = ""
+    """Why there is no plan."""
 
 
 def cases_of(rows: Iterable[Measured], machine: Machine, where: str) -> tuple[Case, ...]:

@@ -23,7 +23,7 @@ from formulations.banks.published import published
 from formulations.banks.stage import best, policy
 from formulations.banks.states import BankPlan
 from formulations.banks.tasks import Action, Prices, Task
-from hwmodels.banks.replay import replay_banks
+from hwmodels.banks.replay import Chip, replay_banks
 from hwmodels.banks.steps import Goal, Pass, State
 from hwmodels.schedule import StageRun
 from instances.errors import InputError
@@ -34,7 +34,7 @@ from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, Operator, Pool
 from solver.bench.banks import MOVED, WAITS, block, both, grown, midap, table42
 from solver.progress import Silent
-from solver.selftest.banks import sequences
+from solver.selftest.banks import OPEN, Actions, copied
 
 MEASURED = json.loads((Path(__file__).parents[1] / "data" / "midap.json").read_text())
 
@@ -52,6 +52,28 @@ def runs(plan: BankPlan) -> list[StageRun]:
         )
         for s in plan.steps
     ]  # fmt: skip
+
+
+def sequences(found: Stages, banks: Banks, before: list[StageRun], option: StageRun, most: int) -> int | None:
+    """The fewest bytes of one stage over all sequences of up to `most` actions, None if none ends."""
+    chip, least = Chip(found, banks), None
+    for run in before:
+        chip.run(run)
+    done = chip.moved.total
+    open_: list[Actions] = [()]
+    for _ in range(most):
+        longer: list[Actions] = []
+        for actions in open_:
+            for action in (("load", 1), *(("process", n) for n in range(1, banks.count + 1))):
+                after = copied(chip)
+                after.run(replace(option, actions=(*actions, action)))
+                if not after.moved.faults:
+                    moved = after.moved.total - done
+                    least = moved if least is None else min(least, moved)
+                elif all(any(text in fault for text in OPEN) for fault in after.moved.faults):
+                    longer.append((*actions, action))
+        open_ = longer
+    return least
 
 
 def agrees(found: Stages, banks: Banks, plan: BankPlan) -> None:
