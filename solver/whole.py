@@ -121,5 +121,5 @@ class WholeProblem(FormulationProblem[P]):
             return
         for name in self.quick:
             if quickest(self.formulation, part, plan.objectives[0], [name]) is not None:
-                yield f"status {plan.status}: engine {name} has a schedule"
+                yield f"status {plan.status}: engine {name} has a plan"
                 return

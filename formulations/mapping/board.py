@@ -107,18 +107,12 @@ class Request:
 
 @dataclass(frozen=True)
 class Asking(ABC):
-    """A goal for one configuration.
-
-    Attributes
-    ----------
-    known : tuple of Schedule
-        Some to start from.
-    clock : Clock
-        The share of this configuration.
-    """
+    """A goal for one configuration."""
 
     known: tuple[Schedule, ...] = field(default=(), kw_only=True)
+    """Some to start from."""
     clock: Clock = field(default=ENDLESS, kw_only=True)
+    """The share of this configuration."""
     stats: Stats = field(default_factory=dict, kw_only=True, compare=False)
 
     @abstractmethod

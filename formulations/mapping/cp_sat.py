@@ -21,20 +21,14 @@ Terms = list[tuple[cp_model.IntVar, int]]
 
 @dataclass
 class MappingCpModel:
-    """The model with its variables; energies are divided by their unit.
-
-    Attributes
-    ----------
-    x : dict
-        By task and place.
-    starts : dict
-        By task and processor, where an order is looked for.
-    """
+    """The model with its variables; energies are divided by their unit."""
 
     model: cp_model.CpModel
     mapping: Mapping
     x: dict[tuple[int, int], cp_model.IntVar]
+    """By task and place."""
     starts: dict[tuple[int, int], cp_model.IntVar] = field(default_factory=dict)
+    """By task and processor, where an order is looked for."""
 
     def chosen(self, solver: cp_model.CpSolver) -> Schedule:
         """The schedule of a solution."""

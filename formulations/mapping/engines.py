@@ -38,21 +38,15 @@ _STEPS = 5_000_000
 
 @dataclass(frozen=True)
 class Asked(Asking):
-    """What is minimised on one configuration, the limits, and what is known already.
-
-    Attributes
-    ----------
-    least : int
-        A lower bound for all assignments, as far as known.
-    hint : Schedule or None
-        One that need not keep the limits.
-    """
+    """What is minimised on one configuration, the limits, and what is known already."""
 
     mapping: Mapping
     aim: Aim
     limits: Limits
     least: int = 0
+    """A lower bound for all assignments, as far as known."""
     hint: Schedule | None = None
+    """One that need not keep the limits."""
 
     @property
     def alone(self) -> bool:
