@@ -121,13 +121,9 @@ def _auto(asked: Asked) -> Steps[Schedule]:
 
 def _milp(asked: Asked, solver: str = "milp", kind: Literal["", "=", "<="] = "") -> Steps[Schedule]:
     """The MILP; latencies are proven quickly where few tasks may run side by side, for disjunctions bound poorly."""
-    from formulations.mapping.latency_milp import latency_model  # late: models import their solvers
-    from formulations.mapping.milp import model
+    from formulations.mapping.milp import model  # late: models import their solvers
 
-    if asked.alone:
-        made = latency_model(asked.mapping, asked.aim, asked.limits, asked.latest)
-    else:
-        made = model(asked.mapping, asked.aim, asked.limits, clustered=kind)
+    made = model(asked.mapping, asked.aim, asked.limits, clustered=kind, latest=asked.latest if asked.alone else None)
     if asked.least:
         made.problem += made.problem.objective >= asked.least // asked.unit
     asked.stats.update(variables=len(made.problem.variables()), constraints=len(made.problem.constraints))
@@ -179,14 +175,10 @@ def _model(
 def _encoded(asked: Asked, best: Schedule | None) -> MappingCpModel:
     """The model with what is known of the objective, and a hint."""
     from formulations.mapping.cp_sat import cp_model_of
-    from formulations.mapping.latency_cp_sat import latency_cp_model
 
     least, most = asked.least // asked.unit, None if best is None else asked.value(best) // asked.unit
-    if asked.alone:
-        latest = asked.latest
-        built = latency_cp_model(asked.mapping, asked.aim, asked.limits, latest=latest, least=least, most=most)
-    else:
-        built = cp_model_of(asked.mapping, asked.aim, asked.limits, least=least, most=most)
+    latest = asked.latest if asked.alone else None
+    built = cp_model_of(asked.mapping, asked.aim, asked.limits, least=least, most=most, latest=latest)
     hint = best or asked.hint
     if hint is not None:
         built.hint(hint)
