@@ -52,6 +52,8 @@ class Goal:
     measure: str
     caps: Mapping[str, int] = field(default_factory=dict)
     """The most of other measures."""
+    least: Mapping[str, int] = field(default_factory=dict)
+    """What no schedule is below in other measures, as was proven before."""
     below: int | None = None
     """Only schedules with less are of interest."""
     known: Any = None
@@ -64,19 +66,26 @@ class Goal:
 
 @dataclass(frozen=True)
 class Priced:
-    """What a schedule costs: all measures, and the terms that sum to each (by default one)."""
+    """What a schedule costs: all measures, and the terms that sum to each (by default one).
+
+    `counts` are figures that are no measures, and that a replay has to count alike.
+    """
 
     measures: Mapping[str, int]
     terms: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """What the referee counts, and what it finds wrong with a schedule; `counts` are figures that are no measures."""
+    """What the referee counts, and what it finds wrong with a schedule."""
 
     measures: Mapping[str, int]
     faults: tuple[str, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
+    """Figures that are no measures."""
+    compared: bool = True
+    """False where the price is a paper's printed estimate, which no machine executes: then both are reported."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +111,10 @@ class Model(Generic[S]):
     """
     solver: str = ""
     """One of `SOLVERS`; empty for the engine that is asked."""
+    cost: Callable[[], int] | None = None
+    """What the schedule that was decoded last costs in the model, if that is not its price."""
+    proves: bool = True
+    """Whether bounds and "infeasible" count; not for a model that only leads to good schedules."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +137,7 @@ class Piece(ABC, Generic[S]):
     """A subset of the schedules of a part; a way to search it that it does not have raises NotImplementedError.
 
     Searches see the best schedule that is known by then in ``goal.below``: what they need is best built when asked.
+    A goal that an engine has no model of is searched by `exact`.
     """
 
     name: str = ""
@@ -131,7 +145,11 @@ class Piece(ABC, Generic[S]):
 
     @abstractmethod
     def floor(self, goal: Goal) -> int:
-        """Return a number that the measure is nowhere below, without searching."""
+        """Return a number that the measure is nowhere below, without searching; it may rise by a search."""
+
+    def so_far(self) -> S | None:
+        """Return the best schedule that searches have come by, those that were stopped or were no schedule included."""
+        return None
 
     def cp_sat(self, goal: Goal) -> Model[S] | None:
         """Return a CP-SAT model, None if nothing here meets the goal; raises Unable for a piece that is too large."""
@@ -163,7 +181,10 @@ class Piece(ABC, Generic[S]):
         if engine not in SOLVERS:
             return self.exact(goal, engine)
         while True:
-            made = self.cp_sat(goal) if engine == "cp-sat" else self.milp(goal)
+            try:
+                made = self.cp_sat(goal) if engine == "cp-sat" else self.milp(goal)
+            except NotImplementedError:
+                return self.exact(goal, engine)
             if made is None:
                 return None, None
             told = yield made
@@ -179,11 +200,18 @@ class Part(ABC, Generic[S]):
     """An instance that is decided by itself; parts of one `key` are alike, and are decided once."""
 
     name: str
+    spare: bool = False
+    """Whether an answer can be done without: a part that nobody waits for when the time is up."""
 
     @property
     def key(self) -> Hashable:
         """By default the name."""
         return self.name
+
+    @property
+    def stats(self) -> Mapping[str, int]:
+        """What was counted while it was searched, for the plan."""
+        return {}
 
     @abstractmethod
     def pieces(self, goal: Goal) -> Iterator[Piece[S]]:
@@ -247,6 +275,8 @@ class Formulation(ABC, Generic[S]):
     they doubt claims, and answer when the time is up (their goal's clock is over then).
     """
     quick: tuple[str, ...] = ()
+    ties: tuple[str, ...] = ()
+    """Measures that decide among schedules with the same values of all that is asked for, where an engine proves."""
     floors: bool = True
     """Whether heuristics state bounds that need no search."""
     libraries: Mapping[str, str] = {}

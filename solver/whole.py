@@ -37,16 +37,16 @@ class WholeProblem(FormulationProblem[P]):
     ----------
     later : tuple of str
         Fields of rows that earlier versions did not write.
-    free : set of str
-        Options that follow from nothing.
+    unasked : set of str
+        Options that no question has, or that nothing follows from.
     """
 
     later: tuple[str, ...] = ()
-    free: frozenset[str] = frozenset({"time_limit_s", "settings"})
+    unasked: frozenset[str] = frozenset(("time_limit_s", "settings"))
 
     @abstractmethod
     def options(self, question: Question) -> Options:
-        """Return what else was asked; all of it but what is `free` is compared by a check."""
+        """Return what else was asked; all of it but what is `unasked` is compared by a check."""
 
     @abstractmethod
     def body(self, verdict: Verdict, question: Question) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class WholeProblem(FormulationProblem[P]):
         except (InputError, ValidationError) as error:
             yield " ".join(str(error).split())
             return
-        asked = self.options(question).model_dump(exclude=set(self.free))
+        asked = self.options(question).model_dump(exclude=set(self.unasked))
         for name, value in asked.items():
             yield from unequal(f"options.{name}", getattr(plan.options, name), value)
         yield from verdict.faults
@@ -117,9 +117,10 @@ class WholeProblem(FormulationProblem[P]):
         """What a plan without a schedule may not say: there is none only if quick heuristics have none."""
         if bool(plan.conflicts) != (plan.status == "INFEASIBLE"):
             yield f"status {plan.status} with {len(plan.conflicts)} conflicts"
-        if plan.status != "INFEASIBLE" and plan.engine not in (*self.formulation.engines, *self.quick):
-            return
-        for name in self.quick:
+        if plan.status == "INFEASIBLE":
+            yield from unequal("conflicts", plan.conflicts, part.explain())
+        proves = plan.status == "INFEASIBLE" or plan.engine in self.formulation.engines
+        for name in self.quick if proves else {plan.engine} & set(self.quick):
             if quickest(self.formulation, part, plan.objectives[0], [name]) is not None:
                 yield f"status {plan.status}: engine {name} has a plan"
                 return

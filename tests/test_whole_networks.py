@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from formulations.banks.states import BankPlan as Decisions
+from formulations.banks.part import Reading
+from formulations.clock import TimeUp
+from formulations.joint import part as joint
 from formulations.mapping.board import BoardPiece
 from formulations.mapping.problem import Schedule
 from formulations.mesh.part import Way
@@ -17,8 +19,6 @@ from formulations.partial_engine.problem import AllChoices
 from formulations.problem import Goal, Steps
 from instances.errors import InputError
 from solver import check, solve
-from solver.banks import engines as banks
-from solver.joint import engines as joint
 
 ROOT = Path(__file__).parent.parent
 TWO = "lenet5@5ms,lenet5@8ms"
@@ -39,10 +39,10 @@ def test_banks_say_if_the_tie_was_not_settled(monkeypatch: pytest.MonkeyPatch) -
     assert solve("lenet5", "midap", objective="bytes,time", engine="milp", problem="banks").status == "OPTIMAL"
     assert solve("lenet5", "midap", objective="time,bytes", problem="banks").stats["proven"] == "time,bytes"
 
-    def late(asked: object, plan: Decisions, begun: float) -> tuple[Decisions, bool]:
-        return plan, False
+    def late(reading: Reading, goal: Goal, engine: str) -> None:
+        raise TimeUp
 
-    monkeypatch.setattr(banks, "tied", late)
+    monkeypatch.setattr(Reading, "exact", late)
     plan = solve("lenet5", "midap", objective="bytes,time", engine="milp", problem="banks")
     assert plan.objective is not None
     assert (plan.status, plan.stats["proven"], plan.bound) == ("FEASIBLE", "bytes", plan.objective.value)
@@ -175,7 +175,7 @@ def test_a_joint_plan_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     best = solve("lenet5", "scratchpad_768k", problem="joint")
     with monkeypatch.context() as during:
         during.setattr(joint, "least", pressed)
-        during.setattr(joint, "_in_order", pressed)
+        during.setattr(joint, "in_order", pressed)
         plan = solve("lenet5", "scratchpad_768k", problem="joint")
     assert plan.objective is not None
     assert best.objective is not None

@@ -35,7 +35,7 @@ class BoardProblem(WholeProblem[P]):
     """F5."""
 
     takes = frozenset({"profile"})
-    free = frozenset({"profile", "time_limit_s", "settings"})
+    unasked = frozenset({"profile", "time_limit_s", "settings"})
 
     @abstractmethod
     def planned(self, verdict: Verdict, question: Question) -> dict[str, Any]:
