@@ -151,7 +151,7 @@ def _cp_sat(asked: Asked) -> Steps[Schedule]:
         # The merged problem's own bounds only: a lower bound of this problem need not be one there.
         share = asked.clock.share(1 / _MERGED).left
         built = cp_model_of(small, asked.aim, asked.limits)
-        told = yield _model(asked, built, _MERGED_S if share is None else share, relaxed=True)
+        told = yield _model(asked, built, _MERGED_S if share is None else share)
         if told.bound is None:
             return None, None
         asked = replace(asked, least=max(asked.least, told.bound))
@@ -165,11 +165,8 @@ def _cp_sat(asked: Asked) -> Steps[Schedule]:
     return asked.best([*found, *asked.known]), max(asked.least, told.bound)
 
 
-def _model(
-    asked: Asked, built: MappingCpModel, seconds: float | None, *, relaxed: bool = False
-) -> Model[Schedule]:  # fmt: skip
-    decode = (lambda _: None) if relaxed else built.chosen
-    return Model(built.model, decode, unit=asked.unit, seconds=seconds, turns=True, solver="cp-sat")
+def _model(asked: Asked, built: MappingCpModel, seconds: float | None) -> Model[Schedule]:
+    return Model(built.model, built.chosen, unit=asked.unit, seconds=seconds, turns=True, solver="cp-sat")
 
 
 def _encoded(asked: Asked, best: Schedule | None) -> MappingCpModel:
