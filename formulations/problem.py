@@ -47,31 +47,21 @@ class Unable(Exception):
 
 @dataclass(frozen=True)
 class Goal:
-    """What is minimised.
-
-    Attributes
-    ----------
-    caps : dict of str to int
-        The most of other measures.
-    least : dict of str to int
-        What no schedule is below in other measures, as was proven before.
-    below : int or None
-        Only schedules with less are of interest.
-    known : schedule or None
-        The best one so far.
-    clock : Clock
-        When to stop.
-    stats : dict
-        Where searches write what they say of themselves; ``interrupted`` if Ctrl-C has ended a solver.
-    """
+    """What is minimised."""
 
     measure: str
     caps: Mapping[str, int] = field(default_factory=dict)
+    """The most of other measures."""
     least: Mapping[str, int] = field(default_factory=dict)
+    """What no schedule is below in other measures, as was proven before."""
     below: int | None = None
+    """Only schedules with less are of interest."""
     known: Any = None
+    """The best one so far."""
     clock: Clock = ENDLESS
+    """When to stop."""
     stats: Stats = field(default_factory=dict, compare=False)
+    """Where searches write what they say of themselves; ``interrupted`` if Ctrl-C has ended a solver."""
 
 
 @dataclass(frozen=True)
@@ -88,78 +78,55 @@ class Priced:
 
 @dataclass(frozen=True)
 class Replayed:
-    """What the referee counts, and what it finds wrong with a schedule.
-
-    Attributes
-    ----------
-    counts : dict of str to int
-        Figures that are no measures.
-    compared : bool
-        False where the price is a paper's printed estimate, which no machine executes: then both are reported.
-    """
+    """What the referee counts, and what it finds wrong with a schedule."""
 
     measures: Mapping[str, int]
     faults: tuple[str, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
+    """Figures that are no measures."""
     compared: bool = True
+    """False where the price is a paper's printed estimate, which no machine executes: then both are reported."""
 
 
 @dataclass(frozen=True)
 class Model(Generic[S]):
-    """A model of a piece for a solver, to be minimised; `below` and the caps of the goal are constraints.
-
-    Attributes
-    ----------
-    decode : callable
-        Reads the schedule from a solution (CP-SAT hands its solver in, else it is the model). None: the solution is no
-        schedule; the piece has grown tighter by it (a forbidden pair, a cut), so that it is worth asking again.
-    base, unit : int
-        The goal's measure is at least ``base + unit * objective``.
-    parameters : dict
-        Of CP-SAT, beside those that are set for all; `turns` as in `solver.engines.driver_cp_sat`.
-    seconds : float or None
-        The most that a search is worth.
-    priced : bool
-        Whether a MILP solver's optimum is proven by a schedule that costs what the solver reports, however large the
-        coefficients are (`solver.engines.driver_milp.MilpAnswer.agrees`).
-    solver : str
-        One of `SOLVERS`; empty for the engine that is asked.
-    cost : callable or None
-        What the schedule that was decoded last costs in the model, if that is not its price.
-    proves : bool
-        Whether bounds and "infeasible" count; not for a model that only leads to good schedules.
-    """
+    """A model of a piece for a solver, to be minimised; `below` and the caps of the goal are constraints."""
 
     model: Any
     decode: Callable[[Any], S | None]
+    """Reads the schedule from a solution (CP-SAT hands its solver in, else it is the model). None: the solution is no
+    schedule; the piece has grown tighter by it (a forbidden pair, a cut), so that it is worth asking again.
+    """
     base: int = 0
+    """The goal's measure is at least ``base + unit * objective``."""
     unit: int = 1
     parameters: Mapping[str, int] = field(default_factory=dict)
+    """Of CP-SAT, beside those that are set for all; `turns` as in `solver.engines.driver_cp_sat`."""
     turns: bool = False
     seconds: float | None = None
+    """The most that a search is worth."""
     priced: bool = False
+    """Whether a MILP solver's optimum is proven by a schedule that costs what the solver reports, however large the
+    coefficients are (`solver.engines.driver_milp.MilpAnswer.agrees`).
+    """
     solver: str = ""
+    """One of `SOLVERS`; empty for the engine that is asked."""
     cost: Callable[[], int] | None = None
+    """What the schedule that was decoded last costs in the model, if that is not its price."""
     proves: bool = True
+    """Whether bounds and "infeasible" count; not for a model that only leads to good schedules."""
 
 
 @dataclass(frozen=True)
 class Told(Generic[S]):
-    """What a solver says of a model.
-
-    Attributes
-    ----------
-    schedule : S or None
-        Its solution.
-    bound : int or None
-        No schedule is below; None if there is none that meets the goal.
-    again : bool
-        Whether the solution is no schedule, and there is time to ask again.
-    """
+    """What a solver says of a model."""
 
     schedule: S | None
+    """Its solution."""
     bound: int | None
+    """No schedule is below; None if there is none that meets the goal."""
     again: bool = False
+    """Whether the solution is no schedule, and there is time to ask again."""
 
 
 #: A search that has models solved: it yields them, is told what their solvers say, and returns as `Piece.exact` does.
@@ -171,14 +138,10 @@ class Piece(ABC, Generic[S]):
 
     Searches see the best schedule that is known by then in ``goal.below``: what they need is best built when asked.
     A goal that an engine has no model of is searched by `exact`.
-
-    Attributes
-    ----------
-    name : str
-        Of several pieces which one, beside figures of its search.
     """
 
     name: str = ""
+    """Of several pieces which one, beside figures of its search."""
 
     @abstractmethod
     def floor(self, goal: Goal) -> int:
@@ -234,16 +197,11 @@ class Piece(ABC, Generic[S]):
 
 
 class Part(ABC, Generic[S]):
-    """An instance that is decided by itself; parts of one `key` are alike, and are decided once.
-
-    Attributes
-    ----------
-    spare : bool
-        Whether an answer can be done without: a part that nobody waits for when the time is up.
-    """
+    """An instance that is decided by itself; parts of one `key` are alike, and are decided once."""
 
     name: str
     spare: bool = False
+    """Whether an answer can be done without: a part that nobody waits for when the time is up."""
 
     @property
     def key(self) -> Hashable:
@@ -294,48 +252,37 @@ def _fields(schedule: object) -> dict[str, object]:
 
 
 class Formulation(ABC, Generic[S]):
-    """A decision problem.
-
-    Attributes
-    ----------
-    schedule : type
-        Of its schedules: frozen data, a pydantic model or a dataclass.
-    measures : dict of str to str
-        What may be minimised, with units, in the order that breaks ties; the first one if nothing is asked for.
-    decisions : dict of str to Decision
-        What may be pinned.
-    engines : dict of str to str
-        Those that prove, with a line about each, the fastest one first. cp-sat, milp and milp-cbc solve the models of
-        pieces, any other name is a search by `Piece.exact`.
-    heuristics : dict
-        Name -> (summary, function of a part and a goal that returns a schedule, or None, or the steps of a search that
-        proves nothing for all schedules; it may raise Unable).
-    starts, quick : tuple of str
-        Heuristics that a search begins with, in half of its time; those that take hardly any time, the better one
-        first: they doubt claims, and answer when the time is up (their goal's clock is over then).
-    ties : tuple of str
-        Measures that decide among schedules with the same values of all that is asked for, where an engine proves.
-    floors : bool
-        Whether heuristics state bounds that need no search.
-    libraries : dict of str to str
-        By heuristic the package that it is made with.
-    examples : tuple
-        Networks and machines for the benchmark.
-    """
+    """A decision problem."""
 
     name: str
     summary: str
     schedule: type[S]
+    """Of its schedules: frozen data, a pydantic model or a dataclass."""
     measures: Mapping[str, str]
+    """What may be minimised, with units, in the order that breaks ties; the first one if nothing is asked for."""
     decisions: Mapping[str, Decision] = {}
+    """What may be pinned."""
     engines: Mapping[str, str]
+    """Those that prove, with a line about each, the fastest one first. cp-sat, milp and milp-cbc solve the models of
+    pieces, any other name is a search by `Piece.exact`.
+    """
     heuristics: Mapping[str, tuple[str, Callable[[Any, Goal], S | Steps[S] | None]]] = {}
+    """Name -> (summary, function of a part and a goal that returns a schedule, or None, or the steps of a search that
+    proves nothing for all schedules; it may raise Unable).
+    """
     starts: tuple[str, ...] = ()
+    """Heuristics that a search begins with, in half of its time; those that take hardly any time, the better one first:
+    they doubt claims, and answer when the time is up (their goal's clock is over then).
+    """
     quick: tuple[str, ...] = ()
     ties: tuple[str, ...] = ()
+    """Measures that decide among schedules with the same values of all that is asked for, where an engine proves."""
     floors: bool = True
+    """Whether heuristics state bounds that need no search."""
     libraries: Mapping[str, str] = {}
+    """By heuristic the package that it is made with."""
     examples: tuple[tuple[str, str], ...] = ()
+    """Networks and machines for the benchmark."""
 
     @abstractmethod
     def read(self, network: Network, machine: Machine, pins: Pins, layers: Sequence[str] | None) -> Sequence[Part[S]]:

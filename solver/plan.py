@@ -27,6 +27,7 @@ from pydantic import (
 )  # fmt: skip
 
 from hwmodels.schedule import Nest
+from instances import frozen
 from instances.errors import InputError, choices
 from instances.jsonfile import Json, as_object, parse_json, read_bytes, shown, validate, write_atomically
 from instances.machine import Machine
@@ -58,10 +59,10 @@ def version() -> str:
         return "unknown"
 
 
-class Frozen(BaseModel):
+class Frozen(frozen.Frozen):
     """Plan data: nothing of it can be changed, and nothing unknown is read."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(allow_inf_nan=True)
 
 
 class SpatialItem(Frozen):
@@ -241,7 +242,7 @@ class Plan(Frozen):
     gap: Gap | None
     wall_s: Seconds
     conflicts: tuple[str, ...] = ()
-    stats: dict[str, Stat] = {}
+    stats: dict[str, Stat] = {}  # noqa: RUF012 - pydantic copies it
     network_digest: str
     machine_digest: str
     machine_data: Machine

@@ -122,5 +122,5 @@ class WholeProblem(FormulationProblem[P]):
         proves = plan.status == "INFEASIBLE" or plan.engine in self.formulation.engines
         for name in self.quick if proves else {plan.engine} & set(self.quick):
             if quickest(self.formulation, part, plan.objectives[0], [name]) is not None:
-                yield f"status {plan.status}: engine {name} has a schedule"
+                yield f"status {plan.status}: engine {name} has a plan"
                 return

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from ortools.sat.python import cp_model
 
 from formulations.applications.problem import Goal, Several
-from formulations.mapping.cp_sat import Terms, flows
+from formulations.mapping.cp_sat import flows
+from formulations.mapping.flows import Terms
 from formulations.mapping.problem import Schedule
 
 __all__ = ["ApplicationsCpModel", "applications_cp_model"]
@@ -35,7 +36,10 @@ class ApplicationsCpModel:
     model: cp_model.CpModel = field(default_factory=cp_model.CpModel)
 
     def __post_init__(self) -> None:
-        self.x, self.busy = flows(self.model, self.several.mapping)
+        self.flows = flows(self.model, self.several.mapping)
+        self.x, self.busy = self.flows.x, self.flows.busy
+        for row in self.flows.rows:
+            self.model.add(row)
         parts: dict[int, Terms] = {}
         for (i, _, _), few in self.busy.items():
             parts.setdefault(i, []).extend(few)
@@ -47,20 +51,16 @@ class ApplicationsCpModel:
 
     def chosen(self, solver: cp_model.CpSolver) -> Schedule:
         """The schedule of a solution."""
-        mapping = self.several.mapping
-        at = tuple(
-            next(p for p in able if solver.boolean_value(self.x[i, p])) for i, able in enumerate(mapping.able)
-        )  # fmt: skip
+        at = self.flows.chosen(solver.value).at
         begun = {i: (solver.value(s), solver.value(self.durations[i]) > 0, i) for i, s in self.begins.items()}
         return Schedule(at, tuple(sorted(begun, key=lambda i: begun[i])))  # what takes no time before what does
 
     def hint(self, schedule: Schedule) -> None:
         """Start from a schedule."""
         place = {i: n for n, i in enumerate(schedule.order)}
-        for (i, p), x in self.x.items():
-            self.model.add_hint(x, schedule.at[i] == p)
-        for (i, j), o in self.first.items():
-            self.model.add_hint(o, place[i] < place[j])
+        order = ((o, place[i] < place[j]) for (i, j), o in self.first.items())
+        for variable, value in (*self.flows.hints(schedule), *order):
+            self.model.add_hint(variable, value)
 
 
 def applications_cp_model(several: Several, goal: Goal, caps: Sequence[tuple[Goal, int]] = ()) -> ApplicationsCpModel:

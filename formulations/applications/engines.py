@@ -23,7 +23,7 @@ from formulations.mapping.problem import Assignment, Schedule
 from formulations.mapping.search import assignments
 from formulations.problem import Model, Steps, Told, Unable
 
-__all__ = ["MOST", "SEARCHES", "Asked", "evolved"]
+__all__ = ["MOST", "SEARCHES", "Asked", "evolved", "exhaustive"]
 
 #: Assignments that are tried at most; each has one schedule or more.
 MOST = 50_000
@@ -130,7 +130,7 @@ class _Search:
         return told
 
 
-def _exhaustive(asked: Asked) -> Steps[Schedule]:
+def exhaustive(asked: Asked) -> tuple[Schedule | None, int | None]:
     """All schedules."""
     number = assignments(asked.several.mapping)
     if number > MOST:
@@ -140,13 +140,11 @@ def _exhaustive(asked: Asked) -> Steps[Schedule]:
     if asked.clock.over:
         return best, asked.floor()
     return best, None if best is None else asked.worth(best)
-    yield  # the steps of a search that has no model solved
 
 
 SEARCHES: dict[str, Callable[[Asked], Steps[Schedule]]] = {
     "auto": lambda asked: _Search(asked).run(),
     "cp-sat": lambda asked: _Search(asked).run(),
-    "exhaustive": _exhaustive,
 }
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from formulations.applications.engines import MOST, SEARCHES, Asked, evolved
+from formulations.applications.engines import MOST, SEARCHES, Asked, evolved, exhaustive
 from formulations.applications.problem import Goal as Responses
 from formulations.applications.problem import Rule, Several, Stream, responses
 from formulations.mapping.board import BoardPart, Request, replayed_copies
@@ -77,7 +77,7 @@ def hunted(several: Several, schedule: Schedule, draws: int, seed: int = 0) -> l
 class ApplicationsPart(BoardPart[Several]):
     """Applications, the highest priority first."""
 
-    searches = SEARCHES
+    searches, exhaustive = SEARCHES, staticmethod(exhaustive)
 
     @classmethod
     def of(cls, request: Request, applications: Sequence[Application], rule: Rule) -> ApplicationsPart:

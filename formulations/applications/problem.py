@@ -39,13 +39,12 @@ Source: `heterogeneous_mapping_and_banks` 3.3.5.1, Eq. 3.10, 3.11 (non-preemptiv
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import Literal
 
-import networkx as nx
-
+from formulations.mapping.latency import unrelated
 from formulations.mapping.pipeline import busy
 from formulations.mapping.problem import Assignment, Mapping, Schedule
 
@@ -82,15 +81,10 @@ class Several:
     @cached_property
     def loose(self) -> tuple[tuple[int, int], ...]:
         """Pairs of tasks of one application that precedence leaves in either order, if a processor can run both."""
-        graph: nx.DiGraph[int] = nx.DiGraph(self.mapping.graph.edges)
-        graph.add_nodes_from(range(len(self.mapping.times)))
-        after = {i: nx.descendants(graph, i) for i in graph}
         able = [set(few) for few in self.mapping.able]
-        return tuple(
-            (i, j)
-            for stream in self.streams for i in stream.tasks for j in range(i + 1, stream.tasks.stop)
-            if j not in after[i] and i not in after[j] and able[i] & able[j]
-        )  # fmt: skip
+        owner = {i: a for a, stream in enumerate(self.streams) for i in stream.tasks}
+        pairs = unrelated(self.mapping)
+        return tuple((i, j) for i, j in pairs if owner[i] == owner[j] and able[i] & able[j])
 
     @cached_property
     def heads(self) -> tuple[dict[int, int], ...]:
@@ -238,11 +232,11 @@ def orders(several: Several, at: Assignment) -> Iterator[Schedule]:
     """All schedules of an assignment: every order of the loose pairs on one processor."""
     pairs = [(i, j) for i, j in several.loose if at[i] == at[j]]
     for turned in product((False, True), repeat=len(pairs)):
-        graph: nx.DiGraph[int] = nx.DiGraph(several.mapping.graph.edges)
-        graph.add_nodes_from(range(len(at)))
-        graph.add_edges_from((j, i) if turn else (i, j) for (i, j), turn in zip(pairs, turned, strict=True))
-        if nx.is_directed_acyclic_graph(graph):
-            yield Schedule(at, tuple(nx.lexicographical_topological_sort(graph)))
+        edges = ((j, i) if turn else (i, j) for (i, j), turn in zip(pairs, turned, strict=True))
+        graph = replace(several.mapping.graph, edges=(*several.mapping.graph.edges, *edges))
+        order = tuple(graph.picked(lambda _: 0))
+        if len(order) == len(at):  # else some wait in a circle
+            yield Schedule(at, order)
 
 
 def answers(several: Several) -> Iterator[Schedule]:

@@ -109,18 +109,12 @@ class Request:
 
 @dataclass(frozen=True)
 class Asking(ABC):
-    """A goal for one configuration.
-
-    Attributes
-    ----------
-    known : tuple of Schedule
-        Some to start from.
-    clock : Clock
-        The share of this configuration.
-    """
+    """A goal for one configuration."""
 
     known: tuple[Schedule, ...] = field(default=(), kw_only=True)
+    """Some to start from."""
     clock: Clock = field(default=ENDLESS, kw_only=True)
+    """The share of this configuration."""
     stats: Stats = field(default_factory=dict, kw_only=True, compare=False)
 
     @abstractmethod
@@ -169,7 +163,8 @@ class BoardPiece(Piece[Schedule]):
 
     def steps(self, goal: Goal, engine: str) -> Steps[Schedule]:
         """Search by an engine of the part."""
-        schedule, bound = yield from self.part.searches[engine](self.asked(goal))
+        asked, search = self.asked(goal), self.part.searches.get(engine)
+        schedule, bound = self.part.exhaustive(asked) if search is None else (yield from search(asked))
         return self.named(schedule), bound
 
 
@@ -181,12 +176,13 @@ class BoardPart(Part[Schedule], Generic[I]):
     instances : dict
         What is decided, by configuration of the cores.
     searches : dict
-        By engine the steps of a search for what is asked of a configuration.
+        By engine the steps of a search for what is asked of a configuration; `exhaustive` has no models.
     request : Request or None
         Where the instances come from.
     """
 
     searches: Mapping[str, Callable[[Any], Steps[Schedule]]]
+    exhaustive: Callable[[Any], tuple[Schedule | None, int | None]]
 
     def __init__(self, name: str, instances: Mapping[Configuration, I], request: Request | None = None) -> None:
         self.name, self.instances, self.request = name, instances, request
@@ -207,9 +203,14 @@ class BoardPart(Part[Schedule], Generic[I]):
             yield BoardPiece(self, configuration, len(self.instances) - number)
 
     def best(self, goal: Goal, make: Callable[[Any], Iterable[Schedule]]) -> Schedule | None:
-        """Return the best of the schedules that are made for every configuration, of equals the first one."""
+        """Return the best of the schedules that are made for every configuration, of equals the first one.
+
+        When the time is up it is the first configuration that has one.
+        """
         best, below = None, goal.below
         for piece in self.pieces(goal):
+            if best is not None and goal.clock.over:
+                break
             asked = piece.asked(replace(goal, below=below))
             schedule = None if below is not None and asked.floor() >= below else asked.best(make(asked))
             if schedule is not None:

@@ -1,59 +1,56 @@
-"""CP-SAT model of F5 mapping: the variables and constraints of `formulations.mapping.milp`, all of them integers.
+"""CP-SAT model of F5 mapping: `formulations.mapping.flows`, all of its variables integers.
 
 A flow y[e,p,q] is 0 or 1 here. Proofs come from the relaxation `formulations.mapping.problem.merged` first: equal cores
 make assignments alike, and no bound rises above it soon; then this model with T at least that bound.
+
+Of one inference alone a block is an optional interval
+Constraints  (BLOCK)  d[i,p] = what i and the copies of its result take on p                              (Eq. 3.7)
+             (ALONE)  no two blocks on a processor overlap                                                (Eq. 3.6)
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from ortools.sat.python import cp_model
 
-from formulations.mapping.latency import begun, scheduled
+from formulations.mapping.flows import Flows, Terms
+from formulations.mapping.latency import blocks_of
 from formulations.mapping.problem import Aim, Limits, Mapping, Schedule
 
-__all__ = ["MappingCpModel", "Terms", "cp_model_of", "flows", "prices", "weighted"]
-
-#: Variables and their ticks.
-Terms = list[tuple[cp_model.IntVar, int]]
+__all__ = ["MappingCpModel", "cp_model_of", "flows"]
 
 
 @dataclass
 class MappingCpModel:
-    """The model with its variables; energies are divided by their unit.
-
-    Attributes
-    ----------
-    x : dict
-        By task and place.
-    starts : dict
-        By task and processor, where an order is looked for.
-    """
+    """The model with its variables."""
 
     model: cp_model.CpModel
-    mapping: Mapping
-    x: dict[tuple[int, int], cp_model.IntVar]
-    starts: dict[tuple[int, int], cp_model.IntVar] = field(default_factory=dict)
+    flows: Flows
 
     def chosen(self, solver: cp_model.CpSolver) -> Schedule:
         """The schedule of a solution."""
-        at = tuple(
-            next(a for a in able if solver.boolean_value(self.x[i, a])) for i, able in enumerate(self.mapping.able)
-        )
-        begins: dict[tuple[int, int], float] = {key: solver.value(one) for key, one in self.starts.items()}
-        return scheduled(self.mapping, at, begins) if begins else Schedule(at)
+        return self.flows.chosen(solver.value)
 
     def hint(self, schedule: Schedule) -> None:
-        """Start from a schedule; of the blocks of a task that share a start one is known."""
-        for (i, p), x in self.x.items():
-            self.model.add_hint(x, schedule.at[i] == p)
-        for key, start in begun(self.mapping, schedule).items() if self.starts else ():
-            self.model.add_hint(self.starts[key], start)
+        """Start from a schedule."""
+        for variable, value in self.flows.hints(schedule):
+            self.model.add_hint(variable, value)
+
+
+def _weighted(terms: Terms) -> cp_model.LinearExprT:
+    return cp_model.LinearExpr.weighted_sum([v for v, _ in terms], [c for _, c in terms])
+
+
+def flows(model: cp_model.CpModel, mapping: Mapping) -> Flows:
+    """Return tasks at places; their rows are still to be added."""
+    return Flows(mapping, model.new_bool_var, model.new_bool_var, _weighted)
 
 
 def cp_model_of(
-    mapping: Mapping, aim: Aim, limits: Limits, *, least: int = 0, most: int | None = None
+    mapping: Mapping, aim: Aim, limits: Limits, *, least: int = 0, most: int | None = None, latest: int | None = None
 ) -> MappingCpModel:
     """Return the model.
 
@@ -61,84 +58,47 @@ def cp_model_of(
     ----------
     least, most : int
         Bounds of the objective that are known.
+    latest : int, optional
+        Of one inference alone, a latency that the plans that are looked for keep.
     """
     model = cp_model.CpModel()
-    x, busy = flows(model, mapping)
-    period, energy, _ = prices(model, mapping, busy, limits)
-    goal = period if aim == "period" else energy
-    model.add(goal >= least)
-    if most is not None:
-        model.add(goal <= most)
-    model.minimize(goal)
-    return MappingCpModel(model, mapping, x)
-
-
-def flows(
-    model: cp_model.CpModel, mapping: Mapping
-) -> tuple[dict[tuple[int, int], cp_model.IntVar], dict[tuple[int, int, int], Terms]]:
-    """Add (RUN) and (FLOW).
-
-    Returns
-    -------
-    x : dict
-        By task and place whether it is there.
-    busy : dict
-        By task, place and processor what it keeps it busy with if it is there, copies included.
-    """
-    x = {(i, a): model.new_bool_var(f"x_{i}_{a}") for i, able in enumerate(mapping.able) for a in able}
-    busy: dict[tuple[int, int, int], Terms] = {}
-    for (i, a), one in x.items():
-        for p, ticks in mapping.work(i, a):
-            busy[i, a, p] = [(one, ticks)]
-    for i, able in enumerate(mapping.able):
-        model.add_exactly_one(x[i, a] for a in able)
-    for e, (i, j) in enumerate(mapping.graph.edges):
-        there: dict[int, list[cp_model.IntVar]] = {}
-        for b in mapping.able[j]:
-            for q, _ in mapping.places[b]:
-                there.setdefault(q, []).append(x[j, b])
-        y = {(a, q): model.new_bool_var(f"y_{e}_{a}_{q}") for a in mapping.able[i] for q in there}
-        divided = any(len(mapping.places[b]) > 1 for b in mapping.able[j])
-        for a in mapping.able[i]:
-            readers = sum(y[a, q] for q in there)
-            if not divided:
-                model.add(readers == x[i, a])
-                continue
-            model.add(readers >= x[i, a])
-            model.add(readers <= 2 * x[i, a])
-            for q in there:
-                model.add(y[a, q] <= x[i, a])
-        for q, few in there.items():
-            model.add(sum(y[a, q] for a in mapping.able[i]) == sum(few))
-        for (a, q), one in y.items():
-            for p, ticks in mapping.handed(e, a, q):
-                busy[i, a, p].append((one, ticks))
-    return x, busy
-
-
-def weighted(terms: Terms) -> cp_model.LinearExprT:
-    """Return the sum of variables times ticks."""
-    return cp_model.LinearExpr.weighted_sum([v for v, _ in terms], [c for _, c in terms])
-
-
-def prices(
-    model: cp_model.CpModel, mapping: Mapping, busy: dict[tuple[int, int, int], Terms], limits: Limits
-) -> tuple[cp_model.IntVar, cp_model.LinearExprT, list[cp_model.LinearExprT]]:
-    """Add (LOAD), (CAP) and the limits; return period, energy (in its unit) and loads."""
-    unit = mapping.energy_unit
-    parts: list[Terms] = [[] for _ in mapping.processors]
-    for (_, _, p), few in busy.items():
-        parts[p] += few
-    ceiling = sum(c for few in parts for _, c in few)
+    made = flows(model, mapping)
+    ceiling = sum(c for few in made.busy.values() for _, c in few)
     top = max(1, limits.period if limits.period is not None else 100 * ceiling // limits.cap + 1)
-    period, loads = model.new_int_var(1, top, "T"), [weighted(few) for few in parts]
+    period = model.new_int_var(1, top, "T")
     if limits.period is not None:
-        model.add(period <= limits.period)  # may be 0: better than 1
-    for load, number in zip(loads, mapping.number, strict=True):
-        model.add(load <= number * period)
-    used = sum(100 * g.cores * load for g, load in zip(mapping.processors, loads, strict=True))
-    model.add(used <= limits.cap * mapping.total * period)
-    energy = sum(w // unit * load for w, load in zip(mapping.watts, loads, strict=True))
-    if limits.energy is not None:
-        model.add(energy <= limits.energy // unit)
-    return period, energy, loads
+        made.rows.append(period <= limits.period)  # may be 0: better than 1
+    energy, loads = made.priced(period, limits, whole=True)
+    goal = period if aim == "period" else energy
+    if latest is not None:
+        latency = _timed(model, made, latest, loads)
+        goal = latency if aim == "latency" else goal
+    for row in (*made.rows, goal >= least, *(() if most is None else (goal <= most,))):
+        model.add(row)
+    model.minimize(goal)
+    return MappingCpModel(model, made)
+
+
+def _timed(model: cp_model.CpModel, made: Flows, latest: int, loads: Sequence[Any]) -> cp_model.IntVar:
+    """Add blocks in time; return the latency."""
+    mapping, x, rows, blocks = made.mapping, made.x, made.rows, blocks_of(made.mapping)
+    latency = model.new_int_var(1, max(1, latest), "L")
+    rows.append(latency <= latest)  # may be 0: better than 1
+    done = [model.new_int_var(0, latest, f"done_{i}") for i in range(len(mapping.times))]
+    of = {block.start: block for block in blocks.values()}
+    starts, ends, took = ({key: model.new_int_var(0, latest, f"{n}_{key}") for key in of} for n in "sed")
+    lanes: list[list[cp_model.IntervalVar]] = [[] for _ in mapping.processors]
+    for (i, p), block in blocks.items():
+        key, there = block.start, x[i, block.places[0]]
+        if len(block.places) > 1:
+            there = model.new_bool_var(f"at_{i}_{p}")
+            rows.append(there == made.sum(x[i, a] for a in block.places))
+        lanes[p].append(model.new_optional_interval_var(starts[key], took[key], ends[key], there, f"b_{i}_{p}"))
+    for key, block in of.items():
+        rows += [took[key] == made.took(key[0], block.takes), ends[key] == starts[key] + took[key]]
+    made.starts = starts
+    made.chain(ends, done, latency, loads)
+    for lane in lanes:
+        model.add_no_overlap(lane)
+    made.starts = {key: starts[block.start] for key, block in blocks.items()}
+    return latency

@@ -24,7 +24,7 @@ from instances.errors import InputError
 if TYPE_CHECKING:
     from formulations.mapping.cp_sat import MappingCpModel
 
-__all__ = ["SEARCHES", "Asked", "clustered"]
+__all__ = ["SEARCHES", "Asked", "clustered", "exhaustive"]
 
 #: Of the time limit that HiGHS may take before CP-SAT goes on, in a pipeline and of one inference alone.
 _SHARE, _ALONE = 0.3, 0.8
@@ -38,21 +38,15 @@ _STEPS = 5_000_000
 
 @dataclass(frozen=True)
 class Asked(Asking):
-    """What is minimised on one configuration, the limits, and what is known already.
-
-    Attributes
-    ----------
-    least : int
-        A lower bound for all assignments, as far as known.
-    hint : Schedule or None
-        One that need not keep the limits.
-    """
+    """What is minimised on one configuration, the limits, and what is known already."""
 
     mapping: Mapping
     aim: Aim
     limits: Limits
     least: int = 0
+    """A lower bound for all assignments, as far as known."""
     hint: Schedule | None = None
+    """One that need not keep the limits."""
 
     @property
     def alone(self) -> bool:
@@ -127,13 +121,9 @@ def _auto(asked: Asked) -> Steps[Schedule]:
 
 def _milp(asked: Asked, solver: str = "milp", kind: Literal["", "=", "<="] = "") -> Steps[Schedule]:
     """The MILP; latencies are proven quickly where few tasks may run side by side, for disjunctions bound poorly."""
-    from formulations.mapping.latency_milp import latency_model  # late: models import their solvers
-    from formulations.mapping.milp import model
+    from formulations.mapping.milp import model  # late: models import their solvers
 
-    if asked.alone:
-        made = latency_model(asked.mapping, asked.aim, asked.limits, asked.latest)
-    else:
-        made = model(asked.mapping, asked.aim, asked.limits, clustered=kind)
+    made = model(asked.mapping, asked.aim, asked.limits, clustered=kind, latest=asked.latest if asked.alone else None)
     if asked.least:
         made.problem += made.problem.objective >= asked.least // asked.unit
     asked.stats.update(variables=len(made.problem.variables()), constraints=len(made.problem.constraints))
@@ -161,7 +151,7 @@ def _cp_sat(asked: Asked) -> Steps[Schedule]:
         # The merged problem's own bounds only: a lower bound of this problem need not be one there.
         share = asked.clock.share(1 / _MERGED).left
         built = cp_model_of(small, asked.aim, asked.limits)
-        told = yield _model(asked, built, _MERGED_S if share is None else share, relaxed=True)
+        told = yield _model(asked, built, _MERGED_S if share is None else share)
         if told.bound is None:
             return None, None
         asked = replace(asked, least=max(asked.least, told.bound))
@@ -175,24 +165,17 @@ def _cp_sat(asked: Asked) -> Steps[Schedule]:
     return asked.best([*found, *asked.known]), max(asked.least, told.bound)
 
 
-def _model(
-    asked: Asked, built: MappingCpModel, seconds: float | None, *, relaxed: bool = False
-) -> Model[Schedule]:  # fmt: skip
-    decode = (lambda _: None) if relaxed else built.chosen
-    return Model(built.model, decode, unit=asked.unit, seconds=seconds, turns=True, solver="cp-sat")
+def _model(asked: Asked, built: MappingCpModel, seconds: float | None) -> Model[Schedule]:
+    return Model(built.model, built.chosen, unit=asked.unit, seconds=seconds, turns=True, solver="cp-sat")
 
 
 def _encoded(asked: Asked, best: Schedule | None) -> MappingCpModel:
     """The model with what is known of the objective, and a hint."""
     from formulations.mapping.cp_sat import cp_model_of
-    from formulations.mapping.latency_cp_sat import latency_cp_model
 
     least, most = asked.least // asked.unit, None if best is None else asked.value(best) // asked.unit
-    if asked.alone:
-        latest = asked.latest
-        built = latency_cp_model(asked.mapping, asked.aim, asked.limits, latest=latest, least=least, most=most)
-    else:
-        built = cp_model_of(asked.mapping, asked.aim, asked.limits, least=least, most=most)
+    latest = asked.latest if asked.alone else None
+    built = cp_model_of(asked.mapping, asked.aim, asked.limits, least=least, most=most, latest=latest)
     hint = best or asked.hint
     if hint is not None:
         built.hint(hint)
@@ -202,7 +185,7 @@ def _encoded(asked: Asked, best: Schedule | None) -> MappingCpModel:
 # ---- all assignments -------------------------------------------------------------------------------------------------
 
 
-def _exhaustive(asked: Asked) -> Steps[Schedule]:
+def exhaustive(asked: Asked) -> tuple[Schedule | None, int | None]:
     """All assignments; where latency counts all orders of each that may be better."""
     number = assignments(asked.mapping)
     if number > MOST:
@@ -217,7 +200,6 @@ def _exhaustive(asked: Asked) -> Steps[Schedule]:
         asked.stats["note"] = f"the orders take more than {_STEPS:,} steps"
         return search.best, asked.floor()
     return search.best, search.least
-    yield  # the steps of a search that has no model solved
 
 
 class _Search:
@@ -262,7 +244,6 @@ SEARCHES: dict[str, Callable[[Asked], Steps[Schedule]]] = {
     "milp": lambda asked: _milp(asked.started()),
     "milp-cbc": lambda asked: _milp(asked.started(), "milp-cbc"),
     "cp-sat": lambda asked: _cp_sat(asked.started()),
-    "exhaustive": _exhaustive,
 }
 
 

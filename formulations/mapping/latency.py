@@ -264,21 +264,14 @@ def latencies(mapping: Mapping, at: Ints) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True)
 class Block:
-    """A task on a processor, for models.
-
-    Attributes
-    ----------
-    places : tuple of int
-        Those at which it is there.
-    start : (int, int)
-        Names its start: (task, processor), or (task, -1) for all blocks of a task that is whole.
-    takes : tuple of (int, int)
-        Places and processors whose work and copies it takes, whichever of them is chosen.
-    """
+    """A task on a processor, for models."""
 
     places: tuple[int, ...]
+    """Those at which it is there."""
     start: tuple[int, int]
+    """Names its start: (task, processor), or (task, -1) for all blocks of a task that is whole."""
     takes: tuple[tuple[int, int], ...]
+    """Places and processors whose work and copies it takes, whichever of them is chosen."""
 
 
 def blocks_of(mapping: Mapping) -> dict[tuple[int, int], Block]:

@@ -1,34 +1,32 @@
-"""MILP model of F5 mapping (PuLP): tasks to processors, with flows over the edges.
+"""MILP model of F5 mapping (PuLP): `formulations.mapping.flows`, and clusterings.
 
-Sets, parameters as in `formulations.mapping.problem`
-Variables    x[i,p] in {0, 1}: task i is at p;  y[e,p,q] >= 0: edge e = (i, j) goes from p to q;  T in N: the period
-Objective    min T, or min sum_p watts[p]*load[p]
-Constraints  (RUN)    sum_p x[i,p] = 1, over the processors that can run i (Eq. 3.1; HOST: first and last tasks)
-             (FLOW)   sum_q y[e,p,q] = x[i,p];  sum_p y[e,p,q] = x[j,q]: y is 1 exactly where both ends are
-             (LOAD)   load[p] = sum_i time[i][p]*x[i,p] + sum_e sum_q copy[e][p][q]*y[e,p,q] <= T  (Eq. 3.7, 3.8)
-             (CAP)    100 * sum_p cores[p]*load[p] <= cap * C * T
-             (CLUSTER) dep[i,p] >= x[k,p] for k before i, <= sum_k x[k,p];  start[i,p] = x[i,p] and not dep[i,p];
+Constraints  (CLUSTER) dep[i,p] >= x[k,p] for k before i, <= sum_k x[k,p];  start[i,p] = x[i,p] and not dep[i,p];
                       both[p] = x[first,p] and x[last,p];  sum_i start[i,p] - both[p] = 1 (or <= 1)  (Eq. 3.2 to 3.4)
-If tasks may be divided (`formulations.mapping.places`) x is over places a, and y[e,a,q] says that the parts at a hand
-their shares to a part at processor q: then sum_a y[e,a,q] = sum over places b of j that use q of x[j,b];  y[e,a,q] <=
-x[i,a]; x[i,a] <= sum_q y[e,a,q] <= 2*x[i,a].
-Flows instead of y >= x + x - 1: the relaxation then sees every copy.
+
+Of one inference alone
+Variables    a task that cannot be divided has one start, and d[i] = sum_p d[i,p] in the place of every d[i,p];
+             o[i,j,p] in {0, 1}: task i comes before j on p, for pairs of which neither waits for the other
+Derived      d[i,a,p] = work of i at a on p times x[i,a] + its copies times y[e,a,q]: linear in the flows, and 0 unless
+             i is at a;  d[i,p] = sum_a d[i,a,p]
+Constraints  (ALONE)  o[i,j,p] + o[j,i,p] >= sum of x[i,a], x[j,a] over places with p - 1;
+                      start[j,p] >= start[i,p] + d[i,p] - M*(1 - o[i,j,p])                           (Eq. 3.6)
+M            a latency that is known: no start of a better plan is later, and no block ends later
+(AFTER), (CHAIN) need no M: where every two tasks wait for each other the relaxation is a shortest path.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import pulp
 
-from formulations.mapping.latency import scheduled
+from formulations.mapping.flows import Flows
+from formulations.mapping.latency import blocks_of, unrelated
 from formulations.mapping.problem import Aim, Limits, Mapping, Schedule
 
-__all__ = ["MappingModel", "Terms", "flows", "model", "prices"]
-
-#: Variables and their ticks.
-Terms = list[tuple[pulp.LpVariable, int]]
+__all__ = ["MappingModel", "model"]
 
 
 @dataclass
@@ -36,97 +34,69 @@ class MappingModel:
     """The model with its variables, as `formulations.mapping.cp_sat.MappingCpModel`."""
 
     problem: pulp.LpProblem
-    mapping: Mapping
-    x: dict[tuple[int, int], pulp.LpVariable]
-    starts: dict[tuple[int, int], pulp.LpVariable] = field(default_factory=dict)
+    flows: Flows
 
     def chosen(self) -> Schedule:
         """The schedule of a solution."""
-        at = tuple(
-            max(able, key=lambda a: (self.x[i, a].value() or 0.0, a)) for i, able in enumerate(self.mapping.able)
-        )
-        begins = {key: one.value() or 0.0 for key, one in self.starts.items()}
-        return scheduled(self.mapping, at, begins) if begins else Schedule(at)
+        return self.flows.chosen(pulp.LpVariable.value)
 
 
-def model(mapping: Mapping, aim: Aim, limits: Limits, *, clustered: Literal["", "=", "<="] = "") -> MappingModel:
-    """Return the model; energies are divided by their unit.
+def _binary(name: str) -> pulp.LpVariable:
+    return pulp.LpVariable(name, cat="Binary")
+
+
+def model(
+    mapping: Mapping, aim: Aim, limits: Limits, *, clustered: Literal["", "=", "<="] = "", latest: int | None = None
+) -> MappingModel:
+    """Return the model.
 
     Parameters
     ----------
     clustered : {"", "=", "<="}
         Whether a processor runs one cluster, exactly or at most.
+    latest : int, optional
+        Of one inference alone, a latency that some plan is known to keep, or the limit: M.
     """
     problem = pulp.LpProblem("mapping", pulp.LpMinimize)
-    x, busy = flows(problem, mapping)
-    period, energy, _ = prices(problem, mapping, busy, limits)
-    problem.setObjective(period if aim == "period" else energy)
-    if clustered:
-        _cluster(problem, mapping, x, clustered)
-    return MappingModel(problem, mapping, x)
-
-
-def flows(
-    problem: pulp.LpProblem, mapping: Mapping
-) -> tuple[dict[tuple[int, int], pulp.LpVariable], dict[tuple[int, int, int], Terms]]:
-    """Add (RUN) and (FLOW).
-
-    Returns
-    -------
-    x : dict
-        By task and place whether it is there.
-    busy : dict
-        By task, place and processor what it keeps it busy with if it is there, copies included.
-    """
-    x = {(i, a): pulp.LpVariable(f"x_{i}_{a}", cat="Binary") for i, able in enumerate(mapping.able) for a in able}
-    busy: dict[tuple[int, int, int], Terms] = {}
-    for (i, a), one in x.items():
-        for p, ticks in mapping.work(i, a):
-            busy[i, a, p] = [(one, ticks)]
-    for i, able in enumerate(mapping.able):
-        problem += pulp.lpSum(x[i, a] for a in able) == 1
-    for e, (i, j) in enumerate(mapping.graph.edges):
-        there: dict[int, list[pulp.LpVariable]] = {}
-        for b in mapping.able[j]:
-            for q, _ in mapping.places[b]:
-                there.setdefault(q, []).append(x[j, b])
-        y = {(a, q): pulp.LpVariable(f"y_{e}_{a}_{q}", 0, 1) for a in mapping.able[i] for q in there}
-        divided = any(len(mapping.places[b]) > 1 for b in mapping.able[j])
-        for a in mapping.able[i]:
-            readers = pulp.lpSum(y[a, q] for q in there)
-            if not divided:
-                problem += readers == x[i, a]
-                continue
-            problem += readers >= x[i, a]
-            problem += readers <= 2 * x[i, a]
-            for q in there:
-                problem += y[a, q] <= x[i, a]
-        for q, few in there.items():
-            problem += pulp.lpSum(y[a, q] for a in mapping.able[i]) == pulp.lpSum(few)
-        for (a, q), one in y.items():
-            for p, ticks in mapping.handed(e, a, q):
-                busy[i, a, p].append((one, ticks))
-    return x, busy
-
-
-def prices(
-    problem: pulp.LpProblem, mapping: Mapping, busy: dict[tuple[int, int, int], Terms], limits: Limits
-) -> tuple[pulp.LpVariable, pulp.LpAffineExpression, list[pulp.LpAffineExpression]]:
-    """Add (LOAD), (CAP) and the limits; return period, energy (in its unit) and loads."""
-    unit = mapping.energy_unit
+    made = Flows(mapping, _binary, lambda name: pulp.LpVariable(name, 0, 1), pulp.LpAffineExpression)
     period = pulp.LpVariable("T", lowBound=1, upBound=limits.period, cat="Integer")
-    parts: list[Terms] = [[] for _ in mapping.processors]
-    for (_, _, p), few in busy.items():
-        parts[p] += few
-    loads = [pulp.LpAffineExpression(few) for few in parts]
-    for load, number in zip(loads, mapping.number, strict=True):
-        problem += load <= number * period
-    used = pulp.lpSum(group.cores * load for group, load in zip(mapping.processors, loads, strict=True))
-    problem += used <= period * (limits.cap * mapping.total / 100)
-    energy = pulp.lpSum(watts // unit * load for watts, load in zip(mapping.watts, loads, strict=True))
-    if limits.energy is not None:
-        problem += energy <= limits.energy // unit
-    return period, energy, loads
+    energy, loads = made.priced(period, limits, whole=False)
+    goal = period if aim == "period" else energy
+    if latest is not None:
+        latency = _timed(made, latest, loads)
+        goal = latency if aim == "latency" else goal
+    for row in made.rows:
+        problem += row
+    problem.setObjective(goal)
+    if clustered:
+        _cluster(problem, mapping, made.x, clustered)
+    return MappingModel(problem, made)
+
+
+def _timed(made: Flows, most: int, loads: Sequence[Any]) -> pulp.LpVariable:
+    """Add blocks in time; return the latency."""
+    mapping, blocks = made.mapping, blocks_of(made.mapping)
+    latency = pulp.LpVariable("L", 1, most, cat="Integer")
+    done = [pulp.LpVariable(f"done_{i}", 0, most) for i in range(len(mapping.times))]
+    of = {block.start: block for block in blocks.values()}
+    starts = {key: pulp.LpVariable(f"start_{key[0]}_{key[1]}", 0, most) for key in of}
+    took = {key: made.took(key[0], block.takes) for key, block in of.items()}
+    made.starts = starts
+    made.chain({key: start + took[key] for key, start in starts.items()}, done, latency, loads)
+    for i, j in unrelated(mapping):
+        for p in range(len(mapping.processors)):
+            if (i, p) not in blocks or (j, p) not in blocks:
+                continue
+            one, two = blocks[i, p], blocks[j, p]
+            first, then = _binary(f"o_{i}_{j}_{p}"), _binary(f"o_{j}_{i}_{p}")
+            both = made.sum(made.x[i, a] for a in one.places) + made.sum(made.x[j, a] for a in two.places)
+            made.rows += [
+                first + then >= both - 1,
+                starts[two.start] >= starts[one.start] + took[one.start] - most * (1 - first),
+                starts[one.start] >= starts[two.start] + took[two.start] - most * (1 - then),
+            ]
+    made.starts = {key: starts[block.start] for key, block in blocks.items()}
+    return latency
 
 
 def _cluster(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from formulations.mapping.board import BoardPart, Request, replayed_copies
-from formulations.mapping.engines import SEARCHES, Asked
+from formulations.mapping.engines import SEARCHES, Asked, exhaustive
 from formulations.mapping.latency import critical, dispatched, once
 from formulations.mapping.parts import Parts, parts
 from formulations.mapping.pipeline import Pipeline, pipelined
@@ -66,7 +66,7 @@ class MappingPart(BoardPart[Instance]):
         Whether schedules are of one inference alone; else inferences follow each other in a pipeline.
     """
 
-    searches = SEARCHES
+    searches, exhaustive = SEARCHES, staticmethod(exhaustive)
 
     def __init__(
         self, name: str, instances: Mapping[Configuration, Instance], limits: Limits | None = None, *,

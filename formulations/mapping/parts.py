@@ -18,17 +18,12 @@ __all__ = ["Parts", "parts"]
 
 @dataclass(frozen=True)
 class Parts:
-    """An assignment without divided tasks.
-
-    Attributes
-    ----------
-    shares : tuple of (int, int)
-        By part its task and how many shares of it.
-    """
+    """An assignment without divided tasks."""
 
     mapping: Mapping
     at: Assignment
     shares: tuple[tuple[int, int], ...]
+    """By part its task and how many shares of it."""
 
 
 def parts(mapping: Mapping, at: Assignment) -> Parts:

@@ -24,18 +24,13 @@ _WORDS = {("split", "on"): 4, ("split", "off"): 1}
 
 @dataclass(frozen=True)
 class Demands:
-    """What is demanded: configurations to try, limits, the processors of some tasks by number, and shares of tasks.
-
-    Attributes
-    ----------
-    shares : int
-        Into how many a task may be divided; 1: tasks are whole.
-    """
+    """What is demanded: configurations to try, limits, the processors of some tasks by number, and shares of tasks."""
 
     configurations: tuple[tuple[int, ...], ...]
     limits: Limits
     fixed: Table[int, str]
     shares: int = 1
+    """Into how many a task may be divided; 1: tasks are whole."""
 
     def restrict(self, mapping: Mapping) -> Mapping:
         """Leave the demanded processors only."""

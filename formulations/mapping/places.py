@@ -31,24 +31,16 @@ Place = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class Split:
-    """How tasks may be divided.
-
-    Attributes
-    ----------
-    shares : int
-        S.
-    tasks : frozenset of int
-        Those that may be divided.
-    sync : int
-        Ticks.
-    copies : array of int64, shape (edges, shares - 1, processors, processors)
-        Of 1, 2, ... shares.
-    """
+    """How tasks may be divided."""
 
     shares: int
+    """S."""
     tasks: frozenset[int]
+    """Those that may be divided."""
     sync: int
+    """Ticks."""
     copies: NDArray[np.int64]
+    """Of 1, 2, ... shares."""
 
     def work(self, time: int, shares: int) -> int:
         """Ticks of some shares of a task that takes `time` in all."""

@@ -111,30 +111,20 @@ class Limits:
 
 @dataclass(frozen=True)
 class Mapping:
-    """One configuration of a board and a network on it.
-
-    Attributes
-    ----------
-    times : tuple of tuples
-        By task and processor, None where it cannot run.
-    copies : array of int64, shape (edges, processors, processors)
-    watts : tuple of int
-        Femtojoules a tick.
-    host : tuple of int
-    total : int
-        Cores of the CPU.
-    number : tuple of int
-        How many processors each one stands for: more than one if equal groups are merged (`merged`).
-    """
+    """One configuration of a board and a network on it."""
 
     graph: TaskGraph
     processors: tuple[Group, ...]
     times: tuple[tuple[int | None, ...], ...]
+    """By task and processor, None where it cannot run."""
     copies: Ints
     watts: tuple[int, ...]
+    """Femtojoules a tick."""
     host: tuple[int, ...]
     total: int
+    """Cores of the CPU."""
     number: tuple[int, ...]
+    """How many processors each one stands for: more than one if equal groups are merged (`merged`)."""
     element_bytes: int
     split: Split | None = None
 

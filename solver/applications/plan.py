@@ -19,27 +19,19 @@ __all__ = [
 
 
 class ApplicationPlan(Frozen):
-    """One application; the first one has the highest priority.
-
-    Attributes
-    ----------
-    operators : int
-        Of its part of the network.
-    alone : int
-        Ticks of an inference that nothing else delays.
-    response : int
-        From release to the last result at most, by the plan's rule; null without a plan.
-    seen : int
-        The longest response in the simulation.
-    """
+    """One application; the first one has the highest priority."""
 
     name: str
     operators: PositiveInt
+    """Of its part of the network."""
     period_us: PositiveInt
     deadline_us: PositiveInt
     alone: Natural | None = None
+    """Ticks of an inference that nothing else delays."""
     response: Natural | None = None
+    """From release to the last result at most, by the plan's rule; null without a plan."""
     seen: Natural | None = None
+    """The longest response in the simulation."""
 
 
 class ApplicationsMeasures(Frozen):
@@ -58,20 +50,14 @@ class SharedProcessor(Frozen):
 
 
 class OrderedTask(Frozen):
-    """One task; those of an application on one processor run in the order of the plan.
-
-    Attributes
-    ----------
-    start : int
-        After the release, if nothing else delays the application.
-    time, copies : int
-        What it computes, and what it copies to other processors then.
-    """
+    """One task; those of an application on one processor run in the order of the plan."""
 
     task: str
     processor: str
     start: Natural
+    """After the release, if nothing else delays the application."""
     time: Natural
+    """What it computes, and what it copies to other processors then."""
     copies: Natural
 
 
@@ -84,15 +70,10 @@ class ApplicationsReplay(Frozen):
 
 
 class ApplicationsOptions(Options):
-    """What else was asked for.
-
-    Attributes
-    ----------
-    analysis : str
-        By which rule deadlines are kept.
-    """
+    """What else was asked for."""
 
     analysis: Literal["safe", "printed"]
+    """By which rule deadlines are kept."""
     pins: tuple[str, ...]
     profile: str
 

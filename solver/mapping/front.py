@@ -23,16 +23,11 @@ _WALK, _EACH, _POINTS = 0.5, 4 / 3, 8
 
 @dataclass(frozen=True)
 class MappingFront:
-    """Plans by period, each with the least energy up to some period (its last pin), or with a bound of that energy.
-
-    Attributes
-    ----------
-    proven : bool
-        Whether these are all plans of the front.
-    """
+    """Plans by period, each with the least energy up to some period (its last pin), or with a bound of that energy."""
 
     plans: tuple[MappingPlan, ...]
     proven: bool
+    """Whether these are all plans of the front."""
 
 
 @dataclass(frozen=True)

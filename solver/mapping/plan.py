@@ -38,26 +38,18 @@ class ProcessorPlan(Frozen):
 
 
 class TaskPlan(Frozen):
-    """One task, or a part of a task that is divided between two processors: then each part has a row.
-
-    Attributes
-    ----------
-    share : int
-        Of the options' `shares`; all of them if the task is whole.
-    start : int
-        Begin in the period; of one inference alone, after its begin.
-    stage : int
-        In the n-th period the task works on inference ``n - stage``.
-    time, copies : int
-        What it computes, and what it copies to other processors then.
-    """
+    """One task, or a part of a task that is divided between two processors: then each part has a row."""
 
     task: str
     processor: str
     share: PositiveInt
+    """Of the options' `shares`; all of them if the task is whole."""
     start: Natural
+    """Begin in the period; of one inference alone, after its begin."""
     stage: Natural
+    """In the n-th period the task works on inference ``n - stage``."""
     time: Natural
+    """What it computes, and what it copies to other processors then."""
     copies: Natural
 
 
@@ -79,36 +71,18 @@ class MappingReplay(Frozen):
 
 
 class MappingOptions(Options):
-    """What else was asked for.
-
-    Attributes
-    ----------
-    cap : int
-        Percent of the cores that may be busy.
-    shares : int
-        Into how many equal shares a task may be divided, for two processors; 1: tasks are whole.
-    pins : tuple of str
-    """
+    """What else was asked for."""
 
     cap: Annotated[int, Field(ge=1, le=100)]
+    """Percent of the cores that may be busy."""
     shares: Annotated[int, Field(ge=1, le=8)]
+    """Into how many equal shares a task may be divided, for two processors; 1: tasks are whole."""
     pins: tuple[str, ...]
     profile: str
 
 
 class MappingPlan(WholePlan):
-    """A plan for the processors of a board.
-
-    Attributes
-    ----------
-    cpu_config : tuple of int
-        The groups of cores.
-    pipelined : bool
-        Whether inferences follow each other; else the starts are of one inference alone, with stages 0 and one buffer
-        an edge.
-    profile : dict
-        Microseconds by task and by what it may run on (``1*``, ``1``, ``2``, ..., accelerators); null: it cannot.
-    """
+    """A plan for the processors of a board."""
 
     PROBLEMS = ("mapping",)
     FORMAT_1 = "certile-mapping/1"
@@ -118,10 +92,15 @@ class MappingPlan(WholePlan):
     unit: Literal["ticks", "fJ"]
     options: MappingOptions
     cpu_config: tuple[PositiveInt, ...]
+    """The groups of cores."""
     pipelined: bool
+    """Whether inferences follow each other; else the starts are of one inference alone, with stages 0 and one buffer an
+    edge.
+    """
     measures: MappingMeasures | None
     replay: MappingReplay
     processors: tuple[ProcessorPlan, ...]
     tasks: tuple[TaskPlan, ...]
     waiting: tuple[Waiting, ...]
     profile: dict[str, dict[str, Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] | None]]
+    """Microseconds by task and by what it may run on (``1*``, ``1``, ``2``, ..., accelerators); null: it cannot."""
