@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from formulations.banks.graph import optimum
+from formulations.banks.network import Walk
 from formulations.banks.numbers import numbered
 from formulations.banks.policies import Reuse, minimise
 from formulations.banks.states import BankPlan
@@ -80,9 +81,9 @@ def table42(progress: Progress) -> Report:
     report, size, blocks = Report("table42", progress=progress), midap(), dict[str, dict[str, float]]()
     for letter in report.each(BLOCKS):
         found = stages(block(letter), size)
-        plans = {name: partial(minimise, found, size, reuse=reuse) for name, reuse in _ROWS.items()}
+        plans = {name: partial(minimise, Walk(found, size), reuse=reuse) for name, reuse in _ROWS.items()}
         totals = {name: _total(plan, found, size) for name, plan in plans.items()}
-        totals["optimum"] = _total(partial(optimum, found, size), found, size)
+        totals["optimum"] = _total(partial(optimum, Walk(found, size)), found, size)
         blocks[letter] = {name: round(total / 1024, 2) for name, total in totals.items() if total is not None}
     section = report.section("Table 4.2: DRAM access (KiB), FMEM 4 x 128 KiB", ["tiles that stay", *BLOCKS])
     for name in (*_ROWS, "optimum"):

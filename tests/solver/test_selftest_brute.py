@@ -16,6 +16,7 @@ import pytest
 import formulations.applications.problem
 import formulations.banks.network
 import formulations.banks.stage
+import formulations.mapping.engines
 import formulations.mapping.latency
 import formulations.mapping.search
 import formulations.mesh.layout
@@ -27,7 +28,6 @@ import formulations.partial_engine.search
 import formulations.partial_engine.space
 import hwmodels.partial_engine.work
 import solver.joint.tables
-import solver.mapping.engines
 from hwmodels.nest.replay import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.machine import Machine, Transfer
@@ -289,10 +289,10 @@ FAULTS: dict[str, tuple[str, Patch]] = {
         "mapping", _changed(formulations.mapping.search, "handed_table", lambda table: 0 * table)
     ),
     "mapping: a bound of latency one tick too high": (
-        "mapping", _changed(solver.mapping.engines, "latencies", lambda pair: (pair[0] + 1, pair[1]))
+        "mapping", _changed(formulations.mapping.engines, "latencies", lambda pair: (pair[0] + 1, pair[1]))
     ),
     "mapping: assignments that are never tried": (
-        "mapping", _changed(solver.mapping.engines, "everything", lambda blocks: [
+        "mapping", _changed(formulations.mapping.engines, "everything", lambda blocks: [
             (at[:-1], periods[:-1], energies[:-1]) if len(at) > 1 else (at, periods, energies)
             for at, periods, energies in blocks
         ])

@@ -27,12 +27,6 @@ MACHINE = Machine(
 )  # fmt: skip
 
 
-@pytest.fixture
-def fakes(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(FAKES))
-    return importlib.import_module("fake_engines")
-
-
 def _job(fakes: ModuleType, engine: str, name: str = "tiny") -> Job:
     layer = Layer.conv(name, channels=2, filters=2, size=(4, 4))
     build = NESTS["tiling"].build

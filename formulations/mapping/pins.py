@@ -14,8 +14,12 @@ from instances.tasks import TaskGraph
 
 __all__ = ["Demands", "demands"]
 
-#: Shares of a task that may be divided: usually, and at most.
-_SHARES, _MOST = 4, 8
+#: Pins that are numbers: their relations, the least value, the most; and words for numbers of shares.
+_NUMBERS: Table[str, tuple[tuple[str, ...], int, int]] = {
+    "cap": (("=", "<="), 1, 100), "period": (("<=",), 1, 2**53), "energy": (("<=",), 1, 2**62),
+    "latency": (("<=",), 1, 2**53), "split": (("=",), 2, 8),
+}  # fmt: skip
+_WORDS = {("split", "on"): 4, ("split", "off"): 1}
 
 
 @dataclass(frozen=True)
@@ -52,13 +56,12 @@ def demands(texts: Sequence[str], graph: TaskGraph, board: Processors, rows: Seq
         If a pin is unknown, contradicts another one, or asks for what the board does not have.
     """
     numbers = {task.name: i for i, task in enumerate(graph.tasks)}
-    limits, fixed, wanted, seen, shares = Limits(), dict[int, str](), "", set[str](), 1
+    most, fixed, wanted = dict[str, int](), dict[int, str](), ""
     for text in texts:
         name, relation, value = _parts(text)
-        if name in ("cap", "period", "energy", "latency", "split") and name not in numbers:
-            if name in seen:
-                raise InputError(f"pin {text!r}: {name} is pinned already")
-            seen.add(name)
+        relations, *ends = _NUMBERS.get(name, ((), 0, 0))
+        if name in most and name not in numbers:
+            raise InputError(f"pin {text!r}: {name} is pinned already")
         if name in numbers and relation == "=":
             if fixed.setdefault(numbers[name], value) != value:
                 raise InputError(f"pin {text!r}: task {name} is pinned to {fixed[numbers[name]]} already")
@@ -66,16 +69,8 @@ def demands(texts: Sequence[str], graph: TaskGraph, board: Processors, rows: Seq
             if wanted not in ("", value):
                 raise InputError(f"pin {text!r}: cpu_config is pinned to {wanted} already")
             wanted = value
-        elif name == "cap" and relation in ("=", "<="):
-            limits = replace(limits, cap=_number(text, value, 1, 100))
-        elif name == "period" and relation == "<=":
-            limits = replace(limits, period=_number(text, value, 1, 2**53))
-        elif name == "energy" and relation == "<=":
-            limits = replace(limits, energy=_number(text, value, 1, 2**62))
-        elif name == "split" and relation == "=":
-            shares = {"on": _SHARES, "off": 1}.get(value) or _number(text, value, 2, _MOST)
-        elif name == "latency" and relation == "<=":
-            limits = replace(limits, latency=_number(text, value, 1, 2**53))
+        elif relation in relations:
+            most[name] = _WORDS.get((name, value)) or _number(text, value, *ends)
         else:
             raise InputError(
                 f"pin {text!r}: problem mapping knows cpu_config=1,1,1,1, cap=50, period<=20000, energy<=N, "
@@ -92,7 +87,8 @@ def demands(texts: Sequence[str], graph: TaskGraph, board: Processors, rows: Seq
     kept = [one for one in found if set(fixed.values()) <= {group.name for group in board.groups(one)}]
     if not kept:
         raise InputError(f"pins {', '.join(texts)}: no configuration of the cores has all of these processors")
-    return Demands(tuple(kept), limits, fixed, shares)
+    shares = most.pop("split", 1)
+    return Demands(tuple(kept), Limits(**most), fixed, shares)
 
 
 def _parts(text: str) -> tuple[str, str, str]:
