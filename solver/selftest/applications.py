@@ -305,7 +305,7 @@ class _Applications(BruteForce[Case]):
     def claim(self, case: Case, engine: str) -> Claim:
         """The responses of its schedule are computed here."""
         part = ApplicationsPart("n", {(): instance_of(case)})
-        (measure,) = (name for name, goal in part.goals.items() if goal.streams == case.goal)
+        measure = next(name for name, goal in part.goals.items() if goal.streams == case.goal)
         said = settled(ApplicationsFormulation(), part, (measure,), engine, Clock.of(_LIMIT_S))
         bound = said.bounds[measure]
         if said.schedule is None:
