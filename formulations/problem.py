@@ -53,6 +53,8 @@ class Goal:
     ----------
     caps : dict of str to int
         The most of other measures.
+    least : dict of str to int
+        What no schedule is below in other measures, as was proven before.
     below : int or None
         Only schedules with less are of interest.
     known : schedule or None
@@ -65,6 +67,7 @@ class Goal:
 
     measure: str
     caps: Mapping[str, int] = field(default_factory=dict)
+    least: Mapping[str, int] = field(default_factory=dict)
     below: int | None = None
     known: Any = None
     clock: Clock = ENDLESS
@@ -73,19 +76,32 @@ class Goal:
 
 @dataclass(frozen=True)
 class Priced:
-    """What a schedule costs: all measures, and the terms that sum to each (by default one)."""
+    """What a schedule costs: all measures, and the terms that sum to each (by default one).
+
+    `counts` are figures that are no measures, and that a replay has to count alike.
+    """
 
     measures: Mapping[str, int]
     terms: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """What the referee counts, and what it finds wrong with a schedule; `counts` are figures that are no measures."""
+    """What the referee counts, and what it finds wrong with a schedule.
+
+    Attributes
+    ----------
+    counts : dict of str to int
+        Figures that are no measures.
+    compared : bool
+        False where the price is a paper's printed estimate, which no machine executes: then both are reported.
+    """
 
     measures: Mapping[str, int]
     faults: tuple[str, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
+    compared: bool = True
 
 
 @dataclass(frozen=True)
@@ -108,6 +124,10 @@ class Model(Generic[S]):
         coefficients are (`solver.engines.driver_milp.MilpAnswer.agrees`).
     solver : str
         One of `SOLVERS`; empty for the engine that is asked.
+    cost : callable or None
+        What the schedule that was decoded last costs in the model, if that is not its price.
+    proves : bool
+        Whether bounds and "infeasible" count; not for a model that only leads to good schedules.
     """
 
     model: Any
@@ -119,6 +139,8 @@ class Model(Generic[S]):
     seconds: float | None = None
     priced: bool = False
     solver: str = ""
+    cost: Callable[[], int] | None = None
+    proves: bool = True
 
 
 @dataclass(frozen=True)
@@ -160,7 +182,11 @@ class Piece(ABC, Generic[S]):
 
     @abstractmethod
     def floor(self, goal: Goal) -> int:
-        """Return a number that the measure is nowhere below, without searching."""
+        """Return a number that the measure is nowhere below, without searching; it may rise by a search."""
+
+    def so_far(self) -> S | None:
+        """Return the best schedule that searches have come by, those that were stopped or were no schedule included."""
+        return None
 
     def cp_sat(self, goal: Goal) -> Model[S] | None:
         """Return a CP-SAT model, None if nothing here meets the goal; raises Unable for a piece that is too large."""
@@ -208,14 +234,26 @@ class Piece(ABC, Generic[S]):
 
 
 class Part(ABC, Generic[S]):
-    """An instance that is decided by itself; parts of one `key` are alike, and are decided once."""
+    """An instance that is decided by itself; parts of one `key` are alike, and are decided once.
+
+    Attributes
+    ----------
+    spare : bool
+        Whether an answer can be done without: a part that nobody waits for when the time is up.
+    """
 
     name: str
+    spare: bool = False
 
     @property
     def key(self) -> Hashable:
         """By default the name."""
         return self.name
+
+    @property
+    def stats(self) -> Mapping[str, int]:
+        """What was counted while it was searched, for the plan."""
+        return {}
 
     @abstractmethod
     def pieces(self, goal: Goal) -> Iterator[Piece[S]]:

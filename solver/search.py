@@ -19,19 +19,42 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from formulations.clock import ENDLESS, Clock, TimeUp
-from formulations.problem import SOLVERS, Formulation, Goal, Model, Part, Piece, Stats, Steps, Told, Unable
+from formulations.problem import (
+    SOLVERS,
+    Formulation,
+    Goal,
+    Model,
+    Part,
+    Piece,
+    Priced,
+    Replayed,
+    Stats,
+    Steps,
+    Told,
+    Unable,
+)
 from instances.errors import InputError
 from solver.plan import Stat, Status
 
 if TYPE_CHECKING:
     from solver.engines.driver import Said
 
-__all__ = ["Answer", "hasty", "quickest", "settled", "status_of"]
+__all__ = ["Answer", "Judged", "hasty", "quickest", "settled", "status_of", "unanswered"]
 
 S = TypeVar("S")
 _MILP = {"milp": "highs", "milp-cbc": "cbc"}
 #: What is said of a search, and not of a piece.
 _PLAIN = frozenset({"interrupted", "note"})
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Price and replay of a schedule; in what they disagree, and demands of the space that are not kept."""
+
+    priced: Priced
+    walked: Replayed
+    disagreements: tuple[str, ...]
+    unfit: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -46,6 +69,8 @@ class Answer(Generic[S]):
         By objective; None where nothing is known.
     conflicts : tuple of str
         Demands that cannot be met together, if it is proven that there is no schedule.
+    judged : Judged or None
+        The schedule, where somebody has looked at it already (`solver.verdict.judged`).
     """
 
     schedule: S | None
@@ -56,6 +81,12 @@ class Answer(Generic[S]):
     stats: Mapping[str, Stat] = field(default_factory=dict)
     conflicts: tuple[str, ...] = ()
     wall_s: float = 0.0
+    judged: Judged | None = None
+
+    @property
+    def bound(self) -> int | None:
+        """Of the first objective."""
+        return next(iter(self.bounds.values()), None)
 
     @property
     def interrupted(self) -> bool:
@@ -82,14 +113,17 @@ def settled(
     search, caps = _Search(formulation, part, engine), dict(most or {})
     best: S | None = None
     bounds: dict[str, int | None] = dict.fromkeys(objectives)
+    least: dict[str, int] = {}
     empty = False
     ties = [name for name in formulation.ties if name not in objectives and search.proves]
     for number, measure in enumerate((*objectives, *ties)):
-        goal = Goal(measure, dict(caps), clock=clock.share(max(1, len(objectives) - number)), stats=search.stats)
+        share = clock.share(max(1, len(objectives) - number))
+        goal = Goal(measure, dict(caps), dict(least), clock=share, stats=search.stats)
         best, bound, empty = search.run(goal, best)
         bounds |= {measure: bound} if measure in bounds else {}
         if best is None or search.interrupted:
             break
+        least |= {} if bound is None else {measure: bound}
         value = part.price(best).measures[measure]
         caps[measure] = min(value, caps.get(measure, value))
     if best is None and not empty and search.proves:
@@ -99,8 +133,9 @@ def settled(
     if not (search.proves or formulation.floors):
         bounds = dict.fromkeys(objectives)
     if best is not None:
-        best = part.polished(best, clock)
-    return _answer(part, best, bounds, empty=empty, versions=search.versions, stats=search.stats)
+        best = search.polished(best, clock)
+    stats = {**search.stats, **part.stats}
+    return _answer(part, best, bounds, empty=empty, versions=search.versions, stats=stats)
 
 
 def hasty(formulation: Formulation[S], part: Part[S], objectives: Sequence[str]) -> Answer[S]:
@@ -108,6 +143,12 @@ def hasty(formulation: Formulation[S], part: Part[S], objectives: Sequence[str])
     best = quickest(formulation, part, objectives[0], formulation.quick)
     bounds = {name: _floor(part, name) for name in objectives}
     return _answer(part, best, bounds, empty=not any(part.pieces(Goal(objectives[0]))), stats={"interrupted": True})
+
+
+def unanswered(part: Part[S], objectives: Sequence[str], note: str = "") -> Answer[S]:
+    """Return what is known of a part that nobody had time for."""
+    bounds = {name: _floor(part, name) for name in objectives}
+    return Answer(None, {}, bounds, "NO_SOLUTION_FOUND", stats={"note": note} if note else {})
 
 
 def _answer(
@@ -161,6 +202,7 @@ class _Search(Generic[S]):
         self.stats: Stats = {"pieces": 0}
         self.known: S | None = None
         self.solvers = dict.fromkeys([engine] if engine in SOLVERS else ())
+        self.proven = 0
 
     @property
     def interrupted(self) -> bool:
@@ -187,7 +229,7 @@ class _Search(Generic[S]):
             try:
                 made, asked = self.formulation.heuristics[name][1], replace(goal, clock=clock)
                 found = made(self.part, asked)
-                guesses.append(self.stepped(found, asked, 0)[0] if isinstance(found, Generator) else found)
+                guesses.append(self.stepped(found, asked)[0] if isinstance(found, Generator) else found)
             except Unable as error:
                 self.stats["note"] = str(error)
         kept = [one for one in guesses if one is not None and _keeps(self.part, one, goal)]
@@ -209,8 +251,10 @@ class _Search(Generic[S]):
                 continue
             self.stats["pieces"] = cast(int, self.stats["pieces"]) + 1
             schedule, bound = self.ask(piece, replace(goal, below=min(value, default=None), known=self.known), floor)
-            if schedule is not None and (not value or self.part.price(schedule).measures[goal.measure] < value[0]):
-                self.known = schedule
+            for one in (schedule, piece.so_far()):
+                value = self.value(goal)
+                if one is not None and (not value or self.part.price(one).measures[goal.measure] < value[0]):
+                    self.known = one
             if bound is not None:
                 found.append(max(bound, self.split(piece, goal, bound)))
         return found
@@ -222,10 +266,11 @@ class _Search(Generic[S]):
         return min([*self.floors(parts, goal), *self.value(goal)]) if parts else bound
 
     def ask(self, piece: Piece[S], goal: Goal, floor: int) -> tuple[S | None, int | None]:
-        """Search a piece; the bound is None if nothing in it meets the goal, and the floor if nothing is known."""
+        """Search a piece; the bound is None if nothing in it meets the goal, and the floor if nothing else is known."""
+        self.proven = floor
         goal, where = replace(goal, stats={}), f" ({piece.name})" if piece.name else ""
         try:
-            return self.stepped(piece.steps(goal, self.engine), goal, floor)
+            return self.stepped(piece.steps(goal, self.engine), goal)
         except Unable as error:
             self.stats["note"] = str(error)
         except (TimeUp, NotImplementedError):
@@ -234,36 +279,47 @@ class _Search(Generic[S]):
             self.stats["interrupted"] = True
         finally:
             self.stats |= {name if name in _PLAIN else f"{name}{where}": said for name, said in goal.stats.items()}
-        return None, floor
+        return None, max(self.proven, piece.floor(goal))
 
-    def stepped(self, steps: Steps[S], goal: Goal, floor: int) -> tuple[S | None, int | None]:
+    def stepped(self, steps: Steps[S], goal: Goal) -> tuple[S | None, int | None]:
         """Have the models of a search solved, and return what it returns."""
         try:
             made = next(steps)
             while True:
-                made = steps.send(self.told(made, goal, floor))
+                made = steps.send(self.told(made, goal))
         except StopIteration as end:
             schedule, bound = end.value
             return schedule, bound
 
-    def told(self, made: Model[S], goal: Goal, floor: int) -> Told[S]:
+    def told(self, made: Model[S], goal: Goal) -> Told[S]:
         """Have a model solved."""
         said, solution = self.solved(made, goal)
         goal.stats.update(said.stats)
         if said.status == "INFEASIBLE":
-            return Told(None, None)
-        bound = floor if said.bound is None else made.base + made.unit * said.bound
-        bound = bound if said.status == "OPTIMAL" else max(floor, bound)
+            return Told(None, None if made.proves else self.proven)
+        least = said.bound if made.proves else None
+        bound = self.proven if least is None else made.base + made.unit * least
+        bound = bound if said.status == "OPTIMAL" else max(self.proven, bound)
         if not said.solved:
             return Told(None, bound)
         try:
             schedule = made.decode(solution)
         except InputError:  # the solver's solution is out of the model
             return Told(None, bound)
-        if made.priced and schedule is not None:
-            value = self.part.price(schedule).measures[goal.measure]
+        if made.priced and made.proves and schedule is not None:
+            value = made.cost() if made.cost else self.part.price(schedule).measures[goal.measure]
             bound = value if said.agrees((value - made.base) / made.unit) else bound
-        return Told(schedule, bound, again=schedule is None and not said.stopped and not goal.clock.over)
+        again = schedule is None and not said.stopped and not goal.clock.over
+        self.proven = max(self.proven, bound) if again else self.proven
+        return Told(schedule, bound, again=again)
+
+    def polished(self, schedule: S, clock: Clock) -> S:
+        """The same, better in what no measure says if there is time for it."""
+        try:
+            return schedule if self.interrupted else self.part.polished(schedule, clock)
+        except KeyboardInterrupt:
+            self.stats["interrupted"] = True
+            return schedule
 
     def solved(self, made: Model[S], goal: Goal) -> tuple[Said, Any]:
         """What the solver says, and what a solution is read from."""

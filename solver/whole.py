@@ -117,9 +117,10 @@ class WholeProblem(FormulationProblem[P]):
         """What a plan without a schedule may not say: there is none only if quick heuristics have none."""
         if bool(plan.conflicts) != (plan.status == "INFEASIBLE"):
             yield f"status {plan.status} with {len(plan.conflicts)} conflicts"
-        if plan.status != "INFEASIBLE" and plan.engine not in (*self.formulation.engines, *self.quick):
-            return
-        for name in self.quick:
+        if plan.status == "INFEASIBLE":
+            yield from unequal("conflicts", plan.conflicts, part.explain())
+        proves = plan.status == "INFEASIBLE" or plan.engine in self.formulation.engines
+        for name in self.quick if proves else {plan.engine} & set(self.quick):
             if quickest(self.formulation, part, plan.objectives[0], [name]) is not None:
                 yield f"status {plan.status}: engine {name} has a schedule"
                 return

@@ -11,6 +11,7 @@ import pytest
 
 from formulations.banks.part import Reading
 from formulations.clock import TimeUp
+from formulations.joint import part as joint
 from formulations.mapping.board import BoardPiece
 from formulations.mapping.problem import Schedule
 from formulations.mesh.part import Way
@@ -18,7 +19,6 @@ from formulations.partial_engine.problem import AllChoices
 from formulations.problem import Goal, Steps
 from instances.errors import InputError
 from solver import check, solve
-from solver.joint import engines as joint
 
 ROOT = Path(__file__).parent.parent
 TWO = "lenet5@5ms,lenet5@8ms"
@@ -175,7 +175,7 @@ def test_a_joint_plan_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     best = solve("lenet5", "scratchpad_768k", problem="joint")
     with monkeypatch.context() as during:
         during.setattr(joint, "least", pressed)
-        during.setattr(joint, "_in_order", pressed)
+        during.setattr(joint, "in_order", pressed)
         plan = solve("lenet5", "scratchpad_768k", problem="joint")
     assert plan.objective is not None
     assert best.objective is not None

@@ -16,6 +16,7 @@ import pytest
 import formulations.applications.problem
 import formulations.banks.network
 import formulations.banks.stage
+import formulations.joint.tables
 import formulations.mapping.engines
 import formulations.mapping.latency
 import formulations.mapping.search
@@ -27,7 +28,6 @@ import formulations.mesh.tables
 import formulations.partial_engine.search
 import formulations.partial_engine.space
 import hwmodels.partial_engine.work
-import solver.joint.tables
 from hwmodels.nest.replay import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.machine import Machine, Transfer
@@ -316,10 +316,10 @@ FAULTS: dict[str, tuple[str, Patch]] = {
     "banks: the last results never stay": ("banks", _last_results_go),
     "banks: a wrong bound inside a stage": ("banks", _rest_too_dear),
     "joint: rows on chip take a bank less": (
-        "joint", _changed(solver.joint.tables, "_levels", lambda few: [(max(0, n - 1), held) for n, held in few])
+        "joint", _changed(formulations.joint.tables, "_levels", lambda few: [(max(0, n - 1), held) for n, held in few])
     ),
     "joint: a map stays whole or not at all": (
-        "joint", _changed(solver.joint.tables, "_levels", lambda few: [few[0], *few[1:][-1:]])
+        "joint", _changed(formulations.joint.tables, "_levels", lambda few: [few[0], *few[1:][-1:]])
     ),
 }  # fmt: skip
 #: Draws in which faults come up early, to be quick.

@@ -316,7 +316,7 @@ def test_a_defect_is_not_hidden(fakes: ModuleType, jobs: int) -> None:
     ("name", "said"),
     [
         ("lies_about_value", "bytes .bytes.: engine says 67, priced 68"),
-        ("lies_about_bound", "bound 109 is above the value 108"),
+        ("lies_about_bound", "bounds: time 109 is above the value 108"),
         ("lies_about_proof", "status OPTIMAL with bound 0 and value 108"),
     ],
 )
@@ -330,14 +330,14 @@ def test_a_wrong_plan_is_never_handed_out(fakes: ModuleType, name: str, said: st
 def test_price_and_replay_must_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     import importlib
 
-    verify = importlib.import_module("solver.verify")
-    real = verify.replay
+    part = importlib.import_module("formulations.tiling.part")
+    real = part.replay
 
     def wrong(*args: object) -> object:
         walked = real(*args)
         return replace(walked, outcome=replace(walked.outcome, time_ticks=1))
 
-    monkeypatch.setattr(verify, "replay", wrong)
+    monkeypatch.setattr(part, "replay", wrong)
     with pytest.raises(PlanMismatch, match=r"time .ticks.: priced 108, replayed 1"):
         solve(LAYER, MACHINE)
 

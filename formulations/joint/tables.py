@@ -6,7 +6,7 @@ search of F1 at (k, f) is a lower bound for all smaller k and f, and its nest, p
 `Tables` starts from e >= 0, solves the joint problem with the lower bounds, searches where its solution relies on a
 bound that no known nest reaches, and starts again; when no such place is left, the solution is the optimum over all
 nests of F1, although few were searched. Where a search leaves a gap between its nest and its bound
-(`solver.joint.bounds`), so does the solution.
+(`formulations.joint.plans`), so does the solution.
 
 A layer of several inputs (a sum) moves the same bytes whatever its nest; there k is the rows of every input, and what
 is bounded is the least number of banks that a nest fits in.
@@ -14,16 +14,15 @@ is bounded is the least number of banks that a nest fits in.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from formulations.clock import Clock
+from formulations.joint.plans import Bound, Plans, Rows, SearchNests
 from formulations.joint.problem import NEVER, Choice, Joint, Residence, Step
 from formulations.pins import Pins
 from instances.machine import Machine
 from instances.stores import Store, Stores
-from solver.joint.bounds import Bound, One, Plans, Rows, Several
 
 __all__ = ["Tables"]
 
@@ -40,19 +39,15 @@ class _Place:
 class Tables:
     """The layers, stores and plans of one network on one machine."""
 
-    def __init__(self, found: Stores, machine: Machine, pins: Pins) -> None:
+    def __init__(self, found: Stores, machine: Machine, pins: Pins, search_nests: SearchNests) -> None:
         self.found, self.machine, self.pins = found, machine, pins
         self.residences = tuple(self._residences())
         self.number = {r.store: k for k, r in enumerate(self.residences)}
         known: dict[object, Plans] = {}
-        kinds = [One if layer.inputs == 1 else Several for layer in found.layers]
         self.plans = [
-            known.setdefault(layer.signature(), kind(layer, machine, pins))
-            for layer, kind in zip(found.layers, kinds, strict=True)
+            known.setdefault(layer.signature(), Plans(layer, machine, pins, search_nests)) for layer in found.layers
         ]
         self.inputs = tuple(tuple(self.number.get(s, -1) for s in given) for given in found.reads)
-        for t, plans in enumerate(self.plans):
-            plans.want(self.rows_of(t, self.inputs[t][0]))
 
     # ---- stores ----------------------------------------------------------------------------------------------
 
@@ -115,6 +110,11 @@ class Tables:
             places.append(_Place(plans, rows, self.machine.ocm_banks))
         return places
 
+    @property
+    def possible(self) -> bool:
+        """Whether every layer by itself may have a plan."""
+        return all(int(step.extra.min()) < NEVER for step in self.joint(bound="proven").steps)
+
     def floor(self) -> int:
         """A lower bound on the bytes of all choices: everything that cannot stay, once, and what must be written."""
         joint = self.joint(bound="proven")
@@ -128,7 +128,7 @@ class Tables:
         """Find some nest for every layer, a good one as far as there is time."""
         distinct = list(self._distinct())
         for number, plans in enumerate(distinct):
-            plans.quick(clock.share(len(distinct) - number).until)
+            plans.quick(clock.share(len(distinct) - number))
 
     @property
     def searches(self) -> int:
@@ -139,13 +139,13 @@ class Tables:
         """Equal layers share their plans."""
         return {id(plans): plans for plans in self.plans}.values()
 
-    def search(self, places: Iterable[_Place], deadline: float | None) -> bool:
+    def search(self, places: Iterable[_Place], clock: Clock) -> bool:
         """Search there; False if the time ran out."""
         for place in places:
-            if deadline is not None and time.monotonic() > deadline:
+            if clock.over:
                 return False
             known = place.plans.known(place.rows, place.banks)
-            if not known and not place.plans.search(place.rows, place.banks, deadline):
+            if not known and not place.plans.search(place.rows, place.banks, clock):
                 return False
         return True
 
