@@ -8,13 +8,7 @@ from functools import cache
 from itertools import pairwise
 from typing import ClassVar
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    GetJsonSchemaHandler,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-)
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, SerializerFunctionWrapHandler, model_serializer
 from pydantic_core import CoreSchema
 
 __all__ = ["Frozen", "Sparse", "meanings"]

@@ -219,14 +219,13 @@ class Machine(Sparse):
         given = [b is not None for b in buffers]
         if self.banks is not None and (self.ocm_bytes is not None or any(given)):
             raise ValueError("give either banks or other on-chip memories, not both")
-        if (self.problem == "banks") != (self.banks is not None):
-            raise ValueError("problem 'banks' needs banks, and banks need problem 'banks'")
-        if (self.problem == "mapping") != (self.processors is not None):
-            raise ValueError("problem 'mapping' needs processors, and processors need problem 'mapping'")
-        if (self.problem == "engine") != (self.engine is not None):
-            raise ValueError("problem 'engine' needs an engine, and an engine needs problem 'engine'")
-        if (self.problem == "mesh") != (self.mesh is not None):
-            raise ValueError("problem 'mesh' needs mesh, and mesh needs problem 'mesh'")
+        sections = {
+            "banks": (self.banks, "banks", "need"), "mapping": (self.processors, "processors", "need"),
+            "engine": (self.engine, "an engine", "needs"), "mesh": (self.mesh, "mesh", "needs"),
+        }  # fmt: skip
+        for problem, (section, said, needs) in sections.items():
+            if (self.problem == problem) != (section is not None):
+                raise ValueError(f"problem {problem!r} needs {said}, and {said} {needs} problem {problem!r}")
         if self.mesh is not None and (self.ocm_bytes is not None or any(given)):
             raise ValueError("give either mesh or other on-chip memories, not both")
         if self.problem not in NESTED and (self.layer_ticks or not self.broadcast.none):

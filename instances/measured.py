@@ -163,28 +163,26 @@ def _heads(cells: list[str], where: str) -> list[str]:
 
 
 def _row(number: int, cells: list[str], heads: list[str], where: str, folder: Path | None) -> Measured:
+    where = f"{where}: line {number}"
     if len(cells) != len(heads):
-        raise InputError(f"{where}: line {number}: {len(cells)} cells under {len(heads)} heads")
+        raise InputError(f"{where}: {len(cells)} cells under {len(heads)} heads")
     by_head = dict.fromkeys(_HEADS, "") | dict(zip(heads, cells, strict=True))
     head = next((h for h in heads if h in _UNITS), "measured")
     unit = head if head != "measured" else by_head["unit"]
     if unit not in _UNITS:
-        raise InputError(f"{where}: line {number}, column unit: {shown(unit)} is no unit: expected {', '.join(_UNITS)}")
-    value = parse_number(by_head[head], f"{where}: line {number}, column {head}")
+        raise InputError(f"{where}, column unit: {shown(unit)} is no unit: expected {', '.join(_UNITS)}")
+    value = parse_number(by_head[head], f"{where}, column {head}")
     if value <= 0 or value * UNITS_PS.get(unit, 1) > _LARGEST:
-        raise InputError(
-            f"{where}: line {number}, column {head}: {by_head[head]} {unit} is no positive time below 1000 s"
-        )
+        raise InputError(f"{where}, column {head}: {by_head[head]} {unit} is no positive time below 1000 s")
     if unit == "%ocm" and value > 100:
-        raise InputError(f"{where}: line {number}, column {head}: {by_head[head]} is above 100 per cent")
+        raise InputError(f"{where}, column {head}: {by_head[head]} is above 100 per cent")
     if by_head["plan"] and (by_head["network"] or by_head["pins"] or by_head["engine"] or by_head["objective"]):
-        raise InputError(
-            f"{where}: line {number}: a plan says all itself: leave network, pins, engine and objective empty beside it"
-        )
+        said = "a plan says all itself: leave network, pins, engine and objective empty beside it"
+        raise InputError(f"{where}: {said}")
     if not any(by_head[source] for source in _SOURCES):
-        raise InputError(f"{where}: line {number}: one of {choices(_SOURCES)} must say what was measured")
+        raise InputError(f"{where}: one of {choices(_SOURCES)} must say what was measured")
     if by_head["layer"] and not (by_head["network"] or by_head["plan"]):
-        parse_layer(by_head["layer"], f"{where}: line {number}, column layer")
+        parse_layer(by_head["layer"], f"{where}, column layer")
     pins = tuple(pin.strip() for pin in by_head["pins"].split(";") if pin.strip())
     what = [by_head["network"] or Path(by_head["plan"]).name, by_head["layer"], ";".join(pins), by_head["engine"]]
     return Measured(

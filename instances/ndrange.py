@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 from instances.errors import InputError
 from instances.workload import DIMS, Layer
@@ -71,10 +72,7 @@ class NDRange:
     @property
     def results(self) -> int:
         """Elements of the result."""
-        number = 1
-        for d in self.parallel:
-            number *= self.sizes[d]
-        return number
+        return prod(self.sizes[d] for d in self.parallel)
 
 
 def ndrange(layer: Layer) -> NDRange:

@@ -26,7 +26,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from instances.frozen import Frozen
-from instances.workload import Layer
+from instances.workload import Layer, room_of
 
 __all__ = [
     "NARY", "UNARY", "Concat", "Conv", "Correlation", "Eltwise", "Input", "MatMul", "Opaque", "Operator", "Pool",
@@ -264,11 +264,8 @@ class Pool(_Operator):
         )  # fmt: skip
 
     def _extent(self, axis: int, size: int, kernel: int) -> int:
-        before, after, stride = self.pad[axis], self.pad[axis + 2], self.stride[axis]
-        reach = (kernel - 1) * self.dilation[axis] + 1
-        room = size + before + after - reach
-        if room < 0:
-            raise ValueError(f"the window reaches over {reach} elements, the padded map has {room + reach}")
+        before, stride = self.pad[axis], self.stride[axis]
+        room = room_of("window", size, kernel, self.dilation[axis], before, self.pad[axis + 2])
         if not self.ceil_mode:
             return room // stride + 1
         out = -(-room // stride) + 1

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from instances.errors import InputError
 from instances.network import Network
@@ -179,10 +180,7 @@ class _Reader:
         return operator.inputs
 
     def _elements(self, name: str) -> int:
-        size = 1
-        for extent in self.network.operator(name).shape:
-            size *= extent
-        return size
+        return prod(self.network.operator(name).shape)
 
     def _rows(self) -> None:
         """The rows of every store, and which stores are seen with other rows."""

@@ -32,7 +32,7 @@ from pydantic import Field, PositiveInt, model_validator
 from instances.errors import InputError
 from instances.frozen import Sparse
 
-__all__ = ["DIMS", "LONGEST", "REDUCTION", "RELEVANT", "Layer", "refuse_long"]
+__all__ = ["DIMS", "LONGEST", "REDUCTION", "RELEVANT", "Layer", "refuse_long", "room_of"]
 
 #: The largest extent that problems list sizes of: more would take gigabytes, and no layer of a network comes near.
 LONGEST = 2**20
@@ -168,13 +168,8 @@ class Layer(Sparse):
         """
         if groups < 1 or channels % groups or filters % groups:
             raise ValueError(f"groups {groups} must divide channels {channels} and filters {filters}")
-        out = []
-        for axis in (0, 1):
-            reach = (kernel[axis] - 1) * dilation[axis] + 1
-            room = size[axis] + pad[axis] + pad[axis + 2] - reach
-            if room < 0:
-                raise ValueError(f"the kernel reaches over {reach} elements, the padded map has {room + reach}")
-            out.append(room // stride[axis] + 1)
+        axes = zip(size, kernel, dilation, pad[:2], pad[2:], strict=True)
+        out = [room_of("kernel", *axis) // step + 1 for axis, step in zip(axes, stride, strict=True)]
         return cls(
             name=name, b=batch, g=groups, m=filters // groups, n=channels // groups, r=out[0], c=out[1],
             kh=kernel[0], kw=kernel[1], stride_h=stride[0], stride_w=stride[1],
@@ -231,6 +226,14 @@ class Layer(Sparse):
     def signature(self) -> tuple[object, ...]:
         """Everything but the name: layers with equal signatures have equal plans."""
         return tuple(v for k, v in self if k != "name")
+
+
+def room_of(what: str, size: int, kernel: int, dilation: int, before: int, after: int) -> int:
+    """Return how far a window moves along an axis with padding at both ends; raises ValueError if it does not fit."""
+    reach = (kernel - 1) * dilation + 1
+    if size + before + after < reach:
+        raise ValueError(f"the {what} reaches over {reach} elements, the padded map has {size + before + after}")
+    return size + before + after - reach
 
 
 def refuse_long(layer: Layer, problem: str) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 from instances.errors import InputError
 from instances.network import Network
 from instances.onnx_reader import read_onnx
-from solver.bench.report import Report, Section
+from solver.bench.report import Report, Section, value_of
 from solver.check import check
+from solver.options import AUTO
 from solver.progress import Progress
 from solver.report import ratio
 from solver.solve import solve_as
@@ -46,11 +47,10 @@ def demo(progress: Progress) -> Report:
 
 
 def _run(network: Network, machine: str, rivals: tuple[str, ...], progress: Progress) -> Section:
-    plan = solve_as(LayersPlan, network, machine, problem=None, jobs=0, progress=progress)
-    others = {
-        name: solve_as(LayersPlan, network, machine, problem=None, engine=name, jobs=0, progress=progress)
-        for name in rivals
-    }
+    plan, *others = (
+        solve_as(LayersPlan, network, machine, problem=None, engine=name, jobs=0, progress=progress)
+        for name in (AUTO, *rivals)
+    )
     _FOLDER.mkdir(exist_ok=True)
     path = _FOLDER / f"resnet50-{machine}.plan.json"
     plan.save(path)
@@ -59,14 +59,14 @@ def _run(network: Network, machine: str, rivals: tuple[str, ...], progress: Prog
     section = Section(f"ResNet-50 (ONNX) on {machine}, {plan.problem}, objective time", columns)
     tick_us = plan.machine_data.tick_ps / 1e6
     for i, layer in enumerate(plan.layers):
-        value = layer.objective.value if layer.objective else None
+        value = _value(plan, i)
         section.rows.append([
             layer.layer, decision_text(layer.decision or {}),
             _us(value, tick_us), _us(layer.bound, tick_us), _percent(layer.gap),
-            *(ratio(_value(other, i), value) for other in others.values()),
+            *(ratio(_value(other, i), value) for other in others),
         ])  # fmt: skip
-    total = plan.objective.value if plan.objective else None
-    rivals_total = [ratio(o.objective.value if o.objective else None, total) for o in others.values()]
+    total = value_of(plan)
+    rivals_total = [ratio(value_of(other), total) for other in others]
     section.rows.append(
         ["total", plan.status, _us(total, tick_us), _us(plan.bound, tick_us), _percent(plan.gap), *rivals_total]
     )

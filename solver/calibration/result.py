@@ -54,16 +54,10 @@ class RowResult:
         }  # fmt: skip
 
 
-def errors(rows: Sequence[RowResult], *, after: bool) -> list[float]:
-    """The absolute relative errors of the rows that have a plan."""
-    values = [row.error_after if after else row.error_before for row in rows]
-    return [abs(v) for v in values if v is not None]
-
-
 def median_of(rows: Sequence[RowResult], *, after: bool) -> float | None:
-    """The median of these errors; None without any."""
-    values = errors(rows, after=after)
-    return median(values) if values else None
+    """The median of the absolute relative errors of the rows that have a plan; None without any."""
+    errors = [row.error_after if after else row.error_before for row in rows]
+    return median(known) if (known := [abs(error) for error in errors if error is not None]) else None
 
 
 @dataclass(frozen=True)
@@ -154,19 +148,22 @@ class Calibration:
         """The median of the absolute relative errors, None without any row that has a plan."""
         return median_of(self.rows, after=after)
 
+    def used_rows(self) -> tuple[int, str]:
+        """Say how many rows have a plan, and their median error before and after; an empty text without any."""
+        before, after = self.median_error(after=False), self.median_error()
+        said = "" if before is None or after is None else f"median error {before:.1%} before, {after:.1%} after"
+        return sum(row.after is not None for row in self.rows), said
+
     def fitted(self) -> tuple[str, ...]:
         """The fields whose values come from the rows."""
         return tuple(e.name for e in self.estimates if e.verdict != "not identified")
 
-    def to_machine(self, name: str | None = None) -> Machine:
+    def to_machine(self) -> Machine:
         """Return the calibrated machine; every fitted field's source names the rows, the method and the residual."""
-        before, after = self.median_error(after=False), self.median_error()
-        used = sum(row.after is not None for row in self.rows)
+        used, said = self.used_rows()
         method = "relative" if self.relative else "absolute"
         plans = "plans of the machine before" if self.fixed_plans else "plans made anew at every change"
-        errors_said = (
-            "" if before is None or after is None else f"; median error {before:.1%} before, {after:.1%} after"
-        )
+        errors_said = f"; {said}" if said else ""
         unsettled = "" if self.settled else "; not settled"
         sources = dict(self.machine_before.sources)
         for e, p in zip(self.estimates, self.prices, strict=True):
@@ -178,10 +175,10 @@ class Calibration:
                 f"interval {e.low:,.1f}..{e.high:,.1f} ticks"
             )
         base = self.machine_before
-        changed = {"name": name or f"{base.name}_calibrated", "sources": sources}
         unknown = f" (not identified there: {', '.join(self.unidentified)})" if self.unidentified else ""
         said = f"{base.description}; prices calibrated on {self.source}{unknown}".lstrip("; ")
-        return self.machine_after.model_copy(update={**changed, "description": said})
+        changed = {"name": f"{base.name}_calibrated", "sources": sources, "description": said}
+        return self.machine_after.model_copy(update=changed)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the machine file, atomically; raises InputError if it cannot be written."""

@@ -206,7 +206,8 @@ class Pricing:
             self.progress.end()
         if outcome.stopped:
             raise KeyboardInterrupt
-        refused((jobs[index].part, said) for index, said in answers.items())
+        for index, said in answers.items():  # one by one: parts of several machines have the same keys
+            refused([(jobs[index].part, said)])
         return answers
 
     def _priced(self, machine: Machine, prices: tuple[int, ...], era: tuple[int, ...], case: Case) -> Priced:

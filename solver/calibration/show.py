@@ -18,25 +18,17 @@ __all__ = ["calibration_tables"]
 def calibration_tables(result: Calibration) -> list[RenderableType]:
     """Return tables and lines of text, in the order of reading."""
     us = result.machine_before.tick_ps / 1e6
-    parts: list[RenderableType] = [
-        rows_table(
-            ["field", "before", "after", "after (us)", "bounds", "interval", "verdict"],
-            [
-                _field(p, e, ticks, us)
-                for p, e, ticks in zip(result.prices, result.estimates, result.ticks, strict=True)
-            ],
-        ),
-        "",
-        rows_table(["row", "measured", "before", "after", "error before", "error after", ""], _rows(result)),
-        "",
-    ]
-    if result.cross:
-        parts += [
-            rows_table(
-                ["left out", "rows", "error of the others", "before", "after", "prices (ticks)"], _crossed(result)
-            ),
-            "",
-        ]
+    fields = zip(result.prices, result.estimates, result.ticks, strict=True)
+    tables = {
+        ("field", "before", "after", "after (us)", "bounds", "interval", "verdict"): [_field(*f, us) for f in fields],
+        ("row", "measured", "before", "after", "error before", "error after", ""): _rows(result),
+        ("left out", "rows", "error of the others", "before", "after", "prices (ticks)"): [
+            _cross(result, cross) for cross in result.cross
+        ],
+    }
+    parts: list[RenderableType] = []
+    for heads, rows in tables.items():
+        parts += [rows_table(list(heads), rows), ""] if rows else []
     return [*parts, *lines(result)]
 
 
@@ -66,16 +58,8 @@ def lines(result: Calibration) -> Iterator[str]:
             yield f"without {cross.name}: {cross.note}{'' if cross.settled else '; prices did not settle'}"
     settled = "settled" if result.settled else "NOT SETTLED"
     yield f"{settled} after {result.rounds} rounds{': ' if result.note else ''}{result.note}"
-    yield _medians(result)
-
-
-def _medians(result: Calibration) -> str:
-    before, after = result.median_error(after=False), result.median_error()
-    used = sum(row.after is not None for row in result.rows)
-    said = f"{result.machine_before.name} on {result.source}: {used} rows"
-    if before is not None and after is not None:
-        said += f", median error {before:.1%} before, {after:.1%} after"
-    return said
+    used, said = result.used_rows()
+    yield f"{result.machine_before.name} on {result.source}: {used} rows{', ' if said else ''}{said}"
 
 
 def _unknown(estimate: Estimate, us: float) -> str:
@@ -129,10 +113,6 @@ def _row(row: RowResult) -> list[str]:
     values = ["-" if v is None else f"{v:,.{digits}f}" for v in (row.measured, row.before, row.after)]
     errors = ["-" if e is None else f"{e:+.1%}" for e in (row.error_before, row.error_after)]
     return [row.name, *values, *errors, row.unit + (", no plan" if row.missing else "")]
-
-
-def _crossed(result: Calibration) -> list[list[str]]:
-    return [_cross(result, cross) for cross in result.cross]
 
 
 def _cross(result: Calibration, cross: Cross) -> list[str]:

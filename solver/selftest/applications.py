@@ -46,30 +46,26 @@ Lists = tuple[tuple[tuple[int, ...], ...], ...]
 
 @dataclass(frozen=True)
 class Case(cases.Case):
-    """Applications on processors that they share.
-
-    Attributes
-    ----------
-    sizes : tasks by application; tasks are numbered through, the highest priority first
-    times : by task and processor, None where it cannot run
-    copies : by edge, processor before and after
-    cores : processors from the first on that are cores, on which the first and last tasks run
-    goal : the applications whose responses are minimised together; none: energy
-    """
+    """Applications on processors that they share."""
 
     quick: ClassVar = ("exhaustive", "apart")
     slow: ClassVar = ("cp-sat",)
     rules: ClassVar = ("", "scale", "processor", "deadlines", "watts")
 
     sizes: tuple[int, ...]
+    """Tasks by application; tasks are numbered through, the highest priority first."""
     periods: tuple[int, ...]
     deadlines: tuple[int, ...]
     times: tuple[tuple[int | None, ...], ...]
+    """By task and processor, None where it cannot run."""
     edges: tuple[tuple[int, int], ...]
     copies: tuple[tuple[tuple[int, ...], ...], ...]
+    """By edge, processor before and after."""
     cores: int
+    """Processors from the first on that are cores, on which the first and last tasks run."""
     watts: tuple[int, ...]
     goal: tuple[int, ...]
+    """The applications whose responses are minimised together; none: energy."""
     safe: bool = True
 
     @property

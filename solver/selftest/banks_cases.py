@@ -21,20 +21,7 @@ __all__ = ["Case"]
 
 @dataclass(frozen=True)
 class Case(cases.Case):
-    """A small network and banks.
-
-    Attributes
-    ----------
-    columns, channels : of the input, which has one row
-    layers : (kind, operands, filters, taps, stride); 0 is the input, n the result of layer n; kinds are "conv",
-        "deep" (depthwise), "pool", "mean" (of the whole map), "sum" and "join"
-    banks : how many, bytes of one, bytes for weights
-    overtakes : whether weights overtake loads, where writes take no time
-    fused : whether means are fused with the stages before them
-    patches : whether a first convolution may be a product over patches
-    streamed : whether second operands of sums always come from DRAM
-    bias : bytes of a bias
-    """
+    """A small network and banks."""
 
     quick: ClassVar = ("dynamic",)
     slow: ClassVar = ("milp", "cp-sat", "min", "min-all", "hide", "double-buffer", "no-reuse")
@@ -46,17 +33,27 @@ class Case(cases.Case):
 
     columns: int
     channels: int
+    """`columns`, `channels`: of the input, which has one row."""
     layers: tuple[tuple[str, tuple[int, ...], int, int, int], ...]
+    """(kind, operands, filters, taps, stride); 0 is the input, n the result of layer n; kinds are "conv", "deep"
+    (depthwise), "pool", "mean" (of the whole map), "sum" and "join".
+    """
     banks: tuple[int, int, int]
+    """How many, bytes of one, bytes for weights."""
     unread: bool
     writes: bool
     objective: str
     price: int = 1
     overtakes: bool = False
+    """Whether weights overtake loads, where writes take no time."""
     fused: bool = False
+    """Whether means are fused with the stages before them."""
     patches: bool = False
+    """Whether a first convolution may be a product over patches."""
     streamed: bool = False
+    """Whether second operands of sums always come from DRAM."""
     bias: int = 1
+    """Bytes of a bias."""
 
     @property
     def network(self) -> Network | None:

@@ -22,25 +22,19 @@ __all__ = ["BruteForce", "Case", "Known", "kept", "less_time", "meets", "parts_o
 
 @dataclass(frozen=True, kw_only=True)
 class Case(ABC):
-    """A tiny instance: the engines that are asked, and the rule that is tried; what else there is, is of the problem.
-
-    Attributes
-    ----------
-    quick, slow : tuple of str
-        The engines: those that are always asked, and of the first one the rule; those that are asked now and then.
-    rules : tuple of str
-        The names of rules; empty: none.
-    proves : bool
-        Whether the first engine proves whatever it is asked.
-    least : dict of str to int
-        Fields that simpler cases have less of, one at a time, and the least of each; 0 of what is true or false.
-    """
+    """A tiny instance: the engines that are asked, and the rule that is tried; all else is of the problem."""
 
     quick: ClassVar[tuple[str, ...]]
     slow: ClassVar[tuple[str, ...]]
+    """`quick`, `slow`: the engines: those that are always asked, and of the first one the rule; those that are asked
+    now and then.
+    """
     rules: ClassVar[tuple[str, ...]]
+    """The names of rules; empty: none."""
     proves: ClassVar[bool] = True
+    """Whether the first engine proves whatever it is asked."""
     least: ClassVar[Mapping[str, int]] = {}
+    """Fields that simpler cases have less of, one at a time, and the least of each; 0 of what is true or false."""
 
     engines: tuple[str, ...] = ()
     rule: str = ""

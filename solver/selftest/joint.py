@@ -52,15 +52,7 @@ ROWS = 4
 
 @dataclass(frozen=True)
 class Case(cases.Case):
-    """A small network and a memory in banks.
-
-    Attributes
-    ----------
-    rows, columns, channels : of the input
-    layers : by layer (kind, operands, filters): 0 is the input, n the result of layer n; kinds are "conv", "tall"
-        (a 2x1 kernel without padding), "padded" (a 3x1 kernel, a row of padding on both sides), "pool" (2x1), "copy"
-        (a 1x1 pool) and "sum" of two maps
-    """
+    """A small network and a memory in banks."""
 
     quick: ClassVar = ("dynamic",)
     slow: ClassVar = ("plan", "milp", "cp-sat", "greedy", "sequence", "no-reuse")
@@ -71,7 +63,12 @@ class Case(cases.Case):
     rows: int
     columns: int
     channels: int
+    """`rows`, `columns`, `channels`: of the input."""
     layers: tuple[tuple[str, tuple[int, ...], int], ...]
+    """By layer (kind, operands, filters): 0 is the input, n the result of layer n; kinds are "conv", "tall" (a 2x1
+    kernel without padding), "padded" (a 3x1 kernel, a row of padding on both sides), "pool" (2x1), "copy" (a 1x1 pool)
+    and "sum" of two maps.
+    """
     banks: int
     memory: int
     bytes: tuple[int, int, int, int]

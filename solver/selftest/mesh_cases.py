@@ -18,13 +18,7 @@ __all__ = ["Case"]
 
 @dataclass(frozen=True)
 class Case(cases.Case):
-    """A layer on a mesh or an array.
-
-    Attributes
-    ----------
-    layer, mesh : pairs of names and numbers, what is not named is 1 (a layer) or as in `machine`
-    bytes : of an element of IN, W, OUT and of a partial sum
-    """
+    """A layer on a mesh or an array."""
 
     quick: ClassVar = ("exhaustive",)
     slow: ClassVar = ("greedy", "cp-sat", "milp", "milp-cbc", "hand", "no-sharing")
@@ -33,7 +27,9 @@ class Case(cases.Case):
     kind: str
     layer: tuple[tuple[str, int], ...]
     mesh: tuple[tuple[str, int], ...]
+    """`layer`, `mesh`: pairs of names and numbers, what is not named is 1 (a layer) or as in `machine`."""
     bytes: tuple[int, int, int, int]
+    """Of an element of IN, W, OUT and of a partial sum."""
     measure: str
     pins: tuple[str, ...] = ()
 

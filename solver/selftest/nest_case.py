@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from pydantic import BaseModel
 
 from hwmodels.schedule import Nest
 from instances.errors import InputError
 from instances.machine import Broadcast, Compute, Machine, Transfer
 from instances.workload import Layer
+from solver.selftest.cases import without
 from solver.selftest.layers import (
     objectives,
     random_layer,
@@ -22,6 +27,7 @@ from solver.selftest.layers import (
 
 __all__ = ["NestCase", "case_from", "case_of", "random_case", "simpler"]
 
+M = TypeVar("M", bound=BaseModel)
 #: Of a hundred cases: real layers, and the largest of the random ones.
 _REAL, _LARGER = 6, 40
 
@@ -104,8 +110,7 @@ _PLAIN: tuple[tuple[str, object], ...] = (
 
 def simpler(case: NestCase) -> Iterator[NestCase]:
     """Yield simpler cases: without a demand or a measure, smaller layers, plainer machines, less memory."""
-    for k in range(len(case.pins)):
-        yield replace(case, pins=(*case.pins[:k], *case.pins[k + 1 :]))
+    yield from (replace(case, pins=pins) for pins in without(case.pins))
     if len(case.measures) > 1:
         yield replace(case, measures=case.measures[:1])
         yield replace(case, measures=case.measures[1:])
@@ -127,12 +132,15 @@ def _layers(layer: Layer) -> Iterator[Layer]:
             changes.append({out: value, size: max(1, data[size] - data[stride] * (data[out] - value))})
             changes.append({out: value})
         changes.append({size: max(1, data[size] - 1)})
+    yield from _valid(Layer, data, changes)
+
+
+def _valid(model: type[M], data: Mapping[str, object], changes: Iterable[Mapping[str, object]]) -> Iterator[M]:
+    """What changes make of some data, where they make less of it and there is such a thing."""
     for change in changes:
-        if any(data[name] != value for name, value in change.items()):
-            try:
-                yield Layer.model_validate({**data, **change})
-            except ValueError:  # no such layer
-                continue
+        if any(data[name] != value and not _rises(data[name], value) for name, value in change.items()):
+            with suppress(ValueError):
+                yield model.model_validate({**data, **change})
 
 
 def _less(value: int, least: int) -> list[int]:
@@ -154,12 +162,7 @@ def _machines(machine: Machine) -> Iterator[Machine]:
         changes += [{"tles": 2, "tlts": 1}, {"tlts": 1}]
     names = [x for x in ("ocm_bytes", "in_buffer_bytes", "w_buffer_bytes", "out_buffer_bytes") if data[x]]
     changes += [{name: data[name] - step} for name in names for step in (data[name] // 4, 16, 4, 1) if step]
-    for change in changes:
-        if any(data[name] != value and not _rises(data[name], value) for name, value in change.items()):
-            try:
-                yield Machine.model_validate({**data, **change})
-            except ValueError:  # no such machine
-                continue
+    yield from _valid(Machine, data, changes)
 
 
 def _one_memory(machine: Machine) -> Iterator[Machine]:

@@ -44,16 +44,7 @@ Steps = list[tuple[str, int, int, int]]
 
 @dataclass(frozen=True)
 class Case(cases.Case):
-    """A layer on an engine of 2 x 2 maps.
-
-    Attributes
-    ----------
-    maps : (input maps, output maps, groups)
-    rows, columns : of the result
-    kernel, stride, pad : of its rows, pad at the top; columns have a 1-wide kernel
-    beyond : rows of the input that no window reads, at the bottom
-    bytes : of an element of inputs, weights, results and partial sums
-    """
+    """A layer on an engine of 2 x 2 maps."""
 
     quick: ClassVar = ("auto", "exhaustive", "greedy", "paper")
     slow: ClassVar = ("cp-sat", "milp", "milp-cbc")
@@ -61,14 +52,19 @@ class Case(cases.Case):
     least: ClassVar = {"rows": 1, "columns": 1, "stride": 1, "pad": 0, "beyond": 0}
 
     maps: tuple[int, int, int]
+    """(input maps, output maps, groups)."""
     rows: int
     columns: int
+    """`rows`, `columns`: of the result."""
     kernel: int
     stride: int
     pad: int
+    """`kernel`, `stride`, `pad`: of its rows, pad at the top; columns have a 1-wide kernel."""
     beyond: int
+    """Rows of the input that no window reads, at the bottom."""
     bank: int
     bytes: tuple[int, int, int, int]
+    """Of an element of inputs, weights, results and partial sums."""
     hidden: bool
     pins: tuple[str, ...] = ()
 
