@@ -102,7 +102,7 @@ class Reading(Piece[BankProgram]):
     def exact(self, goal: Goal, engine: str) -> tuple[BankProgram | None, int | None]:
         """Search all labels; if the other measure has a cap, which is taken for its optimum, it comes first.
 
-        What Ctrl-C leaves of a search is returned; the next one raises KeyboardInterrupt.
+        What Ctrl-C leaves of a search is returned; the goal's stats say that it was interrupted.
         """
         part, second = self.part, goal.measure == "time"
         below = {} if goal.below is None else {goal.measure: goal.below - 1}
@@ -132,11 +132,10 @@ class Reading(Piece[BankProgram]):
 
     def _decided(self, aim: Aim, goal: Goal, rivals: Sequence[Point]) -> Found:
         """All labels; what is known if nothing rivals it is kept."""
-        if self.part.stopped:
-            raise KeyboardInterrupt
         said = decide(self.walk, self.part.clock, aim, limit=goal.clock.share(self.left), rivals=rivals)
-        self.part.stopped = said.stopped
         goal.stats.update(labels=said.labels, states=said.states)
+        if said.stopped:
+            goal.stats["interrupted"] = True
         if said.proven and said.plans and not rivals:
             plan, ticks = said.plans[0]
             self.proven[aim] = Point(plan.volume.total, ticks)
@@ -180,8 +179,6 @@ class BankPart(Part[BankProgram]):
     ----------
     waiting : bool
         Whether results may wait on chip for a sum.
-    stopped : bool
-        Whether Ctrl-C has ended a search.
     plans : dict
         What programs follow, as far as it is known, or why there is nothing like that.
     """
@@ -192,7 +189,7 @@ class BankPart(Part[BankProgram]):
         self.network, self.machine, self.banks = network, machine, machine.banks
         self.name, self.clock, self.waiting = network.name, clock_of(machine), may_wait(machine, waiting)
         self.readings = {name: Reading(self, name, stages) for name, stages in found.items()}
-        self.stopped, self.plans = False, dict[BankProgram, BankPlan | str]()
+        self.plans: dict[BankProgram, BankPlan | str] = {}
         self._priced: dict[BankProgram, Priced] = {}
 
     @cached_property
