@@ -29,7 +29,7 @@ Source: the bounds are ours; times as in `formulations.banks.search`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +43,7 @@ from formulations.banks.times import Times
 from formulations.banks.timing import First
 from formulations.clock import ENDLESS, Clock
 
-__all__ = ["Alone", "Bounds", "ByNode", "ByState", "Node", "Point", "lowest", "options"]
+__all__ = ["Alone", "ByNode", "ByState", "Node", "Point", "lowest", "options"]
 
 Ints = NDArray[np.int64]
 #: Costs beyond which 64 bits might not hold the sums; how many times more a searched stage may cost than its bound.
@@ -82,64 +82,54 @@ def options(walk: Walk, times: Times, node: Node) -> Iterator[tuple[Visit, int, 
         yield visit, direction, walk.programs(node.state, at, source, direction, visit.prices)
 
 
-class Bounds(Protocol):
-    """What is left from a node to the end, at least."""
-
-    @property
-    def weights(self) -> list[tuple[int, int]]:
-        """The sums ``p*bytes + q*ticks`` that are bounded, bytes and ticks first."""
-        ...
-
-    def left(self, node: Node) -> tuple[int, ...] | None:
-        """The least sums to the end; None if there is no way worth going."""
-        ...
-
-    def __len__(self) -> int:
-        """The nodes that are known."""
-        ...
-
-
 class Alone:
-    """Cheap bounds: the work of every stage to come."""
+    """What is left from a node to the end, at least; by itself cheap bounds: the work of every stage to come.
+
+    Attributes
+    ----------
+    weights : list of (int, int)
+        The sums ``p*bytes + q*ticks`` that are bounded, bytes and ticks first.
+    """
 
     def __init__(self, walk: Walk, times: Times) -> None:
         self.weights = [(1, 0), (0, 1)]
         cycle, fixed = times.clock.cycle, times.clock.fixed
         begun = cycle if times.by_cycle else 0  # a cycle of it may be over as weights come
         self._work = [max(0, stage.cycles * cycle - begun) + fixed for stage in walk.stages]
-        self._left: dict[int, int] = {}
+        self._after: dict[int, int] = {}
 
     def left(self, node: Node) -> tuple[int, ...] | None:
-        """Of bytes nothing is known."""
+        """The least sums to the end, of bytes nothing is known; None if there is no way worth going."""
         return 0, self.ticks(node.state.done)
 
     def __len__(self) -> int:
-        return len(self._left)
+        """The nodes that are known."""
+        return len(self._after)
 
     def ticks(self, done: int) -> int:
         """Until the end, once some stages are done."""
-        if done not in self._left:
-            self._left[done] = sum(ticks for at, ticks in enumerate(self._work) if not done >> at & 1)
-        return self._left[done]
+        if done not in self._after:
+            self._after[done] = sum(ticks for at, ticks in enumerate(self._work) if not done >> at & 1)
+        return self._after[done]
 
 
-class ByState:
+class ByState(Alone):
     """The fewest bytes of a graph, and cheap bounds of ticks."""
 
     def __init__(self, graph: Graph, times: Times) -> None:
-        self.graph, self.weights = graph, [(1, 0), (0, 1)]
-        self.alone = Alone(graph.walk, times)
+        super().__init__(graph.walk, times)
+        self.graph = graph
 
     def left(self, node: Node) -> tuple[int, ...] | None:
         """The least bytes and ticks to the end."""
         fewest = self.graph.bytes[self.graph.number[node.state]]
-        return None if fewest == NEVER else (fewest, self.alone.ticks(node.state.done))
+        return None if fewest == NEVER else (fewest, self.ticks(node.state.done))
 
     def __len__(self) -> int:
         return len(self.graph.number)
 
 
-class ByNode:
+class ByNode(Alone):
     """All nodes and arcs.
 
     At first every stage counts with a lower bound on its programs; `tighten` has the programs themselves searched.
@@ -150,6 +140,7 @@ class ByNode:
     """
 
     def __init__(self, walk: Walk, times: Times, limit: Clock = ENDLESS) -> None:
+        super().__init__(walk, times)
         self.walk, self.times, self.limit = walk, times, limit
         starts = times.starts(State())
         self.number = {Node(State(), first): at for at, first in enumerate(starts)}
@@ -161,7 +152,6 @@ class ByNode:
         self._arcs, self._layers = self._explore()
         self._ends = [at for node, at in self.number.items() if node.state.done == walk.all]
         self._bytes, self._ticks = self._costs(1, 0), self._costs(0, 1)
-        self.weights: list[tuple[int, int]] = []
         self._lefts: list[tuple[int, ...]] = []
         self.bound([])
 

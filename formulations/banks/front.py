@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from formulations.banks.bounds import Alone, Bounds, ByNode, ByState, Node, Point, lowest, options
+from formulations.banks.bounds import Alone, ByNode, ByState, Node, Point, lowest, options
 from formulations.banks.graph import NEVER, Graph
 from formulations.banks.network import Walk
 from formulations.banks.onward import Label, Onward, Room, Waits, Ways
@@ -82,7 +82,7 @@ class _Search:
 
     def __init__(self, walk: Walk, ways: Ways, aim: Aim, limit: Limit) -> None:
         self.walk, self.ways, self.times, self.aim, self.limit = walk, ways, ways.times, aim, limit
-        self.bounds: Bounds = Alone(walk, ways.lower)
+        self.bounds = Alone(walk, ways.lower)
         #: Plans by what they cost, and rivals that are no plans of these stages.
         self.known: dict[Point, Label | None] = {}
         self.corners = [(NEVER, NEVER)]

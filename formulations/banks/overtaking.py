@@ -24,12 +24,11 @@ Source: the bus policy is that of the public MIDAP simulator; the search is ours
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from formulations.banks.labels import Label
-from formulations.banks.search import Search, order_of, state_of
+from formulations.banks.search import Search, order_of
 from formulations.banks.stage import fewest
 from formulations.banks.tasks import Prices, Task, actions
 from formulations.banks.timing import Timed, Timing
@@ -105,35 +104,22 @@ class _All(Search):
 
     def all(self, begun: State, latest: int, complete: Complete) -> list[Timed]:
         """The programs that (SHIFT) and (CALM) leave, and those that are known."""
-        labels: dict[State, list[Label]] = {begun: [self.begin(begun)]}
-        heap = [order_of(begun)]
-        ends: list[Label] = []
-        quiet = self._quiet(begun)
+        self.latest, self.complete, self.quiet = latest, complete, self._quiet(begun)
         #: Programs that are known and leave no wait.
         self.still = [one for one in self.known if not one.wait and not one.late]
-        while heap:
-            state = state_of(heapq.heappop(heap))
-            here = labels.pop(state)
-            complete.followed += len(here)
-            if complete.followed + complete.compared // _ALIKE > complete.most:
-                raise TooMany
-            if state.first == self.stage.columns:
-                ends.extend(here)
-                continue
-            steps = list(actions(self.task, state))
-            for label in here:
-                if self._hopeless(label, state, latest, fastest=complete.fastest, quiet=quiet[state]):
-                    continue
-                for action, after in steps:
-                    new = self.settled(self.follow(label, begun, state, action, after), after)
-                    if after not in labels:
-                        heapq.heappush(heap, order_of(after))
-                    known = labels.setdefault(after, [])
-                    complete.compared += len(known)
-                    beats = self._calm if self.calm(after) else self._shift
-                    if not any(beats(other, new) for other in known):
-                        labels[after] = [other for other in known if not beats(new, other)] + [new]
-        return [*self.known, *(self._costs(end, self._program(end)) for end in ends)]
+        return [*self.known, *(self._costs(end, self._program(end)) for end in self.ends(begun))]
+
+    def followed(self, labels: int) -> None:
+        """Raise TooMany once too many labels are followed, or compared."""
+        complete = self.complete
+        complete.followed += labels
+        if complete.followed + complete.compared // _ALIKE > complete.most:
+            raise TooMany
+
+    def rule(self, state: State, known: list[Label]) -> Callable[[Label, Label], bool]:
+        """(CALM) or (SHIFT)."""
+        self.complete.compared += len(known)
+        return self._calm if self.calm(state) else self._shift
 
     def _quiet(self, begun: State) -> dict[State, bool]:
         """For every state whether the next stage's first weights come while the last unit works, whatever is done.
@@ -163,20 +149,23 @@ class _All(Search):
             least[state] = min(works, default=needed)
         return {state: work >= needed for state, work in least.items()}
 
-    def _hopeless(self, label: Label, state: State, latest: int, *, fastest: bool, quiet: bool) -> bool:
+    def hopeless(self, label: Label, state: State) -> bool:
         """Whether nothing onward is early enough, or beats the programs that are known."""
         left = self.rest(state)
         if left is None:
             return True
         ends, ready = self.earliest(label, state, left)
-        if ready > latest:
+        if ready > self.latest:
             return True
         spent = label.bytes + left
-        if not quiet and (self.timing.asks == "each" or not self.calm(state) or label.weights > label.now):
+        if not self.quiet[state] and (self.timing.asks == "each" or not self.calm(state) or label.weights > label.now):
             return False
         if label.lacking:
             return False
-        return any(one.ticks <= ends and (one.bytes <= spent or (fastest and one.ticks < ends)) for one in self.still)
+        return any(
+            one.ticks <= ends and (one.bytes <= spent or (self.complete.fastest and one.ticks < ends))
+            for one in self.still
+        )
 
     @staticmethod
     def _shift(one: Label, other: Label) -> bool:

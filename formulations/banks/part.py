@@ -81,7 +81,9 @@ class Reading(Piece[BankProgram]):
 
     def program(self, plan: BankPlan) -> BankProgram:
         """Return the plan with the banks of all tiles."""
-        return BankProgram(self.first_layer, tuple(numbered(plan, self.part.banks)))
+        made = BankProgram(self.first_layer, tuple(numbered(plan, self.part.banks)))
+        self.part.plans[made] = plan
+        return made
 
     def floor(self, goal: Goal) -> int:
         """Return what no plan can do without, or what is proven."""
@@ -100,7 +102,7 @@ class Reading(Piece[BankProgram]):
     def exact(self, goal: Goal, engine: str) -> tuple[BankProgram | None, int | None]:
         """Search all labels; if the other measure has a cap, which is taken for its optimum, it comes first.
 
-        What Ctrl-C leaves of a search is returned; the next one raises KeyboardInterrupt.
+        What Ctrl-C leaves of a search is returned; the goal's stats say that it was interrupted.
         """
         part, second = self.part, goal.measure == "time"
         below = {} if goal.below is None else {goal.measure: goal.below - 1}
@@ -130,11 +132,10 @@ class Reading(Piece[BankProgram]):
 
     def _decided(self, aim: Aim, goal: Goal, rivals: Sequence[Point]) -> Found:
         """All labels; what is known if nothing rivals it is kept."""
-        if self.part.stopped:
-            raise KeyboardInterrupt
         said = decide(self.walk, self.part.clock, aim, limit=goal.clock.share(self.left), rivals=rivals)
-        self.part.stopped = said.stopped
         goal.stats.update(labels=said.labels, states=said.states)
+        if said.stopped:
+            goal.stats["interrupted"] = True
         if said.proven and said.plans and not rivals:
             plan, ticks = said.plans[0]
             self.proven[aim] = Point(plan.volume.total, ticks)
@@ -178,8 +179,8 @@ class BankPart(Part[BankProgram]):
     ----------
     waiting : bool
         Whether results may wait on chip for a sum.
-    stopped : bool
-        Whether Ctrl-C has ended a search.
+    plans : dict
+        What programs follow, as far as it is known, or why there is nothing like that.
     """
 
     def __init__(self, network: Network, machine: Machine, first_layer: FirstPin | None, waiting: bool | None) -> None:
@@ -188,8 +189,8 @@ class BankPart(Part[BankProgram]):
         self.network, self.machine, self.banks = network, machine, machine.banks
         self.name, self.clock, self.waiting = network.name, clock_of(machine), may_wait(machine, waiting)
         self.readings = {name: Reading(self, name, stages) for name, stages in found.items()}
-        self.stopped = False
-        self._priced: dict[BankProgram, Priced | str] = {}
+        self.plans: dict[BankProgram, BankPlan | str] = {}
+        self._priced: dict[BankProgram, Priced] = {}
 
     @cached_property
     def least(self) -> Point:
@@ -216,23 +217,24 @@ class BankPart(Part[BankProgram]):
 
     def price(self, schedule: BankProgram) -> Priced:
         """Return bytes and time of the plan that a program follows; no measures if there is none (`contains`)."""
-        known = self._known(schedule)
-        return Priced({}) if isinstance(known, str) else known
-
-    def _known(self, schedule: BankProgram) -> Priced | str:
-        """The price of a program, or why no plan is like that."""
+        plan = self._plan(schedule)
+        if isinstance(plan, str):
+            return Priced({})
         if schedule not in self._priced:
-            reading = self.readings[schedule.first_layer]
-            for walk in (reading.walk, reading.free):
-                try:
-                    plan = planned(walk, schedule.runs)
-                except InputError as error:
-                    self._priced[schedule] = str(error)
-                else:
-                    point = Point(plan.volume.total, reading.times.of(plan))
-                    self._priced[schedule] = Priced({**self.measured(point), **plan.volume._asdict()})
-                    break
+            point = Point(plan.volume.total, self.readings[schedule.first_layer].times.of(plan))
+            self._priced[schedule] = Priced({**self.measured(point), **plan.volume._asdict()})
         return self._priced[schedule]
+
+    def _plan(self, schedule: BankProgram) -> BankPlan | str:
+        """The plan that a program follows, or why there is none."""
+        reading = self.readings[schedule.first_layer]
+        for walk in (reading.walk, reading.free) if schedule not in self.plans else ():
+            try:
+                self.plans[schedule] = planned(walk, schedule.runs)
+                break
+            except InputError as error:
+                self.plans[schedule] = str(error)
+        return self.plans[schedule]
 
     def replay(self, schedule: BankProgram) -> BankReplayed:
         """Replay bank by bank, and in time."""
@@ -259,9 +261,9 @@ class BankPart(Part[BankProgram]):
 
     def contains(self, schedule: BankProgram) -> tuple[str, ...]:
         """Return why a program is not of this space: no plan is like that, or a map waits that may not."""
-        known = self._known(schedule)
-        if isinstance(known, str):
-            return (known,)
+        plan = self._plan(schedule)
+        if isinstance(plan, str):
+            return (plan,)
         return () if self.waiting else tuple(self._waiting(schedule))
 
     def _waiting(self, schedule: BankProgram) -> Iterator[str]:

@@ -36,7 +36,7 @@ Source: `heterogeneous_mapping_and_banks` 4.1.2.1 (Eq. 4.1, 4.2), 4.2.3, Appendi
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
@@ -251,16 +251,22 @@ class Search(Labels):
 
     def run(self, begun: State) -> list[Timed]:
         """All undominated programs, `known` among them."""
+        return undominated([*self.known, *self.timed(self.ends(begun))])
+
+    def ends(self, begun: State) -> list[Label]:
+        """Follow all labels that are not hopeless, and that no other one of their state beats."""
         labels: dict[State, list[Label]] = {begun: [self.begin(begun)]}
         heap = [order_of(begun)]
         ends: list[Label] = []
         while heap:
             state = state_of(heapq.heappop(heap))
+            here = labels.pop(state)
+            self.followed(len(here))
             if state.first == self.stage.columns:
-                ends.extend(labels.pop(state))
+                ends.extend(here)
                 continue
             steps = list(actions(self.task, state))
-            for label in labels.pop(state):
+            for label in here:
                 if self.hopeless(label, state):
                     continue
                 for action, after in steps:
@@ -268,9 +274,17 @@ class Search(Labels):
                     if after not in labels:
                         heapq.heappush(heap, order_of(after))
                     known = labels.setdefault(after, [])
-                    if not any(self.beats(other, new) for other in known):
-                        labels[after] = [other for other in known if not self.beats(new, other)] + [new]
-        return undominated([*self.known, *self.timed(ends)])
+                    beats = self.rule(after, known)
+                    if not any(beats(other, new) for other in known):
+                        labels[after] = [other for other in known if not beats(new, other)] + [new]
+        return ends
+
+    def followed(self, labels: int) -> None:
+        """So many labels are followed from a state."""
+
+    def rule(self, state: State, known: list[Label]) -> Callable[[Label, Label], bool]:
+        """When one label of a state beats another, as a new one is compared with those that are known."""
+        return self.beats
 
     def beats(self, one: Label, other: Label) -> bool:
         """Whether nothing of a label is greater; by cycle a load takes a cycle where no bank is awaited."""
