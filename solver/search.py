@@ -262,7 +262,7 @@ class _Search(Generic[S]):
     def polished(self, schedule: S, clock: Clock) -> S:
         """The same, better in what no measure says if there is time for it."""
         try:
-            return schedule if self.interrupted else self.part.polished(schedule, clock)
+            return self.part.polished(schedule, Clock(0.0) if self.interrupted else clock)
         except KeyboardInterrupt:
             self.stats["interrupted"] = True
             return schedule

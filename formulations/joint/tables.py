@@ -16,11 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from formulations.clock import Clock
 from formulations.joint.plans import Bound, Plans, Rows, SearchNests
 from formulations.joint.problem import NEVER, Choice, Joint, Residence, Step
 from formulations.pins import Pins
+from hwmodels.nest.limits import tensor_bytes
 from instances.machine import Machine
 from instances.stores import Store, Stores
 
@@ -123,6 +125,18 @@ class Tables:
             least = int(step.extra.min())
             total += step.fixed + (least if least < NEVER else 0) + sum(min(once) for once in step.once)
         return total + sum(min(r.write) for r in joint.residences)
+
+    @cached_property
+    def compulsory_bytes(self) -> int:
+        """Bytes of every weight, and of every input and result of the network once."""
+        found, machine = self.found, self.machine
+        total = sum(tensor_bytes(layer, machine).get("W", 0) for layer in found.layers)
+        for store in found.stores:
+            if not store.parts:
+                reading = [found.layers[t].model_copy(update={"inputs": 1}) for t in store.readers]
+                total += max((tensor_bytes(layer, machine)["IN"] for layer in reading), default=0)
+            total += min(store.results, store.rows * store.row_elements) * machine.out_bytes
+        return total
 
     def hurry(self, clock: Clock) -> None:
         """Find some nest for every layer, a good one as far as there is time."""
