@@ -14,6 +14,7 @@ A dimension may be looped several times with shrinking steps, so that operands a
 
 A network's schedule on a machine with memory banks is a list of `StageRun`, one for each stage in the order they run;
 on a machine with a shared memory a list of `LayerRun`, a nest for every layer with what lies on chip beside its tiles.
+A layer's schedule on a mesh is a `MeshLayout`.
 """
 
 from __future__ import annotations
@@ -26,9 +27,14 @@ from instances.errors import InputError
 from instances.feature_maps import Stage
 from instances.workload import DIMS, RELEVANT, Layer
 
-__all__ = ["Hold", "Item", "LayerRun", "Loop", "Nest", "Spatial", "StageRun", "Step", "Tile"]
+__all__ = [
+    "SHARES", "AxisLayout", "Choice", "Hold", "Item", "LayerRun", "Layout", "Loop", "MeshLayout", "Nest",
+    "OperandLayout", "Spatial", "StageRun", "Step", "Tile",
+]  # fmt: skip
 
 LEVELS = ("tle", "tlt")
+#: What units of a mesh may share: the operands that go from unit to unit through FIFOs.
+SHARES: dict[str, tuple[str, ...]] = {"both": ("IN", "W"), "IN": ("IN",), "W": ("W",), "none": ()}
 #: How a loop cuts: in equal steps, or at these places of the core's range.
 Step = int | tuple[int, ...]
 
@@ -304,3 +310,79 @@ class LayerRun:
     def rows(self) -> dict[int, int]:
         """Rows on chip by store."""
         return {store: rows for store, (rows, _) in self.residents.items()}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is decided of a layer on a mesh, or on an array beside it.
+
+    Attributes
+    ----------
+    tile : tuple of int
+        By index, in the order of `DIMS`.
+    rows, cols : str
+        Indices along the sides of the mesh; empty where there is none.
+    vector : tuple of int
+        PEs by index.
+    share, keep : str
+        A key of `SHARES`; the operand whose tile stays, or "none".
+    filters, channels : int
+        In a PE.
+    """
+
+    tile: tuple[int, ...]
+    rows: str = ""
+    cols: str = ""
+    vector: tuple[int, ...] = (1,) * len(DIMS)
+    share: str = "both"
+    keep: str = "none"
+    filters: int = 1
+    channels: int = 1
+
+
+@dataclass(frozen=True)
+class AxisLayout:
+    """An axis of an operand in a buffer.
+
+    Attributes
+    ----------
+    axis : int
+        Which one of the operand's.
+    extent, pitch : int
+        Elements of the tile along it; words from one to the next.
+    """
+
+    axis: int
+    extent: int
+    pitch: int
+
+
+@dataclass(frozen=True)
+class OperandLayout:
+    """The tile of an operand, innermost axis first; `words` with padding, `elements` without."""
+
+    operand: str
+    axes: tuple[AxisLayout, ...]
+    words: int
+    elements: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The bits of the PE number, lowest first, as (index, bit of its lane); and both operands."""
+
+    bits: tuple[tuple[str, int], ...]
+    operands: tuple[OperandLayout, ...]
+
+    @property
+    def words(self) -> int:
+        """Of both operands."""
+        return sum(one.words for one in self.operands)
+
+
+@dataclass(frozen=True)
+class MeshLayout:
+    """The decisions of a layer, and on a mesh of tile units the layout of its banks."""
+
+    choice: Choice
+    layout: Layout | None = None

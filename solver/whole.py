@@ -37,13 +37,16 @@ class WholeProblem(FormulationProblem[P]):
     ----------
     later : tuple of str
         Fields of rows that earlier versions did not write.
+    unasked : set of str
+        Options that no question has, or that nothing follows from.
     """
 
     later: tuple[str, ...] = ()
+    unasked: frozenset[str] = frozenset(("time_limit_s", "settings"))
 
     @abstractmethod
     def options(self, question: Question) -> Options:
-        """Return what else was asked; all of it but the time limit and the settings is compared by a check."""
+        """Return what else was asked; all of it but what is `unasked` is compared by a check."""
 
     @abstractmethod
     def body(self, verdict: Verdict, question: Question) -> dict[str, Any]:
@@ -95,7 +98,7 @@ class WholeProblem(FormulationProblem[P]):
         except (InputError, ValidationError) as error:
             yield " ".join(str(error).split())
             return
-        asked = self.options(question).model_dump(exclude={"time_limit_s", "settings"})
+        asked = self.options(question).model_dump(exclude=set(self.unasked))
         for name, value in asked.items():
             yield from unequal(f"options.{name}", getattr(plan.options, name), value)
         yield from verdict.faults
@@ -116,9 +119,8 @@ class WholeProblem(FormulationProblem[P]):
             yield f"status {plan.status} with {len(plan.conflicts)} conflicts"
         if plan.status == "INFEASIBLE":
             yield from unequal("conflicts", plan.conflicts, part.explain())
-        if plan.status != "INFEASIBLE" and plan.engine not in (*self.formulation.engines, *self.quick):
-            return
-        for name in self.quick:
+        proves = plan.status == "INFEASIBLE" or plan.engine in self.formulation.engines
+        for name in self.quick if proves else {plan.engine} & set(self.quick):
             if quickest(self.formulation, part, plan.objectives[0], [name]) is not None:
                 yield f"status {plan.status}: engine {name} has a schedule"
                 return

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from formulations.clock import ENDLESS, Clock
-from formulations.mesh.choice import DECISIONS, Choice
-from formulations.mesh.layout import Layout
+from formulations.mesh.choice import DECISIONS
 from formulations.mesh.part import MeshPart
 from formulations.mesh.problem import MeshFormulation
 from formulations.pins import parse_pins
+from hwmodels.schedule import Choice, Layout
 from instances.machine import Machine
 from instances.workload import Layer
 from solver.search import settled

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from formulations.pins import Decision
+from hwmodels.schedule import SHARES
 from instances.workload import DIMS
 
-__all__ = ["ARRAYS", "DECISIONS", "KEEPS", "MEASURES", "ONLY", "SHARES", "Choice", "Price"]
+__all__ = ["DECISIONS", "KEEPS", "MEASURES", "ONLY"]
 
 #: What may be minimised, with units.
 MEASURES: dict[str, str] = {"dram": "bytes", "glb": "bytes", "time": "ticks"}
 KEEPS = ("none", "IN", "W")
-SHARES: dict[str, tuple[str, ...]] = {"both": ("IN", "W"), "IN": ("IN",), "W": ("W",), "none": ()}
 #: Decisions that only some kinds of machines have.
 ONLY: dict[str, tuple[str, ...]] = {
     "P": ("teu",), "cols": ("teu",), "share": ("teu",), "rows": ("teu", "systolic"), "filters": ("row_stationary",),
     "channels": ("row_stationary",),
 }  # fmt: skip
-#: Kinds of machines that are no mesh.
-ARRAYS = ("systolic", "row_stationary")
 
 _UPPER = {d: d.upper() for d in DIMS}
 #: What may be pinned.
@@ -33,45 +29,3 @@ DECISIONS: dict[str, Decision] = {
     "share": Decision("operands that go through the FIFOs", tuple(SHARES)),
     "keep": Decision("operand whose tile stays", KEEPS),
 }
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A decision for one layer.
-
-    Attributes
-    ----------
-    tile : tuple of int
-        By index, in the order of `DIMS`.
-    rows, cols : str
-        Indices along the sides of the mesh; empty where there is none.
-    vector : tuple of int
-        PEs by index.
-    share, keep : str
-        Keys of `SHARES` and `KEEPS`.
-    filters, channels : int
-        In a PE.
-    """
-
-    tile: tuple[int, ...]
-    rows: str = ""
-    cols: str = ""
-    vector: tuple[int, ...] = (1,) * len(DIMS)
-    share: str = "both"
-    keep: str = "none"
-    filters: int = 1
-    channels: int = 1
-
-
-@dataclass(frozen=True)
-class Price:
-    """Bytes, and cycles of the PEs alone; `time` is what the slowest of the three takes."""
-
-    dram: int
-    glb: int
-    cycles: int
-    time: int
-
-    def of(self, measure: str) -> int:
-        """The value of a measure."""
-        return {"dram": self.dram, "glb": self.glb, "time": self.time}[measure]

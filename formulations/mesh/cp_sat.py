@@ -26,7 +26,7 @@ from ortools.sat.python import cp_model
 
 from formulations.mesh.search import Halves
 from formulations.mesh.space import Group
-from formulations.mesh.tables import Ints, Linear
+from formulations.mesh.tables import Ints, Linear, roof
 
 __all__ = ["MeshCpModel", "cp_model_of"]
 
@@ -105,7 +105,7 @@ class _Rows:
 
     def add(self, measure: str) -> None:
         """All of them, and the objective."""
-        member, mesh = self.found.member, self.found.member.setup.mesh
+        member = self.found.member
         total = np.array(member.total, dtype=np.int64)
         if len(total):
             keys, taken = self.inner.classes("key", self.inner.group.keys)
@@ -113,8 +113,7 @@ class _Rows:
                 self._exclude(outer, taken, (keys + key != total).any(axis=1))
         for cap in member.caps:
             self._sum(cap.what, cap.limit)
-        rates = {"cycles": 1, "dram": mesh.dram_bytes_per_cycle, "glb": mesh.global_bytes_per_cycle}
-        aims = rates if measure == "time" else {measure: 1}
+        aims = roof(member.setup.mesh, measure)
         goal = self.model.new_int_var(0, 2**53, "T")
         for name, what in member.measures.items():
             self._sum(what, self.found.limits.get(name), goal * aims[name] if name in aims else None)

@@ -28,15 +28,16 @@ from math import isqrt
 import numpy as np
 
 from formulations.clock import Clock
-from formulations.mesh.choice import KEEPS, SHARES, Choice
-from formulations.mesh.layout import Layout, layout_of, vectors
-from formulations.mesh.price import price, setup_of
+from formulations.mesh.choice import KEEPS
+from formulations.mesh.layout import layout_of, vectors
+from formulations.mesh.price import cycles_of, fit, price, setup_of
 from formulations.mesh.space import movable
 from formulations.pins import Pins
+from hwmodels.schedule import SHARES, Choice, MeshLayout
 from instances.machine import Machine
 from instances.workload import DIMS, Layer
 
-__all__ = ["complete", "doubled", "fewer_steps", "fits", "hand", "served"]
+__all__ = ["complete", "doubled", "fewer_steps", "fits", "hand", "shapes"]
 
 
 def fits(layer: Layer, machine: Machine, choice: Choice) -> bool:
@@ -44,9 +45,7 @@ def fits(layer: Layer, machine: Machine, choice: Choice) -> bool:
     return all(over <= 0 for over in price(layer, machine, choice)[1].values())
 
 
-def complete(
-    layer: Layer, machine: Machine, choice: Choice, pins: Pins, *, chosen: bool
-) -> tuple[Choice, Layout | None] | None:
+def complete(layer: Layer, machine: Machine, choice: Choice, pins: Pins, *, chosen: bool) -> MeshLayout | None:
     """Return a choice with its PE vector and layout, None if there is no layout.
 
     Parameters
@@ -55,92 +54,79 @@ def complete(
         Whether the vector is part of the choice; else the one with the fewest cycles that has a layout is taken.
     """
     if machine.mesh is None or machine.mesh.kind != "teu":
-        return choice, None
-    if chosen:
-        found = layout_of(layer, machine, choice)
-        return None if found is None else (choice, found)
-    tried = [replace(choice, vector=v) for v in _vectors(layer, machine, pins)]
-    for one in sorted(tried, key=lambda c: price(layer, machine, c)[0].cycles):
-        found = layout_of(layer, machine, one)
+        return MeshLayout(choice)
+    tried = [choice] if chosen else [replace(choice, vector=v) for v in shapes(layer, machine, pins)]
+    cycles = cycles_of(layer, machine, tried) if tried and not chosen else [0] * len(tried)
+    for at in sorted(range(len(tried)), key=cycles.__getitem__):
+        found = layout_of(layer, machine, tried[at])
         if found is not None:
-            return one, found
+            return MeshLayout(tried[at], found)
     return None
 
 
-def served(layer: Layer, machine: Machine, pins: Pins) -> bool:
-    """Whether any PE vector keeps the pins."""
-    if machine.mesh is None or machine.mesh.kind != "teu":
-        return True
-    return next(_vectors(layer, machine, pins), None) is not None
-
-
-def _vectors(layer: Layer, machine: Machine, pins: Pins) -> Iterator[tuple[int, ...]]:
-    mesh = machine.mesh
-    assert mesh is not None
-    for vector in vectors(mesh.pes, movable(setup_of(layer, machine), pins)):
-        kept = (
-            all(_keeps(p.op, v, int(p.value)) for p in pins.of(f"P_{d.upper()}"))
-            for d, v in zip(DIMS, vector, strict=True)
-        )
-        if all(kept):
+def shapes(layer: Layer, machine: Machine, pins: Pins) -> Iterator[tuple[int, ...]]:
+    """Yield the PE vectors that keep the pins."""
+    setup = setup_of(layer, machine)
+    for vector in vectors(setup.mesh.pes, movable(setup, pins)):
+        lanes = zip(DIMS, vector, strict=True)
+        if all(len(pins.sizes(f"P_{d.upper()}", np.array([v], dtype=np.int64))) for d, v in lanes):
             yield vector
 
 
-def _keeps(op: str, value: int, wanted: int) -> bool:
-    return {
-        "=": value == wanted, "!=": value != wanted, "<=": value <= wanted, ">=": value >= wanted,
-    }.get(op, value % wanted == 0)  # fmt: skip
+def fewer_steps(layer: Layer, machine: Machine, schedule: MeshLayout, pins: Pins, clock: Clock) -> MeshLayout:
+    """Return the schedule with the largest tile along n that costs the same and has a layout: the fewest steps.
 
-
-def fewer_steps(
-    layer: Layer, machine: Machine, choice: Choice, pins: Pins, layout: Layout | None, clock: Clock
-) -> tuple[Choice, Layout | None]:
-    """Return the choice with the largest tile along n that costs the same and has a layout: the fewest steps.
-
-    When the time is up, the choice as it is.
+    When the time is up, the schedule as it is.
     """
-    if layout is None or choice.keep != "none" or pins.of("T_N"):
-        return choice, layout
+    choice = schedule.choice
+    if schedule.layout is None or choice.keep != "none" or pins.of("T_N"):
+        return schedule
     before, at = price(layer, machine, choice)[0], DIMS.index("n")
     for size in range(layer.n, choice.tile[at], -1):
         if clock.over:
             break
-        tile = (*choice.tile[:at], size, *choice.tile[at + 1 :])
-        more = replace(choice, tile=tile)
+        more = _tiled(choice, at, size)
         if fits(layer, machine, more) and price(layer, machine, more)[0] == before:
             found = layout_of(layer, machine, more)
             if found is not None:
-                return more, found
-    return choice, layout
+                return MeshLayout(more, found)
+    return schedule
+
+
+def _tiled(choice: Choice, at: int, size: int) -> Choice:
+    """The choice with another size of the tile along an index."""
+    return replace(choice, tile=(*choice.tile[:at], size, *choice.tile[at + 1 :]))
 
 
 def doubled(layer: Layer, machine: Machine, pins: Pins) -> list[Choice]:
-    """Return choices that keep pins and buffers, each with one size of the tile twice that before; no PE vectors.
+    """Return choices that keep pins and buffers, each with one size of the tile twice that before.
 
-    The first one has the smallest tile that the pins allow; none if it does not fit. A start where time is short.
+    The first one has the smallest tile that the pins allow; none if it does not fit. All PEs lie along the first index:
+    buffers do not depend on it. A start where time is short. A size that does not fit never will: tiles only grow.
     """
-    now = _smallest(layer, machine, pins)
-    found = [now] if now is not None and fits(layer, machine, _any_vector(machine, now)) else []
-    while now is not None and found:
-        now = next(iter(_larger(layer, machine, pins, found[-1])), None)
-        found += [now] if now is not None else []
-    return found
+    smallest = _smallest(layer, machine, pins)
+    if smallest is None or not fits(layer, machine, smallest):
+        return []
+    chain, growing = [smallest], list(range(len(DIMS)))
+    while ahead := list(_larger(layer, pins, chain[-1], growing)):
+        fitting = fit(layer, machine, [choice for _, choice in ahead])
+        kept = fitting.index(False) if False in fitting else len(ahead)
+        chain += [choice for _, choice in ahead[:kept]]
+        growing = [k for k in growing if kept < len(ahead) and k != ahead[kept][0]]
+    return chain
 
 
-def _larger(layer: Layer, machine: Machine, pins: Pins, choice: Choice) -> Iterator[Choice]:
-    """The choices with one size twice as large that keep everything, the smallest size first."""
-    for at in sorted(range(len(DIMS)), key=lambda k: choice.tile[k]):
-        size = min(2 * choice.tile[at], layer.extent(DIMS[at]))
-        more = replace(choice, tile=(*choice.tile[:at], size, *choice.tile[at + 1 :]))
-        allowed = len(pins.sizes(f"T_{DIMS[at].upper()}", np.array([size], dtype=np.int64)))
-        if size > choice.tile[at] and allowed and fits(layer, machine, _any_vector(machine, more)):
-            yield more
-
-
-def _any_vector(machine: Machine, choice: Choice) -> Choice:
-    """The choice with all PEs along the first index: buffers do not depend on it."""
-    pes = 1 if machine.mesh is None else machine.mesh.pes
-    return replace(choice, vector=(pes, *(1 for _ in DIMS[1:])))
+def _larger(layer: Layer, pins: Pins, choice: Choice, growing: list[int]) -> Iterator[tuple[int, Choice]]:
+    """Double one of the growing sizes after the other, each time the smallest that pins allow, as if all fitted."""
+    while True:
+        for at in sorted(growing, key=lambda k: choice.tile[k]):
+            size = min(2 * choice.tile[at], layer.extent(DIMS[at]))
+            if size > choice.tile[at] and len(pins.sizes(f"T_{DIMS[at].upper()}", np.array([size], dtype=np.int64))):
+                choice = _tiled(choice, at, size)
+                yield at, choice
+                break
+        else:
+            return
 
 
 def _smallest(layer: Layer, machine: Machine, pins: Pins) -> Choice | None:
@@ -159,8 +145,8 @@ def _smallest(layer: Layer, machine: Machine, pins: Pins) -> Choice | None:
     if None in (*named.values(), *held.values(), *sizes.values()):
         return None
     return Choice(
-        tuple(sizes[d] or 1 for d in DIMS), named["rows"] or "", named["cols"] or "", share=named["share"] or "",
-        keep=named["keep"] or "", filters=held["m"] or 1, channels=held["n"] or 1,
+        tuple(sizes[d] or 1 for d in DIMS), named["rows"] or "", named["cols"] or "", (setup.mesh.pes, *(1,) * 7),
+        named["share"] or "", named["keep"] or "", held["m"] or 1, held["n"] or 1,
     )  # fmt: skip
 
 
@@ -193,16 +179,14 @@ def hand(layer: Layer, machine: Machine) -> Choice:
         tile["i"], tile["j"] = size["i"], size["j"]
     lanes = dict.fromkeys(DIMS, 1) | {over: min(4, mesh.pes)}
     lanes["c" if size["c"] > 1 else "r"] = mesh.pes // lanes[over]
-    made = Choice(
-        tuple(tile[d] for d in DIMS), "r", over, tuple(lanes[d] for d in DIMS),
-    )  # fmt: skip
+    made = Choice(tuple(tile[d] for d in DIMS), "r", over, tuple(lanes[d] for d in DIMS))
     while True:
         over_by = price(layer, machine, made)[1]
         large = [d for d in _cuts(over, over_by) if made.tile[DIMS.index(d)] > 1]
         if all(by <= 0 for by in over_by.values()) or not large:
             return made
         at = DIMS.index(max(large, key=lambda d: made.tile[DIMS.index(d)]))
-        made = replace(made, tile=(*made.tile[:at], made.tile[at] - 1, *made.tile[at + 1 :]))
+        made = _tiled(made, at, made.tile[at] - 1)
 
 
 def _cuts(over: str, over_by: dict[str, int]) -> tuple[str, ...]:

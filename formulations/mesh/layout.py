@@ -36,60 +36,18 @@ effect drop out is our reading of "serve": Eq. 6 has operands that do not depend
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations_with_replacement, permutations, product
 
-from formulations.mesh.choice import Choice
+from hwmodels.schedule import AxisLayout, Choice, Layout, OperandLayout
 from instances.machine import Machine
 from instances.ndrange import Operand, ndrange
 from instances.workload import DIMS, Layer
 
-__all__ = ["AxisLayout", "Layout", "OperandLayout", "layout_of", "vectors"]
-
+__all__ = ["layout_of", "vectors"]
 
 #: An index and the bit of its lane.
 Bit = tuple[str, int]
-
-
-@dataclass(frozen=True)
-class AxisLayout:
-    """An axis of an operand in a buffer.
-
-    Attributes
-    ----------
-    axis : int
-        Which one of the operand's.
-    extent, pitch : int
-        Elements of the tile along it; words from one to the next.
-    """
-
-    axis: int
-    extent: int
-    pitch: int
-
-
-@dataclass(frozen=True)
-class OperandLayout:
-    """The tile of an operand, innermost axis first; `words` with padding, `elements` without."""
-
-    operand: str
-    axes: tuple[AxisLayout, ...]
-    words: int
-    elements: int
-
-
-@dataclass(frozen=True)
-class Layout:
-    """The bits of the PE number, lowest first, as (index, bit of its lane); and both operands."""
-
-    bits: tuple[Bit, ...]
-    operands: tuple[OperandLayout, ...]
-
-    @property
-    def words(self) -> int:
-        """Of both operands."""
-        return sum(one.words for one in self.operands)
 
 
 def layout_of(layer: Layer, machine: Machine, choice: Choice) -> Layout | None:

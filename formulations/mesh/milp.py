@@ -17,7 +17,7 @@ from math import gcd
 import numpy as np
 import pulp
 
-from formulations.mesh.search import Halves, classes, costs, fitting
+from formulations.mesh.search import Halves, classes, fitting, parts
 from formulations.mesh.tables import Ints
 
 __all__ = ["MeshModel", "model_of"]
@@ -83,11 +83,8 @@ def model_of(found: Halves, measure: str, most: int) -> MeshModel | None:
 
 def _pairs(found: Halves, measure: str, most: int) -> tuple[Ints | None, list[Ints]]:
     """The pairs that keep everything, and their values: of the measure, or of the parts of the roofline."""
-    parts = ("cycles", "dram", "glb") if measure == "time" else (measure,)
-    mesh = found.member.setup.mesh
-    rate = {"dram": mesh.dram_bytes_per_cycle, "glb": mesh.global_bytes_per_cycle}
     pairs: list[Ints] = []
-    rows: list[list[Ints]] = [[] for _ in parts]
+    rows: list[list[Ints]] = []
     number = 0
     for left, right in classes(found):
         found.member.setup.clock.tick()
@@ -99,9 +96,7 @@ def _pairs(found: Halves, measure: str, most: int) -> tuple[Ints | None, list[In
             return None, []
         a, b = np.nonzero(fits)
         pairs.append(np.stack([left[a], right[b]], axis=1))
-        for part, row in zip(parts, rows, strict=True):
-            values = costs(found, part, left, right)[a, b]
-            row.append(-(-values // rate[part]) if measure == "time" and part in rate else values)
+        rows.append([values[a, b] for values in parts(found, measure, left, right)])
     if not number:
         return np.zeros((0, 2), dtype=np.int64), []
-    return np.concatenate(pairs), [np.concatenate(row) for row in rows]
+    return np.concatenate(pairs), [np.concatenate(row) for row in zip(*rows, strict=True)]

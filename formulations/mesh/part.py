@@ -9,30 +9,29 @@ none.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from formulations.clock import Clock, TimeUp
-from formulations.mesh.choice import SHARES, Choice
-from formulations.mesh.finish import complete, doubled, fewer_steps, fits, served
-from formulations.mesh.layout import Layout
+from formulations.mesh.finish import complete, doubled, fewer_steps, fits, shapes
 from formulations.mesh.price import price, setup_of
-from formulations.mesh.search import Halves, best_pair, greedy, halves, leading, roof
+from formulations.mesh.search import Halves, best_pair, greedy, halves, leading
 from formulations.mesh.space import Member, members, ways
+from formulations.mesh.tables import roof
 from formulations.pins import Pins
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Unable
-from hwmodels.mesh.replay import Given, replay_mesh
+from hwmodels.mesh.replay import replay_mesh
 from hwmodels.mesh.replay_arrays import replay_array
 from hwmodels.mesh.replay_lanes import replay_lanes
+from hwmodels.schedule import Choice, Layout, MeshLayout
 from instances.machine import Machine
 from instances.ndrange import ndrange
 from instances.workload import DIMS, Layer
 
-__all__ = ["MeshLayout", "MeshPart", "Way", "keeps"]
+__all__ = ["MeshPart", "Way", "keeps"]
 
 #: Pairs of options in a MILP.
 _PAIRS = 60_000
@@ -41,14 +40,6 @@ _TRIED = 40
 _NEEDS = frozenset({"dram", "glb", "cycles"})
 #: Rows leave options out by propagation; probing and relaxations cost more here than they spare.
 _CP_SAT = {"cp_model_probing_level": 0, "symmetry_level": 0, "linearization_level": 0}
-
-
-@dataclass(frozen=True)
-class MeshLayout:
-    """A schedule: the decisions, and on a mesh of tile units the layout of its banks."""
-
-    choice: Choice
-    layout: Layout | None = None
 
 
 class MeshPart(Part[MeshLayout]):
@@ -73,7 +64,7 @@ class MeshPart(Part[MeshLayout]):
 
     def pieces(self, goal: Goal) -> Iterator[Way]:
         """A piece for every way to share and to keep operands; none if no PE vector keeps the pins."""
-        if served(self.layer, self.machine, self.pins):
+        if self.mesh.kind != "teu" or any(shapes(self.layer, self.machine, self.pins)):
             for share, keep in ways(self.pins):
                 yield Way(self.pinned(self.pins.plus("share", share).plus("keep", keep)))
 
@@ -94,8 +85,8 @@ class MeshPart(Part[MeshLayout]):
         """The most of dram, glb and cycles by a goal's caps, and to be below what is known."""
         found: dict[str, int] = {}
         for measure, most in [*goal.caps.items(), *([] if goal.below is None else [(goal.measure, goal.below - 1)])]:
-            for name, top in roof(self.mesh, measure, most).items():
-                found[name] = min(top, found.get(name, top))
+            for name, rate in roof(self.mesh, measure).items():
+                found[name] = min(most * rate, found.get(name, most * rate))
         return found
 
     def least(self, measure: str) -> int:
@@ -106,13 +97,12 @@ class MeshPart(Part[MeshLayout]):
 
     def complete(self, choice: Choice, goal: Goal) -> MeshLayout | None:
         """The choice with PE vector and layout, None if there is none."""
-        made = complete(self.layer, self.machine, choice, self.pins, chosen=self.lanes(goal))
-        return None if made is None else MeshLayout(*made)
+        return complete(self.layer, self.machine, choice, self.pins, chosen=self.lanes(goal))
 
     def keeps(self, schedule: MeshLayout, goal: Goal) -> bool:
         """Whether a schedule keeps buffers and the goal's caps."""
         cost = price(self.layer, self.machine, schedule.choice)[0]
-        return fits(self.layer, self.machine, schedule.choice) and all(cost.of(m) <= c for m, c in goal.caps.items())
+        return fits(self.layer, self.machine, schedule.choice) and all(cost[m] <= c for m, c in goal.caps.items())
 
     # ---- without a search --------------------------------------------------------------------------------------------
 
@@ -137,37 +127,32 @@ class MeshPart(Part[MeshLayout]):
         """A plan made by doubling the smallest tile, in no time."""
         for choice in reversed(doubled(self.layer, self.machine, self.pins)):
             made = complete(self.layer, self.machine, choice, self.pins, chosen=False)
-            if made is not None and self.keeps(MeshLayout(*made), goal):
-                return MeshLayout(*made)
+            if made is not None and self.keeps(made, goal):
+                return made
         return None
 
     # ---- a schedule --------------------------------------------------------------------------------------------------
 
     def price(self, schedule: MeshLayout) -> Priced:
         """Bytes, cycles of the PEs, and the time under the roofline."""
-        cost, _ = price(self.layer, self.machine, schedule.choice)
-        return Priced({"dram": cost.dram, "glb": cost.glb, "time": cost.time, "cycles": cost.cycles})
+        return Priced(price(self.layer, self.machine, schedule.choice)[0])
 
     def replay(self, schedule: MeshLayout) -> Replayed:
         """Run the simulation, and all vectors of a tile through its banks."""
         choice, layout, faults = schedule.choice, schedule.layout, list[str]()
-        tile = _by_index(choice.tile)
-        given = Given(
-            tile, choice.rows, choice.cols, _by_index(choice.vector), SHARES[choice.share], choice.keep, choice.filters,
-            choice.channels,
-        )  # fmt: skip
         if self.mesh.kind != "teu":
-            seen = replay_array(self.layer, self.machine, given)
+            seen = replay_array(self.layer, self.machine, choice)
         else:
-            seen = replay_mesh(self.layer, self.machine, given)
-            faults = ["a mesh needs a layout of its banks"] if layout is None else self._served(tile, layout)
+            seen = replay_mesh(self.layer, self.machine, choice)
+            faults = ["a mesh needs a layout of its banks"] if layout is None else self._served(choice, layout)
         rates = self.mesh.dram_bytes_per_cycle, self.mesh.global_bytes_per_cycle
         time = max(seen.cycles, -(-seen.dram // rates[0]), -(-seen.glb // rates[1]))
         measures = {"dram": seen.dram, "glb": seen.glb, "time": time, "cycles": seen.cycles}
         counts = {"fetches": seen.fetches, "fifo_words": seen.fifo_words, "steps": seen.steps}
         return Replayed(measures, (*seen.faults, *faults), counts)
 
-    def _served(self, tile: Mapping[str, int], layout: Layout) -> list[str]:
+    def _served(self, choice: Choice, layout: Layout) -> list[str]:
+        tile = dict(zip(DIMS, choice.tile, strict=True))
         placed = {one.operand: ([(a.axis, a.extent, a.pitch) for a in one.axes], one.words) for one in layout.operands}
         return replay_lanes(self.layer, tile, layout.bits, placed, self.mesh.banks)
 
@@ -199,8 +184,7 @@ class MeshPart(Part[MeshLayout]):
 
     def polished(self, schedule: MeshLayout, clock: Clock) -> MeshLayout:
         """The same in the fewest steps."""
-        made = fewer_steps(self.layer, self.machine, schedule.choice, self.pins, schedule.layout, clock)
-        return MeshLayout(*made)
+        return fewer_steps(self.layer, self.machine, schedule, self.pins, clock)
 
     def label(self, schedule: MeshLayout) -> str:
         """Sizes of the tile, sides, and the operand that stays."""
@@ -259,10 +243,6 @@ def keeps(choice: Choice, pins: Pins) -> bool:
     return all(len(pins.sizes(name, np.array([value], dtype=np.int64))) for name, value in sizes.items()) and all(
         pins.allows(name, value) for name, value in words.items()
     )
-
-
-def _by_index(values: Sequence[int]) -> dict[str, int]:
-    return dict(zip(DIMS, values, strict=True))
 
 
 class Way(Piece[MeshLayout]):

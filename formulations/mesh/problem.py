@@ -8,10 +8,11 @@ from dataclasses import replace
 from formulations.clock import TimeUp
 from formulations.mesh.choice import DECISIONS, MEASURES
 from formulations.mesh.finish import hand
-from formulations.mesh.part import MeshLayout, MeshPart
+from formulations.mesh.part import MeshPart
 from formulations.mesh.pins import check_pins
 from formulations.pins import Pins
 from formulations.problem import Formulation, Goal, Unable
+from hwmodels.schedule import MeshLayout
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network

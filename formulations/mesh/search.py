@@ -36,12 +36,11 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.mesh.choice import Choice
 from formulations.mesh.space import Group, Member, undominated
-from formulations.mesh.tables import Ints, Linear
-from instances.mesh import Mesh
+from formulations.mesh.tables import Ints, Linear, roof
+from hwmodels.schedule import Choice
 
-__all__ = ["Halves", "Limits", "best_pair", "greedy", "halves", "leading", "roof"]
+__all__ = ["Halves", "Limits", "best_pair", "greedy", "halves", "leading"]
 
 #: Pairs of options that are looked at in one piece of memory.
 _PIECE = 4_000_000
@@ -50,13 +49,6 @@ _REDUCED = 60_000
 
 #: The most of each measure: dram, glb (bytes), cycles.
 Limits = Mapping[str, int]
-
-
-def roof(mesh: Mesh, measure: str, most: int) -> dict[str, int]:
-    """Return the limits that keep a measure at `most` (time: all three parts of the roofline)."""
-    if measure != "time":
-        return {measure: most}
-    return {"cycles": most, "dram": most * mesh.dram_bytes_per_cycle, "glb": most * mesh.global_bytes_per_cycle}
 
 
 @dataclass(frozen=True)
@@ -105,10 +97,8 @@ def halves(member: Member, limits: Limits) -> Halves:
     order = ([0, 4], [1, 2, 3, 5]) if member.setup.layer.kind == "correlation" else ([0, 4, 5], [1, 2, 3])
     left, right = (_merged(member, [member.groups[at] for at in half], limits) for half in order)
     made = Halves(member, left, right, limits)
-    demands = [(cap.what, cap.limit) for cap in member.caps]
-    demands += [(what, limits[name]) for name, what in member.measures.items() if name in limits]
     for _ in range(2):
-        for what, most in demands:
+        for what, most in member.demands(limits):
             if len(left) and len(right):
                 left = left.take(np.flatnonzero(made.bounds(left, right, what) <= most))
             if len(left) and len(right):
@@ -133,15 +123,13 @@ def _merged(member: Member, groups: Sequence[Group], limits: Limits) -> Group:
 
 def _product(member: Member, one: Group, two: Group, limits: Limits, least: Ints, total: Ints) -> Group:
     """All pairs of two groups that may keep every demand."""
-    demands = [(cap.what, cap.limit) for cap in member.caps]
-    demands += [(what, limits[name]) for name, what in member.measures.items() if name in limits]
     kept: list[tuple[Ints, Ints]] = []
     rows = max(1, _PIECE // max(1, len(two)))
     for begin in range(0, len(one), rows):
         member.setup.clock.tick()
         part = one.terms[begin : begin + rows]
         fits = np.ones((len(part), len(two)), dtype=bool)
-        for what, most in demands:
+        for what, most in member.demands(limits):
             fits &= (part * (member.vector(what) * least)) @ two.terms.T + what.constant <= most
         if len(total):
             fits &= (one.keys[begin : begin + rows, None, :] + two.keys[None, :, :] <= total).all(axis=2)
@@ -195,11 +183,8 @@ def classes(found: Halves) -> Iterator[tuple[Ints, Ints]]:
 def fitting(found: Halves, left: Ints, right: Ints) -> NDArray[np.bool_]:
     """Which pairs keep every demand and limit, and are not forbidden."""
     fits = np.ones((len(left), len(right)), dtype=bool)
-    for cap in found.member.caps:
-        fits &= found.values(cap.what, left, right) <= cap.limit
-    for name, what in found.member.measures.items():
-        if name in found.limits:
-            fits &= found.values(what, left, right) <= found.limits[name]
+    for what, most in found.member.demands(found.limits):
+        fits &= found.values(what, left, right) <= most
     for a, b in found.forbidden:
         fits[np.ix_(left == a, right == b)] = False
     return fits
@@ -207,15 +192,16 @@ def fitting(found: Halves, left: Ints, right: Ints) -> NDArray[np.bool_]:
 
 def costs(found: Halves, measure: str, left: Ints, right: Ints) -> Ints:
     """The objective of pairs."""
-    measures, mesh = found.member.measures, found.member.setup.mesh
-    if measure != "time":
-        return found.values(measures[measure], left, right)
-    parts = (
-        found.values(measures["cycles"], left, right),
-        -(-found.values(measures["dram"], left, right) // mesh.dram_bytes_per_cycle),
-        -(-found.values(measures["glb"], left, right) // mesh.global_bytes_per_cycle),
-    )
-    return np.maximum(np.maximum(parts[0], parts[1]), parts[2])
+    most: Ints = np.maximum.reduce(parts(found, measure, left, right))
+    return most
+
+
+def parts(found: Halves, measure: str, left: Ints, right: Ints) -> list[Ints]:
+    """What the objective of pairs is the most of: the parts of the roofline, or the measure alone."""
+    sums = found.member.measures
+    rates = roof(found.member.setup.mesh, measure).items()
+    values = ((found.values(sums[name], left, right), rate) for name, rate in rates)
+    return [value if rate == 1 else -(-value // rate) for value, rate in values]
 
 
 def best_pair(found: Halves, measure: str) -> tuple[tuple[int, int] | None, int | None, bool]:

@@ -37,10 +37,11 @@ import numpy as np
 
 from formulations.clock import ENDLESS, Clock
 from formulations.mesh.arrays import caps_of, linear_of, terms_of
-from formulations.mesh.choice import KEEPS, SHARES, Choice
+from formulations.mesh.choice import KEEPS
 from formulations.mesh.price import setup_of
 from formulations.mesh.tables import Cap, Ints, Linear, Setup, up
 from formulations.pins import Pins
+from hwmodels.schedule import SHARES, Choice
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.mesh import LARGEST
@@ -108,6 +109,11 @@ class Member:
     caps: tuple[Cap, ...]
     total: tuple[int, ...]
 
+    def demands(self, limits: Mapping[str, int]) -> list[tuple[Linear, int]]:
+        """All that has a most: buffers, and measures with limits."""
+        limited = [(what, limits[name]) for name, what in self.measures.items() if name in limits]
+        return [*((cap.what, cap.limit) for cap in self.caps), *limited]
+
     def vector(self, what: Linear) -> Ints:
         """The factors of a sum, by term."""
         return np.array([what.factors.get(name, 0) for name in self.names], dtype=np.int64)
@@ -161,9 +167,16 @@ def members(
     clock : Clock
         When to raise TimeUp.
     """
-    asked = _Asked(pins, needs, lanes, dict(limits or {}), full, thin, fitting)
     for share, keep in ways(pins, full=full):
-        yield _member(setup_of(layer, machine, share, keep, clock), asked)
+        space = _Space(setup_of(layer, machine, share, keep, clock), pins, lanes, thin)
+        made = space.member(needs)
+        if fitting:
+            made = replace(made, groups=tuple(_fitting(made, group) for group in made.groups))
+        if not full and all(len(group) for group in made.groups):
+            groups = _possible(made, made.demands(limits or {}))
+            groups = [undominated(g, [n for n in g.columns if n.startswith("P_")], clock) for g in groups]
+            made = replace(made, groups=tuple(groups))
+        yield made
 
 
 def ways(pins: Pins, *, full: bool = False) -> list[tuple[str, str]]:
@@ -171,39 +184,6 @@ def ways(pins: Pins, *, full: bool = False) -> list[tuple[str, str]]:
     shares = [s for s in SHARES if pins.allows("share", s)]
     shares = [s for s in shares if full or not any(set(SHARES[s]) < set(SHARES[o]) for o in shares)]
     return [(share, keep) for share, keep in product(shares, KEEPS) if pins.allows("keep", keep)]
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """The parameters of `members`."""
-
-    pins: Pins
-    needs: frozenset[str]
-    lanes: bool
-    limits: dict[str, int]
-    full: bool
-    thin: bool
-    fitting: bool
-
-
-def _member(setup: Setup, asked: _Asked) -> Member:
-    measures, caps = {k: v for k, v in linear_of(setup).items() if k in asked.needs}, caps_of(setup)
-    used = [*measures.values(), *(cap.what for cap in caps)]
-    names = tuple(dict.fromkeys(name for what in used for name in what.factors))
-    sides = _Sides(setup, asked.pins)
-    groups = [_group(setup, group, asked, names, sides) for group in setup.ndrange.groups]
-    total = (*sides.total, *((setup.mesh.pes.bit_length() - 1,) if asked.lanes and setup.mesh.kind == "teu" else ()))
-    made = Member(setup, tuple(groups), names, measures, caps, total)
-    _countable(made, used)
-    if asked.fitting:
-        groups = [_fitting(setup, group, names) for group in groups]
-        made = replace(made, groups=tuple(groups))
-    if not asked.full and all(len(group) for group in groups):
-        demands = [(cap.what, cap.limit) for cap in caps]
-        demands += [(what, asked.limits[name]) for name, what in measures.items() if name in asked.limits]
-        groups = _possible(made, demands)
-        groups = [undominated(g, [n for n in g.columns if n.startswith("P_")], setup.clock) for g in groups]
-    return replace(made, groups=tuple(groups))
 
 
 def _countable(member: Member, used: Sequence[Linear]) -> None:
@@ -283,18 +263,37 @@ def movable(setup: Setup, pins: Pins = _FREE) -> tuple[str, ...]:
     return tuple(d for d in workload.parallel if workload.sizes[d] > 1 or d in idle)
 
 
-class _Sides:
-    """Which sides of the mesh an index may lie along, and what their keys are."""
+class _Space:
+    """The options of one way to share and to keep, with the PE vector (`lanes`) or without, all tiles or few (`thin`).
 
-    def __init__(self, setup: Setup, pins: Pins) -> None:
-        self.setup, self.pins = setup, pins
+    Attributes
+    ----------
+    movable : tuple of str
+        Indices that may lie along sides of the mesh.
+    total : tuple of int
+        What the keys sum up to.
+    """
+
+    def __init__(self, setup: Setup, pins: Pins, lanes: bool, thin: bool) -> None:
+        self.setup, self.pins, self.lanes, self.thin = setup, pins, lanes and setup.mesh.kind == "teu", thin
         workload, mesh = setup.ndrange, setup.mesh
         self.kind = mesh.kind
         self.square = mesh.rows == mesh.cols and not (pins.of("rows") or pins.of("cols"))
         self.movable = movable(setup, pins) if mesh.kind == "teu" else tuple(sorted(workload.temporal))
-        self.total = {"teu": (2,) if self.square else (1, 1), "systolic": (1,), "row_stationary": ()}[mesh.kind]
+        sides = {"teu": (2,) if self.square else (1, 1), "systolic": (1,), "row_stationary": ()}[mesh.kind]
+        self.total = (*sides, *((mesh.pes.bit_length() - 1,) if self.lanes else ()))
 
-    def of(self, d: str) -> list[int]:
+    def member(self, needs: frozenset[str]) -> Member:
+        """All options; `needs` as in `members`."""
+        measures, caps = {k: v for k, v in linear_of(self.setup).items() if k in needs}, caps_of(self.setup)
+        used = [*measures.values(), *(cap.what for cap in caps)]
+        names = tuple(dict.fromkeys(name for what in used for name in what.factors))
+        groups = tuple(self._group(group, names) for group in self.setup.ndrange.groups)
+        made = Member(self.setup, groups, names, measures, caps, self.total)
+        _countable(made, used)
+        return made
+
+    def _sides(self, d: str) -> list[int]:
         """The sides that an index may have."""
         if self.kind == "row_stationary" or d not in self.movable:
             return [0]
@@ -305,70 +304,61 @@ class _Sides:
         rows, cols = self.pins.allows("rows", d), self.pins.allows("cols", d)
         return [s for s in range(4) if (rows or not s & 1) and (cols or not s & 2)]
 
-    def keys(self, sides: Ints) -> list[Ints]:
+    def _keys(self, sides: Ints) -> list[Ints]:
         """What the sides of an index add to the keys."""
-        if self.kind == "row_stationary":
-            return []
-        if self.kind == "systolic":
-            return [sides]
+        if self.kind != "teu":
+            return [sides] if self.kind == "systolic" else []
         rows, cols = sides & 1, sides >> 1
         return [rows + cols] if self.square else [rows, cols]
 
+    def _group(self, group: tuple[str, ...], names: tuple[str, ...]) -> Group:
+        """The options of one group of indices."""
+        axes: dict[str, list[int]] = {}
+        self.setup.clock.tick()
+        for d in group:
+            axes |= self._ranges(d)
+        grid = np.meshgrid(*(np.array(a, dtype=np.int64) for a in axes.values()), indexing="ij")
+        columns = {name: entries.reshape(-1) for name, entries in zip(axes, grid, strict=True)}
+        for held, d in (("filters", "T_M"), ("channels", "T_N")):
+            if held in columns:
+                fits = columns[held] <= columns[d]
+                columns = {name: entries[fits] for name, entries in columns.items()}
+        tiles = [columns[f"T_{up(d)}"] for d in group]
+        made = {f"P_{up(d)}": np.ones_like(tiles[0]) for d in group} | columns
+        terms = terms_of(self.setup, group, made)
+        keys = [sum(parts) for parts in zip(*(self._keys(columns[f"S_{up(d)}"]) for d in group), strict=True)]
+        if self.lanes:
+            keys.append(sum(np.log2(made[f"P_{up(d)}"]).astype(np.int64) for d in group))
+        none = np.zeros((len(tiles[0]), 0), dtype=np.int64)
+        return Group(
+            tuple(columns), np.stack(list(columns.values()), axis=1), np.stack([terms[n] for n in names], axis=1),
+            np.stack(tiles, axis=1) if self.kind == "teu" else none, np.stack(keys, axis=1) if keys else none,
+        )  # fmt: skip
 
-def _group(
-    setup: Setup, group: tuple[str, ...], asked: _Asked, names: tuple[str, ...], sides: _Sides
-) -> Group:  # fmt: skip
-    """The options of one group of indices."""
-    axes: dict[str, list[int]] = {}
-    setup.clock.tick()
-    for d in group:
-        axes |= _ranges(setup, d, asked, sides)
-    grid = np.meshgrid(*(np.array(a, dtype=np.int64) for a in axes.values()), indexing="ij")
-    columns = {name: entries.reshape(-1) for name, entries in zip(axes, grid, strict=True)}
-    for held, d in (("filters", "T_M"), ("channels", "T_N")):
-        if held in columns:
-            fits = columns[held] <= columns[d]
-            columns = {name: entries[fits] for name, entries in columns.items()}
-    made = {f"P_{up(d)}": np.ones_like(columns[f"T_{up(d)}"]) for d in group} | columns
-    terms = terms_of(setup, group, made)
-    keys = [sum(parts) for parts in zip(*(sides.keys(columns[f"S_{up(d)}"]) for d in group), strict=True)]
-    if asked.lanes and setup.mesh.kind == "teu":
-        keys.append(sum(np.log2(made[f"P_{up(d)}"]).astype(np.int64) for d in group))
-    number = len(next(iter(columns.values())))
-    return Group(
-        tuple(columns), np.stack(list(columns.values()), axis=1),
-        np.stack([terms[n] for n in names], axis=1),
-        np.stack([columns[f"T_{up(d)}"] for d in group], axis=1) if setup.mesh.kind == "teu"
-        else np.zeros((number, 0), dtype=np.int64),
-        np.stack(keys, axis=1) if keys else np.zeros((number, 0), dtype=np.int64),
-    )  # fmt: skip
-
-
-def _ranges(setup: Setup, d: str, asked: _Asked, sides: _Sides) -> dict[str, list[int]]:
-    """The values of the columns of an index."""
-    pins, size, name, kind = asked.pins, setup.ndrange.sizes[d], up(d), setup.mesh.kind
-    whole = d in setup.ndrange.temporal and (setup.keep != "none" or (kind == "row_stationary" and d in "ij"))
-    tiles = np.arange(size if whole else 1, size + 1, dtype=np.int64)
-    if asked.thin and not whole:
-        tiles = np.unique(-(-size // tiles))
-    found = {f"T_{name}": [int(t) for t in pins.sizes(f"T_{name}", tiles)], f"S_{name}": sides.of(d)}
-    if asked.lanes and kind == "teu":
-        powers = np.array([2**k for k in range(setup.mesh.pes.bit_length())], dtype=np.int64)
-        powers = powers if d in sides.movable else powers[:1]
-        found[f"P_{name}"] = [int(p) for p in pins.sizes(f"P_{name}", powers)]
-    if kind == "row_stationary" and d in "mn":
-        held = "filters" if d == "m" else "channels"
-        most = np.arange(1, min(size, setup.mesh.local_bytes) + 1, dtype=np.int64)
-        found[held] = [int(p) for p in pins.sizes(held, most)]
-    return found
+    def _ranges(self, d: str) -> dict[str, list[int]]:
+        """The values of the columns of an index."""
+        setup, pins, size, name = self.setup, self.pins, self.setup.ndrange.sizes[d], up(d)
+        whole = d in setup.ndrange.temporal and (setup.keep != "none" or (self.kind == "row_stationary" and d in "ij"))
+        tiles = np.arange(size if whole else 1, size + 1, dtype=np.int64)
+        if self.thin and not whole:
+            tiles = np.unique(-(-size // tiles))
+        found = {f"T_{name}": [int(t) for t in pins.sizes(f"T_{name}", tiles)], f"S_{name}": self._sides(d)}
+        if self.lanes:
+            powers = np.array([2**k for k in range(setup.mesh.pes.bit_length())], dtype=np.int64)
+            powers = powers if d in self.movable else powers[:1]
+            found[f"P_{name}"] = [int(p) for p in pins.sizes(f"P_{name}", powers)]
+        if self.kind == "row_stationary" and d in "mn":
+            held = "filters" if d == "m" else "channels"
+            most = np.arange(1, min(size, setup.mesh.local_bytes) + 1, dtype=np.int64)
+            found[held] = [int(p) for p in pins.sizes(held, most)]
+        return found
 
 
-def _fitting(setup: Setup, group: Group, names: tuple[str, ...]) -> Group:
+def _fitting(member: Member, group: Group) -> Group:
     """The options that break no demand by themselves: every term of every group is at least one, or not there."""
     kept = np.ones(len(group), dtype=bool)
-    for cap in caps_of(setup):
-        factors = np.array([cap.what.factors.get(name, 0) for name in names], dtype=np.int64)
-        kept &= group.terms @ factors + cap.what.constant <= cap.limit
+    for what, most in member.demands({}):
+        kept &= group.terms @ member.vector(what) + what.constant <= most
     return group.take(np.flatnonzero(kept))
 
 

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.clock import ENDLESS, Clock
-from formulations.mesh.choice import SHARES
+from hwmodels.schedule import SHARES
 from instances.machine import Machine
 from instances.mesh import Mesh
 from instances.ndrange import Axis, NDRange, Operand, ndrange
 from instances.workload import Layer
 
-__all__ = ["Cap", "Columns", "Ints", "Linear", "Setup", "ceil_div", "fetched", "footprint", "ones", "up"]
+__all__ = ["Cap", "Columns", "Ints", "Linear", "Setup", "ceil_div", "fetched", "footprint", "ones", "roof", "up"]
 
 Ints = NDArray[np.int64]
 Columns = Mapping[str, Ints]
@@ -37,6 +37,12 @@ def up(d: str) -> str:
     return d.upper()
 
 
+def roof(mesh: Mesh, measure: str) -> dict[str, int]:
+    """Return what a measure is the most of, and how much of each takes one of it: the time is the roofline's."""
+    rates = {"cycles": 1, "dram": mesh.dram_bytes_per_cycle, "glb": mesh.global_bytes_per_cycle}
+    return rates if measure == "time" else {measure: 1}
+
+
 @dataclass(frozen=True)
 class Linear:
     """``constant + sum of factor * (product of a term over the groups)``."""
@@ -47,7 +53,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class Cap:
-    """A demand: `what` is at most `limit`; `text` says it for people."""
+    """A demand: `what` is at most `limit`."""
 
     tag: str
     what: Linear
@@ -82,10 +88,6 @@ class Setup:
     def ndrange(self) -> NDRange:
         """The workload."""
         return ndrange(self.layer)
-
-    def element_bytes(self, operand: str) -> int:
-        """Of IN or W."""
-        return self.machine.in_bytes if operand == "IN" else self.machine.w_bytes
 
     def units(self, sides: Ints) -> Ints:
         """Units along an index, by its sides."""

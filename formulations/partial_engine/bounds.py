@@ -43,15 +43,37 @@ Optimal means
     `lower` is the least sum of bytes over all (w, v) that (COUNT) allows. Where all groups of a side are alike, and y
     divides O or x divides I, orders in passes mostly meet it. On small grids it is compared with all orders
     (tests/formulations/test_partial_engine.py).
+As a model (`bounded`), for CP-SAT and for MILP
+    Sets         choices b of strips and places; their games g (grids that are not alike)
+    Variables    z[b] in {0, 1}; w1, w2, v1, v2 [b,g] in N, w = w1 + w2, v = v1 + v2; w1', w2', v1', v2' the same
+                 without the cheapest group; ins, parts [b,g] in N: bytes; p, q [b,g] in {0, 1}
+    Objective    min sum_b z[b]*least[b] + sum number[g]*(ins[b,g] + parts[b,g])
+    Constraints  (ONE)    sum_b z[b] = 1
+                 (COUNT)  y*w1 + r*w2 + x*v >= (I - x)*(O - y)*z[b],  x*v1 + r'*v2 + y*w >= (I - x)*(O - y)*z[b]
+                 (WHOLE)  v >= r*p, parts >= the r least swaps*p, p <= z[b];  ins >= whole bytes*(z[b] - p)
+                 (WHOLE') w >= r'*q, ins >= the r' least loads*q, q <= z[b];  parts >= whole' bytes*(z[b] - q)
+                 (FULL)   y*w1' + r*w2' + x*v >= (I - 1 - x)*(O - y)*z[b];  ins >= second least load*w';
+                          x*v1' + r'*v2' + y*w >= (I - x)*(O - 1 - y)*z[b];  parts >= second least swap*v'
+                 (EACH)   ins >= load*w, parts >= swap*v
+                 (STAY)   v = 0 if partial maps may not be stored; parts is then not bounded
+    All bytes are multiples of a unit, the gcd of all of them: the model counts in this unit. Bytes beyond those of a
+    known order count as one more than these, which keeps coefficients small. The optimum is a bound for every order; an
+    order in passes with the strips and places chosen that moves as many bytes is therefore optimal.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import gcd
+from typing import Any
 
 from formulations.partial_engine.space import Branch, Game
 
-__all__ = ["Counting", "Entries", "branch_bound", "capped", "counting", "lower"]
+__all__ = ["Bounded", "Entries", "Side", "bounded", "branch_bound", "lower", "sides_of"]
+
+#: The figures of `Side` that are bytes.
+_BYTES = ("cheapest", "second", "back_bytes", "whole_bytes")
 
 
 @dataclass(frozen=True)
@@ -83,77 +105,66 @@ class Entries:
 
 
 @dataclass(frozen=True)
-class Counting:
-    """The figures of the bounds.
+class Side:
+    """The figures of the bounds for one side; those of partial maps in brackets.
 
     Attributes
     ----------
-    ins, outs : Entries
-        (COUNT) for entries of inputs (w), and of partial maps (v).
-    full_ins, full_outs : Entries
-        (FULL): the same without the cheapest group.
-    load, swap, full, full_swap : int
-        The least and the second least of each.
-    back, back_bytes, whole_bytes : int
-        r, the r least swaps, and the further input bytes if fewer groups come back.
-    back_in, back_in_bytes, whole_in_bytes : int
-        The same for the inputs: r', the r' least loads, and the swapped bytes if fewer inputs come back.
+    entries, without : Entries
+        (COUNT), for w [v]; (FULL), the same without the cheapest group.
+    cheapest, second : int
+        The least and the second least load [swap].
+    back, back_bytes : int
+        r' [r] and the r' least loads [r least swaps].
+    whole_bytes : int
+        The further bytes of this side if fewer groups of the other side come back.
     """
 
-    ins: Entries
-    outs: Entries
-    full_ins: Entries
-    full_outs: Entries
-    load: int
-    swap: int
-    full: int
-    full_swap: int
+    entries: Entries
+    without: Entries
+    cheapest: int
+    second: int
     back: int
     back_bytes: int
     whole_bytes: int
-    back_in: int
-    back_in_bytes: int
-    whole_in_bytes: int
+
+    @classmethod
+    def of(cls, bytes_: Sequence[int], places: int, others: int, beside: int) -> Side:
+        """Groups with these bytes and so many places, beside others with their places."""
+        own, number = sorted(bytes_), len(bytes_)
+        batches = -(-others // beside)
+        back = number - (-(-number // places) - 1) * places
+
+        def entries(groups: int) -> Entries:
+            need = max(0, groups - places) * max(0, others - beside)
+            return Entries(need, beside, others - (batches - 1) * beside, groups * max(0, batches - 2), places)
+
+        whole = (batches - 1) * sum(own[: number - places])
+        second = own[min(1, number - 1)]
+        return cls(entries(number), entries(number - 1), own[0], second, back, sum(own[:back]), whole)
 
     @property
-    def most(self) -> tuple[int, int]:
-        """The most w and v that some least sum needs."""
-        return max(self.back_in, self.ins.least(0)), max(self.back, self.outs.least(0))
+    def most(self) -> int:
+        """The most entries beyond one each that some least sum needs."""
+        return max(self.back, self.entries.least(0))
 
-    def bytes(self, w: int, v: int) -> int:
-        """What w and v cost at least, beyond every load once."""
-        inputs = max(w * self.load, self.full_ins.least(v) * self.full)
-        swapped = max(v * self.swap, self.full_outs.least(w) * self.full_swap)
-        ways = [(self.whole_bytes, 0), *([(0, self.back_bytes)] if v >= self.back else [])]
-        ways_in = [(0, self.whole_in_bytes), *([(self.back_in_bytes, 0)] if w >= self.back_in else [])]
-        return min(max(inputs, a, c) + max(swapped, b, d) for a, b in ways for c, d in ways_in)
+    def bytes(self, own: int, others: int) -> int:
+        """What so many entries of this side cost at least, beyond every load once, beside those of the other one."""
+        return max(own * self.cheapest, self.without.least(others) * self.second)
 
 
-def counting(game: Game) -> Counting:
-    """Return the figures of a game."""
+def sides_of(game: Game) -> tuple[Side, Side]:
+    """Return the figures of inputs and of partial maps."""
     n, m, x, y = game.inputs, game.outputs, game.x, game.y  # I, O
-    many, many_in = -(-m // y), -(-n // x)
-    back, back_in = m - (many - 1) * y, n - (many_in - 1) * x
-    loads, swaps = sorted(game.loads), sorted(game.swaps)
-
-    def entries(inputs: int, outputs: int) -> tuple[Entries, Entries]:
-        need = max(0, inputs - x) * max(0, outputs - y)
-        return (
-            Entries(need, y, back, inputs * max(0, many - 2), x),
-            Entries(need, x, back_in, outputs * max(0, many_in - 2), y),
-        )
-
-    return Counting(
-        *entries(n, m), entries(n - 1, m)[0], entries(n, m - 1)[1], loads[0], swaps[0], loads[min(1, n - 1)],
-        swaps[min(1, m - 1)], back, sum(swaps[:back]), (many - 1) * sum(loads[: n - x]), back_in,
-        sum(loads[:back_in]), (many_in - 1) * sum(swaps[: m - y]),
-    )  # fmt: skip
+    return Side.of(game.loads, x, m, y), Side.of(game.swaps, y, n, x)
 
 
-def capped(at: Counting, most: int) -> Counting:
-    """Return the figures with all bytes at most so many: more than this is as bad."""
-    names = ("load", "swap", "full", "full_swap", "back_bytes", "whole_bytes", "back_in_bytes", "whole_in_bytes")
-    return replace(at, **{name: min(getattr(at, name), most) for name in names})
+def _bytes(ins: Side, outs: Side, w: int, v: int) -> int:
+    """What w and v cost at least, beyond every load once."""
+    inputs, swapped = ins.bytes(w, v), outs.bytes(v, w)
+    ways = [(ins.whole_bytes, 0), *([(0, outs.back_bytes)] if v >= outs.back else [])]
+    ways_in = [(0, outs.whole_bytes), *([(ins.back_bytes, 0)] if w >= ins.back else [])]
+    return min(max(inputs, a, c) + max(swapped, b, d) for a, b in ways for c, d in ways_in)
 
 
 def lower(game: Game, *, stay: bool = False) -> int:
@@ -164,23 +175,95 @@ def lower(game: Game, *, stay: bool = False) -> int:
     stay : bool
         Partial maps may not be stored: v = 0.
     """
-    at = counting(game)
+    ins, outs = sides_of(game)
     if stay:
-        return game.base + at.whole_bytes
-    most_w, most_v = at.most
-    best = at.bytes(most_w, 0)
-    for v in range(most_v + 1):
-        if v * at.swap >= best:
+        return game.base + ins.whole_bytes
+    best = _bytes(ins, outs, ins.most, 0)
+    for v in range(outs.most + 1):
+        if v * outs.cheapest >= best:
             break
-        least = max(at.ins.least(v), -(-(at.outs.need - at.outs.gains(v)) // at.outs.other), 0)
+        least = max(ins.entries.least(v), -(-(outs.entries.need - outs.entries.gains(v)) // outs.entries.other), 0)
         # More entries of inputs than these two save bytes of partial maps only by the exchanged (FULL).
-        most = at.full_outs.need // at.full_outs.other if at.full_swap > at.swap else 0
-        for w in {least, max(least, at.back_in), *range(least, most + 1)}:
-            if w * at.load < best:
-                best = min(best, at.bytes(w, v))
+        most = outs.without.need // outs.without.other if outs.second > outs.cheapest else 0
+        for w in {least, max(least, ins.back), *range(least, most + 1)}:
+            if w * ins.cheapest < best:
+                best = min(best, _bytes(ins, outs, w, v))
     return game.base + best
 
 
 def branch_bound(branch: Branch, *, stay: bool = False) -> int:
     """Return a lower bound on DRAM bytes with these strips and places, over all orders."""
     return branch.fixed + sum(number * lower(game, stay=stay) for game, number in branch.games)
+
+
+# ---- as a model ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """The bounds in the expressions of a solver's library; a solution has ``base + unit * objective`` bytes.
+
+    Attributes
+    ----------
+    z : list
+        By choice whether it is taken.
+    terms : list
+        The objective: variables with their factors.
+    """
+
+    z: list[Any]
+    rows: list[Any]
+    terms: list[tuple[Any, int]]
+    base: int
+    unit: int
+
+    def chosen(self, value: Callable[[Any], float | None]) -> int:
+        """The choice of a solution, as a number."""
+        return max(range(len(self.z)), key=lambda b: value(self.z[b]) or 0.0)
+
+
+def bounded(branches: Sequence[Branch], known: int, integer: Callable[[str, int], Any], *, stay: bool) -> Bounded:
+    """Return the model of some choices; some order moves `known` bytes.
+
+    Parameters
+    ----------
+    integer : callable
+        Makes a variable of the solver's library from its name and its largest value; the least is 0.
+    """
+    base = min(branch.least for branch in branches)
+    counts = [[(sides_of(game), number) for game, number in branch.games] for branch in branches]
+    figures = [getattr(side, name) for few in counts for sides, _ in few for side in sides for name in _BYTES]
+    unit = max(1, gcd(*figures, *(branch.least - base for branch in branches)))
+    most = (known - base) // unit + 1
+    z = [integer(f"z_{b}", 1) for b in range(len(branches))]
+    rows, terms = [sum(z) == 1], [(z[b], (branch.least - base) // unit) for b, branch in enumerate(branches)]
+    for b, few in enumerate(counts):
+        for g, (sides, number) in enumerate(few):
+            figures = [{name: min(getattr(side, name) // unit, most) for name in _BYTES} for side in sides]
+            capped = [replace(side, **sizes) for side, sizes in zip(sides, figures, strict=True)]
+            bytes_, more = _game(capped, z[b], lambda name, top, end=f"_{b}_{g}": integer(name + end, top), stay)  # type: ignore[misc]
+            rows += more
+            terms += [(one, number) for one in bytes_]
+    return Bounded(z, rows, terms, base, unit)
+
+
+def _game(sides: Sequence[Side], z: Any, integer: Callable[[str, int], Any], stay: bool) -> tuple[list[Any], list[Any]]:
+    """The bytes of inputs and of partial maps of a game, and its constraints."""
+    most = [sides[0].most, 0 if stay else sides[1].most]
+    number = [integer(name, top) for name, top in zip("wv", most, strict=True)]
+    bytes_ = [
+        integer(name, top * side.second + side.back_bytes + side.whole_bytes)
+        for name, side, top in zip(("ins", "parts"), sides, most, strict=True)
+    ]
+    rows = []
+    for k, (side, name) in enumerate(zip(sides, "wv", strict=True)):
+        full, back, bounded = integer(f"{name}f", most[k]), integer("qp"[k], 1), not stay or k == 0
+        rows += [back <= z, number[k] >= side.back * back, bytes_[k] >= side.back_bytes * back]
+        rows += [bytes_[k] >= side.cheapest * number[k], bytes_[k] >= side.second * full]
+        for entries, entered, of in ((side.entries, number[k], name), (side.without, full, f"{name}f")) * bounded:
+            first, then = integer(f"{of}1", entries.most), integer(f"{of}2", max(most))
+            gains = entries.gain * first + entries.rest * then + entries.other * number[1 - k]
+            rows += [first + then == entered, gains >= entries.need * z]
+        if not stay or k == 1:
+            rows.append(bytes_[1 - k] >= sides[1 - k].whole_bytes * (z - back))
+    return bytes_, rows

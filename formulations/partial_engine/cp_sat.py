@@ -1,20 +1,20 @@
-"""CP-SAT model of F4 engine: strips, places, and how often groups of maps move, by the bounds that hold for all orders.
+"""CP-SAT models of F4 engine: the bounds for all orders, the order itself, and the engine's size.
 
-Sets         choices b of strips and places; their games g (grids that are not alike)
-Variables    z[b] in {0, 1}; w1, w2, v1, v2 [b,g] in N: entries of inputs and of partial maps beyond one each,
-             w = w1 + w2, v = v1 + v2; w1', w2', v1', v2' the same without the cheapest group;
-             ins, parts [b,g] in N: bytes; p, q [b,g] in {0, 1}
-Objective    min sum_b z[b]*least[b] + sum number[g]*(ins[b,g] + parts[b,g])
-Constraints  (ONE)    sum_b z[b] = 1
-             (COUNT)  z[b] => y*w1 + r*w2 + x*v >= (I - x)*(O - y),  x*v1 + r'*v2 + y*w >= (I - x)*(O - y)
-             (WHOLE)  p => v >= r, parts >= the r least swaps;  z[b] and not p => ins >= whole bytes
-             (WHOLE') q => w >= r', ins >= the r' least loads;  z[b] and not q => parts >= whole' bytes
-             (FULL)   z[b] => y*w1' + r*w2' + x*v >= (I - 1 - x)*(O - y);  ins >= second least load*w';
-                      z[b] => x*v1' + r'*v2' + y*w >= (I - x)*(O - 1 - y);  parts >= second least swap*v'
-             (EACH)   ins >= load*w, parts >= swap*v
-             (STAY)   v = 0 if partial maps may not be stored; parts is then not bounded
-The optimum is a bound for every order (`formulations.partial_engine.bounds`); an order in passes with these strips and
-places that moves as many bytes is therefore optimal. Bytes beyond those of a known order count as one more than these.
+The bounds are those of `formulations.partial_engine.bounds`, the size that of `formulations.partial_engine.size`. The
+order itself, what lies in the places from one entry to the next:
+
+Sets         input groups i, output groups o of one game; stages t = 1..T
+Variables    X[i,t], Y[o,t] in {0, 1}: group in a place;  E[i,t], F[o,t] in {0, 1}: it enters;
+             R[i,o,t] in {0, 1}: the run is done in stage t
+Objective    min sum load[i]*E[i,t] + sum_o swap[o]*(sum_t F[o,t] - 1), below the bytes that are known
+Constraints  (PLACES) sum_i X[i,t] <= x, sum_o Y[o,t] <= y
+             (ENTER)  E[i,t] >= X[i,t] - X[i,t-1], F[o,t] >= Y[o,t] - Y[o,t-1]
+             (RUN)    R[i,o,t] <= X[i,t], R[i,o,t] <= Y[o,t], sum_t R[i,o,t] = 1
+             (STAY)   sum_t F[o,t] <= 1 if partial maps may not be stored
+T            An order that moves fewer bytes than known has at most so many entries beyond one each that the least load
+             or swap for each of them stays below the bytes known beyond every load once. The first x and y entries can
+             be one stage, every other one takes a stage at most.
+It closes what gap the bounds leave on small grids; with more than MOST_STAGES stages it is not tried.
 """
 
 from __future__ import annotations
@@ -24,72 +24,86 @@ from dataclasses import dataclass
 
 from ortools.sat.python import cp_model
 
-from formulations.partial_engine.bounds import Counting, capped, counting
-from formulations.partial_engine.space import Branch
+from formulations.partial_engine.bounds import Bounded, bounded
+from formulations.partial_engine.orders import Order
+from formulations.partial_engine.size import Rates, Size, ranked
+from formulations.partial_engine.space import Branch, Game
 
-__all__ = ["RunsCpModel", "runs_cp_model"]
+__all__ = ["MOST_STAGES", "StagesCpModel", "runs_cp_model", "size_cp_model", "stages", "stages_cp_model"]
+
+#: Stages up to which the model is solved.
+MOST_STAGES = 12
+
+
+def stages(game: Game, known: int) -> int:
+    """Return T: stages within which every order fits that moves fewer bytes of inputs and partial maps than known."""
+    beyond = max(0, known - 1 - game.base) // max(1, min(*game.loads, *game.swaps))
+    return game.inputs + game.outputs + beyond - game.x - game.y + 1
+
+
+def runs_cp_model(branches: Sequence[Branch], known: int, *, stay: bool = False) -> tuple[cp_model.CpModel, Bounded]:
+    """Return the model of the bounds of some choices; some order moves `known` bytes."""
+    model = cp_model.CpModel()
+    found = bounded(branches, known, lambda name, most: model.new_int_var(0, most, name), stay=stay)
+    for row in found.rows:
+        model.add(row)
+    model.minimize(cp_model.LinearExpr.weighted_sum([v for v, _ in found.terms], [c for _, c in found.terms]))
+    return model, found
+
+
+def size_cp_model(sizes: Sequence[Size], aim: Rates, dsps: int, brams: int) -> tuple[cp_model.CpModel, list[int]]:
+    """Return the model, which maximises a rank, and the levels."""
+    model = cp_model.CpModel()
+    y = [model.new_int_var(0, size.dsps <= dsps and size.brams <= brams, "") for size in sizes]
+    levels, ranks = ranked(sizes, aim)
+    k = model.new_int_var(0, len(levels) - 1, "k")
+    model.add_exactly_one(y)
+    for row in ranks:
+        model.add(k <= cp_model.LinearExpr.weighted_sum(y, row))
+    model.maximize(k)
+    return model, levels
 
 
 @dataclass
-class RunsCpModel:
-    """The model; `base` bytes are to be added to its objective."""
+class StagesCpModel:
+    """The model with its variables."""
 
     model: cp_model.CpModel
-    z: list[cp_model.IntVar]
-    base: int
+    runs: dict[tuple[int, int], list[cp_model.IntVar]]
 
-    def chosen(self, solver: cp_model.CpSolver) -> int:
-        """The choice of a solution, as a number."""
-        return next(n for n, z in enumerate(self.z) if solver.boolean_value(z))
-
-
-def runs_cp_model(branches: Sequence[Branch], known: int, *, stay: bool = False) -> RunsCpModel:
-    """Return the model of some choices; some order moves `known` bytes."""
-    model, base = cp_model.CpModel(), min(branch.least for branch in branches)
-    most = known + 1 - base
-    z = [model.new_bool_var(f"z_{b}") for b in range(len(branches))]
-    model.add_exactly_one(z)
-    terms: list[tuple[cp_model.IntVar, int]] = []
-    for b, branch in enumerate(branches):
-        terms.append((z[b], branch.least - base))
-        for g, (game, number) in enumerate(branch.games):
-            bytes_ = _game(model, z[b], f"{b}_{g}", capped(counting(game), most), stay=stay)
-            terms += [(one, number) for one in bytes_]
-    model.minimize(cp_model.LinearExpr.weighted_sum([v for v, _ in terms], [c for _, c in terms]))
-    return RunsCpModel(model, z, base)
+    def chosen(self, solver: cp_model.CpSolver) -> Order:
+        """The order of a solution."""
+        at = {run: next(t for t, x in enumerate(done) if solver.boolean_value(x)) for run, done in self.runs.items()}
+        return sorted(at, key=lambda run: (at[run], run[1], run[0]))
 
 
-def _game(
-    model: cp_model.CpModel, z: cp_model.IntVar, name: str, at: Counting, *, stay: bool
-) -> tuple[cp_model.IntVar, cp_model.IntVar]:
-    """Add a game; return its bytes of inputs and of partial maps."""
-    most_w, most_v = at.most[0], 0 if stay else at.most[1]
-    w, v = model.new_int_var(0, most_w, f"w_{name}"), model.new_int_var(0, most_v, f"v_{name}")
-    u = model.new_int_var(0, most_w, f"wf_{name}")
-    t = model.new_int_var(0, most_v, f"vf_{name}")
-    most = (
-        most_w * at.full + at.back_in_bytes + at.whole_bytes,
-        most_v * at.full_swap + at.back_bytes + at.whole_in_bytes,
-    )
-    ins, parts = model.new_int_var(0, most[0], f"ins_{name}"), model.new_int_var(0, most[1], f"parts_{name}")
-    p, q = model.new_bool_var(f"p_{name}"), model.new_bool_var(f"q_{name}")
-    sides = [("w", at.ins, w, v), ("wf", at.full_ins, u, v)]
-    sides += [] if stay else [("v", at.outs, v, w), ("vf", at.full_outs, t, w)]
-    for side, entries, number, others in sides:
-        first = model.new_int_var(0, entries.most, f"{side}1_{name}")
-        then = model.new_int_var(0, max(most_w, most_v), f"{side}2_{name}")
-        model.add(first + then == number)
-        gains = entries.gain * first + entries.rest * then + entries.other * others
-        model.add(gains >= entries.need).only_enforce_if(z)
-    model.add(v >= at.back).only_enforce_if(p)
-    model.add(parts >= at.back_bytes).only_enforce_if(p)
-    model.add(ins >= at.whole_bytes).only_enforce_if(z, p.negated())
-    model.add(w >= at.back_in).only_enforce_if(q)
-    model.add(ins >= at.back_in_bytes).only_enforce_if(q)
-    if not stay:
-        model.add(parts >= at.whole_in_bytes).only_enforce_if(z, q.negated())
-    model.add(ins >= at.load * w)
-    model.add(ins >= at.full * u)
-    model.add(parts >= at.swap * v)
-    model.add(parts >= at.full_swap * t)
-    return ins, parts
+def stages_cp_model(game: Game, known: int, *, stay: bool = False) -> StagesCpModel:
+    """Return the model of the orders that move fewer bytes than `known`."""
+    model, times = cp_model.CpModel(), range(stages(game, known))
+    sides = []
+    for name, number, places in (("x", game.inputs, game.x), ("y", game.outputs, game.y)):
+        here = [[model.new_bool_var(f"{name}_{n}_{t}") for t in times] for n in range(number)]
+        enters = [[model.new_bool_var(f"{name}e_{n}_{t}") for t in times] for n in range(number)]
+        for t in times:
+            model.add(sum(row[t] for row in here) <= places)
+            for row, entry in zip(here, enters, strict=True):
+                model.add(entry[t] >= (row[t] - row[t - 1] if t else row[t]))
+        sides.append((here, enters))
+    (ins, loads), (outs, swaps) = sides
+    runs = {}
+    for i, one in enumerate(ins):
+        for o, other in enumerate(outs):
+            done = [model.new_bool_var(f"r_{i}_{o}_{t}") for t in times]
+            model.add_exactly_one(done)
+            for t in times:
+                model.add_implication(done[t], one[t])
+                model.add_implication(done[t], other[t])
+            runs[i, o] = done
+    if stay:
+        for entry in swaps:
+            model.add(sum(entry) <= 1)
+    bytes_ = sum(c * sum(e) for c, e in zip(game.loads, loads, strict=True))
+    bytes_ += sum(c * sum(e) for c, e in zip(game.swaps, swaps, strict=True)) - sum(game.swaps)
+    model.add(bytes_ <= known - 1)
+    model.minimize(bytes_)
+    return StagesCpModel(model, runs)

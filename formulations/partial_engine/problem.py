@@ -264,18 +264,24 @@ class AllChoices(Piece[EngineSchedule]):
         from formulations.partial_engine.cp_sat import runs_cp_model  # late: solvers are slow to import
 
         known, branches = self._start()
-        made = runs_cp_model(branches, known.bytes, stay=self.part.wanted.stay)
-        return Model(made.model, lambda solver: self._decoded(known, branches[made.chosen(solver)]), base=made.base)
+        model, made = runs_cp_model(branches, known.bytes, stay=self.part.wanted.stay)
+
+        def decode(solver: Any) -> EngineSchedule:
+            return self._decoded(known, branches[made.chosen(solver.value)])
+
+        return Model(model, decode, base=made.base, unit=made.unit)
 
     def milp(self, goal: Goal) -> Model[EngineSchedule]:
         """The same, linear."""
         from formulations.partial_engine.milp import runs_model
 
         known, branches = self._start()
-        made = runs_model(branches, known.bytes, stay=self.part.wanted.stay)
-        return Model(
-            made.problem, lambda _: self._decoded(known, branches[made.chosen()]), base=made.base, unit=made.unit
-        )
+        model, made = runs_model(branches, known.bytes, stay=self.part.wanted.stay)
+
+        def decode(_: Any) -> EngineSchedule:
+            return self._decoded(known, branches[made.chosen(lambda z: z.value())])
+
+        return Model(model, decode, base=made.base, unit=made.unit)
 
     def split(self, goal: Goal) -> Sequence[OneChoice]:
         """Every choice by itself, if grids are small."""
@@ -300,7 +306,7 @@ class OneChoice(Piece[EngineSchedule]):
 
     def cp_sat(self, goal: Goal) -> Model[EngineSchedule]:
         """The order itself as a model."""
-        from formulations.partial_engine.stages_cp_sat import MOST_STAGES, stages, stages_cp_model
+        from formulations.partial_engine.cp_sat import MOST_STAGES, stages, stages_cp_model
 
         (game, number), others, known = self.branch.games[0], self.branch.others, goal.below
         assert known is not None  # only pieces with a schedule are split

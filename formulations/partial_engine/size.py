@@ -10,12 +10,12 @@ Given
                              sum of its rates for mean
     rank[f][e_in, e_out] = k where level[k] is figure f of the size
 Variables
-    x[a] = 1 if e_in = a; u[b] = 1 if e_out = b; y[a, b] = 1 if both
+    y[a, b] = 1 if e_in = a and e_out = b
 Objectives
     worst: max min_n rate[n];  mean: max sum_n rate[n]  (the mean times their number; frames in 1000 s)
     the front of DSPs against either
 Constraints
-    (ONE)    sum_a x[a] = sum_b u[b] = 1;  sum_b y[a, b] = x[a];  sum_a y[a, b] = u[b]
+    (ONE)    sum y[a, b] = 1
     (BUDGET) y[a, b] = 0 where dsps or brams are above the budget
     (RATE)   k <= sum rank[f][a, b]*y[a, b] for every figure f; max k, and level[k] is the value
 Ranks

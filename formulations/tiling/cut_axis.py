@@ -11,7 +11,7 @@ import numpy as np
 from formulations.tiling.chains import even_steps
 from hwmodels.nest.bilinear import Ints
 from hwmodels.nest.pieces import Window
-from hwmodels.nest.places import code_of, how
+from hwmodels.nest.spans import code_of, how
 
 __all__ = ["Cut", "chain", "complete", "ends_of", "entry", "even", "sizes"]
 

@@ -131,7 +131,7 @@ def _listed(cut: Cut, inner: bytes) -> Ints:
 
 
 def free_chains(cut: Cut, inner: Ints) -> Ints:
-    """The chains (T, depth) that an optimum may need: steps, or lists of places (`hwmodels.nest.places`).
+    """The chains (T, depth) that an optimum may need: steps, or lists of places (`hwmodels.nest.spans`).
 
     Parameters
     ----------

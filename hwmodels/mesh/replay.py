@@ -15,30 +15,13 @@ from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 
-import numpy as np
-from numpy.typing import NDArray
-
+from hwmodels.schedule import SHARES, Choice
 from instances.machine import Machine
 from instances.workload import DIMS, Layer
 
-__all__ = ["Given", "Seen", "boxes", "pieces", "replay_mesh"]
+__all__ = ["Seen", "boxes", "cuts_of", "pieces", "replay_mesh", "volume"]
 
 Box = tuple[tuple[int, int], ...]
-Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Given:
-    """The decisions of a plan; names as in the plan file."""
-
-    tile: Mapping[str, int]
-    rows: str = ""
-    cols: str = ""
-    vector: Mapping[str, int] = field(default_factory=dict)
-    share: tuple[str, ...] = ("IN", "W")
-    keep: str = "none"
-    filters: int = 1
-    channels: int = 1
 
 
 @dataclass
@@ -58,6 +41,11 @@ class Seen:
 def pieces(size: int, tile: int) -> list[tuple[int, int]]:
     """Begin and end of every tile."""
     return [(first, min(first + tile, size)) for first in range(0, size, tile)]
+
+
+def cuts_of(layer: Layer, given: Choice) -> dict[str, list[tuple[int, int]]]:
+    """The tiles along every index."""
+    return {d: pieces(layer.extent(d), tile) for d, tile in zip(DIMS, given.tile, strict=True)}
 
 
 def boxes(layer: Layer, at: Mapping[str, tuple[int, int]]) -> dict[str, tuple[Box, Box]]:
@@ -85,7 +73,7 @@ def volume(box: Sequence[tuple[int, int]]) -> int:
     return prod(end - begin for begin, end in box)
 
 
-def replay_mesh(layer: Layer, machine: Machine, given: Given) -> Seen:
+def replay_mesh(layer: Layer, machine: Machine, given: Choice) -> Seen:
     """Run a layer on a mesh of tile units."""
     run = _Run(layer, machine, given)
     for at in run.mesh_steps():
@@ -103,7 +91,7 @@ def replay_mesh(layer: Layer, machine: Machine, given: Given) -> Seen:
 
 
 class _Run:
-    def __init__(self, layer: Layer, machine: Machine, given: Given) -> None:
+    def __init__(self, layer: Layer, machine: Machine, given: Choice) -> None:
         self.layer, self.machine, self.given = layer, machine, given
         assert machine.mesh is not None
         self.mesh, self.seen, self.written = machine.mesh, Seen(), 0
@@ -114,7 +102,7 @@ class _Run:
             self.side[given.rows] *= self.mesh.rows
         if given.cols:
             self.side[given.cols] *= self.mesh.cols
-        self.cuts = {d: pieces(layer.extent(d), given.tile[d]) for d in DIMS}
+        self.cuts, self.vector = cuts_of(layer, given), dict(zip(DIMS, given.vector, strict=True))
         self.bytes = {"IN": machine.in_bytes, "W": machine.w_bytes}
         #: Which tile of the kept operand each unit holds.
         self.held: dict[tuple[int, int], Box] = {}
@@ -163,7 +151,7 @@ class _Run:
         self.seen.steps += len(self.taps)
         slowest = 0
         for tiles in units.values():
-            vectors = prod(-(-(end - begin) // self.given.vector.get(d, 1)) for d, (begin, end) in tiles.items())
+            vectors = prod(-(-(end - begin) // self.vector[d]) for d, (begin, end) in tiles.items())
             slowest = max(slowest, vectors)
             results = volume(list(tiles.values()))
             self.written += results
@@ -186,7 +174,7 @@ class _Run:
             words *= self.repeats
             above, left = (unit[0] - 1, unit[1]), (unit[0], unit[1] - 1)
             # The same box for the first products is the same for all of them: what is summed is the same everywhere.
-            if operand in self.given.share and first[unit] in (first.get(above), first.get(left)):
+            if operand in SHARES[self.given.share] and first[unit] in (first.get(above), first.get(left)):
                 self.seen.fifo_words += words
                 continue
             self.seen.fetches += len(self.taps)
@@ -195,8 +183,9 @@ class _Run:
 
     def taps_of(self, operand: str, tiles: dict[str, tuple[int, int]]) -> list[dict[str, tuple[int, int]]]:
         """The steps over what is summed: boxes of equally many channels are counted once, `repeats` times."""
-        whole = [tap for tap in self.taps if tap["n"][1] - tap["n"][0] == self.given.tile["n"]]
-        if len(whole) < len(self.taps) or self.given.tile["n"] == self.layer.n:
+        tile = self.given.tile[DIMS.index("n")]
+        whole = [tap for tap in self.taps if tap["n"][1] - tap["n"][0] == tile]
+        if len(whole) < len(self.taps) or tile == self.layer.n:
             self.repeats = 1
             return self.taps
         self.repeats = len(self.cuts["n"])

@@ -13,7 +13,8 @@ from itertools import product
 
 import numpy as np
 
-from hwmodels.mesh.replay import Given, Seen, boxes, pieces, volume
+from hwmodels.mesh.replay import Seen, boxes, cuts_of, pieces, volume
+from hwmodels.schedule import Choice
 from instances.machine import Machine
 from instances.workload import DIMS, Layer
 
@@ -24,7 +25,7 @@ Tile = dict[str, Span]
 _SUMMED = ("n", "i", "j")
 
 
-def replay_array(layer: Layer, machine: Machine, given: Given) -> Seen:
+def replay_array(layer: Layer, machine: Machine, given: Choice) -> Seen:
     """Run a layer on a systolic or row-stationary array."""
     seen = Seen()
     held: object = None
@@ -50,10 +51,9 @@ def replay_array(layer: Layer, machine: Machine, given: Given) -> Seen:
     return seen
 
 
-def _tiles(layer: Layer, given: Given) -> Iterator[tuple[Tile, bool]]:
+def _tiles(layer: Layer, given: Choice) -> Iterator[tuple[Tile, bool]]:
     """Tiles in order, and whether one is the first for its results."""
-    cuts = {d: pieces(layer.extent(d), given.tile[d]) for d in DIMS}
-    moved = {"IN": "bgrc", "W": "gm"}.get(given.keep, "bgmrc")
+    cuts, moved = cuts_of(layer, given), {"IN": "bgrc", "W": "gm"}.get(given.keep, "bgmrc")
     order = [*moved, *(d for d in "bgmrc" if d not in moved)]
     for spans in product(*(cuts[d] for d in order)):
         for at, taps in enumerate(product(*(cuts[d] for d in _SUMMED))):
@@ -63,7 +63,7 @@ def _tiles(layer: Layer, given: Given) -> Iterator[tuple[Tile, bool]]:
 class _Tile:
     """The passes over one tile."""
 
-    def __init__(self, layer: Layer, machine: Machine, given: Given, seen: Seen, tile: Tile) -> None:
+    def __init__(self, layer: Layer, machine: Machine, given: Choice, seen: Seen, tile: Tile) -> None:
         assert machine.mesh is not None
         self.layer, self.machine, self.given, self.seen, self.tile = layer, machine, given, seen, tile
         self.mesh = machine.mesh

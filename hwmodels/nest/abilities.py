@@ -35,59 +35,19 @@ from numpy.typing import NDArray
 from hwmodels.nest.bilinear import Ints
 from hwmodels.nest.boxes import KINDS, axes_of, input_windows, runs_of
 from hwmodels.nest.homes import operand_of
+from hwmodels.nest.loops import Loops, Steps, Tree, numbered, trees_of
 from hwmodels.nest.pieces import Pieces, Window
 from hwmodels.nest.skeleton import Core, Skeleton
 from hwmodels.nest.spans import Placed
 from hwmodels.outcome import Counts
-from hwmodels.schedule import Step
 from instances.machine import Machine
 from instances.workload import DIMS, RELEVANT, Layer
 
-__all__ = ["Loops", "Steps", "Tree", "clipped", "loops_outside", "snake_counts", "trees_of"]
+__all__ = ["snake_counts"]
 
 #: Beyond all loops: no loop has an even number of pieces.
 _NONE = 1 << 30
 Mask = NDArray[np.bool_]
-Steps = Mapping[str, tuple[Step, ...]]
-Loops = tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True)
-class Tree:
-    """The pieces of one dimension, level by level: ranges, first child, number of children, position, sign."""
-
-    start: list[Ints]
-    stop: list[Ints]
-    first: list[Ints]
-    number: list[Ints]
-    position: list[Ints]
-    sign: list[Ints]
-
-    @classmethod
-    def of(cls, lo: int, hi: int, steps: tuple[Step, ...]) -> Tree:
-        """Cut a core's range."""
-        one = np.ones(1, np.int64)
-        tree = cls([one * lo], [one * hi], [], [], [one * 0], [one])
-        for step in steps:
-            places = None if isinstance(step, int) else np.array(step, np.int64) + lo
-            begins = []
-            for a, b in zip(tree.start[-1], tree.stop[-1], strict=True):
-                inside = np.arange(a + step, b, step) if isinstance(step, int) else places[(places > a) & (places < b)]  # type: ignore[index]
-                begins.append(np.append(a, inside))
-            number = np.array([len(x) for x in begins], np.int64)
-            tree.number.append(number)
-            tree.first.append(np.cumsum(number) - number)
-            position = np.concatenate([np.arange(n) for n in number])
-            sign = np.repeat(tree.sign[-1], number) * (1 - 2 * (position % 2))
-            tree.position.append(position)
-            tree.sign.append(sign)
-            tree.start.append(np.concatenate(begins))
-            tree.stop.append(np.append(tree.start[-1][1:], hi))
-        return tree
-
-    def trips(self, level: int) -> int:
-        """Pieces at a level."""
-        return len(self.start[level])
 
 
 class _Ends:
@@ -266,7 +226,9 @@ class _Counter:
         return _weighted(lo.ravel(), np.maximum(hi - lo, 0).ravel(), weight.ravel())
 
     def _interval(self, window: Window, dim: str, kernel: str, outer: Ints, inner: Ints) -> tuple[Ints, Ints]:
-        return clipped(window, *(self._range(dim, outer)), *(self._range(kernel, inner)))
+        (r0, r1), (i0, i1) = self._range(dim, outer), self._range(kernel, inner)
+        first, end = window.rows(r0[:, None], r1[:, None], i0, i1)
+        return first, np.maximum(first, end)
 
     def _range(self, dim: str, leaves: Ints) -> tuple[Ints, Ints]:
         tree, level = self.how.trees[dim], self.how.hold[dim]
@@ -280,34 +242,11 @@ def _weighted(first: Ints, length: Ints, weight: Ints) -> Pieces:
     return pieces
 
 
-def clipped(window: Window, r0: Ints, r1: Ints, i0: Ints, i1: Ints) -> tuple[Ints, Ints]:
-    """The rows under outputs [r0, r1) (axis 0) and taps [i0, i1) (axis 1), without padding and resident rows."""
-    first = (r0 * window.stride - window.pad)[:, None] + (i0 * window.dilation)[None, :]
-    end = ((r1 - 1) * window.stride - window.pad)[:, None] + ((i1 - 1) * window.dilation)[None, :] + 1
-    first, end = np.maximum(first, window.first), np.minimum(end, window.size)
-    return first, np.maximum(first, end)
-
-
-def trees_of(core: Core, steps: Steps) -> dict[str, Tree]:
-    """How the loops of a nest cut a core's ranges."""
-    return {d: Tree.of(*core.range(d), steps[d]) for d in DIMS}
-
-
-def loops_outside(skeleton: Skeleton, operand: str) -> Loops:
-    """The loops outside a Hold (dimension, level), outermost first."""
-    seen = dict.fromkeys(DIMS, 0)
-    found = []
-    for dim in skeleton.outside(operand):
-        found.append((dim, seen[dim]))
-        seen[dim] += 1
-    return tuple(found)
-
-
 def snake_counts(layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, steps: Steps) -> dict[str, Counts]:
     """Count what snake order moves: the rows IN, W and PSUM (results move as in any order)."""
     trees = trees_of(core, steps)
     found: dict[str, list[dict[str, int]]] = {"IN": [], "W": [], "PSUM": []}
-    ways = {op: _Advances(layer, machine, loops_outside(skeleton, op), trees, op) for op in layer.operands}
+    ways = {op: _Advances(layer, machine, numbered(skeleton.outside(op)), trees, op) for op in layer.operands}
     found["IN"] = [ways["IN"].total("IN", machine.in_bytes, resident) for resident in layer.residents]
     if "W" in ways:
         found["W"] = [ways["W"].total("W", machine.w_bytes)]

@@ -14,7 +14,7 @@ from hwmodels.nest.pieces import Pieces, Window, nominal
 from instances.machine import Machine, Transfer
 from instances.workload import DIMS, Layer
 
-__all__ = ["KINDS", "Axis", "axes_of", "box_terms", "input_windows", "pitches_of", "runs_of"]
+__all__ = ["KINDS", "Axis", "axes_of", "box_terms", "input_windows", "pitches_of", "runs_of", "shape_of"]
 
 #: All kinds of counts that tables hold.
 KINDS = frozenset({"calls", "segments", "bursts", "bytes"})
@@ -88,10 +88,10 @@ def _stored(axes: list[Axis], element: int) -> list[Stored]:
 
 def axes_of(layer: Layer, machine: Machine, tensor: str, pieces: Callable[[str], Pieces]) -> list[Axis]:
     """The axes of IN, W, OUT (also partial sums) or BIAS in storage order, outermost first."""
-    return [Axis(extent, d, pieces(d)) for d, extent in _shape(layer, machine, tensor)]
+    return [Axis(extent, d, pieces(d)) for d, extent in shape_of(layer, machine, tensor)]
 
 
-def _shape(layer: Layer, machine: Machine, tensor: str) -> list[tuple[str, int]]:
+def shape_of(layer: Layer, machine: Machine, tensor: str) -> list[tuple[str, int]]:
     """The dimension along each axis of a stored tensor and its extent, outermost first."""
     extents = {d: layer.extent(d) for d in DIMS}
     if tensor == "IN":
@@ -114,7 +114,7 @@ def pitches_of(layer: Layer, machine: Machine, tensor: str) -> list[tuple[str, i
         "PSUM": machine.psum_bytes, "BIAS": machine.bias_bytes,
     }  # fmt: skip
     pitch, result = elements[tensor], []
-    for d, extent in reversed(_shape(layer, machine, tensor)):
+    for d, extent in reversed(shape_of(layer, machine, tensor)):
         result.append((d, pitch))
         pitch *= extent
     return result[::-1]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hwmodels.nest.bilinear import Ints
-from hwmodels.nest.places import how
+from hwmodels.nest.spans import how
 from hwmodels.schedule import Step
 from instances.workload import DIMS
 
@@ -34,7 +34,7 @@ class Choices:
     ----------
     steps : dict of str to ndarray (T, L)
         Per dimension the steps of its L loops, outermost first (entries below 0: lists of places,
-        `hwmodels.nest.places`); dimensions of one axis (r and i, c and j) share T.
+        `hwmodels.nest.spans`); dimensions of one axis (r and i, c and j) share T.
     tiles : dict of str to ndarray (T,)
         Per dimension the size of its innermost pieces.
     index : dict of str to ndarray (S,) or (Q,)

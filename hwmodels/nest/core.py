@@ -260,10 +260,14 @@ class CoreTables(CorePieces):
         """Elements of IN in lines."""
         plane = {d: self._pieces(d, "IN").largest for d in ("b", "g", "n")}
         dims = self.skeleton.outside("IN")[-2:]
-        steps = [self._steps[d][:, : self.skeleton.level(d, "IN")] for d in dims]
+        steps = [(self._outside(d), self._outside({"r": "i", "c": "j"}[d])) for d in dims]
         windows_ = [input_windows(self.layer, resident)[d] for d in dims]
         products = line_products([self.core.range(d) for d in dims], steps, windows_)
         return [self.choices.spread({**plane, **dict(zip(dims, pair, strict=True))}) for pair in products]
+
+    def _outside(self, dim: str) -> Ints:
+        """The steps of the loops over `dim` outside the Hold of IN."""
+        return self._steps[dim][:, : self.skeleton.level(dim, "IN")]
 
     def _output_bytes(self, a: Ints, b: Ints) -> list[Term]:
         """Bytes of OUT: partial sums while any reduction is cut (results are there at the end), else results."""

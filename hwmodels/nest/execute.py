@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hwmodels.nest.replay_points import AXES, FetchPoint, fetch_points
-from hwmodels.nest.replay_tiles import Box, Buffer, Fault, Lines, Passes, Ring, Tensor, Torus, at_box
+from hwmodels.nest.replay_tiles import Box, Buffer, Fault, Lines, Passes, Tensor, Torus, at_box
 from hwmodels.schedule import Hold, Item, Loop
 from instances.workload import RELEVANT, Layer
 
@@ -152,7 +152,6 @@ class _Core:
         self.taken = np.zeros_like(dram.out)
         self.visit: dict[str, Ranges] = {}
         self.previous: Ranges = {}
-        self.covered = [0] * layer.inputs
         self.held: dict[str, tuple[Buffer, ...]] = {}
         self.sweep: Ranges = {}
         self.places = 0
@@ -200,16 +199,15 @@ class _Core:
         if operand == "OUT":
             self._evict()
             self.held["OUT"] = (self._open(tuple(ranges[d] for d in "bgmrc")),)
-        elif operand == "IN" and self.how.snake:
-            self._fetch_turning(ranges, [d for d in visit if before and visit[d] != before[d]])
         elif operand == "IN":
-            same_pass = before is not None and moment.passed[hold.fetching - 1] == self.previous
-            if self.passes:
-                assert hold.outer is not None
-                self._fetch_lines(ranges, moment.passed[hold.outer], moment.passed[hold.outer + 1])
+            if self.how.snake:
+                moved = [d for d in visit if before and visit[d] != before[d]]
+                axis = AXES.get(moved[0]) if len(moved) == 1 and self.how.sliding else None
             else:
-                self._fetch_input(ranges, hold.axis, slide=hold.axis is not None and same_pass)
-            self.previous = moment.passed[hold.fetching - 1] if hold.fetching else self.share
+                now = moment.passed[hold.fetching - 1] if hold.fetching else self.share
+                axis, self.previous = hold.axis if before is not None and now == self.previous else None, now
+            inside = () if hold.outer is None or not self.passes else moment.passed[hold.outer : hold.outer + 2]
+            self._fetch_input(ranges, axis, inside)
         else:
             box = tuple(ranges[d] for d in "gmnij")
             parts = (self.data.weights, box), (self.data.bias, box[:2])
@@ -224,63 +222,34 @@ class _Core:
         pairs = zip(self.data.inputs, self.layer.residents, strict=True)
         return [(tensor, (*outer, _from(rows, resident), cols)) for tensor, resident in pairs]
 
-    def _fetch_turning(self, ranges: Ranges, moved: list[str]) -> None:
-        """Copy the tile of IN in; where only one range of r, c, i, j moved, what lies beyond the tile that is there."""
-        axis = AXES.get(moved[0]) if len(moved) == 1 and self.how.sliding else None
+    def _fetch_input(self, ranges: Ranges, axis: int | None, inside: Sequence[Ranges]) -> None:
+        """Copy in what is not there of the tile of IN.
+
+        Where it slides along an axis, that is what lies beyond the tile that is there; in lines, inside a sweep and a
+        pass, what neither the lines nor the window before have.
+        """
+        circular = self.how.sliding and (self.how.snake or self.holds["IN"].axis is not None)
         held: list[Buffer] = []
         for at, (tensor, box) in enumerate(self._boxes(ranges)):
-            there = self.held["IN"][at] if axis is not None else None
-            if there is None:
-                new, there = (
-                    box,
-                    Torus(box, *self.longest) if self.how.sliding else Buffer(box, at_box(tensor, box).copy()),
-                )
-            else:
+            there, new = self.held["IN"][at] if "IN" in self.held else None, box
+            if inside:
+                passes = self.passes[at]
+                if not isinstance(there, Lines) or self.sweep != inside[0]:
+                    there = Lines(box, passes.down, passes.sizes)
+                new = passes.advance(there, box, inside[1])
+            elif axis is not None and there is not None:
                 new = tuple(_beyond(side, there.box[k]) if k == axis else side for k, side in enumerate(box))
+            else:
+                there = Torus(box, *self.longest) if circular else Buffer(box, np.zeros(0, np.int64))
             content = at_box(tensor, new)
             self.dram.calls["IN"] += content.size > 0
-            if isinstance(there, Torus):
-                there.move(box, new, content)
+            there.move(box, new, content)
             held.append(there)
         self.held["IN"] = tuple(held)
-
-    def _fetch_lines(self, ranges: Ranges, sweep: Ranges, now: Ranges) -> None:
-        """Copy in what neither the lines nor the window before have of the tile of IN."""
-        held: list[Lines] = []
-        for at, ((tensor, box), passes) in enumerate(zip(self._boxes(ranges), self.passes, strict=True)):
-            lines = self.held["IN"][at] if self.held.get("IN") and self.sweep == sweep else None
-            if not isinstance(lines, Lines):
-                lines = Lines(box, passes.down, passes.sizes)
-            new = passes.advance(lines, box, now)
-            content = at_box(tensor, new)
-            self.dram.calls["IN"] += content.size > 0
-            lines.put(new, content)
-            held.append(lines)
-        self.held["IN"], self.sweep = tuple(held), sweep
-        self.places = max(self.places, sum(lines.places * prod(lines.outer) for lines in held))
-
-    def _fetch_input(self, ranges: Ranges, axis: int | None, *, slide: bool) -> None:
-        """Copy the tile of IN in, or, in the course of a pass, what lies behind the part that is there."""
-        held: list[Buffer] = []
-        for at, (tensor, box) in enumerate(self._boxes(ranges)):
-            if slide and axis is not None:
-                lo, hi = box[axis]
-                self.covered[at], lo = max(self.covered[at], hi), max(lo, self.covered[at])
-                box = tuple((lo, max(lo, hi)) if k == axis else side for k, side in enumerate(box))
-            elif axis is not None:
-                self.covered[at] = box[axis][1]
-            moves = all(lo < hi for lo, hi in box)
-            self.dram.calls["IN"] += moves
-            if slide:
-                ring = self.held["IN"][at]
-                assert isinstance(ring, Ring)
-                if moves:
-                    ring.put(box, at_box(tensor, box))
-                held.append(ring)
-            else:
-                copy = box, at_box(tensor, box).copy()
-                held.append(Buffer(*copy) if axis is None else Ring(*copy, axis, self.longest[axis - 3]))
-        self.held["IN"] = tuple(held)
+        if inside:
+            self.sweep = inside[0]
+            lines = [one for one in held if isinstance(one, Lines)]
+            self.places = max(self.places, sum(one.places * prod(one.outer) for one in lines))
 
     def _open(self, box: Box) -> Buffer:
         """Start a tile of OUT at zero, or read its partial sums back."""

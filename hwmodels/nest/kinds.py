@@ -2,6 +2,13 @@
 
 Cores differ in the extents of their ranges and in how far their windows lie beyond the map. Where bursts are counted by
 address (`hwmodels.nest.addresses`), they differ in where their ranges begin too, modulo a burst.
+
+On machines with `broadcast` a core may load an operand for others. Cores of a cluster (or of the chip) with the same
+ranges of all dimensions that an operand depends on form a group, and its first core loads for all of it. Ranges are cut
+from their begins and the last piece is the smallest, so the first core has the largest ranges of the other dimensions
+too; the others run its program without the last iterations of some loops. What they need in an iteration is what the
+first core needs there. It was on chip before the iteration for the first core exactly if it was for them: the
+iterations that they leave out are passes over the same tiles.
 """
 
 from __future__ import annotations
@@ -12,14 +19,20 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from hwmodels.nest.boxes import input_windows, pitches_of
-from hwmodels.nest.broadcast import loads
 from hwmodels.nest.skeleton import Core
 from instances.machine import Broadcast, Machine
-from instances.workload import DIMS, Layer
+from instances.workload import DIMS, RELEVANT, Layer
 
-__all__ = ["OPERANDS", "Key", "Load", "loads_of"]
+__all__ = ["OPERANDS", "ROWS", "Key", "Load", "loads", "loads_of"]
 
 OPERANDS = ("IN", "W", "OUT")
+#: The rows of counts that a core moves by itself, or loads for its group; "" stands for all rows.
+ROWS: Mapping[str, frozenset[str]] = {
+    "IN": frozenset({"IN"}),
+    "W": frozenset({"W"}),
+    "OUT": frozenset({"OUT", "PSUM_READ", "PSUM_WRITE"}),
+    "": frozenset({"IN", "W", "OUT", "PSUM_READ", "PSUM_WRITE"}),
+}
 #: Dimensions and bytes from one index to the next; bytes of a burst.
 Pitches = tuple[tuple[tuple[str, int], ...], int]
 
@@ -47,7 +60,7 @@ class Key(NamedTuple):
         return (operand, self.extents, place, self.clipped if operand == "IN" else ())
 
 
-#: A core's key, and which rows it moves (`hwmodels.nest.broadcast.ROWS`).
+#: A core's key, and which rows it moves (`ROWS`).
 Load = tuple[Key, str]
 
 
@@ -75,7 +88,7 @@ def _alike(
 ) -> tuple[tuple[Core, Mapping[tuple[int, str], int], Mapping[str, int]], ...]:
     """One core for all with the same rows and columns and equal extents (by address: each for itself).
 
-    With how many of them move what (`hwmodels.nest.broadcast`) on the bus of each cluster, and how many count for the
+    With how many of them move what (`loads`) on the bus of each cluster, and how many count for the
     chip.
     """
     first: dict[object, Core] = {}
@@ -113,3 +126,28 @@ def _pitches(layer: Layer, machine: Machine) -> tuple[Pitches, ...]:
             steps = [(d, pitch * stride.get(d, 1)) for d, pitch in steps]
         result.append((tuple(steps) if transfer.by_address else (), transfer.burst_bytes))
     return tuple(result)
+
+
+@lru_cache(maxsize=1024)
+def loads(share: tuple[Core, ...], broadcast: Broadcast) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
+    """By core which of `ROWS` it moves on its cluster's bus, and which of these count once for the chip."""
+    if broadcast.none:
+        return ((("",), ("",)),) * len(share)
+    on_bus, on_chip = {}, {}
+    for operand, level in broadcast.levels.items():
+        on_bus[operand] = _first(share, operand, "tle" if level == "chip" else level)
+        on_chip[operand] = _first(share, operand, level)
+    return tuple((_moved(k, on_bus), _moved(k, on_chip)) for k in range(len(share)))
+
+
+def _first(share: tuple[Core, ...], operand: str, level: str) -> set[int]:
+    """The numbers of the cores that load an operand, for themselves or for their group."""
+    first: dict[object, int] = {}
+    for number, core in enumerate(share):
+        place = {"none": number, "tle": core.tle, "chip": None}[level]
+        first.setdefault((place, *(core.range(d) for d in RELEVANT[operand])), number)
+    return set(first.values())
+
+
+def _moved(core: int, loading: Mapping[str, set[int]]) -> tuple[str, ...]:
+    return (*(operand for operand, cores in loading.items() if core in cores), "OUT")

@@ -8,104 +8,26 @@ that two windows of neighbouring passes share, at most, over the widest pass, an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hwmodels.nest.abilities import Loops, Steps, Tree, loops_outside, trees_of
 from hwmodels.nest.bilinear import Ints
-from hwmodels.nest.boxes import KINDS, Axis, axes_of, input_windows, runs_of
-from hwmodels.nest.pieces import Pieces, Window, cut, windows
-from hwmodels.nest.places import begins, chain_of
-from hwmodels.nest.skeleton import Core, Skeleton
-from hwmodels.outcome import Counts
-from instances.machine import Machine
-from instances.workload import DIMS, RELEVANT, Layer
+from hwmodels.nest.spans import Window, begins
 
 #: Beyond all rows.
 _FAR = 1 << 60
 Mask = NDArray[np.bool_]
-__all__ = ["Lined", "line_products", "line_vectors", "lined"]
+__all__ = ["line_products"]
 
 
-@dataclass(frozen=True)
-class Lined:
-    """What holding IN in lines moves (the row IN), its bytes in one buffer, and those of its largest tile."""
-
-    counts: Counts
-    buffer_bytes: int
-    tile_bytes: int
-
-
-def _pair(order: Loops, trees: Mapping[str, Tree]) -> tuple[int, int] | None:
-    """The numbers of the two loops that slide: neighbours among those that cut, one over rows and one over columns."""
-    real = [j for j, (d, k) in enumerate(order) if trees[d].trips(k + 1) > trees[d].trips(k)]
-    while real and order[real[-1]][0] not in RELEVANT["IN"]:
-        real.pop()
-    dims = {order[j][0] for j in real[-2:]}
-    return (real[-2], real[-1]) if dims == {"r", "c"} else None
-
-
-def lined(layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, steps: Steps) -> Lined | None:
-    """Count IN in lines; None where no two loops slide, so that it moves as without."""
-    trees, order = trees_of(core, steps), loops_outside(skeleton, "IN")
-    pair = _pair(order, trees)
-    if pair is None:
-        return None
-    chain = chain_of(steps)
-    hold = {d: sum(dim == d for dim, _ in order) for d in DIMS}
-    levels = {order[j][0]: order[j][1] + 1 for j in pair}
-    sweeps = prod(trees[d].trips(sum(x == d for x, _ in order[: pair[0]])) for d in DIMS if d not in RELEVANT["IN"])
-    found, size, tile = Counts(), 0, 0
-    for resident in layer.residents:
-        window = input_windows(layer, resident)
-
-        def pieces(dim: str, window: dict[str, Window] = window) -> Pieces:
-            if dim not in window:
-                return cut(core.extent(dim), chain[dim][:, : hold[dim]], core.range(dim)[0])
-            kernel = {"r": "i", "c": "j"}[dim]
-            return windows(
-                *core.range(dim), chain[dim][:, : levels[dim]], chain[kernel][:, : hold[kernel]], window[dim], "outer"
-            )
-
-        axes: list[Axis] = axes_of(layer, machine, "IN", pieces)
-        products = runs_of(axes, machine.in_bytes, machine.transfer_of("IN"), KINDS)
-        counts = {
-            kind: sweeps * sum(c * prod(int(v[0]) for v in vectors.values()) for c, vectors in terms)
-            for kind, terms in products.items()
-        }
-        found += Counts(**counts)
-        plane = machine.in_bytes * prod(int(a.pieces.largest[0]) for a in axes if a.dim not in window)
-        (again, rows, _), (_, columns, width) = (
-            (int(v[0]) for v in _along(core, chain, levels, hold, window, order[j][0])) for j in pair
-        )
-        size += plane * (again * width + (rows - again) * columns)
-        tile += plane * rows * columns
-    return Lined(found, size, tile)
-
-
-def _along(
-    core: Core,
-    chain: Mapping[str, Ints],
-    levels: Mapping[str, int],
-    hold: Mapping[str, int],
-    window: Mapping[str, Window],
-    dim: str,
-) -> tuple[Ints, Ints, Ints]:
-    """The vectors of one axis."""
-    kernel = {"r": "i", "c": "j"}[dim]
-    steps, taps = chain[dim][:, : levels[dim]], chain[kernel][:, : hold[kernel]]
-    return line_vectors(*core.range(dim), steps, taps, window[dim])
-
-
-def line_vectors(lo: int, hi: int, steps: Ints, taps: Ints, window: Window) -> tuple[Ints, Ints, Ints]:
+def _vectors(lo: int, hi: int, steps: Ints, taps: Ints, window: Window) -> tuple[Ints, Ints, Ints]:
     """Rows that two windows of a pass share, rows of the longest, and of the widest pass, for T chains.
 
     `steps` (T, L) are those of the output dimension down to the loop that slides, `taps` (T, L') all of the kernel's
-    outside the Hold; entries below 0 are lists of places (`hwmodels.nest.places`). Of columns alike. IN in lines takes,
+    outside the Hold; entries below 0 are lists of places (`hwmodels.nest.spans`). Of columns alike. IN in lines takes,
     for an element of its other dimensions, ``again * width + (longest - again) * columns``: `again` and `longest` of
     the outer axis, `width` and `longest` (its columns) of the inner one.
     """
@@ -125,15 +47,14 @@ def line_vectors(lo: int, hi: int, steps: Ints, taps: Ints, window: Window) -> t
 
 
 def line_products(
-    ranges: Sequence[tuple[int, int]], steps: Sequence[Ints], window: Sequence[Window]
+    ranges: Sequence[tuple[int, int]], steps: Sequence[tuple[Ints, Ints]], window: Sequence[Window]
 ) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
     """What IN in lines takes for an element of its other dimensions, as products of a vector of either loop, summed.
 
-    Ranges, steps and windows are those of the two loops that slide, the outer one first; the kernel is whole.
+    Ranges, steps with those of the kernel, and windows are those of the two loops that slide, the outer one first.
     """
-    none = np.zeros((1, 0), np.int64)
     (again, rows, _), (_, columns, width) = (
-        line_vectors(*span, chain, none, one) for span, chain, one in zip(ranges, steps, window, strict=True)
+        _vectors(*span, *chains, one) for span, chains, one in zip(ranges, steps, window, strict=True)
     )
     return (again, width), (np.maximum(rows - again, 0), columns)
 
@@ -156,12 +77,9 @@ def _windows(lo: int, hi: int, steps: Ints, taps: Ints, window: Window) -> _Wind
     made, passes = (np.broadcast_to(x, (number, hi - lo)) for x in begins(hi - lo, steps))
     part = np.broadcast_to(begins(window.taps, taps)[0], (number, window.taps))
     stop, last = _ends(made), _ends(part)
-    r0, i0 = lo + np.arange(hi - lo), np.arange(window.taps)
-    rows, reach = r0 * window.stride - window.pad, i0 * window.dilation
-    first = np.maximum(rows[:, None] + reach[None, :], window.first)[None]
-    bottom = (last - 1)[:, None, :] * window.dilation + 1
-    end = np.minimum((lo + stop - 1)[:, :, None] * window.stride - window.pad + bottom, window.size)
-    before = np.minimum((rows - window.stride)[None, :, None] + bottom, window.size)
+    r0, i0 = lo + np.arange(hi - lo)[None, :, None], np.arange(window.taps)
+    first, end = window.rows(r0, (lo + stop)[:, :, None], i0, last[:, None, :])
+    before = window.rows(r0, r0, i0, last[:, None, :])[1]
     here = made[:, :, None] & part[:, None, :]
     return _Windows(np.broadcast_to(first, here.shape), end, before, here, here & ~passes[:, :, None], passes)
 

@@ -8,7 +8,6 @@ drain). In snake order (docs/nest.md) iterations follow each other to and fro, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
 
 import numpy as np
@@ -16,10 +15,10 @@ from numpy.typing import NDArray
 
 from hwmodels.nest.addresses import Box, box_bursts
 from hwmodels.nest.bilinear import Ints
-from hwmodels.nest.boxes import input_windows
+from hwmodels.nest.boxes import input_windows, shape_of
 from hwmodels.nest.homes import operand_of
+from hwmodels.nest.loops import Steps, fetching, numbered, trees_of
 from hwmodels.nest.skeleton import Core, Skeleton
-from hwmodels.schedule import Step
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import DIMS, REDUCTION, RELEVANT, Layer
@@ -37,7 +36,7 @@ def double_buffered_ticks(
     machine: Machine,
     skeleton: Skeleton,
     core: Core,
-    steps: Mapping[str, tuple[Step, ...]],
+    steps: Steps,
     *,
     line: bool = False,
 ) -> int:
@@ -82,44 +81,23 @@ class _Timeline:
         machine: Machine,
         skeleton: Skeleton,
         core: Core,
-        steps: Mapping[str, tuple[Step, ...]],
+        steps: Steps,
         line: bool,
     ) -> None:
         self.line, self.snake = line, machine.snake and not line
         self.layer, self.machine, self.skeleton, self.steps = layer, machine, skeleton, steps
-        self.start: dict[str, list[Ints]] = {}
-        self.stop: dict[str, list[Ints]] = {}
-        self.number: dict[str, list[Ints]] = {}
-        for dim in DIMS:
-            self._cut(dim, *core.range(dim))
-        self.count = prod(len(self.start[d][-1]) for d in DIMS)
+        self.trees = trees_of(core, steps)
+        self.count = prod(len(tree.start[-1]) for tree in self.trees.values())
         if self.count > MAX_STEPS:
             raise InputError(f"{layer.name}: {self.count:,} steps are too many for a timeline (at most {MAX_STEPS:,})")
         self.levels = self._expand()
-
-    def _cut(self, dim: str, lo: int, hi: int) -> None:
-        starts, stops = [np.array([lo])], [np.array([hi])]
-        self.number[dim] = []
-        for step in self.steps[dim]:
-            if isinstance(step, int):
-                number = -(-(stops[-1] - starts[-1]) // step)
-                offset = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number)
-                begin = np.repeat(starts[-1], number) + offset * step
-            else:
-                begin = np.union1d(starts[-1], lo + np.array([x for x in step if x < hi - lo], np.int64))
-                number = np.bincount(np.searchsorted(starts[-1], begin, "right") - 1, minlength=len(starts[-1]))
-            stops.append(np.append(begin[1:], hi))
-            starts.append(begin)
-            self.number[dim].append(number)
-        self.start[dim], self.stop[dim] = starts, stops
 
     def _expand(self) -> list[_Level]:
         levels = [_Level({d: np.zeros(1, np.int64) for d in DIMS}, dict.fromkeys(DIMS, 0), np.zeros(1, np.int64))]
         for dim in self.skeleton.order:
             outer = levels[-1]
-            number = self.number[dim][outer.level[dim]]
-            first_child = np.cumsum(number) - number
-            mine = outer.piece[dim]
+            tree, at = self.trees[dim], outer.level[dim]
+            number, mine = tree.number[at], outer.piece[dim]
             outer.children = number[mine]
             parent = np.repeat(np.arange(len(mine)), outer.children)
             offset = np.arange(len(parent)) - np.repeat(np.cumsum(outer.children) - outer.children, outer.children)
@@ -127,8 +105,8 @@ class _Timeline:
             if self.snake:
                 offset = np.where(odd == 1, number[mine][parent] - 1 - offset, offset)
             piece = {d: p[parent] for d, p in outer.piece.items() if d != dim}
-            piece[dim] = first_child[mine][parent] + offset
-            levels.append(_Level(piece, {**outer.level, dim: outer.level[dim] + 1}, parent))
+            piece[dim] = tree.first[at][mine][parent] + offset
+            levels.append(_Level(piece, {**outer.level, dim: at + 1}, parent))
             levels[-1].odd = (odd + offset) % 2
         levels[-1].steps = np.ones(self.count, np.int64)
         for outer, inner in zip(levels[-2::-1], levels[:0:-1], strict=True):
@@ -141,19 +119,15 @@ class _Timeline:
 
     def _visits(self, operand: str) -> tuple[_Level, str]:
         """The iterations that fetch `operand`, and the dimension along which its tile slides."""
-        depth, last = 0, ""
-        seen = dict.fromkeys(DIMS, 0)
-        for at, dim in enumerate(self.skeleton.outside(operand)):
-            seen[dim] += 1
-            real = len(self.start[dim][seen[dim]]) > len(self.start[dim][seen[dim] - 1])
-            if real and dim in RELEVANT[operand]:
-                depth, last = at + 1, dim
+        order = numbered(self.skeleton.outside(operand))
+        loops = fetching(order, self.trees, operand)
+        depth, last = (loops[-1] + 1, order[loops[-1]][0]) if loops else (0, "")
         slides = self.machine.sliding and operand == "IN" and last in ("r", "c", "i", "j")
         return self.levels[depth], last if slides else ""
 
     def _range(self, level: _Level, dim: str) -> tuple[Ints, Ints]:
-        piece, at = level.piece[dim], level.level[dim]
-        return self.start[dim][at][piece], self.stop[dim][at][piece]
+        piece, at, tree = level.piece[dim], level.level[dim], self.trees[dim]
+        return tree.start[at][piece], tree.stop[at][piece]
 
     def _boxes(self, level: _Level, operand: str, slide: str, resident: int) -> Boxes:
         if self.machine.edge_tiles == "uniform":
@@ -163,11 +137,7 @@ class _Timeline:
         if operand == "IN":
             for dim, kernel in (("r", "i"), ("c", "j")):
                 window = input_windows(self.layer, resident)[dim]
-                (r0, r1), (i0, i1) = ranges[dim], ranges[kernel]
-                first = r0 * window.stride - window.pad + i0 * window.dilation
-                last = (r1 - 1) * window.stride - window.pad + (i1 - 1) * window.dilation + 1
-                first, last = np.maximum(first, window.first), np.minimum(last, window.size)
-                first, last = self._new_part(level, (first, last), slide, (dim, kernel))
+                first, last = self._new_part(level, window.rows(*ranges[dim], *ranges[kernel]), slide, (dim, kernel))
                 boxes[dim] = first, np.maximum(last - first, 0)
         elif resident:
             start, stop = np.maximum(ranges["r"][0], resident), ranges["r"][1]
@@ -206,15 +176,9 @@ class _Timeline:
 
     def _sweep(self) -> Ints | None:
         """Of every pass over rows or columns in lines the sweep it belongs to; None if no two loops slide."""
-        real: list[tuple[int, str]] = []
-        seen = dict.fromkeys(DIMS, 0)
-        for at, dim in enumerate(self.skeleton.outside("IN")):
-            seen[dim] += 1
-            if len(self.start[dim][seen[dim]]) > len(self.start[dim][seen[dim] - 1]):
-                real.append((at, dim))
-        while real and real[-1][1] not in RELEVANT["IN"]:
-            real.pop()
-        return self.levels[real[-2][0] + 1].parent if {d for _, d in real[-2:]} == {"r", "c"} else None
+        order = numbered(self.skeleton.outside("IN"))
+        slide = fetching(order, self.trees, "IN")[-2:]
+        return self.levels[slide[0] + 1].parent if {order[j][0] for j in slide} == {"r", "c"} else None
 
     def _nominal_extents(self, level: _Level, operand: str) -> dict[str, Ints]:
         size = {}
@@ -228,26 +192,16 @@ class _Timeline:
 
     def _price(self, tensor: str, boxes: Boxes, element: int, call: bool = True) -> Ints:
         """Ticks of moving these boxes, iteration by iteration."""
-        layer, machine, price = self.layer, self.machine, self.machine.transfer_of(operand_of(tensor))
-        sizes: dict[str, int] = {d: layer.extent(d) for d in DIMS}
-        if tensor == "IN":
-            sizes.update(r=layer.h, c=layer.l)
-        chw = {"IN": machine.in_layout, "OUT": machine.out_layout}.get(tensor) == "CHW"
-        order = {
-            "IN": "bgnrc" if chw else "brcgn",
-            "OUT": "bgmrc" if chw else "brcgm",
-            "W": "gmnij" if machine.w_layout == "OIHW" else "gmijn",
-            "BIAS": "gm",
-        }[tensor]
+        price, shape = self.machine.transfer_of(operand_of(tensor)), shape_of(self.layer, self.machine, tensor)
         run, segments, whole = np.array(element, np.int64), np.array(1, np.int64), np.array(True)
-        for dim in reversed(order):
+        for dim, size in reversed(shape):
             extent = boxes[dim][1]
             run = np.where(whole, run * extent, run)
             segments = np.where(whole, segments, segments * extent)
-            whole = whole & (extent == sizes[dim])
+            whole = whole & (extent == size)
         ticks = price.segment_ticks * segments + price.byte_ticks * segments * run
         if price.burst_ticks and price.by_address:
-            axes = [Box(sizes[dim], *boxes[dim]) for dim in order]
+            axes = [Box(size, *boxes[dim]) for dim, size in shape]
             ticks = ticks + price.burst_ticks * box_bursts(axes, element, price.burst_bytes)
         elif price.burst_bytes:
             ticks = ticks + price.burst_ticks * segments * -(-run // price.burst_bytes)
@@ -264,7 +218,7 @@ class _Timeline:
             return load, store
         tile = np.zeros(len(at), np.int64)
         for d in sorted(RELEVANT["OUT"]):
-            tile = tile * len(self.start[d][level.level[d]]) + level.piece[d][at]
+            tile = tile * self.trees[d].trips(level.level[d]) + level.piece[d][at]
         first, last = np.zeros(len(at), np.bool_), np.zeros(len(at), np.bool_)
         first[np.unique(tile, return_index=True)[1]] = True
         last[len(at) - 1 - np.unique(tile[::-1], return_index=True)[1]] = True
@@ -279,7 +233,7 @@ class _Timeline:
         for d in sorted(REDUCTION):
             piece = level.piece[d]
             first = first & (piece == 0)
-            last = last & (piece == len(self.start[d][level.level[d]]) - 1)
+            last = last & (piece == self.trees[d].trips(level.level[d]) - 1)
         return first, last
 
     def _inputs(self, operand: str, level: _Level, slide: str) -> Ints:
@@ -341,7 +295,7 @@ class _Timeline:
     def _largest(self, dim: str) -> int:
         """The tile's size as the nest states it: the last step, or the largest of free pieces."""
         last = self.steps[dim][-1] if self.steps[dim] else self.layer.extent(dim)
-        return last if isinstance(last, int) else int((self.stop[dim][-1] - self.start[dim][-1]).max())
+        return last if isinstance(last, int) else int((self.trees[dim].stop[-1] - self.trees[dim].start[-1]).max())
 
     def ticks(self) -> int:
         """The time of all steps."""

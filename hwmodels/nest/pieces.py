@@ -52,9 +52,35 @@ class Pieces:
     once: tuple[int, int] | None = None
 
     def __init__(self, length: Ints, count: Ints) -> None:
-        self.length = length
-        self.count = np.where(length > 0, count, 0)
+        self._length = length
+        self._count = np.where(length > 0, count, 0)
+        self._row: Ints | None = None
+        self._all: dict[tuple[object, ...], Ints] = {}
         self.kept: dict[tuple[object, ...], Ints] = {}
+
+    def take(self, row: Ints) -> Pieces:
+        """The pieces of T chains that `row` (T,) names among these; sums are made once for all."""
+        taken = Pieces.__new__(Pieces)
+        taken._length, taken._count, taken._all = self._length, self._count, self._all
+        taken._row, taken.kept = row, {}
+        return taken
+
+    def _sums(self, key: tuple[object, ...], make: Callable[[], Ints]) -> Ints:
+        if key not in self.kept:
+            if key not in self._all:
+                self._all[key] = make()
+            self.kept[key] = self._all[key] if self._row is None else self._all[key][self._row]
+        return self.kept[key]
+
+    @property
+    def length(self) -> Ints:
+        """Lengths of the pieces."""
+        return self._sums(("length",), lambda: self._length)
+
+    @property
+    def count(self) -> Ints:
+        """How often each comes."""
+        return self._sums(("count",), lambda: self._count)
 
     @cached_property
     def placed(self) -> Placed:
@@ -72,26 +98,21 @@ class Pieces:
     @cached_property
     def number(self) -> Ints:
         """Pieces that hold anything, per chain."""
-        total: Ints = self.count.sum(axis=1)
-        return total
+        return self._sums(("number",), lambda: self._count.sum(axis=1))
 
     @cached_property
     def sum(self) -> Ints:
         """Sum of the lengths, per chain."""
-        total: Ints = (self.length * self.count).sum(axis=1)
-        return total
+        return self._sums(("sum",), lambda: (self._length * self._count).sum(axis=1))
 
     @cached_property
     def largest(self) -> Ints:
         """Longest piece, per chain."""
-        longest: Ints = np.where(self.count > 0, self.length, 0).max(axis=1)
-        return longest
+        return self._sums(("largest",), lambda: np.where(self._count > 0, self._length, 0).max(axis=1))
 
     def full(self, extent: int) -> Ints:
         """Number of pieces that span all of `extent`, per chain."""
-        if (key := (extent,)) not in self.kept:
-            self.kept[key] = np.where(self.length == extent, self.count, 0).sum(axis=1)
-        return self.kept[key]
+        return self._sums((extent,), lambda: np.where(self._length == extent, self._count, 0).sum(axis=1))
 
     def partial(self, extent: int) -> Ints:
         """Number of pieces shorter than `extent`, per chain."""
@@ -99,51 +120,17 @@ class Pieces:
 
     def partial_windows(self, extent: int, inner_bytes: int, window: int) -> Ints:
         """Sum over the pieces shorter than `extent` of ``ceil(length*inner_bytes/window)``, per chain."""
-        if (key := (extent, inner_bytes, window)) not in self.kept:
-            bursts = -(-self.length * inner_bytes // window)
-            self.kept[key] = np.where(self.length < extent, bursts * self.count, 0).sum(axis=1)
-        return self.kept[key]
+
+        def bursts() -> Ints:
+            every = -(-self._length * inner_bytes // window) * self._count
+            total: Ints = np.where(self._length < extent, every, 0).sum(axis=1)
+            return total
+
+        return self._sums((extent, inner_bytes, window), bursts)
 
     def ceil_sum(self, unit: int) -> Ints:
         """Sum over the pieces of ``ceil(length/unit)``, per chain."""
-        total: Ints = (-(-self.length // unit) * self.count).sum(axis=1)
-        return total
-
-
-class _Shared(Pieces):
-    """The pieces of T chains that `row` (T,) names among fewer distinct ones."""
-
-    def __init__(self, distinct: Pieces, row: Ints) -> None:
-        self._distinct, self._row = distinct, row
-        self.kept = {}
-
-    @cached_property
-    def length(self) -> Ints:  # type: ignore[override]
-        return self._distinct.length[self._row]
-
-    @cached_property
-    def count(self) -> Ints:  # type: ignore[override]
-        return self._distinct.count[self._row]
-
-    @cached_property
-    def number(self) -> Ints:
-        return self._distinct.number[self._row]
-
-    @cached_property
-    def sum(self) -> Ints:
-        return self._distinct.sum[self._row]
-
-    @cached_property
-    def largest(self) -> Ints:
-        return self._distinct.largest[self._row]
-
-    def full(self, extent: int) -> Ints:
-        if (key := (extent,)) not in self.kept:
-            self.kept[key] = self._distinct.full(extent)[self._row]
-        return self.kept[key]
-
-    def partial_windows(self, extent: int, inner_bytes: int, window: int) -> Ints:
-        return self._distinct.partial_windows(extent, inner_bytes, window)[self._row]
+        return self._sums(("units", unit), lambda: (-(-self._length // unit) * self._count).sum(axis=1))
 
 
 def trips(extent: int, step: Ints) -> Ints:
@@ -282,12 +269,12 @@ def _looked_up(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide:
         return _windows(lo, hi, steps, taps, window, slide)
     largest = _known(lo, hi, steps.shape[1], taps.shape[1], window, slide)
     if largest and (row := largest[0].place(code)) is not None:
-        return _Shared(largest[0].pieces, row)
+        return largest[0].pieces.take(row)
     ordered, first, row = np.unique(code, return_index=True, return_inverse=True)
     wide = _windows(lo, hi, steps[first], taps[first], window, slide)
     if not largest or len(ordered) > len(largest[0].code):
         largest[:] = [_Known(ordered, wide)]
-    return _Shared(wide, row.ravel())
+    return wide.take(row.ravel())
 
 
 def windows(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide: str = "") -> Pieces:

@@ -39,63 +39,34 @@ class Ideal(Pieces):
     """
 
     def __init__(self, number: Ints, total: Ints, largest: Ints, whole: Mask, unsure: Mask) -> None:
-        self._number, self._sum, self._largest = number, total, largest
+        self.number, self.sum, self.largest = number, total, largest
         self._alone, self._unsure = whole, unsure
-
-    @property
-    def number(self) -> Ints:
-        """At least so many pieces."""
-        return self._number
-
-    @property
-    def sum(self) -> Ints:
-        """At least so long together."""
-        return self._sum
-
-    @property
-    def largest(self) -> Ints:
-        """The longest is at least this."""
-        return self._largest
 
     def full(self, extent: int) -> Ints:
         """Pieces that span the extent."""
-        return np.where(self._alone & (self._sum >= extent), self._number, 0)
+        return np.where(self._alone & (self.sum >= extent), self.number, 0)
 
     def partial(self, extent: int) -> Ints:
         """Pieces that do not, for sure."""
-        return np.where(self._unsure, 0, self._number - self.full(extent))
+        return np.where(self._unsure, 0, self.number - self.full(extent))
 
     def partial_windows(self, extent: int, inner_bytes: int, window: int) -> Ints:
         """A burst a piece, and what their bytes need; nothing if one may span the extent."""
-        least = np.maximum(self._number, -(-self._sum * inner_bytes // window))
+        least = np.maximum(self.number, -(-self.sum * inner_bytes // window))
         return np.where(self.partial(extent) > 0, least, 0)
 
     def ceil_sum(self, unit: int) -> Ints:
         """One a piece, and what their lengths need."""
-        return np.maximum(self._number, -(-self._sum // unit))
+        return np.maximum(self.number, -(-self.sum // unit))
 
 
 class Relaxed(Pieces):
     """Pieces that are candidates, but for bursts (any sizes of as many) and fetches of nothing, `idle` at most."""
 
     def __init__(self, pieces: Pieces, idle: int = 0) -> None:
-        self._pieces, self._idle = pieces, idle
-
-    @property
-    def number(self) -> Ints:
-        """Pieces that hold anything."""
-        known = self._pieces.number
-        return np.maximum(known - self._idle, np.minimum(known, 1)) if self._idle else known
-
-    @property
-    def sum(self) -> Ints:
-        """Sum of the lengths."""
-        return self._pieces.sum
-
-    @property
-    def largest(self) -> Ints:
-        """Longest piece."""
-        return self._pieces.largest
+        self._pieces, known = pieces, pieces.number
+        self.number = np.maximum(known - idle, np.minimum(known, 1)) if idle else known
+        self.sum, self.largest = pieces.sum, pieces.largest
 
     def full(self, extent: int) -> Ints:
         """Pieces that span all of `extent`."""

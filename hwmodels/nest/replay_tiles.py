@@ -11,7 +11,7 @@ from itertools import starmap
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Box", "Buffer", "Fault", "Lines", "Passes", "Ring", "Tensor", "Torus", "at_box"]
+__all__ = ["Box", "Buffer", "Fault", "Lines", "Passes", "Tensor", "Torus", "at_box"]
 
 Tensor = npt.NDArray[np.int64]
 Range = tuple[int, int]
@@ -33,58 +33,22 @@ class Buffer:
     def __init__(self, box: Box, content: Tensor) -> None:
         self.box, self.content = box, content
 
+    def move(self, box: Box, new: Box, content: Tensor) -> None:
+        """Become the tile `box`: copy its `new` part in."""
+        self.box, self.content = box, content.copy()
+
     def view(self, box: Box) -> Tensor:
         """The part of the content at `box`, writable."""
-        return self.content[tuple(self.within(box))]
+        return self.content[self.within(box)]
 
-    def within(self, box: Box, circular: int = -1) -> list[slice]:
-        """Where a box lies in the content, axis by axis; all of an axis that is circular."""
+    def within(self, box: Box) -> tuple[slice, ...]:
+        """Where a box lies in the content, axis by axis (the outermost ones may do)."""
         slices = []
-        for axis, ((lo, hi), (first, last)) in enumerate(zip(box, self.box, strict=True)):
-            if axis == circular:
-                slices.append(slice(None))
-                continue
+        for (lo, hi), (first, last) in zip(box, self.box, strict=False):
             if lo < first or hi > last:
                 raise Fault(f"elements {lo}..{hi - 1} are used while {first}..{last - 1} are on chip")
             slices.append(slice(lo - first, hi - first))
-        return slices
-
-
-class Ring(Buffer):
-    """A buffer that is circular along one axis: index x lies at x modulo its length; `lies` says which x does."""
-
-    def __init__(self, box: Box, content: Tensor, axis: int, length: int) -> None:
-        shape = list(content.shape)
-        shape[axis] = length
-        super().__init__(box, np.zeros(shape, np.int64))
-        self.axis, self.length, self.lies = axis, length, np.full(length, -1)
-        self.before: tuple[slice | Tensor, ...] = (slice(None),) * axis
-        self.put(box, content)
-
-    def put(self, box: Box, content: Tensor) -> None:
-        """Copy a box in over what lies in its places."""
-        lo, hi = box[self.axis]
-        if hi - lo > self.length:
-            raise Fault(f"{hi - lo} rows or columns do not fit in a buffer of {self.length}")
-        numbers = np.arange(lo, hi)
-        places = numbers % self.length
-        self.box = box
-        self.lies[places] = numbers
-        self.content[(*self.before, places)] = content
-
-    def view(self, box: Box) -> Tensor:
-        """The part of the content at `box`, copied."""
-        lo, hi = box[self.axis]
-        numbers = np.arange(lo, hi)
-        places = numbers % self.length
-        if (self.lies[places] != numbers).any():
-            raise Fault(f"rows or columns {lo}..{hi - 1} are used, but not all of them are on chip")
-        return self.content[tuple(self.within(box, self.axis))][(*self.before, places)]
-
-
-def _names(rows: Range, columns: Range) -> Tensor:
-    """A number for every element of a plane."""
-    return np.arange(*rows)[:, None] * (1 << 32) + np.arange(*columns)[None, :]
+        return tuple(slices)
 
 
 class _Plane:
@@ -94,24 +58,25 @@ class _Plane:
         self.content = np.zeros((*outer, rows, columns), np.int64)
         self.lies = np.full((rows, columns), -1, np.int64)
 
-    def _places(self, rows: Range, columns: Range) -> tuple[Tensor, Tensor]:
+    def _places(self, rows: Range, columns: Range) -> tuple[tuple[Tensor, Tensor], Tensor]:
+        """Where the elements of a plane lie, and a number for each of them."""
         height, width = self.lies.shape
         if rows[1] - rows[0] > height or columns[1] - columns[0] > width:
             raise Fault(f"{rows[1] - rows[0]} x {columns[1] - columns[0]} elements do not fit in {height} x {width}")
-        ys, xs = np.ix_(np.arange(*rows) % max(height, 1), np.arange(*columns) % max(width, 1))
-        return ys, xs
+        ys, xs = np.arange(*rows)[:, None], np.arange(*columns)
+        return (ys % max(height, 1), xs % max(width, 1)), ys * (1 << 32) + xs
 
     def put(self, rows: Range, columns: Range, content: Tensor) -> None:
         """Copy elements in over what lies in their places."""
         if rows[0] < rows[1] and columns[0] < columns[1]:
-            places = self._places(rows, columns)
-            self.lies[places] = _names(rows, columns)
+            places, names = self._places(rows, columns)
+            self.lies[places] = names
             self.content[(..., *places)] = content
 
     def get(self, rows: Range, columns: Range) -> Tensor:
         """Read elements that must be there."""
-        places = self._places(rows, columns)
-        if (self.lies[places] != _names(rows, columns)).any():
+        places, names = self._places(rows, columns)
+        if (self.lies[places] != names).any():
             raise Fault(f"rows {rows[0]}..{rows[1] - 1} of columns {columns[0]}..{columns[1] - 1} are not all on chip")
         return self.content[(..., *places)]
 
@@ -130,8 +95,7 @@ class Torus(Buffer):
 
     def view(self, box: Box) -> Tensor:
         """The part of the content at `box`, copied."""
-        side = tuple(slice(lo - first, hi - first) for (lo, hi), (first, _) in zip(box[:3], self.box, strict=False))
-        return self.plane.get(box[3], box[4])[side]
+        return self.plane.get(box[3], box[4])[self.within(box[:3])]
 
 
 class Lines(Buffer):
@@ -173,9 +137,9 @@ class Lines(Buffer):
             self.lines.put(late, left, self.window.get(late, left))
         self.rows, self.columns = rows, columns
 
-    def put(self, box: Box, content: Tensor) -> None:
-        """Copy new elements in."""
-        rows, columns = self._turned(box)
+    def move(self, box: Box, new: Box, content: Tensor) -> None:
+        """Copy new elements of the tile `box` in."""
+        rows, columns = self._turned(new)
         content = content if self.down == 3 else np.swapaxes(content, 3, 4)
         here, beyond = self._split(rows)
         cut = here[1] - here[0]
@@ -187,8 +151,7 @@ class Lines(Buffer):
         rows, columns = self._turned(box)
         here, beyond = self._split(rows)
         parts = [p.get(r, columns) for p, r in ((self.lines, here), (self.window, beyond)) if r[0] < r[1]]
-        side = tuple(slice(lo - first, hi - first) for (lo, hi), (first, _) in zip(box[:3], self.box, strict=False))
-        content = np.concatenate(parts, axis=-2)[side]
+        content = np.concatenate(parts, axis=-2)[self.within(box[:3])]
         return content if self.down == 3 else np.swapaxes(content, 3, 4)
 
     def _turned(self, box: Box) -> tuple[Range, Range]:

@@ -3,32 +3,88 @@
 Pieces of the outputs, and what windows over them fetch of the input: the first element of each and how many they are.
 Their sizes alone are what most prices need (`hwmodels.nest.pieces`); burst windows by address need the places too
 (`hwmodels.nest.addresses`).
+
+Candidate chains are arrays of integers (`hwmodels.nest.choices`). A positive entry is a step, a negative one the number
+of a list of places where a loop cuts (`hwmodels.schedule.Loop.cuts`), the same list always the same number while the
+process runs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hwmodels.nest.bilinear import Ints
-from hwmodels.nest.places import begins
+from hwmodels.schedule import Step
 
 #: Chains of steps below this, in at most this many columns, have a number of their own (`codes`).
 _CODED, _COLUMNS = 2**14, 4
 __all__ = [
-    "Part",
-    "Placed",
-    "Spans",
-    "Window",
-    "codes",
-    "distinct",
-    "fetched",
-    "parts_of",
-    "placed_cut",
-    "placed_windows",
-]
+    "Part", "Placed", "Spans", "Window", "begins", "chain_of", "code_of", "codes", "distinct", "fetched", "how",
+    "parts_of", "placed_cut", "placed_windows",
+]  # fmt: skip
+_LISTS: list[tuple[int, ...]] = []
+_CODES: dict[tuple[int, ...], int] = {}
+
+
+def code_of(places: tuple[int, ...]) -> int:
+    """The number of a list of places, below 0."""
+    if places not in _CODES:
+        _LISTS.append(places)
+        _CODES[places] = -len(_LISTS)
+    return _CODES[places]
+
+
+def how(entry: int) -> Step:
+    """What an entry of a chain stands for."""
+    return entry if entry > 0 else _LISTS[-entry - 1]
+
+
+def chain_of(loops: Mapping[str, Sequence[Step]]) -> dict[str, Ints]:
+    """The loops of a nest as one chain (1, L) a dimension."""
+    entries = {d: [x if isinstance(x, int) else code_of(x) for x in steps] for d, steps in loops.items()}
+    return {d: np.array([row], np.int64).reshape(1, -1) for d, row in entries.items()}
+
+
+@lru_cache(maxsize=64)
+def _tables(extent: int) -> list[NDArray[np.bool_]]:
+    """Where the lists of places begin pieces of a range of `extent`, (lists, E): the one table so far, if any."""
+    return []
+
+
+def _flags(extent: int) -> NDArray[np.bool_]:
+    """Where every list of places begins pieces of a range of `extent`, (lists, E)."""
+    kept = _tables(extent)
+    known = len(kept[0]) if kept else 0
+    if known < len(_LISTS):
+        new = np.zeros((len(_LISTS) - known, extent), np.bool_)
+        for row, places in enumerate(_LISTS[known:]):
+            new[row, [x for x in places if x < extent]] = True
+        kept[:] = [np.concatenate([kept[0], new]) if kept else new]
+    return kept[0]
+
+
+def begins(extent: int, steps: Ints) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which of the positions 0..extent-1 begin a piece (T, E), and which begin a piece of the level before."""
+    position = np.arange(extent, dtype=np.int64)
+    here = np.broadcast_to(position == 0, (len(steps), extent))
+    before = here
+    for level in range(steps.shape[1]):
+        entries = steps[:, level]
+        placed = np.flatnonzero(entries < 0)
+        if len(placed) == len(entries):
+            made = here | _flags(extent)[-entries - 1]
+        else:
+            start = np.maximum.accumulate(np.where(here, position, 0), axis=1) if level else 0
+            made = (position - start) % np.maximum(entries, 1)[:, None] == 0
+            if len(placed):
+                made[placed] = here[placed] | _flags(extent)[-entries[placed] - 1]
+        here, before = made, here
+    return here, before
 
 
 @dataclass(frozen=True)
@@ -74,6 +130,12 @@ class Window:
     def trivial(self) -> bool:
         """Whether every output needs its own element and no other."""
         return self.taps == self.stride == 1 and not self.pad and not self.first
+
+    def rows(self, r0: Ints, r1: Ints, i0: Ints | int, i1: Ints | int) -> tuple[Ints, Ints]:
+        """First and end of what outputs [r0, r1) need under the taps [i0, i1), without padding and resident rows."""
+        first = np.maximum(r0 * self.stride - self.pad + i0 * self.dilation, self.first)
+        end = np.minimum((r1 - 1) * self.stride - self.pad + (i1 - 1) * self.dilation + 1, self.size)
+        return first, end
 
     def part(self, first: int, end: int) -> Window:
         """The window of the taps [first, end)."""
@@ -121,17 +183,13 @@ def fetched(lo: int, spans: Spans, part: Part, window: Window, slide: str) -> tu
     a pass, so that window covers as much as all before it.
     """
     i0, i1, new = part
-    start = lo * window.stride - window.pad
-
-    def last(end: Ints, taps: int) -> Ints:
-        return np.minimum(start + (end - 1) * window.stride + (taps - 1) * window.dilation + 1, window.size)
-
-    first = np.maximum(start + spans.begin * window.stride + i0 * window.dilation, window.first)
+    begin, stop = lo + spans.begin, lo + spans.end
+    first, end = window.rows(begin, stop, i0, i1)
     if slide == "outer":
-        first = np.where(spans.fresh, first, np.maximum(first, last(spans.begin, i1)))
+        first = np.where(spans.fresh, first, np.maximum(first, window.rows(begin, begin, i0, i1)[1]))
     elif slide == "inner" and not new:
-        first = np.maximum(first, last(spans.end, i0))
-    return first, np.maximum(last(spans.end, i1) - first, 0)
+        first = np.maximum(first, window.rows(begin, stop, i0, i0)[1])
+    return first, np.maximum(end - first, 0)
 
 
 def placed_cut(extent: int, steps: Ints, lo: int) -> Placed:

@@ -12,11 +12,10 @@ import numpy as np
 from hwmodels.nest import literal
 from hwmodels.nest.bilinear import Bilinear, Ints
 from hwmodels.nest.boxes import KINDS
-from hwmodels.nest.broadcast import ROWS
 from hwmodels.nest.choices import Choices, Term
 from hwmodels.nest.core import CoreTables
 from hwmodels.nest.homes import operand_of
-from hwmodels.nest.kinds import OPERANDS, Key, Load, loads_of
+from hwmodels.nest.kinds import OPERANDS, ROWS, Key, Load, loads_of
 from hwmodels.nest.skeleton import Core, Skeleton, cores
 from hwmodels.transfer import COUNTS
 from instances.errors import InputError

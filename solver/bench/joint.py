@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from formulations.clock import Clock
 from formulations.joint.milp import milp
 from formulations.joint.part import JointPart, Runs
@@ -13,7 +11,7 @@ from instances.load import load_machine, load_network
 from instances.machine import Machine
 from instances.network import Network
 from solver.bench.banks import chain
-from solver.bench.report import Cell, Report
+from solver.bench.report import Cell, Report, timed
 from solver.joint.plan import JointPlan
 from solver.joint.problem import JOINT
 from solver.progress import Progress
@@ -45,34 +43,35 @@ def network_row(name: str) -> list[Cell]:
     return [*row, plan.stats["searches"], plan.wall_s, *_solvers(load_network(name), load_machine("scratchpad_768k"))]
 
 
-def _timed(part: JointPart, engine: str, limit_s: float | None) -> tuple[float, Answer[Runs]]:
-    """Seconds and answer of an engine, with the searches of single layers that were made before."""
-    start = time.monotonic()
-    said = settled(JOINT, part, ("bytes",), engine, Clock.of(limit_s))
-    return time.monotonic() - start, said
-
-
 def _solvers(network: Network, machine: Machine) -> list[Cell]:
     """Seconds of dynamic programming with all searches; then of each solver with the same tables, and its gap."""
     (part,) = JOINT.read(network, machine, Pins(()), None)
-    wall, expected = _timed(part, "dynamic", None)
+    expected, wall = _asked(part, "dynamic", None)
     cells: list[Cell] = [wall]
     for name in _SOLVERS:
-        wall, said = _timed(part, name, _LIMIT_S)
-        value, best = said.values.get("bytes"), expected.values.get("bytes")
-        if said.status == "OPTIMAL" and value != best:
-            raise RuntimeError(f"{network.name}: {name} proves {value}, dynamic {best}")
-        cells += [wall, gap_of(value, said.bounds["bytes"])]
+        said, wall = _proof(name, part, expected.values.get("bytes"))
+        cells += [wall, gap_of(said.values.get("bytes"), said.bounds["bytes"])]
     return cells
+
+
+def _asked(part: JointPart, engine: str, limit_s: float | None) -> tuple[Answer[Runs], float]:
+    """Answer and seconds of an engine, with the searches of single layers that were made before."""
+    return timed(lambda: settled(JOINT, part, ("bytes",), engine, Clock.of(limit_s)))
+
+
+def _proof(name: str, part: JointPart, expected: int | None) -> tuple[Answer[Runs], float]:
+    """What a solver says and its seconds; RuntimeError if it proves another value than dynamic programming."""
+    said, wall = _asked(part, name, _LIMIT_S)
+    if said.status == "OPTIMAL" and said.values["bytes"] != expected:
+        raise RuntimeError(f"{part.name}: {name} proves {said.values['bytes']}, dynamic {expected}")
+    return said, wall
 
 
 def memory(kib: int) -> list[Cell]:
     """ResNet-50 on so much shared memory in banks of 16 KiB."""
     settings = {"ocm_bytes": kib * 1024, "ocm_banks": kib // 16}
-    plans = [
-        solve_as(JointPlan, "resnet50", "scratchpad_768k", engine=e, settings=settings)
-        for e in (*_HEURISTICS, "dynamic")
-    ]
+    engines = (*_HEURISTICS, "dynamic")
+    plans = [solve_as(JointPlan, "resnet50", "scratchpad_768k", engine=e, settings=settings) for e in engines]
     best = plans[-1]
     return [kib, *(_bytes(plan) for plan in plans), best.gap, best.stats["searches"], best.wall_s]
 
@@ -81,21 +80,14 @@ def grown(network: Network, banks: int) -> list[Cell]:
     """Seconds of the problem alone, with all plans known: 768 KiB in so many banks."""
     machine = load_machine("scratchpad_768k", {"ocm_banks": str(banks)})
     (part,) = JOINT.read(network, machine, Pins(()), None)
-    wall, said = _timed(part, "dynamic", None)
-    row: list[Cell] = [network.name, len(part.found.layers), banks, wall]
+    said, searches_s = _asked(part, "dynamic", None)
     problem = part.tables.joint(bound="found")
-    start = time.monotonic()
-    found = least(problem)
-    row.append(time.monotonic() - start)
+    found, alone_s = timed(lambda: least(problem))
     if found is None or found.bytes != said.values.get("bytes"):
         raise RuntimeError(f"{network.name}, {banks} banks: {found} and {said.values}")
-    row.append(len(milp(problem).model.variables()))
-    for name in _SOLVERS:
-        wall, other = _timed(part, name, _LIMIT_S)
-        row.append(wall)
-        if other.status == "OPTIMAL" and other.values["bytes"] != found.bytes:
-            raise RuntimeError(f"{network.name}, {banks} banks: {name} proves {other.values}, not {found.bytes}")
-    return row
+    variables = len(milp(problem).model.variables())
+    seconds = [_proof(name, part, found.bytes)[1] for name in _SOLVERS]
+    return [network.name, len(part.found.layers), banks, searches_s, alone_s, variables, *seconds]
 
 
 def joint(progress: Progress) -> Report:

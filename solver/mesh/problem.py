@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any, get_args
 
-from formulations.mesh.choice import Choice
-from formulations.mesh.layout import AxisLayout, Layout, OperandLayout
-from formulations.mesh.part import MeshLayout, MeshPart
+from formulations.mesh.part import MeshPart
 from formulations.mesh.problem import MeshFormulation
 from hwmodels.outcome import UNITS
+from hwmodels.schedule import AxisLayout, Choice, Layout, MeshLayout, OperandLayout
 from instances.ndrange import ndrange
 from instances.workload import DIMS, Layer
 from solver.mesh.plan import Aim, MeshAxis, MeshBanks, MeshLayer, MeshMeasures, MeshOperand, MeshPlan, MeshReplay

@@ -57,7 +57,7 @@ def _auto(found: Sequence[Size], aim: Rates, engine: PartialEngine) -> int:
 
 
 def _cp_sat(found: Sequence[Size], aim: Rates, engine: PartialEngine) -> int:
-    from formulations.partial_engine.size_cp_sat import size_cp_model  # late: solvers are slow to import
+    from formulations.partial_engine.cp_sat import size_cp_model  # late: solvers are slow to import
     from solver.engines.driver_cp_sat import solve
 
     model, levels = size_cp_model(found, aim, engine.dsps, engine.brams)
@@ -66,7 +66,7 @@ def _cp_sat(found: Sequence[Size], aim: Rates, engine: PartialEngine) -> int:
 
 
 def _milp(found: Sequence[Size], aim: Rates, engine: PartialEngine) -> int:
-    from formulations.partial_engine.size_milp import size_model
+    from formulations.partial_engine.milp import size_model
     from solver.engines.driver_milp import solve
 
     problem, levels = size_model(found, aim, engine.dsps, engine.brams)

@@ -296,9 +296,7 @@ class _Joint(BruteForce[Case]):
         if network is None or found is None:
             return Known(None)
         seen = replay_joint(stores(network), case.machine, found.runs)
-        moved = sum(one.outcome.bytes for one in seen.layers)
-        said = f"brute force: its schedule moves {moved} by replay, not {found.bytes}: {seen.faults[:1]}"
-        return Known(found.bytes, faults=(said,) if seen.faults or moved != found.bytes else ())
+        return Known.replayed(found.bytes, sum(one.outcome.bytes for one in seen.layers), seen.faults)
 
 
 TESTER = _Joint()

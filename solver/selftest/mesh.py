@@ -19,13 +19,14 @@ from itertools import permutations, product
 from math import prod
 
 from formulations.clock import Clock
-from formulations.mesh.choice import DECISIONS, SHARES, Choice
+from formulations.mesh.choice import DECISIONS
 from formulations.mesh.part import MeshPart
 from formulations.mesh.problem import MeshFormulation
 from formulations.pins import parse_pins
-from hwmodels.mesh.replay import Given, boxes, replay_mesh
+from hwmodels.mesh.replay import boxes, replay_mesh
 from hwmodels.mesh.replay_arrays import replay_array
 from hwmodels.mesh.replay_lanes import replay_lanes
+from hwmodels.schedule import SHARES, Choice
 from instances.workload import DIMS
 from solver.search import settled
 from solver.selftest.cases import BruteForce, Known, kept
@@ -84,11 +85,10 @@ class Choices:
         """How many there are."""
         return prod(map(len, self.options))
 
-    def given(self, choice: tuple[object, ...]) -> Given:
+    def given(self, choice: tuple[object, ...]) -> Choice:
         """A choice as the referee wants it."""
-        tile = dict(zip(DIMS, choice[:8], strict=True))
-        rows, cols, vector, share, keep, filters, channels = choice[8:]
-        return Given(tile, rows, cols, dict(vector), SHARES[share], keep, filters, channels)  # type: ignore[arg-type, index, call-overload]
+        rows, cols, vector, *others = choice[8:]
+        return Choice(choice[:8], rows, cols, _full(vector), *others)  # type: ignore[arg-type]
 
     def value(self, choice: tuple[object, ...]) -> int | None:
         """The objective by replay, None if the choice does not fit."""
@@ -97,16 +97,16 @@ class Choices:
             self.values[choice] = None if self.unfit(given) else self.replayed(given)[0]
         return self.values[choice]
 
-    def replayed(self, given: Given) -> tuple[int, list[str]]:
+    def replayed(self, given: Choice) -> tuple[int, list[str]]:
         """The objective, and what the referee has against it."""
         seen = (replay_mesh if self.mesh.kind == "teu" else replay_array)(self.layer, self.machine, given)
         dram, glb = self.mesh.dram_bytes_per_cycle, self.mesh.global_bytes_per_cycle
         time = max(seen.cycles, -(-seen.dram // dram), -(-seen.glb // glb))
         return {"dram": seen.dram, "glb": seen.glb, "time": time}[self.measure], seen.faults
 
-    def unfit(self, given: Given) -> str:
+    def unfit(self, given: Choice) -> str:
         """Why a choice does not fit; nothing if it does."""
-        machine, mesh, tile = self.machine, self.mesh, given.tile
+        machine, mesh, tile = self.machine, self.mesh, _tile(given)
         if given.keep != "none" and any(tile[d] < self.size[d] for d in _SUMMED):
             return "keep: the tile of what is summed is not whole"
         box = {x: prod(end - first for first, end in one[0])
@@ -126,11 +126,11 @@ class Choices:
             return "a PE holds more than there is in a tile"
         return "" if local <= mesh.local_bytes else "scratchpad of a PE"
 
-    def laid(self, given: Given) -> bool | None:
+    def laid(self, given: Choice) -> bool | None:
         """Whether there is a layout; None if there are too many to try."""
         if self.mesh.kind != "teu":
             return True
-        bits = [(d, q) for d, lanes in given.vector.items() for q in range(lanes.bit_length() - 1)]
+        bits = [(d, q) for d, lanes in zip(DIMS, given.vector, strict=True) for q in range(lanes.bit_length() - 1)]
         tried = 0
         for order in permutations(bits):
             found = True
@@ -142,7 +142,7 @@ class Choices:
                     if tried > _TRIES:
                         return None
                     words = 1 + sum(pitch * (extent - 1) for _, extent, pitch in axes)
-                    if not replay_lanes(self.layer, given.tile, order, {operand: (axes, words)}, self.mesh.banks):
+                    if not replay_lanes(self.layer, _tile(given), order, {operand: (axes, words)}, self.mesh.banks):
                         served = True
                         break
                 found = found and served
@@ -150,9 +150,9 @@ class Choices:
                 return True
         return False
 
-    def _pitches(self, operand: str, given: Given, most: int) -> Iterator[list[tuple[int, int, int]]]:
+    def _pitches(self, operand: str, given: Choice, most: int) -> Iterator[list[tuple[int, int, int]]]:
         """All pitches of the axes of a tile that leave it within so many words."""
-        box = boxes(self.layer, {d: (0, given.tile[d]) for d in DIMS})[operand][0]
+        box = boxes(self.layer, {d: (0, size) for d, size in _tile(given).items()})[operand][0]
         thick = [(at, end - first) for at, (first, end) in enumerate(box) if end - first > 1]
 
         def onward(done: list[tuple[int, int, int]], words: int) -> Iterator[list[tuple[int, int, int]]]:
@@ -215,6 +215,10 @@ def _placed(made: Choices, choice: Choice) -> tuple[object, ...] | None:
     return found if all(one in few for one, few in zip(found, made.options, strict=True)) else None
 
 
+def _tile(choice: Choice) -> dict[str, int]:
+    return dict(zip(DIMS, choice.tile, strict=True))
+
+
 def _full(vector: object) -> tuple[int, ...]:
     lanes: dict[str, int] = dict(vector)  # type: ignore[call-overload]
     return tuple(lanes.get(d, 1) for d in DIMS)
@@ -251,14 +255,11 @@ class _Mesh(BruteForce[Case]):
         if said.schedule is None:
             return Claim(engine, said.status, None, bound)
         made, choice = Choices(case), said.schedule.choice
-        tile, lanes = (dict(zip(DIMS, of, strict=True)) for of in (choice.tile, choice.vector))
-        fields = choice.rows, choice.cols, lanes, SHARES[choice.share], choice.keep, choice.filters, choice.channels
-        given = Given(tile, *fields)
-        value, faults = made.replayed(given)
-        said_no = made.unfit(given)
+        value, faults = made.replayed(choice)
+        said_no = made.unfit(choice)
         faults = [*faults, *([f"does not fit: {said_no}"] if said_no else [])]
         if case.kind == "teu":
-            faults += _laid_out(made, tile, said.schedule.layout)
+            faults += _laid_out(made, _tile(choice), said.schedule.layout)
         return Claim(engine, said.status, value, bound, tuple(faults), choice)
 
     def known(self, case: Case, claims: Sequence[Claim]) -> Known:

@@ -15,9 +15,9 @@ from formulations.registry import NESTS
 from formulations.tiling import cuts
 from formulations.tiling.cuts import Cut, complete, every_cut, free_chains, whole_windows
 from hwmodels.nest.pieces import Window
-from hwmodels.nest.places import how
 from hwmodels.nest.price import price
 from hwmodels.nest.replay import replay
+from hwmodels.nest.spans import how
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.load import load_machine, load_network
 from instances.machine import Machine, Transfer

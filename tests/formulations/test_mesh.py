@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from formulations.clock import Clock
-from formulations.mesh.choice import DECISIONS, KEEPS, MEASURES, SHARES, Choice
+from formulations.mesh.choice import DECISIONS, KEEPS, MEASURES
 from formulations.mesh.finish import fits, hand
 from formulations.mesh.layout import layout_of, vectors
 from formulations.mesh.part import keeps
@@ -24,9 +24,10 @@ from formulations.mesh.price import price, setup_of
 from formulations.mesh.search import best_pair, halves
 from formulations.mesh.space import members, movable, undominated, ways
 from formulations.pins import Pins, parse_pins
-from hwmodels.mesh.replay import Given, replay_mesh
+from hwmodels.mesh.replay import replay_mesh
 from hwmodels.mesh.replay_arrays import replay_array
 from hwmodels.mesh.replay_lanes import replay_lanes
+from hwmodels.schedule import SHARES, Choice
 from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.machine import Machine
@@ -80,14 +81,6 @@ def matching(**sizes: int) -> Layer:
     return Layer.model_validate({"name": "match", **more, **fields})
 
 
-def given_of(choice: Choice) -> Given:
-    tile, vector = (dict(zip(DIMS, sizes, strict=True)) for sizes in (choice.tile, choice.vector))
-    return Given(
-        tile, choice.rows, choice.cols, vector,
-        SHARES[choice.share], choice.keep, choice.filters, choice.channels,
-    )  # fmt: skip
-
-
 def every_choice(layer: Layer, machine: Machine, shares: tuple[str, ...] = ("both",)) -> Iterator[Choice]:
     """All choices that are well formed, feasible or not."""
     workload, mesh = ndrange(layer), machine.mesh
@@ -116,7 +109,7 @@ def least(layer: Layer, machine: Machine, measure: str) -> int | None:
     """The optimum by full enumeration; a layout where units have banks."""
     assert machine.mesh is not None
     found = sorted(
-        ((price(layer, machine, c)[0].of(measure), k, c) for k, c in enumerate(every_choice(layer, machine))
+        ((price(layer, machine, c)[0][measure], k, c) for k, c in enumerate(every_choice(layer, machine))
          if fits(layer, machine, c)),
         key=lambda one: one[:2],
     )  # fmt: skip
@@ -198,17 +191,17 @@ def test_prices_are_what_the_simulation_counts(layer: Layer, kind: str) -> None:
     machine = mesh_machine(**({"rows": 1, "cols": 3} if kind == "oblong" else {})) if teu else array_machine(kind)
     for choice in sampled(every_choice(layer, machine, tuple(SHARES) if teu else ("both",)), 250):
         cost = price(layer, machine, choice)[0]
-        seen = (replay_mesh if teu else replay_array)(layer, machine, given_of(choice))
+        seen = (replay_mesh if teu else replay_array)(layer, machine, choice)
         assert not seen.faults, choice
-        assert (seen.dram, seen.glb, seen.cycles) == (cost.dram, cost.glb, cost.cycles), choice
-        assert cost.time == max(cost.cycles, -(-cost.dram // 2), -(-cost.glb // 4))
+        assert (seen.dram, seen.glb, seen.cycles) == (cost["dram"], cost["glb"], cost["cycles"]), choice
+        assert cost["time"] == max(cost["cycles"], -(-cost["dram"] // 2), -(-cost["glb"] // 4))
 
 
 def test_the_simulation_sees_what_is_done_twice() -> None:
     """Units along an index that is summed over would each make all products: twice the results, twice the products."""
     layer, machine = conv(), mesh_machine()
     choice = next(c for c in every_choice(layer, machine) if c.rows != c.cols)
-    faults = replay_mesh(layer, machine, replace(given_of(choice), rows="n")).faults
+    faults = replay_mesh(layer, machine, replace(choice, rows="n")).faults
     assert faults[0] == "results: 72 are written, the layer has 36"
     assert faults[1].startswith("products: 288 are made")
 
@@ -228,9 +221,9 @@ def test_figure_2_by_hand() -> None:
         said = answer(engine, layer, machine, "dram")
         assert (said.status, said.value, said.bound) == ("OPTIMAL", 48, 48)
     side_by_side = Choice((1, 1, 2, 2, 2, 1, 1, 1), "r", "m", (1, 1, 2, 1, 2, 1, 1, 1))
-    assert price(layer, machine, side_by_side)[0].dram == 48
+    assert price(layer, machine, side_by_side)[0]["dram"] == 48
     assert fits(layer, machine, side_by_side)
-    assert price(layer, machine, replace(side_by_side, share="none"))[0].dram == 80
+    assert price(layer, machine, replace(side_by_side, share="none"))[0]["dram"] == 80
     for pins, value in (((), 64), (("keep=none",), 80)):
         alone = answer("no-sharing", layer, machine, "dram", pins)
         assert (alone.value, alone.bound, alone.status) == (value, None, "FEASIBLE")
@@ -371,8 +364,8 @@ def test_fronts_against_enumeration(kind: str, axes: tuple[str, str], expected: 
     network = chain(4, size=4, channels=3, taps=1)
     machine = array_machine(kind, global_bytes=40, dram_bytes_per_cycle=8, global_bytes_per_cycle=16)
     (layer,) = network.conv_layers
-    costs = {price(layer, machine, c)[0] for c in every_choice(layer, machine) if fits(layer, machine, c)}
-    points = {tuple(cost.of(axis) for axis in axes) for cost in costs}
+    costs = [price(layer, machine, c)[0] for c in every_choice(layer, machine) if fits(layer, machine, c)]
+    points = {tuple(cost[axis] for axis in axes) for cost in costs}
     best = sorted(one for one in points if not any(o != one and o[0] <= one[0] and o[1] <= one[1] for o in points))
     assert best == expected
     found = pareto(network, machine, problem="mesh", axes=axes)

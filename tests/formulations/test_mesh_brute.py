@@ -19,12 +19,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from formulations.mesh.arrays import caps_of, linear_of, terms_of
-from formulations.mesh.choice import DECISIONS, KEEPS, SHARES, Choice
+from formulations.mesh.choice import DECISIONS, KEEPS
 from formulations.mesh.layout import layout_of
 from formulations.mesh.part import keeps
 from formulations.mesh.price import price, setup_of
 from formulations.mesh.tables import Linear, up
 from formulations.pins import parse_pins
+from hwmodels.schedule import SHARES, Choice
 from instances.machine import Machine
 from instances.mesh import Mesh
 from instances.ndrange import Axis, ndrange
@@ -166,7 +167,7 @@ def least_of_mesh(layer: Layer, machine: Machine, measure: str, pins: tuple[str,
                 choice = Choice(tile, rows, cols, tuple(vector[d] for d in DIMS), share, keep)
                 if keeps(choice, asked) and layout_of(layer, machine, choice) is not None:
                     best = int(values.reshape(-1)[k])
-                    assert price(layer, machine, choice)[0].of(measure) == best
+                    assert price(layer, machine, choice)[0][measure] == best
                     break
     return None if best == 2**62 else best
 

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from formulations.clock import ENDLESS, Clock
 from formulations.partial_engine.bounds import branch_bound, lower
+from formulations.partial_engine.cp_sat import MOST_STAGES, stages, stages_cp_model
 from formulations.partial_engine.orders import Step, as_text, from_text, greedy, passes, plain, price, program
 from formulations.partial_engine.problem import AllChoices, OneChoice
 from formulations.partial_engine.search import MOST_RUNS, best_order
 from formulations.partial_engine.size import Size, candidates, front, ranked, rated, sizes
 from formulations.partial_engine.space import Branch, Demands, Game, branch_at, build
-from formulations.partial_engine.stages_cp_sat import MOST_STAGES, stages, stages_cp_model
 from formulations.problem import Goal
 from hwmodels.partial_engine.replay import replay_engine
 from hwmodels.partial_engine.work import engine_of, network_cycles, run_pixels, work_of

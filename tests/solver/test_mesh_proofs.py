@@ -221,8 +221,8 @@ def test_doubling_keeps_pins(pins: tuple[str, ...], name: str) -> None:
     for choice in found:
         made = complete(layer, machine, choice, parsed, chosen=False)
         assert made is not None
-        assert keeps(made[0], parsed)
-        assert fits(layer, machine, made[0])
+        assert keeps(made.choice, parsed)
+        assert fits(layer, machine, made.choice)
     assert [prod(choice.tile) for choice in found] == sorted(prod(choice.tile) for choice in found)
     assert doubled(layer, machine, parse_pins(["T_M>=7"], DECISIONS)) == []
 
@@ -243,7 +243,7 @@ def test_options_that_lead_are_enough() -> None:
         if pair is None:
             continue
         vector = (32, *(1 for _ in range(7)))
-        assert price(layer, machine, replace(found.choice(whole(pair)), vector=vector))[0].dram == value
+        assert price(layer, machine, replace(found.choice(whole(pair)), vector=vector))[0]["dram"] == value
         assert len(few.left) < len(found.left)
         found.forbidden.add(whole(pair))
         again, same = leading(found)
