@@ -331,7 +331,7 @@ def _heuristic(choose: Callable[[Tables, Clock], Choice]) -> Callable[[JointPart
         tables.search(tables.relied(tables.joint(bound="proven"), choice), goal.clock)
         choice = tables.joint(bound="known").price(choice.levels)
         if choice.bytes >= NEVER:
-            raise Unable("there is no place for some layer")
+            raise Unable("this heuristic finds no place for some layer")
         runs = part.runs(choice)
         return part.polished(runs, goal.clock) if goal.clock.over else runs
 
