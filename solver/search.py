@@ -117,7 +117,7 @@ def settled(
     empty = False
     ties = [name for name in formulation.ties if name not in objectives and search.proves]
     for number, measure in enumerate((*objectives, *ties)):
-        share = clock.share(max(1, len(objectives) - number))
+        share = clock.half() if number + 1 < len(objectives) else clock
         goal = Goal(measure, dict(caps), dict(least), clock=share, stats=search.stats)
         best, bound, empty = search.run(goal, best)
         bounds |= {measure: bound} if measure in bounds else {}

@@ -282,7 +282,8 @@ class Levels(Piece[Runs]):
             choice = made.decode(solution)
             assert choice is not None
             self._cost = constant + factor * choice.bytes
-            return self.so_far() if self._is_known(joint, choice, goal.clock) else None
+            clock = Clock(0.0) if goal.stats.get("interrupted") else goal.clock
+            return self.so_far() if self._is_known(joint, choice, clock) else None
 
         return Model(
             made.model, decode, constant + factor * made.base, factor * made.unit, made.parameters, made.turns,
