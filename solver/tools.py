@@ -192,11 +192,11 @@ def doctor() -> int:
 def schema(
     kind: Annotated[
         str,
-        typer.Argument(metavar="PROBLEM", help="See certile list problems; layers: tiling and slicing"),
-    ] = "layers",
+        typer.Argument(metavar="PROBLEM", help="See certile list problems; plan: tiling and slicing"),
+    ] = "plan",
 ) -> int:
     """Print the JSON Schema of plan files."""
-    emit(pick_problem("tiling" if kind == "layers" else kind).plan.schema_text().rstrip())
+    emit(pick_problem("tiling" if kind in ("plan", "layers") else kind).plan.schema_text().rstrip())
     return 0
 
 
