@@ -122,7 +122,7 @@ def settled(
     empty = False
     ties = [name for name in formulation.ties if name not in objectives and search.proves]
     for number, measure in enumerate((*objectives, *ties)):
-        share = clock.share(max(1, len(objectives) - number))
+        share = clock.half() if number + 1 < len(objectives) else clock
         goal = Goal(measure, dict(caps), dict(least), clock=share, stats=search.stats)
         best, bound, empty = search.run(goal, best)
         bounds |= {measure: bound} if measure in bounds else {}
@@ -321,7 +321,7 @@ class _Search(Generic[S]):
     def polished(self, schedule: S, clock: Clock) -> S:
         """The same, better in what no measure says if there is time for it."""
         try:
-            return schedule if self.interrupted else self.part.polished(schedule, clock)
+            return self.part.polished(schedule, Clock(0.0) if self.interrupted else clock)
         except KeyboardInterrupt:
             self.stats["interrupted"] = True
             return schedule

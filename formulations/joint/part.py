@@ -27,10 +27,9 @@ from formulations.problem import Formulation, Goal, Model, Part, Piece, Priced, 
 from formulations.tiling import problem as tiling
 from hwmodels.joint.replay import JointReplay, replay_joint
 from hwmodels.nest.homes import operand_of
-from hwmodels.nest.limits import tensor_bytes
 from hwmodels.nest.price import price
 from hwmodels.outcome import OPERANDS, Outcome
-from hwmodels.schedule import LayerRun, Nest
+from hwmodels.schedule import LayerRun, Loop, Nest
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
@@ -72,18 +71,6 @@ class JointPart(Part[Runs]):
     @cached_property
     def _mac_fj(self) -> int:
         return self.machine.mac_fj * sum(layer.macs for layer in self.found.layers)
-
-    @cached_property
-    def compulsory_bytes(self) -> int:
-        """Bytes of every weight, and of every input and result of the network once."""
-        found, machine = self.found, self.machine
-        total = sum(tensor_bytes(layer, machine).get("W", 0) for layer in found.layers)
-        for store in found.stores:
-            if not store.parts:
-                reading = [found.layers[t].model_copy(update={"inputs": 1}) for t in store.readers]
-                total += max((tensor_bytes(layer, machine)["IN"] for layer in reading), default=0)
-            total += min(store.results, store.rows * store.row_elements) * machine.out_bytes
-        return total
 
     # ---- a schedule --------------------------------------------------------------------------------------------------
 
@@ -188,21 +175,29 @@ class JointPart(Part[Runs]):
         return replace(run, banks=run.banks[: -(-taken // self.machine.bank_bytes)])
 
     def polished(self, runs: Runs, clock: Clock) -> Runs:
-        """Of the nests with as few bytes in the banks that are free the fastest; as they are if the time runs out."""
+        """Of the nests with as few bytes in the banks that are free the fastest; a coarser one if the time is over."""
         known: dict[object, Nest] = {}
         made = []
         for t, run in enumerate(runs):
             layer, free = self.layer(t, run), self._free(banks for _, banks in run.residents.values())
             key = layer.signature(), len(free)
             if key not in known:
-                known[key] = run.nest if clock.over else self._fastest(layer, run.nest, len(free), clock)
+                known[key] = self._faster(layer, run.nest, len(free), clock)
             made.append(self._trimmed(t, replace(run, nest=known[key], banks=free)))
         return tuple(made)
 
-    def _fastest(self, layer: Layer, nest: Nest, room: int, clock: Clock) -> Nest:
+    def _faster(self, layer: Layer, nest: Nest, room: int, clock: Clock) -> Nest:
         most = {"ocm": room * self.machine.bank_bytes, "bytes": self._outcome(layer, nest).bytes}
         space = tiling.build(layer, self.machine, self.pins)
-        return self._search_nests(space, ("bytes",), clock, most=most, proving=()).nest or nest
+        if not clock.over:
+            return self._search_nests(space, ("bytes",), clock, most=most, proving=()).nest or nest
+        for item in nest.items:  # without loops that save nothing there are fewer tiles, which take time to replay, too
+            fewer = replace(nest, items=tuple(one for one in nest.items if one is not item))
+            if isinstance(item, Loop) and space.contains(fewer):
+                outcome = self._outcome(layer, fewer)
+                if outcome.bytes <= most["bytes"] and outcome.occupancy_bytes["ocm"] <= most["ocm"]:
+                    nest = fewer
+        return nest
 
 
 def _sums(outcomes: Sequence[Outcome]) -> dict[str, int]:
@@ -287,7 +282,8 @@ class Levels(Piece[Runs]):
             choice = made.decode(solution)
             assert choice is not None
             self._cost = constant + factor * choice.bytes
-            return self.so_far() if self._is_known(joint, choice, goal.clock) else None
+            clock = Clock(0.0) if goal.stats.get("interrupted") else goal.clock
+            return self.so_far() if self._is_known(joint, choice, clock) else None
 
         return Model(
             made.model, decode, constant + factor * made.base, factor * made.unit, made.parameters, made.turns,
@@ -336,8 +332,9 @@ def _heuristic(choose: Callable[[Tables, Clock], Choice]) -> Callable[[JointPart
         tables.search(tables.relied(tables.joint(bound="proven"), choice), goal.clock)
         choice = tables.joint(bound="known").price(choice.levels)
         if choice.bytes >= NEVER:
-            raise Unable("there is no place for some layer")
-        return part.runs(choice)
+            raise Unable("this heuristic finds no place for some layer")
+        runs = part.runs(choice)
+        return part.polished(runs, goal.clock) if goal.clock.over else runs
 
     return run
 

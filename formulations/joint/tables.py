@@ -15,25 +15,21 @@ is bounded is the least number of banks that a nest fits in.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from functools import cached_property
 
 from formulations.clock import Clock
 from formulations.joint.plans import Bound, Plans, Rows, SearchNests
 from formulations.joint.problem import NEVER, Choice, Joint, Residence, Step
 from formulations.pins import Pins
+from hwmodels.nest.limits import tensor_bytes
 from instances.machine import Machine
 from instances.stores import Store, Stores
 
 __all__ = ["Tables"]
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Where a solution relies on a bound: plans, rows of every input and banks for tiles."""
-
-    plans: Plans
-    rows: Rows
-    banks: int
+#: Where a solution relies on a bound: plans, rows of every input and banks for tiles.
+_Place = tuple[Plans, Rows, int]
 
 
 class Tables:
@@ -90,12 +86,8 @@ class Tables:
 
     def relied(self, joint: Joint, choice: Choice) -> list[_Place]:
         """Where a choice relies on bounds that no known nest reaches."""
-        places: dict[tuple[int, Rows, int], _Place] = {}
-        for t, plans in enumerate(self.plans):
-            rows, banks = self.place(joint, choice, t)
-            if not plans.known(rows, banks):
-                places[id(plans), rows, banks] = _Place(plans, rows, banks)
-        return list(places.values())
+        places = [(plans, *self.place(joint, choice, t)) for t, plans in enumerate(self.plans)]
+        return [place for place in dict.fromkeys(places) if not place[0].known(*place[1:])]
 
     def place(self, joint: Joint, choice: Choice, step: int) -> tuple[Rows, int]:
         """Rows of every input on chip, and banks for tiles."""
@@ -104,11 +96,10 @@ class Tables:
 
     def alone(self, *, on_chip: bool) -> list[_Place]:
         """Every layer with all banks to itself, its input in DRAM or as far on chip as it may be."""
-        places = []
-        for t, plans in enumerate(self.plans):
-            rows = tuple(self.rows_of(t, k)[-1 if on_chip else 0] for k in self.inputs[t])
-            places.append(_Place(plans, rows, self.machine.ocm_banks))
-        return places
+        return [
+            (plans, tuple(self.rows_of(t, k)[-1 if on_chip else 0] for k in self.inputs[t]), self.machine.ocm_banks)
+            for t, plans in enumerate(self.plans)
+        ]
 
     @property
     def possible(self) -> bool:
@@ -123,6 +114,18 @@ class Tables:
             least = int(step.extra.min())
             total += step.fixed + (least if least < NEVER else 0) + sum(min(once) for once in step.once)
         return total + sum(min(r.write) for r in joint.residences)
+
+    @cached_property
+    def compulsory_bytes(self) -> int:
+        """Bytes of every weight, and of every input and result of the network once."""
+        found, machine = self.found, self.machine
+        total = sum(tensor_bytes(layer, machine).get("W", 0) for layer in found.layers)
+        for store in found.stores:
+            if not store.parts:
+                reading = [found.layers[t].model_copy(update={"inputs": 1}) for t in store.readers]
+                total += max((tensor_bytes(layer, machine)["IN"] for layer in reading), default=0)
+            total += min(store.results, store.rows * store.row_elements) * machine.out_bytes
+        return total
 
     def hurry(self, clock: Clock) -> None:
         """Find some nest for every layer, a good one as far as there is time."""
@@ -141,11 +144,8 @@ class Tables:
 
     def search(self, places: Iterable[_Place], clock: Clock) -> bool:
         """Search there; False if the time ran out."""
-        for place in places:
-            if clock.over:
-                return False
-            known = place.plans.known(place.rows, place.banks)
-            if not known and not place.plans.search(place.rows, place.banks, clock):
+        for plans, rows, banks in places:
+            if clock.over or not (plans.known(rows, banks) or plans.search(rows, banks, clock)):
                 return False
         return True
 

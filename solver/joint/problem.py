@@ -98,7 +98,7 @@ class JointProblem(WholeProblem[JointPlan]):
     def body(self, verdict: Verdict, question: Question) -> dict[str, Any]:
         """Sums, replay and a row a layer: figures are what the replay counts."""
         part, priced = cast(JointPart, verdict.part), verdict.priced
-        fields = {"pins": tuple(part.pins.to_json()), "compulsory_bytes": part.compulsory_bytes}
+        fields = {"pins": tuple(part.pins.to_json()), "compulsory_bytes": part.tables.compulsory_bytes}
         if priced is None:
             none = JointReplay(ok=None, executed=0, faults=())
             return {**fields, "measures": None, "objective": None, "replay": none, "layers": ()}

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from formulations.clock import ENDLESS
 from formulations.joint import problem as joint_module
-from formulations.joint.part import JointPart
+from formulations.joint.part import JointPart, Runs
 from formulations.joint.problem import NEVER, Joint, Residence, Step, TooLarge, least
 from formulations.pins import Pins, parse_pins
+from formulations.problem import Replayed
 from formulations.tiling import problem as tiling
 from hwmodels.joint.replay import replay_joint
 from hwmodels.schedule import LayerRun
@@ -35,6 +36,8 @@ from solver.cli import main
 from solver.engines.exhaustive import Search
 from solver.joint import plan as joint_plan
 from solver.joint.problem import JOINT, runs_in
+from solver.search import Answer
+from solver.verdict import judged
 
 EXACT = ("dynamic", "milp", "cp-sat")
 MACHINE = Machine(
@@ -490,6 +493,19 @@ def test_milp_needs_no_dynamic_programming(monkeypatch: pytest.MonkeyPatch) -> N
         assert solve(with_skip(), MACHINE, engine=engine, problem="joint").objective == expected
 
 
+def test_dynamic_programming_that_is_too_large_leaves_the_greedy_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    best = solve(with_skip(), MACHINE, problem="joint")
+    monkeypatch.setattr(joint_module, "MOST_STATES", 2)
+    plan = solve(with_skip(), MACHINE, engine="dynamic", problem="joint")
+    assert plan.status == "FEASIBLE"
+    assert "use engine milp or cp-sat" in str(plan.stats["note"])
+    assert plan.bound is not None
+    assert best.objective is not None
+    assert plan.objective is not None
+    assert plan.bound <= best.objective.value <= plan.objective.value
+    assert check(plan).ok
+
+
 # ---- stores -------------------------------------------------------------------------------------------------------
 
 
@@ -578,6 +594,18 @@ def test_results_are_written() -> None:
 def test_every_layer_runs() -> None:
     found, runs = solved()
     assert "the plan has 4 layers, the network 5" in replay_joint(found, FOUR, runs[:-1]).faults[0]
+
+
+def test_every_figure_of_every_layer_is_compared() -> None:
+    class Wrong(JointPart):
+        def replay(self, runs: Runs) -> Replayed:
+            walked = super().replay(runs)
+            return replace(walked, counts={**walked.counts, "layer b: occupancy_bytes ocm": 3})
+
+    part, (_, runs) = Wrong(with_skip(), FOUR, Pins(()), JOINT.search_nests), solved()
+    (verdict,) = judged([(part, Answer(runs, {}, {}, "FEASIBLE"))])
+    priced = part.price(runs).counts["layer b: occupancy_bytes ocm"]
+    assert verdict.disagreements == (f"layer b: occupancy_bytes ocm: priced {priced}, replayed 3",)
 
 
 # ---- plans --------------------------------------------------------------------------------------------------------
