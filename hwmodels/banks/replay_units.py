@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from hwmodels.banks.replay_moved import Moved
-from hwmodels.banks.replay_time import Column, Unit
+from hwmodels.banks.replay_time import Column, Moved, Unit
 from instances.feature_maps import Stage
 from instances.machine import Banks
 

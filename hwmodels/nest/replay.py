@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from hwmodels.nest.execute import Execution, execute
 from hwmodels.nest.execute import work as execution_work
-from hwmodels.nest.replay_broadcast import Listened, listened
-from hwmodels.nest.replay_cores import ReplayCore, cover_faults, replay_cores, unit_faults
+from hwmodels.nest.replay_cores import ReplayCore, Run, cover_faults, listened, replay_cores, unit_faults
 from hwmodels.nest.replay_counts import Axis, Boxes, Stored, boxes_of, price, stored_tensors, times
 from hwmodels.nest.replay_holds import holds_of, loops_of
 from hwmodels.nest.replay_homes import bound_homes, burst_at, energy_at, transfer_at
@@ -67,22 +66,6 @@ class Replay:
         return not self.faults
 
 
-@dataclass(frozen=True)
-class _Run:
-    """What one core did."""
-
-    rows: Mapping[str, Counts]
-    transfer_ticks: int
-    compute_ticks: int
-    pipeline_ticks: int
-    steps: int
-    occupancy: Mapping[str, int]
-    lined: int | None
-    faults: tuple[str, ...]
-    traffic: Traffic
-    boxes: Mapping[str, Boxes]
-
-
 def replay(layer: Layer, machine: Machine, nest: Nest, *, execute: bool | None = None) -> Replay:
     """Walk `nest` on `machine` and report what it costs and what is wrong with it.
 
@@ -103,8 +86,8 @@ def replay(layer: Layer, machine: Machine, nest: Nest, *, execute: bool | None =
     cores = replay_cores(layer, nest)
     _check_length(layer, nest, cores)
     faults = unit_faults(machine, cores) + cover_faults(layer, cores) + _buffer_faults(machine, nest)
-    runs: list[_Run] = []
-    known: dict[object, _Run] = {}
+    runs: list[Run] = []
+    known: dict[object, Run] = {}
     for core in cores:
         run = _run(layer, machine, nest, core, known)
         runs.append(run)
@@ -191,7 +174,7 @@ def _pieces(size: int, step: Step) -> int:
 # ---- one core ----------------------------------------------------------------------------------------------------
 
 
-def _run(layer: Layer, machine: Machine, nest: Nest, core: ReplayCore, known: dict[object, _Run]) -> _Run:
+def _run(layer: Layer, machine: Machine, nest: Nest, core: ReplayCore, known: dict[object, Run]) -> Run:
     """Walk one core's nest, or take the result of a core whose walk is the same number by number."""
     cuts = {d: cut_range(*core.ranges[d], steps) for d, steps in nest.loops().items()}
     holds = holds_of(nest, cuts)
@@ -228,7 +211,7 @@ def _walk_core(
     traffic: Traffic,
     tensors: Mapping[str, tuple[Stored, ...]],
     lines: tuple[tuple[str, int], tuple[str, int]] | None,
-) -> _Run:
+) -> Run:
     cuts = traffic.cuts
     boxes: dict[str, Boxes] = {}
     for row, parts in tensors.items():
@@ -250,7 +233,7 @@ def _walk_core(
     if between:
         rows["IN"] = sum((times(between.counts(*pair), often) for pair, often in tally.pairs.items()), Counts())
     lined = sum(lined_bytes(t, cuts, *lines) for t in tensors["IN"]) if lines else None
-    return _Run(
+    return Run(
         rows=rows,
         transfer_ticks=sum(price(c, transfer_at(machine, row)) for row, c in rows.items()),
         compute_ticks=tally.compute_ticks,
@@ -327,7 +310,7 @@ def _work(layer: Layer, machine: Machine, nest: Nest, cuts: Mapping[str, Cuts]) 
 # ---- the whole machine -------------------------------------------------------------------------------------------
 
 
-def _outcome(layer: Layer, machine: Machine, cores: Sequence[ReplayCore], runs: Sequence[_Run]) -> Outcome:
+def _outcome(layer: Layer, machine: Machine, cores: Sequence[ReplayCore], runs: Sequence[Run]) -> Outcome:
     rows, moving = _moved(machine, cores, runs)
     computing: dict[int, int] = {}
     for core, run in zip(cores, runs, strict=True):
@@ -355,7 +338,7 @@ def _outcome(layer: Layer, machine: Machine, cores: Sequence[ReplayCore], runs: 
 
 
 def _moved(
-    machine: Machine, cores: Sequence[ReplayCore], runs: Sequence[_Run]
+    machine: Machine, cores: Sequence[ReplayCore], runs: Sequence[Run]
 ) -> tuple[dict[str, Counts], dict[int, int]]:
     """What the DRAM moves by row, and the ticks of the transfers that every cluster takes part in."""
     rows = {row: sum((r.rows[row] for r in runs), Counts()) for row in OPERANDS}
@@ -364,12 +347,12 @@ def _moved(
         moving[core.tle] = moving.get(core.tle, 0) + run.transfer_ticks
     if len(cores) == 1 or machine.broadcast.none or machine.reading == "literal":
         return rows, moving
-    own = [Listened(core, run.traffic, run.boxes, run.rows) for core, run in zip(cores, runs, strict=True)]
+    own = list(zip(cores, runs, strict=True))
     for operand, level in machine.broadcast.levels.items():
         if level == "none":
             continue
         rows[operand] = sum(listened(operand, level, own).values(), Counts())
-        for core, run in zip(cores, runs, strict=True):
+        for core, run in own:
             moving[core.tle] -= price(run.rows[operand], transfer_at(machine, operand))
         for tle, counts in listened(operand, "tle", own).items():
             moving[tle] += price(counts, transfer_at(machine, operand))
@@ -383,7 +366,7 @@ def _execute(layer: Layer, machine: Machine, nest: Nest, cores: Sequence[ReplayC
     return execute(layer, inner, shares, machine.psum_first_read, machine.sliding, snake)
 
 
-def _call_faults(layer: Layer, machine: Machine, runs: Sequence[_Run], result: Execution) -> list[str]:
+def _call_faults(layer: Layer, machine: Machine, runs: Sequence[Run], result: Execution) -> list[str]:
     """The execution fetched tiles on its own account: it must have begun as many transfers as the cores did."""
     faults = []
     for row, calls in result.calls.items():

@@ -20,7 +20,7 @@ from solver.report import Column, Sheet, name_column
 from solver.words import labels
 
 if TYPE_CHECKING:
-    from hwmodels.banks.replay_moved import Held
+    from hwmodels.banks.replay_time import Held
 
 __all__ = ["BanksProblem"]
 

@@ -14,8 +14,7 @@ from formulations.pins import Decision, parse_pins
 from hwmodels.banks.clock import Clock
 from hwmodels.banks.replay import replay_banks
 from hwmodels.banks.replay_cycles import spent_on
-from hwmodels.banks.replay_moved import Moved
-from hwmodels.banks.replay_time import Spent
+from hwmodels.banks.replay_time import Moved, Spent
 from hwmodels.outcome import MEASURES
 from hwmodels.schedule import StageRun
 from instances.errors import InputError

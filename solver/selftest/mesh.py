@@ -23,8 +23,7 @@ from formulations.mesh.choice import DECISIONS
 from formulations.mesh.part import MeshPart
 from formulations.mesh.problem import MeshFormulation
 from formulations.pins import parse_pins
-from hwmodels.mesh.replay import boxes, replay_mesh
-from hwmodels.mesh.replay_arrays import replay_array
+from hwmodels.mesh.replay import boxes, replay_array, replay_mesh
 from hwmodels.mesh.replay_lanes import replay_lanes
 from hwmodels.schedule import SHARES, Choice
 from instances.workload import DIMS
