@@ -18,10 +18,10 @@ from hwmodels.nest.execute import Execution, execute
 from hwmodels.nest.execute import work as execution_work
 from hwmodels.nest.replay_cores import ReplayCore, Run, cover_faults, listened, replay_cores, unit_faults
 from hwmodels.nest.replay_counts import Axis, Boxes, Stored, boxes_of, price, stored_tensors, times
-from hwmodels.nest.replay_holds import holds_of, loops_of
+from hwmodels.nest.replay_cuts import Cuts, cut_range, holds_of, loops_of
 from hwmodels.nest.replay_homes import bound_homes, burst_at, energy_at, transfer_at
 from hwmodels.nest.replay_slides import Between, lined_bytes, slid
-from hwmodels.nest.replay_walk import Cuts, Traffic, cut_range, walk
+from hwmodels.nest.replay_walk import Traffic, walk
 from hwmodels.outcome import OPERANDS, Counts, Outcome
 from hwmodels.schedule import LEVELS, Hold, Loop, Nest, Spatial, Step
 from instances.errors import InputError

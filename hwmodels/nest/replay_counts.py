@@ -13,12 +13,12 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from hwmodels.nest.replay_walk import Cuts
+from hwmodels.nest.replay_cuts import Cuts
 from hwmodels.outcome import Counts
 from instances.machine import Machine, Transfer
-from instances.workload import DIMS, RELEVANT, Layer
+from instances.workload import Layer
 
-__all__ = ["Axis", "Boxes", "Stored", "boxes_of", "call_of", "price", "relevant", "stored_tensors", "times"]
+__all__ = ["Axis", "Boxes", "Stored", "boxes_of", "call_of", "price", "stored_tensors", "times"]
 
 Ints = npt.NDArray[np.int64]
 #: Largest range of codes that is counted in a table instead of being sorted.
@@ -302,8 +302,3 @@ def _axis(
     last = (stop[:, None] - 1) * stride - pad + (end[None, :] - 1) * dilation
     begin, after = np.maximum(first, resident if letter == "r" else 0), np.minimum(last + 1, size)
     return Axis(size, (letter, kernel), begin, np.maximum(after - begin, 0))
-
-
-def relevant(operand: str) -> tuple[str, ...]:
-    """The dimensions of an operand in canonical order."""
-    return tuple(d for d in DIMS if d in RELEVANT[operand])
