@@ -54,13 +54,11 @@ def replay_mapping(
     inferences : int, optional
         Enough by default to fill the pipeline and to see in its second half whether the first one has kept up.
     """
-    faults = list(_misplaced(len(times), times, lists))
+    faults = _misplaced(len(times), times, lists)
     if faults:
         return Seen(tuple(faults), 0, 0, ())
     stages = max(stage for few in lists for _, stage in few)
-    run = _Run(edges, times, copies, lists, buffers, period, inferences or 40 + 4 * stages)
-    run.go()
-    return run.seen()
+    return _Run(edges, times, copies, lists, buffers, period, inferences or 40 + 4 * stages).seen()
 
 
 def replay_once(
@@ -72,11 +70,10 @@ def replay_once(
     Its `period` is its latency: the next one may come then.
     """
     once = [[(i, 0) for i in few] for few in lists]
-    faults = list(_misplaced(len(times), times, once))
+    faults = _misplaced(len(times), times, once)
     if faults:
         return Seen(tuple(faults), 0, 0, ())
     run = _Run(edges, times, copies, once, [1] * len(edges), 0, 1)
-    run.go()
     if any(not ends for ends in run.ends):
         stuck = next(i for i, ends in enumerate(run.ends) if not ends)
         return Seen((f"task {stuck} waits forever",), 0, 0, ())
@@ -116,8 +113,6 @@ class _Run:
         #: When task i ended with each inference; where every processor is in its list, and since when it is free.
         self.ends: list[list[int]] = [[] for _ in at]
         self.place, self.free, self.busy = [0] * len(lists), [0] * len(lists), [0] * len(lists)
-
-    def go(self) -> None:
         moved = True
         while moved:
             moved = False
