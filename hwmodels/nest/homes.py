@@ -24,16 +24,8 @@ from instances.machine import Machine, OffChip, Transfer
 from instances.workload import Layer
 
 __all__ = [
-    "allowed",
-    "assignments",
-    "energy_of",
-    "housed",
-    "machine_for",
-    "operand_of",
-    "repriced",
-    "settled",
-    "ticks_of",
-]
+    "allowed", "assignments", "energy_of", "housed", "machine_for", "operand_of", "repriced", "settled", "ticks_of",
+]  # fmt: skip
 
 
 def operand_of(row: str) -> str:

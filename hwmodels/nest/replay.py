@@ -14,12 +14,24 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from hwmodels.nest.execute import Execution, execute
+from hwmodels.nest.execute import Execution
+from hwmodels.nest.execute import execute as executed_nest
 from hwmodels.nest.execute import work as execution_work
 from hwmodels.nest.replay_cores import ReplayCore, Run, cover_faults, listened, replay_cores, unit_faults
-from hwmodels.nest.replay_counts import Axis, Boxes, Stored, boxes_of, price, stored_tensors, times
+from hwmodels.nest.replay_counts import (
+    Axis,
+    Boxes,
+    Stored,
+    bound_homes,
+    boxes_of,
+    burst_at,
+    energy_at,
+    price,
+    stored_tensors,
+    times,
+    transfer_at,
+)
 from hwmodels.nest.replay_cuts import Cuts, cut_range, holds_of, loops_of
-from hwmodels.nest.replay_homes import bound_homes, burst_at, energy_at, transfer_at
 from hwmodels.nest.replay_slides import Between, lined_bytes, slid
 from hwmodels.nest.replay_walk import Traffic, walk
 from hwmodels.outcome import OPERANDS, Counts, Outcome
@@ -101,7 +113,9 @@ def replay(layer: Layer, machine: Machine, nest: Nest, *, execute: bool | None =
         execute = execution_work(layer) <= EXECUTE_WORK and steps <= EXECUTE_STEPS
     executed = False
     if execute:
-        result = _execute(layer, machine, nest, cores)
+        inner, shares = [i for i in nest.items if not isinstance(i, Spatial)], [core.ranges for core in cores]
+        snake = machine.snake and not nest.line
+        result = executed_nest(layer, inner, shares, machine.psum_first_read, machine.sliding, snake)
         faults += list(result.faults) + _call_faults(layer, machine, runs, result)
         lined = runs[0].lined  # lines are for one core
         if lined is not None and result.places * machine.in_bytes != lined:
@@ -357,13 +371,6 @@ def _moved(
         for tle, counts in listened(operand, "tle", own).items():
             moving[tle] += price(counts, transfer_at(machine, operand))
     return rows, moving
-
-
-def _execute(layer: Layer, machine: Machine, nest: Nest, cores: Sequence[ReplayCore]) -> Execution:
-    inner = tuple(i for i in nest.items if not isinstance(i, Spatial))
-    shares = [dict(core.ranges) for core in cores]
-    snake = machine.snake and not nest.line
-    return execute(layer, inner, shares, machine.psum_first_read, machine.sliding, snake)
 
 
 def _call_faults(layer: Layer, machine: Machine, runs: Sequence[Run], result: Execution) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from formulations.applications.problem import Several, begins, responses
 from formulations.mapping.pipeline import busy
 from formulations.mapping.problem import Schedule
-from hwmodels.board.replay_applications import Referee, Repeated
+from hwmodels.board.replay import Referee, Repeated
 from hwmodels.outcome import UNITS
 from instances.applications import Application
 from solver.applications.plan import (

@@ -17,7 +17,7 @@ from ortools.sat.python import cp_model
 from formulations.applications.cp_sat import applications_cp_model
 from formulations.applications.problem import Goal, Rule, Several, Stream, answers, responses
 from formulations.mapping.problem import Mapping, Schedule
-from hwmodels.board.replay_applications import Referee, Repeated
+from hwmodels.board.replay import Referee, Repeated
 from instances.applications import applications, is_several
 from instances.errors import InputError
 from instances.load import dump_network, load_network
