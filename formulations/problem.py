@@ -18,7 +18,7 @@ them may raise TimeUp by the goal's clock: what is known by then is kept.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -29,9 +29,16 @@ from formulations.pins import Decision, Pins
 from instances.machine import Machine
 from instances.network import Network
 
-__all__ = ["Formulation", "Goal", "Model", "Part", "Piece", "Priced", "Replayed", "Unable"]
+__all__ = [
+    "SOLVERS", "Formulation", "Goal", "Model", "Part", "Piece", "Priced", "Replayed", "Stats", "Steps", "Told",
+    "Unable",
+]  # fmt: skip
 
 S = TypeVar("S")
+#: What a search says of itself, for people.
+Stats = dict[str, int | float | str | bool | None]
+#: Engines that are asked to solve models.
+SOLVERS = ("cp-sat", "milp", "milp-cbc")
 
 
 class Unable(Exception):
@@ -46,33 +53,55 @@ class Goal:
     ----------
     caps : dict of str to int
         The most of other measures.
+    least : dict of str to int
+        What no schedule is below in other measures, as was proven before.
     below : int or None
         Only schedules with less are of interest.
+    known : schedule or None
+        The best one so far.
     clock : Clock
         When to stop.
+    stats : dict
+        Where searches write what they say of themselves; ``interrupted`` if Ctrl-C has ended a solver.
     """
 
     measure: str
     caps: Mapping[str, int] = field(default_factory=dict)
+    least: Mapping[str, int] = field(default_factory=dict)
     below: int | None = None
+    known: Any = None
     clock: Clock = ENDLESS
+    stats: Stats = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)
 class Priced:
-    """What a schedule costs: all measures, and the terms that sum to each (by default one)."""
+    """What a schedule costs: all measures, and the terms that sum to each (by default one).
+
+    `counts` are figures that are no measures, and that a replay has to count alike.
+    """
 
     measures: Mapping[str, int]
     terms: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """What the referee counts, and what it finds wrong with a schedule; `counts` are figures that are no measures."""
+    """What the referee counts, and what it finds wrong with a schedule.
+
+    Attributes
+    ----------
+    counts : dict of str to int
+        Figures that are no measures.
+    compared : bool
+        False where the price is a paper's printed estimate, which no machine executes: then both are reported.
+    """
 
     measures: Mapping[str, int]
     faults: tuple[str, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
+    compared: bool = True
 
 
 @dataclass(frozen=True)
@@ -93,6 +122,12 @@ class Model(Generic[S]):
     priced : bool
         Whether a MILP solver's optimum is proven by a schedule that costs what the solver reports, however large the
         coefficients are (`solver.engines.driver_milp.MilpAnswer.agrees`).
+    solver : str
+        One of `SOLVERS`; empty for the engine that is asked.
+    cost : callable or None
+        What the schedule that was decoded last costs in the model, if that is not its price.
+    proves : bool
+        Whether bounds and "infeasible" count; not for a model that only leads to good schedules.
     """
 
     model: Any
@@ -103,17 +138,55 @@ class Model(Generic[S]):
     turns: bool = False
     seconds: float | None = None
     priced: bool = False
+    solver: str = ""
+    cost: Callable[[], int] | None = None
+    proves: bool = True
+
+
+@dataclass(frozen=True)
+class Told(Generic[S]):
+    """What a solver says of a model.
+
+    Attributes
+    ----------
+    schedule : S or None
+        Its solution.
+    bound : int or None
+        No schedule is below; None if there is none that meets the goal.
+    again : bool
+        Whether the solution is no schedule, and there is time to ask again.
+    """
+
+    schedule: S | None
+    bound: int | None
+    again: bool = False
+
+
+#: A search that has models solved: it yields them, is told what their solvers say, and returns as `Piece.exact` does.
+Steps = Generator[Model[S], Told[S], tuple[S | None, int | None]]
 
 
 class Piece(ABC, Generic[S]):
     """A subset of the schedules of a part; a way to search it that it does not have raises NotImplementedError.
 
     Searches see the best schedule that is known by then in ``goal.below``: what they need is best built when asked.
+    A goal that an engine has no model of is searched by `exact`.
+
+    Attributes
+    ----------
+    name : str
+        Of several pieces which one, beside figures of its search.
     """
+
+    name: str = ""
 
     @abstractmethod
     def floor(self, goal: Goal) -> int:
-        """Return a number that the measure is nowhere below, without searching."""
+        """Return a number that the measure is nowhere below, without searching; it may rise by a search."""
+
+    def so_far(self) -> S | None:
+        """Return the best schedule that searches have come by, those that were stopped or were no schedule included."""
+        return None
 
     def cp_sat(self, goal: Goal) -> Model[S] | None:
         """Return a CP-SAT model, None if nothing here meets the goal; raises Unable for a piece that is too large."""
@@ -140,20 +213,47 @@ class Piece(ABC, Generic[S]):
         """
         raise NotImplementedError
 
+    def steps(self, goal: Goal, engine: str) -> Steps[S]:
+        """Search by an engine: by default by one model, again while its solution is no schedule, or on one's own."""
+        if engine not in SOLVERS:
+            return self.exact(goal, engine)
+        while True:
+            try:
+                made = self.cp_sat(goal) if engine == "cp-sat" else self.milp(goal)
+            except NotImplementedError:
+                return self.exact(goal, engine)
+            if made is None:
+                return None, None
+            told = yield made
+            if not told.again:
+                return told.schedule, told.bound
+
     def split(self, goal: Goal) -> Sequence[Piece[S]]:
         """Return smaller pieces that hold all that may meet the goal: for where a search of this one leaves a gap."""
         return ()
 
 
 class Part(ABC, Generic[S]):
-    """An instance that is decided by itself; parts of one `key` are alike, and are decided once."""
+    """An instance that is decided by itself; parts of one `key` are alike, and are decided once.
+
+    Attributes
+    ----------
+    spare : bool
+        Whether an answer can be done without: a part that nobody waits for when the time is up.
+    """
 
     name: str
+    spare: bool = False
 
     @property
     def key(self) -> Hashable:
         """By default the name."""
         return self.name
+
+    @property
+    def stats(self) -> Mapping[str, int]:
+        """What was counted while it was searched, for the plan."""
+        return {}
 
     @abstractmethod
     def pieces(self, goal: Goal) -> Iterator[Piece[S]]:
@@ -208,12 +308,17 @@ class Formulation(ABC, Generic[S]):
         Those that prove, with a line about each, the fastest one first. cp-sat, milp and milp-cbc solve the models of
         pieces, any other name is a search by `Piece.exact`.
     heuristics : dict
-        Name -> (summary, function of a part and a goal that returns a schedule, or None; it may raise Unable).
+        Name -> (summary, function of a part and a goal that returns a schedule, or None, or the steps of a search that
+        proves nothing for all schedules; it may raise Unable).
     starts, quick : tuple of str
         Heuristics that a search begins with, in half of its time; those that take hardly any time, the better one
         first: they doubt claims, and answer when the time is up (their goal's clock is over then).
+    ties : tuple of str
+        Measures that decide among schedules with the same values of all that is asked for, where an engine proves.
     floors : bool
         Whether heuristics state bounds that need no search.
+    libraries : dict of str to str
+        By heuristic the package that it is made with.
     examples : tuple
         Networks and machines for the benchmark.
     """
@@ -224,10 +329,12 @@ class Formulation(ABC, Generic[S]):
     measures: Mapping[str, str]
     decisions: Mapping[str, Decision] = {}
     engines: Mapping[str, str]
-    heuristics: Mapping[str, tuple[str, Callable[[Any, Goal], S | None]]] = {}
+    heuristics: Mapping[str, tuple[str, Callable[[Any, Goal], S | Steps[S] | None]]] = {}
     starts: tuple[str, ...] = ()
     quick: tuple[str, ...] = ()
+    ties: tuple[str, ...] = ()
     floors: bool = True
+    libraries: Mapping[str, str] = {}
     examples: tuple[tuple[str, str], ...] = ()
 
     @abstractmethod

@@ -2,37 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from formulations import problem
 from formulations.pins import Decision, Pins
 from formulations.tiling import problem as tiling
 from formulations.tiling import slicing
-from formulations.tiling.space import Space
+from formulations.tiling.part import Builder, NestPart
+from hwmodels.outcome import MEASURES
+from hwmodels.schedule import Nest
 from instances.machine import Machine
-from instances.workload import Layer
+from instances.network import Network
 
-__all__ = ["NESTS", "FORMULATIONS", "Builder", "Nests"]
-
-
-class Builder(Protocol):
-    """Builds the space of one layer on one machine; `full` leaves out the candidate reduction."""
-
-    def __call__(self, layer: Layer, machine: Machine, pins: Pins, *, full: bool = False) -> Space:
-        """Build the space; raises InputError where layer, machine or pins do not fit the problem."""
-        ...
+__all__ = ["NESTS", "FORMULATIONS", "Nests"]
 
 
-@dataclass(frozen=True)
-class Nests:
-    """A decision problem about the nest of one layer: what it decides and how to build its space."""
+class Nests(problem.Formulation[Nest]):
+    """A decision problem about the nest of one layer: what it decides and how to build its space.
 
-    name: str
-    summary: str
-    decisions: Mapping[str, Decision]
-    build: Builder
+    Its engines search spaces in their own order (`solver.engines`).
+    """
+
+    schedule = Nest
+    measures = MEASURES
+    engines: Mapping[str, str] = {}
+
+    def __init__(self, name: str, summary: str, decisions: Mapping[str, Decision], build: Builder) -> None:
+        self.name, self.summary, self.decisions, self.build = name, summary, decisions, build
+
+    def read(self, network: Network, machine: Machine, pins: Pins, layers: Sequence[str] | None) -> list[NestPart]:
+        """Return the layers by themselves: every conv and matmul layer, or those named."""
+        picked = network.conv_layers if layers is None else [network.layer(name) for name in layers]
+        return [NestPart(layer, machine, self.build, pins) for layer in picked]
 
 
 NESTS: dict[str, Nests] = {

@@ -20,7 +20,7 @@ A layer's schedule on a mesh is a `MeshLayout`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 
 from instances.errors import InputError
@@ -302,7 +302,7 @@ class LayerRun:
     """
 
     nest: Nest
-    residents: Mapping[int, tuple[int, tuple[int, ...]]]
+    residents: Mapping[int, tuple[int, tuple[int, ...]]] = field(hash=False)
     unwritten: int
     banks: tuple[int, ...]
 

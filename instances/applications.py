@@ -22,9 +22,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt, model_validator
 
 from instances.errors import InputError
+from instances.frozen import Frozen
 from instances.jsonfile import Json, as_object, parse_json, read_bytes, validate
 from instances.load import load_network
 from instances.network import Network
@@ -38,37 +39,27 @@ _TIME = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(us|ms|s)")
 _MARKS = frozenset(":,=#@")
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
 Microseconds = Annotated[int, Field(ge=1, le=1_000_000_000)]
 
 
-class _Entry(_Frozen):
+class _Entry(Frozen):
     network: str = Field(min_length=1)
     period_us: Microseconds
     deadline_us: Microseconds | None = None
 
 
-class _File(_Frozen):
+class _File(Frozen):
     format: Literal["certile-application-set/1"]
     applications: tuple[_Entry, ...] = Field(min_length=1, max_length=16)
 
 
-class Application(_Frozen):
-    """One of them; the first one has the highest priority.
-
-    Attributes
-    ----------
-    name : str
-        The network's, with ``#2`` and so on if it runs more than once.
-    operators : int
-        Of its part of the network.
-    """
+class Application(Frozen):
+    """One of them; the first one has the highest priority."""
 
     name: str
+    """The network's, with ``#2`` and so on if it runs more than once."""
     operators: PositiveInt
+    """Of its part of the network."""
     period_us: Microseconds
     deadline_us: Microseconds
 

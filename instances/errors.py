@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 
-__all__ = ["InfeasibleError", "InputError", "OutputError", "choices"]
+__all__ = ["InfeasibleError", "InputError", "OutputError", "choices", "did_you_mean"]
 
 
 class InputError(ValueError):
@@ -37,3 +38,9 @@ def choices(names: Iterable[str]) -> str:
     if len(items) < 2:
         return "".join(items)
     return f"{', '.join(items[:-1])} or {items[-1]}"
+
+
+def did_you_mean(name: str, known: Iterable[str], most: int = 3, cutoff: float = 0.6) -> str:
+    """Return ``did you mean a or b? `` for an error message, empty if nothing known is like a name."""
+    near = dict.fromkeys(get_close_matches(name, list(known), n=most, cutoff=cutoff))
+    return f"did you mean {' or '.join(near)}? " if near else ""

@@ -15,18 +15,19 @@ import re
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
+from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import NoReturn, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from instances.errors import InputError, OutputError
+from instances.errors import InputError, OutputError, did_you_mean
 
 __all__ = [
-    "LARGEST_FILE", "Json", "as_object", "destination", "explain_faults", "parse_json", "read_bytes", "shown",
-    "validate", "write_atomically",
+    "LARGEST_FILE", "Json", "as_object", "bundled", "decoded", "destination", "explain_faults", "parse_json",
+    "read_bytes", "shown", "validate", "write_atomically",
 ]  # fmt: skip
 
 Json = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
@@ -68,6 +69,20 @@ def read_bytes(path: str | os.PathLike[str], *, what: str = "file", largest: int
     return data
 
 
+def decoded(data: bytes, where: str) -> str:
+    """Return UTF-8 text, with or without a byte order mark; raises InputError for other bytes."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where}: not UTF-8 text (byte {error.start})") from None
+
+
+def bundled(folder: str, suffix: str) -> dict[str, Traversable]:
+    """Return the files of a folder that certile brings, by name without suffix."""
+    files = sorted((resources.files("instances") / folder).iterdir(), key=lambda file: file.name)
+    return {file.name.removesuffix(suffix): file for file in files if file.name.endswith(suffix)}
+
+
 def parse_json(data: bytes | str, where: str, *, comments: bool = False) -> Json:
     """Parse JSON strictly: no NaN, no repeated keys, no integers beyond 2**53, UTF-8 only.
 
@@ -78,10 +93,7 @@ def parse_json(data: bytes | str, where: str, *, comments: bool = False) -> Json
     InputError
         With line and column for a syntax fault.
     """
-    try:
-        text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
-    except UnicodeDecodeError as error:
-        raise InputError(f"{where}: not UTF-8 text (byte {error.start})") from None
+    text = decoded(data, where) if isinstance(data, bytes) else data
 
     def pairs(items: list[tuple[str, Json]]) -> dict[str, Json]:
         found: dict[str, Json] = {}
@@ -167,9 +179,7 @@ def _fault(error: ErrorDetails, model: type[BaseModel]) -> str:
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
         known = sorted(owner.model_fields) if owner else []
-        near = get_close_matches(str(last), known, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        return f"unknown field {path}: {hint}known fields: {', '.join(known)}"
+        return f"unknown field {path}: {did_you_mean(str(last), known, 1)}known fields: {', '.join(known)}"
     if error["type"] == "missing":
         return f"field {path} is missing"
     if error["type"] == "union_tag_not_found":

@@ -5,15 +5,23 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
-from importlib import resources
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
 from pydantic import BaseModel
 
-from instances.errors import InputError
-from instances.jsonfile import BUNDLED_NAME, Json, as_object, parse_json, read_bytes, shown, validate, write_atomically
+from instances.errors import InputError, did_you_mean
+from instances.jsonfile import (
+    BUNDLED_NAME,
+    Json,
+    as_object,
+    bundled,
+    parse_json,
+    read_bytes,
+    shown,
+    validate,
+    write_atomically,
+)
 from instances.machine import Banks, Broadcast, Compute, Machine, Transfer
 from instances.mesh import Mesh
 from instances.network import Network
@@ -200,8 +208,7 @@ def _resolve(field: str) -> tuple[str, ...]:
         return matches[0]
     if matches:
         raise InputError(f"machine field {field} is ambiguous: write {' or '.join('.'.join(p) for p in matches)}")
-    near = get_close_matches(field, [".".join(p) for p in paths] + [p[-1] for p in paths], n=3)
-    hint = f"did you mean {' or '.join(dict.fromkeys(near))}? " if near else ""
+    hint = did_you_mean(field, [".".join(p) for p in paths] + [p[-1] for p in paths])
     if len(path) > 1 and path[0] in Nested:
         known = [f"{path[0]}.{{{','.join(Nested[path[0]].model_fields)}}}"]
     else:
@@ -233,14 +240,9 @@ def _value(path: tuple[str, ...], text: str, where: str) -> Json:
 # --- bundled files -----------------------------------------------------------------------------------------------
 
 
-def _bundled(kind: str) -> list[str]:
-    folder = resources.files("instances") / f"{kind}s"
-    return sorted(f.name.removesuffix(".json") for f in folder.iterdir() if f.name.endswith(".json"))
-
-
 def _list(kind: str) -> dict[str, str]:
     found: dict[str, str] = {}
-    for name in _bundled(kind):
+    for name in bundled(f"{kind}s", ".json"):
         data, where = _find(kind, name)
         found[name] = str(as_object(data, where).get("description", ""))
     return found
@@ -248,16 +250,14 @@ def _list(kind: str) -> dict[str, str]:
 
 def _find(kind: str, text: str) -> tuple[Json, str]:
     """Return the parsed JSON behind a bundled name or a path, and how to call it in messages."""
-    known = _bundled(kind)
+    known = bundled(f"{kind}s", ".json")
     if text in known:
-        data = (resources.files("instances") / f"{kind}s" / f"{text}.json").read_bytes()
-        return parse_json(data, f"{kind} {text}", comments=True), f"{kind} {text}"
+        return parse_json(known[text].read_bytes(), f"{kind} {text}", comments=True), f"{kind} {text}"
     if not text.strip():
         raise InputError(f"{kind}: an empty name; bundled: {', '.join(known)}")
     if text.lower().endswith(".json") or (not BUNDLED_NAME.fullmatch(text) and _exists(text)):
         return parse_json(read_bytes(text, what=kind), f"{kind} {text}", comments=True), f"{kind} {text}"
-    near = get_close_matches(text, known, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    hint = did_you_mean(text, known, cutoff=0.5)
     suffixes = "a .json or .onnx file" if kind == "network" else "a .json file"
     raise InputError(f"unknown {kind} {shown(text)}: {hint}give {suffixes} or one of {', '.join(known)}")
 

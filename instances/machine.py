@@ -6,23 +6,14 @@ price is an integer.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    PositiveInt,
-    SerializerFunctionWrapHandler,
-    ValidationInfo,
-    field_validator,
-    model_serializer,
-    model_validator,
-)
+from pydantic import Field, PositiveInt, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from instances.banks import Banks
 from instances.errors import InputError
+from instances.frozen import Frozen, Sparse
 from instances.mesh import Mesh
 from instances.off_chip import Homes, OffChip, Transfer, home_faults
 from instances.partial_engine import PartialEngine
@@ -31,60 +22,52 @@ from instances.processors import Processors
 __all__ = ["Banks", "Broadcast", "Compute", "Machine", "OffChip", "Transfer"]
 
 Count = Field(default=0, ge=0)
-Layout = Literal["CHW", "HWC"]
-WeightLayout = Literal["OIHW", "OHWI"]
-
-
-#: Fields that a machine file names only if they are not at their defaults.
-_LEFT_OUT = frozenset((
-    "banks", "ocm_banks", "processors", "engine", "mesh", "line", "snake", "broadcast", "layer_ticks", "off_chip",
-    "homes",
-))  # fmt: skip
+_ORDER = "Order of the axes in memory, outermost first "
+Layout = Annotated[Literal["CHW", "HWC"], Field(description=f"{_ORDER}(C: channels; H: rows; W: columns).")]
+WeightLayout = Annotated[
+    Literal["OIHW", "OHWI"],
+    Field(description=f"{_ORDER}(O, I: output, input channels; H, W: rows, columns of the kernel)."),
+]
+Buffer = Annotated[
+    PositiveInt | None, Field(description="A memory for this operand, in every core; instead of `ocm_bytes`.")
+]
 #: Stands where a machine file names no transfer: only machines with `off_chip` may.
 _NONE = Transfer()
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Compute(_Frozen):
-    """How long a tile computes.
-
-    Attributes
-    ----------
-    model : {"none", "tile", "array"}
-        "none": no time. "tile": ``T_N*T_M*ceil(T_R*T_C*K*K / macs_per_cycle)`` cycles of the nominal tile (TSO Eq. 7).
-        "array": `rows` output channels x `cols` input channels a cycle, rounded up on the true tile.
-    cycle_ticks : int
-        Length of a compute cycle.
-    macs_per_cycle : int
-        With model "tile": multiply-accumulates of a core in a cycle.
-    rows : int
-        With model "array": output channels in a cycle.
-    cols : int
-        With model "array": input channels in a cycle. Layers with one channel per group spread their groups over them.
-    """
+class Compute(Frozen):
+    """How long a tile computes."""
 
     model: Literal["none", "tile", "array"] = "none"
+    """"none": no time. "tile": ``T_N*T_M*ceil(T_R*T_C*K*K / macs_per_cycle)`` cycles of the nominal tile (TSO Eq. 7).
+    "array": `rows` output channels x `cols` input channels a cycle, rounded up on the true tile.
+    """
     cycle_ticks: int = Count
+    """Length of a compute cycle."""
     macs_per_cycle: PositiveInt = 1
+    """With model "tile": multiply-accumulates of a core in a cycle."""
     rows: PositiveInt = 1
+    """With model "array": output channels in a cycle."""
     cols: PositiveInt = 1
-
-
-class Broadcast(_Frozen):
-    """Which operands are loaded once for several cores that need the same tile at the same step.
-
-    Attributes
-    ----------
-    input, weights : {"none", "tle", "chip"}
-        "none": every core loads its own copy. "tle": one load serves the cores of a cluster. "chip": one load serves
-        the cores of all clusters; it takes all their buses (`dram` = "per_tle"), and the DRAM is read once.
+    """With model "array": input channels in a cycle. Layers with one channel per group spread their groups over them.
     """
 
-    input: Literal["none", "tle", "chip"] = "none"
-    weights: Literal["none", "tle", "chip"] = "none"
+
+Level = Annotated[
+    Literal["none", "tle", "chip"],
+    Field(
+        description='"none": every core loads its own copy. "tle": one load serves the cores of a cluster. "chip": one'
+        ' load serves the cores of all clusters; it takes all their buses (`dram` = "per_tle"), and the DRAM is read'
+        " once."
+    ),
+]
+
+
+class Broadcast(Frozen):
+    """Which operands are loaded once for several cores that need the same tile at the same step."""
+
+    input: Level = "none"
+    weights: Level = "none"
 
     @property
     def levels(self) -> dict[str, str]:
@@ -97,140 +80,110 @@ class Broadcast(_Frozen):
         return self.input == self.weights == "none"
 
 
-class Machine(_Frozen):
-    """One machine: memories, cores, data types, layouts, transfer, compute and energy.
+class Machine(Sparse):
+    """One machine: memories, cores, data types, layouts, transfer, compute and energy."""
 
-    Attributes
-    ----------
-    name : str
-        What the machine is called in tables and plans.
-    description : str
-        One line for ``certile list machines``.
-    problem : {"tiling", "slicing", "banks", "mapping", "engine", "mesh"}
-        The problem that ``certile solve`` decides if ``--problem`` says nothing.
-    tick_ps : int
-        Length of a tick, the unit of all ``_ticks``. Choose it so that all prices are whole.
-    in_bytes, w_bytes, out_bytes : int
-        An element of the input, of the weights, of the result.
-    psum_bytes : int
-        An element of a partial sum.
-    bias_bytes : int
-        The bias of an output channel; 0: biases are not transferred.
-    in_layout, w_layout, out_layout : {"CHW", "HWC"} or {"OIHW", "OHWI"}
-        Order of the axes in memory, outermost first (C, I: input channels; O: output channels; H: rows; W: columns).
-    ocm_bytes : int, optional
-        One on-chip memory shared by all operands; or give the three buffers, or one of the sections `banks`,
-        `processors`, `engine` and `mesh`.
-    in_buffer_bytes, w_buffer_bytes, out_buffer_bytes : int, optional
-        A memory for each operand, in every core; instead of `ocm_bytes`.
-    banks : Banks, optional
-        On-chip memory in banks that hold columns of feature maps.
-    processors : Processors, optional
-        The processors of a board.
-    engine : PartialEngine, optional
-        A small fixed engine that computes a layer in runs.
-    mesh : Mesh, optional
-        Tile units in a mesh, or an array of PEs.
-    ocm_banks : int
-        Equal banks that the shared memory is divided in, where maps may stay on chip (problem joint); 0: not known.
-    reserved_bytes : int
-        Taken from the shared memory (or from every buffer) before any tile.
-    im2col_rows : int
-        Kernel scratch: so many im2col rows of ``K_h*K_w*C_in`` input elements lie in the shared memory beside the
-        tiles.
-    im2col_channels : {"layer", "tile"}
-        C_in of `im2col_rows`: the input channels per group of the layer, or of the tile.
-    buffering : {"single", "double", "choose"}
-        "double": every operand takes its memory twice, and its transfers overlap with compute. "choose": the plan says
-        for each operand which of the two.
-    sliding : bool
-        Whether input tiles may slide: along the innermost loop outside its Hold that IN depends on, only the part that
-        the previous tile did not hold is fetched (a circular buffer); docs/nest.md.
-    line : bool
-        Whether a nest may hold IN in lines: it then slides along rows and columns, with K-1 rows and K pixels on chip;
-        docs/nest.md. Needs `sliding` and one core.
-    snake : bool
-        Whether loops run to and fro: each pass begins where the pass before it ended, and tiles stay at the turn;
-        docs/nest.md. Needs one core.
-    overlap : {"auto", "serial", "double_buffered", "transfer_only"}
-        What `time` counts. "auto": serial with single buffering, else double_buffered.
-    tles : int
-        Clusters of cores (TSO section III).
-    tlts : int
-        Cores in a cluster.
-    dram : {"shared", "per_tle"}
-        "shared": transfers of all clusters add up. "per_tle": those of different clusters run side by side.
-    broadcast : Broadcast
-        Which operands one load brings to several cores. Reading "literal" ignores it.
-    layer_ticks : int
-        Time that every layer takes beside transfers and compute.
-    reading : {"consistent", "literal"}
-        "consistent": a plan costs what the nest does. "literal": what the source paper's printed equations say.
-    edge_tiles : {"true", "uniform"}
-        Whether a transfer at the border counts its true, clipped size, or the nominal size as the papers do.
-    psum_first_read : bool
-        Whether the first accumulation also reads its (zero or bias) output tile, as Listing 1.1 of the DMA paper does.
-    off_chip : tuple of OffChip
-        Several memories off the chip; empty: one without a name, as large as need be, with `transfer` and `byte_fj`.
-    homes : dict of str to tuple of str
-        With `off_chip`: the memories where IN, W (with the bias) and OUT (with its partial sums) may lie. Of several
-        names the plan chooses one for each layer.
-    transfer : Transfer
-        Prices of moving a tile. Required, unless `off_chip` has prices of its own.
-    compute : Compute
-        How long a tile computes.
-    byte_fj : int
-        Energy of a byte that crosses the chip's border.
-    mac_fj : int
-        Energy of a multiply-accumulate.
-    sources : dict of str to str
-        For every number in the file: where it comes from, or "assumed: why".
-    """
+    LEFT_OUT: ClassVar = frozenset((
+        "banks", "ocm_banks", "processors", "engine", "mesh", "line", "snake", "broadcast", "layer_ticks", "off_chip",
+        "homes",
+    ))  # fmt: skip
 
     name: str = Field(min_length=1)
+    """What the machine is called in tables and plans."""
     description: str = ""
+    """One line for ``certile list machines``."""
     problem: Literal["tiling", "slicing", "banks", "mapping", "engine", "mesh"] = "tiling"
+    """The problem that ``certile solve`` decides if ``--problem`` says nothing."""
     tick_ps: PositiveInt
+    """Length of a tick, the unit of all ``_ticks``. Choose it so that all prices are whole."""
     in_bytes: PositiveInt
+    """An element of the input."""
     w_bytes: PositiveInt
+    """An element of the weights."""
     out_bytes: PositiveInt
+    """An element of the result."""
     psum_bytes: PositiveInt
+    """An element of a partial sum."""
     bias_bytes: int = Count
+    """The bias of an output channel; 0: biases are not transferred."""
     in_layout: Layout = "CHW"
     w_layout: WeightLayout = "OIHW"
     out_layout: Layout = "CHW"
     ocm_bytes: PositiveInt | None = None
-    in_buffer_bytes: PositiveInt | None = None
-    w_buffer_bytes: PositiveInt | None = None
-    out_buffer_bytes: PositiveInt | None = None
+    """One on-chip memory shared by all operands; or give the three buffers, or one of the sections `banks`,
+    `processors`, `engine` and `mesh`.
+    """
+    in_buffer_bytes: Buffer = None
+    w_buffer_bytes: Buffer = None
+    out_buffer_bytes: Buffer = None
     banks: Banks | None = None
+    """On-chip memory in banks that hold columns of feature maps."""
     processors: Processors | None = None
+    """The processors of a board."""
     engine: PartialEngine | None = None
+    """A small fixed engine that computes a layer in runs."""
     mesh: Mesh | None = None
+    """Tile units in a mesh, or an array of PEs."""
     ocm_banks: int = Count
+    """Equal banks that the shared memory is divided in, where maps may stay on chip (problem joint); 0: not known."""
     reserved_bytes: int = Count
+    """Taken from the shared memory (or from every buffer) before any tile."""
     im2col_rows: int = Count
+    """Kernel scratch: so many im2col rows of ``K_h*K_w*C_in`` input elements lie in the shared memory beside the tiles.
+    """
     im2col_channels: Literal["layer", "tile"] = "layer"
+    """C_in of `im2col_rows`: the input channels per group of the layer, or of the tile."""
     buffering: Literal["single", "double", "choose"] = "single"
+    """"double": every operand takes its memory twice, and its transfers overlap with compute. "choose": the plan says
+    for each operand which of the two.
+    """
     sliding: bool = False
+    """Whether input tiles may slide: along the innermost loop outside its Hold that IN depends on, only the part that
+    the previous tile did not hold is fetched (a circular buffer); docs/nest.md.
+    """
     line: bool = False
+    """Whether a nest may hold IN in lines: it then slides along rows and columns, with K-1 rows and K pixels on chip;
+    docs/nest.md. Needs `sliding` and one core.
+    """
     snake: bool = False
+    """Whether loops run to and fro: each pass begins where the pass before it ended, and tiles stay at the turn;
+    docs/nest.md. Needs one core.
+    """
     overlap: Literal["auto", "serial", "double_buffered", "transfer_only"] = "auto"
+    """What `time` counts. "auto": serial with single buffering, else double_buffered."""
     tles: PositiveInt = 1
+    """Clusters of cores (TSO section III)."""
     tlts: PositiveInt = 1
+    """Cores in a cluster."""
     dram: Literal["shared", "per_tle"] = "shared"
+    """"shared": transfers of all clusters add up. "per_tle": those of different clusters run side by side."""
     broadcast: Broadcast = Broadcast()
+    """Which operands one load brings to several cores. Reading "literal" ignores it."""
     layer_ticks: int = Count
+    """Time that every layer takes beside transfers and compute."""
     reading: Literal["consistent", "literal"] = "consistent"
+    """"consistent": a plan costs what the nest does. "literal": what the source paper's printed equations say."""
     edge_tiles: Literal["true", "uniform"] = "true"
+    """Whether a transfer at the border counts its true, clipped size, or the nominal size as the papers do."""
     psum_first_read: bool = False
+    """Whether the first accumulation also reads its (zero or bias) output tile, as Listing 1.1 of the DMA paper does.
+    """
     off_chip: tuple[OffChip, ...] = ()
+    """Several memories off the chip; empty: one without a name, as large as need be, with `transfer` and `byte_fj`."""
     homes: Homes = Field(default_factory=dict)
+    """With `off_chip`: the memories where IN, W (with the bias) and OUT (with its partial sums) may lie. Of several
+    names the plan chooses one for each layer.
+    """
     transfer: Transfer = Field(default=_NONE, validate_default=True)
+    """Prices of moving a tile. Required, unless `off_chip` has prices of its own."""
     compute: Compute = Compute()
+    """How long a tile computes."""
     byte_fj: int = Count
+    """Energy of a byte that crosses the chip's border."""
     mac_fj: int = Count
+    """Energy of a multiply-accumulate."""
     sources: dict[str, str] = Field(default_factory=dict)
+    """For every number in the file: where it comes from, or "assumed: why"."""
 
     @field_validator("transfer")
     @classmethod
@@ -300,16 +253,10 @@ class Machine(_Frozen):
         if (self.line or self.snake) and self.tles * self.tlts > 1:
             raise ValueError(f"line and snake are defined for one core, not {self.tles} x {self.tlts}")
 
-    @model_serializer(mode="wrap")
-    def _without_defaults(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
-        """All fields, those of `_LEFT_OUT` only where they say something: digests of older machines stay."""
-        fields = type(self).model_fields
-        return {
-            name: value
-            for name, value in write(self).items()
-            if (name not in _LEFT_OUT or getattr(self, name) != fields[name].get_default(call_default_factory=True))
-            and not (name == "transfer" and self.off_chip)
-        }
+    @property
+    def silent(self) -> frozenset[str]:
+        """The fields that are not written; the transfer neither, where memories have prices of their own."""
+        return super().silent | ({"transfer"} if self.off_chip else set())
 
     @property
     def bank_bytes(self) -> int:

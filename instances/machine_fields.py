@@ -1,15 +1,14 @@
 """Every field of a machine file: its unit, default and meaning, and which problems read it.
 
-Meanings come from the docstrings of the models, units from the names of the fields (``call_ticks`` is in ticks), types
-and defaults from the models. Only `_READ_BY` is written down here; ``tests/instances/test_machine_fields.py`` solves
-small cases of every problem and compares what they read.
+Meanings come from the texts beneath the fields of the models, units from the names of the fields (``call_ticks`` is in
+ticks), types and defaults from the models. Only `_READ_BY` is written down here;
+``tests/instances/test_machine_fields.py`` solves small cases of every problem and compares what they read.
 
 ``python -m instances.machine_fields`` writes the tables of docs/machines.md anew.
 """
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from typing import Literal, NamedTuple, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from instances.frozen import meanings
 from instances.machine import Machine
 
 __all__ = ["PROBLEMS", "Row", "page", "rows", "tables"]
@@ -59,26 +59,17 @@ _BEGIN, _END = (
 
 
 class Row(NamedTuple):
-    """A field of a machine file.
-
-    Attributes
-    ----------
-    path : str
-        As ``--set`` takes it: ``transfer.byte_ticks``; ``[]`` stands for each entry of a list.
-    unit : str
-        Unit, or the values that are accepted, or "section" (its fields have rows of their own).
-    default : str
-        JSON, "required", "not given", or "" for a section.
-    meaning : str
-    problems : tuple of str
-        The problems that read it.
-    """
+    """A field of a machine file."""
 
     path: str
+    """As ``--set`` takes it: ``transfer.byte_ticks``; ``[]`` stands for each entry of a list."""
     unit: str
+    """Unit, or the values that are accepted, or "section" (its fields have rows of their own)."""
     default: str
+    """JSON, "required", "not given", or "" for a section."""
     meaning: str
     problems: tuple[str, ...]
+    """The problems that read it."""
 
     @property
     def section(self) -> str:
@@ -88,11 +79,10 @@ class Row(NamedTuple):
 
 def rows(model: type[BaseModel] = Machine, section: str = "") -> Iterator[Row]:
     """Yield the fields of a machine, each section's after it; a section that stands at top level is explained there."""
-    meanings = _meanings(model)
     for name, field in model.model_fields.items():
         inner = _section(field)
         path = f"{section}.{name}" if section else name
-        yield Row(path, _unit(name, field, inner), _default(field, inner), meanings[name], readers(path))
+        yield Row(path, _unit(name, field, inner), _default(field, inner), meanings(model)[name], readers(path))
         if inner and (not section or inner not in _TOP):
             yield from rows(inner, f"{path}[]" if _is_list(field) else path)
 
@@ -103,19 +93,6 @@ def readers(path: str) -> tuple[str, ...]:
     while path not in _READERS:
         path = path.rpartition(".")[0]
     return _READERS[path]
-
-
-def _meanings(model: type[BaseModel]) -> dict[str, str]:
-    """Return what the section ``Attributes`` of a model's docstring says of each field."""
-    _, _, text = inspect.getdoc(model).partition("Attributes\n----------\n")  # type: ignore[union-attr]
-    found: dict[str, str] = {}
-    names: list[str] = []
-    for line in text.splitlines():
-        if not line.startswith(" "):
-            names = line.partition(":")[0].replace(",", " ").split() if ":" in line else []
-        else:
-            found.update({name: f"{found.get(name, '')} {line.strip()}".strip() for name in names})
-    return found
 
 
 def _section(field: FieldInfo) -> type[BaseModel] | None:

@@ -29,13 +29,11 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fractions import Fraction
-from importlib import resources
 from pathlib import Path
 
-from instances.errors import InputError, choices
-from instances.jsonfile import BUNDLED_NAME, read_bytes, shown
+from instances.errors import InputError, choices, did_you_mean
+from instances.jsonfile import BUNDLED_NAME, bundled, decoded, read_bytes, shown
 from instances.workload import Layer
 
 __all__ = ["UNITS_PS", "Measured", "MeasuredRows", "list_measured", "load_measured", "parse_layer", "parse_number"]
@@ -55,33 +53,23 @@ _SIZES = ("channels", "filters", "size", "kernel", "stride", "pad", "groups", "d
 
 @dataclass(frozen=True)
 class Measured:
-    """One row: a measured value (exactly as written) in a unit, and what was measured.
-
-    Attributes
-    ----------
-    line : int
-        In the file.
-    network, layer, plan : str
-        Empty where not given.
-    pins : tuple of str
-    engine, objective : str
-        Empty: the best plan, in time.
-    value : Fraction
-    unit : str
-    name, group : str
-        Never empty.
-    """
+    """One row: a measured value (exactly as written) in a unit, and what was measured."""
 
     line: int
+    """In the file."""
     network: str
+    """Empty where not given, as `layer` and `plan` are."""
     layer: str
     plan: str
     pins: tuple[str, ...]
     engine: str
+    """Empty: the best plan."""
     objective: str
+    """Empty: time."""
     value: Fraction
     unit: str
     name: str
+    """Never empty, nor is `group`."""
     group: str
 
     @property
@@ -101,10 +89,8 @@ class MeasuredRows:
 
 def list_measured() -> dict[str, str]:
     """Return the bundled rows: name -> first line of their file."""
-    folder = resources.files("instances") / "measured_rows"
-    names = sorted(f.name.removesuffix(".csv") for f in folder.iterdir() if f.name.endswith(".csv"))
-    texts = {name: (folder / f"{name}.csv").read_text(encoding="utf-8") for name in names}
-    return {name: text.partition("\n")[0].lstrip("# ") for name, text in texts.items()}
+    files = bundled("measured_rows", ".csv")
+    return {name: file.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ") for name, file in files.items()}
 
 
 def load_measured(name_or_path: str | os.PathLike[str]) -> MeasuredRows:
@@ -116,23 +102,17 @@ def load_measured(name_or_path: str | os.PathLike[str]) -> MeasuredRows:
         With the line and the column of the first fault, and what would be accepted.
     """
     text = os.fspath(name_or_path)
-    known = list_measured()
+    known = bundled("measured_rows", ".csv")
     if text in known:
-        data = (resources.files("instances") / "measured_rows" / f"{text}.csv").read_bytes()
-        return _read(data, f"rows {text}", text, None)
+        return _read(known[text].read_bytes(), f"rows {text}", text, None)
     if BUNDLED_NAME.fullmatch(text) and not Path(text).exists():
-        near = get_close_matches(text, known, n=2, cutoff=0.5)
-        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        hint = did_you_mean(text, known, 2, 0.5)
         raise InputError(f"unknown rows {shown(text)}: {hint}give a .csv file or one of {', '.join(known)}")
     return _read(read_bytes(text, what="rows"), f"rows {text}", Path(text).name, Path(text).parent)
 
 
 def _read(data: bytes, where: str, source: str, folder: Path | None) -> MeasuredRows:
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{where}: not UTF-8 text (byte {error.start})") from None
-    lines = list(_lines(text, where))
+    lines = list(_lines(decoded(data, where), where))
     if not lines:
         raise InputError(f"{where}: no line of heads, such as network,pins,measured,unit")
     heads = _heads(lines[0][1], f"{where}: line {lines[0][0]}")
@@ -168,8 +148,7 @@ def _heads(cells: list[str], where: str) -> list[str]:
     heads = [cell.lower() for cell in cells]
     for head in heads:
         if head not in (*_HEADS, *_UNITS):
-            near = get_close_matches(head, (*_HEADS, *_UNITS), n=1)
-            hint = f"did you mean {near[0]}? " if near else ""
+            hint = did_you_mean(head, (*_HEADS, *_UNITS), 1)
             raise InputError(f"{where}: unknown head {shown(head)}: {hint}known: {', '.join((*_HEADS, *_UNITS))}")
         if heads.count(head) > 1:
             raise InputError(f"{where}: head {head} stands twice")

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+
+from instances.frozen import Frozen
 
 __all__ = ["LARGEST", "Mesh"]
 
@@ -17,50 +19,35 @@ Count = Field(default=0, ge=0, le=LARGEST)
 Positive = Annotated[int, Field(ge=1, le=LARGEST)]
 
 
-class Mesh(BaseModel):
-    """A mesh of tile units, or one of the two arrays that it is compared with.
-
-    Attributes
-    ----------
-    kind : {"teu", "systolic", "row_stationary"}
-        ``teu``: units with vector PEs and FIFOs between them (VectorMesh). ``systolic``: an array of PEs that hold a
-        weight each, partial sums in the global buffer (TPU). ``row_stationary``: PEs that hold kernel rows (Eyeriss).
-    rows, cols : int
-        Units along the two sides.
-    pes : int
-        PEs of a unit, a power of two; they work as one vector.
-    banks : int
-        Banks of the input buffer of each operand in a unit, a power of two (teu).
-    input_buffer_bytes : int
-        Buffer of a unit for each of the two operands (teu).
-    psum_buffer_bytes : int
-        Buffer of a unit for partial sums (teu).
-    local_bytes : int
-        Scratchpad of a PE (row_stationary).
-    global_bytes : int
-        The global buffer. A mesh streams through it; arrays keep their tiles there, partial sums too.
-    copies : int
-        1, or 2 if the next input tile is loaded while one is in use.
-    dram_bytes_per_cycle : int
-        What the DRAM moves in a cycle.
-    global_bytes_per_cycle : int
-        What the global buffer moves in a cycle.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class Mesh(Frozen):
+    """A mesh of tile units, or one of the two arrays that it is compared with."""
 
     kind: Literal["teu", "systolic", "row_stationary"]
+    """``teu``: units with vector PEs and FIFOs between them (VectorMesh). ``systolic``: an array of PEs that hold a
+    weight each, partial sums in the global buffer (TPU). ``row_stationary``: PEs that hold kernel rows (Eyeriss).
+    """
     rows: Positive
+    """Units along one side."""
     cols: Positive
+    """Units along the other side."""
     pes: Positive = 1
+    """PEs of a unit, a power of two; they work as one vector."""
     banks: int = Count
+    """Banks of the input buffer of each operand in a unit, a power of two (teu)."""
     input_buffer_bytes: int = Count
+    """Buffer of a unit for each of the two operands (teu)."""
     psum_buffer_bytes: int = Count
+    """Buffer of a unit for partial sums (teu)."""
     local_bytes: int = Count
+    """Scratchpad of a PE (row_stationary)."""
     global_bytes: Positive
+    """The global buffer. A mesh streams through it; arrays keep their tiles there, partial sums too."""
     copies: int = Field(default=2, ge=1, le=2)
+    """1, or 2 if the next input tile is loaded while one is in use."""
     dram_bytes_per_cycle: Positive
+    """What the DRAM moves in a cycle."""
     global_bytes_per_cycle: Positive
+    """What the global buffer moves in a cycle."""
 
     @model_validator(mode="after")
     def _complete(self) -> Mesh:

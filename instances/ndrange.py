@@ -26,15 +26,10 @@ __all__ = ["Axis", "NDRange", "Operand", "ndrange"]
 
 @dataclass(frozen=True)
 class Axis:
-    """``offset + sum of step*index``; elements outside 0 .. size-1 are padding.
-
-    Attributes
-    ----------
-    steps : dict of str to int
-        By index.
-    """
+    """``offset + sum of step*index``; elements outside 0 .. size-1 are padding."""
 
     steps: dict[str, int]
+    """By index."""
     offset: int
     size: int
 
@@ -53,22 +48,15 @@ class Operand:
 
 @dataclass(frozen=True)
 class NDRange:
-    """A workload.
-
-    Attributes
-    ----------
-    sizes : dict of str to int
-        Of all indices, in the order of `DIMS`.
-    temporal : frozenset of str
-        The indices that are summed over; the others are parallel.
-    inputs : (Operand, Operand)
-        IN and W.
-    """
+    """A workload."""
 
     layer: Layer
     sizes: dict[str, int]
+    """Of all indices, in the order of `DIMS`."""
     temporal: frozenset[str]
+    """The indices that are summed over; the others are parallel."""
     inputs: tuple[Operand, Operand]
+    """IN and W."""
 
     @cached_property
     def parallel(self) -> tuple[str, ...]:

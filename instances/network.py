@@ -13,9 +13,10 @@ from functools import cached_property
 from math import prod
 
 import networkx as nx
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
-from instances.errors import InputError
+from instances.errors import InputError, did_you_mean
+from instances.frozen import Frozen
 from instances.operators import Input, Opaque, Operator, Reshape, Shape
 from instances.workload import Layer
 
@@ -25,24 +26,15 @@ __all__ = ["Network"]
 MOST_FAULTS = 5
 
 
-class Network(BaseModel):
-    """A network as an operator graph.
-
-    Attributes
-    ----------
-    name : str
-        Short name, as in ``certile solve NAME``.
-    description : str
-        One line: what it is and the public definition it follows.
-    operators : tuple of Operator
-        In topological order; an operator names the producers of its inputs.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class Network(Frozen):
+    """A network as an operator graph."""
 
     name: str = Field(min_length=1, max_length=200)
+    """Short name, as in ``certile solve NAME``."""
     description: str = ""
+    """One line: what it is and the public definition it follows."""
     operators: tuple[Operator, ...] = Field(min_length=1)
+    """In topological order; an operator names the producers of its inputs."""
 
     @model_validator(mode="after")
     def _is_a_graph_with_shapes(self) -> Network:
@@ -266,9 +258,8 @@ def _plain(error: ValidationError) -> str:
 
 
 def _hint(name: str, known: list[str]) -> str:
-    near = get_close_matches(name, known, n=3, cutoff=0.5)
-    if near:
-        return f"; did you mean {' or '.join(near)}?"
+    if near := did_you_mean(name, known, cutoff=0.5):
+        return f"; {near.strip()}"
     shown = ", ".join(known[:12]) + (f", ... ({len(known)} in all)" if len(known) > 12 else "")
     return f"; it has {shown}" if known else ""
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt, model_validator
+
+from instances.frozen import Frozen
 
 __all__ = ["Homes", "OffChip", "Transfer", "home_faults"]
 
@@ -19,48 +21,36 @@ Count = Field(default=0, ge=0)
 Homes = dict[str, tuple[str, ...]]
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Transfer(_Frozen):
+class Transfer(Frozen):
     """The price of moving one tile between DRAM and on-chip memory.
 
     ``call_ticks*calls + segment_ticks*segments + burst_ticks*bursts + row_ticks*rows
     + refresh_ticks*refreshes + byte_ticks*bytes``; the counting rules are in `hwmodels.transfer`.
     A size of 0 (`burst_bytes`, `row_bytes`, `refresh_bytes`) means that this count is not made.
-
-    Attributes
-    ----------
-    model : {"volume", "burst", "dma", "lpddr4", "custom"}
-        A name for people; the prices alone decide.
-    call_ticks : int
-        For each request: start-up of the DMA.
-    segment_ticks : int
-        For each run of contiguous addresses.
-    burst_ticks, burst_bytes : int
-        For each burst, a window of `burst_bytes`.
-    burst_count : {"aligned", "address"}
-        "aligned": n bytes are ``ceil(n / burst_bytes)`` bursts. "address": the windows that the run touches.
-    row_ticks, row_bytes : int
-        For each DRAM row of a request (tile plans refuse it).
-    refresh_ticks, refresh_bytes : int
-        For each refresh period of a request (tile plans refuse it).
-    byte_ticks : int
-        For each byte.
     """
 
     model: Literal["volume", "burst", "dma", "lpddr4", "custom"] = "custom"
+    """A name for people; the prices alone decide."""
     call_ticks: int = Count
+    """For each request: start-up of the DMA."""
     segment_ticks: int = Count
+    """For each run of contiguous addresses."""
     burst_ticks: int = Count
+    """For each burst, a window of `burst_bytes`."""
     burst_bytes: int = Count
+    """A burst."""
     burst_count: Literal["aligned", "address"] = "aligned"
+    """"aligned": n bytes are ``ceil(n / burst_bytes)`` bursts. "address": the windows that the run touches."""
     row_ticks: int = Count
+    """For each DRAM row of a request (tile plans refuse it)."""
     row_bytes: int = Count
+    """A DRAM row."""
     refresh_ticks: int = Count
+    """For each refresh period of a request (tile plans refuse it)."""
     refresh_bytes: int = Count
+    """What moves in a refresh period."""
     byte_ticks: int = Count
+    """For each byte."""
 
     @property
     def by_address(self) -> bool:
@@ -75,28 +65,19 @@ class Transfer(_Frozen):
         return self
 
 
-class OffChip(_Frozen):
-    """One memory off the chip.
-
-    Attributes
-    ----------
-    name : str
-        A letter, then letters, digits, ``_`` or ``-``.
-    transfer : Transfer
-        Prices of moving tiles between it and the chip; burst and row sizes are its own.
-    bytes : int or None
-        What it holds: weights, and feature maps while they are needed; not given: as much as need be.
-    byte_fj : int
-        Femtojoules for a byte that moves.
-    writable : bool
-        Whether results may lie there; flash is not writable.
-    """
+class OffChip(Frozen):
+    """One memory off the chip."""
 
     name: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$", max_length=40)
+    """A letter, then letters, digits, ``_`` or ``-``."""
     transfer: Transfer
+    """Prices of moving tiles between it and the chip; burst and row sizes are its own."""
     bytes: PositiveInt | None = None
+    """What it holds: weights, and feature maps while they are needed; not given: as much as need be."""
     byte_fj: int = Count
+    """Femtojoules for a byte that moves."""
     writable: bool = True
+    """Whether results may lie there; flash is not writable."""
 
 
 def home_faults(memories: Sequence[OffChip], homes: Mapping[str, Sequence[str]]) -> Iterator[str]:

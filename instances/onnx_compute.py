@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
 from instances.onnx_graph import Graph, Node, Unsupported
 from instances.operators import Conv, Input, MatMul, Pool, Reshape, Shape
 
-__all__ = [
-    "conv", "gemm", "global_pool", "integer_conv", "matmul", "pool", "quantised_conv", "quantised_matmul", "reduce",
-]  # fmt: skip
+__all__ = ["conv", "gemm", "global_pool", "matmul", "pool", "reduce"]
 
 Pads = tuple[int, int, int, int]
-
-
-@dataclass(frozen=True)
-class _Window:
-    """Kernel, stride, dilation and pads of a node, as two-dimensional ones."""
-
-    kernel: tuple[int, int]
-    stride: tuple[int, int]
-    dilation: tuple[int, int]
-    pad: Pads
 
 
 def _two(values: tuple[int, ...], fill: int) -> tuple[int, int]:
@@ -31,8 +16,8 @@ def _two(values: tuple[int, ...], fill: int) -> tuple[int, int]:
     return (fill, values[0]) if len(values) == 1 else (values[0], values[1])
 
 
-def _window(node: Node, kernel: tuple[int, ...], size: Shape) -> _Window:
-    """Return the window of a node; one-dimensional ones get a first axis of 1."""
+def _window(node: Node, kernel: tuple[int, ...], size: Shape) -> dict[str, tuple[int, ...]]:
+    """Return kernel, stride, dilation and pads of a node, in two dimensions: others get a first axis of 1."""
     axes = len(kernel)
     two_kernel = _two(kernel, 1)
     stride = node.integers("strides") or (1,) * axes
@@ -48,7 +33,7 @@ def _window(node: Node, kernel: tuple[int, ...], size: Shape) -> _Window:
         before, after = (both[0][0], both[1][0]), (both[0][1], both[1][1])
     elif mode == "VALID":
         before, after = (0, 0), (0, 0)
-    return _Window(two_kernel, two_stride, two_dilation, (*before, *after))
+    return {"kernel": two_kernel, "stride": two_stride, "dilation": two_dilation, "pad": (*before, *after)}
 
 
 def _same(size: int, kernel: int, stride: int, dilation: int, upper: bool) -> tuple[int, int]:
@@ -59,16 +44,16 @@ def _same(size: int, kernel: int, stride: int, dilation: int, upper: bool) -> tu
 
 
 def _map(node: Node, graph: Graph, tensor: str) -> tuple[str, Shape]:
-    """Return the operator that makes a feature map and its shape; a one-dimensional one gets a row axis of 1."""
+    """Return the tensor with a feature map and its shape; a one-dimensional one gets a row axis of 1."""
     shape = graph.shape(tensor)
-    source = graph.maker(tensor)
     if graph.rank(tensor) == 4:
-        return source, shape
+        return tensor, shape
     if graph.rank(tensor) != 3:
         raise Unsupported(f"an input with {graph.rank(tensor)} dimensions")
     lifted = (shape[0], shape[1], 1, shape[2])
     name = graph.unique(f"{node.label}:in")
-    return graph.emit(Reshape(name=name, inputs=(source,), shape=lifted), f"{name} (tensor)"), lifted
+    graph.emit(Reshape(name=name, inputs=(graph.maker(tensor),), shape=lifted), f"{name} (tensor)")
+    return f"{name} (tensor)", lifted
 
 
 def _finish(node: Node, graph: Graph, operator: Conv | Pool) -> None:
@@ -87,8 +72,8 @@ def _finish(node: Node, graph: Graph, operator: Conv | Pool) -> None:
         graph.foldable[node.output] = inner
 
 
-def conv(node: Node, graph: Graph, weight: int = 1, bias: int = 2) -> None:
-    """Convert Conv, ConvInteger and QLinearConv (`weight` and `bias` are input positions)."""
+def conv(node: Node, graph: Graph, weight: int = 1, bias: int | None = 2) -> None:
+    """Convert Conv, ConvInteger and QLinearConv (`weight` and `bias` are input positions; None: it has no bias)."""
     weights = node.input(weight)
     if not graph.is_constant(weights) or not graph.has_shape(weights):
         raise Unsupported("weights that are not constant")
@@ -109,28 +94,15 @@ def conv(node: Node, graph: Graph, weight: int = 1, bias: int = 2) -> None:
             tensor, extra = inner, pads
     source, shape = _map(node, graph, tensor)
     window = _window(node, tuple(kernel), shape[2:])
-    pad = tuple(a + b for a, b in zip(window.pad, extra, strict=True))
-    operator = Conv(
-        name=graph.unique(node.label), inputs=(source,), shape=(1,), filters=filters, kernel=window.kernel,
-        stride=window.stride, pad=(pad[0], pad[1], pad[2], pad[3]), dilation=window.dilation,
-        groups=node.integer("group", 1), bias=bool(node.input(bias)),
-    )  # fmt: skip
+    window["pad"] = tuple(a + b for a, b in zip(window["pad"], extra, strict=True))
+    biased = bias is not None and bool(node.input(bias))
+    operator = graph.made(node, Conv, [source], filters=filters, groups=node.integer("group", 1), bias=biased, **window)
     channels = graph.shape(weights)[1] * operator.groups
     if channels != shape[1]:
         raise graph.fault(node, f"weights for {channels} channels, its input has {shape[1]}")
     if filters % operator.groups:
         raise graph.fault(node, f"groups {operator.groups} must divide channels {channels} and filters {filters}")
     _finish(node, graph, operator)
-
-
-def integer_conv(node: Node, graph: Graph) -> None:
-    """Convert ConvInteger, whose third input is a zero point."""
-    conv(node, graph, 1, 99)
-
-
-def quantised_conv(node: Node, graph: Graph) -> None:
-    """Convert QLinearConv."""
-    conv(node, graph, 3, 8)
 
 
 def gemm(node: Node, graph: Graph) -> None:
@@ -140,18 +112,13 @@ def gemm(node: Node, graph: Graph) -> None:
         raise Unsupported("an addend that is not constant")
     if graph.is_constant(a):
         raise Unsupported("a constant left operand")
-    transposed = bool(node.integer("transA", 0)), bool(node.integer("transB", 0))
-    name = graph.unique(node.label)
+    left, right = bool(node.integer("transA", 0)), bool(node.integer("transB", 0))
     if not graph.is_constant(b):
-        inputs = (graph.maker(a), graph.maker(b))
-        product = MatMul(
-            name=name, inputs=inputs, shape=(1,), bias=bool(c), transpose_a=transposed[0], transpose_b=transposed[1]
-        )
-        graph.place(node, product)
+        graph.place(node, graph.made(node, MatMul, (a, b), bias=bool(c), transpose_a=left, transpose_b=right))
         return
-    if transposed[0]:
+    if left:
         raise Unsupported("a transposed input")
-    _fully_connected(node, graph, a, b, transposed[1], bool(c))
+    _fully_connected(node, graph, a, b, right, bool(c))
 
 
 def _fully_connected(node: Node, graph: Graph, a: str, b: str, transposed: bool, bias: bool) -> None:
@@ -163,10 +130,7 @@ def _fully_connected(node: Node, graph: Graph, a: str, b: str, transposed: bool,
     inner, features = (shape[1], shape[0]) if transposed else shape
     if graph.shape(a)[-1] != inner:
         raise graph.fault(node, f"weights for {inner} features, its input has shape {graph.shape(a)}")
-    product = MatMul(
-        name=graph.unique(node.label), inputs=(graph.maker(a),), shape=(1,), out_features=features, bias=bias
-    )
-    graph.place(node, product, foldable=True)
+    graph.place(node, graph.made(node, MatMul, [a], out_features=features, bias=bias), foldable=True)
 
 
 def matmul(node: Node, graph: Graph, right: int = 1) -> None:
@@ -179,12 +143,7 @@ def matmul(node: Node, graph: Graph, right: int = 1) -> None:
         return
     if graph.rank(a) < 2 or graph.rank(b) < 2:
         raise Unsupported("a product with a vector")
-    graph.place(node, MatMul(name=graph.unique(node.label), inputs=(graph.maker(a), graph.maker(b)), shape=(1,)))
-
-
-def quantised_matmul(node: Node, graph: Graph) -> None:
-    """Convert QLinearMatMul."""
-    matmul(node, graph, 3)
+    graph.place(node, graph.made(node, MatMul, (a, b)))
 
 
 def pool(node: Node, graph: Graph) -> None:
@@ -193,20 +152,16 @@ def pool(node: Node, graph: Graph) -> None:
     if not kernel:
         raise graph.fault(node, "kernel_shape is missing")
     source, shape = _map(node, graph, node.input(0))
-    window = _window(node, kernel, shape[2:])
-    operator = Pool(
-        name=graph.unique(node.label), inputs=(source,), shape=(1,), fn="max" if node.op == "MaxPool" else "avg",
-        kernel=window.kernel, stride=window.stride, pad=window.pad, dilation=window.dilation,
-        ceil_mode=bool(node.integer("ceil_mode", 0)),
-    )  # fmt: skip
-    _finish(node, graph, operator)
+    window, ceil = _window(node, kernel, shape[2:]), bool(node.integer("ceil_mode", 0))
+    fn = "max" if node.op == "MaxPool" else "avg"
+    _finish(node, graph, graph.made(node, Pool, [source], fn=fn, ceil_mode=ceil, **window))
 
 
 def global_pool(node: Node, graph: Graph) -> None:
     """Convert GlobalAveragePool and GlobalMaxPool."""
     source, _ = _map(node, graph, node.input(0))
-    fn: Literal["global_max", "global_avg"] = "global_max" if node.op == "GlobalMaxPool" else "global_avg"
-    _finish(node, graph, Pool(name=graph.unique(node.label), inputs=(source,), shape=(1,), fn=fn))
+    fn = "global_max" if node.op == "GlobalMaxPool" else "global_avg"
+    _finish(node, graph, graph.made(node, Pool, [source], fn=fn))
 
 
 def reduce(node: Node, graph: Graph) -> None:
@@ -216,8 +171,8 @@ def reduce(node: Node, graph: Graph) -> None:
     axes = node.integers("axes") or graph.integers(node.input(1)) or ()
     if graph.rank(tensor) != 4 or sorted(axis % 4 for axis in axes) != [2, 3]:
         raise Unsupported("a reduction that is not over rows and columns")
-    fn: Literal["global_max", "global_avg"] = "global_max" if node.op == "ReduceMax" else "global_avg"
-    pooled = Pool(name=graph.unique(node.label), inputs=(graph.maker(tensor),), shape=(*shape[:2], 1, 1), fn=fn)
+    fn = "global_max" if node.op == "ReduceMax" else "global_avg"
+    pooled = graph.made(node, Pool, [tensor], shape=(*shape[:2], 1, 1), fn=fn)
     if node.integer("keepdims", 1):
         graph.place(node, pooled)
         return

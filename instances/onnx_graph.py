@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import TypeVar
 
 import numpy as np
 import onnx
 from onnx import helper
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from instances.errors import InputError
 from instances.onnx_shapes import Inferred, used_tensors
 from instances.operators import Concat, Eltwise, Opaque, Operator, Shape
 
 __all__ = ["Graph", "Node", "Unsupported"]
+
+Kind = TypeVar("Kind", bound=BaseModel)
 
 
 class Unsupported(Exception):
@@ -148,6 +152,11 @@ class Graph:
             count += 1
             name = f"{base}_{count}"
         return name
+
+    def made(self, node: Node, kind: type[Kind], tensors: Iterable[str], **fields: object) -> Kind:
+        """Return an operator for a node that reads tensors; of the shape (1,) until `place` infers it."""
+        inputs = tuple(map(self.maker, tensors))
+        return kind.model_validate({"name": self.unique(node.label), "inputs": inputs, "shape": (1,), **fields})
 
     def emit(self, operator: Operator, tensor: str, *, foldable: bool = False) -> str:
         """Add an operator that makes `tensor`; return its name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Literal
 
@@ -11,17 +12,7 @@ from pydantic import ValidationError
 
 from instances.errors import InputError
 from instances.jsonfile import explain_faults
-from instances.onnx_compute import (
-    conv,
-    gemm,
-    global_pool,
-    integer_conv,
-    matmul,
-    pool,
-    quantised_conv,
-    quantised_matmul,
-    reduce,
-)
+from instances.onnx_compute import conv, gemm, global_pool, matmul, pool, reduce
 from instances.onnx_graph import Graph, Node, Unsupported
 from instances.onnx_macs import macs_of
 from instances.operators import Concat, Conv, Eltwise, MatMul, Reshape
@@ -99,11 +90,7 @@ def _unary(node: Node, graph: Graph) -> None:
         raise Unsupported("its parameters are not constant")
     further = [t for t in node.proto.input[1:] if t]
     parameters = sum(map(graph.size, further)) if node.op in TRAINED else 0
-    operator = Eltwise(
-        name=graph.unique(node.label), inputs=(graph.maker(tensors[0]),), shape=(1,), fn=UNARY[node.op],
-        parameters=parameters,
-    )  # fmt: skip
-    graph.place(node, operator)
+    graph.place(node, graph.made(node, Eltwise, tensors, fn=UNARY[node.op], parameters=parameters))
 
 
 def _nary(node: Node, graph: Graph) -> None:
@@ -113,11 +100,7 @@ def _nary(node: Node, graph: Graph) -> None:
     if len(tensors) == 1 and len(constants) == 1 and _fold(node, graph, tensors[0], constants[0]):
         return
     parameters = sum(graph.size(t) for t in constants if graph.size(t) > 1)
-    operator = Eltwise(
-        name=graph.unique(node.label), inputs=tuple(map(graph.maker, tensors)), shape=(1,), fn=NARY[node.op],
-        parameters=parameters,
-    )  # fmt: skip
-    graph.place(node, operator)
+    graph.place(node, graph.made(node, Eltwise, tensors, fn=NARY[node.op], parameters=parameters))
 
 
 def _fold(node: Node, graph: Graph, tensor: str, constant: str) -> bool:
@@ -158,10 +141,7 @@ def _batch_norm(node: Node, graph: Graph) -> None:
         graph.replace(into, batch_norm=True)
         graph.alias(node.output, tensor)
         return
-    made = Eltwise(
-        name=graph.unique(node.label), inputs=(graph.maker(tensor),), shape=(1,), fn="batch_norm",
-        parameters=2 * graph.shape(tensor)[1],
-    )  # fmt: skip
+    made = graph.made(node, Eltwise, [tensor], fn="batch_norm", parameters=2 * graph.shape(tensor)[1])
     graph.place(node, made, foldable=True)
 
 
@@ -174,20 +154,7 @@ def _move(node: Node, graph: Graph, fn: Move) -> None:
     tensor = node.input(0)
     if tensor not in graph.activations(node):
         raise Unsupported("its data input is constant")
-    made = Reshape(name=graph.unique(node.label), inputs=(graph.maker(tensor),), shape=graph.shape(node.output), fn=fn)
-    graph.place(node, made)
-
-
-def _reshape(node: Node, graph: Graph) -> None:
-    _move(node, graph, "reshape")
-
-
-def _transpose(node: Node, graph: Graph) -> None:
-    _move(node, graph, "transpose")
-
-
-def _identity(node: Node, graph: Graph) -> None:
-    _move(node, graph, "identity")
+    graph.place(node, graph.made(node, Reshape, [tensor], shape=graph.shape(node.output), fn=fn))
 
 
 def _slice(node: Node, graph: Graph) -> None:
@@ -217,7 +184,7 @@ def _pad(node: Node, graph: Graph) -> None:
     if pads is None or len(pads) != 2 * rank or any(p < 0 for p in pads):
         raise Unsupported("pads that are unknown, negative, or for some axes only")
     if not any(pads):
-        _identity(node, graph)
+        _move(node, graph, "identity")
         return
     _move(node, graph, "pad")
     value = graph.value(node.input(2)) if node.input(2) else None
@@ -232,43 +199,23 @@ def _concat(node: Node, graph: Graph) -> None:
     if any(graph.is_constant(t) for t in tensors):
         raise Unsupported("a constant part")
     axis = node.integer("axis", 1) % max(graph.rank(tensors[0]), 1)
-    made = Concat(name=graph.unique(node.label), inputs=tuple(map(graph.maker, tensors)), shape=(1,), axis=axis)
-    graph.place(node, made)
+    graph.place(node, graph.made(node, Concat, tensors, axis=axis))
+
+
+def _each(names: str, handler: Callable[[Node, Graph], None]) -> dict[str, Callable[[Node, Graph], None]]:
+    return dict.fromkeys(names.split(), handler)
 
 
 HANDLERS: dict[str, Callable[[Node, Graph], None]] = {
-    "AveragePool": pool,
-    "BatchNormalization": _batch_norm,
-    "Cast": _identity,
-    "CastLike": _identity,
-    "Concat": _concat,
-    "Conv": conv,
-    "ConvInteger": integer_conv,
-    "DepthToSpace": _reshape,
-    "Dropout": _identity,
-    "Expand": _slice,
-    "Flatten": _reshape,
-    "Gather": _slice,
-    "Gemm": gemm,
-    "GlobalAveragePool": global_pool,
-    "GlobalMaxPool": global_pool,
-    "Identity": _identity,
-    "MatMul": matmul,
-    "MatMulInteger": matmul,
-    "MaxPool": pool,
-    "Pad": _pad,
-    "QLinearConv": quantised_conv,
-    "QLinearMatMul": quantised_matmul,
-    "ReduceMax": reduce,
-    "ReduceMean": reduce,
-    "Reshape": _reshape,
-    "Slice": _slice,
-    "SpaceToDepth": _reshape,
-    "Split": _split,
-    "Squeeze": _reshape,
-    "Tile": _slice,
-    "Transpose": _transpose,
-    "Unsqueeze": _reshape,
-    **dict.fromkeys(UNARY, _unary),
-    **dict.fromkeys(NARY, _nary),
-}
+    **dict.fromkeys(UNARY, _unary), **dict.fromkeys(NARY, _nary),
+    **_each("BatchNormalization", _batch_norm), **_each("Concat", _concat), **_each("Pad", _pad),
+    **_each("Split", _split), **_each("Expand Gather Slice Tile", _slice),
+    **_each("DepthToSpace Flatten Reshape SpaceToDepth Squeeze Unsqueeze", partial(_move, fn="reshape")),
+    **_each("Cast CastLike Dropout Identity", partial(_move, fn="identity")),
+    **_each("Transpose", partial(_move, fn="transpose")),
+    **_each("Conv", conv), **_each("ConvInteger", partial(conv, bias=None)),
+    **_each("QLinearConv", partial(conv, weight=3, bias=8)),
+    **_each("Gemm", gemm), **_each("MatMul MatMulInteger", matmul), **_each("QLinearMatMul", partial(matmul, right=3)),
+    **_each("AveragePool MaxPool", pool), **_each("GlobalAveragePool GlobalMaxPool", global_pool),
+    **_each("ReduceMax ReduceMean", reduce),
+}  # fmt: skip

@@ -40,18 +40,13 @@ PRODUCTS = frozenset({*DATA, "Einsum", "Gemm", "MatMul", "MatMulInteger", "QLine
 
 @dataclass
 class Inferred:
-    """What is known of the tensors: shapes (None: unknown), which are constant, and the small constant values.
-
-    Attributes
-    ----------
-    folded : list of NodeProto
-        Products of constants, whose results are constants.
-    """
+    """What is known of the tensors: shapes (None: unknown), which are constant, and the small constant values."""
 
     shapes: dict[str, Shape | None] = field(default_factory=dict)
     constants: set[str] = field(default_factory=set)
     values: dict[str, np.ndarray] = field(default_factory=dict)
     folded: list[onnx.NodeProto] = field(default_factory=list)
+    """Products of constants, whose results are constants."""
 
 
 def strip_weights(graph: onnx.GraphProto, where: str) -> Inferred:

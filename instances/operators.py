@@ -23,8 +23,9 @@ from collections.abc import Sequence
 from math import prod
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from instances.frozen import Frozen
 from instances.workload import Layer
 
 __all__ = [
@@ -50,10 +51,8 @@ UNARY = frozenset(
 NARY = frozenset("add and div equal greater less max mean min mod mul or pow sub where xor".split())
 
 
-class _Operator(BaseModel):
+class _Operator(Frozen):
     """What all operators share: a unique name, the names of the producers of its inputs, its output shape."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(min_length=1, max_length=500)
     inputs: tuple[str, ...] = ()
@@ -104,25 +103,19 @@ class Input(_Operator):
 
 
 class Conv(_Operator):
-    """A 2-D convolution with constant weights.
-
-    Attributes
-    ----------
-    pad : (int, int, int, int)
-        Top, left, bottom, right.
-    batch_norm : bool
-        A folded batch normalisation: two published parameters per filter, a bias at inference.
-    """
+    """A 2-D convolution with constant weights."""
 
     op: Literal["conv"] = "conv"
     filters: Size
     kernel: Pair
     stride: Pair = (1, 1)
     pad: Pads = (0, 0, 0, 0)
+    """Top, left, bottom, right."""
     dilation: Pair = (1, 1)
     groups: Size = 1
     bias: bool = False
     batch_norm: bool = False
+    """A folded batch normalisation: two published parameters per filter, a bias at inference."""
 
     def infer(self, inputs: Sequence[Shape]) -> Shape:
         """Return (batch, filters, rows, columns)."""
@@ -360,24 +353,18 @@ class Reshape(_Operator):
 
 
 class Opaque(_Operator):
-    """An operator that certile keeps but does not plan.
-
-    Attributes
-    ----------
-    kind : str
-        Its name in the source.
-    dynamic : bool
-        Its output size depends on the data or could not be inferred; `shape` then says nothing.
-    reason, macs : str, int or None
-        Why it is not planned; its multiply-accumulates, which no total holds (None: not known).
-    """
+    """An operator that certile keeps but does not plan."""
 
     op: Literal["opaque"] = "opaque"
     kind: str = Field(min_length=1, max_length=200)
+    """Its name in the source."""
     parameters: Count = 0
     dynamic: bool = False
+    """Its output size depends on the data or could not be inferred; `shape` then says nothing."""
     reason: str = Field("", max_length=500)
+    """Why it is not planned."""
     macs: Count | None = None
+    """Its multiply-accumulates, which no total holds (None: not known)."""
 
     def count_parameters(self, inputs: Sequence[Shape]) -> int:
         """Return the declared parameters."""

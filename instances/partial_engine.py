@@ -9,59 +9,44 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt, model_validator
+
+from instances.frozen import Frozen
 
 __all__ = ["PartialEngine"]
 
 Lanes = Annotated[int, Field(ge=1, le=4096)]
 
 
-class PartialEngine(BaseModel):
-    """The engine, its banks, and the FPGA that it has to fit.
-
-    Attributes
-    ----------
-    e_in : int
-        Input maps that a run reads.
-    e_out : int
-        Output maps that a run makes.
-    banks : int
-        Map k of a group lies in bank k, so there is a bank for every input and every output of a run.
-    bank_bytes : int
-        What a bank holds.
-    window_taps : int
-        Taps that a lane multiplies in a cycle where every map has a kernel of its own (depthwise, pooling).
-    pair_taps : int
-        Taps that each of the ``e_in*e_out`` pairs multiplies in a cycle in a standard convolution.
-    adds : {"steps", "hidden"}
-        Whether partial maps are added in steps of their own, which read every bank twice an element, or beside the
-        runs without taking time.
-    clock_hz : int
-        Cycles in a second; for frame rates only.
-    dsp_macs : int
-        Multiplications of a DSP in a cycle.
-    dsps : int
-        DSPs of the FPGA.
-    brams : int
-        Blocks of memory of the FPGA.
-    bram_bytes : int
-        What a block of memory holds.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class PartialEngine(Frozen):
+    """The engine, its banks, and the FPGA that it has to fit."""
 
     e_in: Lanes
+    """Input maps that a run reads."""
     e_out: Lanes
+    """Output maps that a run makes."""
     banks: Lanes
+    """Map k of a group lies in bank k, so there is a bank for every input and every output of a run."""
     bank_bytes: PositiveInt
+    """What a bank holds."""
     window_taps: PositiveInt
+    """Taps that a lane multiplies in a cycle where every map has a kernel of its own (depthwise, pooling)."""
     pair_taps: PositiveInt
+    """Taps that each of the ``e_in*e_out`` pairs multiplies in a cycle in a standard convolution."""
     adds: Literal["steps", "hidden"]
+    """Whether partial maps are added in steps of their own, which read every bank twice an element, or beside the runs
+    without taking time.
+    """
     clock_hz: PositiveInt
+    """Cycles in a second; for frame rates only."""
     dsp_macs: PositiveInt
+    """Multiplications of a DSP in a cycle."""
     dsps: PositiveInt
+    """DSPs of the FPGA."""
     brams: PositiveInt
+    """Blocks of memory of the FPGA."""
     bram_bytes: PositiveInt
+    """What a block of memory holds."""
 
     @model_validator(mode="after")
     def _lanes_have_banks(self) -> PartialEngine:

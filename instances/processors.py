@@ -10,67 +10,47 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
+
+from instances.frozen import Frozen
 
 __all__ = ["Accelerator", "Copying", "Cpu", "Group", "Processors", "Threads"]
 
 Count = Annotated[int, Field(ge=0)]
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class Threads(_Frozen):
-    """What a task takes with some threads: ``scale`` times what one core takes without threads, and `sync_ns`.
-
-    Attributes
-    ----------
-    scale : float
-        Time with these threads over time of one core without threads.
-    sync_ns : float
-        What a convolution waits for its threads; it is four kernels (Table 3.15), other tasks are one.
-    """
+class Threads(Frozen):
+    """What a task takes with some threads: ``scale`` times what one core takes without threads, and `sync_ns`."""
 
     scale: PositiveFloat
+    """Time with these threads over time of one core without threads."""
     sync_ns: NonNegativeFloat
+    """What a convolution waits for its threads; it is four kernels (Table 3.15), other tasks are one."""
 
 
-class Cpu(_Frozen):
-    """A task on one core without threads: ``mac_ps`` a MAC, ``result_ps`` a result, ``call_ns`` a convolution.
-
-    Attributes
-    ----------
-    cores : int
-        Cores of the CPU.
-    power_mw : int
-        Power of all cores at work.
-    mac_ps : float
-        Time of a multiply-accumulate.
-    result_ps : float
-        Time of a result.
-    call_ns : float
-        Time of a convolution beside its multiplications and results.
-    move_ps : float
-        Time of an element read or written by a task that does not multiply.
-    threads : tuple of Threads
-        With 1, 2, ... cores, an entry for each.
-    busy_mhz : int
-        The clock if all cores are busy.
-    alone_mhz : tuple of int
-        The clocks at which 1, 2, ... cores run if no others do. A profile measured so is scaled by ``alone / busy``
-        (3.3.3.1).
-    """
+class Cpu(Frozen):
+    """A task on one core without threads: ``mac_ps`` a MAC, ``result_ps`` a result, ``call_ns`` a convolution."""
 
     cores: Annotated[int, Field(ge=1, le=16)]
+    """Cores of the CPU."""
     power_mw: Count
+    """Power of all cores at work."""
     mac_ps: NonNegativeFloat
+    """Time of a multiply-accumulate."""
     result_ps: NonNegativeFloat
+    """Time of a result."""
     call_ns: NonNegativeFloat
+    """Time of a convolution beside its multiplications and results."""
     move_ps: NonNegativeFloat
+    """Time of an element read or written by a task that does not multiply."""
     threads: tuple[Threads, ...]
+    """With 1, 2, ... cores, an entry for each."""
     busy_mhz: PositiveInt
+    """The clock if all cores are busy."""
     alone_mhz: tuple[PositiveInt | None, ...] = ()
+    """The clocks at which 1, 2, ... cores run if no others do. A profile measured so is scaled by ``alone / busy``
+    (3.3.3.1).
+    """
 
     @model_validator(mode="after")
     def _complete(self) -> Cpu:
@@ -81,63 +61,45 @@ class Cpu(_Frozen):
         return self
 
 
-class Accelerator(_Frozen):
-    """A GPU or an NPU.
-
-    Attributes
-    ----------
-    name : str
-        Small letters, digits and ``_``; not cpu, cpu0, ...
-    power_mw : int
-        Power at work.
-    speedup : float, optional
-        How many times faster than all cores together it is (3.3.3.3); then the times below are not used.
-    mac_ps : float
-        Time of a multiply-accumulate.
-    result_ps : float
-        Time of a result.
-    reduction_ns : float
-        Time for each term of the sum that makes a result, once a convolution.
-    call_ns : float
-        Time of a convolution beside these.
-    move_ps : float
-        Time of an element that is only moved.
-    cannot : tuple of str
-        Operators (``op`` of the network file, or the function of an element-wise one) that it cannot run.
-    """
+class Accelerator(Frozen):
+    """A GPU or an NPU."""
 
     name: str = Field(min_length=1, max_length=40, pattern=r"^[a-z][a-z0-9_]*$")
+    """Small letters, digits and ``_``; not cpu, cpu0, ..."""
     power_mw: Count
+    """Power at work."""
     speedup: PositiveFloat | None = None
+    """How many times faster than all cores together it is (3.3.3.3); then the times below are not used."""
     mac_ps: NonNegativeFloat = 0.0
+    """Time of a multiply-accumulate."""
     result_ps: NonNegativeFloat = 0.0
+    """Time of a result."""
     reduction_ns: NonNegativeFloat = 0.0
+    """Time for each term of the sum that makes a result, once a convolution."""
     call_ns: NonNegativeFloat = 0.0
+    """Time of a convolution beside these."""
     move_ps: NonNegativeFloat = 0.0
+    """Time of an element that is only moved."""
     cannot: tuple[str, ...] = ()
+    """Operators (``op`` of the network file, or the function of an element-wise one) that it cannot run."""
 
 
-class Copying(_Frozen):
+class Copying(Frozen):
     """What a copy of D units takes, in microseconds (3.3.3.2).
 
     ``memcpy = square*D**2 + linear*D + constant``, ``map`` and ``unmap`` likewise without a square. Between groups of
     cores: memcpy; from an accelerator to the CPU: map + memcpy; from the CPU to an accelerator: map + memcpy + unmap;
     between accelerators: through the CPU, both.
-
-    Attributes
-    ----------
-    unit_bytes : int
-        Bytes of a unit of D. The paper prints the polynomials without one.
-    memcpy_us : (float, float, float)
-        Square, linear and constant term of a memcpy.
-    map_us, unmap_us : (float, float)
-        Linear and constant term of a map, of an unmap.
     """
 
     unit_bytes: PositiveInt
+    """Bytes of a unit of D. The paper prints the polynomials without one."""
     memcpy_us: tuple[NonNegativeFloat, NonNegativeFloat, NonNegativeFloat]
+    """Square, linear and constant term of a memcpy."""
     map_us: tuple[NonNegativeFloat, NonNegativeFloat]
+    """Linear and constant term of a map."""
     unmap_us: tuple[NonNegativeFloat, NonNegativeFloat]
+    """Linear and constant term of an unmap."""
 
 
 class Group(NamedTuple):
@@ -147,28 +109,19 @@ class Group(NamedTuple):
     cores: int
 
 
-class Processors(_Frozen):
-    """The processors of a board.
-
-    Attributes
-    ----------
-    cpu : Cpu
-        The cores.
-    accelerators : tuple of Accelerator
-        GPUs and NPUs.
-    copying : Copying
-        What copies between processors take.
-    element_bytes : int
-        A number in a feature map.
-    split_sync_ns : float
-        What each part of a task that is divided between two processors waits for the other one.
-    """
+class Processors(Frozen):
+    """The processors of a board."""
 
     cpu: Cpu
+    """The cores."""
     accelerators: tuple[Accelerator, ...] = ()
+    """GPUs and NPUs."""
     copying: Copying
+    """What copies between processors take."""
     element_bytes: PositiveInt = 4
+    """A number in a feature map."""
     split_sync_ns: NonNegativeFloat = 0.0
+    """What each part of a task that is divided between two processors waits for the other one."""
 
     @model_validator(mode="after")
     def _names(self) -> Processors:

@@ -14,10 +14,11 @@ import os
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from instances.errors import InputError
-from instances.jsonfile import Json, as_object, parse_json, read_bytes, shown, validate
+from instances.frozen import Frozen
+from instances.jsonfile import Json, as_object, decoded, parse_json, read_bytes, shown, validate
 
 __all__ = ["PROFILE_FORMAT", "Profile", "Row", "load_profile"]
 
@@ -30,22 +31,16 @@ _LONGEST_US = 1e9
 _PER_US = {"ns": 1000.0, "us": 1.0, "ms": 0.001}
 
 
-class Profile(BaseModel):
-    """Measured times.
-
-    Attributes
-    ----------
-    clock : {"busy", "alone"}
-        "alone": measured with all other cores idle, at the clocks `alone_mhz` of the machine; times on cores are
-        then scaled to its `busy_mhz`.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class Profile(Frozen):
+    """Measured times."""
 
     format: Literal["certile-profile/1"] = "certile-profile/1"
     network: str = ""
     unit: Literal["ns", "us", "ms"] = "us"
     clock: Literal["busy", "alone"] = "busy"
+    """"alone": measured with all other cores idle, at the clocks `alone_mhz` of the machine; times on cores are then
+    scaled to its `busy_mhz`.
+    """
     times: Annotated[
         dict[str, dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)] | None]], Field(min_length=1)
     ]
@@ -95,11 +90,7 @@ def load_profile(path: str | os.PathLike[str]) -> Profile:
 
 
 def _table(data: bytes, where: str) -> dict[str, Json]:
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{where}: not UTF-8 text (byte {error.start})") from None
-    lines = [row for row in csv.reader(text.splitlines()) if row]
+    lines = [row for row in csv.reader(decoded(data, where).splitlines()) if row]
     heads = [head.strip() for head in lines[0]] if lines else []
     if heads[:1] != ["task"] or len(heads) < 2 or len(set(heads)) < len(heads):
         raise InputError(f"{where}: line 1: heads have to be task and then different columns, such as task,1,2,4,gpu")

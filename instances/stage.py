@@ -72,58 +72,46 @@ class Pooled:
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of the network: it reads a map from the banks and writes another one.
-
-    Attributes
-    ----------
-    source, target : str
-        Maps by name.
-    streamed : tuple of str
-        Further operands of a sum, which come from DRAM as the result is made.
-    offset : int
-        Where the result's channels begin in the target (a part of a concatenation).
-    taps, stride, dilation, before, after : int
-        The window along the columns, and its padding at either end.
-    weight_bytes, bias_bytes : int
-        As they are loaded; a folded batch normalisation has a bias, patches come with theirs.
-    written : int
-        Bytes of a column of the result on its way out.
-    groups : int
-        A process step goes through its columns once for each: of filters, with the weights of that group; channel by
-        channel of `Banks.lanes` channels, if time is counted by cycles (`Banks.by_cycle`).
-    tap_cycles : int
-        Of a column of the result, for one group and one column of the window that lies inside the map.
-    first_cycles : int
-        The part of `tap_cycles` that the first pixel of the column takes (a patch: any pixel).
-    cycles : int
-        Of computing the whole result, the average included; without those that `reads` adds.
-    pooled : Pooled, optional
-        What it computes, if a global average pool is fused with it: then the result is neither written nor kept, the
-        target is one column of averages, made as the stage ends.
-    reads : Reads, optional
-        How it reads its map, where the place of a column in its bank costs cycles (`Banks.alignment`).
-    """
+    """One step of the network: it reads a map from the banks and writes another one."""
 
     name: str
     kind: Kind
     source: str
+    """The map that it reads, by name."""
     target: str
+    """The map that it writes, by name."""
     streamed: tuple[str, ...] = ()
+    """Further operands of a sum, which come from DRAM as the result is made."""
     offset: int = 0
+    """Where the result's channels begin in the target (a part of a concatenation)."""
     taps: int = 1
+    """Of the window along the columns; so are `stride`, `dilation`, and the padding `before` and `after` the map."""
     stride: int = 1
     dilation: int = 1
     before: int = 0
     after: int = 0
     weight_bytes: int = 0
+    """As they are loaded."""
     bias_bytes: int = 0
+    """As they are loaded; a folded batch normalisation has a bias, patches come with theirs."""
     written: int = 0
+    """Bytes of a column of the result on its way out."""
     groups: int = 1
+    """A process step goes through its columns once for each: of filters, with the weights of that group; channel by
+    channel of `Banks.lanes` channels, if time is counted by cycles (`Banks.by_cycle`).
+    """
     tap_cycles: int = 0
+    """Of a column of the result, for one group and one column of the window that lies inside the map."""
     first_cycles: int = 0
+    """The part of `tap_cycles` that the first pixel of the column takes (a patch: any pixel)."""
     cycles: int = 0
+    """Of computing the whole result, the average included; without those that `reads` adds."""
     reads: Reads | None = None
+    """How it reads its map, where the place of a column in its bank costs cycles (`Banks.alignment`)."""
     pooled: Pooled | None = None
+    """What it computes, if a global average pool is fused with it: then the result is neither written nor kept, the
+    target is one column of averages, made as the stage ends.
+    """
 
     def anew(self, banks: Banks) -> bool:
         """Whether its weights come with every process step, because they do not fit."""
@@ -165,18 +153,13 @@ class Stage:
 
 @dataclass(frozen=True)
 class Stages:
-    """The stages of a network in its order, and the maps between them.
-
-    Attributes
-    ----------
-    users : dict of str to tuple of str
-        For every map the stages that read it, streamed operands included.
-    """
+    """The stages of a network in its order, and the maps between them."""
 
     network: str
     stages: tuple[Stage, ...]
     maps: dict[str, FeatureMap]
     users: dict[str, tuple[str, ...]]
+    """For every map the stages that read it, streamed operands included."""
 
     def computed(self, stage: Stage) -> tuple[int, int]:
         """Columns that a stage computes, and their rows: those of its target, unless that holds their average."""

@@ -32,33 +32,22 @@ MOST_INPUTS = 2
 
 @dataclass(frozen=True)
 class Store:
-    """One place for feature maps.
-
-    Attributes
-    ----------
-    name : str
-        The operator whose result it is, or the concatenation of the results.
-    rows : int
-        Of every map in it.
-    parts : tuple of (int, int)
-        The layers that write it (numbers), each with the elements of one row of its part.
-    readers : tuple of int
-        The layers that read it, ascending, each once.
-    whole : bool
-        Whether it stays whole or not at all.
-    dram : bool
-        Whether it must lie in DRAM.
-    results : int
-        Elements of it that are results of the network: if any, it is written whole.
-    """
+    """One place for feature maps."""
 
     name: str
+    """The operator whose result it is, or the concatenation of the results."""
     rows: int
+    """Of every map in it."""
     parts: tuple[tuple[int, int], ...]
+    """The layers that write it (numbers), each with the elements of one row of its part."""
     readers: tuple[int, ...]
+    """The layers that read it, ascending, each once."""
     whole: bool
+    """Whether it stays whole or not at all."""
     dram: bool
+    """Whether it must lie in DRAM."""
     results: int
+    """Elements of it that are results of the network: if any, it is written whole."""
 
     @property
     def row_elements(self) -> int:
@@ -72,21 +61,15 @@ class Store:
 
 @dataclass(frozen=True)
 class Stores:
-    """The layers of a network in its order, and the stores between them.
-
-    Attributes
-    ----------
-    reads : tuple of tuple of int
-        For every layer the store of each input (as many as `Layer.inputs`).
-    writes : tuple of int
-        For every layer its store.
-    """
+    """The layers of a network in its order, and the stores between them."""
 
     network: str
     layers: tuple[Layer, ...]
     stores: tuple[Store, ...]
     reads: tuple[tuple[int, ...], ...]
+    """For every layer the store of each input (as many as `Layer.inputs`)."""
     writes: tuple[int, ...]
+    """For every layer its store."""
 
     def layer(self, step: int, on_chip: Mapping[int, int], unwritten: int) -> Layer:
         """A layer with what it finds on chip: rows by store, and the rows of its result that are never written."""

@@ -7,9 +7,11 @@ v2 67 and DenseNet-40 64 (`heterogeneous_mapping_and_banks` Table 3.13).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
+from typing import Any
 
 from instances.errors import InputError
 from instances.network import Network
@@ -24,30 +26,20 @@ FUSED = UNARY - _NORMALISING
 
 @dataclass(frozen=True)
 class Task:
-    """What a task computes.
-
-    Attributes
-    ----------
-    op : str
-        As in the network's file; of an element-wise operator its function.
-    fused : tuple of str
-        Functions that are part of it.
-    macs : int
-    results : int
-        Elements of its result.
-    reduction : int
-        Products that are summed for one result; 0 if it does not multiply.
-    moved : int
-        Elements that it reads and writes, if it does not multiply; 0 if it moves nothing (inputs, reshapes).
-    """
+    """What a task computes."""
 
     name: str
     op: str
+    """As in the network's file; of an element-wise operator its function."""
     macs: int
     results: int
+    """Elements of its result."""
     reduction: int
+    """Products that are summed for one result; 0 if it does not multiply."""
     moved: int
+    """Elements that it reads and writes, if it does not multiply; 0 if it moves nothing (inputs, reshapes)."""
     fused: tuple[str, ...] = ()
+    """Functions that are part of it."""
 
     @property
     def divisible(self) -> bool:
@@ -72,16 +64,35 @@ class TaskGraph:
         return tuple(map(tuple, found))
 
     @cached_property
+    def after(self) -> tuple[tuple[int, ...], ...]:
+        """By task those that read its result."""
+        found: list[list[int]] = [[] for _ in self.tasks]
+        for i, j in self.edges:
+            found[i].append(j)
+        return tuple(map(tuple, found))
+
+    def picked(self, key: Callable[[int], Any]) -> Iterator[int]:
+        """Yield the tasks, none before those it reads from: of those that may come next the one with the least key."""
+        waiting = [len(few) for few in self.before]
+        ready = [i for i, few in enumerate(waiting) if not few]
+        while ready:
+            i = min(ready, key=lambda i: (key(i), i))
+            yield i
+            ready.remove(i)
+            for j in self.after[i]:
+                waiting[j] -= 1
+                if not waiting[j]:
+                    ready.append(j)
+
+    @cached_property
     def first(self) -> tuple[int, ...]:
         """The tasks that no other comes before."""
-        later = {j for _, j in self.edges}
-        return tuple(i for i in range(len(self.tasks)) if i not in later)
+        return tuple(i for i, few in enumerate(self.before) if not few)
 
     @cached_property
     def last(self) -> tuple[int, ...]:
         """The tasks whose results no other reads."""
-        read = {i for i, _ in self.edges}
-        return tuple(i for i in range(len(self.tasks)) if i not in read)
+        return tuple(i for i, few in enumerate(self.after) if not few)
 
 
 def tasks(network: Network) -> TaskGraph:

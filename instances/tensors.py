@@ -21,23 +21,18 @@ __all__ = ["Tensor", "Tensors", "Use", "alone", "tensors"]
 
 @dataclass(frozen=True)
 class Tensor:
-    """One map.
-
-    Attributes
-    ----------
-    name : str
-        The operator that makes it, or the concatenation that it is part of.
-    elements, outside : int
-        Of what layers make, and of what comes from outside the network.
-    first, last : int
-        The operators between which it is there, both included.
-    """
+    """One map."""
 
     name: str
+    """The operator that makes it, or the concatenation that it is part of."""
     elements: int
+    """Of what layers make."""
     outside: int
+    """Elements of what comes from outside the network."""
     first: int
+    """The operator from which on it is there."""
     last: int
+    """The last operator at which it is there."""
 
 
 @dataclass(frozen=True)

@@ -25,19 +25,12 @@ N input channels, M output channels, R x C output map, H x L input map, K kernel
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    PositiveInt,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-    model_validator,
-)
+from pydantic import Field, PositiveInt, model_validator
 
 from instances.errors import InputError
+from instances.frozen import Sparse
 
 __all__ = ["DIMS", "LONGEST", "REDUCTION", "RELEVANT", "Layer", "refuse_long"]
 
@@ -59,7 +52,7 @@ Size = PositiveInt
 NonNegative = Field(default=0, ge=0)
 
 
-class Layer(BaseModel):
+class Layer(Sparse):
     """One affine layer; see the module docstring for the loop it stands for.
 
     Attributes
@@ -83,7 +76,7 @@ class Layer(BaseModel):
         How many of the first rows of the result stay on chip: they are never written to DRAM.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    LEFT_OUT: ClassVar = frozenset(("resident_in", "resident_out"))
 
     name: str = Field(min_length=1)
     kind: Literal["conv", "matmul", "pool", "eltwise", "correlation"] = "conv"
@@ -108,10 +101,6 @@ class Layer(BaseModel):
     bias: bool = False
     resident_in: tuple[int, ...] = ()
     resident_out: int = NonNegative
-
-    @model_serializer(mode="wrap")
-    def _without_residents(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
-        return {name: value for name, value in write(self).items() if not name.startswith("resident") or value}
 
     @model_validator(mode="after")
     def _residents_exist(self) -> Layer:

@@ -107,7 +107,7 @@ class GenericProblem(PartsProblem[GenericPlan]):
 
     def sheet(self, plan: GenericPlan) -> Sheet:
         """A row a part: the objective, gap, the other measures, and the schedule in short."""
-        parts, rows = self._parts(self.question(plan)), plan.layers
+        parts, rows = self.parts(self.question(plan)), plan.layers
         measures = [
             Column(
                 f"{name} ({self.measures[name]})",
@@ -132,6 +132,6 @@ class GenericProblem(PartsProblem[GenericPlan]):
 
     def details(self, plan: GenericPlan, layer: str | None) -> Iterator[str]:
         """Schedules as the formulation writes them."""
-        for part, row in zip(self._parts(self.question(plan)), plan.layers, strict=True):
+        for part, row in zip(self.parts(self.question(plan)), plan.layers, strict=True):
             if row.schedule is not None and layer in (None, row.layer):
                 yield from (f"{row.layer}: {row.status}", part.show(self.decided(row)), "")

@@ -60,7 +60,8 @@ def known_parts(plan: WholePlan) -> list[str]:
     parts = [f"{plan.network} on {plan.machine} ({plan.problem}, {plan.engine}): {plan.status}"]
     bound = "no bound" if plan.bound is None else f"bound {plan.bound:,}"
     if plan.objective is None:
-        return [*parts, *([] if plan.bound is None else [bound]), *plan.conflicts]
+        note = [str(plan.stats["note"])] if "note" in plan.stats and not plan.conflicts else []
+        return [*parts, *([] if plan.bound is None else [bound]), *plan.conflicts, *note]
     gap = "no gap" if plan.gap is None else f"gap {percent(plan.gap)} %"
     said = plan.stats.get("proven")
     part = (

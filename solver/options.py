@@ -7,10 +7,9 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from instances.errors import InputError, choices
+from instances.errors import InputError, choices, did_you_mean
 from instances.jsonfile import destination, shown
 from instances.load import load_machine, load_network, parse_overrides
 from instances.machine import Machine
@@ -39,8 +38,7 @@ MOST_JOBS = 1024
 def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
     """Return the error for a name that is not known, with the closest ones."""
     names = sorted(known)
-    near = get_close_matches(str(name).lower(), names, n=2, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    hint = did_you_mean(str(name).lower(), names, 2, 0.5)
     return InputError(f"unknown {kind} {shown(name)}: {hint}expected {choices(names)}")
 
 

@@ -8,37 +8,31 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 from pydantic import ValidationError
 
-from formulations.clock import Clock
-from formulations.pins import parse_pins
-from formulations.problem import Formulation, Part
+from formulations.problem import Part
 from instances.errors import InputError
 from solver.claims import Claim, picked
+from solver.formulated import FormulationProblem
 from solver.front import Front, FrontPart, FrontPoint
 from solver.network_check import head_of
 from solver.network_check import status_of as status_of_plan
 from solver.network_plan import WholePlan, head
-from solver.options import unknown
-from solver.plan import Objective, Options, Plan, Stat, proof, worst
-from solver.problem import Derived, EngineInfo, Explained, Problem
+from solver.plan import Objective, Options, Stat, proof, worst
+from solver.problem import Derived, Explained
 from solver.question import Question
-from solver.search import Answer, hasty, quickest, settled, status_of
+from solver.search import Answer, quickest, settled, status_of
 from solver.verdict import Verdict, judged, proven_of, sum_of
-from solver.verify import PlanMismatch, gap_of, unequal
-from solver.watch import Watch
-from solver.workers import run
+from solver.verify import gap_of, unequal
 
 __all__ = ["PartsOptions", "PartsPlan", "PartsProblem", "Row"]
 
 #: Notes that a plan repeats.
 _NOTES = 3
-#: Seconds below which a part is decided in haste.
-_WORTH_S = 0.05
 
 
 class PartsOptions(Options):
@@ -69,66 +63,12 @@ class PartsPlan(WholePlan):
 P = TypeVar("P", bound=PartsPlan)
 
 
-@dataclass(frozen=True)
-class _Engine:
-    name: str
-    summary: str
-    proves: bool
-
-
-@dataclass(frozen=True)
-class _Job:
-    """A part to decide, here or in another process."""
-
-    formulation: Formulation[Any]
-    part: Part[Any]
-    objectives: tuple[str, ...]
-    engine: str
-
-    @property
-    def name(self) -> str:
-        """Of the part."""
-        return self.part.name
-
-    def decide(self, time_limit_s: float | None, watch: Watch) -> Answer[Any]:
-        """Decide in a share of the time of `watch`; in haste if the search is stopped, or if there is hardly time."""
-        start = time.monotonic()
-        in_time = time_limit_s is None or time_limit_s > _WORTH_S
-        with watch.part(time_limit_s if in_time else None) as mine:
-            said = mine.run(lambda: self._search(mine.clock) if in_time else self.hasty(), self.hasty)
-            if in_time:
-                mine.heard(said.stats)
-        return replace(said, wall_s=time.monotonic() - start)
-
-    def _search(self, clock: Clock) -> Answer[Any]:
-        return self._explained(settled(self.formulation, self.part, self.objectives, self.engine, clock))
-
-    def hasty(self) -> Answer[Any]:
-        """Decide without a search."""
-        return self._explained(hasty(self.formulation, self.part, self.objectives))
-
-    def _explained(self, said: Answer[Any]) -> Answer[Any]:
-        return replace(said, conflicts=self.part.explain()) if said.status == "INFEASIBLE" else said
-
-
-class PartsProblem(Problem[P]):
-    """A formulation, as the rest of `solver` sees it; a subclass says what stands in its plans."""
+class PartsProblem(FormulationProblem[P]):
+    """A formulation of independent parts; a subclass says what stands in the rows of its plans."""
 
     takes = frozenset({"layers"})
     by_layer = True
     explains = True
-    front_engines = True
-
-    def __init__(self, formulation: Formulation[Any]) -> None:
-        self.formulation = formulation
-        self.name, self.summary = formulation.name, formulation.summary
-        self.measures, self.usual = formulation.measures, next(iter(formulation.measures))
-        self.pins = {name: str(decision) for name, decision in formulation.decisions.items()}
-        names = tuple(formulation.engines)
-        self.auto, self.quick, self.floors = names[0], formulation.quick, formulation.floors
-        self.others = {**{name: tuple(o for o in names if o != name) or (name,) for name in names}, "": names}
-        self.axes = formulation.measures if len(formulation.measures) > 1 else {}
-        Plan.KINDS[self.name] = self.plan
 
     # ---- what a plan says --------------------------------------------------------------------------------------------
 
@@ -157,22 +97,15 @@ class PartsProblem(Problem[P]):
             "conflicts": tuple(f"{one.part.name}: {line}" for one in verdicts for line in one.said.conflicts),
         }  # fmt: skip
 
-    @property
-    def engines(self) -> Mapping[str, EngineInfo]:
-        """Those of the formulation, and its heuristics."""
-        exact = [_Engine(name, about, proves=True) for name, about in self.formulation.engines.items()]
-        guesses = [_Engine(name, about, proves=False) for name, (about, _) in self.formulation.heuristics.items()]
-        return {engine.name: engine for engine in (*exact, *guesses)}
-
     # ---- solving -----------------------------------------------------------------------------------------------------
 
     def solve(self, question: Question) -> P:
         """Decide every part, those that are alike once."""
         start = time.monotonic()
         with question.watch() as watch:
-            parts = self._parts(question)
-            answers = self._answers(parts, question, watch)
-            verdicts = self._verified(parts, [answers[part.key] for part in parts], question)
+            parts = self.parts(question)
+            answers = self.answers(parts, question, watch)
+            verdicts = self.verified(parts, [answers[part.key] for part in parts], question)
         totals, rows = self.totals(question.objectives, verdicts), [self.row(one) for one in verdicts]
         proven = proof(question.objectives, proven_of(question.objectives, verdicts))
         notes = [f"{one.part.name}: {one.said.stats['note']}" for one in verdicts if "note" in one.said.stats]
@@ -190,52 +123,13 @@ class PartsProblem(Problem[P]):
         layers = () if None in rows else tuple(rows)
         return self.plan.model_validate({**fields, **totals, "options": options, "layers": layers})
 
-    def _answers(self, parts: Sequence[Part[Any]], question: Question, watch: Watch) -> dict[Hashable, Answer[Any]]:
-        """Return an answer by key, here or from other processes."""
-        distinct: dict[Hashable, Part[Any]] = {}
-        for part in parts:
-            distinct.setdefault(part.key, part)
-        jobs = {
-            number: _Job(self.formulation, part, question.objectives, question.engine)
-            for number, part in enumerate(distinct.values())
-        }
-        question.progress.begin(len(jobs), question.network.name)
-        try:
-            answers = run(
-                jobs, question.jobs, watch,
-                lambda number, said: question.progress.advance(f"{jobs[number].part.name}: {said.status}"),
-            ).answers  # fmt: skip
-        finally:
-            question.progress.end()
-        return {key: answers.get(number) or jobs[number].hasty() for number, key in enumerate(distinct)}
-
-    def _parts(self, question: Question) -> Sequence[Part[Any]]:
-        pins = parse_pins(question.pins, self.formulation.decisions)
-        parts = self.formulation.read(question.network, question.machine, pins, question.layers)
-        known = {part.name: part for part in parts}
-        for name in question.layers or ():
-            if name not in known:
-                raise unknown("layer", name, known)
-        return parts if question.layers is None else [known[name] for name in question.layers]
-
-    def _verified(
-        self, parts: Sequence[Part[Any]], answers: Sequence[Answer[Any]], question: Question
-    ) -> list[Verdict]:
-        """Judge what a search says; raises PlanMismatch if it is not so."""
-        verdicts = judged(zip(parts, answers, strict=True))
-        for one in verdicts:
-            if one.faults:
-                where = f"{one.part.name} on {question.machine.name}, engine {question.engine}"
-                raise PlanMismatch(f"{where}: {'; '.join(one.faults[:5])}")
-        return verdicts
-
     def front(self, question: Question, axes: tuple[str, ...]) -> Front:
         """The exact front of two measures: the least first one, of these the least second one; then with less of it."""
         wanted = axes or tuple(self.axes)[:2]
         if len(wanted) != 2:
             raise InputError(f"axes {','.join(wanted)}: fronts of problem {self.name} have two")
         parts = []
-        for part in self._parts(question):
+        for part in self.parts(question):
             points, cap, proven = list[FrontPoint](), dict[str, int](), True
             with question.watch() as watch:
                 while True:
@@ -244,7 +138,7 @@ class PartsProblem(Problem[P]):
                         proven = proven and said.status == "INFEASIBLE"
                         break
                     proven = proven and said.status == "OPTIMAL"
-                    (verdict,) = self._verified([part], [said], question)
+                    (verdict,) = self.verified([part], [said], question)
                     row = self.row(verdict)
                     body = {} if row is None else row.model_dump(exclude={"stats"})
                     points.append(FrontPoint(verdict.values, body, part.label(said.schedule)))
@@ -260,7 +154,7 @@ class PartsProblem(Problem[P]):
 
     def explain(self, question: Question) -> Iterator[Explained]:
         """Part by part."""
-        for part in self._parts(question):
+        for part in self.parts(question):
             yield Explained(part.name, part.explain(), {})
 
     # ---- checking ----------------------------------------------------------------------------------------------------
@@ -276,7 +170,7 @@ class PartsProblem(Problem[P]):
         yield from head_of(plan, unit=self.measures.get(plan.objectives[0]))
         yield from status_of_plan(plan)
         try:
-            parts = self._parts(self.question(plan))
+            parts = self.parts(self.question(plan))
         except InputError as error:
             yield str(error)
             return

@@ -66,6 +66,11 @@ class Question:
         return Watch(self.time_limit_s, self.memory_bytes)
 
     @property
+    def name(self) -> str:
+        """Of what is planned."""
+        return self.target.name if isinstance(self.target, Layer) else self.network.name
+
+    @property
     def network(self) -> Network:
         """The network, of several applications that of all; raises InputError if the target is a single layer."""
         if isinstance(self.target, Applications):

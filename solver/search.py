@@ -12,24 +12,49 @@ the end, and objectives that it has not come to, are bounded by what takes no se
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from formulations.clock import ENDLESS, Clock, TimeUp
-from formulations.problem import Formulation, Goal, Model, Part, Piece, Unable
+from formulations.problem import (
+    SOLVERS,
+    Formulation,
+    Goal,
+    Model,
+    Part,
+    Piece,
+    Priced,
+    Replayed,
+    Stats,
+    Steps,
+    Told,
+    Unable,
+)
 from instances.errors import InputError
 from solver.plan import Stat, Status
 
 if TYPE_CHECKING:
     from solver.engines.driver import Said
 
-__all__ = ["Answer", "hasty", "quickest", "settled", "status_of"]
+__all__ = ["Answer", "Judged", "hasty", "quickest", "settled", "status_of", "unanswered"]
 
 S = TypeVar("S")
 _MILP = {"milp": "highs", "milp-cbc": "cbc"}
+#: What is said of a search, and not of a piece.
+_PLAIN = frozenset({"interrupted", "note"})
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Price and replay of a schedule; in what they disagree, and demands of the space that are not kept."""
+
+    priced: Priced
+    walked: Replayed
+    disagreements: tuple[str, ...]
+    unfit: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -44,6 +69,8 @@ class Answer(Generic[S]):
         By objective; None where nothing is known.
     conflicts : tuple of str
         Demands that cannot be met together, if it is proven that there is no schedule.
+    judged : Judged or None
+        The schedule, where somebody has looked at it already (`solver.verdict.judged`).
     """
 
     schedule: S | None
@@ -54,6 +81,12 @@ class Answer(Generic[S]):
     stats: Mapping[str, Stat] = field(default_factory=dict)
     conflicts: tuple[str, ...] = ()
     wall_s: float = 0.0
+    judged: Judged | None = None
+
+    @property
+    def bound(self) -> int | None:
+        """Of the first objective."""
+        return next(iter(self.bounds.values()), None)
 
     @property
     def interrupted(self) -> bool:
@@ -80,12 +113,17 @@ def settled(
     search, caps = _Search(formulation, part, engine), dict(most or {})
     best: S | None = None
     bounds: dict[str, int | None] = dict.fromkeys(objectives)
+    least: dict[str, int] = {}
     empty = False
-    for number, measure in enumerate(objectives):
-        goal = Goal(measure, dict(caps), clock=clock.share(len(objectives) - number))
-        best, bounds[measure], empty = search.run(goal, best)
+    ties = [name for name in formulation.ties if name not in objectives and search.proves]
+    for number, measure in enumerate((*objectives, *ties)):
+        share = clock.share(max(1, len(objectives) - number))
+        goal = Goal(measure, dict(caps), dict(least), clock=share, stats=search.stats)
+        best, bound, empty = search.run(goal, best)
+        bounds |= {measure: bound} if measure in bounds else {}
         if best is None or search.interrupted:
             break
+        least |= {} if bound is None else {measure: bound}
         value = part.price(best).measures[measure]
         caps[measure] = min(value, caps.get(measure, value))
     if best is None and not empty and search.proves:
@@ -95,8 +133,9 @@ def settled(
     if not (search.proves or formulation.floors):
         bounds = dict.fromkeys(objectives)
     if best is not None:
-        best = part.polished(best, clock)
-    return _answer(part, best, bounds, empty=empty, versions=_versions(engine), stats=search.stats)
+        best = search.polished(best, clock)
+    stats = {**search.stats, **part.stats}
+    return _answer(part, best, bounds, empty=empty, versions=search.versions, stats=stats)
 
 
 def hasty(formulation: Formulation[S], part: Part[S], objectives: Sequence[str]) -> Answer[S]:
@@ -104,6 +143,12 @@ def hasty(formulation: Formulation[S], part: Part[S], objectives: Sequence[str])
     best = quickest(formulation, part, objectives[0], formulation.quick)
     bounds = {name: _floor(part, name) for name in objectives}
     return _answer(part, best, bounds, empty=not any(part.pieces(Goal(objectives[0]))), stats={"interrupted": True})
+
+
+def unanswered(part: Part[S], objectives: Sequence[str], note: str = "") -> Answer[S]:
+    """Return what is known of a part that nobody had time for."""
+    bounds = {name: _floor(part, name) for name in objectives}
+    return Answer(None, {}, bounds, "NO_SOLUTION_FOUND", stats={"note": note} if note else {})
 
 
 def _answer(
@@ -123,7 +168,7 @@ def quickest(
     for name in names:
         with suppress(Unable):
             found = formulation.heuristics[name][1](part, goal)
-            if found is not None and _keeps(part, found, goal):
+            if found is not None and not isinstance(found, Generator) and _keeps(part, found, goal):
                 return found
     return None
 
@@ -140,15 +185,12 @@ def _keeps(part: Part[S], schedule: S, goal: Goal) -> bool:
     return not part.contains(schedule) and all(measures[name] <= most for name, most in goal.caps.items())
 
 
-def _versions(engine: str) -> str:
-    """The solver's, if there is one."""
-    if engine == "cp-sat":
+def _version(solver: str) -> str:
+    if solver not in _MILP:
         return f"ortools {version('ortools')}"
-    if engine in _MILP:
-        from solver.engines.driver_milp import MilpSolver, versions  # late: engines import every solver
+    from solver.engines.driver_milp import MilpSolver, versions  # late: engines import every solver
 
-        return versions(cast(MilpSolver, _MILP[engine]))
-    return ""
+    return versions(cast(MilpSolver, _MILP[solver]))
 
 
 class _Search(Generic[S]):
@@ -157,13 +199,21 @@ class _Search(Generic[S]):
     def __init__(self, formulation: Formulation[S], part: Part[S], engine: str) -> None:
         self.formulation, self.part, self.engine = formulation, part, engine
         self.proves = engine not in formulation.heuristics
-        self.stats: dict[str, Stat] = {"pieces": 0}
+        self.stats: Stats = {"pieces": 0}
         self.known: S | None = None
+        self.solvers = dict.fromkeys([engine] if engine in SOLVERS else ())
+        self.proven = 0
 
     @property
     def interrupted(self) -> bool:
         """Whether Ctrl-C ended the search."""
         return bool(self.stats.get("interrupted"))
+
+    @property
+    def versions(self) -> str:
+        """Of the solvers that were asked, or of a heuristic's library."""
+        library = self.formulation.libraries.get(self.engine)
+        return "; ".join(map(_version, self.solvers)) if library is None else f"{library} {version(library)}"
 
     def run(self, goal: Goal, known: S | None) -> tuple[S | None, int | None, bool]:
         """Return the best schedule, a bound, and whether there is proven to be none."""
@@ -177,7 +227,9 @@ class _Search(Generic[S]):
         guesses = [known]
         for name in names:
             try:
-                guesses.append(self.formulation.heuristics[name][1](self.part, replace(goal, clock=clock)))
+                made, asked = self.formulation.heuristics[name][1], replace(goal, clock=clock)
+                found = made(self.part, asked)
+                guesses.append(self.stepped(found, asked)[0] if isinstance(found, Generator) else found)
             except Unable as error:
                 self.stats["note"] = str(error)
         kept = [one for one in guesses if one is not None and _keeps(self.part, one, goal)]
@@ -198,9 +250,11 @@ class _Search(Generic[S]):
                 found.append(floor)
                 continue
             self.stats["pieces"] = cast(int, self.stats["pieces"]) + 1
-            schedule, bound = self.ask(piece, replace(goal, below=min(value, default=None)), floor)
-            if schedule is not None and (not value or self.part.price(schedule).measures[goal.measure] < value[0]):
-                self.known = schedule
+            schedule, bound = self.ask(piece, replace(goal, below=min(value, default=None), known=self.known), floor)
+            for one in (schedule, piece.so_far()):
+                value = self.value(goal)
+                if one is not None and (not value or self.part.price(one).measures[goal.measure] < value[0]):
+                    self.known = one
             if bound is not None:
                 found.append(max(bound, self.split(piece, goal, bound)))
         return found
@@ -212,53 +266,72 @@ class _Search(Generic[S]):
         return min([*self.floors(parts, goal), *self.value(goal)]) if parts else bound
 
     def ask(self, piece: Piece[S], goal: Goal, floor: int) -> tuple[S | None, int | None]:
-        """Search a piece; the bound is None if nothing in it meets the goal, and the floor if nothing is known."""
+        """Search a piece; the bound is None if nothing in it meets the goal, and the floor if nothing else is known."""
+        self.proven = floor
+        goal, where = replace(goal, stats={}), f" ({piece.name})" if piece.name else ""
         try:
-            if self.engine == "cp-sat" or self.engine in _MILP:
-                return self.modelled(piece, goal, floor)
-            return piece.exact(goal, self.engine)
+            return self.stepped(piece.steps(goal, self.engine), goal)
         except Unable as error:
             self.stats["note"] = str(error)
         except (TimeUp, NotImplementedError):
             pass
         except KeyboardInterrupt:
             self.stats["interrupted"] = True
-        return None, floor
+        finally:
+            self.stats |= {name if name in _PLAIN else f"{name}{where}": said for name, said in goal.stats.items()}
+        return None, max(self.proven, piece.floor(goal))
 
-    def modelled(self, piece: Piece[S], goal: Goal, floor: int) -> tuple[S | None, int | None]:
-        """Search a piece by a solver, again where its solution is no schedule."""
-        while True:
-            made = piece.cp_sat(goal) if self.engine == "cp-sat" else piece.milp(goal)
-            if made is None:
-                return None, None
-            said, solution = self.solved(made, goal)
-            self.stats |= said.stats
-            if said.status == "INFEASIBLE":
-                return None, None
-            bound = floor if said.bound is None else made.base + made.unit * said.bound
-            bound = bound if said.status == "OPTIMAL" else max(floor, bound)
-            if not said.solved:
-                return None, bound
-            try:
-                schedule = made.decode(solution)
-            except InputError:  # the solver's solution is out of the model
-                return None, bound
-            if made.priced and schedule is not None:
-                value = self.part.price(schedule).measures[goal.measure]
-                bound = value if said.agrees((value - made.base) / made.unit) else bound
-            if schedule is not None or said.stopped or goal.clock.over:
-                return schedule, bound
+    def stepped(self, steps: Steps[S], goal: Goal) -> tuple[S | None, int | None]:
+        """Have the models of a search solved, and return what it returns."""
+        try:
+            made = next(steps)
+            while True:
+                made = steps.send(self.told(made, goal))
+        except StopIteration as end:
+            schedule, bound = end.value
+            return schedule, bound
+
+    def told(self, made: Model[S], goal: Goal) -> Told[S]:
+        """Have a model solved."""
+        said, solution = self.solved(made, goal)
+        goal.stats.update(said.stats)
+        if said.status == "INFEASIBLE":
+            return Told(None, None if made.proves else self.proven)
+        least = said.bound if made.proves else None
+        bound = self.proven if least is None else made.base + made.unit * least
+        bound = bound if said.status == "OPTIMAL" else max(self.proven, bound)
+        if not said.solved:
+            return Told(None, bound)
+        try:
+            schedule = made.decode(solution)
+        except InputError:  # the solver's solution is out of the model
+            return Told(None, bound)
+        if made.priced and made.proves and schedule is not None:
+            value = made.cost() if made.cost else self.part.price(schedule).measures[goal.measure]
+            bound = value if said.agrees((value - made.base) / made.unit) else bound
+        again = schedule is None and not said.stopped and not goal.clock.over
+        self.proven = max(self.proven, bound) if again else self.proven
+        return Told(schedule, bound, again=again)
+
+    def polished(self, schedule: S, clock: Clock) -> S:
+        """The same, better in what no measure says if there is time for it."""
+        try:
+            return schedule if self.interrupted else self.part.polished(schedule, clock)
+        except KeyboardInterrupt:
+            self.stats["interrupted"] = True
+            return schedule
 
     def solved(self, made: Model[S], goal: Goal) -> tuple[Said, Any]:
         """What the solver says, and what a solution is read from."""
         from solver.engines import driver_cp_sat, driver_milp  # late: engines import every solver
 
         limits = [seconds for seconds in (goal.clock.left, made.seconds) if seconds is not None]
-        limit = min(limits, default=None)
-        if self.engine == "cp-sat":
+        limit, solver = min(limits, default=None), made.solver or self.engine
+        self.solvers[solver] = None
+        if solver == "cp-sat":
             cp_said = driver_cp_sat.solve(made.model, limit, turns=made.turns, parameters=made.parameters)
             return cp_said, cp_said.solver
-        said = driver_milp.solve(cast(driver_milp.MilpSolver, _MILP[self.engine]), made.model, limit)
+        said = driver_milp.solve(cast(driver_milp.MilpSolver, _MILP[solver]), made.model, limit)
         if not said.believed:
-            self.stats["note"] = "values are too large for a proof by this solver"
+            goal.stats["note"] = "values are too large for a proof by this solver"
         return said, made.model

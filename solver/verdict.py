@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from formulations.problem import Part, Priced, Replayed
-from solver.search import Answer
+from hwmodels.outcome import UNITS
+from solver.search import Answer, Judged
 from solver.verify import gap_of
 
-__all__ = ["Verdict", "judged", "proven_of", "sum_of"]
+__all__ = ["Verdict", "in_unit", "judged", "judgement", "proven_of", "sum_of"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Verdict:
 
 def judged(answers: Iterable[tuple[Part[Any], Answer[Any]]]) -> list[Verdict]:
     """Price and replay every schedule, equal ones of parts that are alike once; raises InputError for bad ones."""
-    done: dict[Hashable, tuple[Priced, Replayed, tuple[str, ...], tuple[str, ...]]] = {}
+    done: dict[Hashable, Judged] = {}
     found = []
     for part, said in answers:
         if said.schedule is None:
@@ -55,23 +56,35 @@ def judged(answers: Iterable[tuple[Part[Any], Answer[Any]]]) -> list[Verdict]:
             continue
         key = part.key, said.schedule
         if key not in done:
-            priced, walked = part.price(said.schedule), part.replay(said.schedule)
-            unequal = walked.faults or tuple(_differences(priced, walked))
-            done[key] = priced, walked, unequal, part.contains(said.schedule)
-        priced, walked, unequal, unfit = done[key]
-        found.append(Verdict(part, said, priced, walked, unequal, (*unequal, *unfit, *_above(said, priced))))
+            done[key] = said.judged or judgement(part, said.schedule)
+        known = done[key]
+        faults = (*known.disagreements, *known.unfit, *_above(said, known.priced))
+        found.append(Verdict(part, said, known.priced, known.walked, known.disagreements, faults))
     return found
+
+
+def judgement(part: Part[Any], schedule: Any) -> Judged:
+    """Price and replay a schedule; raises InputError if it is malformed."""
+    priced, walked = part.price(schedule), part.replay(schedule)
+    unequal = (walked.faults or tuple(_differences(priced, walked))) if walked.compared else ()
+    return Judged(priced, walked, unequal, part.contains(schedule))
 
 
 def _differences(priced: Priced, walked: Replayed) -> Iterator[str]:
     """In what price and replay differ, and terms that do not sum to their measure."""
-    for name in sorted({*priced.measures, *walked.measures}):
-        one, two = priced.measures.get(name), walked.measures.get(name)
+    figures, counted = {**priced.counts, **priced.measures}, {**walked.counts, **walked.measures}
+    for name in sorted({*figures, *walked.measures, *(walked.counts if priced.counts else ())}):
+        one, two = figures.get(name), counted.get(name)
         if one != two:
-            yield f"{name}: priced {one}, replayed {two}"
+            yield f"{in_unit(name)}: priced {one}, replayed {two}"
     for name, terms in priced.terms.items():
         if sum(terms.values()) != priced.measures.get(name):
             yield f"{name}: {priced.measures.get(name)}, but its terms sum to {sum(terms.values())}"
+
+
+def in_unit(name: str) -> str:
+    """Name a measure with its unit, where it has one everywhere."""
+    return f"{name} [{UNITS[name]}]" if name in UNITS else name
 
 
 def _above(said: Answer[Any], priced: Priced) -> Iterator[str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import settings
@@ -31,6 +34,18 @@ def _ctrl_c_is_heard() -> None:
     run in the background of a shell ignores the signal.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def fakes(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The misbehaving engines, registered under their names."""
+    from solver.engines import ENGINES  # late: not every test needs every solver
+
+    monkeypatch.syspath_prepend(str(Path(__file__).with_name("data") / "fakes"))
+    module = importlib.import_module("fake_engines")
+    for name, engine in module.ENGINES.items():
+        monkeypatch.setitem(ENGINES, name, engine)
+    return module
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -5,22 +5,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from formulations.banks.states import BankPlan as Decisions
+from formulations.banks.part import Reading
+from formulations.clock import TimeUp
+from formulations.joint import part as joint
+from formulations.mapping.board import BoardPiece
+from formulations.mapping.problem import Schedule
 from formulations.mesh.part import Way
 from formulations.partial_engine.problem import AllChoices
-from formulations.problem import Goal
+from formulations.problem import Goal, Steps
 from instances.errors import InputError
 from solver import check, solve
-from solver.applications.engines import APPLICATION_ENGINES
-from solver.banks import engines as banks
-from solver.joint import engines as joint
-from solver.mapping.engines import MAPPING_ENGINES
 
 ROOT = Path(__file__).parent.parent
 TWO = "lenet5@5ms,lenet5@8ms"
@@ -41,10 +39,10 @@ def test_banks_say_if_the_tie_was_not_settled(monkeypatch: pytest.MonkeyPatch) -
     assert solve("lenet5", "midap", objective="bytes,time", engine="milp", problem="banks").status == "OPTIMAL"
     assert solve("lenet5", "midap", objective="time,bytes", problem="banks").stats["proven"] == "time,bytes"
 
-    def late(asked: object, plan: Decisions, begun: float) -> tuple[Decisions, bool]:
-        return plan, False
+    def late(reading: Reading, goal: Goal, engine: str) -> None:
+        raise TimeUp
 
-    monkeypatch.setattr(banks, "tied", late)
+    monkeypatch.setattr(Reading, "exact", late)
     plan = solve("lenet5", "midap", objective="bytes,time", engine="milp", problem="banks")
     assert plan.objective is not None
     assert (plan.status, plan.stats["proven"], plan.bound) == ("FEASIBLE", "bytes", plan.objective.value)
@@ -52,17 +50,16 @@ def test_banks_say_if_the_tie_was_not_settled(monkeypatch: pytest.MonkeyPatch) -
     assert solve("lenet5", "midap", objective="bytes", engine="milp", problem="banks").status == "OPTIMAL"
 
 
-def _second_unproven(engine: object, field: str) -> object:
-    """The engine, whose second answer and all after it are not proven."""
-    run: Callable[[object], object] = getattr(engine, field)
-    calls = [0]
+def _second_unproven(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second answer about a board and all after it are not proven."""
+    real, calls = BoardPiece.steps, [0]
 
-    def tired(asked: object) -> object:
+    def tired(piece: BoardPiece, goal: Goal, engine: str) -> Steps[Schedule]:
         calls[0] += 1
-        said = run(asked)
-        return replace(said, status="FEASIBLE", bound=0) if calls[0] > 1 else said  # type: ignore[type-var]
+        schedule, bound = yield from real(piece, goal, engine)
+        return schedule, (bound if calls[0] == 1 else 0)
 
-    return replace(engine, **{field: tired})  # type: ignore[type-var]
+    monkeypatch.setattr(BoardPiece, "steps", tired)
 
 
 def test_mappings_name_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +69,7 @@ def test_mappings_name_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
         return found.status, found.stats["proven"]
 
     assert plan() == ("OPTIMAL", "energy,period")
-    monkeypatch.setitem(MAPPING_ENGINES, "auto", _second_unproven(MAPPING_ENGINES["auto"], "run"))
+    _second_unproven(monkeypatch)
     assert plan() == ("FEASIBLE", "energy")
 
 
@@ -83,7 +80,7 @@ def test_applications_name_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> No
         return found.status, found.stats["proven"]
 
     assert plan() == ("OPTIMAL", "response,energy")
-    monkeypatch.setitem(APPLICATION_ENGINES, "auto", _second_unproven(APPLICATION_ENGINES["auto"], "run"))
+    _second_unproven(monkeypatch)
     assert plan() == ("FEASIBLE", "response")
 
 
@@ -106,24 +103,23 @@ def test_meshes_name_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- Ctrl-C ----------------------------------------------------------------------------------------------------------
 
 
-def _pressed(engine: object, field: str, after: int) -> object:
-    """The engine; Ctrl-C arrives during the call after these."""
-    run: Callable[[object], object] = getattr(engine, field)
-    calls = [0]
+def _pressed(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """Ctrl-C arrives during the search of a board after so many."""
+    real, calls = BoardPiece.steps, [0]
 
-    def broken_off(asked: object) -> object:
+    def broken_off(piece: BoardPiece, goal: Goal, engine: str) -> Steps[Schedule]:
         calls[0] += 1
         if calls[0] > after:
             raise KeyboardInterrupt
-        return run(asked)
+        return (yield from real(piece, goal, engine))
 
-    return replace(engine, **{field: broken_off})  # type: ignore[type-var]
+    monkeypatch.setattr(BoardPiece, "steps", broken_off)
 
 
 @pytest.mark.parametrize("after", [0, 1])
 def test_a_mapping_is_kept(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     """The first configuration is done (its plan is kept), or none is (the list schedule stands in)."""
-    monkeypatch.setitem(MAPPING_ENGINES, "auto", _pressed(MAPPING_ENGINES["auto"], "run", after))
+    _pressed(monkeypatch, after)
     plan = solve("lenet5", "galaxy_s9", problem="mapping")
     assert (plan.status, plan.stats["interrupted"]) == ("FEASIBLE", True)
     assert plan.bound
@@ -131,7 +127,7 @@ def test_a_mapping_is_kept(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
 
 
 def test_applications_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(APPLICATION_ENGINES, "auto", _pressed(APPLICATION_ENGINES["auto"], "run", 1))
+    _pressed(monkeypatch, 1)
     plan = solve(TWO, "hikey970", objective="response,energy", problem="applications")
     assert (plan.status, plan.stats["interrupted"]) == ("FEASIBLE", True)
     assert plan.bound
@@ -179,7 +175,7 @@ def test_a_joint_plan_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     best = solve("lenet5", "scratchpad_768k", problem="joint")
     with monkeypatch.context() as during:
         during.setattr(joint, "least", pressed)
-        during.setattr(joint, "_in_order", pressed)
+        during.setattr(joint, "in_order", pressed)
         plan = solve("lenet5", "scratchpad_768k", problem="joint")
     assert plan.objective is not None
     assert best.objective is not None

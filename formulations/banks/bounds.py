@@ -34,13 +34,14 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.banks.graph import NEVER, Graph, in_time
+from formulations.banks.graph import NEVER, Graph
 from formulations.banks.network import Visit, Walk
 from formulations.banks.programs import Programs
 from formulations.banks.states import State
 from formulations.banks.tasks import Program, Task
 from formulations.banks.times import Times
 from formulations.banks.timing import First
+from formulations.clock import ENDLESS, Clock
 
 __all__ = ["Alone", "Bounds", "ByNode", "ByState", "Node", "Point", "lowest", "options"]
 
@@ -143,18 +144,13 @@ class ByNode:
 
     At first every stage counts with a lower bound on its programs; `tighten` has the programs themselves searched.
 
-    Parameters
-    ----------
-    until : float, optional
-        When to give up, on `time.monotonic`.
-
     Raises
     ------
-    OutOfTime
+    TimeUp
     """
 
-    def __init__(self, walk: Walk, times: Times, until: float | None = None) -> None:
-        self.walk, self.times, self.until = walk, times, until
+    def __init__(self, walk: Walk, times: Times, limit: Clock = ENDLESS) -> None:
+        self.walk, self.times, self.limit = walk, times, limit
         starts = times.starts(State())
         self.number = {Node(State(), first): at for at, first in enumerate(starts)}
         #: Ticks until the first weights are there.
@@ -179,7 +175,7 @@ class ByNode:
         """Search the programs of all stages that may be on a path of no more than so many ticks, and bound by them."""
         while vague := self._vague(most):
             for number in vague:
-                in_time(self.until)
+                self.limit.tick()
                 way = self._ways[number]
                 way.search()
                 self._bytes[number], self._ticks[number] = way.cost(1, 0), way.cost(0, 1)
@@ -236,7 +232,7 @@ class ByNode:
             following: list[Node] = []
             before = len(begins)
             for begin, node in enumerate(layer, len(number) - len(layer)):
-                in_time(self.until)
+                self.limit.tick()
                 for after, way in self._onward(node):
                     end = number.get(after)
                     if end is None:

@@ -25,7 +25,6 @@ Source: `heterogeneous_mapping_and_banks` 4.1.3 (two objectives), 4.2.3; the fro
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,17 +32,16 @@ from itertools import pairwise
 from typing import Literal
 
 from formulations.banks.bounds import Alone, Bounds, ByNode, ByState, Node, Point, lowest, options
-from formulations.banks.graph import NEVER, Graph, OutOfTime, in_time
+from formulations.banks.graph import NEVER, Graph
 from formulations.banks.network import Walk
 from formulations.banks.onward import Label, Onward, Room, Waits, Ways
 from formulations.banks.overtaking import Complete, TooMany
 from formulations.banks.states import BankPlan, State
 from formulations.banks.times import Times
 from formulations.banks.timing import undominated
+from formulations.clock import ENDLESS, TimeUp
+from formulations.clock import Clock as Limit
 from hwmodels.banks.clock import Clock
-from instances.errors import InputError
-from instances.feature_maps import Stages
-from instances.machine import Banks
 
 __all__ = ["Aim", "Found", "decide", "few_labels"]
 
@@ -66,6 +64,8 @@ class Found:
     ----------
     proven : bool
         Whether the plans are optimal, for a front: all of it.
+    stopped : bool
+        Whether Ctrl-C ended the search.
     """
 
     plans: tuple[tuple[BankPlan, int], ...]
@@ -74,13 +74,14 @@ class Found:
     proven: bool
     labels: int
     states: int
+    stopped: bool = False
 
 
 class _Search:
     """The search through all labels."""
 
-    def __init__(self, walk: Walk, ways: Ways, aim: Aim, until: float | None) -> None:
-        self.walk, self.ways, self.times, self.aim, self.until = walk, ways, ways.times, aim, until
+    def __init__(self, walk: Walk, ways: Ways, aim: Aim, limit: Limit) -> None:
+        self.walk, self.ways, self.times, self.aim, self.limit = walk, ways, ways.times, aim, limit
         self.bounds: Bounds = Alone(walk, ways.lower)
         #: Plans by what they cost, and rivals that are no plans of these stages.
         self.known: dict[Point, Label | None] = {}
@@ -164,7 +165,7 @@ class _Search:
             self.learn(self.run())
 
     def _onward(self, node: Node, labels: list[Label]) -> Iterator[tuple[Node, Label]]:
-        in_time(self.until)
+        self.limit.tick()
         waiting: dict[Waits, list[Label]] = {}
         for label in labels:
             waiting.setdefault(label.waits, []).append(label)
@@ -241,19 +242,13 @@ def _uncollected() -> Iterator[None]:
 
 
 @_uncollected()
-def decide(
-    found: Stages, banks: Banks, clock: Clock, aim: Aim, *, waiting: bool = True, time_limit_s: float | None = None,
-    rivals: Iterable[Point] = (),
-) -> Found:  # fmt: skip
+def decide(walk: Walk, clock: Clock, aim: Aim, *, limit: Limit = ENDLESS, rivals: Iterable[Point] = ()) -> Found:
     """Return the plan with the fewest bytes (then ticks), with the fewest ticks (then bytes), or the front.
 
     Parameters
     ----------
-    waiting : bool
-        Whether results may wait on chip for a stage that does not read them from the banks
-        (`formulations.banks.graph.optimum`).
-    time_limit_s : float, optional
-        Then the plans found so far are returned, and `proven` is False; so with Ctrl-C.
+    limit : Clock
+        When it is over the plans found so far are returned, and `proven` is False; so with Ctrl-C.
     rivals : iterable of Point
         What is known otherwise: only plans that none of them beats or equals are returned. If none is, `proven` says
         that there is no such plan.
@@ -263,11 +258,9 @@ def decide(
     InputError
         If a stage has no program in these banks.
     """
-    until = None if time_limit_s is None else time.monotonic() + time_limit_s
-    walk = Walk(found, banks, waiting=waiting)
     lower = Times(walk, clock.bound(), shifting=aim != "bytes", lean=aim == "bytes")
     ways = Ways(Times(walk, clock, shifting=False, lean=aim == "bytes") if clock.overtakes else lower, lower)
-    search, proven = _Search(walk, ways, aim, until), True
+    search, proven, stopped = _Search(walk, ways, aim, limit), True, False
     search.known = dict.fromkeys(rivals)
     search.learn(())
     try:
@@ -275,33 +268,34 @@ def decide(
             _fewest(search)
         else:
             _fastest(search)
-    except (OutOfTime, TooMany, KeyboardInterrupt):
+    except (TimeUp, TooMany):
         proven = False
+    except KeyboardInterrupt:
+        proven, stopped = False, True
     plans = tuple((search.plan(label), point.ticks) for point, label in search.known.items() if label is not None)
     least = search.least() or Point(0, 0)
     if proven and aim != "bytes":
         least = least._replace(ticks=search.quickest())
-    return Found(plans, *least, proven, search.labels, len(search.bounds))
+    return Found(plans, *least, proven, search.labels, len(search.bounds), stopped)
 
 
 @_uncollected()
-def few_labels(found: Stages, banks: Banks, clock: Clock, *, waiting: bool = True) -> BankPlan | None:
+def few_labels(walk: Walk, clock: Clock, limit: Limit = ENDLESS) -> BankPlan | None:
     """Return a plan with few ticks: of every stage the few labels with the least are followed, a matter of seconds.
 
-    None if none of them comes to the end.
+    None if none of them comes to the end; raises TimeUp.
     """
-    walk = Walk(found, banks, waiting=waiting)
     times = Times(walk, clock, shifting=False)
-    search = _Search(walk, Ways(times, times), "time", None)
+    search = _Search(walk, Ways(times, times), "time", limit)
     search.learn(search.run(_FEW))
     return next((search.plan(label) for label in search.known.values() if label is not None), None)
 
 
 def _fewest(search: _Search) -> None:
     """Find the fewest bytes, then ticks."""
-    graph = Graph(search.walk, search.until)
+    graph = Graph(search.walk, search.limit)
     if graph.bytes[0] == NEVER:
-        raise _no_program(graph)
+        raise graph.stuck()
     search.bounds, search.corners = ByState(graph, search.ways.lower), [min((graph.bytes[0], NEVER), *search.corners)]
     search.learn(search.run())
     search.complete()
@@ -309,11 +303,11 @@ def _fewest(search: _Search) -> None:
 
 def _fastest(search: _Search) -> None:
     """Find the fewest ticks, then bytes, or the front: by bounds that are cheap at first."""
-    bounds = ByNode(search.walk, search.ways.lower, search.until)
+    bounds = ByNode(search.walk, search.ways.lower, search.limit)
     search.bounds = bounds
     least = search.least()
     if least is None:
-        raise _no_program(Graph(search.walk, search.until))
+        raise Graph(search.walk, search.limit).stuck()
     if search.aim == "time":
         for part in _PARTS:
             search.learn(search.run(_FEW))
@@ -328,9 +322,3 @@ def _fastest(search: _Search) -> None:
         bounds.bound(search.convex())
     search.learn(search.run(_MORE if search.times.clock.overtakes else None))
     search.complete()
-
-
-def _no_program(graph: Graph) -> InputError:
-    walk = graph.walk
-    size = f"{walk.banks.count} banks of {walk.banks.bank_bytes} bytes"
-    return InputError(f"network {walk.found.network}: stage {graph.stuck()} has no program in {size}")

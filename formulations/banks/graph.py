@@ -15,39 +15,22 @@ Source: shortest paths over the states of `formulations.banks.network`.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 
 from formulations.banks.network import Visit, Walk
 from formulations.banks.states import BankPlan, State
 from formulations.banks.tasks import Program, Task
+from formulations.clock import ENDLESS, Clock
 from instances.errors import InputError
-from instances.feature_maps import Stages
-from instances.machine import Banks
 
-__all__ = ["NEVER", "Graph", "OutOfTime", "in_time", "optimum"]
+__all__ = ["NEVER", "Graph", "optimum"]
 
 #: More than any cost.
 NEVER = 2**200
 
 
-class OutOfTime(Exception):
-    """The time limit has passed."""
-
-
-def in_time(until: float | None) -> None:
-    """Raise OutOfTime once a time on `time.monotonic` has passed."""
-    if until is not None and time.monotonic() > until:
-        raise OutOfTime
-
-
 class Graph:
     """All states and arcs.
-
-    Parameters
-    ----------
-    until : float, optional
-        When to give up, on `time.monotonic`.
 
     Attributes
     ----------
@@ -60,11 +43,11 @@ class Graph:
 
     Raises
     ------
-    OutOfTime
+    TimeUp
     """
 
-    def __init__(self, walk: Walk, until: float | None = None) -> None:
-        self.walk, self.until = walk, until
+    def __init__(self, walk: Walk, limit: Clock = ENDLESS) -> None:
+        self.walk, self.limit = walk, limit
         self.arcs: list[list[tuple[int, int]]] = []
         self.number: dict[State, int] = {State(): 0}
         self._known: dict[object, list[int]] = {}
@@ -80,10 +63,12 @@ class Graph:
                 found[at] = min((NEVER, *(found[onward] + size for onward, size in self.arcs[at])))
         return found
 
-    def stuck(self) -> str:
-        """The stage that no way gets past, if there is no way to the end."""
+    def stuck(self) -> InputError:
+        """What there is to say if there is no way to the end: the stage that none gets past."""
         furthest = max((s for s in self.number if s.done != self.walk.all), key=lambda s: s.done.bit_count())
-        return self.walk.stages[self.walk.next(furthest)[0]].name
+        stage, banks = self.walk.stages[self.walk.next(furthest)[0]].name, self.walk.banks
+        size = f"{banks.count} banks of {banks.bank_bytes} bytes"
+        return InputError(f"network {self.walk.found.network}: stage {stage} has no program in {size}")
 
     def follow(self, chosen: Mapping[int, int]) -> BankPlan:
         """The plan with the fewest bytes along some arcs from the first state on."""
@@ -106,7 +91,7 @@ class Graph:
         while layer:
             following: list[State] = []
             for state in layer:
-                in_time(self.until)
+                self.limit.tick()
                 ways: dict[int, int] = {}
                 for visit, direction, tasks in self.walk.visits(state):
                     for (task, _), size in zip(tasks, self._sizes(visit, tasks), strict=True):
@@ -127,24 +112,12 @@ class Graph:
         return self._known[key]
 
 
-def optimum(found: Stages, banks: Banks, *, waiting: bool = True) -> BankPlan:
-    """Return a plan with the fewest bytes, whatever its time.
-
-    Parameters
-    ----------
-    waiting : bool
-        Whether results may wait on chip for a stage that does not read them from the banks, as second operands of sums
-        do; the published compiler streams those from DRAM.
-
-    Raises
-    ------
-    InputError
-        If a stage has no program in these banks.
-    """
-    graph = Graph(Walk(found, banks, waiting=waiting))
+def optimum(walk: Walk) -> BankPlan:
+    """Return a plan with the fewest bytes, whatever its time; raises InputError if a stage has no program."""
+    graph = Graph(walk)
     least, at = graph.bytes, 0
     if least[0] == NEVER:
-        raise InputError(f"stage {graph.stuck()}: no program fits in {banks.count} banks of {banks.bank_bytes} bytes")
+        raise graph.stuck()
     chosen: dict[int, int] = {}
     while graph.arcs[at]:
         chosen[at] = next(on for on, size in graph.arcs[at] if size + least[on] == least[at])

@@ -42,7 +42,14 @@ __all__ = ["Visit", "Walk"]
 
 
 class Walk:
-    """The states of a network and the steps between them."""
+    """The states of a network and the steps between them.
+
+    Parameters
+    ----------
+    waiting : bool
+        Whether results may wait on chip for a stage that does not read them from the banks, as second operands of sums
+        do; the published compiler streams those from DRAM.
+    """
 
     def __init__(self, found: Stages, banks: Banks, *, waiting: bool = True) -> None:
         self.found, self.banks, self.waiting = found, banks, waiting
@@ -81,7 +88,7 @@ class Walk:
         """The stages that may run next."""
         key = state.done, state.last
         if key not in self._next:
-            ready = [at for at in range(len(self.stages)) if not state.done >> at & 1 and self._ready(state.done, at)]
+            ready = [at for at in range(len(self.stages)) if self.ready(state.done, at)]
             last = self.stages[state.last].target if state.last >= 0 else ""
             self._next[key] = [at for at in ready if last in self.sources(at)] or ready
         return self._next[key]
@@ -94,8 +101,9 @@ class Walk:
             self._last[key] = at if any(target in self.sources(onward) for onward in self.next(State(*key))) else -1
         return self._last[key]
 
-    def _ready(self, done: int, at: int) -> bool:
-        return all(done >> m & 1 for name in self.sources(at) for m in self.makers[name])
+    def ready(self, done: int, at: int) -> bool:
+        """Whether a stage has not run, and all that it reads is made."""
+        return not done >> at & 1 and all(done >> m & 1 for name in self.sources(at) for m in self.makers[name])
 
     def between(self, heads: tuple[int, ...]) -> frozenset[int]:
         """The stages of the paths that begin with `heads`, up to where they all meet."""

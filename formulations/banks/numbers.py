@@ -1,4 +1,4 @@
-"""Give the banks of a plan numbers: which bank holds which tile, stage by stage.
+"""Give the banks of a plan numbers: which bank holds which tile, stage by stage; and read a plan out of a program.
 
 A load takes the bank that the process step before it freed first; without one, the bank that has been free longest, as
 a tile of a result does when its first column is made, an average once all tiles are processed. The first tiles of a map
@@ -7,15 +7,19 @@ stay where they are. The counts of `formulations.banks.stage` see to it that the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+from formulations.banks.network import Walk
 from formulations.banks.states import BankPlan, Step
-from formulations.banks.tasks import told_apart
+from formulations.banks.states import State as Between
+from formulations.banks.tasks import Action, Task, followed, told_apart
 from hwmodels.banks.steps import State
 from hwmodels.schedule import StageRun, Tile
+from instances.errors import InputError
 from instances.machine import Banks
 
-__all__ = ["numbered"]
+__all__ = ["numbered", "planned"]
 
 
 class _Numbers:
@@ -90,3 +94,32 @@ class _Numbers:
 def numbered(plan: BankPlan, banks: Banks) -> list[StageRun]:
     """Return the stages of a plan with the bank of every tile."""
     return _Numbers(plan, banks).runs
+
+
+def planned(walk: Walk, runs: Sequence[StageRun]) -> BankPlan:
+    """Return the plan that a program follows, numbers of banks aside: the other way round.
+
+    Raises
+    ------
+    InputError
+        If the formulation has no such choice: it names the stage.
+    """
+    state, steps = Between(), list[Step]()
+    number = {stage.name: at for at, stage in enumerate(walk.stages)}
+    for run in runs:
+        at, direction = number[run.stage.name], int(run.backwards)
+        program, tasks = None, list[Task]()
+        if walk.ready(state.done, at) and run.source in walk.sources(at):
+            decided = run.keep, run.last, run.retain
+            tasks = [
+                task for _, way, task in walk.tasks_from(state, at, run.source)
+                if way == direction and (task.goal.keep, task.goal.mirrored, task.retain) == decided
+            ]  # fmt: skip
+            program = followed(tasks[0], [Action(*action) for action in run.actions]) if tasks else None
+        if program is None:
+            raise InputError(f"stage {run.stage.name}: no choice of this problem is like that")
+        steps.append(walk.step(state, at, run.source, direction, tasks[0], program))
+        state = steps[-1].after
+    if state.done != walk.all:
+        raise InputError("not all stages are planned")
+    return BankPlan(tuple(steps))

@@ -31,12 +31,13 @@ from formulations.banks.states import BankPlan, State, Step
 from formulations.banks.tasks import Action, Prices, Program, Task, told
 from formulations.banks.times import Times
 from formulations.banks.timing import First, Timing
+from formulations.clock import ENDLESS
+from formulations.clock import Clock as Limit
 from hwmodels.banks.clock import Clock
 from hwmodels.banks.steps import Goal
 from hwmodels.banks.steps import State as Inside
 from instances.errors import InputError
-from instances.feature_maps import LANEWISE, Stages
-from instances.machine import Banks
+from instances.feature_maps import LANEWISE
 
 __all__ = ["Reuse", "Run", "choice", "double_buffer", "hide", "hiding", "minimise", "no_reuse"]
 
@@ -55,12 +56,15 @@ class Run:
         For the concatenations of the fork that is planned, how many of their tiles stay.
     dram_first : bool
         Whether what does not stay of a result goes to DRAM first (4.2.1).
+    limit : Clock
+        When to give up, by TimeUp.
     """
 
     walk: Walk
     choose: Choose
     reuse: Reuse
     dram_first: bool = True
+    limit: Limit = ENDLESS
     joined: dict[str, int] = field(default_factory=dict)
     _steps: dict[object, Step | None] = field(default_factory=dict)
 
@@ -92,6 +96,7 @@ class Run:
         """One stage, `stay` tiles of its map kept for other paths; orders that come to the same state share it."""
         key = state, at, stay, inside, tuple(self.joined.items())
         if key not in self._steps:
+            self.limit.tick()
             self._steps[key] = self._stepped(state, at, stay, inside=inside)
         return self._steps[key]
 
@@ -208,7 +213,9 @@ class Run:
         return sum(s.volume.total for s in steps) + columns * self.walk.found.maps[name].column_bytes
 
 
-def minimise(found: Stages, banks: Banks, *, reuse: Reuse = "greedy", dram_first: bool = True) -> BankPlan:
+def minimise(
+    walk: Walk, *, reuse: Reuse = "greedy", dram_first: bool = True, limit: Limit = ENDLESS
+) -> BankPlan:  # fmt: skip
     """Return the plan of the policy MIN with all orders of paths and results of which nothing stays.
 
     The published rules are those of `formulations.banks.published`.
@@ -223,12 +230,7 @@ def minimise(found: Stages, banks: Banks, *, reuse: Reuse = "greedy", dram_first
     InputError
         If the policy gets stuck: some stage finds too few banks.
     """
-    walk = Walk(found, banks)
-
-    def choose(_: State, tasks: list[tuple[str, int, Task]], at: int) -> tuple[str, int, Task, Program] | None:
-        return choice(walk, tasks, at)
-
-    return Run(walk, choose, reuse, dram_first).run()
+    return Run(walk, lambda _, tasks, at: choice(walk, tasks, at), reuse, dram_first, limit).run()
 
 
 def choice(walk: Walk, tasks: list[tuple[str, int, Task]], at: int) -> tuple[str, int, Task, Program] | None:
@@ -246,7 +248,7 @@ def choice(walk: Walk, tasks: list[tuple[str, int, Task]], at: int) -> tuple[str
     return chosen
 
 
-def double_buffer(found: Stages, banks: Banks) -> BankPlan:
+def double_buffer(walk: Walk, limit: Limit = ENDLESS) -> BankPlan:
     """Return the plan with half of the banks for tiles that are read, half for results, one tile a step.
 
     Raises
@@ -254,7 +256,7 @@ def double_buffer(found: Stages, banks: Banks) -> BankPlan:
     InputError
         If the policy gets stuck: some stage finds too few banks.
     """
-    walk, half = Walk(found, banks), banks.count // 2
+    half = walk.banks.count // 2
 
     def choose(state: State, tasks: list[tuple[str, int, Task]], at: int) -> tuple[str, int, Task, Program] | None:
         for source, direction, task in sorted(tasks, key=lambda t: -t[2].goal.keep):
@@ -263,10 +265,10 @@ def double_buffer(found: Stages, banks: Banks) -> BankPlan:
                 return source, direction, task, program
         return None
 
-    return Run(walk, choose, 0).run()
+    return Run(walk, choose, 0, limit=limit).run()
 
 
-def no_reuse(found: Stages, banks: Banks) -> BankPlan:
+def no_reuse(walk: Walk, limit: Limit = ENDLESS) -> BankPlan:
     """Return the plan that keeps nothing between stages: all banks for tiles that are read, one tile a step (4.4.1.2).
 
     Raises
@@ -282,7 +284,7 @@ def no_reuse(found: Stages, banks: Banks) -> BankPlan:
                 return source, direction, task, program
         return None
 
-    return Run(Walk(found, banks), choose, 0).run()
+    return Run(walk, choose, 0, limit=limit).run()
 
 
 def _whole(task: Task) -> bool:
@@ -290,7 +292,7 @@ def _whole(task: Task) -> bool:
     return task.stage.reach + 1 >= task.stage.columns
 
 
-def hide(found: Stages, banks: Banks, clock: Clock, *, reuse: Reuse = "greedy") -> BankPlan:
+def hide(walk: Walk, clock: Clock, limit: Limit = ENDLESS) -> BankPlan:
     """Return the plan of the policy HIDE: of every result the most tiles stay that delay the stage least.
 
     Delays are predicted as the source says them (4.1.2.1): first come, first served, all channels at once.
@@ -300,9 +302,8 @@ def hide(found: Stages, banks: Banks, clock: Clock, *, reuse: Reuse = "greedy") 
     InputError
         If the policy gets stuck: some stage finds too few banks.
     """
-    walk = Walk(found, banks)
-    simple = replace(found, stages=tuple(stage.at_once() for stage in found.stages))
-    served = banks.model_copy(update={"bus": "first_come"})
+    simple = replace(walk.found, stages=tuple(stage.at_once() for stage in walk.stages))
+    served = walk.banks.model_copy(update={"bus": "first_come"})
     times = Times(Walk(simple, served), replace(clock, overtakes=False))
 
     def delay(state: State, at: int, source: str, direction: int, task: Task) -> tuple[int, Program] | None:
@@ -326,7 +327,7 @@ def hide(found: Stages, banks: Banks, clock: Clock, *, reuse: Reuse = "greedy") 
                 least, chosen = said[0], (source, direction, task, said[1])
         return chosen
 
-    return Run(walk, choose, reuse).run()
+    return Run(walk, choose, "greedy", limit=limit).run()
 
 
 @lru_cache(maxsize=100_000)

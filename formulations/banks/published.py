@@ -24,10 +24,9 @@ from formulations.banks.policies import Run, choice
 from formulations.banks.published_paths import Paths, arranged
 from formulations.banks.published_stage import Found, Given, planned
 from formulations.banks.states import BankPlan, State, Step
-from formulations.banks.tasks import Action, Program, Task, told, told_apart
+from formulations.banks.tasks import Program, Task, followed
+from formulations.clock import ENDLESS, Clock
 from instances.errors import InputError
-from instances.feature_maps import Stages
-from instances.machine import Banks
 
 __all__ = ["published"]
 
@@ -133,7 +132,7 @@ class _Published:
         for task in sorted(tasks, key=lambda task: -task.goal.keep):
             alike = task.goal.keep == keep and (not keep or tiles == 1 or task.goal.mirrored == mirrored)
             if (alike or folded) and task.retain == min(stay, task.stage.all_tiles):
-                program = _followed(task, found.actions)
+                program = followed(task, found.actions)
                 if program is not None:
                     return task, program
         return None
@@ -153,21 +152,6 @@ class _Published:
             self.aside.pop(source, None)
 
 
-def _followed(task: Task, actions: tuple[Action, ...]) -> Program | None:
-    """The program with these control steps, if the task allows them."""
-    state = task.begin()
-    if state is None:
-        return None
-    path, done = [state], list[Action]()
-    for action in told_apart(actions):
-        after = task.follow(path[-1], action)
-        if after is None:
-            return None
-        path.append(after)
-        done.append(action)
-    return told(path, done) if path[-1].first == task.stage.columns else None
-
-
 def _choice(walk: Walk, tasks: list[tuple[str, int, Task]], at: int) -> tuple[str, int, Task, Program] | None:
     """Of the tasks that keep a tile, or of all if these have no program, the one with the fewest bytes."""
     most_first = sorted(tasks, key=lambda one: -one[2].goal.keep)
@@ -175,7 +159,7 @@ def _choice(walk: Walk, tasks: list[tuple[str, int, Task]], at: int) -> tuple[st
     return choice(walk, [one for one in stored if one[2].goal.keep], at) or choice(walk, stored, at)
 
 
-def published(found: Stages, banks: Banks) -> BankPlan:
+def published(walk: Walk, limit: Clock = ENDLESS) -> BankPlan:
     """Return the plan of the policy MIN as published.
 
     Raises
@@ -183,11 +167,10 @@ def published(found: Stages, banks: Banks) -> BankPlan:
     InputError
         If the policy gets stuck: some stage finds too few banks.
     """
-    walk = Walk(found, banks)
     paths = arranged(walk)
     if paths is not None:
         try:
             return _Published(walk, paths).run()
         except InputError:
             pass  # in some other order there may be banks
-    return Run(walk, lambda _, tasks, at: _choice(walk, tasks, at), "greedy").run()
+    return Run(walk, lambda _, tasks, at: _choice(walk, tasks, at), "greedy", limit=limit).run()

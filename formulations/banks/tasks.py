@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import repeat
 from typing import NamedTuple
 
 from hwmodels.banks.steps import Goal, Pass, State
 
-__all__ = ["Action", "Prices", "Program", "Task", "actions", "reloaded", "told", "told_apart"]
+__all__ = ["Action", "Prices", "Program", "Task", "actions", "followed", "reloaded", "told", "told_apart"]
 
 
 @dataclass(frozen=True)
@@ -198,7 +199,22 @@ def told(path: list[State], done: list[Action]) -> Program:
     return Program(tuple(joined), loaded, again, sum(a.name == "process" for a in joined))
 
 
+def followed(task: Task, some: Iterable[Action]) -> Program | None:
+    """Return the program with these actions; None if the task does not allow them, or they do not end it."""
+    state = task.begin()
+    if state is None:
+        return None
+    path, done = [state], list[Action]()
+    for action in told_apart(some):
+        after = task.follow(path[-1], action)
+        if after is None:
+            return None
+        path.append(after)
+        done.append(action)
+    return told(path, done) if path[-1].first == task.stage.columns else None
+
+
 def told_apart(some: Iterable[Action]) -> Iterator[Action]:
     """Actions with a load for every tile."""
     for action in some:
-        yield from [Action("load", 1)] * action.tiles if action.name == "load" else [action]
+        yield from repeat(_LOAD, action.tiles) if action.name == "load" else (action,)

@@ -39,7 +39,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from instances.errors import InputError
+from formulations.problem import Unable
 
 __all__ = ["NEVER", "Choice", "Joint", "Residence", "Step", "TooLarge", "least"]
 
@@ -50,7 +50,7 @@ NEVER = 2**60
 MOST_STATES = 40_000_000
 
 
-class TooLarge(InputError):
+class TooLarge(Unable):
     """Too many stores are on chip at a time for dynamic programming."""
 
 
@@ -177,14 +177,17 @@ class Joint:
     def price(self, levels: Sequence[Sequence[int]]) -> Choice:
         """Price levels with the best plans that fit; `NEVER` bytes if none do."""
         choice = Choice(tuple(tuple(row) for row in levels), 0)
-        total = self.constant
-        for t, step in enumerate(self.steps):
-            free = self.free(choice, t)
-            total += step.fixed + (int(step.extra[(*self.levels(choice, t), free)]) if free >= 0 else NEVER)
-            for once, k in zip(step.once, step.inputs, strict=True):
-                total += once[self.level(choice, k, t) if k >= 0 else 0]
+        total = self.constant + sum(self.moved(choice, t) for t in range(len(self.steps)))
         total += sum(r.write[row[-1]] for r, row in zip(self.residences, choice.levels, strict=True))
         return Choice(choice.levels, min(total, NEVER))
+
+    def moved(self, choice: Choice, step: int) -> int:
+        """What a step moves with the best plan that fits, but for writing maps; at least `NEVER` if none does."""
+        here, free = self.steps[step], self.free(choice, step)
+        total = here.fixed + (int(here.extra[(*self.levels(choice, step), free)]) if free >= 0 else NEVER)
+        for once, k in zip(here.once, here.inputs, strict=True):
+            total += once[self.level(choice, k, step) if k >= 0 else 0]
+        return total
 
 
 # ---- dynamic programming ---------------------------------------------------------------------------------------------

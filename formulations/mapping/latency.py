@@ -113,17 +113,7 @@ def order_by(mapping: Mapping, at: Assignment, starts: Sequence[float]) -> Order
     Of those that begin together the shorter one comes first: one of no length may come before another.
     """
     wishes = [(round(start, 3), d) for start, d in zip(starts, busy(mapping, at), strict=True)]
-    waiting, after = [len(few) for few in mapping.graph.before], _after(mapping)
-    ready, order = [i for i, few in enumerate(waiting) if not few], list[int]()
-    while ready:
-        i = min(ready, key=lambda t: (wishes[t], t))
-        ready.remove(i)
-        order.append(i)
-        for j in after[i]:
-            waiting[j] -= 1
-            if not waiting[j]:
-                ready.append(j)
-    return tuple(order)
+    return tuple(mapping.graph.picked(wishes.__getitem__))
 
 
 def usual(mapping: Mapping, at: Assignment) -> Schedule:
@@ -160,20 +150,14 @@ def horizon(mapping: Mapping) -> int:
 
 def dispatched(mapping: Mapping, at: Assignment) -> Order:
     """Return an order for an assignment: of the tasks that can begin first the one with the longest rest."""
-    durations, after = busy(mapping, at), _after(mapping)
-    rest = _rests(durations, after)
-    waiting = [len(few) for few in mapping.graph.before]
+    durations, graph, order = busy(mapping, at), mapping.graph, list[int]()
+    rest = _rests(durations, graph.after)
     there, free = [0] * len(at), [0] * len(mapping.processors)
-    ready, order = [i for i, few in enumerate(waiting) if not few], list[int]()
-    while ready:
-        i = min(ready, key=lambda t: (max(there[t], free[at[t]]), -rest[t], t))
-        ready.remove(i)
+    for i in graph.picked(lambda i: (max(there[i], free[at[i]]), -rest[i])):
         order.append(i)
         free[at[i]] = end = max(there[i], free[at[i]]) + durations[i]
-        for j in after[i]:
-            there[j], waiting[j] = max(there[j], end), waiting[j] - 1
-            if not waiting[j]:
-                ready.append(j)
+        for j in graph.after[i]:
+            there[j] = max(there[j], end)
     return tuple(order)
 
 
@@ -201,7 +185,7 @@ class _Orders:
 
     def __init__(self, mapping: Mapping, at: Assignment, below: int, steps: int) -> None:
         self.at, self.before, self.durations = at, mapping.graph.before, busy(mapping, at)
-        self.rest = _rests(self.durations, _after(mapping))
+        self.rest = _rests(self.durations, mapping.graph.after)
         self.left = [0] * len(mapping.processors)
         for p, d in zip(at, self.durations, strict=True):
             self.left[p] += d
@@ -247,13 +231,6 @@ class _Orders:
         self.order.pop()
         self.left[p] += d
         self.free[p], self.ends[i] = free, -1
-
-
-def _after(mapping: Mapping) -> list[list[int]]:
-    after: list[list[int]] = [[] for _ in mapping.times]
-    for i, j in mapping.graph.edges:
-        after[i].append(j)
-    return after
 
 
 def _rests(durations: Sequence[int], after: Sequence[Sequence[int]]) -> list[int]:

@@ -34,7 +34,8 @@ Source: `heterogeneous_mapping_and_banks` 3.3.1, 3.3.4; the sender of a result i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Mapping as Table
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd
@@ -49,10 +50,15 @@ from instances.errors import InputError
 from instances.processors import Group, Processors
 from instances.tasks import TaskGraph
 
-__all__ = ["Aim", "Assignment", "Limits", "Mapping", "Order", "Price", "Schedule", "build", "clusters", "merged"]
+__all__ = [
+    "Aim", "Assignment", "Configuration", "Limits", "Mapping", "Order", "Price", "Schedule", "build", "clusters",
+    "merged",
+]  # fmt: skip
 
 #: What is minimised.
 Aim = Literal["period", "energy", "latency"]
+#: How the cores are grouped.
+Configuration = tuple[int, ...]
 #: The processor of every task; if tasks may be divided, its place.
 Assignment = tuple[int, ...]
 #: Tasks, each one after those it reads from; of divided tasks their parts.
@@ -78,6 +84,7 @@ class Schedule:
 
     at: Assignment
     order: Order = ()
+    configuration: Configuration = ()
 
 
 @dataclass(frozen=True)
@@ -88,6 +95,18 @@ class Limits:
     period: int | None = None
     energy: int | None = None
     latency: int | None = None
+
+    def broken(self, figures: Table[str, int]) -> Iterator[tuple[str, int, int]]:
+        """Yield name, value and limit of figures that are above theirs."""
+        for name, value in figures.items():
+            most = getattr(self, name)
+            if most is not None and value > most:
+                yield name, value, most
+
+    def within(self, most: Table[str, int]) -> Limits:
+        """The same, and no more of some figures than this."""
+        known = {name: getattr(self, name) for name in most}
+        return replace(self, **{n: value if known[n] is None else min(value, known[n]) for n, value in most.items()})
 
 
 @dataclass(frozen=True)

@@ -175,23 +175,10 @@ class _Lists:
         else:
             table = self._optimistic() if rule == "peft" else None
             ranks = up if table is None else [sum(row.values()) / len(row) for row in table]
-            for i in self._ready(ranks):
+            for i in self.mapping.graph.picked(lambda i: -ranks[i]):
                 rest = table[i] if table else dict.fromkeys(self.mapping.able[i], 0.0)
                 self._place(i, self._first_done(i, rest))
         return tuple(self.at[i] for i in range(n))
-
-    def _ready(self, ranks: list[float]) -> Iterator[int]:
-        """Tasks by falling rank, none before those that it needs."""
-        waiting = {i: len(few) for i, few in enumerate(self.before)}
-        ready = [i for i, few in waiting.items() if not few]
-        while ready:
-            i = max(ready, key=lambda t: (ranks[t], -t))
-            ready.remove(i)
-            yield i
-            for _, j in self.after[i]:
-                waiting[j] -= 1
-                if not waiting[j]:
-                    ready.append(j)
 
     def _cpop(self, up: list[float]) -> None:
         n = len(up)
@@ -206,7 +193,7 @@ class _Lists:
             p: sum(self.time(i, p) if p in self.mapping.able[i] else self.mean[i] for i in critical) for p in common
         }
         one = min(common, key=lambda p: (cost[p], p))
-        for i in self._ready(ranks):
+        for i in self.mapping.graph.picked(lambda i: -ranks[i]):
             able = self.mapping.able[i]
             fixed = i in critical and one in able
             self._place(i, one if fixed else self._first_done(i, dict.fromkeys(able, 0.0)))

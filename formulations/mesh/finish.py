@@ -30,7 +30,7 @@ import numpy as np
 from formulations.clock import Clock
 from formulations.mesh.choice import KEEPS
 from formulations.mesh.layout import layout_of, vectors
-from formulations.mesh.price import price, setup_of
+from formulations.mesh.price import cycles_of, fit, price, setup_of
 from formulations.mesh.space import movable
 from formulations.pins import Pins
 from hwmodels.schedule import SHARES, Choice, MeshLayout
@@ -56,10 +56,11 @@ def complete(layer: Layer, machine: Machine, choice: Choice, pins: Pins, *, chos
     if machine.mesh is None or machine.mesh.kind != "teu":
         return MeshLayout(choice)
     tried = [choice] if chosen else [replace(choice, vector=v) for v in shapes(layer, machine, pins)]
-    for one in tried if chosen else sorted(tried, key=lambda c: price(layer, machine, c)[0]["cycles"]):
-        found = layout_of(layer, machine, one)
+    cycles = cycles_of(layer, machine, tried) if tried and not chosen else [0] * len(tried)
+    for at in sorted(range(len(tried)), key=cycles.__getitem__):
+        found = layout_of(layer, machine, tried[at])
         if found is not None:
-            return MeshLayout(one, found)
+            return MeshLayout(tried[at], found)
     return None
 
 
@@ -101,23 +102,31 @@ def doubled(layer: Layer, machine: Machine, pins: Pins) -> list[Choice]:
     """Return choices that keep pins and buffers, each with one size of the tile twice that before.
 
     The first one has the smallest tile that the pins allow; none if it does not fit. All PEs lie along the first index:
-    buffers do not depend on it. A start where time is short.
+    buffers do not depend on it. A start where time is short. A size that does not fit never will: tiles only grow.
     """
-    now = _smallest(layer, machine, pins)
-    found = [now] if now is not None and fits(layer, machine, now) else []
-    while found and (more := next(_larger(layer, machine, pins, found[-1]), None)) is not None:
-        found.append(more)
-    return found
+    smallest = _smallest(layer, machine, pins)
+    if smallest is None or not fits(layer, machine, smallest):
+        return []
+    chain, growing = [smallest], list(range(len(DIMS)))
+    while ahead := list(_larger(layer, pins, chain[-1], growing)):
+        fitting = fit(layer, machine, [choice for _, choice in ahead])
+        kept = fitting.index(False) if False in fitting else len(ahead)
+        chain += [choice for _, choice in ahead[:kept]]
+        growing = [k for k in growing if kept < len(ahead) and k != ahead[kept][0]]
+    return chain
 
 
-def _larger(layer: Layer, machine: Machine, pins: Pins, choice: Choice) -> Iterator[Choice]:
-    """The choices with one size twice as large that keep everything, the smallest size first."""
-    for at in sorted(range(len(DIMS)), key=lambda k: choice.tile[k]):
-        size = min(2 * choice.tile[at], layer.extent(DIMS[at]))
-        more = _tiled(choice, at, size)
-        allowed = len(pins.sizes(f"T_{DIMS[at].upper()}", np.array([size], dtype=np.int64)))
-        if size > choice.tile[at] and allowed and fits(layer, machine, more):
-            yield more
+def _larger(layer: Layer, pins: Pins, choice: Choice, growing: list[int]) -> Iterator[tuple[int, Choice]]:
+    """Double one of the growing sizes after the other, each time the smallest that pins allow, as if all fitted."""
+    while True:
+        for at in sorted(growing, key=lambda k: choice.tile[k]):
+            size = min(2 * choice.tile[at], layer.extent(DIMS[at]))
+            if size > choice.tile[at] and len(pins.sizes(f"T_{DIMS[at].upper()}", np.array([size], dtype=np.int64))):
+                choice = _tiled(choice, at, size)
+                yield at, choice
+                break
+        else:
+            return
 
 
 def _smallest(layer: Layer, machine: Machine, pins: Pins) -> Choice | None:

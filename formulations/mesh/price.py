@@ -18,9 +18,11 @@ The same tables are searched, so a search cannot price a plan otherwise; `hwmode
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
+import numpy.typing as npt
 
 from formulations.clock import ENDLESS, Clock
 from formulations.mesh.choice import KEEPS
@@ -31,7 +33,9 @@ from instances.machine import Machine
 from instances.mesh import LARGEST
 from instances.workload import DIMS, Layer, refuse_long
 
-__all__ = ["price", "setup_of"]
+Objects = npt.NDArray[np.object_]
+
+__all__ = ["cycles_of", "fit", "price", "setup_of"]
 
 
 def setup_of(
@@ -66,16 +70,28 @@ def _countable(setup: Setup, group: tuple[str, ...]) -> None:
         raise InputError(f"layer {setup.layer.name}: indices {indices} are too long to count: {most:,}, 2**53 and more")
 
 
-def _columns(setup: Setup, group: tuple[str, ...], choice: Choice) -> Columns:
-    """The one option of a group that a choice stands for."""
-    found: dict[str, int] = {}
+def _columns(setup: Setup, group: tuple[str, ...], choices: Sequence[Choice]) -> Columns:
+    """The options of a group that choices stand for."""
+    columns: dict[str, list[int]] = {"filters": [c.filters for c in choices], "channels": [c.channels for c in choices]}
     for d in group:
-        at = DIMS.index(d)
-        found[f"T_{up(d)}"] = choice.tile[at]
-        found[f"P_{up(d)}"] = choice.vector[at]
-        found[f"S_{up(d)}"] = int(choice.rows == d) + (2 if choice.cols == d and setup.mesh.kind == "teu" else 0)
-    found |= {"filters": choice.filters, "channels": choice.channels}
-    return {name: np.array([value], dtype=np.int64) for name, value in found.items()}
+        at, cols = DIMS.index(d), setup.mesh.kind == "teu"
+        columns[f"T_{up(d)}"] = [c.tile[at] for c in choices]
+        columns[f"P_{up(d)}"] = [c.vector[at] for c in choices]
+        columns[f"S_{up(d)}"] = [int(c.rows == d) + (2 if c.cols == d and cols else 0) for c in choices]
+    return {name: np.array(values, dtype=np.int64) for name, values in columns.items()}
+
+
+def _priced(setup: Setup, choices: Sequence[Choice]) -> Callable[[Linear], Objects]:
+    """What sums of terms are for each of some choices, which share and keep the same; in Python's integers."""
+    tables = [terms_of(setup, group, _columns(setup, group, choices)) for group in setup.ndrange.groups]
+
+    def value(what: Linear) -> Objects:
+        total: Objects = np.full(len(choices), what.constant, dtype=object)
+        for name, factor in what.factors.items():
+            total = total + factor * prod(table[name].astype(object) for table in tables)
+        return total
+
+    return value
 
 
 def price(layer: Layer, machine: Machine, choice: Choice) -> tuple[dict[str, int], dict[str, int]]:
@@ -88,16 +104,26 @@ def price(layer: Layer, machine: Machine, choice: Choice) -> tuple[dict[str, int
     """
     setup = setup_of(layer, machine, choice.share, choice.keep)
     _well_formed(setup, choice)
-    tables = [terms_of(setup, group, _columns(setup, group, choice)) for group in setup.ndrange.groups]
+    value = _priced(setup, [choice])
+    costs = {name: int(value(what)[0]) for name, what in linear_of(setup).items()}
+    over = {f"{cap.tag} {'+'.join(cap.what.factors)}": int(value(cap.what)[0]) - cap.limit for cap in caps_of(setup)}
+    time = max(-(-costs[part] // rate) for part, rate in roof(setup.mesh, "time").items())
+    return costs | {"time": time}, over
 
-    def value(what: Linear) -> int:
-        return what.constant + sum(
-            factor * prod(int(table[name][0]) for table in tables) for name, factor in what.factors.items()
-        )
 
-    found = {name: value(what) for name, what in linear_of(setup).items()}
-    over = {f"{cap.tag} {'+'.join(cap.what.factors)}": value(cap.what) - cap.limit for cap in caps_of(setup)}
-    return found | {"time": max(-(-found[part] // rate) for part, rate in roof(setup.mesh, "time").items())}, over
+def cycles_of(layer: Layer, machine: Machine, choices: Sequence[Choice]) -> list[int]:
+    """Return the cycles of the PEs for well-formed choices that share and keep the same."""
+    setup = setup_of(layer, machine, choices[0].share, choices[0].keep)
+    cycles: list[int] = _priced(setup, choices)(linear_of(setup)["cycles"]).tolist()
+    return cycles
+
+
+def fit(layer: Layer, machine: Machine, choices: Sequence[Choice]) -> list[bool]:
+    """Return which of some well-formed choices that share and keep the same fit in all buffers."""
+    setup = setup_of(layer, machine, choices[0].share, choices[0].keep)
+    value = _priced(setup, choices)
+    fitting: list[bool] = np.all([value(cap.what) <= cap.limit for cap in caps_of(setup)], axis=0).tolist()
+    return fitting
 
 
 def _well_formed(setup: Setup, choice: Choice) -> None:

@@ -8,53 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from instances.network import Network
-from instances.zoo.bert import bert_base_encoder
-from instances.zoo.classic import alexnet, alexnet_caffe, lenet5, vgg16
-from instances.zoo.densenet import densenet40, densenet40_k12, densenet121
-from instances.zoo.inception import inception_v3
-from instances.zoo.mobilenet import fd_mobilenet, mobilenet_v1, mobilenet_v1_025, mobilenet_v1_050, mobilenet_v2
-from instances.zoo.peers import peer_layers
-from instances.zoo.pixels import espcn, flownet_s, srcnn
-from instances.zoo.resnet import resnet50, resnet50_v1, resnet152, wide_resnet50_2
-from instances.zoo.shufflenet import shufflenet_1x, shufflenet_2x
-from instances.zoo.squeezenet import squeezenet1_0, squeezenet1_1
-from instances.zoo.vectormesh import vectormesh_classic, vectormesh_modern
-from instances.zoo.xception import xception
-from instances.zoo.yolo import tiny_yolo, yolov2
+from instances.zoo import bert, classic, densenet, inception, layers, pixels, resnet, small, yolo
 
 __all__ = ["GENERATORS"]
 
-#: Name of every bundled network -> its generator.
+_FAMILIES = (bert, classic, densenet, inception, layers, pixels, resnet, small, yolo)
+#: Name of every bundled network -> its generator: what the modules export.
 GENERATORS: dict[str, Callable[[], Network]] = {
-    "alexnet": alexnet,
-    "alexnet_caffe": alexnet_caffe,
-    "bert_base_encoder": bert_base_encoder,
-    "densenet121": densenet121,
-    "densenet40": densenet40,
-    "densenet40_k12": densenet40_k12,
-    "espcn": espcn,
-    "fd_mobilenet": fd_mobilenet,
-    "flownet_s": flownet_s,
-    "inception_v3": inception_v3,
-    "lenet5": lenet5,
-    "mobilenet_v1": mobilenet_v1,
-    "mobilenet_v1_025": mobilenet_v1_025,
-    "mobilenet_v1_050": mobilenet_v1_050,
-    "mobilenet_v2": mobilenet_v2,
-    "peer_layers": peer_layers,
-    "resnet152": resnet152,
-    "resnet50": resnet50,
-    "resnet50_v1": resnet50_v1,
-    "shufflenet_1x": shufflenet_1x,
-    "shufflenet_2x": shufflenet_2x,
-    "squeezenet1_0": squeezenet1_0,
-    "squeezenet1_1": squeezenet1_1,
-    "srcnn": srcnn,
-    "tiny_yolo": tiny_yolo,
-    "vectormesh_classic": vectormesh_classic,
-    "vectormesh_modern": vectormesh_modern,
-    "vgg16": vgg16,
-    "wide_resnet50_2": wide_resnet50_2,
-    "xception": xception,
-    "yolov2": yolov2,
+    name: getattr(family, name) for family in _FAMILIES for name in family.__all__
 }

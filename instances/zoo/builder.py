@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from instances.network import Network
 from instances.operators import Concat, Conv, Correlation, Eltwise, Input, MatMul, Operator, Pool, Reshape, Shape
@@ -73,9 +74,9 @@ class Builder:
             return x
         return self.add(Eltwise(name=name or f"{x}.{fn}", inputs=(x,), shape=(1,), fn=fn, parameters=parameters))
 
-    def norm(self, x: str, name: str, act: str = "relu") -> str:
-        """Add a batch norm that no convolution can absorb (pre-activation) and its activation."""
-        return self.unary(self.unary(x, "batch_norm", name, parameters=2 * self.shape(x)[1]), act)
+    def norm(self, x: str, name: str) -> str:
+        """Add a batch norm that no convolution can absorb (pre-activation) and its relu."""
+        return self.unary(self.unary(x, "batch_norm", name, parameters=2 * self.shape(x)[1]), "relu")
 
     def pool(
         self, x: str, name: str, fn: str, kernel: OneOrTwo, stride: OneOrTwo | None = None, *, pad: OneToFour = 0,
@@ -90,9 +91,9 @@ class Builder:
         """Add a global average pooling."""
         return self.add(Pool(name=name, inputs=(x,), shape=(1,), fn="global_avg"))
 
-    def fc(self, x: str, name: str, features: int, *, bias: bool = True, act: str = "") -> str:
-        """Add a fully connected layer and its activation, if any."""
-        fully = MatMul(name=name, inputs=(x,), shape=(1,), out_features=features, bias=bias)
+    def fc(self, x: str, name: str, features: int, *, act: str = "") -> str:
+        """Add a fully connected layer with biases and its activation, if any."""
+        fully = MatMul(name=name, inputs=(x,), shape=(1,), out_features=features, bias=True)
         return self.unary(self.add(fully), act)
 
     def matmul(self, a: str, b: str, name: str, *, transpose_b: bool = False) -> str:
@@ -108,17 +109,20 @@ class Builder:
         """Add an element-wise function of several tensors and its activation, if any."""
         return self.unary(self.add(Eltwise(name=name, inputs=tuple(xs), shape=(1,), fn=fn)), act)
 
-    def concat(self, xs: Sequence[str], name: str, axis: int = 1) -> str:
-        """Join tensors."""
-        return self.add(Concat(name=name, inputs=tuple(xs), shape=(1,), axis=axis))
+    def concat(self, xs: Sequence[str], name: str) -> str:
+        """Join the channels of maps."""
+        return self.add(Concat(name=name, inputs=tuple(xs), shape=(1,)))
 
     def reshape(self, x: str, name: str, shape: Shape, fn: str = "reshape") -> str:
         """Add a reshape-like operator."""
         return self.add(Reshape.model_validate({"name": name, "inputs": (x,), "shape": shape, "fn": fn}))
 
-    def flatten(self, x: str, name: str = "flatten") -> str:
+    def flatten(self, x: str) -> str:
         """Join all dimensions but the first."""
-        size = 1
-        for extent in self.shape(x)[1:]:
-            size *= extent
-        return self.reshape(x, name, (self.shape(x)[0], size))
+        batch, *sizes = self.shape(x)
+        return self.reshape(x, "flatten", (batch, prod(sizes)))
+
+    def classified(self, x: str, classes: int = 1000) -> Network:
+        """Add global pooling, a fully connected layer and softmax; return the network."""
+        self.unary(self.fc(self.flatten(self.global_avg(x)), "fc", classes), "softmax")
+        return self.build()

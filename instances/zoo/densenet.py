@@ -29,17 +29,12 @@ def _blocks(net: Builder, x: str, repeats: tuple[int, ...], growth: int, *, bott
     return net.norm(x, "norm_last")
 
 
-def _classify(net: Builder, x: str, classes: int) -> Network:
-    net.unary(net.fc(net.flatten(net.global_avg(x)), "fc", classes), "softmax")
-    return net.build()
-
-
 def densenet121() -> Network:
     """Return DenseNet-121 (torchvision): 2.83 GMAC, 7.98 M parameters."""
     net = Builder("densenet121", "DenseNet-121, 3x224x224 (k=32, bottleneck, compression 0.5; torchvision)")
     x = net.conv(net.input(1, 3, 224, 224), "conv0", 64, 7, stride=2)
     x = net.pool(x, "pool0", "max", 3, 2, pad=1)
-    return _classify(net, _blocks(net, x, (6, 12, 24, 16), 32, bottleneck=True, compress=2), 1000)
+    return net.classified(_blocks(net, x, (6, 12, 24, 16), 32, bottleneck=True, compress=2))
 
 
 def densenet40() -> Network:
@@ -51,11 +46,11 @@ def densenet40() -> Network:
     """
     net = Builder("densenet40", "DenseNet-BC-40, 3x32x32 (k=32; the 64 layers of heterogeneous_mapping_and_banks.md)")
     x = net.conv(net.input(1, 3, 32, 32), "conv0", 64, 3, batch_norm=False, act="")
-    return _classify(net, _blocks(net, x, (6, 6, 6), 32, bottleneck=True, compress=2), 10)
+    return net.classified(_blocks(net, x, (6, 6, 6), 32, bottleneck=True, compress=2), 10)
 
 
 def densenet40_k12() -> Network:
     """Return the DenseNet-40 of Huang et al. 2017, Table 2 (k=12, no bottleneck, CIFAR-10): 1.0 M parameters."""
     net = Builder("densenet40_k12", "DenseNet-40, 3x32x32 (k=12, Huang et al. 2017, Table 2)")
     x = net.conv(net.input(1, 3, 32, 32), "conv0", 16, 3, batch_norm=False, act="")
-    return _classify(net, _blocks(net, x, (12, 12, 12), 12, bottleneck=False, compress=1), 10)
+    return net.classified(_blocks(net, x, (12, 12, 12), 12, bottleneck=False, compress=1), 10)

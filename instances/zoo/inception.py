@@ -85,5 +85,4 @@ def inception_v3() -> Network:
     x = _block_d(net, x, "Mixed_7a")
     for name in ("Mixed_7b", "Mixed_7c"):
         x = _block_e(net, x, name)
-    net.unary(net.fc(net.flatten(net.global_avg(x)), "fc", 1000), "softmax")
-    return net.build()
+    return net.classified(x)

@@ -25,8 +25,7 @@ def _resnet(net: Builder, repeats: tuple[int, ...], *, width: int = 64, stride_i
                 shortcut = net.conv(x, f"{name}.downsample", outer, 1, stride=stride, act="")
             x = net.eltwise("add", (y, shortcut), f"{name}.add", act="relu")
             channels = outer
-    net.unary(net.fc(net.flatten(net.global_avg(x)), "fc", 1000), "softmax")
-    return net.build()
+    return net.classified(x)
 
 
 def resnet50() -> Network:

@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
+from formulations.banks.part import BankPart, BankProgram, BankReplayed
+from formulations.banks.problem import BankFormulation
+from formulations.banks.readings import may_wait
+from formulations.clock import Clock
+from formulations.pins import parse_pins
+from hwmodels.outcome import MEASURES
 from instances.errors import InputError
-from solver.banks.check import problems_of
-from solver.banks.engines import BANK_ENGINES, BankEngine
-from solver.banks.plan import FUSED, BankPlan, StagePlan
-from solver.banks.readings import readings
-from solver.banks.solve import DECISIONS, figures, front, setting_of, solve
+from instances.feature_maps import Stages
+from solver.banks.plan import (
+    FRONT,
+    FUSED,
+    BankAction,
+    BankOptions,
+    BankPlan,
+    BankReplay,
+    BankTile,
+    StagePlan,
+    Volume,
+)
 from solver.front import Front
+from solver.network_check import undecided_of
 from solver.network_show import microseconds, status_parts
-from solver.problem import Derived, Problem, front_of_plans
+from solver.plan import Measures, Objective
+from solver.problem import front_of_plans
 from solver.question import Question
 from solver.report import Column, Sheet, name_column
+from solver.search import Answer
+from solver.verdict import Verdict
+from solver.whole import WholeProblem
 from solver.words import labels
 
 if TYPE_CHECKING:
@@ -31,46 +51,148 @@ _PROGRAM = (
 _LEGEND = "I input there, L being loaded, P processed, O output, R waits for another stage, . free"
 
 
-class BanksProblem(Problem[BankPlan]):
+class BanksProblem(WholeProblem[BankPlan]):
     """F6: feature maps of a whole network in memory banks."""
 
-    name = "banks"
-    summary = "F6: which tiles of feature maps stay in which memory bank, over a whole network"
     plan = BankPlan
-    measures = {"time": "ticks", "bytes": "bytes", "energy": "fJ"}
-    usual = "time"
-    pins = {name: str(decision) for name, decision in DECISIONS.items()}
-    axes = {"bytes": "bytes", "time": "ticks"}
-    auto = "dynamic"
-    quick = ("no-reuse", "double-buffer", "min", "min-all", "dls", "hide", "beam")
-    others = {"dynamic": ("cp-sat", "dynamic"), "": ("dynamic",)}
-    floors = True
+    front_engines = False
+    unasked = WholeProblem.unasked | {"time_at_most"}
 
-    @property
-    def engines(self) -> Mapping[str, BankEngine]:
-        """The ways to decide."""
-        return BANK_ENGINES
+    def __init__(self) -> None:
+        super().__init__(BankFormulation())
+        self.axes = {"bytes": "bytes", "time": "ticks"}
+        self.quick = ("no-reuse", "double-buffer", "min", "min-all", "dls", "hide", "beam")
+        self.others = {"dynamic": ("cp-sat", "dynamic"), "": ("dynamic",)}
 
     def engine(self, name: str, objectives: tuple[str, ...]) -> str:
         """An engine that minimises the first objective."""
         chosen = super().engine(name, objectives)
-        if _aim(objectives) not in BANK_ENGINES[chosen].objectives:
-            raise InputError(f"engine {chosen} minimises bytes only: use dynamic for objective {_aim(objectives)}")
+        if not self._able(chosen, objectives):
+            raise InputError(f"engine {chosen} minimises bytes only: use dynamic for objective {objectives[0]}")
         return chosen
 
-    def solve(self, question: Question) -> BankPlan:
-        """Plan a network."""
-        return solve(question)
+    def able(self, plan: BankPlan) -> Mapping[str, bool]:
+        """Those that minimise the first objective."""
+        return {name: proves for name, proves in super().able(plan).items() if self._able(name, plan.objectives)}
+
+    @staticmethod
+    def _able(engine: str, objectives: Sequence[str]) -> bool:
+        return objectives[0] != "time" or engine not in ("cp-sat", "milp")
+
+    # ---- plans -------------------------------------------------------------------------------------------------------
+
+    def options(self, question: Question) -> BankOptions:
+        """Return what else was asked."""
+        pins = {pin.name: pin.value for pin in parse_pins(question.pins, self.formulation.decisions).pins}
+        waiting = may_wait(question.machine, pins["residuals"] == "chip" if "residuals" in pins else None)
+        return BankOptions.model_validate({
+            "waiting": waiting, "first_layer": pins.get("first_layer"), "time_limit_s": question.time_limit_s,
+            "settings": question.settings,
+        })  # fmt: skip
+
+    def question(self, plan: BankPlan) -> Question:
+        """What a stored plan was asked."""
+        first = plan.options.first_layer
+        pins = [f"residuals={'chip' if plan.options.waiting else 'dram'}", *([f"first_layer={first}"] if first else [])]
+        return Question(plan.network_data, plan.machine_data, plan.objectives, "banks", pins=tuple(pins))
+
+    def body(self, verdict: Verdict, question: Question) -> dict[str, Any]:
+        """Return figures and stages."""
+        part, seen, program = verdict.part, verdict.walked, verdict.said.schedule
+        assert isinstance(part, BankPart)
+        if program is None or not isinstance(seen, BankReplayed):
+            return {
+                "objective": None, "measures": None, "pe_delay_ticks": None, "compulsory_bytes": part.least.bytes,
+                "layers": (), "replay": BankReplay(ok=None, faults=()),
+            }  # fmt: skip
+        waits = {
+            kind: sum(getattr(one, f"waits_for_{kind}") for one in seen.spent.values())
+            for kind in ("maps", "weights", "writes")
+        }
+        return {
+            "objective": _objective(question.objectives[0], part, seen, waits),
+            "measures": Measures(**{name: seen.measures[name] for name in MEASURES}),
+            "pe_delay_ticks": sum(waits.values()), "compulsory_bytes": part.least.bytes,
+            "layers": _layers(part, program, seen), "replay": BankReplay(ok=True, faults=()),
+        }  # fmt: skip
+
+    def decided(self, plan: BankPlan, part: Any) -> BankProgram | None:
+        """Return the program that a plan states."""
+        if not plan.layers:
+            return None
+        if plan.first_layer not in part.readings:
+            raise InputError(
+                f"layers: the first layer is {plan.first_layer}, it may be {' or '.join(part.readings)}"
+            )  # fmt: skip
+        found = part.readings[plan.first_layer].found
+        if strange := _strange(plan, found):
+            raise InputError(strange)
+        stages = {stage.name: stage for stage in found.stages}
+        rows = [row for row in plan.layers if row.layer in stages]
+        if unnumbered := [row.layer for row in rows if not row.tiles]:
+            names = ", ".join(unnumbered)
+            raise InputError(f"layers: {names}: no tiles, the plan must say where the stage finds its map")
+        return BankProgram(plan.first_layer, tuple(row.to_run(stages[row.layer]) for row in rows))
+
+    def faults(self, plan: BankPlan) -> Iterator[str]:
+        """Yield what does not follow from the decisions of a plan, and what a front promises."""
+        yield from super().faults(plan)
+        if not plan.layers:
+            yield from undecided_of(plan, plan.replay.ok)
+            if (plan.bound is not None and plan.status == "INFEASIBLE") or plan.pe_delay_ticks is not None:
+                yield "a plan without layers has no bound and no delay"
+        most, time_ticks = plan.options.time_at_most, plan.measures.time if plan.measures else 0
+        if most is not None and time_ticks > most:
+            yield f"options.time_at_most: {time_ticks} ticks are more than {most}"
+        if most is not None and plan.objectives != FRONT:
+            said = f"a plan of a front (options.time_at_most) has {','.join(FRONT)}"
+            yield f"objectives: {','.join(plan.objectives)}; {said}"
+
+    # ---- the front ---------------------------------------------------------------------------------------------------
 
     def front(self, question: Question, axes: tuple[str, ...]) -> Front:
         """The exact front of bytes and time."""
-        plans = front(question)
+        plans = self._front(question)
         proven = all(plan.status == "OPTIMAL" for plan in plans)
         return front_of_plans(self, question, plans, proven=proven, details=_details)
 
-    def derive(self, plan: BankPlan) -> Derived:
-        """Replay bank by bank and in time."""
-        return Derived(tuple(problems_of(plan)), plan.size)
+    def _front(self, question: Question) -> tuple[BankPlan, ...]:
+        """The plans on the front, by bytes: each moves the fewest of all that take no more time.
+
+        If the whole front is proven they are OPTIMAL; raises InputError if there is no plan.
+        """
+        start, question = time.monotonic(), replace(question, objectives=FRONT, engine="dynamic")
+        (part,) = self.parts(question)
+        assert isinstance(part, BankPart)
+        programs, whole = part.front(Clock.of(question.time_limit_s))
+        plans = []
+        for program in programs:
+            values = part.price(program).measures
+            bounds = (
+                {name: values[name] for name in FRONT} if whole.proven else {"bytes": whole.bytes_bound, "time": None}
+            )
+            said = Answer(
+                program, values, bounds, "OPTIMAL" if whole.proven else "FEASIBLE",
+                stats={"labels": whole.labels, "states": whole.states},
+            )  # fmt: skip
+            plan = self.made(question, part, said, start)
+            options = plan.options.model_copy(update={"time_at_most": values["time"]})
+            plans.append(plan.model_copy(update={"options": options}))
+        return tuple(plans)
+
+    def again(self, plan: BankPlan, engine: str, time_limit_s: float | None, jobs: int) -> BankPlan:
+        """Solve again; a plan of a front is the one with the fewest bytes of all that take no more time."""
+        most = plan.options.time_at_most
+        if most is None:
+            return super().again(plan, engine, time_limit_s, jobs)
+        if engine == "dynamic":
+            plans = self._front(replace(self.question(plan), time_limit_s=time_limit_s))
+        else:
+            plans = (super().again(plan, engine, time_limit_s, jobs),)
+        kept = (one for one in plans if one.measures is not None and one.measures.time <= most)
+        return next(kept, _none(plan)).model_copy(update={"options": plan.options})
+
+    # ---- for people --------------------------------------------------------------------------------------------------
 
     def status(self, plan: BankPlan) -> list[str]:
         """What is known: status, value, bound, gap, what is left to win, and replay."""
@@ -80,7 +202,8 @@ class BanksProblem(Problem[BankPlan]):
         share = plan.pe_delay_ticks / plan.measures.time
         time, waits = microseconds(plan, plan.measures.time), microseconds(plan, plan.pe_delay_ticks)
         parts.append(f"{time} us, {waits} us of them waiting ({share:.1%})")
-        if len(readings(plan.network_data, plan.machine_data)) > 1:
+        (part,) = self.parts(replace(self.question(plan), pins=()))
+        if isinstance(part, BankPart) and len(part.readings) > 1:
             parts.append(
                 "first layer over patches" if plan.first_layer == "patches" else "first layer plain, not patches"
             )
@@ -115,35 +238,70 @@ class BanksProblem(Problem[BankPlan]):
     def details(self, plan: BankPlan, layer: str | None) -> Iterable[str]:
         """The map of banks by time, as in Fig. 4.9 and 4.10 of its source, of one stage or all."""
         yield from (_LEGEND, "")
-        for name, lines in bank_lines(plan).items():
+        (part,) = self.parts(self.question(plan))
+        assert isinstance(part, BankPart)
+        for name, lines in _bank_lines(plan, part, self.decided(plan, part)).items():
             if layer in (None, name):
                 yield from lines
 
-    def question(self, plan: BankPlan) -> Question:
-        """What a stored plan was asked."""
-        first = plan.options.first_layer
-        pins = [f"residuals={'chip' if plan.options.waiting else 'dram'}", *([f"first_layer={first}"] if first else [])]
-        return Question(plan.network_data, plan.machine_data, plan.objectives, "banks", pins=tuple(pins))
 
-    def again(self, plan: BankPlan, engine: str, time_limit_s: float | None, jobs: int) -> BankPlan:
-        """Solve again; a plan of a front is the one with the fewest bytes of all that take no more time."""
-        most = plan.options.time_at_most
-        if most is None:
-            return super().again(plan, engine, time_limit_s, jobs)
-        if engine == "dynamic":
-            plans = front(replace(self.question(plan), time_limit_s=time_limit_s))
-        else:
-            plans = (super().again(plan, engine, time_limit_s, jobs),)
-        kept = (one for one in plans if one.measures is not None and one.measures.time <= most)
-        return next(kept, _none(plan)).model_copy(update={"options": plan.options})
-
-    def able(self, plan: BankPlan) -> Mapping[str, bool]:
-        """Those that minimise the first objective."""
-        return {name: one.proves for name, one in BANK_ENGINES.items() if _aim(plan.objectives) in one.objectives}
+# ---- what stands in a plan -------------------------------------------------------------------------------------------
 
 
-def _aim(objectives: Sequence[str]) -> str:
-    return "time" if objectives[0] == "time" else "bytes"
+def _objective(measure: str, part: BankPart, seen: BankReplayed, waits: Mapping[str, int]) -> Objective:
+    """The objective with the terms that sum to it."""
+    if measure == "time":
+        kinds = waits if part.banks.writes == "bus" else {name: waits[name] for name in ("maps", "weights")}
+        terms = {f"wait_{name}": ticks for name, ticks in kinds.items()}
+        terms = {"compute": seen.measures["time"] - sum(terms.values()), **terms}
+    else:
+        base, unit = part.scale(measure)
+        terms = {kind: unit * seen.measures[kind] for kind in Volume.model_fields if kind != "total"}
+        terms |= {"MAC": base} if measure == "energy" else {}
+    return Objective.model_validate({"value": sum(terms.values()), "unit": MEASURES[measure], "terms": terms})
+
+
+def _layers(part: BankPart, program: BankProgram, seen: BankReplayed) -> tuple[StagePlan, ...]:
+    """Every stage with its program and its figures."""
+    plans: list[StagePlan] = []
+    for run in program.runs:
+        stage, spent, parts = run.stage, seen.spent[run.stage.name], seen.moved.stages[run.stage.name]
+        others = [name for name in (stage.source, *stage.streamed) if name != run.source]
+        plans.append(
+            StagePlan(
+                layer=stage.name, kind=stage.kind, source=run.source, target=stage.target, streamed=tuple(others),
+                backwards=run.backwards, initial=sum(not tile.loaded for tile in run.tiles),
+                tiles=tuple(BankTile(bank=t.bank, first=t.first, end=t.end, loaded=t.loaded) for t in run.tiles),
+                actions=tuple(BankAction.model_validate({"do": do, "tiles": tiles}) for do, tiles in run.actions),
+                results=tuple(BankTile(bank=t.bank, first=t.first, end=t.end) for t in run.results),
+                mirrored=run.last, keep=run.keep, retain=run.retain,
+                weights="none" if not stage.weight_bytes else "each_step" if stage.anew(part.banks) else "once",
+                volume=Volume(
+                    load=parts[0], weight=parts[1], streamed=parts[2], bias=parts[3], write=parts[4], total=sum(parts)
+                ),
+                ticks=spent.ticks, wait_maps_ticks=spent.waits_for_maps, wait_weights_ticks=spent.waits_for_weights,
+                wait_writes_ticks=spent.waits_for_writes,
+            )
+        )  # fmt: skip
+        if stage.pooled is not None:
+            plans.append(plans[-1].average())
+    return tuple(plans)
+
+
+def _strange(plan: BankPlan, found: Stages) -> str:
+    """Layers that are no stages, or pools that are not fused as the network says; nothing if there are none."""
+    known = {stage.name for stage in found.stages}
+    averages = {stage.target: stage.name for stage in found.stages if stage.pooled}
+    unknown = [p.layer for p in plan.layers if p.layer not in known | averages.keys()]
+    if unknown:
+        return f"layers: {', '.join(unknown)}: no such stage"
+    names = [layer.layer for layer in plan.layers]
+    behind = {name: before for before, name in pairwise(names)}
+    apart = [name for name, before in averages.items() if names.count(name) != 1 or behind.get(name) != before]
+    return f"layers: {', '.join(apart)}: fused with the layer before, which is another one" if apart else ""
+
+
+# ---- for people ------------------------------------------------------------------------------------------------------
 
 
 def _details(plan: BankPlan) -> Mapping[str, str]:
@@ -167,19 +325,18 @@ def _code(row: StagePlan) -> str:
     return f"{row.initial} there: {code}{stays}"
 
 
-def bank_lines(plan: BankPlan) -> dict[str, list[str]]:
-    """Return the lines of every stage."""
-    found, banks, _ = setting_of(plan.network_data, plan.machine_data, plan.first_layer)
+def _bank_lines(plan: BankPlan, part: BankPart, program: BankProgram | None) -> dict[str, list[str]]:
+    """The lines of every stage."""
+    if program is None:
+        return {}
+    found, banks, moved = part.readings[program.first_layer].found, part.banks, part.replay(program).moved
     stages = {stage.name: stage for stage in found.stages}
-    seen = figures(
-        found, plan.machine_data, [row.to_run(stages[row.layer]) for row in plan.layers if row.kind != FUSED]
-    )
     blocks: dict[str, list[str]] = {}
     for row in plan.layers:
         if row.kind == FUSED:
             blocks[row.layer] = [f"{row.layer}: fused with {row.source}, which ends with it", ""]
             continue
-        steps = [(action, held) for name, action, held in seen.moved.history if name == row.layer]
+        steps = [(action, held) for name, action, held in moved.history if name == row.layer]
         source, target = found.maps[row.source], found.maps[row.target]
         sizes = {row.source: source.tile(banks), row.target: target.tile(banks)}
         way = "last column first" if row.backwards else "first column first"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from solver.applications.plan import ApplicationsPlan
-from solver.bench.report import Cell, Report
+from solver.bench.report import Cell, Report, timed, value_of
 from solver.progress import Progress
 from solver.solve import solve_as
 
@@ -28,11 +27,8 @@ def row(target: str, machine: str, objective: str, limit: float, pins: Sequence[
         return solve_as(ApplicationsPlan,
             target, machine, engine=engine, objective=objective, pins=list(pins), time_limit_s=seconds)  # fmt: skip
 
-    start = time.monotonic()
-    best = plan("auto", limit)
-    wall = time.monotonic() - start
-    rivals = [plan("apart", limit), plan("ga", max(0.1, wall))]
-    values: list[Cell] = [None if one.objective is None else one.objective.value for one in (best, *rivals)]
+    best, wall = timed(lambda: plan("auto", limit))
+    values = [value_of(one) for one in (best, plan("apart", limit), plan("ga", max(0.1, wall)))]
     agrees = best.replay.ok if best.objective is not None else None
     return [machine, best.options.analysis, objective, best.status, *values, best.bound, best.gap, agrees, wall]
 

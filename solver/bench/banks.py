@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from formulations.banks.graph import optimum
+from formulations.banks.network import Walk
 from formulations.banks.numbers import numbered
 from formulations.banks.policies import Reuse, minimise
 from formulations.banks.states import BankPlan
@@ -77,21 +78,19 @@ def _total(plan: Callable[[], BankPlan], found: Stages, size: Banks) -> int | No
 
 def table42(progress: Progress) -> Report:
     """DRAM bytes of five Inception blocks by how much of the shared input stays between paths (Table 4.2)."""
-    progress.begin(len(BLOCKS), "table42")
-    size, blocks = midap(), dict[str, dict[str, float]]()
-    for letter in BLOCKS:
+    report, size, blocks = Report("table42", progress=progress), midap(), dict[str, dict[str, float]]()
+    for letter in report.each(BLOCKS):
         found = stages(block(letter), size)
-        plans = {name: partial(minimise, found, size, reuse=reuse) for name, reuse in _ROWS.items()}
+        plans = {name: partial(minimise, Walk(found, size), reuse=reuse) for name, reuse in _ROWS.items()}
         totals = {name: _total(plan, found, size) for name, plan in plans.items()}
-        totals["optimum"] = _total(partial(optimum, found, size), found, size)
+        totals["optimum"] = _total(partial(optimum, Walk(found, size)), found, size)
         blocks[letter] = {name: round(total / 1024, 2) for name, total in totals.items() if total is not None}
-        progress.advance(letter)
-    progress.end()
-    section = Section("Table 4.2: DRAM access (KiB), FMEM 4 x 128 KiB", ["tiles that stay", *BLOCKS])
+    section = report.section("Table 4.2: DRAM access (KiB), FMEM 4 x 128 KiB", ["tiles that stay", *BLOCKS])
     for name in (*_ROWS, "optimum"):
         section.rows.append([name, *(blocks[letter].get(name) for letter in BLOCKS)])
     section.notes.append("MIN in the best order of paths; the optimum decides order, tiles and programs; all replayed.")
-    return Report("table42", [section], {"blocks": blocks})
+    report.figures = {"blocks": blocks}
+    return report
 
 
 def banks(progress: Progress) -> Report:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from formulations.pins import parse_pins
 from formulations.registry import NESTS
@@ -13,7 +13,7 @@ from hwmodels.nest.replay import replay
 from instances.load import load_machine, load_network
 from instances.machine import Machine
 from instances.workload import Layer
-from solver.bench.report import Report
+from solver.bench.report import Report, timed
 from solver.engines import ENGINES, EngineResult, Limits
 from solver.progress import Progress
 
@@ -98,9 +98,8 @@ def _row(case: Case) -> list[str | int | float | bool]:
             agrees &= outcome.ok and outcome.outcome.measures == oracle.measures
         answers = [oracle]
         for engine, bounding in worst:
-            start = time.monotonic()
-            result = ENGINES[engine].run(space, ("time",), Limits(bounding=bounding))
-            worst[engine, bounding] = max(worst[engine, bounding], time.monotonic() - start)
+            result, wall = timed(partial(ENGINES[engine].run, space, ("time",), Limits(bounding=bounding)))
+            worst[engine, bounding] = max(worst[engine, bounding], wall)
             answers.append(result)
         equal &= agree(answers, "time")
         proven += all(one.status in ("OPTIMAL", "INFEASIBLE") for one in answers)

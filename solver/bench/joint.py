@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import time
-
+from formulations.clock import Clock
 from formulations.joint.milp import milp
+from formulations.joint.part import JointPart, Runs
 from formulations.joint.problem import least
 from formulations.pins import Pins
 from instances.load import load_machine, load_network
 from instances.machine import Machine
 from instances.network import Network
-from instances.stores import stores
 from solver.bench.banks import chain
-from solver.bench.report import Cell, Report
-from solver.joint.engines import JOINT_ENGINES
+from solver.bench.report import Cell, Report, timed
 from solver.joint.plan import JointPlan
-from solver.joint.tables import Tables
+from solver.joint.problem import JOINT
 from solver.progress import Progress
+from solver.search import Answer, settled
 from solver.solve import solve_as
+from solver.verify import gap_of
 
 __all__ = ["grown", "joint", "memory", "network_row"]
 
@@ -45,30 +45,33 @@ def network_row(name: str) -> list[Cell]:
 
 def _solvers(network: Network, machine: Machine) -> list[Cell]:
     """Seconds of dynamic programming with all searches; then of each solver with the same tables, and its gap."""
-    tables = Tables(stores(network), machine, Pins(()))
-    start = time.monotonic()
-    expected = JOINT_ENGINES["dynamic"].run(tables, None)
-    cells: list[Cell] = [time.monotonic() - start]
+    (part,) = JOINT.read(network, machine, Pins(()), None)
+    expected, wall = _asked(part, "dynamic", None)
+    cells: list[Cell] = [wall]
     for name in _SOLVERS:
-        start = time.monotonic()
-        said = JOINT_ENGINES[name].run(tables, _LIMIT_S)
-        wall = time.monotonic() - start
-        if said.choice is None or said.bound is None or expected.choice is None:
-            cells += [wall, None]
-            continue
-        if said.status == "OPTIMAL" and said.choice.bytes != expected.choice.bytes:
-            raise RuntimeError(f"{network.name}: {name} proves {said.choice.bytes}, dynamic {expected.choice.bytes}")
-        cells += [wall, (said.choice.bytes - said.bound) / said.choice.bytes]
+        said, wall = _proof(name, part, expected.values.get("bytes"))
+        cells += [wall, gap_of(said.values.get("bytes"), said.bounds["bytes"])]
     return cells
+
+
+def _asked(part: JointPart, engine: str, limit_s: float | None) -> tuple[Answer[Runs], float]:
+    """Answer and seconds of an engine, with the searches of single layers that were made before."""
+    return timed(lambda: settled(JOINT, part, ("bytes",), engine, Clock.of(limit_s)))
+
+
+def _proof(name: str, part: JointPart, expected: int | None) -> tuple[Answer[Runs], float]:
+    """What a solver says and its seconds; RuntimeError if it proves another value than dynamic programming."""
+    said, wall = _asked(part, name, _LIMIT_S)
+    if said.status == "OPTIMAL" and said.values["bytes"] != expected:
+        raise RuntimeError(f"{part.name}: {name} proves {said.values['bytes']}, dynamic {expected}")
+    return said, wall
 
 
 def memory(kib: int) -> list[Cell]:
     """ResNet-50 on so much shared memory in banks of 16 KiB."""
     settings = {"ocm_bytes": kib * 1024, "ocm_banks": kib // 16}
-    plans = [
-        solve_as(JointPlan, "resnet50", "scratchpad_768k", engine=e, settings=settings)
-        for e in (*_HEURISTICS, "dynamic")
-    ]
+    engines = (*_HEURISTICS, "dynamic")
+    plans = [solve_as(JointPlan, "resnet50", "scratchpad_768k", engine=e, settings=settings) for e in engines]
     best = plans[-1]
     return [kib, *(_bytes(plan) for plan in plans), best.gap, best.stats["searches"], best.wall_s]
 
@@ -76,24 +79,15 @@ def memory(kib: int) -> list[Cell]:
 def grown(network: Network, banks: int) -> list[Cell]:
     """Seconds of the problem alone, with all plans known: 768 KiB in so many banks."""
     machine = load_machine("scratchpad_768k", {"ocm_banks": str(banks)})
-    tables = Tables(stores(network), machine, Pins(()))
-    start = time.monotonic()
-    said = JOINT_ENGINES["dynamic"].run(tables, None)
-    row: list[Cell] = [network.name, len(tables.plans), banks, time.monotonic() - start]
-    problem = tables.joint(bound="found")
-    start = time.monotonic()
-    found = least(problem)
-    row.append(time.monotonic() - start)
-    if found is None or said.choice is None or found.bytes != said.choice.bytes:
-        raise RuntimeError(f"{network.name}, {banks} banks: {found} and {said.choice}")
-    row.append(len(milp(problem).model.variables()))
-    for name in _SOLVERS:
-        start = time.monotonic()
-        other = JOINT_ENGINES[name].run(tables, _LIMIT_S)
-        row.append(time.monotonic() - start)
-        if other.status == "OPTIMAL" and other.choice and other.choice.bytes != found.bytes:
-            raise RuntimeError(f"{network.name}, {banks} banks: {name} proves {other.choice.bytes}, not {found.bytes}")
-    return row
+    (part,) = JOINT.read(network, machine, Pins(()), None)
+    said, searches_s = _asked(part, "dynamic", None)
+    problem = part.tables.joint(bound="found")
+    found, alone_s = timed(lambda: least(problem))
+    if found is None or found.bytes != said.values.get("bytes"):
+        raise RuntimeError(f"{network.name}, {banks} banks: {found} and {said.values}")
+    variables = len(milp(problem).model.variables())
+    seconds = [_proof(name, part, found.bytes)[1] for name in _SOLVERS]
+    return [network.name, len(part.found.layers), banks, searches_s, alone_s, variables, *seconds]
 
 
 def joint(progress: Progress) -> Report:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from statistics import median
 
-from formulations.mapping.problem import Limits, Schedule
-from solver.bench.report import Cell, Report
-from solver.mapping.ask import MappingSetting, ask
-from solver.mapping.base import Asked
-from solver.mapping.engines import MAPPING_ENGINES
+from formulations.clock import Clock
+from formulations.mapping.formulation import MappingFormulation
+from formulations.mapping.part import MappingPart
+from formulations.mapping.problem import Configuration, Limits, Schedule
+from formulations.problem import Goal
+from solver.bench.report import Cell, Report, timed
 from solver.mapping.plan import MappingPlan
+from solver.mapping.problem import MappingProblem
 from solver.progress import Progress
+from solver.search import Answer, settled
 from solver.solve import ask as question_of
 from solver.solve import pareto
 from solver.verify import gap_of
@@ -28,44 +30,48 @@ _SEEDS = 10
 _NEAR = 0.01
 
 
-def case(setting: MappingSetting, configuration: tuple[int, ...], cap: int, limit: float = _LIMIT_S) -> list[Cell]:
+def case(whole: MappingPart, configuration: Configuration, cap: int, limit: float = _LIMIT_S) -> list[Cell]:
     """A row: the periods of all, the optimum's bound and gap; the genetic search has as long as the optimum, in all."""
-    asked = Asked(setting.instance(configuration), "period", Limits(cap), limit)
-    start = time.monotonic()
-    free = MAPPING_ENGINES["auto"].run(asked)
-    wall = time.monotonic() - start
-    clustered = MAPPING_ENGINES["clustering"].run(asked)
-    rivals = sorted(_genetic(replace(asked, time_limit_s=wall / _SEEDS)))
-    period, heft = free.value, MAPPING_ENGINES["heft"].run(asked).value
-    gap = gap_of(period, free.bound)
+    part = MappingPart(whole.name, {configuration: whole.instances[configuration]}, Limits(cap))
+
+    def asked(engine: str) -> Answer[Schedule]:
+        return settled(MappingFormulation(), part, ("period",), engine, Clock.of(limit))
+
+    free, wall = timed(lambda: asked("auto"))
+    clustered = asked("clustering")
+    rivals = sorted(_genetic(part, wall / _SEEDS))
+    period, bound = free.values.get("period"), free.bounds["period"]
     proven = bool(clustered.stats.get("clustering_proven"))
     return [
-        setting.question.network.name, ",".join(map(str, configuration)), cap, clustered.value, proven,
-        period, free.bound, gap, rivals[0], median(rivals), heft, wall,
+        whole.name, ",".join(map(str, configuration)), cap, clustered.values.get("period"), proven, period, bound,
+        gap_of(period, bound), rivals[0], median(rivals), asked("heft").values.get("period"), wall,
     ]  # fmt: skip
 
 
-def _genetic(asked: Asked) -> list[int]:
-    from solver.engines.mapping_ga import evolve
+def _genetic(part: MappingPart, seconds: float) -> list[int]:
+    from formulations.mapping.genetic import evolve  # late: DEAP
 
-    return [asked.value(Schedule(evolve(asked, seeded=True, seed=seed))) for seed in range(_SEEDS)]
+    (piece,) = part.pieces(Goal("period"))
+    asked = piece.asked(Goal("period"))
+    clocked = (replace(asked, clock=Clock.of(seconds)) for _ in range(_SEEDS))
+    return [one.value(Schedule(evolve(one, seed=seed))) for seed, one in enumerate(clocked)]
 
 
 def front_row(name: str) -> list[Cell]:
     """The exact front of period and energy with all cores in one group."""
-    start = time.monotonic()
-    front = pareto(name, _MACHINE, problem="mapping", pins=["cpu_config=4"])
+    front, wall = timed(lambda: pareto(name, _MACHINE, problem="mapping", pins=["cpu_config=4"]))
     plans = [plan for plan in front.plans if isinstance(plan, MappingPlan)]
     found = [plan.measures for plan in plans if plan.measures is not None]
     ends = [found[0].period, found[-1].period, found[0].energy / 1e12, found[-1].energy / 1e12]
-    return [name, len(found), front.proven, *ends, time.monotonic() - start]
+    return [name, len(found), front.proven, *ends, wall]
 
 
 def mapping(progress: Progress) -> Report:
     """Periods of four networks on every configuration of the cores, and the fronts of period and energy."""
-    settings = [ask(question_of(name, _MACHINE, problem="mapping", objective="period")[1]) for name in _NETWORKS]
+    asked = (question_of(name, _MACHINE, problem="mapping", objective="period")[1] for name in _NETWORKS)
+    parts = [part for question in asked for part in MappingProblem().parts(question)]
     report = Report("mapping", progress=progress)
-    cases = [(one, few, cap) for one in settings for few in one.demands.configurations for cap in _CAPS]
+    cases = [(one, few, cap) for one in parts for few in one.instances for cap in _CAPS]
     heads = [
         "network", "cores", "cap %", "clustering", "proven", "free", "bound", "gap", "ga best", "ga median", "heft",
         "s",
@@ -84,5 +90,5 @@ def mapping(progress: Progress) -> Report:
     return report
 
 
-def _label(one: tuple[MappingSetting, tuple[int, ...], int]) -> str:
-    return f"{one[0].question.network.name} {one[1]} {one[2]} %"
+def _label(one: tuple[MappingPart, Configuration, int]) -> str:
+    return f"{one[0].name} {one[1]} {one[2]} %"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import asdict
 
@@ -14,7 +13,7 @@ from instances.load import load_machine, load_network
 from instances.machine import Machine
 from instances.network import Network
 from instances.workload import Layer
-from solver.bench.report import Cell, Report, Section
+from solver.bench.report import Cell, Report, Section, timed
 from solver.partial_engine.plan import EnginePlan
 from solver.partial_engine.size import SIZE_ENGINES, fits, front_engine, size_engine
 from solver.progress import Progress
@@ -33,7 +32,7 @@ PUBLISHED = {"xception": 17}
 _MOST_PUBLISHED = 70
 _EXAMPLES = ((64, 128, 32, 24), (128, 128, 64, 56), (128, 256, 128, 112))
 _RIVALS = ("cp-sat", "milp", "greedy", "paper")
-_SMALL_BANK = 12288
+_SMALL_BANK, _AIMS = 12288, ("worst", "mean")
 #: DSPs between the lines of the front that are printed.
 _STEP = 60
 
@@ -59,18 +58,17 @@ def frames(network: Network, machine: Machine) -> float:
     return engine.clock_hz / network_cycles(network, engine)
 
 
-def _rates(found: Sequence[Network]) -> Section:
+def _rates(report: Report, found: Sequence[Network]) -> Section:
     machines = _machines()
-    section = Section(
-        "Frames a second at 120 MHz, 224x224",
-        ["network", "MMAC", "published", "MACs a cycle for that", *(name for name, _ in machines)],
-    )
-    for network in found:
-        said = PUBLISHED.get(network.name, _MOST_PUBLISHED)
-        clock = engine_of(machines[0][1]).clock_hz
-        ours = [frames(network, machine) for _, machine in machines]
-        section.rows.append([network.name, network.macs / 1e6, said, network.macs * said / clock, *ours])
     engine = engine_of(machines[0][1])
+
+    def row(network: Network) -> list[Cell]:
+        said = PUBLISHED.get(network.name, _MOST_PUBLISHED)
+        ours = [frames(network, machine) for _, machine in machines]
+        return [network.name, network.macs / 1e6, said, network.macs * said / engine.clock_hz, *ours]
+
+    heads = ["network", "MMAC", "published", "MACs a cycle for that", *(name for name, _ in machines)]
+    section = report.fill("Frames a second at 120 MHz, 224x224", heads, found, row, _name)
     most = engine.dsps_used * engine.dsp_macs
     pairs = engine.pair_taps * engine.e_in * engine.e_out
     section.notes += [
@@ -98,42 +96,42 @@ def most_frames(network: Network, machine: Machine) -> tuple[float, float]:
     )
 
 
-def _most(found: Sequence[Network]) -> Section:
+def _name(network: Network) -> str:
+    return network.name
+
+
+def _most(report: Report, found: Sequence[Network]) -> None:
     machine = load_machine("partial_cnn_16")
     engine = engine_of(machine)
-    section = Section(
-        "The most frames a second of 16x16, whatever else takes no time",
-        ["network", "published", "cycles for that", "cycles of runs", "by runs", "by DSPs", "by both"],
-    )
-    for network in found:
+
+    def row(network: Network) -> list[Cell]:
         said, by = PUBLISHED.get(network.name, _MOST_PUBLISHED), most_frames(network, machine)
-        section.rows.append(
-            [network.name, said, engine.clock_hz // said, run_pixels(network, engine), *by, min(by) >= said]
-        )
-    section.notes += [
+        return [network.name, said, engine.clock_hz // said, run_pixels(network, engine), *by, min(by) >= said]
+
+    heads = ["network", "published", "cycles for that", "cycles of runs", "by runs", "by DSPs", "by both"]
+    title = "The most frames a second of 16x16, whatever else takes no time"
+    report.fill(title, heads, found, row, _name).notes += [
         "By runs: a cycle for each output pixel of a run (V.I counts runs, V gives each of their 16 maps one bank);",
         "additions, depthwise layers and the taps of larger kernels take none.",
         f"By DSPs: {engine.dsps_used} of them with {engine.dsp_macs} products each, all busy in every cycle.",
         "By both: whether the published rate is possible.",
     ]
-    return section
 
 
-def _examples() -> Section:
-    section = Section("Runs and additions of section V.I on 16x16", ["layer", "runs", "paper", "additions", "paper "])
+def _examples(report: Report) -> None:
+    section = report.section(
+        "Runs and additions of section V.I on 16x16", ["layer", "runs", "paper", "additions", "paper "]
+    )
     engine = engine_of(load_machine("partial_cnn_16"))
     for maps, filters, said, added in _EXAMPLES:
         work = work_of(Layer.conv("pw", channels=maps, filters=filters, size=(8, 8)), engine)
         section.rows.append([f"{maps} -> {filters}", work.runs, said, work.adds, added])
     section.notes.append("Fig. 6 is labelled sixteen steps where the text says 32 runs; the text is followed.")
-    return section
 
 
 def transfers(network: Network, machine: Machine) -> list[Cell]:
     """A row: the proven bytes of a network, what is compulsory, and others over the optimum."""
-    start = time.monotonic()
-    plan = solve_as(EnginePlan, network, machine)
-    wall = time.monotonic() - start
+    plan, wall = timed(lambda: solve_as(EnginePlan, network, machine))
     assert plan.objective is not None
     totals = dict.fromkeys(_RIVALS, 0)
     least, equal = 0, 0
@@ -153,35 +151,29 @@ def transfers(network: Network, machine: Machine) -> list[Cell]:
     ]  # fmt: skip
 
 
-def _sizes(found: Sequence[Network]) -> Section:
-    section = Section(
-        "Best size on an XC7Z020: 220 DSPs, 140 block RAMs",
-        ["aim", "bank (bytes)", "e_in x e_out", "DSPs", "block RAMs", "worst", "mean", "engines agree"],
-    )
-    for aim in ("worst", "mean"):
-        for bank in (28672, _SMALL_BANK):
-            settings = {"engine.bank_bytes": bank}
-            said = [size_engine(found, "partial_cnn_16", aim=aim, engine=e, settings=settings) for e in SIZE_ENGINES]
-            rates = list(said[0].rates.values())
-            agree = {(one.value, one.bound) for one in said} == {(said[0].value, said[0].value)}
-            size = said[0].size
-            section.rows.append(
-                [aim, bank, f"{size.e_in} x {size.e_out}", size.dsps, size.brams, min(rates),
-                 sum(rates) / len(rates), agree]
-            )  # fmt: skip
-    names = ", ".join(network.name for network in found)
+def _sizes(report: Report, found: Sequence[Network]) -> None:
+    def row(case: tuple[str, int]) -> list[Cell]:
+        aim, bank = case
+        settings = {"engine.bank_bytes": bank}
+        said = [size_engine(found, "partial_cnn_16", aim=aim, engine=e, settings=settings) for e in SIZE_ENGINES]
+        size, rates = said[0].size, list(said[0].rates.values())
+        agree = {(one.value, one.bound) for one in said} == {(said[0].value, said[0].value)}
+        shape = f"{size.e_in} x {size.e_out}"
+        return [aim, bank, shape, size.dsps, size.brams, min(rates), sum(rates) / len(rates), agree]
+
+    heads = ["aim", "bank (bytes)", "e_in x e_out", "DSPs", "block RAMs", "worst", "mean", "engines agree"]
+    cases = [(aim, bank) for aim in _AIMS for bank in (28672, _SMALL_BANK)]
+    section = report.fill("Best size on an XC7Z020: 220 DSPs, 140 block RAMs", heads, cases, row)
+    names = ", ".join(map(_name, found))
     section.notes.append(f"Frames a second over {names}; adds as steps. Smaller banks leave blocks for more of them.")
-    return section
 
 
-def _front(found: Sequence[Network]) -> tuple[Section, dict[str, object]]:
+def _front(report: Report, found: Sequence[Network]) -> dict[str, object]:
     """The front of DSPs against the worst and the mean rate; a line every few DSPs is printed."""
     engine = engine_of(load_machine("partial_cnn_16"))
-    section = Section(
-        "Front: DSPs against frames a second", ["aim", "e_in x e_out", "DSPs", "block RAMs", "rate", "fits XC7Z020"]
-    )
-    data: dict[str, object] = {}
-    for aim in ("worst", "mean"):
+    heads = ["aim", "e_in x e_out", "DSPs", "block RAMs", "rate", "fits XC7Z020"]
+    section, data = report.section("Front: DSPs against frames a second", heads), dict[str, object]()
+    for aim in _AIMS:
         sizes = front_engine(found, "partial_cnn_16", aim=aim)
         data[aim] = [
             {**asdict(s), "rates": [rate / SECONDS for rate in s.rates], "fits": fits(s, engine)} for s in sizes
@@ -194,14 +186,16 @@ def _front(found: Sequence[Network]) -> tuple[Section, dict[str, object]]:
                 row: list[Cell] = [aim, f"{size.e_in} x {size.e_out}", size.dsps, size.brams, rate / 1000]
                 section.rows.append([*row, fits(size, engine)])
         section.notes.append(f"{aim}: {len(sizes)} of {64 * 64} sizes up to 64 x 64 are on the front (all in JSON).")
-    return section, data
+    return data
 
 
 def runs(progress: Progress) -> Report:
     """Frame rates, runs, transfers and sizes of small engines."""
     found = networks()
-    report, rates = Report("engine", progress=progress), _rates(found)
-    report.sections += [rates, _most(found), _examples()]
+    report = Report("engine", progress=progress)
+    rates = _rates(report, found)
+    _most(report, found)
+    _examples(report)
     moved = report.fill(
         "DRAM bytes on partial_cnn_16, layer by layer",
         ["network", "psum bytes", "bytes", "over compulsory", "partial maps", "proven", "cp-sat and milp equal",
@@ -215,11 +209,8 @@ def runs(progress: Progress) -> Report:
         "kernel and result of every layer once.",
     ]
     ours = [network for network in found if network.name not in PUBLISHED]
-    front, data = _front(ours)
-    report.sections += [_sizes(ours), front]
+    _sizes(report, ours)
     columns = list(rates.columns)[4:]
-    table = {
-        str(row[0]): {"published": row[2], **dict(zip(columns, row[4:], strict=True))} for row in rates.rows
-    }  # fmt: skip
-    report.figures = {"rows": table, "front": data}
+    table = {str(row[0]): {"published": row[2], **dict(zip(columns, row[4:], strict=True))} for row in rates.rows}
+    report.figures = {"rows": table, "front": _front(report, ours)}
     return report

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
+from solver.plan import Plan
 from solver.progress import Progress, Silent
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["Cell", "Report", "Section", "geomean"]
+__all__ = ["Cell", "Report", "Section", "geomean", "timed", "value_of"]
 
 Cell = str | int | float | bool | None
 T = TypeVar("T")
@@ -47,16 +49,24 @@ class Report:
         label: Callable[[T], str] = str,
     ) -> Section:  # fmt: skip
         """Add a section with a row a case; `label` says which one is done."""
-        section = Section(title, columns)
-        self.sections.append(section)
+        section = self.section(title, columns)
+        section.rows += map(row, self.each(cases, label))
+        return section
+
+    def section(self, title: str, columns: Sequence[str]) -> Section:
+        """Add an empty section."""
+        self.sections.append(Section(title, columns))
+        return self.sections[-1]
+
+    def each(self, cases: Collection[T], label: Callable[[T], str] = str) -> Iterator[T]:
+        """Yield cases, and show how many are done."""
         self.progress.begin(len(cases), self.suite)
         try:
             for case in cases:
-                section.rows.append(row(case))
+                yield case
                 self.progress.advance(label(case))
         finally:
             self.progress.end()
-        return section
 
     @property
     def table(self) -> RenderableType:
@@ -102,3 +112,14 @@ def geomean(values: Iterable[float]) -> float | None:
     """Return the geometric mean, None of nothing."""
     logs = [math.log(v) for v in values]
     return math.exp(sum(logs) / len(logs)) if logs else None
+
+
+def timed(work: Callable[[], T]) -> tuple[T, float]:
+    """Return what some work gives, and the seconds that it takes."""
+    start = time.monotonic()
+    return work(), time.monotonic() - start
+
+
+def value_of(plan: Plan) -> int | None:
+    """Return the value of a plan's objective, None without a schedule."""
+    return None if plan.objective is None else plan.objective.value

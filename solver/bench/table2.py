@@ -17,7 +17,7 @@ from instances.load import load_machine, load_network
 from instances.machine import Machine
 from instances.workload import Layer
 from solver.bench.engines import space_of
-from solver.bench.report import Cell, Report, Section
+from solver.bench.report import Cell, Report
 from solver.engines.exhaustive import Search
 from solver.engines.published import noburst_ties
 from solver.progress import Progress
@@ -99,36 +99,32 @@ def _ties(space: Space) -> tuple[int, int]:
     found = noburst_ties(space, worst=True)
     if found is None or found[1] is None:
         raise RuntimeError(f"{space.layer.name}: no plan without bursts")
-    return price(space.layer, space.machine, found[0]).time_ticks, price(
-        space.layer, space.machine, found[1]
-    ).time_ticks
+    quickest, slowest = (price(space.layer, space.machine, nest).time_ticks for nest in (found[0], found[1]))
+    return quickest, slowest
 
 
 def table2(progress: Progress) -> Report:
     """The visible rows of Table II by every reading, and the error of every cell."""
-    progress.begin(len(READINGS) * len(PUBLISHED), "table2")
-    sections, figures = [], dict[str, object]()
+    report, figures = Report("table2", progress=progress), dict[str, object]()
     for title, settings in READINGS.items():
-        section = Section(f"Table II, {title}: us, and over published", ["network", "", *COLUMNS])
+        section = report.section(f"Table II, {title}: us, and over published", ["network", "", *COLUMNS])
         machine, errors, ties = load_machine("nmp", settings), list[float](), list[str]()
-        for network, published in PUBLISHED.items():
-            row = modelled(network, machine)
+        for network in report.each(PUBLISHED):
+            row, published = modelled(network, machine), PUBLISHED[network]
             over = [None if t is None else t / p - 1 for t, p in zip(row.times, published, strict=True)]
             errors += [abs(e) for e in over if e is not None]
             section.rows += _cells(network, published, row, over)
             ties.append(f"{network} {row.worst_tie:,.0f}")
-            progress.advance(network)
         figures[title] = median(errors)
         section.notes += [
             f"Median error of {len(errors)} cells: {median(errors):.0%}.",
             f"no burst: the quickest of the plans that tie if bursts are free; the slowest take {', '.join(ties)} us.",
         ]
-        sections.append(section)
-    sections[0].notes.append(
+    report.sections[0].notes.append(
         "WS of ResNet-50: a filter of the last 3x3 layers has 9,216 bytes, a buffer 8,192: no plan."
     )
-    progress.end()
-    return Report("table2", sections, {"median_error": figures})
+    report.figures = {"median_error": figures}
+    return report
 
 
 def _cells(network: str, published: Sequence[int], row: Row, over: Sequence[float | None]) -> list[Sequence[Cell]]:

@@ -66,20 +66,18 @@ def averages(parts: Sequence[MeshLayer], machine: Machine) -> dict[str, float]:
 
 def table3(progress: Progress) -> Report:
     """Six machines, their optima; baselines of the mesh; other widths; points of both roofline figures."""
-    progress.begin(len(MACHINES) + len(_BASELINES) + 6, "table3")
-    rows: dict[str, dict[str, float]] = {}
+    report, rows = Report("table3", progress=progress), dict[str, dict[str, float]]()
     fig3: list[dict[str, Cell]] = []
     proven: dict[str, bool] = {}
     layers = Section("Layers of Table I, 128 PEs: bytes per 1,000 MACs, 10**9 MACs a second",
                      ["layer", "machine", "glb", "dram", "gmacs", "roof", "gap"])  # fmt: skip
-    for name in MACHINES:
+    for name in report.each(MACHINES):
         machine, plan = load_machine(name), solve_as(MeshPlan, "vectormesh_classic", name, objective=_ORDER)
         rows[name], proven[name] = averages(plan.layers, machine), plan.status == "OPTIMAL"
         fig3 += [point(part, machine) for part in plan.layers]
         if name in PUBLISHED:
             layers.rows += [_layer(part, machine) for part in plan.layers]
-        progress.advance(name)
-    head = Section("Table III: bytes per 1,000 MACs, 10**9 MACs a second",
+    head = report.section("Table III: bytes per 1,000 MACs, 10**9 MACs a second",
                    ["machine", "glb", "published", "dram", "published ", "gops", "published  ", "proven"])  # fmt: skip
     for name, row in rows.items():
         known: dict[str, float] = PUBLISHED.get(name, {})
@@ -87,14 +85,23 @@ def table3(progress: Progress) -> Report:
         head.rows.append([name, *cells, proven[name]])
     head.notes += [f"{name}: {why}." for name, why in _REASONS.items()]
     head.notes.append("512 PEs: predicted with the same models; the paper's figures are not known here.")
-    base = Section("VectorMesh 128: baselines", ["engine", "glb", "dram", "gops", "dram over optimum"])
-    _baselines(base, rows["vectormesh_128"], progress)
-    width = Section("Other readings of what is not printed", ["changed", "machine", "glb", "dram", "gops"])
-    _assumed(width, progress)
-    fig4 = _exclusive(progress)
-    progress.end()
-    figures = {"rows": rows, "published": PUBLISHED, "proven": proven, "fig3": fig3, "fig4": fig4, "reasons": _REASONS}
-    return Report("table3", [head, base, width, layers, _points(fig4)], figures)
+    base = report.fill(
+        "VectorMesh 128: baselines", ["engine", "glb", "dram", "gops", "dram over optimum"], _BASELINES,
+        lambda engine: _baseline(engine, rows["vectormesh_128"]["dram"]),
+    )  # fmt: skip
+    base.notes.append("hand: section II-B's way to choose, as we read it (docs/mesh.md); no-sharing: no FIFOs.")
+    heads = ["changed", "machine", "glb", "dram", "gops"]
+    report.fill("Other readings of what is not printed", heads, _readings(), lambda case: _read(*case), lambda c: c[0])
+    plan = solve_as(MeshPlan, "vectormesh_modern", "vectormesh_128", objective="time")
+    fig4 = [point(part, plan.machine_data) for part in plan.layers]
+    report.sections.append(layers)
+    report.section("Fig. 4: recent layers on vectormesh_128, shortest time", list(fig4[0])).rows += [
+        list(one.values()) for one in fig4
+    ]
+    report.figures = {
+        "rows": rows, "published": PUBLISHED, "proven": proven, "fig3": fig3, "fig4": fig4, "reasons": _REASONS,
+    }  # fmt: skip
+    return report
 
 
 def _layer(part: MeshLayer, machine: Machine) -> list[Cell]:
@@ -103,38 +110,20 @@ def _layer(part: MeshLayer, machine: Machine) -> list[Cell]:
     return [part.layer, machine.name, *per, at["gmacs"], at["roof"], part.gap]
 
 
-def _baselines(section: Section, best: dict[str, float], progress: Progress) -> None:
-    for engine in _BASELINES:
-        plan = solve_as(MeshPlan, "vectormesh_classic", "vectormesh_128", engine=engine, objective="dram")
-        row = averages(plan.layers, plan.machine_data)
-        section.rows.append([engine, *row.values(), row["dram"] / best["dram"]])
-        progress.advance(engine)
-    section.notes.append("hand: section II-B's way to choose, as we read it (docs/mesh.md); no-sharing: no FIFOs.")
+def _baseline(engine: str, least: float) -> list[Cell]:
+    plan = solve_as(MeshPlan, "vectormesh_classic", "vectormesh_128", engine=engine, objective="dram")
+    row = averages(plan.layers, plan.machine_data)
+    return [engine, *row.values(), row["dram"] / least]
 
 
-def _assumed(section: Section, progress: Progress) -> None:
-    """The figures under other readings of what the paper does not print."""
+def _readings() -> list[tuple[str, str, str, list[str]]]:
+    """Other readings of what the paper does not print: what, machine, objective, settings."""
     narrow = [f"{name}_bytes=1" for name in ("in", "w", "out")]
     cases = {"8-bit data": narrow, "16-bit partial sums": ["psum_bytes=2"], "tiles not doubled": ["mesh.copies=1"]}
-    for machine in PUBLISHED:
-        for what, settings in cases.items():
-            plan = solve_as(MeshPlan, "vectormesh_classic", machine, objective=_ORDER, settings=settings)
-            section.rows.append([what, machine, *averages(plan.layers, plan.machine_data).values()])
-        progress.advance(machine)
-    for machine in ("tpu_128", "eyeriss_128"):
-        plan = solve_as(MeshPlan, "vectormesh_classic", machine, objective="dram,glb,time")
-        section.rows.append(["DRAM before GLB", machine, *averages(plan.layers, plan.machine_data).values()])
-        progress.advance(machine)
+    found = [(what, machine, _ORDER, settings) for machine in PUBLISHED for what, settings in cases.items()]
+    return [*found, *(("DRAM before GLB", f"{name}_128", "dram,glb,time", list[str]()) for name in ("tpu", "eyeriss"))]
 
 
-def _exclusive(progress: Progress) -> list[dict[str, Cell]]:
-    """Fig. 4: recent layers and the matching of maps, for the shortest time."""
-    plan = solve_as(MeshPlan, "vectormesh_modern", "vectormesh_128", objective="time")
-    progress.advance("fig4")
-    return [point(part, plan.machine_data) for part in plan.layers]
-
-
-def _points(points: Sequence[dict[str, Cell]]) -> Section:
-    section = Section("Fig. 4: recent layers on vectormesh_128, shortest time", list(points[0]))
-    section.rows += [list(one.values()) for one in points]
-    return section
+def _read(what: str, machine: str, objective: str, settings: list[str]) -> list[Cell]:
+    plan = solve_as(MeshPlan, "vectormesh_classic", machine, objective=objective, settings=settings)
+    return [what, machine, *averages(plan.layers, plan.machine_data).values()]

@@ -47,13 +47,9 @@ def tile_bursts(layer: Layer, machine: Machine, tile: dict[str, int]) -> int:
 
 def tso(progress: Progress) -> Report:
     """Fig. 1, and which reading picks the published tiles of Inception v3's fifth convolution."""
-    progress.begin(2, "tso")
-    sections = [figure_1()]
-    progress.advance("Fig. 1")
-    sections += _fifth_convolution()
-    progress.advance("Inception v3")
-    progress.end()
-    return Report("tso", sections)
+    report = Report("tso", [figure_1()], progress=progress)
+    _fifth_convolution(report)
+    return report
 
 
 def figure_1() -> Section:
@@ -77,10 +73,10 @@ def figure_1() -> Section:
     return section
 
 
-def _fifth_convolution() -> list[Section]:
+def _fifth_convolution(report: Report) -> None:
     layer = load_network("inception_v3").conv_layers[4]
     machine = load_machine("nmp", ALONE)
-    prices = Section(
+    prices = report.section(
         "Inception v3, fifth convolution (73x73x80 -> 192, 3x3): published IN tiles on nmp, IN for each TLT",
         ["plan", "bursts a tile", "partition", "dataflow", "T_M", "time (us)", "over optimum"],
     )
@@ -94,11 +90,11 @@ def _fifth_convolution() -> list[Section]:
             decision["T_M"], time * machine.tick_ps / 1e6, time / optimum[0],
         ])  # fmt: skip
     prices.notes.append("Published tiles are completed with their best partition, dataflow and T_M.")
-    picks = Section(
+    picks = report.section(
         "which tile each reading picks (optimal: no plan is faster under that reading; else time over its optimum)",
         ["reading", "CAS x bandwidth", "certile's IN tile", "14x4x73", "16x11x20"],
     )
-    for title, settings in _READINGS:
+    for title, settings in report.each(_READINGS, lambda reading: reading[0]):
         for cas in _CAS_BYTES:
             priced = load_machine("nmp", {**settings, "transfer.burst_ticks": str(cas * machine.transfer.byte_ticks)})
             best, decision = _best(layer, priced, ())
@@ -110,7 +106,6 @@ def _fifth_convolution() -> list[Section]:
         "CAS x bandwidth 0 is the volume model (TSO-noburst); many plans tie there. "
         "Ties go to fewer bytes, then the first."
     )
-    return [prices, picks]
 
 
 def _best(layer: Layer, machine: Machine, pins: tuple[str, ...]) -> tuple[int, dict[str, int | str]]:

@@ -6,7 +6,7 @@ aligned (the papers' ceil count) and by address. Both plans are priced by addres
 
 from __future__ import annotations
 
-import time
+from functools import partial
 
 from hwmodels.nest.price import price
 from hwmodels.schedule import Nest
@@ -14,7 +14,7 @@ from instances.load import load_machine
 from instances.machine import Machine
 from instances.workload import Layer
 from solver.bench.engines import distinct_layers, space_of
-from solver.bench.report import Report
+from solver.bench.report import Report, timed
 from solver.engines.exhaustive import best_pick
 from solver.progress import Progress
 
@@ -49,9 +49,8 @@ def _row(network: str) -> list[str | int | float | None]:
     for layer in layers:
         times = {}
         for count, machine in machines.items():
-            begin = time.perf_counter()
-            nest, value = _planned(layer, machine)
-            seconds[count] += time.perf_counter() - begin
+            (nest, value), wall = timed(partial(_planned, layer, machine))
+            seconds[count] += wall
             times[count] = price(layer, true, nest).time_ticks
             said += value if count == "aligned" else 0
         ceil, best = ceil + times["aligned"], best + times["address"]

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from difflib import get_close_matches
 from fractions import Fraction
 
 from formulations.calibration import Price
 from hwmodels.nest.sensitivity import PRICES, prices_of, with_prices
-from instances.errors import InputError
+from instances.errors import InputError, did_you_mean
 from instances.jsonfile import shown
 from instances.machine import Machine
 from instances.measured import UNITS_PS, parse_number
@@ -61,8 +60,7 @@ def _resolve(name: str) -> str:
     matches = [field for field in PRICES if name in (field, field.rpartition(".")[2])]
     if matches:
         return matches[0]
-    near = get_close_matches(name, [*PRICES, *(f.rpartition(".")[2] for f in PRICES)], n=2, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    hint = did_you_mean(name, [*PRICES, *(f.rpartition(".")[2] for f in PRICES)], 2, 0.5)
     raise InputError(f"price {shown(name)}: {hint}expected {', '.join(PRICES)}, as in --fit {_EXAMPLE}")
 
 

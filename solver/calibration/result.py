@@ -68,24 +68,17 @@ def median_of(rows: Sequence[RowResult], *, after: bool) -> float | None:
 
 @dataclass(frozen=True)
 class Cross:
-    """Rows that were left out, predicted by a machine that was calibrated on the others.
-
-    Attributes
-    ----------
-    ticks : tuple of int
-        The prices; empty where nothing could be fitted.
-    rows : tuple of RowResult
-        Those left out, `after` by that machine.
-    learnt : float or None
-        Median error of the rows that it was calibrated on.
-    """
+    """Rows that were left out, predicted by a machine that was calibrated on the others."""
 
     name: str
     ticks: tuple[int, ...]
+    """The prices; empty where nothing could be fitted."""
     settled: bool
     rows: tuple[RowResult, ...]
+    """Those left out, `after` by that machine."""
     note: str
     learnt: float | None = None
+    """Median error of the rows that it was calibrated on."""
 
     def to_json(self, names: Sequence[str]) -> dict[str, object]:
         """Return it as a JSON object; `names` are the fields."""
@@ -99,54 +92,27 @@ class Cross:
 
 @dataclass(frozen=True)
 class Probe:
-    """Rows that measure memory, planned at settings spread over the bounds.
-
-    Attributes
-    ----------
-    settings, rows : int
-    hits : int
-        Most rows within a point of what was measured, at any setting.
-    before, best, worst : float
-        Mean distance in points: of the machine as it is, of the best and of the worst setting.
-    near : int
-        Settings within a point of the best one.
-    ranges : dict
-        By field the least and the largest ticks among these.
-    """
+    """Rows that measure memory, planned at settings spread over the bounds."""
 
     settings: int
     rows: int
     hits: int
+    """Most rows within a point of what was measured, at any setting."""
     before: float
+    """Mean distance in points of the machine as it is."""
     best: float
+    """Mean distance of the best setting."""
     worst: float
+    """Mean distance of the worst setting."""
     near: int
+    """Settings within a point of the best one."""
     ranges: dict[str, tuple[int, int]]
+    """By field the least and the largest ticks among these."""
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """The answer of `solver.calibration.calibrate`.
-
-    Attributes
-    ----------
-    machine_before, machine_after : Machine
-        `machine_after` keeps the name; `to_machine` is what is written.
-    prices : tuple of Price
-        The fields with their bounds, in ticks.
-    ticks : tuple of int
-        Their values after.
-    fit : Identified
-        Estimates before rounding, intervals, verdicts.
-    settled : bool
-        False: prices still changed when the rounds were used up.
-    note : str
-        What else there is to say about the rounds.
-    rms : float
-        Root mean square residual of the rows at the end: relative, or in us with absolute weights.
-    anew : mapping
-        The same at both ends of the interval of every price that is not identified, with plans made anew there.
-    """
+    """The answer of `solver.calibration.calibrate`."""
 
     source: str
     digest: str
@@ -154,15 +120,23 @@ class Calibration:
     fixed_plans: bool
     machine_before: Machine
     machine_after: Machine
+    """Keeps the name; `to_machine` is what is written."""
     prices: tuple[Price, ...]
+    """The fields with their bounds, in ticks."""
     ticks: tuple[int, ...]
+    """Their values after."""
     fit: Identified
+    """Estimates before rounding, intervals, verdicts."""
     rounds: int
     settled: bool
+    """False: prices still changed when the rounds were used up."""
     note: str
+    """What else there is to say about the rounds."""
     rows: tuple[RowResult, ...]
     rms: float
+    """Root mean square residual of the rows at the end: relative, or in us with absolute weights."""
     anew: Mapping[str, tuple[float, ...]]
+    """The same at both ends of the interval of every price that is not identified, with plans made anew there."""
     cross: tuple[Cross, ...] = ()
     probe: Probe | None = None
 

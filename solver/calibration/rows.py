@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from formulations.tiling.part import NestPart
 from hwmodels.nest.price import price
 from hwmodels.nest.sensitivity import Sensitivity, sensitivity, with_prices
 from hwmodels.outcome import MEASURES
@@ -15,10 +16,12 @@ from instances.load import load_network
 from instances.machine import Machine
 from instances.measured import UNITS_PS, Measured, parse_layer
 from instances.workload import Layer
+from solver.formulated import Job, refused
 from solver.options import AUTO, parse_objectives, pick_engine, pick_layers, pick_nests, pick_pins
 from solver.progress import Progress
-from solver.tiling.job import Answer, Job
+from solver.search import Answer
 from solver.tiling.plan import LayersPlan
+from solver.tiling.search import job_of
 from solver.verify import verify
 from solver.watch import Watch
 from solver.workers import run
@@ -47,21 +50,14 @@ class Case:
 
 @dataclass(frozen=True)
 class Priced:
-    """What a row takes on the machine at hand.
-
-    Attributes
-    ----------
-    value : float or None
-        Ticks (whole) or per cent; None if it has no plan.
-    counts : tuple of int
-        How often it pays each of the fitted prices.
-    missing : str
-        Why there is no plan.
-    """
+    """What a row takes on the machine at hand."""
 
     value: float | None
+    """Ticks (whole) or per cent; None if it has no plan."""
     counts: tuple[int, ...]
+    """How often it pays each of the fitted prices."""
     missing: str = ""
+    """Why there is no plan."""
 
 
 def cases_of(rows: Iterable[Measured], machine: Machine, where: str) -> tuple[Case, ...]:
@@ -188,17 +184,16 @@ class Pricing:
             return
         answers = self._run(jobs, note)
         for key, index in keys.items():
-            plan = answers[index].plan
-            nest = None if plan.schedule is None else plan.schedule.to_nest()
-            self._nests[key] = nest, "" if nest else f"no plan of {plan.layer}: {'; '.join(plan.conflicts)}"
+            said, name = answers[index], jobs[index].part.name
+            self._nests[key] = said.schedule, "" if said.schedule else f"no plan of {name}: {'; '.join(said.conflicts)}"
 
-    def _run(self, jobs: Mapping[int, Job], note: str) -> dict[int, Answer]:
+    def _run(self, jobs: Mapping[int, Job], note: str) -> dict[int, Answer[Nest]]:
         """Decide jobs here, or in processes if that takes longer than to start them."""
-        answers: dict[int, Answer] = {}
+        answers: dict[int, Answer[Nest]] = {}
 
-        def on_done(index: int, answer: Answer) -> None:
+        def on_done(index: int, answer: Answer[Nest]) -> None:
             if index not in answers:
-                self.progress.advance(answer.plan.layer)
+                self.progress.advance(jobs[index].part.name)
             answers[index] = answer
 
         self.progress.begin(len(jobs), note)
@@ -209,6 +204,7 @@ class Pricing:
             self.progress.end()
         if outcome.stopped:
             raise KeyboardInterrupt
+        refused((jobs[index].part, said) for index, said in answers.items())
         return answers
 
     def _priced(self, machine: Machine, prices: tuple[int, ...], era: tuple[int, ...], case: Case) -> Priced:
@@ -233,7 +229,5 @@ class Pricing:
 
 def _job(case: Case, layer: Layer, machine: Machine) -> Job:
     formulation = pick_nests(machine.problem)
-    engine = pick_engine(case.row.engine or AUTO, formulation.name)
-    return Job(
-        layer, machine, formulation.build, pick_pins(case.row.pins, formulation), False, engine, case.objectives, True
-    )  # fmt: skip
+    part = NestPart(layer, machine, formulation.build, pick_pins(case.row.pins, formulation))
+    return job_of(part, case.objectives, pick_engine(case.row.engine or AUTO, formulation.name))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Literal
 
 from formulations.tiling.branch import Branch
+from formulations.tiling.floors import stage_of
 from formulations.tiling.space import Space
 from hwmodels.outcome import MEASURES
 from hwmodels.schedule import Nest
@@ -14,7 +16,7 @@ from instances.machine import Machine
 from solver.plan import proof
 
 __all__ = [
-    "ALL", "Engine", "EngineResult", "Limits", "Pick", "Status", "aims", "complete", "proven_of", "stage_of", "stages",
+    "ALL", "Engine", "EngineResult", "Limits", "Pick", "Status", "aims", "complete", "proven_of", "stages",
     "told", "vector",
 ]  # fmt: skip
 
@@ -39,6 +41,12 @@ class Limits:
     time_limit_s: float | None = None
     end_s: float | None = None
     bounding: bool = True
+
+    def ends(self) -> tuple[float | None, float | None]:
+        """Both limits from now on, as times of `time.monotonic`."""
+        now = time.monotonic()
+        deadline, end = (None if seconds is None else now + seconds for seconds in (self.time_limit_s, self.end_s))
+        return deadline, end
 
 
 @dataclass(frozen=True)
@@ -87,11 +95,6 @@ class Pick:
 def complete(objectives: tuple[str, ...]) -> tuple[str, ...]:
     """Append the measures not named, in the fixed order that breaks ties."""
     return (*objectives, *(m for m in MEASURES if m not in objectives))
-
-
-def stage_of(measure: str, machine: Machine) -> str:
-    """The measure that is minimised for one asked for: energy rises with bytes alone if all bytes take the same."""
-    return "bytes" if measure == "energy" and machine.one_energy else measure
 
 
 def aims(objectives: tuple[str, ...], machine: Machine) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ nests of the best plan's member only, which takes less time than the proof; the 
 
 Time limit. The first pass goes on until it has a plan, so that there is one whatever the limit. What is left open keeps
 a bound: of a block its least separable bound, of a member that was not priced one that prices no combination
-(`solver.engines.floors`). A search that is stopped from outside (`solver.watch`) keeps its best plan and its proofs.
+(see `formulations.tiling.floors`). A search stopped from outside (`solver.watch`) keeps its best plan and its proofs.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.tiling.branch import Branch, lower_bounds, within
+from formulations.tiling.floors import closed, floor, least_of
 from formulations.tiling.member import Member
 from formulations.tiling.space import Space
 from hwmodels.nest.bilinear import Ints
 from hwmodels.nest.limits import compulsory_bytes
 from solver.engines.base import EngineResult, Limits, Pick, Status, aims, proven_of, stages, told, vector
-from solver.engines.floors import closed, floor, least_of
 from solver.engines.turns import turned
 
-__all__ = ["Search", "answer_of", "best_pick", "run"]
+__all__ = ["Search", "best_pick", "decided", "run"]
 
 #: Timelines that are laid out to break a tie, of a member in the first pass, and in all for a proof (some seconds).
 TIMELINES, FIRST_TIMELINES, MOST_TIMELINES = 300, 30, 5_000
@@ -121,6 +121,11 @@ class Search:
             self.kept[measure] = self.best.measures[measure]
         self.turn()
         return self.best
+
+    @property
+    def stats(self) -> dict[str, object]:
+        """Figures for the plan."""
+        return {"looked_at": self.looked}
 
     def turn(self) -> None:
         """Look for better orders of the loops where the machine runs them to and fro and the plan is not proven."""
@@ -248,17 +253,6 @@ class Search:
             self._leave(least)
         return least is not None
 
-    def beyond(self, measure: str) -> int | None:
-        """What nests beyond all candidates may be below the best plan, None if none may."""
-        self._open = None
-        for member in self.space.members:
-            if not member.exact((*self.kept, measure)):
-                if self._late():
-                    self._stop(measure, least_of(member, measure))
-                else:
-                    self.open(member, measure)
-        return self._open
-
     def _least_bound(self, branch: Branch, measure: str) -> int | None:
         """The least of a branch of bounds, None if none is below the best plan."""
         least = np.inf if self.best is None else float(self.best.measures[measure])
@@ -367,34 +361,29 @@ def _blocks(branch: Branch, measure: str, *, bounding: bool) -> Iterator[Branch]
 
 def run(space: Space, objectives: tuple[str, ...], limits: Limits) -> EngineResult:
     """Look at every candidate of the space; OPTIMAL if every objective asked for is proven."""
-    start = time.monotonic()
-    deadline = None if limits.time_limit_s is None else start + limits.time_limit_s
-    end = None if limits.end_s is None else start + limits.end_s
-    search = Search(space, objectives, limits.bounding, deadline, end=end)
+    deadline, end = limits.ends()
+    return decided(Search(space, objectives, limits.bounding, deadline, end=end), f"numpy {np.__version__}")
+
+
+def decided(search: Search, version: str) -> EngineResult:
+    """Run a search and return what it says: OPTIMAL if every objective asked for is proven."""
+    start, space, objectives = time.monotonic(), search.space, search.objectives
     try:
         search.run()
     except KeyboardInterrupt:
         search.broken = True
-    pick = search.best
+    pick, stats, aim = search.best, search.stats, search.aims[0]
     wall = time.monotonic() - start
-    version = f"numpy {np.__version__}"
-    stats: dict[str, object] = {"looked_at": search.looked}
     if pick is None:
         none: Status = "INFEASIBLE" if search.whole and not search.broken else "NO_SOLUTION_FOUND"
         bound = None if none == "INFEASIBLE" else floor(space, objectives[0], search.bound, hurry=search.hurried)
         return EngineResult(none, None, None, bound, wall, version, stats)
-    return answer_of(search, pick, wall, version, stats)
-
-
-def answer_of(search: Search, pick: Pick, wall_s: float, version: str, stats: dict[str, object]) -> EngineResult:
-    """The answer of a search that has a plan: OPTIMAL if every objective asked for is proven."""
-    objectives, space = search.objectives, search.space
     proven = proven_of(objectives, space.machine, search.proven)
     bound = pick.measures[objectives[0]]
     if not proven:
-        bound = min(bound, floor(space, objectives[0], search.bounds.get(search.aims[0]), hurry=search.hurried))
-    status: Status = "OPTIMAL" if proven == objectives else "FEASIBLE"
-    stats = {**stats, **told(objectives, proven, stopped=search.broken or (search.stopped and search.ties))}
+        bound = min(bound, floor(space, objectives[0], search.bounds.get(aim), hurry=search.hurried))
+    stats |= told(objectives, proven, stopped=search.broken or (search.stopped and search.ties))
     if not search.ties:
         stats["ties"] = "broken among some of the candidates"
-    return EngineResult(status, pick.nest, pick.measures, bound, wall_s, version, stats)
+    status: Status = "OPTIMAL" if proven == objectives else "FEASIBLE"
+    return EngineResult(status, pick.nest, pick.measures, bound, wall, version, stats)

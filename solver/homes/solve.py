@@ -13,20 +13,16 @@ from formulations.clock import ENDLESS, Clock
 from formulations.homes.places import TASTE, Chosen, Places, Table
 from formulations.homes.problem import Homes, Housing
 from formulations.problem import Goal
-from hwmodels.nest.homes import settled as at_homes
-from hwmodels.nest.limits import tensor_bytes
+from formulations.tiling.part import Assignment
 from hwmodels.outcome import MEASURES
+from hwmodels.schedule import Nest
 from instances.errors import InfeasibleError
 from instances.machine import Machine
-from instances.workload import Layer
 from solver.plan import Status
-from solver.search import settled
-from solver.tiling.plan import LayerPlan
+from solver.search import Answer, settled
 
-__all__ = ["Assignment", "Choice", "assigned", "assignments", "choose", "fitting"]
+__all__ = ["Choice", "assigned", "assignments", "choose", "fitting"]
 
-#: Homes of the operands of a layer: IN, W, OUT with a name each.
-Assignment = tuple[tuple[str, str], ...]
 _HOMES = Homes()
 #: Seconds that a choice takes at least if it has to; after Ctrl-C.
 _LEAST_S, _HASTE_S = 0.5, 1.0
@@ -92,8 +88,7 @@ def _least_overflow(places: Places) -> Chosen:
 
 def choose(
     places: Places,
-    plans: Mapping[tuple[str, Assignment], LayerPlan],
-    machine: Machine,
+    plans: Mapping[tuple[str, Assignment], Answer[Nest]],
     objectives: tuple[str, ...],
     engine: str,
     clock: Clock = ENDLESS,
@@ -112,9 +107,9 @@ def choose(
     """
     engine = engine if engine in _HOMES.engines else "cp-sat"
     measures, first = tuple(dict.fromkeys((*objectives, *MEASURES))), objectives[0]
-    filled = replace(places, measures=measures, tables=tuple(_tables(places, plans, machine, measures, bounds=False)))
+    filled = replace(places, measures=measures, tables=tuple(_tables(places, plans, measures, bounds=False)))
     start = {} if known is None else assigned(places, known)
-    if any(plans[one].measures is None for one in start.items()):
+    if any(plans[one].schedule is None for one in start.items()):
         known = None
     clock = clock if clock.remaining > _LEAST_S else Clock.of(_LEAST_S)
     said = settled(_HOMES, Housing(filled, known), (*measures, TASTE), engine, clock)
@@ -122,7 +117,7 @@ def choose(
         return Choice(None, {}, "NO_SOLUTION_FOUND", None)
     value, bound, stopped = said.values[first], None, bool(said.stats.get("interrupted"))
     if all(plan.bound is not None for plan in plans.values() if plan.status == "FEASIBLE"):
-        least = replace(places, measures=(first,), tables=tuple(_tables(places, plans, machine, (first,), bounds=True)))
+        least = replace(places, measures=(first,), tables=tuple(_tables(places, plans, (first,), bounds=True)))
         if least.costs(first) == filled.costs(first):
             bound = said.bounds[first]
         else:  # after Ctrl-C in haste
@@ -136,12 +131,7 @@ def choose(
 
 
 def _tables(
-    places: Places,
-    plans: Mapping[tuple[str, Assignment], LayerPlan],
-    machine: Machine,
-    measures: tuple[str, ...],
-    *,
-    bounds: bool,
+    places: Places, plans: Mapping[tuple[str, Assignment], Answer[Nest]], measures: tuple[str, ...], *, bounds: bool
 ) -> Iterator[Table]:
     """The tables of the layers that have plans: their measures, or (`bounds`) what none is below in the first."""
     for table in places.tables:
@@ -149,22 +139,8 @@ def _tables(
         for homes in assignments(places, table):
             plan, names = plans[table.layer, homes], tuple(name for _, name in homes)
             if bounds and plan.status != "INFEASIBLE":
-                known = plan.bound
-                values[names] = (_floor(plan.workload, machine, homes, measures[0]) if known is None else known,)
-            elif not bounds and plan.measures is not None:
-                found = plan.measures.model_dump()
-                values[names] = tuple(found[m] for m in measures)
+                values[names] = (plan.bound or 0,)
+            elif not bounds and plan.schedule is not None:
+                values[names] = tuple(plan.values[m] for m in measures)
         if values:
             yield replace(table, values=values)
-
-
-def _floor(layer: Layer, machine: Machine, homes: Assignment, measure: str) -> int:
-    """What no plan of a layer with these homes is below, without a search."""
-    from solver.engines.floors import closed  # late: the engines' package imports every solver
-
-    on = at_homes(layer, machine, dict(homes))
-    least = closed(layer, on, measure)
-    if measure == "time" and on.tles * on.tlts == 1 and on.timing != "double_buffered":  # one transfer at a time
-        moved = sum(on.transfer_of(op).byte_ticks * n for op, n in tensor_bytes(layer, on).items())
-        least = max(least, on.layer_ticks + moved)
-    return least

@@ -1,29 +1,40 @@
-"""Problem joint, as the rest of `solver` sees it."""
+"""Problem joint, as the rest of `solver` sees it: what its plans say, and how they are shown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import cycle, islice
-from typing import Literal
+from math import inf
+from typing import Any, Literal, cast
 
-from formulations.tiling.problem import DECISIONS
-from hwmodels.schedule import Nest
+from formulations.clock import Clock
+from formulations.joint.part import JointFormulation, JointPart, Runs
+from formulations.joint.plans import Searched
+from formulations.pins import parse_pins
+from formulations.tiling.problem import DECISIONS, read
+from formulations.tiling.space import Space
+from hwmodels.nest.replay import Replay
+from hwmodels.schedule import LayerRun, Nest
 from instances.errors import InputError
 from instances.stores import stores
 from instances.workload import Layer
-from solver.joint.check import problems_of_joint, runs_in
-from solver.joint.engines import JOINT_ENGINES, JointEngine
-from solver.joint.plan import JointLayer, JointPlan
-from solver.joint.solve import solve
+from solver.joint.homes import check_homes, narrowed
+from solver.joint.plan import JointLayer, JointPlan, JointReplay, Resident
+from solver.network_check import undecided_of
 from solver.network_show import measure_columns, microseconds, status_parts
-from solver.problem import Derived, Problem, Target
+from solver.plan import Measures, Objective, Options, Schedule
+from solver.problem import Derived, Target
 from solver.question import Question
 from solver.report import Column, Sheet, name_column
 from solver.tiling.buffers import buffer_lines, buffers
 from solver.tiling.pseudo_code import pseudo_code
+from solver.verdict import Verdict
+from solver.verify import counts_of, measures_of
+from solver.whole import WholeProblem
 from solver.words import decision_columns, labels, workload_text
 
-__all__ = ["JointProblem"]
+__all__ = ["JOINT", "JointProblem", "runs_in"]
 
 Operand = Literal["IN", "W", "OUT", "PSUM"]
 
@@ -31,24 +42,34 @@ Operand = Literal["IN", "W", "OUT", "PSUM"]
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-class JointProblem(Problem[JointPlan]):
+def _search_nests(
+    space: Space, objectives: tuple[str, ...], clock: Clock, *, most: Mapping[str, int] | None = None,
+    proving: tuple[str, ...] | None = None, first: bool = False,
+) -> Searched:  # fmt: skip
+    """Search exhaustively."""
+    from solver.engines.exhaustive import Search  # late: the engines' package imports every solver
+
+    deadline = None if clock.until == inf else clock.until
+    search = Search(space, objectives, deadline=deadline, kept=dict(most or {}), proving=proving)
+    pick = search.first(objectives[0]) if first else search.run()
+    whole = not (search.stopped and search.ties)  # what breaks ties may stop
+    if pick is None:
+        return Searched(None, {}, search.bounds, whole)
+    return Searched(pick.nest, pick.measures, search.bounds, whole)
+
+
+JOINT = JointFormulation(_search_nests)
+
+
+class JointProblem(WholeProblem[JointPlan]):
     """F10: tile plans of all layers, and what stays on chip between them."""
 
-    name = "joint"
-    summary = "F10: tile plans of all layers and what stays in a shared memory between them"
     plan = JointPlan
-    measures = {"bytes": "bytes", "energy": "fJ"}
-    usual = "bytes"
-    pins = {name: str(decision) for name, decision in DECISIONS.items()}
-    auto = "dynamic"
-    quick = ("greedy", "sequence", "no-reuse")
-    others = {"dynamic": ("cp-sat", "dynamic"), "": ("dynamic",)}
-    floors = True
+    later = ("buffers",)
 
-    @property
-    def engines(self) -> Mapping[str, JointEngine]:
-        """The ways to decide."""
-        return JOINT_ENGINES
+    def __init__(self) -> None:
+        super().__init__(JOINT)
+        self.others, self.axes = {"dynamic": ("cp-sat", "dynamic"), "": ("dynamic",)}, {}
 
     def objectives(self, asked: str | Sequence[str] | None, target: Target) -> tuple[str, ...]:
         """The measures; of plans with the fewest bytes the fastest is not looked for."""
@@ -57,12 +78,66 @@ class JointProblem(Problem[JointPlan]):
         return super().objectives(asked, target)
 
     def solve(self, question: Question) -> JointPlan:
-        """Plan all layers together."""
-        return solve(question)
+        """Plan all layers together, with the homes that pins leave."""
+        return super().solve(
+            replace(question, machine=narrowed(question.machine, parse_pins(question.pins, DECISIONS)))
+        )
+
+    def parts(self, question: Question) -> Sequence[JointPart]:
+        """The network; raises InputError unless its homes are settled."""
+        parts = cast(Sequence[JointPart], super().parts(question))
+        check_homes(question.network, question.machine, question.objectives)
+        return parts
+
+    # ---- what a plan says --------------------------------------------------------------------------------------------
+
+    def options(self, question: Question) -> Options:
+        """Nothing else."""
+        return Options(time_limit_s=question.time_limit_s, settings=question.settings)
+
+    def body(self, verdict: Verdict, question: Question) -> dict[str, Any]:
+        """Sums, replay and a row a layer: figures are what the replay counts."""
+        part, priced = cast(JointPart, verdict.part), verdict.priced
+        fields = {"pins": tuple(part.pins.to_json()), "compulsory_bytes": part.compulsory_bytes}
+        if priced is None:
+            none = JointReplay(ok=None, executed=0, faults=())
+            return {**fields, "measures": None, "objective": None, "replay": none, "layers": ()}
+        first, runs = question.objectives[0], cast(Runs, verdict.said.schedule)
+        walked = part.walked(runs).layers
+        objective = Objective(value=priced.measures[first], unit=self.measures[first], terms=dict(priced.terms[first]))
+        return {
+            **fields, "measures": Measures(**priced.measures), "objective": objective,
+            "replay": JointReplay(ok=True, executed=sum(one.executed for one in walked), faults=()),
+            "layers": tuple(_row(part, t, *one) for t, one in enumerate(zip(runs, walked, strict=True))),
+        }  # fmt: skip
+
+    def decided(self, plan: JointPlan, part: Any) -> Runs | None:
+        """The schedule of the rows; raises InputError for one that the referee refuses."""
+        if not plan.layers:
+            return None
+        runs = runs_in(plan)
+        if faults := part.walked(runs).faults:
+            raise InputError("; ".join(faults))
+        return runs
+
+    def question(self, plan: JointPlan) -> Question:
+        """What a stored plan was asked."""
+        return Question(plan.network_data, plan.machine_data, plan.objectives, self.name, pins=plan.pins)
 
     def derive(self, plan: JointPlan) -> Derived:
         """Replay layer by layer and bank by bank."""
-        return Derived(tuple(problems_of_joint(plan)), plan.size, plan.replay.executed)
+        return replace(super().derive(plan), executed=plan.replay.executed)
+
+    def faults(self, plan: JointPlan) -> Iterator[str]:
+        """Also what a plan without layers may not say, and objectives that are not proven."""
+        if "time" in plan.objectives:
+            yield "objectives: problem joint decides bytes or energy, the plan says time"
+            return
+        if not plan.layers:
+            yield from undecided_of(plan, plan.replay.ok)
+        yield from super().faults(plan)
+
+    # ---- showing -----------------------------------------------------------------------------------------------------
 
     def status(self, plan: JointPlan) -> list[str]:
         """What is known: status, value, bound, gap, what is left to win, and replay."""
@@ -99,17 +174,42 @@ class JointProblem(Problem[JointPlan]):
         """A layer with its nest; or the banks layer by layer, and all layers."""
         if layer is None:
             yield from (*_banks(plan), "")
-        found = stores(plan.network_data)
-        runs = runs_in(plan, found)
-        if isinstance(runs, str):
-            raise InputError(f"plan of {plan.network}: {runs}")
+        found, runs = stores(plan.network_data), runs_in(plan)
         for at, row in enumerate(plan.layers):
             if layer in (None, row.layer):
                 yield from _layer(plan, row, found.layer(at, runs[at].rows, runs[at].unwritten), runs[at].nest)
 
-    def question(self, plan: JointPlan) -> Question:
-        """What a stored plan was asked."""
-        return Question(plan.network_data, plan.machine_data, plan.objectives, "joint", pins=plan.pins)
+
+def runs_in(plan: JointPlan) -> Runs:
+    """Return the schedule of a plan; raises InputError for names that are not the network's."""
+    found = stores(plan.network_data)
+    names, made = [row.layer for row in plan.layers], [layer.name for layer in found.layers]
+    if names != made:
+        wrong = next((f"{a!r} for {b!r}" for a, b in zip(names, made, strict=False) if a != b), "a different number")
+        raise InputError(f"layers: the plan has {len(names)}, the network {len(made)}; the first that differs: {wrong}")
+    number = {store.name: at for at, store in enumerate(found.stores)}
+    runs = []
+    for row in plan.layers:
+        if unknown := [one.map for one in row.on_chip if one.map not in number]:
+            raise InputError(f"layer {row.layer}: on_chip: no map is called {', '.join(unknown)}")
+        residents = {number[one.map]: (one.rows, one.banks) for one in row.on_chip}
+        runs.append(LayerRun(row.schedule.to_nest(), residents, row.unwritten, row.banks))
+    return tuple(runs)
+
+
+def _row(part: JointPart, step: int, run: LayerRun, one: Replay) -> JointLayer:
+    """A layer with its figures."""
+    found, layer, outcome = part.found, part.layer(step, run), one.outcome
+    held = sorted((found.stores[s].name, *given) for s, given in run.residents.items())
+    return JointLayer(
+        layer=layer.name, reads=tuple(found.stores[s].name for s in found.reads[step]),
+        writes=found.stores[found.writes[step]].name,
+        on_chip=tuple(Resident(map=name, rows=number, banks=banks) for name, number, banks in held),
+        unwritten=run.unwritten, banks=run.banks,
+        schedule=Schedule.of(run.nest, read(layer, part.machine, run.nest)), measures=measures_of(outcome),
+        counts=counts_of(outcome), occupancy_bytes=outcome.occupancy_bytes["ocm"],
+        buffers=buffers(layer, part.machine, run.nest),
+    )  # fmt: skip
 
 
 def _banks(plan: JointPlan) -> list[str]:

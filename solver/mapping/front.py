@@ -7,19 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from formulations.clock import Clock
+from formulations.mapping.part import MappingPart
 from formulations.mapping.problem import Schedule
 from formulations.problem import Goal
-from solver.mapping.ask import MappingSetting, ask
-from solver.mapping.base import Decided, Engine
-from solver.mapping.engines import MAPPING_ENGINES
 from solver.mapping.plan import MappingPlan
-from solver.mapping.search import decided, plan_of
 from solver.question import Question
+from solver.search import Answer, settled, status_of
+from solver.whole import WholeProblem
 
 __all__ = ["MappingFront", "front"]
 
-#: Of the time limit that the exact walk may take; periods that are tried after it.
-_WALK, _POINTS = 0.5, 8
+#: Of the time limit that the exact walk may take, and of that the next point; periods that are tried after it.
+_WALK, _EACH, _POINTS = 0.5, 4 / 3, 8
 
 
 @dataclass(frozen=True)
@@ -40,46 +39,32 @@ class MappingFront:
 class _Point:
     """An answer for the least energy up to a period."""
 
-    best: Decided
+    said: Answer[Schedule]
     most: int
     period: int
     energy: int
 
 
-def front(question: Question) -> MappingFront:
+def front(problem: WholeProblem[MappingPlan], question: Question) -> MappingFront:
     """Return the front of period and energy of a network.
 
     From the least energy on: the least energy below the last period, then the least period with it (epsilon
     constraint). If half of the time limit does not suffice for all of it, the rest goes to the least period and some
     periods in between: each plan then says how far its energy is from the least one at most. Engine ``ga`` is the
-    source's: SPEA2 on both objectives, without bounds. Errors and checks as in `solver.mapping.search.solved`.
+    source's: SPEA2 on both objectives, without bounds. Errors and checks as in `solver.whole`.
     """
-    start, chosen = time.monotonic(), MAPPING_ENGINES[question.engine]
-    asked, clock = ask(replace(question, objectives=("energy", "period"))), Clock.of(question.time_limit_s)
-    if chosen.name == "ga":
-        points, proven = _evolved(asked, clock), False
+    start, walk = time.monotonic(), _Walk(problem, replace(question, objectives=("energy", "period")))
+    clock = Clock.of(question.time_limit_s)
+    if question.engine == "ga":
+        points, proven = walk.evolved(clock), False
     else:
-        half = None if question.time_limit_s is None else _WALK * question.time_limit_s
-        points, proven = _walk(asked, chosen, Clock.of(half))
-    if not proven and chosen.name != "ga":
-        points += _between(asked, chosen, points, clock)
+        points, proven = walk.exact(Clock.of(None if clock.left is None else _WALK * clock.left))
+    if not proven and question.engine != "ga":
+        points += walk.between(points, clock)
     kept = [one for one in points if not any(_beats(other, one) for other in points)]
     kept = list({(one.period, one.energy): one for one in reversed(kept)}.values())
-    plans = (_planned(asked, chosen, one, start) for one in sorted(kept, key=lambda one: one.period))
+    plans = (walk.planned(one, start) for one in sorted(kept, key=lambda one: one.period))
     return MappingFront(tuple(plans), proven)
-
-
-def _evolved(asked: MappingSetting, clock: Clock) -> list[_Point]:
-    """What a genetic search finds on every configuration."""
-    from solver.engines import mapping_ga  # late: the engines' package imports every solver
-
-    found, configurations = list[_Point](), asked.demands.configurations
-    for number, configuration in enumerate(configurations):
-        request = asked.asked(configuration, Goal("energy"), clock.share(len(configurations) - number).left)
-        for at in mapping_ga.front(request):
-            best = Decided(Schedule(at), None, "FEASIBLE", configuration=configuration)
-            found.append(_point(asked, best, None))
-    return found
 
 
 def _beats(one: _Point, other: _Point) -> bool:
@@ -87,60 +72,76 @@ def _beats(one: _Point, other: _Point) -> bool:
     return mine != yours and one.period <= other.period and one.energy <= other.energy
 
 
-def _walk(asked: MappingSetting, engine: Engine, clock: Clock) -> tuple[list[_Point], bool]:
-    """The exact front from the least energy on, and whether it is all of it."""
-    most, found = None, list[_Point]()
-    while not clock.over:
-        least = decided(asked, engine.run, Goal("energy", _upto(most)), clock.half())
-        if least.value is None:
-            return found, least.status == "INFEASIBLE"
-        if least.status != "OPTIMAL":
-            return [*found, _point(asked, least, most)], False
-        goal, best = Goal("period", {**_upto(most), "energy": least.value}), least
-        quick = decided(asked, engine.run, goal, clock.half())
-        if quick.schedule is not None:
-            best = replace(least, schedule=quick.schedule, configuration=quick.configuration)
-        if quick.status != "OPTIMAL":  # the least energy is proven, the least period with it is not
-            return [*found, _point(asked, replace(best, status="FEASIBLE"), most)], False
-        point = _point(asked, best, most)
-        found.append(replace(point, most=point.period))
-        most = point.period - 1
-    return found, False
+class _Walk:
+    """Answers for caps of the period."""
 
+    def __init__(self, problem: WholeProblem[MappingPlan], question: Question) -> None:
+        self.problem, self.question = problem, question
+        (part,) = problem.parts(question)
+        assert isinstance(part, MappingPart)
+        self.part = part
 
-def _between(asked: MappingSetting, engine: Engine, known: Sequence[_Point], clock: Clock) -> list[_Point]:
-    """The least period, and the least energies at some periods above it."""
-    quick, found = decided(asked, engine.run, Goal("period"), clock.share(_POINTS + 1)), list[_Point]()
-    if quick.schedule is None:
+    def asked(self, measures: tuple[str, ...], most: int | None, clock: Clock) -> Answer[Schedule]:
+        """Minimise, with a period of at most so much."""
+        caps = {} if most is None else {"period": most}
+        return settled(self.problem.formulation, self.part, measures, self.question.engine, clock, most=caps)
+
+    def point(self, said: Answer[Schedule], most: int | None) -> _Point:
+        """A point of the front, maybe."""
+        known = [one for one in (most, self.part.limits.period) if one is not None]
+        period, energy = said.values["period"], said.values["energy"]
+        return _Point(said, max([period, *([min(known)] if known else [])]), period, energy)
+
+    def evolved(self, clock: Clock) -> list[_Point]:
+        """What a genetic search finds on every configuration."""
+        from formulations.mapping.genetic import front as evolved  # late: DEAP
+
+        found = []
+        for piece in self.part.pieces(Goal("energy", clock=clock)):
+            for at in evolved(piece.asked(Goal("energy", clock=clock))):
+                schedule = Schedule(at, configuration=piece.configuration)
+                values = self.part.price(schedule).measures
+                said = Answer(schedule, values, {"energy": None, "period": None}, "FEASIBLE")
+                found.append(self.point(said, None))
         return found
-    first = _point(asked, quick, None)
-    last = min((one.period for one in known), default=2 * first.period)
-    for number in range(_POINTS):
-        period = first.period + (last - first.period) * number // _POINTS
-        if clock.over:
-            break
-        least = decided(asked, engine.run, Goal("energy", _upto(period)), clock.share(_POINTS - number))
-        if least.schedule is not None:
-            found.append(_point(asked, least, period))
-    if not any(one.period <= first.period for one in found):  # the plan that is known, with no bound of its energy
-        found.append(replace(first, best=replace(quick, bound=None, status="FEASIBLE")))
-    return found
 
+    def exact(self, clock: Clock) -> tuple[list[_Point], bool]:
+        """The exact front from the least energy on, and whether it is all of it."""
+        most, found = None, list[_Point]()
+        while not clock.over:
+            said = self.asked(("energy", "period"), most, clock.share(_EACH))
+            if said.schedule is None:
+                return found, said.status == "INFEASIBLE"
+            point = self.point(said, most)
+            if said.status != "OPTIMAL":
+                return [*found, point], False
+            found.append(replace(point, most=point.period))
+            most = point.period - 1
+        return found, False
 
-def _upto(period: int | None) -> dict[str, int]:
-    return {} if period is None else {"period": period}
+    def between(self, known: Sequence[_Point], clock: Clock) -> list[_Point]:
+        """The least period, and the least energies at some periods above it."""
+        quick, found = self.asked(("period",), None, clock.share(_POINTS + 1)), list[_Point]()
+        if quick.schedule is None:
+            return found
+        first = self.point(quick, None)
+        last = min((one.period for one in known), default=2 * first.period)
+        for number in range(_POINTS):
+            period = first.period + (last - first.period) * number // _POINTS
+            if clock.over:
+                break
+            least = self.asked(("energy",), period, clock.share(_POINTS - number))
+            if least.schedule is not None:
+                found.append(self.point(least, period))
+        if not any(one.period <= first.period for one in found):  # the plan that is known, with no bound of its energy
+            found.append(replace(first, said=replace(quick, bounds={"energy": None})))
+        return found
 
-
-def _point(asked: MappingSetting, best: Decided, most: int | None) -> _Point:
-    assert best.schedule is not None
-    price = asked.instance(best.configuration).price(best.schedule.at, asked.demands.limits.cap)
-    pinned = asked.demands.limits.period
-    known = [one for one in (most, pinned) if one is not None]
-    return _Point(best, max([price.period, *([min(known)] if known else [])]), price.period, price.energy)
-
-
-def _planned(asked: MappingSetting, engine: Engine, one: _Point, start: float) -> MappingPlan:
-    """The plan, with the period up to which its energy is the least one as a pin."""
-    pins = (*asked.options.pins, f"period<={one.most}")
-    asked = replace(asked, options=asked.options.model_copy(update={"pins": pins}))
-    return plan_of(asked, engine, one.best, start)
+    def planned(self, point: _Point, start: float) -> MappingPlan:
+        """The plan, with the period up to which its energy is the least one as a pin."""
+        question = replace(self.question, pins=(*self.question.pins, f"period<={point.most}"))
+        bounds = {name: point.said.bounds.get(name) for name in question.objectives}
+        values = {name: point.said.values[name] for name in bounds}
+        said = replace(point.said, bounds=bounds, status=status_of(values, bounds, empty=False))
+        (part,) = self.problem.parts(question)
+        return self.problem.made(question, part, said, start)

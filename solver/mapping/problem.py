@@ -3,69 +3,131 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
+from formulations.mapping.formulation import MappingFormulation
+from formulations.mapping.part import MappingPart, Timed, Worked
+from formulations.mapping.parts import parts
+from formulations.mapping.pipeline import Pipeline, busy
+from formulations.mapping.problem import Assignment, Schedule
+from formulations.mapping.problem import Mapping as Instance
 from instances.errors import InputError
 from solver.front import Front
-from solver.mapping.ask import MappingSetting, ask
 from solver.mapping.board import BoardProblem, whole_us
-from solver.mapping.check import mapping_faults
 from solver.mapping.drawn import LETTERS, WIDTH, drawn
-from solver.mapping.engines import MAPPING_ENGINES
 from solver.mapping.front import front
-from solver.mapping.plan import MappingPlan, TaskPlan
+from solver.mapping.plan import (
+    MappingMeasures,
+    MappingOptions,
+    MappingPlan,
+    MappingReplay,
+    ProcessorPlan,
+    TaskPlan,
+    Waiting,
+)
 from solver.network_show import known_parts
 from solver.problem import front_of_plans
 from solver.question import Question
 from solver.report import Column, Sheet
+from solver.verdict import Verdict
 from solver.words import labels
 
 __all__ = ["MappingProblem"]
+
+#: Stages that a task may need: it and its copies take at most a period, and wait for at most one.
+_STAGES = 3
 
 
 class MappingProblem(BoardProblem[MappingPlan]):
     """F5: tasks of a network on the processors of a board."""
 
-    name = "mapping"
-    summary = "F5: which processor of a board runs which task of a network, in a pipeline"
     plan = MappingPlan
-    ways = MAPPING_ENGINES
-    measures = {"period": "ticks", "energy": "fJ", "latency": "ticks"}
-    usual = "period"
-    pins = {
-        "cpu_config": "configuration of the cores: cpu_config=1,1,1,1; by default all are tried",
-        "cap": "percent of the cores that may be busy: cap=50",
-        "period": "most ticks from one inference to the next: period<=20000",
-        "latency": "most ticks of one inference alone: latency<=20000",
-        "energy": "most fJ an inference: energy<=100000000000000",
-        "split": "split=on: a task may be divided between two processors, in quarters; split=8: in eighths",
-        "TASK": "the processor of a task by its name: conv1=gpu",
-    }
-    front_engines = True
-    axes = {"period": "ticks", "energy": "fJ"}
-    quick = ("heft", "peft", "cpop", "single", "descent")
-    others = {"cp-sat": ("milp", "auto"), "exhaustive": ("auto", "exhaustive"), "": ("cp-sat", "auto")}
 
-    def ask(self, question: Question) -> MappingSetting:
-        """A network on a board."""
-        return ask(question)
+    def __init__(self) -> None:
+        super().__init__(MappingFormulation())
+        self.axes = {name: self.measures[name] for name in ("period", "energy")}
+        self.others = {"cp-sat": ("milp", "auto"), "exhaustive": ("auto", "exhaustive"), "": ("cp-sat", "auto")}
+
+    def parts(self, question: Question) -> Sequence[MappingPart]:
+        """A network on a board; raises InputError for bad pins and profiles."""
+        request, aims = self.request(question), question.objectives
+        limits = request.demands.limits
+        once = "latency" in aims or limits.latency is not None
+        cap = any(text.startswith("cap") for text in question.pins)
+        if once and cap and "period" not in aims and limits.period is None:
+            raise InputError(
+                "pin cap: how busy cores are is counted over periods, and one inference alone has none: "
+                "add period to the objectives or pin period<=N"
+            )
+        return [MappingPart.of(request, aims)]
+
+    def options(self, question: Question) -> MappingOptions:
+        """What else was asked."""
+        request = self.request(question)
+        return MappingOptions(
+            cap=request.demands.limits.cap, shares=request.demands.shares, pins=question.pins, profile=request.profile,
+            time_limit_s=question.time_limit_s, settings=question.settings,
+        )  # fmt: skip
 
     def front(self, question: Question, axes: tuple[str, ...]) -> Front:
         """The exact front of period and energy."""
-        made = front(question)
+        made = front(self, question)
         if not made.plans:
             why = "no plan keeps the pins" if made.proven else "no plan in this time, give a larger --time-limit"
             raise InputError(f"network {question.network.name}: {why}")
         return front_of_plans(self, question, made.plans, proven=made.proven, details=_details)
 
-    def derived(self, plan: MappingPlan, setting: Any) -> Iterator[str]:
-        """Simulate again."""
-        return mapping_faults(plan, setting)
+    # ---- a plan ------------------------------------------------------------------------------------------------------
+
+    def planned(self, verdict: Verdict, question: Question) -> dict[str, Any]:
+        """The tasks, when they run, and the results that wait."""
+        part, wrong, walked = verdict.part, verdict.disagreements, verdict.walked
+        assert isinstance(part, MappingPart)
+        said: dict[str, Any] = {
+            "pipelined": not part.alone, "measures": None, "replay": MappingReplay(ok=None, latency=0, faults=()),
+            "processors": (), "tasks": (), "waiting": (),
+        }  # fmt: skip
+        if verdict.said.schedule is None or walked is None:
+            return said
+        made = part.worked(verdict.said.schedule)
+        price, mapping = made.price, made.flat.mapping
+        return said | {
+            "measures": MappingMeasures(period=price.period, energy=price.energy, latency=made.pipeline.latency),
+            "replay": MappingReplay(ok=not wrong, latency=walked.counts["latency"], faults=wrong),
+            "processors": tuple(
+                ProcessorPlan(name=group.name, cores=group.cores, load=load)
+                for group, load in zip(mapping.processors, price.loads, strict=True)
+            ),
+            "tasks": tuple(_tasks(part.instance(verdict.said.schedule), made)),
+            "waiting": tuple(_waiting(made)),
+        }  # fmt: skip
+
+    def placed(self, plan: MappingPlan, part: MappingPart) -> Timed:
+        """Return the assignment of a plan with its starts, stages and buffers."""
+        made = part.instance(Schedule((), (), plan.cpu_config))
+        at = _assignment(plan, made)
+        flat, graph = parts(made, at), parts(made, at).mapping.graph
+        edges = [(graph.tasks[i].name, graph.tasks[j].name) for i, j in graph.edges]
+        if [(row.source, row.target) for row in plan.waiting] != edges:
+            raise InputError(
+                f"waiting: the plan has {len(plan.waiting)} edges, the network {len(edges)}, or other ones"
+            )
+        starts, stages = tuple(row.start for row in plan.tasks), tuple(row.stage for row in plan.tasks)
+        buffers = tuple(row.buffers for row in plan.waiting)
+        if max(stages) > _STAGES * len(stages):
+            raise InputError(f"stages: above {_STAGES} for each of {len(stages)} tasks")
+        if part.alone and (any(stages) or any(number != 1 for number in buffers)):
+            raise InputError("stages, buffers: one inference alone has no stages and a buffer an edge")
+        durations, period = busy(flat.mapping, flat.at), made.price(at, part.limits.cap).period
+        ends = [s + period * k + d for s, k, d in zip(starts, stages, durations, strict=True)]
+        pipeline = Pipeline(starts, stages, durations, buffers, max(*ends, int(part.alone)))
+        return Timed(at, configuration=plan.cpu_config, pipeline=pipeline)
 
     def able(self, plan: MappingPlan) -> Mapping[str, bool]:
         """Those that know of latency, where it counts."""
         alone = "latency" in plan.objectives or any(pin.startswith("latency") for pin in plan.options.pins)
-        return {name: one.proves for name, one in MAPPING_ENGINES.items() if not alone or one.alone}
+        return {name: proves for name, proves in super().able(plan).items() if not alone or "clustering" not in name}
 
     def status(self, plan: MappingPlan) -> list[str]:
         """Return what is known, a part each: status, value, bound, gap, energy, latency, and simulation."""
@@ -108,6 +170,54 @@ class MappingProblem(BoardProblem[MappingPlan]):
             yield from _processors(plan)
         for name in dict.fromkeys(row.task for row in plan.tasks if layer in (None, row.task)):
             yield from _task(plan, name)
+
+
+def _assignment(plan: MappingPlan, made: Instance) -> Assignment:
+    """The place of every task; raises InputError where it cannot be."""
+    graph, names = made.graph, {group.name: p for p, group in enumerate(made.processors)}
+    places = {place: a for a, place in enumerate(made.places)}
+    groups = [(task, list(rows)) for task, rows in groupby(plan.tasks, key=lambda row: row.task)]
+    if [task for task, _ in groups] != [task.name for task in graph.tasks]:
+        raise InputError(f"tasks: the plan has {len(groups)}, the network {len(graph.tasks)}, or other ones")
+    found = []
+    for i, (task, rows) in enumerate(groups):
+        place = places.get(tuple((names.get(row.processor, -1), row.share) for row in rows), -1)
+        if place not in made.able[i]:
+            able = ", ".join(_place(made, a) for a in made.able[i])
+            said = " and ".join(f"{row.processor} ({row.share} of {made.shares})" for row in rows)
+            where = said if made.split else rows[0].processor
+            raise InputError(f"task {task}: it cannot run on {where}, but on {able}")
+        found.append(place)
+    return tuple(found)
+
+
+def _place(made: Instance, a: int) -> str:
+    place = [(made.processors[p].name, k) for p, k in made.places[a]]
+    return place[0][0] if len(place) == 1 else "+".join(f"{name}:{k}" for name, k in place)
+
+
+def _tasks(whole: Instance, made: Worked) -> Iterator[TaskPlan]:
+    """A row for every task, or part of one."""
+    mapping, pipeline = made.flat.mapping, made.pipeline
+    for i, ((task, share), p) in enumerate(zip(made.flat.shares, made.flat.at, strict=True)):
+        took = mapping.times[i][p] or 0
+        yield TaskPlan(
+            task=whole.graph.tasks[task].name, processor=mapping.processors[p].name, share=share,
+            start=pipeline.starts[i], stage=pipeline.stages[i], time=took, copies=pipeline.durations[i] - took,
+        )  # fmt: skip
+
+
+def _waiting(made: Worked) -> Iterator[Waiting]:
+    """A row for every edge."""
+    graph, size = made.flat.mapping.graph, made.flat.mapping.element_bytes
+    for (i, j), number in zip(graph.edges, made.pipeline.buffers, strict=True):
+        source, target = graph.tasks[i], graph.tasks[j]
+        yield Waiting(
+            source=source.name, target=target.name, buffers=number, bytes=number * source.results * size
+        )  # fmt: skip
+
+
+# ---- for people ------------------------------------------------------------------------------------------------------
 
 
 def _details(plan: MappingPlan) -> Mapping[str, str]:

@@ -24,13 +24,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from formulations.applications.problem import Goal, Several, Stream
+from formulations.applications.part import ApplicationsFormulation, ApplicationsPart
+from formulations.applications.problem import Several, Stream
+from formulations.clock import Clock
 from formulations.mapping.problem import Mapping as Instance
 from hwmodels.board.replay import Referee, Repeated
 from instances.processors import Group
 from instances.tasks import Task, TaskGraph
-from solver.applications.base import Asked
-from solver.applications.engines import APPLICATION_ENGINES
+from solver.search import settled
 from solver.selftest import cases
 from solver.selftest.cases import BruteForce, Known, less_time, times
 from solver.selftest.claims import Claim
@@ -307,9 +308,12 @@ class _Applications(BruteForce[Case]):
 
     def claim(self, case: Case, engine: str) -> Claim:
         """The responses of its schedule are computed here."""
-        said = APPLICATION_ENGINES[engine].run(Asked(instance_of(case), Goal(case.goal), _LIMIT_S))
+        part = ApplicationsPart("n", {(): instance_of(case)})
+        (measure,) = (name for name, goal in part.goals.items() if goal.streams == case.goal)
+        said = settled(ApplicationsFormulation(), part, (measure,), engine, Clock.of(_LIMIT_S))
+        bound = said.bounds[measure]
         if said.schedule is None:
-            return Claim(engine, said.status, None, said.bound)
+            return Claim(engine, said.status, None, bound)
         made, at = Schedules(case), said.schedule.at
         lists = tuple(
             tuple(tuple(i for i in said.schedule.order if i in stream and at[i] == p) for p in range(len(case.watts)))
@@ -319,7 +323,7 @@ class _Applications(BruteForce[Case]):
         faults = [] if value is not None else ["its schedule misses a deadline"]
         if case.safe and value is not None:
             faults += made.late(at, lists, random.Random(0))
-        return Claim(engine, said.status, value, said.bound, tuple(faults))
+        return Claim(engine, said.status, value, bound, tuple(faults))
 
     def known(self, case: Case, claims: Sequence[Claim]) -> Known:
         """All schedules."""

@@ -23,20 +23,20 @@ from hwmodels.banks.replay import Chip, Moved, replay_banks
 from hwmodels.banks.replay_cycles import spent_on
 from hwmodels.schedule import StageRun
 from instances.feature_maps import Stage, Stages
-from instances.machine import Banks, Machine
+from instances.machine import Machine
 from solver.banks.plan import BankPlan
 from solver.selftest.banks_cases import Case
 from solver.selftest.cases import BruteForce, Known
 from solver.selftest.claims import Claim
 from solver.solve import solve_as
 
-__all__ = ["TESTER", "Case", "Programs", "sequences"]
+__all__ = ["OPEN", "TESTER", "Actions", "Case", "Programs", "copied"]
 
 _LIMIT_S = 5.0
 #: Actions that are tried for a case; for a column of a stage (more of them load the same columns again and again).
 _NODES, _ROUNDS = 700, 4
 #: Faults that more actions may mend.
-_OPEN = ("columns are made", "tiles are never processed", "are never loaded", "tiles stay")
+OPEN = ("columns are made", "tiles are never processed", "are never loaded", "tiles stay")
 Actions = tuple[tuple[str, int], ...]
 
 
@@ -165,10 +165,10 @@ class Programs:
                 return
             self.left -= 1
             run = replace(option, actions=(*actions, action))
-            after = _copy(chip)
+            after = copied(chip)
             before = after.moved.total
             after.run(run)
-            faults = [fault for fault in after.moved.faults if not any(text in fault for text in _OPEN)]
+            faults = [fault for fault in after.moved.faults if not any(text in fault for text in OPEN)]
             if faults or self._worse(after, (*runs, run)) or after.moved.total < before:
                 continue
             if after.moved.faults:
@@ -188,36 +188,14 @@ def _ends(runs: tuple[StageRun, ...]) -> dict[str, bool]:
     return found
 
 
-def _copy(chip: Chip) -> Chip:
-    """The same chip, with its counts and no faults."""
+def copied(chip: Chip) -> Chip:
+    """Return the same chip, with its counts and no faults."""
     load, weight, streamed, bias, write = chip.moved.parts
     moved = Moved(load, weight, streamed, bias, write, units=list(chip.moved.units), loads=list(chip.moved.loads))
     made = Chip(chip.found, chip.size, moved, [], set(chip.done), chip.last)
     made.banks = [replace(bank, columns=list(bank.columns)) for bank in chip.banks]
     made.dram = {part: set(columns) for part, columns in chip.dram.items()}
     return made
-
-
-def sequences(found: Stages, banks: Banks, before: list[StageRun], option: StageRun, most: int) -> int | None:
-    """Return the fewest bytes of one stage over all sequences of up to `most` actions, None if none ends."""
-    chip, least = Chip(found, banks), None
-    for run in before:
-        chip.run(run)
-    done = chip.moved.total
-    open_: list[Actions] = [()]
-    for _ in range(most):
-        longer: list[Actions] = []
-        for actions in open_:
-            for action in (("load", 1), *(("process", n) for n in range(1, banks.count + 1))):
-                after = _copy(chip)
-                after.run(replace(option, actions=(*actions, action)))
-                if not after.moved.faults:
-                    moved = after.moved.total - done
-                    least = moved if least is None else min(least, moved)
-                elif all(any(text in fault for text in _OPEN) for fault in after.moved.faults):
-                    longer.append((*actions, action))
-        open_ = longer
-    return least
 
 
 # ---- what engines claim ----------------------------------------------------------------------------------------------

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
+from formulations.banks.readings import readings
 from instances.errors import InputError
 from instances.feature_maps import Stages
 from instances.machine import Machine
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Operator, Pool
-from solver.banks.readings import readings
 from solver.selftest import cases
 from solver.selftest.networks import fewer, network_of
 

@@ -96,6 +96,12 @@ class Known(NamedTuple):
     complete: bool = True
     faults: Sequence[str] = ()
 
+    @classmethod
+    def replayed(cls, least: int, moved: int, faults: Sequence[str]) -> Known:
+        """The best of all schedules, and what the referee says of it."""
+        said = f"brute force: its schedule moves {moved} by replay, not {least}: {faults[:1]}"
+        return cls(least, faults=(said,) if faults or moved != least else ())
+
 
 class BruteForce(ABC, Generic[C]):
     """The adversary of one problem, `kind` the type of its cases."""
@@ -116,22 +122,21 @@ class BruteForce(ABC, Generic[C]):
 
     # ---- alike -------------------------------------------------------------------------------------------------------
 
-    def case(self, rng: random.Random) -> object:
+    def case(self, rng: random.Random) -> C:
         """Return a random tiny case."""
         engines = (*self.kind.quick, *(name for name in self.kind.slow if rng.randrange(100) < _SLOW_PERCENT))
-        return replace(self.kind.drawn(rng), engines=engines, rule=rng.choice(self.kind.rules))
+        return replace(cast(C, self.kind.drawn(rng)), engines=engines, rule=rng.choice(self.kind.rules))
 
-    def run(self, case: object, rng: random.Random) -> list[Disagreement]:
+    def run(self, case: C, rng: random.Random) -> list[Disagreement]:
         """Return what cannot be; nothing is left to chance."""
-        one = self._own(case)
-        if not one.possible:
+        if not case.possible:
             return []
-        claims = [asked(name, partial(self.claim, one, name)) for name in one.engines if one.takes(name)]
-        known = self.known(one, claims)
+        claims = [asked(name, partial(self.claim, case, name)) for name in case.engines if case.takes(name)]
+        known = self.known(case, claims)
         said = [*known.faults, *contradictions(claims, known.least, complete=known.complete)]
-        for before in claims[:1] if one.rule else ():
-            said += self._ruled(one, before)
-        return [Disagreement(self.name, line, _json_of(one)) for line in said]
+        for before in claims[:1] if case.rule else ():
+            said += self._ruled(case, before)
+        return [Disagreement(self.name, line, self.to_json(case)) for line in said]
 
     def _ruled(self, case: C, before: Claim) -> Iterator[str]:
         """What contradicts the rule."""
@@ -150,30 +155,17 @@ class BruteForce(ABC, Generic[C]):
             expected = "no worse" if value is None else str(value)
             yield f"{before}; by rule {case.rule}: {after}, expected {expected}"
 
-    def smaller(self, case: object) -> Iterator[object]:
+    def smaller(self, case: C) -> Iterator[C]:
         """Yield simpler cases."""
-        return self._own(case).smaller()
+        return case.smaller()
 
-    def to_json(self, case: object) -> dict[str, object]:
-        """Return the fields."""
-        return _json_of(self._own(case))
+    def to_json(self, case: C) -> dict[str, object]:
+        """Return the fields; JSON makes lists of their tuples."""
+        return {field.name: getattr(case, field.name) for field in fields(case)}
 
-    def from_json(self, data: Mapping[str, object]) -> object:
+    def from_json(self, data: Mapping[str, object]) -> C:
         """Return what `to_json` gave."""
         return self.kind(**{name: _frozen(value) for name, value in data.items()})
-
-    def _own(self, case: object) -> C:
-        if not isinstance(case, self.kind):
-            raise TypeError(f"a case of {self.name} is needed, this is a {type(case).__name__}")
-        return case
-
-
-def _json_of(case: Case) -> dict[str, object]:
-    return {field.name: _plain(getattr(case, field.name)) for field in fields(case)}
-
-
-def _plain(value: object) -> object:
-    return [_plain(one) for one in value] if isinstance(value, tuple | list) else value
 
 
 def _frozen(value: object) -> Any:

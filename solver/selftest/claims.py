@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 
 __all__ = ["Claim", "asked", "contradictions"]
 
@@ -35,9 +36,7 @@ def asked(engine: str, ask: Callable[[], Claim]) -> Claim:
         return Claim(engine, "CRASHED", faults=(f"{type(error).__name__}: {said}",))
 
 
-def contradictions(
-    claims: Sequence[Claim], least: int | None, *, complete: bool, who: str = "brute force"
-) -> Iterator[str]:  # fmt: skip
+def contradictions(claims: Sequence[Claim], least: int | None, *, complete: bool) -> Iterator[str]:
     """Yield one line for everything that cannot be.
 
     Parameters
@@ -49,21 +48,16 @@ def contradictions(
     """
     values = [claim.value for claim in claims if claim.value is not None]
     known = min([*values, *([] if least is None else [least])], default=None)
+    other = "brute force" if least == known else next(c.engine for c in claims if c.value == known)
     for one in claims:
         yield from (f"{one.engine}: {fault}" for fault in one.faults)
         if one.status == "CRASHED":
             continue
         if one.status == "OPTIMAL" and (one.value is None or one.bound != one.value):
             yield f"{one}: not the same"
-        if one.status == "OPTIMAL" and known is not None and one.value is not None and one.value > known:
-            yield f"{one}, {_other(claims, least, known, who)} finds {known}"
-        if one.status == "INFEASIBLE" and known is not None:
-            yield f"{one}, {_other(claims, least, known, who)} finds {known}"
-        if one.status != "INFEASIBLE" and one.bound is not None and known is not None and one.bound > known:
-            yield f"{one}, {_other(claims, least, known, who)} finds {known}"
+        too_much = {"OPTIMAL": one.value, "INFEASIBLE": inf}.get(one.status)
+        for said in (too_much, None if one.status == "INFEASIBLE" else one.bound):
+            if known is not None and said is not None and said > known:
+                yield f"{one}, {other} finds {known}"
         if complete and one.value is not None and (least is None or one.value < least):
-            yield f"{one}, the least of all schedules is {least} by {who}"
-
-
-def _other(claims: Sequence[Claim], least: int | None, known: int, who: str) -> str:
-    return who if least == known else next(claim.engine for claim in claims if claim.value == known)
+            yield f"{one}, the least of all schedules is {least} by brute force"

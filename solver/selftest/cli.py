@@ -47,7 +47,7 @@ def selftest(
     if case is not None:
         tester, one, of = load_case(case, TESTERS)
         report = Report(0, {tester.name: 1})
-        report.finds += [Find(tester.name, d.what, d.instance, of) for d in judge(tester, one, of)]
+        report.finds += [Find(**vars(found), seed=of) for found in judge(tester, one, of)]
     else:
         report = run(testers, seed=seed, minutes=minutes, folder=out, progress=progress_bar())
     console.emit(json.dumps(report.to_json(), indent=1) if as_json else _text(report))

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, ClassVar, Self
 
+from formulations.clock import Clock
 from formulations.pins import Pins
 from hwmodels.joint.replay import replay_joint
 from hwmodels.schedule import LayerRun
@@ -24,9 +25,9 @@ from instances.machine import Machine, Transfer
 from instances.network import Network
 from instances.operators import Conv, Eltwise, Operator, Pool
 from instances.stores import stores
-from solver.joint.engines import JOINT_ENGINES
 from solver.joint.plan import JointPlan
-from solver.joint.tables import Tables
+from solver.joint.problem import JOINT
+from solver.search import settled
 from solver.selftest import cases
 from solver.selftest.cases import BruteForce, Known, times, widths
 from solver.selftest.claims import Claim
@@ -279,9 +280,10 @@ class _Joint(BruteForce[Case]):
         network = case.network
         assert network is not None
         if engine != "plan":
-            tables = Tables(stores(network), case.machine, Pins(()))
-            said = JOINT_ENGINES[engine].run(tables, None if engine == "dynamic" else _LIMIT_S)
-            return Claim(engine, said.status, None if said.choice is None else said.choice.bytes, said.bound)
+            (part,) = JOINT.read(network, case.machine, Pins(()), None)
+            clock = Clock.of(None if engine == "dynamic" else _LIMIT_S)
+            said = settled(JOINT, part, ("bytes",), engine, clock)
+            return Claim(engine, said.status, said.values.get("bytes"), said.bounds["bytes"])
         plan = solve_as(JointPlan, network, case.machine)
         value = None if plan.objective is None else plan.objective.value
         faults = [] if plan.measures is None or plan.measures.bytes == value else ["its value is not its bytes"]
@@ -294,9 +296,7 @@ class _Joint(BruteForce[Case]):
         if network is None or found is None:
             return Known(None)
         seen = replay_joint(stores(network), case.machine, found.runs)
-        moved = sum(one.outcome.bytes for one in seen.layers)
-        said = f"brute force: its schedule moves {moved} by replay, not {found.bytes}: {seen.faults[:1]}"
-        return Known(found.bytes, faults=(said,) if seen.faults or moved != found.bytes else ())
+        return Known.replayed(found.bytes, sum(one.outcome.bytes for one in seen.layers), seen.faults)
 
 
 TESTER = _Joint()

@@ -23,17 +23,18 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
+from formulations.clock import Clock
+from formulations.mapping.formulation import MappingFormulation
+from formulations.mapping.part import MappingPart, replayed
 from formulations.mapping.parts import parts
 from formulations.mapping.pipeline import pipelined
 from formulations.mapping.places import Split
-from formulations.mapping.problem import Aim, Limits, Schedule
+from formulations.mapping.problem import Limits, Schedule
 from formulations.mapping.problem import Mapping as Instance
 from hwmodels.board.replay import Seen, replay_once
 from instances.processors import Group
 from instances.tasks import Task, TaskGraph
-from solver.mapping.base import Asked
-from solver.mapping.engines import MAPPING_ENGINES
-from solver.mapping.parts import replayed
+from solver.search import settled
 from solver.selftest import cases
 from solver.selftest.cases import BruteForce, Known, less_time, times
 from solver.selftest.claims import Claim
@@ -253,11 +254,11 @@ def instance_of(case: Case) -> Instance:
     )  # fmt: skip
 
 
-def _steady(wanted: Asked, schedule: Schedule, period: int) -> Iterator[str]:
+def _steady(made: Instance, schedule: Schedule, period: int) -> Iterator[str]:
     """What is wrong when inference follows inference; nothing is asked of one inference alone."""
     if schedule.order or period <= 1:
         return
-    flat = parts(wanted.mapping, schedule.at)
+    flat = parts(made, schedule.at)
     seen = replayed(flat.mapping, flat.at, pipelined(flat.mapping, flat.at, period), period)
     yield from (f"a period of {period}: {fault}" for fault in seen.faults)
 
@@ -277,15 +278,17 @@ class _Mapping(BruteForce[Case]):
     def claim(self, case: Case, engine: str) -> Claim:
         """Its schedule is priced by the referee."""
         made, limits = Timetables(case), Limits(case.cap, case.period, case.energy, case.latency)
-        wanted = Asked(instance_of(case), cast(Aim, case.aim), limits, _LIMIT_S)
-        said = MAPPING_ENGINES[engine].run(wanted)
+        instance = instance_of(case)
+        part = MappingPart("n", {(): instance}, limits, alone=case.aim == "latency")
+        said = settled(MappingFormulation(), part, (case.aim,), engine, Clock.of(_LIMIT_S))
+        bound = said.bounds[case.aim]
         if said.schedule is None:
-            return Claim(engine, said.status, None, said.bound)
-        places = tuple(wanted.mapping.places[a] for a in said.schedule.at)
+            return Claim(engine, said.status, None, bound)
+        places = tuple(instance.places[a] for a in said.schedule.at)
         prices = made.prices(made.run(places, said.schedule.order))
         faults = [] if made.keeps(prices) else [f"limits are not kept: {prices}"]
-        faults += _steady(wanted, said.schedule, prices["period"])
-        return Claim(engine, said.status, prices[case.aim], said.bound, tuple(faults), said.schedule.at)
+        faults += _steady(instance, said.schedule, prices["period"])
+        return Claim(engine, said.status, prices[case.aim], bound, tuple(faults), said.schedule.at)
 
     def known(self, case: Case, claims: Sequence[Claim]) -> Known:
         """All schedules."""

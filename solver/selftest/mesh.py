@@ -1,6 +1,6 @@
 """Brute force for F3 mesh: every tile, side, way to keep, PE vector and layout of a tiny layer, or a walk among them.
 
-The referee (`hwmodels.mesh.replay`, `replay_arrays`, `replay_lanes`) counts bytes and cycles and says whether a layout
+The referee (`hwmodels.mesh.replay`, `replay_lanes`) counts bytes and cycles and says whether a layout
 serves every vector in one cycle. What fits is the rule of the problem: copies of a tile's box (padding included) of
 either operand and its partial sums, in the buffers of a unit, or together in the global buffer of an array; what a PE
 of a row-stationary array holds, in its scratchpad. Of layouts all orders of bits and all pitches are tried.

@@ -28,19 +28,14 @@ _REAL, _LARGER = 6, 40
 
 @dataclass(frozen=True)
 class NestCase:
-    """One question, and a nest that is known to answer it (None: none is).
-
-    Attributes
-    ----------
-    size : {"tiny", "small", "real"}
-        How long a search is worth it.
-    """
+    """One question, and a nest that is known to answer it (None: none is)."""
 
     layer: Layer
     machine: Machine
     measures: tuple[str, ...]
     pins: tuple[str, ...] = ()
     size: str = "tiny"
+    """How long a search is worth it."""
     witness: Nest | None = None
 
 

@@ -30,25 +30,18 @@ LIMIT_S = 20.0
 
 @dataclass(frozen=True)
 class Claim:
-    """One engine's answer.
-
-    Attributes
-    ----------
-    status : str
-        As the plan says; REFUSED if the engine does not take the case, CRASHED if it failed.
-    said : str
-        What it said when it failed.
-    points : int
-        Nests of its space.
-    """
+    """One engine's answer."""
 
     engine: str
     status: str
+    """As the plan says; REFUSED if the engine does not take the case, CRASHED if it failed."""
     vector: tuple[int, ...] | None = None
     bound: int | None = None
     form: Form | None = None
     said: str = ""
+    """What it said when it failed."""
     points: int = 0
+    """Nests of its space."""
 
     def __str__(self) -> str:
         value = "" if self.vector is None else f" {', '.join(map(str, self.vector))}"

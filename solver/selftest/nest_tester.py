@@ -42,6 +42,9 @@ MOST_POINTS = 100_000
 _SLOW = {"cp-sat": 25, "milp": 12}
 _FULL, _ENUMERATED, _RULE, _FRONT = 20, 25, 60, 6
 _TIMES = 3
+#: Who finds which nest.
+Witnesses = list[tuple[str, Witness]]
+Found = Iterator[tuple[str, Witness]]
 
 
 @dataclass(frozen=True)
@@ -53,35 +56,28 @@ class _Line:
 
 @dataclass
 class NestTester:
-    """The adversary of one problem of nests.
-
-    Attributes
-    ----------
-    cores : bool
-        Whether its machines have several cores.
-    """
+    """The adversary of one problem of nests."""
 
     name: str
     summary: str
     cores: bool
+    """Whether its machines have several cores."""
 
     def case(self, rng: random.Random) -> NestCase:
         """Return a random case."""
         return random_case(rng, cores=self.cores)
 
-    def run(self, case: object, rng: random.Random) -> list[Disagreement]:
+    def run(self, case: NestCase, rng: random.Random) -> list[Disagreement]:
         """Return what cannot be."""
-        one = _a_case(case)
-        lines = list(self._lines(one, rng))
-        return [Disagreement(self.name, line.what, case_of(_with(one, line))) for line in lines]
+        return [Disagreement(self.name, line.what, case_of(_with(case, line))) for line in self._lines(case, rng)]
 
-    def smaller(self, case: object) -> Iterator[NestCase]:
+    def smaller(self, case: NestCase) -> Iterator[NestCase]:
         """Yield simpler cases."""
-        return simpler(_a_case(case))
+        return simpler(case)
 
-    def to_json(self, case: object) -> dict[str, object]:
+    def to_json(self, case: NestCase) -> dict[str, object]:
         """Return the case as JSON data."""
-        return case_of(_a_case(case))
+        return case_of(case)
 
     def from_json(self, data: Mapping[str, object]) -> NestCase:
         """Return what `to_json` gave."""
@@ -97,7 +93,7 @@ class NestTester:
         claims = self._claims(case, goal, rng)
         if all(claim.status == "REFUSED" for claim in claims):
             return
-        witnesses: list[tuple[str, Witness]] = []
+        witnesses: Witnesses = []
         for claim in claims:
             own = own_witness(goal, claim)
             if isinstance(own, str):
@@ -133,9 +129,7 @@ class NestTester:
             claims.append(asked(goal, "exhaustive", self.name, full=True))
         return claims
 
-    def _searches(
-        self, case: NestCase, goal: Goal, forms: list[Form], rng: random.Random
-    ) -> Iterator[tuple[str, Witness]]:
+    def _searches(self, case: NestCase, goal: Goal, forms: list[Form], rng: random.Random) -> Found:
         homes = rng.choice(assignments(goal.layer, goal.machine))
         open_, goal = goal, goal.at(homes)
         for who, found in self._searches_at(case, goal, forms, rng):
@@ -144,9 +138,7 @@ class NestTester:
                 raise ArithmeticError(f"{who}: {here}")
             yield who, here
 
-    def _searches_at(
-        self, case: NestCase, goal: Goal, forms: list[Form], rng: random.Random
-    ) -> Iterator[tuple[str, Witness]]:
+    def _searches_at(self, case: NestCase, goal: Goal, forms: list[Form], rng: random.Random) -> Found:
         """Searches where every operand has one home."""
         pricer = Pricer(goal.layer, goal.machine)
         if case.witness is not None:
@@ -177,18 +169,12 @@ class NestTester:
         return rng.choice(rules) if rules else None
 
     def _both(
-        self,
-        goal: Goal,
-        claims: list[Claim],
-        witnesses: list[tuple[str, Witness]],
-        what: str,
-        other: Goal,
-        looser: bool,
+        self, goal: Goal, claims: list[Claim], witnesses: Witnesses, what: str, other: Goal, looser: bool
     ) -> Iterator[_Line]:
         """The claims on two goals, with the witnesses that either has for the other."""
         second = asked(other, "exhaustive", self.name)
         own = own_witness(other, second)
-        theirs: list[tuple[str, Witness]] = []
+        theirs: Witnesses = []
         if isinstance(own, str):
             yield _Line(own, other)
         elif own is not None:
@@ -206,7 +192,7 @@ class NestTester:
                 yield _Line(f"the plan of {who}, {what}: {said}", other, one)
 
 
-def _carried(goal: Goal, witnesses: list[tuple[str, Witness]], who: str) -> Iterator[tuple[str, Witness]]:
+def _carried(goal: Goal, witnesses: Witnesses, who: str) -> Found:
     if not readable(goal.pins):
         return
     for _, one in witnesses:
@@ -217,35 +203,34 @@ def _carried(goal: Goal, witnesses: list[tuple[str, Witness]], who: str) -> Iter
 
 def _looser(goal: Goal, rng: random.Random) -> Iterator[tuple[str, Goal, bool]]:
     machine = goal.machine
+    single = machine.tles * machine.tlts == 1
+
+    def on(what: str, **fields: object) -> tuple[str, Goal, bool]:
+        return f"with {what}", replace(goal, machine=machine.model_copy(update=fields)), True
+
     names = [x for x in ("ocm_bytes", "in_buffer_bytes", "w_buffer_bytes", "out_buffer_bytes") if getattr(machine, x)]
     name = rng.choice(names)
     more = getattr(machine, name) + rng.choice((1, 2, 8, 64))
-    yield f"with {name}={more}", replace(goal, machine=machine.model_copy(update={name: more})), True
+    yield on(f"{name}={more}", **{name: more})
     priced = ("call_ticks", "segment_ticks", "burst_ticks", "byte_ticks")
     if dear := [x for x in priced if all(getattr(one, x) for one in machine.transfers)]:
         price = rng.choice(dear)
         ticks = min(getattr(one, price) for one in machine.transfers) - 1
         yield f"with {price}={ticks}", replace(goal, machine=repriced(machine, **{price: ticks})), True
     for place, homes in machine.homes.items():
-        more_ = tuple(dict.fromkeys((*homes, *(m.name for m in machine.off_chip if m.writable or place != "OUT"))))
-        if more_ != homes:
-            freer = machine.model_copy(update={"homes": {**machine.homes, place: more_}})
-            yield f"with homes.{place}={' or '.join(more_)}", replace(goal, machine=freer), True
-    if machine.buffering == "single" and machine.tles * machine.tlts == 1:
-        open_ = machine.model_copy(update={"buffering": "choose", "overlap": machine.timing})
-        yield "with buffering=choose", replace(goal, machine=open_), True
-    if machine.sliding and machine.tles * machine.tlts == 1 and not machine.line:
-        yield "with line", replace(goal, machine=machine.model_copy(update={"line": True})), True
-    if goal.measures == ("bytes",) and machine.edge_tiles == "true" and machine.tles * machine.tlts == 1:
-        yield "with snake", replace(goal, machine=machine.model_copy(update={"snake": True})), True
+        freer = tuple(dict.fromkeys((*homes, *(m.name for m in machine.off_chip if m.writable or place != "OUT"))))
+        if freer != homes:
+            yield on(f"homes.{place}={' or '.join(freer)}", homes={**machine.homes, place: freer})
+    if machine.buffering == "single" and single:
+        yield on("buffering=choose", buffering="choose", overlap=machine.timing)
+    if machine.sliding and single and not machine.line:
+        yield on("line", line=True)
+    if goal.measures == ("bytes",) and machine.edge_tiles == "true" and single:
+        yield on("snake", snake=True)
     for operand, level in machine.broadcast.model_dump().items():
-        if level != "chip" and machine.tles * machine.tlts > 1:
+        if level != "chip" and not single:
             wider = machine.broadcast.model_copy(update={operand: "chip"})
-            yield (
-                f"with broadcast.{operand}=chip",
-                replace(goal, machine=machine.model_copy(update={"broadcast": wider})),
-                True,
-            )
+            yield on(f"broadcast.{operand}=chip", broadcast=wider)
     for k, pin in enumerate(goal.pins):
         yield f"without --pin {pin}", replace(goal, pins=(*goal.pins[:k], *goal.pins[k + 1 :])), True
     yield f"with prices times {_TIMES}", replace(goal, machine=_scaled(machine)), False
@@ -274,12 +259,6 @@ def _fitted(goal: Goal, nest: Nest) -> Form:
     ways = spreads(goal.layer, goal.machine)
     cuts = [Spatial(*cut) for cut in (spread if spread in ways else ways[0])]
     return form_of(goal.layer, Nest((*cuts, *(one for one in nest.items if not isinstance(one, Spatial)))))
-
-
-def _a_case(case: object) -> NestCase:
-    if not isinstance(case, NestCase):
-        raise TypeError(f"a case of nests is needed, this is a {type(case).__name__}")
-    return case
 
 
 def _with(case: NestCase, line: _Line) -> NestCase:

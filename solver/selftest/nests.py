@@ -112,6 +112,6 @@ class _Prices:
         """Of an operand that is held inside some loops; `cut`: whether results have partial sums."""
         while loops and loops[-1][0] not in RELEVANT[operand]:
             loops = loops[:-1]
-        cost, machine = self.pricer.cost((), self.core, operand, loops), self.machine
+        cost, machine = self.pricer.cost((), self.core.spans, operand, loops), self.machine
         result = max(machine.psum_bytes, machine.out_bytes) if cut else machine.out_bytes
         return cost.tile * machine.buffers(None) * (result if operand == "OUT" else 1), cost.moved

@@ -36,6 +36,8 @@ __all__ = ["Core", "Cost", "Item", "Priced", "Pricer", "Spread"]
 Item = tuple[str, Step | None]
 #: A cut over units: dimension, step, level.
 Spread = tuple[str, int, str]
+#: By dimension its pieces.
+Pieces = Mapping[str, tuple[Span, ...]]
 _WINDOWS = {"r": "i", "c": "j"}
 
 
@@ -82,7 +84,7 @@ class Pricer:
     """Prices the nests of a layer on a machine; remembers what an operand costs inside the loops it was seen in."""
 
     def __init__(self, layer: Layer, machine: Machine) -> None:
-        self.layer, self.machine = layer, machine
+        self.layer, self.machine, self.uniform = layer, machine, machine.edge_tiles == "uniform"
         self.rows = (layer.stride_h, layer.dilation_h, layer.pad_top, layer.h)
         self.columns = (layer.stride_w, layer.dilation_w, layer.pad_left, layer.l)
         self._cores: dict[tuple[Spread, ...], tuple[Core, ...]] = {}
@@ -153,7 +155,7 @@ class Pricer:
         held: list[tuple[str, Step | None, Cost]] = []
         for name, how in items:
             if name in RELEVANT:
-                held.append((name, how, self._cost(spread, spans, name, tuple(loops))))
+                held.append((name, how, self.cost(spread, spans, name, tuple(loops))))
             elif how is not None:
                 loops.append((name, how))
         pieces = {d: levels(*spans[DIMS.index(d)], tuple(h for x, h in loops if x == d))[0][-1] for d in DIMS}
@@ -177,7 +179,7 @@ class Pricer:
         channels = layer.n
         if machine.im2col_channels == "tile":
             channels = max(b - a for a, b in pieces["n"])
-            if machine.edge_tiles == "uniform":
+            if self.uniform:
                 channels = self._nominal(spread, loops)["n"]
         return machine.im2col_rows * layer.kh * layer.kw * channels * machine.in_bytes
 
@@ -204,12 +206,9 @@ class Pricer:
 
     # ---- one operand -------------------------------------------------------------------------------------------------
 
-    def cost(self, spread: tuple[Spread, ...], core: Core, operand: str, loops: tuple[Cut, ...]) -> Cost:
-        """Return what an operand costs that a core holds inside some loops."""
-        return self._cost(spread, core.spans, operand, loops)
-
-    def _cost(self, spread: tuple[Spread, ...], spans: tuple[Span, ...], operand: str, loops: tuple[Cut, ...]) -> Cost:
-        key = (spread if self.machine.edge_tiles == "uniform" else ()), spans, operand, loops
+    def cost(self, spread: tuple[Spread, ...], spans: tuple[Span, ...], operand: str, loops: tuple[Cut, ...]) -> Cost:
+        """Return what an operand costs that a core with these ranges holds inside some loops."""
+        key = (spread if self.uniform else ()), spans, operand, loops
         if key not in self._costs:
             self._costs[key] = self._new(spread, dict(zip(DIMS, spans, strict=True)), operand, loops)
         return self._costs[key]
@@ -224,17 +223,19 @@ class Pricer:
             if d not in mine:
                 often *= len(levels(*spans[d], tuple(h for x, h in prefix if x == d))[0][-1])
         pieces = {d: found[0][-1] for d, found in cuts.items()}
-        nominal = self._nominal(spread, loops) if self.machine.edge_tiles == "uniform" else None
+        if self.uniform:  # every piece counts as one of the stated size that begins at 0
+            nominal = self._nominal(spread, loops)
+            pieces = {d: ((0, min(nominal[d], self.layer.extent(d))),) * len(spans) for d, spans in pieces.items()}
         if operand == "OUT":
-            return self._out(pieces, nominal, often)
+            return self._out(pieces, often)
         if operand == "W":
-            return self._weights(pieces, nominal, often)
+            return self._weights(pieces, often)
         slide: tuple[str, tuple[int, ...]] | None = None
         if self.machine.sliding and prefix and prefix[-1][0] in "rcij":
             d = prefix[-1][0]
             # the loops over d that follow the prefix cut nothing: the last real one groups the pieces
             slide = d, cuts[d][1][sum(x == d for x, _ in prefix) - 1]
-        return self._inputs(pieces, nominal, often, slide)
+        return self._inputs(pieces, often, slide)
 
     def _ticks(self, price: Transfer, parts: Sequence[tuple[int, int, int, int]], calls: int) -> int:
         ticks = price.call_ticks * calls
@@ -242,46 +243,35 @@ class Pricer:
             ticks += price.segment_ticks * runs + price.burst_ticks * windows + price.byte_ticks * size
         return ticks
 
-    def _inputs(
-        self, pieces: Mapping[str, tuple[Span, ...]], nominal: Mapping[str, int] | None, often: int,
-        slide: tuple[str, tuple[int, ...]] | None,
-    ) -> Cost:  # fmt: skip
+    def _inputs(self, pieces: Pieces, often: int, slide: tuple[str, tuple[int, ...]] | None) -> Cost:
         tile = moved = ticks = 0
-        order = "bgnrc" if self.machine.in_layout == "CHW" else "brcgn"
+        order, price = "bgnrc" if self.machine.in_layout == "CHW" else "brcgn", self.machine.transfer_of("IN")
         for resident in self.layer.residents:
-            whole = [self._input_axis(d, pieces, resident, nominal, None) for d in order]
-            slid = [self._input_axis(d, pieces, resident, nominal, slide) for d in order] if slide else whole
-            price = self.machine.transfer_of("IN")
+            whole = [self._input_axis(d, pieces, resident, None) for d in order]
+            slid = [self._input_axis(d, pieces, resident, slide) for d in order] if slide else whole
             counts = counted(slid, self.machine.in_bytes, price)
             tile += self.machine.in_bytes * largest(whole)
             moved += counts[3] * often
             ticks += self._ticks(price, [counts], counts[0]) * often
         return Cost(tile, moved, ticks, 0)
 
-    def _input_axis(
-        self, d: str, pieces: Mapping[str, tuple[Span, ...]], resident: int, nominal: Mapping[str, int] | None,
-        slide: tuple[str, tuple[int, ...]] | None,
-    ) -> Axis:  # fmt: skip
+    def _input_axis(self, d: str, pieces: Pieces, resident: int, slide: tuple[str, tuple[int, ...]] | None) -> Axis:
         if d not in _WINDOWS:
-            return self._axis(d, pieces[d], nominal)
+            return self._axis(d, pieces)
         tap, shape = _WINDOWS[d], self.rows if d == "r" else self.columns
-        if nominal is not None:
-            extent = (nominal[d] - 1) * shape[0] + (nominal[tap] - 1) * shape[1] + 1
-            return shape[3], (((min(extent, shape[3]), 0), len(pieces[d]) * len(pieces[tap])),)
+        if self.uniform:  # nothing is clipped
+            resident, shape = 0, (*shape[:2], 0, shape[3])
         groups = slide[1] if slide and slide[0] in (d, tap) else ()
         along = slide is not None and slide[0] == tap
         return window(pieces[d], pieces[tap], shape, resident if d == "r" else 0, groups, along)
 
-    def _axis(self, d: str, spans: tuple[Span, ...], nominal: Mapping[str, int] | None, resident: int = 0) -> Axis:
-        size = self.layer.extent(d)
-        return plain(spans, size, resident) if nominal is None else (size, (((min(nominal[d], size), 0), len(spans)),))
+    def _axis(self, d: str, pieces: Pieces, resident: int = 0) -> Axis:
+        return plain(pieces[d], self.layer.extent(d), 0 if self.uniform else resident)
 
-    def _weights(
-        self, pieces: Mapping[str, tuple[Span, ...]], nominal: Mapping[str, int] | None, often: int
-    ) -> Cost:  # fmt: skip
+    def _weights(self, pieces: Pieces, often: int) -> Cost:
         order = "gmnij" if self.machine.w_layout == "OIHW" else "gmijn"
         price = self.machine.transfer_of("W")
-        axes = [self._axis(d, pieces[d], nominal) for d in order]
+        axes = [self._axis(d, pieces) for d in order]
         parts = [counted(axes, self.machine.w_bytes, price)]
         tile = self.machine.w_bytes * largest(axes)
         if self.layer.bias and self.machine.bias_bytes:
@@ -291,11 +281,11 @@ class Pricer:
             tile += self.machine.bias_bytes * largest(axes[:2])
         return Cost(tile, sum(p[3] for p in parts) * often, self._ticks(price, parts, parts[0][0]) * often, 0)
 
-    def _out(self, pieces: Mapping[str, tuple[Span, ...]], nominal: Mapping[str, int] | None, often: int) -> Cost:
+    def _out(self, pieces: Pieces, often: int) -> Cost:
         order = "bgmrc" if self.machine.out_layout == "CHW" else "brcgm"
         price, resident = self.machine.transfer_of("OUT"), self.layer.resident_out
-        final = [self._axis(d, pieces[d], nominal, resident if d == "r" else 0) for d in order]
-        kept = [self._axis(d, pieces[d], nominal) for d in order]
+        final = [self._axis(d, pieces, resident if d == "r" else 0) for d in order]
+        kept = [self._axis(d, pieces) for d in order]
         done = counted(final, self.machine.out_bytes, price)
         back = counted(kept, self.machine.psum_bytes, price)
         leave, come = often - 1, often if self.machine.psum_first_read else often - 1

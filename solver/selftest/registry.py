@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from solver.selftest import applications, banks, joint, mapping, mesh
-from solver.selftest import partial_engine as runs
+from solver.selftest import applications, banks, joint, mapping, mesh, partial_engine
 from solver.selftest.base import Tester
 from solver.selftest.nest_tester import NestTester
 
@@ -14,7 +13,7 @@ TESTERS: dict[str, Tester] = {
     "slicing": NestTester("slicing", "partitions and nests of several cores: engines, annealing, rules", cores=True),
     "banks": banks.TESTER,
     "joint": joint.TESTER,
-    "runs": runs.TESTER,
+    "partial_engine": partial_engine.TESTER,
     "mapping": mapping.TESTER,
     "applications": applications.TESTER,
     "mesh": mesh.TESTER,

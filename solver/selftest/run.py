@@ -11,34 +11,31 @@ import json
 import random
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from instances.errors import InputError
 from instances.jsonfile import as_object, parse_json, read_bytes, write_atomically
 from solver.plan import version
+from solver.problems import ALIASES
 from solver.progress import Progress, Silent
+from solver.selftest.base import Disagreement, Tester
 from solver.watch import Watch
-
-if TYPE_CHECKING:
-    from solver.selftest.base import Disagreement, Tester
 
 __all__ = ["FORMAT", "Find", "Report", "chosen", "judge", "load_case", "selftest", "shrunk"]
 
 FORMAT = "certile-disagreement/1"
+#: What problems were called before.
+_OLD = {**ALIASES, "runs": "partial_engine"}
 #: Seconds for shrinking a find, and finds after which a problem is left alone.
 SHRINK_S, MOST_FINDS = 60.0, 5
 
 
 @dataclass(frozen=True)
-class Find:
+class Find(Disagreement):
     """A disagreement, shrunk, and the file that it was written to."""
 
-    problem: str
-    what: str
-    instance: Mapping[str, object]
     seed: str
     file: str = ""
 
@@ -135,8 +132,7 @@ def _one(tester: Tester, report: Report, folder: str | Path | None, shrink_s: fl
     found = judge(tester, case, seed)
     report.instances[tester.name] = number + 1
     if found:
-        least = shrunk(tester, found[0], seed, shrink_s)
-        find = Find(tester.name, least.what, least.instance, seed)
+        find = Find(**vars(shrunk(tester, found[0], seed, shrink_s)), seed=seed)
         report.finds.append(_written(find, folder, len(report.finds)) if folder is not None else find)
 
 
@@ -168,7 +164,7 @@ def _written(find: Find, folder: str | Path, number: int) -> Find:
         raise InputError(f"output {target}: the folder cannot be made: {error.strerror}") from error
     file = target / f"{find.problem}-{find.seed.split('/')[0]}-{find.seed.rsplit('/', 1)[-1]}-{number}.json"
     write_atomically(file, json.dumps(find.to_json(), indent=1) + "\n")
-    return Find(find.problem, find.what, find.instance, find.seed, str(file))
+    return replace(find, file=str(file))
 
 
 def _versions() -> dict[str, str]:
@@ -196,16 +192,18 @@ def load_case(path: str, testers: Mapping[str, Tester]) -> tuple[Tester, object,
     if data.get("format") != FORMAT:
         raise InputError(f"{where}: format {data.get('format')!r}, expected {FORMAT!r}")
     name, instance, seed = data.get("problem"), data.get("instance"), data.get("seed")
-    if not isinstance(name, str) or name not in testers:
+    tester = testers.get(_OLD.get(name, name)) if isinstance(name, str) else None
+    if tester is None:
         raise InputError(f"{where}: problem {name!r}, expected one of {', '.join(testers)}")
     if not isinstance(instance, Mapping) or not isinstance(seed, str):
         raise InputError(f"{where}: 'instance' must be an object and 'seed' a text")
-    return testers[name], testers[name].from_json(instance), seed
+    return tester, tester.from_json(instance), seed
 
 
 def chosen(names: Sequence[str], testers: Mapping[str, Tester]) -> dict[str, Tester]:
     """Return the testers of these names, all without names; raises InputError for unknown ones."""
-    for name in names:
+    wanted = {_OLD.get(name, name): name for name in names}
+    for name, written in wanted.items():
         if name not in testers:
-            raise InputError(f"unknown problem {name!r}: expected one of {', '.join(testers)}")
-    return {name: tester for name, tester in testers.items() if not names or name in names}
+            raise InputError(f"unknown problem {written!r}: expected one of {', '.join(testers)}")
+    return {name: tester for name, tester in testers.items() if not names or name in wanted}

@@ -3,29 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from formulations.tiling.space import Space
-from hwmodels.nest.homes import machine_for
-from hwmodels.outcome import MEASURES, Outcome
+from formulations.pins import Pins
+from formulations.registry import Nests
+from formulations.tiling.part import NestPart
+from hwmodels.nest.homes import assignments
+from hwmodels.outcome import MEASURES
 from hwmodels.schedule import Nest
 from instances.errors import InputError
+from solver.claims import bounds_of
 from solver.homes.check import problems_of_homes
 from solver.options import pick_nests, pick_pins
-from solver.plan import digest, network_digest
+from solver.plan import Schedule, digest, network_digest
 from solver.problem import Derived
-from solver.tiling.buffers import buffers
+from solver.search import Answer, Judged
 from solver.tiling.plan import LayerPlan, LayersPlan
-from solver.tiling.solve import totals
-from solver.verify import Verdict, counts_of, gap_of, limits_of, measures_of, objective_of, unequal, verify
+from solver.tiling.rows import row, totals
+from solver.verdict import judged, judgement
+from solver.verify import gap_of, unequal
 
-__all__ = ["problems_of_layers"]
+__all__ = ["answer_of", "part_of", "problems_of_layers"]
+
+#: What follows from a schedule; what of it earlier versions did not write.
+_FIGURES = ("measures", "objective", "counts", "occupancy_bytes", "limits", "buffers")
+_LATER = frozenset({"limits", "buffers"})
+
+
+def part_of(layer: LayerPlan, plan: LayersPlan, formulation: Nests, pins: Pins) -> NestPart:
+    """The layer that a row is about, with the homes of its schedule; with some where it has none."""
+    homes = layer.schedule.to_nest().homes if layer.schedule else None
+    if homes is None:  # memory on chip does not depend on them
+        homes = tuple(assignments(layer.workload, plan.machine_data)[0].items())
+    return NestPart(layer.workload, plan.machine_data, formulation.build, pins, homes=homes)
+
+
+def answer_of(layer: LayerPlan, plan: LayersPlan) -> Answer[Nest]:
+    """The answer that a row states."""
+    values = layer.measures.model_dump() if layer.measures else {}
+    picked = tuple(values[name] for name in plan.objectives) if values else ()
+    bounds = bounds_of(layer.status, layer.bound, picked, len(plan.objectives))
+    return Answer(
+        None if layer.schedule is None else layer.schedule.to_nest(), values,
+        dict(zip(plan.objectives, bounds, strict=True)), layer.status, stats=layer.stats, conflicts=layer.conflicts,
+    )  # fmt: skip
 
 
 def problems_of_layers(plan: LayersPlan) -> Derived:
     """Return every mismatch, and how many schedules were replayed and executed."""
     checker = _Checker(plan)
     problems = (*checker.head(), *checker.layers(), *checker.sums())
-    return Derived(problems, len(checker.verdicts), checker.executed)
+    executed = sum(
+        not isinstance(one, str) and bool(one[0].walked.counts["executed"]) for one in checker.known.values()
+    )
+    return Derived(problems, len(checker.known), executed)
 
 
 class _Checker:
@@ -33,12 +64,7 @@ class _Checker:
 
     def __init__(self, plan: LayersPlan) -> None:
         self.plan = plan
-        self.verdicts: dict[tuple[object, ...], Verdict | str] = {}
-
-    @property
-    def executed(self) -> int:
-        """Schedules that were also computed on integers."""
-        return sum(isinstance(v, Verdict) and v.replay.executed for v in self.verdicts.values())
+        self.known: dict[tuple[object, ...], tuple[Judged, LayerPlan] | str] = {}
 
     def head(self) -> Iterator[str]:
         """Digests, names, units and pins."""
@@ -58,101 +84,75 @@ class _Checker:
         for i, layer in enumerate(self.plan.layers):
             where = f"layers[{i}] {layer.layer}"
             yield from unequal(f"{where}: workload.name", layer.workload.name, layer.layer)
-            yield from self._status(where, layer)
+            faults = [*self._status(layer), *self._same(layer)]
             if layer.schedule is not None:
-                yield from self._schedule(where, layer, layer.schedule.to_nest())
+                faults += self._schedule(layer, layer.schedule)
             elif layer.status == "INFEASIBLE":
-                yield from self._infeasible(where, layer)
+                faults += self._infeasible(layer)
+            yield from (f"{where}: {fault}" for fault in faults)
 
-    def _status(self, where: str, layer: LayerPlan) -> Iterator[str]:
+    def _status(self, layer: LayerPlan) -> Iterator[str]:
         solved = layer.status in ("OPTIMAL", "FEASIBLE")
         for field in ("schedule", "objective", "measures", "counts", "occupancy_bytes", "replay", "decision"):
             if (getattr(layer, field) is not None) != solved:
-                yield f"{where}: status {layer.status} {'needs' if solved else 'cannot have'} field {field}"
+                yield f"status {layer.status} {'needs' if solved else 'cannot have'} field {field}"
         if bool(layer.conflicts) != (layer.status == "INFEASIBLE"):
-            yield f"{where}: status {layer.status} with {len(layer.conflicts)} conflicts"
+            yield f"status {layer.status} with {len(layer.conflicts)} conflicts"
         value = layer.objective.value if layer.objective else None
-        yield from unequal(f"{where}: gap", layer.gap, gap_of(value, layer.bound))
-        if layer.bound is not None and value is not None and layer.bound > value:
-            yield f"{where}: bound {layer.bound} is above the value {value}"
+        yield from unequal("gap", layer.gap, gap_of(value, layer.bound))
         if layer.status == "OPTIMAL" and layer.bound != value:
-            yield f"{where}: status OPTIMAL, but bound {layer.bound} is not the value {value}"
+            yield f"status OPTIMAL, but bound {layer.bound} is not the value {value}"
 
-    def _schedule(self, where: str, layer: LayerPlan, nest: Nest) -> Iterator[str]:
-        key = (layer.workload.signature(), nest)
-        if key not in self.verdicts:
-            try:
-                self.verdicts[key] = verify(layer.workload, self.plan.machine_data, nest)
-            except InputError as error:
-                self.verdicts[key] = str(error)
-        verdict = self.verdicts[key]
-        if isinstance(verdict, str):
-            yield f"{where}: {verdict}"
-            return
-        for fault in verdict.faults:
-            yield f"{where}: {fault}"
-        yield from self._figures(where, layer, verdict.outcome)
-        for field, value in verdict.replay:
-            yield from unequal(f"{where}: replay.{field}", getattr(layer.replay, field, None), value)
-        if layer.same_as is not None:
-            yield from self._same(where, layer)
-        yield from self._decision(where, layer, nest)
-
-    def _same(self, where: str, layer: LayerPlan) -> Iterator[str]:
+    def _same(self, layer: LayerPlan) -> Iterator[str]:
         first = next((one for one in self.plan.layers if one.layer == layer.same_as), layer)
-        if first is layer or (first.workload.signature(), first.schedule) != (
-            layer.workload.signature(), layer.schedule
-        ):  # fmt: skip
-            yield f"{where}: same_as {layer.same_as}: there is no such layer with the same schedule"
+        same = (first.workload.signature(), first.schedule) == (layer.workload.signature(), layer.schedule)
+        if layer.same_as is not None and (first is layer or not same):
+            yield f"same_as {layer.same_as}: there is no such layer with the same schedule"
 
-    def _figures(self, where: str, layer: LayerPlan, outcome: Outcome) -> Iterator[str]:
-        machine, measure = self.plan.machine_data, self.plan.objectives[0]
-        yield from unequal(f"{where}: measures", layer.measures, measures_of(outcome))
-        homes = layer.schedule.to_nest().homes if layer.schedule else ()
-        expected = objective_of(measure, layer.workload, machine, outcome, dict(homes))
-        yield from unequal(f"{where}: objective", layer.objective, expected)
-        if layer.limits is not None:
-            yield from unequal(f"{where}: limits", layer.limits, limits_of(layer.workload, machine))
-        if layer.buffers is not None and layer.schedule is not None:
-            made = buffers(layer.workload, machine, layer.schedule.to_nest())
-            yield from unequal(f"{where}: buffers", layer.buffers, made)
-        yield from unequal(f"{where}: counts", layer.counts, counts_of(outcome))
-        yield from unequal(f"{where}: occupancy_bytes", layer.occupancy_bytes, dict(outcome.occupancy_bytes))
-
-    def _decision(self, where: str, layer: LayerPlan, nest: Nest) -> Iterator[str]:
-        """Compare the stated decisions with those of the nest, and see that the problem and the pins allow them."""
-        stated = layer.schedule.decision if layer.schedule else {}
-        yield from unequal(f"{where}: decision", layer.decision, stated)
-        try:
-            space = self._space(layer)
-            read = space.decision(nest)
-            contained = space.contains(nest)
-        except InputError as error:
-            yield f"{where}: {error}"
+    def _schedule(self, layer: LayerPlan, schedule: Schedule) -> Iterator[str]:
+        """What does not follow from a schedule."""
+        key = layer.workload.signature(), schedule.to_nest()
+        if key not in self.known:
+            self.known[key] = self._derived(layer)
+        known = self.known[key]
+        if isinstance(known, str):
+            yield known
             return
-        yield from unequal(f"{where}: decision", stated, read)
-        if not contained:
-            demands = f" with {', '.join(self.plan.pins)}" if self.plan.pins else ""
-            yield f"{where}: the schedule is no plan of problem {self.plan.problem}{demands}"
+        judgement, made = known
+        yield from (*judgement.disagreements, *judgement.unfit)
+        if layer.bound is not None and layer.objective is not None and layer.bound > layer.objective.value:
+            yield f"bound {layer.bound} is above the value {layer.objective.value}"
+        for field in _FIGURES:
+            if field not in _LATER or getattr(layer, field) is not None:
+                yield from unequal(field, getattr(layer, field), getattr(made, field))
+        for field, value in made.replay or ():
+            yield from unequal(f"replay.{field}", getattr(layer.replay, field, None), value)
+        for stated in (layer.decision, schedule.decision):
+            yield from unequal("decision", stated, made.decision)
 
-    def _space(self, layer: LayerPlan) -> Space:
-        """Build the space of a layer with the plan's pins."""
-        formulation = pick_nests(self.plan.problem)
-        pins = pick_pins(list(self.plan.pins), formulation)
-        homes = layer.schedule.to_nest().homes if layer.schedule else None
-        machine = machine_for(layer.workload, self.plan.machine_data, None if homes is None else dict(homes))
-        return formulation.build(layer.workload, machine, pins)
-
-    def _infeasible(self, where: str, layer: LayerPlan) -> Iterator[str]:
+    def _derived(self, layer: LayerPlan) -> tuple[Judged, LayerPlan] | str:
+        """Price, replay and all figures of a schedule; or why there are none."""
         try:
-            conflicts = self._space(layer).explain()
+            part, said = self._part(layer), answer_of(layer, self.plan)
+            known = judgement(part, said.schedule)
+            return known, row(*judged([(part, replace(said, judged=known))]))
         except InputError as error:
-            yield f"{where}: {error}"
+            return str(error)
+
+    def _part(self, layer: LayerPlan) -> NestPart:
+        formulation = pick_nests(self.plan.problem)
+        return part_of(layer, self.plan, formulation, pick_pins(list(self.plan.pins), formulation))
+
+    def _infeasible(self, layer: LayerPlan) -> Iterator[str]:
+        try:
+            conflicts = self._part(layer).explain()
+        except InputError as error:
+            yield str(error)
             return
         if not conflicts:
-            yield f"{where}: status INFEASIBLE, but there is a plan that fits"
+            yield "status INFEASIBLE, but there is a plan that fits"
         else:
-            yield from unequal(f"{where}: conflicts", layer.conflicts, conflicts)
+            yield from unequal("conflicts", layer.conflicts, conflicts)
 
     def sums(self) -> Iterator[str]:
         """Totals over the layers."""
@@ -164,5 +164,5 @@ class _Checker:
             yield from problems_of_homes(plan, pick_pins(list(plan.pins), pick_nests(plan.problem)))
         except InputError as error:
             yield str(error)
-        for field in ("status", "objective", "bound", "gap", "measures", "replay"):
-            yield from unequal(field, getattr(plan, field), getattr(total, field))
+        for field, value in vars(total).items():
+            yield from unequal(field, getattr(plan, field), value)

@@ -8,22 +8,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from formulations.registry import Nests
-from formulations.tiling.space import Space
-from hwmodels.nest.homes import machine_for
+from formulations.tiling.part import NestPart
+from hwmodels.nest.homes import assignments
 from hwmodels.nest.limits import lower_bound_bytes
 from hwmodels.outcome import MEASURES
 from solver.claims import Claim, bounds_of, picked
 from solver.front import Front, FrontPart, FrontPoint
 from solver.network_show import measure_columns
 from solver.options import AUTO, pick_engine, pick_pins
-from solver.problem import Derived, EngineInfo, Explained, Problem
+from solver.problem import Derived, EngineInfo, Explained
 from solver.question import Question
 from solver.report import GAP, Column, Sheet, conflicts_of, few, name_column, percent, ratio
 from solver.tiling.buffers import buffer_lines, buffers
 from solver.tiling.check import problems_of_layers
 from solver.tiling.plan import LayerPlan, LayersPlan
 from solver.tiling.pseudo_code import pseudo_code
-from solver.tiling.solve import Request, planned, prepare, solve
+from solver.tiling.solve import NestsProblem, Request, prepare
 from solver.words import decision_columns, decision_text, label, workload_text
 
 if TYPE_CHECKING:
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 __all__ = ["LayersProblem", "layer_claims", "nest_table"]
 
 
-class LayersProblem(Problem[LayersPlan]):
+class LayersProblem(NestsProblem):
     """A formulation of the nest of one layer."""
 
+    formulation: Nests
     plan = LayersPlan
     measures = MEASURES
     usual = "time"
@@ -44,6 +45,7 @@ class LayersProblem(Problem[LayersPlan]):
     auto = "exhaustive"
     others = {"exhaustive": ("cp-sat", "exhaustive"), "": ("exhaustive", "cp-sat")}
     explains = True
+    front_engines = False
 
     def __init__(self, formulation: Nests) -> None:
         self.formulation = formulation
@@ -63,10 +65,6 @@ class LayersProblem(Problem[LayersPlan]):
         pick_engine(chosen, self.name)
         return chosen
 
-    def solve(self, question: Question) -> LayersPlan:
-        """Plan the layers."""
-        return solve(question)
-
     def front(self, question: Question, axes: tuple[str, ...]) -> Front:
         """The exact front of every layer; axes: two or three."""
         from solver.tiling.front import fronts  # late: the engines' package imports every solver
@@ -76,13 +74,10 @@ class LayersProblem(Problem[LayersPlan]):
         by_name = {layer.name: layer for layer in request.layers}
         parts = []
         for name, found in fronts(request, wanted, time_limit_s=question.time_limit_s).items():
-            points, spaces = [], dict[object, Space]()
+            points, housed = [], dict[object, NestPart]()
             for point in found.points:
-                homes = point.nest.homes
-                if homes not in spaces:
-                    machine = machine_for(by_name[name], request.asked.machine, dict(homes) or None)
-                    spaces[homes] = self.formulation.build(by_name[name], machine, request.pins)
-                decision = spaces[homes].decision(point.nest)
+                part = housed.setdefault(point.nest.homes, request.part(by_name[name], point.nest.homes))
+                decision = part.space.decision(point.nest)
                 body = {"measures": point.measures, "nest": point.nest.to_json(), "decision": decision}
                 details = {
                     "x limit": ratio(point.measures["bytes"], lower_bound_bytes(by_name[name], request.asked.machine)),
@@ -99,9 +94,8 @@ class LayersProblem(Problem[LayersPlan]):
         """Layer by layer, exactly."""
         request = prepare(question)
         for layer in request.layers:
-            machine = machine_for(layer, request.asked.machine, None)
-            space = request.formulation.build(layer, machine, request.pins, full=request.asked.full)
-            yield Explained(layer.name, tuple(space.explain()), space.size)
+            part = request.part(layer, tuple(assignments(layer, question.machine)[0].items()))
+            yield Explained(layer.name, part.explain(), part.space.size)
 
     def derive(self, plan: LayersPlan) -> Derived:
         """Replay layer by layer."""
@@ -164,7 +158,7 @@ class LayersProblem(Problem[LayersPlan]):
         request = Request(
             asked, plan.network, layers, self.formulation, pick_engine(engine, self.name), demands, places
         )
-        return planned(request, time.monotonic())
+        return self.planned(request, time.monotonic())
 
 
 def layer_claims(plan: LayersPlan) -> Iterator[Claim]:

@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator
 from ortools.sat.python import cp_model
 
 from formulations.applications.cp_sat import applications_cp_model
+from formulations.applications.part import hunted
 from formulations.applications.problem import Goal, Rule, Several, Stream, answers, responses
 from formulations.mapping.problem import Mapping, Schedule
 from hwmodels.board.replay import Referee, Repeated
@@ -24,8 +25,7 @@ from instances.load import dump_network, load_network
 from instances.processors import Group
 from instances.tasks import Task, TaskGraph
 from solver import ApplicationsPlan, check, solve
-from solver.applications.ask import ask
-from solver.applications.parts import hunted
+from solver.applications.problem import ApplicationsProblem
 from solver.bench.applications import row
 from solver.cli import main
 from solver.solve import ask as question
@@ -359,8 +359,8 @@ def test_three_networks_never_miss() -> None:
     three = "squeezenet1_1@33ms,mobilenet_v1@40ms,mobilenet_v2@50ms"
     found = solve(three, "hikey970", engine="apart", pins="cpu_config=1,1,1,1", problem="applications")
     assert check(found).ok
-    asked = ask(question(three, "hikey970", pins="cpu_config=1,1,1,1")[1])
-    several = asked.instance((1, 1, 1, 1))
+    (part,) = ApplicationsProblem().parts(question(three, "hikey970", pins="cpu_config=1,1,1,1")[1])
+    several = part.instances[1, 1, 1, 1]
     numbers = {task.name: i for i, task in enumerate(several.mapping.graph.tasks)}
     names = {group.name: p for p, group in enumerate(several.mapping.processors)}
     where = {numbers[row.task]: names[row.processor] for row in found.tasks}

@@ -8,14 +8,14 @@ import pytest
 
 from formulations.banks.bounds import Point, lowest
 from formulations.banks.front import decide
+from formulations.banks.network import Walk
+from formulations.banks.readings import clock_of, readings
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
 from instances.operators import Conv, Input, Operator
 from solver import check, pareto, solve
 from solver.banks.plan import BankPlan
-from solver.banks.readings import readings
-from solver.banks.solve import clock_of
 from solver.solve import show
 
 
@@ -116,7 +116,7 @@ def test_the_optimum_and_the_front_are_those_of_both(chain: int, cycle: int, byt
 
 def front_of_one(found: object, real: Machine) -> list[Point]:
     assert real.banks is not None
-    said = decide(found, real.banks, clock_of(real), "front", waiting=False)  # type: ignore[arg-type]
+    said = decide(Walk(found, real.banks, waiting=False), clock_of(real), "front")  # type: ignore[arg-type]
     return [Point(plan.volume.total, ticks) for plan, ticks in said.plans]
 
 
@@ -131,7 +131,7 @@ def test_rivals_leave_what_beats_them() -> None:
         ("time", Point(24, 48), 0), ("time", Point(25, 48), 1), ("time", Point(1, 49), 1), ("time", Point(99, 47), 0),
         ("front", Point(24, 48), 0), ("front", Point(23, 49), 1), ("front", Point(23, 48), 0),
     ):  # fmt: skip
-        said = decide(found, real.banks, clock_of(real), aim, rivals=(rival,))  # type: ignore[arg-type]
+        said = decide(Walk(found, real.banks), clock_of(real), aim, rivals=(rival,))  # type: ignore[arg-type]
         assert (said.proven, len(said.plans)) == (True, left), (aim, rival)
 
 

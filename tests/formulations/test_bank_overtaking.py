@@ -374,10 +374,10 @@ def test_the_best_of_a_network_are_those_of_everything(network: Network, banks: 
     best = everything(found, banks, clock)
     if not best:
         with pytest.raises(InputError, match="has no program"):
-            decide(found, banks, clock, "time")
+            decide(Walk(found, banks), clock, "time")
         return
     for aim, points in (("time", best[-1:]), ("bytes", best[:1]), ("front", best)):
-        said = decide(found, banks, clock, aim)  # type: ignore[arg-type]
+        said = decide(Walk(found, banks), clock, aim)  # type: ignore[arg-type]
         assert said.proven
         assert [(plan.volume.total, ticks) for plan, ticks in said.plans] == points
         for plan, ticks in said.plans:
@@ -389,15 +389,15 @@ def test_the_best_of_a_network_are_those_of_everything(network: Network, banks: 
 def test_no_policy_is_quicker(network: Network, banks: Banks, clock: Clock) -> None:
     found = stages(network, banks)
     try:
-        said = decide(found, banks, clock, "time")
+        said = decide(Walk(found, banks), clock, "time")
     except InputError:
         return
     (plan, fastest) = said.plans[0]
     assert said.proven
     assert same_time(found, banks, plan, clock) == fastest
-    for policy in (minimise, double_buffer, lambda f, b: hide(f, b, clock)):
+    for policy in (minimise, double_buffer, lambda walk: hide(walk, clock)):
         try:
-            other = policy(found, banks)
+            other = policy(Walk(found, banks))
         except InputError:
             continue
         assert fastest <= same_time(found, banks, other, clock)

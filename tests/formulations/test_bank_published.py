@@ -45,7 +45,7 @@ def test_min_moves_what_the_published_compiler_moves(kind: str, seed: str) -> No
     case = {"plain": plain, "forked": forked}[kind](int(seed))
     banks = banks_of(case)
     found = stages(Network.model_validate(case.network), banks)
-    plan = published(found, banks)
+    plan = published(Walk(found, banks))
     agrees(found, banks, plan)
     assert [*plan.volume] == MEASURED[kind][seed]
 
@@ -78,7 +78,7 @@ def test_a_fork_inside_a_path_ends_where_all_paths_meet() -> None:
         conv("a", "x"), conv("c", "a"), conv("c1", "c"), conv("c2", "c"), conv("d", "a"), conv("e", "d"),
         conv("g", "a"), Concat(name="f", inputs=parts, shape=(1, 64, 1, 4), axis=1), conv("h", "f"),
     )  # fmt: skip
-    plan = published(found, banks)
+    plan = published(Walk(found, banks))
     agrees(found, banks, plan)
     assert [step.stage.name for step in plan.steps] == ["a", "g", "d", "e", "c", "c2", "c1", "h"]
     # a is one tile and stays for the paths to come, c for c1; the last reader lets go.
@@ -91,7 +91,7 @@ def test_a_concatenation_lies_from_its_first_column_on() -> None:
         conv("a", "x"), conv("b", "a"), conv("c", "a"),
         Concat(name="f", inputs=("b", "c"), shape=(1, 32, 1, 4), axis=1), conv("h", "f"), count=2, bank=32,
     )  # fmt: skip
-    plan = published(found, banks)
+    plan = published(Walk(found, banks))
     agrees(found, banks, plan)
     assert [(step.stage.name, step.direction) for step in plan.steps] == [("a", 0), ("c", 1), ("b", 1), ("h", 0)]
 
@@ -101,7 +101,7 @@ def test_of_two_paths_of_a_sum_the_first_one_is_streamed() -> None:
         conv("a", "x"), conv("b", "a"), conv("c", "a"), conv("d", "c"),
         Eltwise(name="s", inputs=("d", "b"), shape=SHAPE, fn="add"), conv("e", "s"),
     )  # fmt: skip
-    plan = published(found, banks)
+    plan = published(Walk(found, banks))
     agrees(found, banks, plan)
     assert [step.stage.name for step in plan.steps] == ["a", "b", "c", "d", "s", "e"]
     assert (plan.steps[4].source, plan.steps[4].volume.streamed, plan.steps[1].task.goal.keep) == ("d", 64, 0)
@@ -111,7 +111,7 @@ def test_networks_without_a_published_plan_get_one_all_the_same() -> None:
     """Two results: the compiler has no plan for a path that ends before the others meet."""
     found, banks = small(conv("a", "x"), conv("b", "a"), conv("c", "a"))
     assert arranged(Walk(found, banks)) is None
-    plan = published(found, banks)
+    plan = published(Walk(found, banks))
     agrees(found, banks, plan)
     assert len(plan.steps) == 3
 
@@ -146,8 +146,8 @@ def test_plans_of_any_network_and_banks_hold(network: Network, banks: Banks) -> 
     if any(one.column_bytes > banks.bank_bytes for one in found.maps.values()):
         reject()
     try:
-        plan = published(found, banks)
+        plan = published(Walk(found, banks))
     except InputError:
         reject()  # stuck in too few banks
     agrees(found, banks, plan)
-    assert plan.volume.total >= optimum(found, banks).volume.total
+    assert plan.volume.total >= optimum(Walk(found, banks)).volume.total

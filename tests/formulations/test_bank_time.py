@@ -21,13 +21,17 @@ from formulations.banks.graph import Graph, optimum
 from formulations.banks.labels import along
 from formulations.banks.network import Visit, Walk
 from formulations.banks.numbers import numbered
+from formulations.banks.part import BankPart, BankProgram
 from formulations.banks.policies import double_buffer, hide, hiding, minimise, no_reuse
+from formulations.banks.problem import BankFormulation
 from formulations.banks.programs import Programs
 from formulations.banks.stage import fewest
 from formulations.banks.states import BankPlan, State, Step
 from formulations.banks.tasks import Action, Prices, Program, Task, actions, told
 from formulations.banks.times import Times
 from formulations.banks.timing import First, Timed, Timing, Writes, undominated
+from formulations.clock import Clock as Limit
+from formulations.pins import Pins
 from hwmodels.banks.clock import Clock
 from hwmodels.banks.replay import replay_banks
 from hwmodels.banks.replay_cycles import spent_on
@@ -36,10 +40,16 @@ from hwmodels.banks.steps import State as Inside
 from instances.errors import InputError
 from instances.feature_maps import Stages, stages
 from instances.load import load_machine, load_network
-from instances.machine import Banks, Transfer
+from instances.machine import Banks, Machine, Transfer
 from instances.network import Network
-from solver.banks.solve import figures, setting_of
 from tests.formulations.test_banks import agrees, networks
+
+
+def setting_of(network: Network, machine: Machine) -> tuple[Stages, Banks, Clock]:
+    """The stages of a network on a machine, first layer over patches if that may be, its banks and its clock."""
+    part = BankPart(network, machine, None, None)
+    return next(iter(part.readings.values())).found, part.banks, part.clock
+
 
 MEASURED = json.loads((Path(__file__).parents[1] / "data" / "midap.json").read_text())["networks"]
 #: Small prices with all terms, so that nothing hides behind the bus.
@@ -378,9 +388,9 @@ def test_the_front_of_a_network_is_that_of_everything(network: Network, banks: B
     expected = everything(found, banks, clock)
     if not expected:
         with pytest.raises(InputError, match="has no program"):
-            decide(found, banks, clock, "front")
+            decide(Walk(found, banks), clock, "front")
         return
-    said, fastest = decide(found, banks, clock, "front"), decide(found, banks, clock, "time")
+    said, fastest = decide(Walk(found, banks), clock, "front"), decide(Walk(found, banks), clock, "time")
     assert said.proven
     assert [(plan.volume.total, ticks) for plan, ticks in said.plans] == expected
     assert [(plan.volume.total, ticks) for plan, ticks in fastest.plans] == expected[-1:]
@@ -404,18 +414,18 @@ def test_the_front_of_a_network_is_that_of_everything(network: Network, banks: B
 def test_every_plan_takes_what_the_replay_finds(network: Network, banks: Banks, clock: Clock) -> None:
     found = stages(network, banks)
     try:
-        best = {aim: decide(found, banks, clock, aim) for aim in ("bytes", "time")}
+        best = {aim: decide(Walk(found, banks), clock, aim) for aim in ("bytes", "time")}
     except InputError:
         with pytest.raises(InputError):
-            optimum(found, banks)
+            optimum(Walk(found, banks))
         return
     (fewest, slow), (fast, fastest) = best["bytes"].plans[0], best["time"].plans[0]
     assert (same_time(found, banks, fewest, clock), same_time(found, banks, fast, clock)) == (slow, fastest)
-    assert fewest.volume.total == optimum(found, banks).volume.total == best["bytes"].bytes_bound
+    assert fewest.volume.total == optimum(Walk(found, banks)).volume.total == best["bytes"].bytes_bound
     assert fastest == best["time"].ticks_bound
-    for policy in (minimise, double_buffer, no_reuse, lambda f, b: hide(f, b, clock)):
+    for policy in (minimise, double_buffer, no_reuse, lambda walk: hide(walk, clock)):
         try:
-            other = policy(found, banks)
+            other = policy(Walk(found, banks))
         except InputError:
             continue
         agrees(found, banks, other)
@@ -470,7 +480,7 @@ def test_any_plan_takes_what_the_replay_finds(
 
 def test_the_front_is_between_the_two_optima() -> None:
     found, banks, clock = setting_of(load_network("squeezenet1_1"), load_machine("midap"))
-    front, fewest, fastest = (decide(found, banks, clock, aim) for aim in ("front", "bytes", "time"))
+    front, fewest, fastest = (decide(Walk(found, banks), clock, aim) for aim in ("front", "bytes", "time"))
     points = [(plan.volume.total, ticks) for plan, ticks in front.plans]
     assert points == sorted(points)
     assert [t for _, t in points] == sorted((t for _, t in points), reverse=True)
@@ -488,24 +498,26 @@ def test_times_may_exceed_64_bits(aim: Literal["time", "front"]) -> None:
     dram = clock.dram
     names = [name for name in type(dram).model_fields if name.endswith("_ticks")]
     slow = dram.model_copy(update={name: getattr(dram, name) * many for name in names})
-    scaled = decide(found, banks, replace(clock, dram=slow, cycle=clock.cycle * many, fixed=clock.fixed * many), aim)
-    expected = [(plan.volume.total, ticks * many) for plan, ticks in decide(found, banks, clock, aim).plans]
+    scaled = decide(
+        Walk(found, banks), replace(clock, dram=slow, cycle=clock.cycle * many, fixed=clock.fixed * many), aim
+    )
+    expected = [(plan.volume.total, ticks * many) for plan, ticks in decide(Walk(found, banks), clock, aim).plans]
     assert [(plan.volume.total, ticks) for plan, ticks in scaled.plans] == expected
     assert scaled.plans[-1][1] > 2**63
 
 
 def test_a_time_limit_leaves_plans_and_bounds() -> None:
     found, banks, clock = setting_of(load_network("mobilenet_v2"), load_machine("midap"))
-    said = decide(found, banks, clock, "time", time_limit_s=1e-9)
+    said = decide(Walk(found, banks), clock, "time", limit=Limit.of(1e-9))
     assert (said.plans, said.proven) == ((), False)
-    said = decide(found, banks, clock, "time", time_limit_s=60)
+    said = decide(Walk(found, banks), clock, "time", limit=Limit.of(60))
     assert said.proven
 
 
 @pytest.mark.parametrize(("count", "name"), list(product((4, 8), ("mobilenet_v2", "squeezenet1_1"))))
 def test_the_graph_has_the_fewest_bytes(count: int, name: str) -> None:
     found, banks, _ = setting_of(load_network(name), load_machine("midap", {"banks.count": str(count)}))
-    assert Graph(Walk(found, banks)).bytes[0] == optimum(found, banks).volume.total
+    assert Graph(Walk(found, banks)).bytes[0] == optimum(Walk(found, banks)).volume.total
 
 
 # ---- a published simulator -----------------------------------------------------------------------------------------
@@ -525,9 +537,11 @@ def test_delay_is_that_of_the_simulator(name: str, key: str) -> None:
     count = int(key[-2])
     machine = load_machine("midap", {"banks.count": str(count)})
     found, banks, clock = setting_of(load_network(name), machine)
-    plan = {"MIN": minimise, "DB(": double_buffer, "HID": lambda f, b: hide(f, b, clock)}[key[:3]](found, banks)
-    seen = figures(found, machine, numbered(plan, banks))
-    assert seen.delay / clock.cycle == pytest.approx(DELAYS[name, key], rel=0.15)
+    plan = {"MIN": minimise, "DB(": double_buffer, "HID": lambda walk: hide(walk, clock)}[key[:3]](Walk(found, banks))
+    (part,) = BankFormulation().read(load_network(name), machine, Pins(), None)
+    seen = part.replay(BankProgram("patches", tuple(numbered(plan, banks)))).spent.values()
+    delay = sum(one.waits_for_maps + one.waits_for_weights + one.waits_for_writes for one in seen)
+    assert delay / clock.cycle == pytest.approx(DELAYS[name, key], rel=0.15)
 
 
 @pytest.mark.parametrize(
@@ -540,6 +554,6 @@ def test_delay_is_that_of_the_simulator(name: str, key: str) -> None:
 def test_hide_moves_what_the_published_compiler_moves(name: str, count: int, total: int) -> None:
     """Within 1 %: the published HIDE predicts stalls by a simulation that is not described."""
     found, banks, clock = setting_of(load_network(name), load_machine("midap", {"banks.count": str(count)}))
-    plan = hide(found, banks, clock)
+    plan = hide(Walk(found, banks), clock)
     agrees(found, banks, plan)
     assert plan.volume.total == pytest.approx(total, rel=0.01)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,7 +22,7 @@ from formulations.banks.published import published
 from formulations.banks.stage import best, policy
 from formulations.banks.states import BankPlan
 from formulations.banks.tasks import Action, Prices, Task
-from hwmodels.banks.replay import replay_banks
+from hwmodels.banks.replay import Chip, replay_banks
 from hwmodels.banks.steps import Goal, Pass, State
 from hwmodels.schedule import StageRun
 from instances.errors import InputError
@@ -34,7 +33,7 @@ from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, Operator, Pool
 from solver.bench.banks import MOVED, WAITS, block, both, grown, midap, table42
 from solver.progress import Silent
-from solver.selftest.banks import sequences
+from solver.selftest.banks import OPEN, Actions, copied
 
 MEASURED = json.loads((Path(__file__).parents[1] / "data" / "midap.json").read_text())
 
@@ -52,6 +51,28 @@ def runs(plan: BankPlan) -> list[StageRun]:
         )
         for s in plan.steps
     ]  # fmt: skip
+
+
+def sequences(found: Stages, banks: Banks, before: list[StageRun], option: StageRun, most: int) -> int | None:
+    """The fewest bytes of one stage over all sequences of up to `most` actions, None if none ends."""
+    chip, least = Chip(found, banks), None
+    for run in before:
+        chip.run(run)
+    done = chip.moved.total
+    open_: list[Actions] = [()]
+    for _ in range(most):
+        longer: list[Actions] = []
+        for actions in open_:
+            for action in (("load", 1), *(("process", n) for n in range(1, banks.count + 1))):
+                after = copied(chip)
+                after.run(replace(option, actions=(*actions, action)))
+                if not after.moved.faults:
+                    moved = after.moved.total - done
+                    least = moved if least is None else min(least, moved)
+                elif all(any(text in fault for text in OPEN) for fault in after.moved.faults):
+                    longer.append((*actions, action))
+        open_ = longer
+    return least
 
 
 def agrees(found: Stages, banks: Banks, plan: BankPlan) -> None:
@@ -283,7 +304,7 @@ def test_a_reload_does_not_make_more_tiles_unread() -> None:
     ]  # fmt: skip
     banks = Banks(count=1, map_bytes=3, weight_bytes=1, filters=1, lanes=1, patch_channels=0, unread="left")
     found = stages(Network(name="n", operators=tuple(operators)), banks)
-    agrees(found, banks, optimum(found, banks))
+    agrees(found, banks, optimum(Walk(found, banks)))
     each = ((LOAD, 1), (PROCESS, 1)) * 3
     short = StageRun(found.stages[0], "in", backwards=False, keep=0, last=False, retain=0, actions=each)
     assert replay_banks(found, banks, [short]).faults == ["a: the last tiles are never loaded, banks.unread is left"]
@@ -322,7 +343,7 @@ def test_tiles_that_are_cut_anew_may_fit_worse() -> None:
     ]
     banks = Banks(count=5, map_bytes=45, weight_bytes=1, filters=1, lanes=8, patch_channels=0)
     found = stages(Network(name="n", operators=tuple(operators)), banks)
-    plan = optimum(found, banks)
+    plan = optimum(Walk(found, banks))
     agrees(found, banks, plan)
     assert plan.volume.total == 519
 
@@ -341,7 +362,7 @@ def test_a_tile_that_no_window_reads_is_loaded_for_another_stage_only(both: bool
     ]
     banks = Banks(count=2, map_bytes=4, weight_bytes=64, filters=2, lanes=2, unread="left")
     found = stages(Network(name="n", operators=tuple(operators if both else operators[:-1])), banks)
-    plan = optimum(found, banks)
+    plan = optimum(Walk(found, banks))
     agrees(found, banks, plan)
     assert (plan.volume.load, plan.volume.write) == (load, write)
 
@@ -368,7 +389,7 @@ def measured(found: Stages) -> list[tuple[list[Any], list[Any] | None]]:
 def test_programs_are_those_of_the_published_compiler() -> None:
     """All control steps of MIN on MobileNetV2, and what stays: of the last convolution the average."""
     found, banks = network("mobilenet_v2"), midap()
-    plan = minimise(found, banks)
+    plan = minimise(Walk(found, banks))
     for step, (row, pool) in zip(plan.steps, measured(found), strict=True):
         name, _, _, _, _, on_chip, keep, actions = row
         keep = pool[6] if pool else keep
@@ -387,7 +408,7 @@ def test_programs_are_those_of_the_published_compiler() -> None:
 def test_bytes_are_those_of_the_published_compiler(name: str, key: str) -> None:
     count = int(key[-2])
     found, banks = network(name, count), midap(count)
-    plan = (minimise if key.startswith("MIN") else double_buffer)(found, banks)
+    plan = (minimise if key.startswith("MIN") else double_buffer)(Walk(found, banks))
     volume, measured = plan.volume, MEASURED["networks"][name][key]
     assert (volume.load, volume.weight, volume.streamed, volume.bias, volume.write) == tuple(
         measured[k] for k in ("load", "weight", "resid", "bias", "write")
@@ -419,7 +440,7 @@ def test_min_as_published_takes_the_paths_of_the_published_compiler(
     32 channels of padding of two concatenations of Inception v3 count twice there, 2 x 35 x 35 x 32 = 78,400 bytes.
     """
     found, banks = network(name, count), midap(count)
-    plan = published(found, banks)
+    plan = published(Walk(found, banks))
     agrees(found, banks, plan)
     assert plan.volume.total == measured + more
 
@@ -440,7 +461,7 @@ def test_min_as_published_by_hand() -> None:
     )  # fmt: skip
     banks = Banks(count=5, map_bytes=5 * 64, weight_bytes=4096, filters=16, lanes=16, patch_channels=0)
     found = stages(Network(name="n", operators=operators), banks)
-    plan = published(found, banks)
+    plan = published(Walk(found, banks))
     agrees(found, banks, plan)
     assert [step.stage.name for step in plan.steps] == ["a", "c", "d", "b", "f"]
     assert [step.task.retain for step in plan.steps] == [0, 1, 1, 0, 0]
@@ -460,14 +481,14 @@ TABLE: dict[str, dict[Reuse, int | None]] = {
 @pytest.mark.parametrize("letter", list(TABLE))
 def test_table_4_2_within_one_kib_and_the_optimum_below(letter: str) -> None:
     found, banks = stages(block(letter), midap()), midap()
-    best_plan = optimum(found, banks)
+    best_plan = optimum(Walk(found, banks))
     agrees(found, banks, best_plan)
     for reuse, printed in TABLE[letter].items():
         if printed is None:
             with pytest.raises(InputError, match="stuck"):
-                minimise(found, banks, reuse=reuse)
+                minimise(Walk(found, banks), reuse=reuse)
             continue
-        plan = minimise(found, banks, reuse=reuse)
+        plan = minimise(Walk(found, banks), reuse=reuse)
         agrees(found, banks, plan)
         assert abs(plan.volume.total / 1024 - printed) <= 1
         assert best_plan.volume.total <= plan.volume.total
@@ -479,10 +500,10 @@ def test_table_4_2_within_one_kib_and_the_optimum_below(letter: str) -> None:
 @pytest.mark.parametrize("name", ["mobilenet_v2", "squeezenet1_1", "resnet50", "lenet5", "vgg16"])
 def test_the_optimum_is_replayed_and_below_every_policy(name: str) -> None:
     found, banks = network(name), midap()
-    plan = optimum(found, banks)
+    plan = optimum(Walk(found, banks))
     agrees(found, banks, plan)
     for heuristic in (minimise, double_buffer):
-        other = heuristic(found, banks)
+        other = heuristic(Walk(found, banks))
         agrees(found, banks, other)
         assert plan.volume.total <= other.volume.total
 
@@ -490,10 +511,10 @@ def test_the_optimum_is_replayed_and_below_every_policy(name: str) -> None:
 def test_residuals_that_wait_save_bytes() -> None:
     """Streamed as the published compiler does, all second operands of MobileNetV2 come from DRAM: 407,680 bytes."""
     found, banks = network("mobilenet_v2"), midap()
-    streamed, waiting = optimum(found, banks, waiting=False), optimum(found, banks)
+    streamed, waiting = optimum(Walk(found, banks, waiting=False)), optimum(Walk(found, banks))
     agrees(found, banks, streamed)
     assert streamed.volume.streamed == 407_680
-    assert waiting.volume.total < streamed.volume.total < minimise(found, banks).volume.total
+    assert waiting.volume.total < streamed.volume.total < minimise(Walk(found, banks)).volume.total
 
 
 def test_conventions_are_fields_of_the_machine() -> None:
@@ -507,9 +528,9 @@ def test_conventions_are_fields_of_the_machine() -> None:
     assert (before.kind, before.weight_bytes, before.bias_bytes) == ("patches", 2_048, 0)
     assert (after.kind, after.weight_bytes, after.bias_bytes) == ("conv", 6_144, 32)
     assert plain.maps[after.source].stored == 16
-    agrees(plain, banks, optimum(plain, banks))
+    agrees(plain, banks, optimum(Walk(plain, banks)))
     free = stages(load_network("mobilenet_v2"), banks.model_copy(update={"bias_bytes": 0}))
-    assert optimum(free, banks).volume.bias == 0 < optimum(patches, banks).volume.bias
+    assert optimum(Walk(free, banks)).volume.bias == 0 < optimum(Walk(patches, banks)).volume.bias
 
 
 @st.composite
@@ -567,11 +588,11 @@ def test_every_plan_is_what_the_replay_finds(found: Network, count: int, size: i
     made = stages(found, banks)
     totals = {}
     plans = {
-        "optimum": optimum, "streamed": partial(optimum, waiting=False), "min": minimise, "double": double_buffer,
+        "optimum": optimum, "streamed": optimum, "min": minimise, "double": double_buffer,
     }  # fmt: skip
     for name, plan in plans.items():
         try:
-            one = plan(made, banks)
+            one = plan(Walk(made, banks, waiting=name != "streamed"))
         except InputError:
             continue
         agrees(made, banks, one)
@@ -607,7 +628,7 @@ def test_the_suites_of_banks() -> None:
 def test_a_column_that_fits_in_no_bank() -> None:
     banks = Banks(count=4, map_bytes=256, weight_bytes=64, filters=16, lanes=64)
     with pytest.raises(InputError, match=r"map conv1_1: a column .* does not fit in a bank of 64 bytes"):
-        optimum(stages(load_network("vgg16"), banks), banks)
+        optimum(Walk(stages(load_network("vgg16"), banks), banks))
 
 
 @pytest.mark.parametrize(
@@ -626,7 +647,7 @@ def test_one_batch_at_a_time() -> None:
 
 def test_the_replay_sees_what_is_wrong() -> None:
     found, banks = network("lenet5"), midap()
-    good = runs(optimum(found, banks))
+    good = runs(optimum(Walk(found, banks)))
     assert any("never run" in f for f in replay_banks(found, banks, good[:-1]).faults)
     assert any("runs twice" in f for f in replay_banks(found, banks, [*good, good[-1]]).faults)
     first = good[0]

@@ -13,7 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from formulations.clock import ENDLESS
 from formulations.joint import problem as joint_module
+from formulations.joint.part import JointPart
 from formulations.joint.problem import NEVER, Joint, Residence, Step, TooLarge, least
 from formulations.pins import Pins, parse_pins
 from formulations.tiling import problem as tiling
@@ -32,10 +34,7 @@ from solver.bench.demo import wheel_model
 from solver.cli import main
 from solver.engines.exhaustive import Search
 from solver.joint import plan as joint_plan
-from solver.joint.bounds import One
-from solver.joint.check import runs_in
-from solver.joint.engines import JOINT_ENGINES
-from solver.joint.tables import Tables
+from solver.joint.problem import JOINT, runs_in
 
 EXACT = ("dynamic", "milp", "cp-sat")
 MACHINE = Machine(
@@ -122,7 +121,7 @@ def networks(draw: st.DrawFn) -> Network:
 def by_everything(network: Network, on: Machine, pins: Pins = Pins(())) -> int | None:  # noqa: B008 - it is frozen
     """The fewest bytes over all levels of all maps, every layer searched for each, without any table or bound."""
     found = stores(network)
-    tables = Tables(found, on, pins)
+    tables = JointPart(network, on, pins, JOINT.search_nests).tables
     best: int | None = None
     known: dict[object, int | None] = {}
 
@@ -208,7 +207,7 @@ def test_a_map_may_leave_before_its_last_use() -> None:
 def test_all_engines_find_the_optimum_of_everything(network: Network, banks: int) -> None:
     on = MACHINE.model_copy(update={"ocm_banks": banks, "ocm_bytes": 32 * banks})
     best = by_everything(network, on)
-    plans = {name: solve(network, on, engine=name, problem="joint") for name in JOINT_ENGINES}
+    plans = {name: solve(network, on, engine=name, problem="joint") for name in (*JOINT.engines, *JOINT.heuristics)}
     assert best is not None
     for name, plan in plans.items():
         assert plan.objective is not None
@@ -331,12 +330,11 @@ def test_what_is_found_counts_where_bounds_stay_below_it(monkeypatch: pytest.Mon
         assert plan.bound is not None
         assert plan.compulsory_bytes <= plan.bound < 312
         assert check(plan).ok
-    tables = Tables(stores(network), on, parse_pins((), tiling.DECISIONS))
-    one = tables.plans[1]
-    assert isinstance(one, One)
-    assert one.search((3,), 3, None)
-    reached = int(one.upper[3, 3])
-    assert (one.bounds["found"][3, 3], one.bounds["proven"][3, 3]) == (reached, 0)
+    one = JointPart(network, on, Pins(()), JOINT.search_nests).tables.plans[1]
+    assert one.search((3,), 3, ENDLESS)
+    place = [np.array(3)], np.array(3)
+    reached = int(one.e(*place, "known"))
+    assert (one.e(*place, "found"), one.e(*place, "proven")) == (reached, 0)
     assert reached > 0
     assert one.known((3,), 3)
 
@@ -520,9 +518,7 @@ def test_what_an_unknown_operator_reads_is_in_dram() -> None:
 def solved() -> tuple[Stores, tuple[LayerRun, ...]]:
     plan = solve(with_skip(), FOUR, problem="joint")
     found = stores(with_skip())
-    runs = runs_in(plan, found)
-    assert not isinstance(runs, str)
-    return found, runs
+    return found, runs_in(plan)
 
 
 def number_of(name: str) -> int:

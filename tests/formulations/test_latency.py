@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from formulations.mapping.engines import Asked
 from formulations.mapping.latency import (
     Order,
     best_order,
@@ -26,6 +27,7 @@ from formulations.mapping.latency import (
     timetable,
     unrelated,
 )  # fmt: skip
+from formulations.mapping.part import replayed
 from formulations.mapping.pipeline import busy
 from formulations.mapping.problem import Assignment, Limits, Mapping
 from hwmodels.board.replay import replay_once
@@ -34,11 +36,9 @@ from instances.processors import Group
 from instances.tasks import Task, TaskGraph
 from solver import MappingPlan, check, pareto, solve
 from solver.cli import main
-from solver.mapping.base import Asked
-from solver.mapping.engines import MAPPING_ENGINES
-from solver.mapping.parts import replayed
 from solver.selftest.mapping import TESTER, Case
 from solver.solve import show
+from tests.mapping_answers import ENGINES, answer
 
 EXACT = ("auto", "milp", "milp-cbc", "cp-sat", "exhaustive")
 
@@ -77,7 +77,7 @@ def test_a_fork_by_hand() -> None:
     assert (made.starts, made.ends, made.latency) == ((0, 5, 5, 12), (5, 11, 12, 14), 14)
     assert timetable(FORK, (0, 0, 0, 0), order).latency == 18
     for name in EXACT:
-        said = MAPPING_ENGINES[name].run(Asked(FORK, "latency", Limits(), 20))
+        said = answer(name, FORK, "latency", Limits(), 20)
         assert (said.status, said.bound) == ("OPTIMAL", 14), name
         assert said.schedule is not None
         assert timetable(FORK, said.schedule.at, said.schedule.order).latency == 14
@@ -111,7 +111,7 @@ def test_tasks_of_no_length_come_before_others() -> None:
     made = instance([[5, None], [0, None], [None, 5], [0, None]], [(1, 2), (2, 3)], 0, 1, 1)
     assert timetable(made, (0, 0, 1, 0), order_by(made, (0, 0, 1, 0), [0, 0, 0, 5])).latency == 5
     for name in EXACT:
-        said = MAPPING_ENGINES[name].run(Asked(made, "latency", Limits(), 20))
+        said = answer(name, made, "latency", Limits(), 20)
         assert (said.status, said.bound) == ("OPTIMAL", 5), name
 
 
@@ -124,9 +124,9 @@ def test_less_energy_takes_longer() -> None:
     made = instance([[4, 4], [6, 6], [6, 6], [2, 2]], [(0, 1), (0, 2), (1, 3), (2, 3)], 1, 2, 0, (1, 3))
     for name in EXACT:
         for limit, energy in ((18, 18), (17, 34), (14, 34)):
-            said = MAPPING_ENGINES[name].run(Asked(made, "energy", Limits(latency=limit), 20))
+            said = answer(name, made, "energy", Limits(latency=limit), 20)
             assert (said.status, said.bound) == ("OPTIMAL", energy), (name, limit)
-        said = MAPPING_ENGINES[name].run(Asked(made, "energy", Limits(latency=13), 20))
+        said = answer(name, made, "energy", Limits(latency=13), 20)
         refused = ("INFEASIBLE", "NO_SOLUTION_FOUND") if name == "milp-cbc" else ("INFEASIBLE",)
         assert said.status in refused, name
 
@@ -166,15 +166,15 @@ def test_engines_agree_with_all_orders_of_all_assignments(seed: int) -> None:
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(mappings(8))
 def test_engines_agree_on_larger_graphs(made: Mapping) -> None:
-    said = {name: MAPPING_ENGINES[name].run(Asked(made, "latency", Limits(), 30)) for name in ("auto", "cp-sat")}
+    said = {name: answer(name, made, "latency", Limits(), 30) for name in ("auto", "cp-sat")}
     values = {one.bound for one in said.values() if one.status == "OPTIMAL"}
-    exhaustive = MAPPING_ENGINES["exhaustive"].run(Asked(made, "latency", Limits(), 30))
+    exhaustive = answer("exhaustive", made, "latency", Limits(), 30)
     assert {exhaustive.bound} == values
     for name in ("heft", "cpop", "peft", "single"):
-        other = MAPPING_ENGINES[name].run(Asked(made, "latency", Limits(), 30))
+        other = answer(name, made, "latency", Limits(), 30)
         assert other.schedule is not None
         assert exhaustive.bound is not None
-        assert Asked(made, "latency", Limits(), None).value(other.schedule) >= exhaustive.bound
+        assert Asked(made, "latency", Limits()).value(other.schedule) >= exhaustive.bound
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -309,7 +309,7 @@ def test_networks_are_proven(network: str, config: str, value: int) -> None:
         assert (made.status, made.bound) == ("OPTIMAL", value), engine
 
 
-@pytest.mark.parametrize("engine", sorted(set(MAPPING_ENGINES) - {"clustering", "clustering-most"}))
+@pytest.mark.parametrize("engine", sorted(set(ENGINES) - {"clustering", "clustering-most"}))
 def test_every_engine_gives_a_plan_that_checks(engine: str) -> None:
     made = solve(
         "lenet5",

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from formulations.mapping.part import replayed
 from formulations.mapping.pipeline import pipelined
 from formulations.mapping.problem import Aim, Assignment, Limits, Mapping, Schedule, build, clusters, merged
 from formulations.mapping.search import everything, improved, list_scheduled, seeds, starts
@@ -27,12 +28,10 @@ from instances.tasks import Task, TaskGraph, tasks
 from solver import MappingPlan, check, pareto, solve
 from solver.bench.mapping import case, front_row
 from solver.cli import main
-from solver.mapping.ask import ask
-from solver.mapping.base import Asked
-from solver.mapping.engines import MAPPING_ENGINES
-from solver.mapping.parts import replayed
+from solver.mapping.problem import MappingProblem
 from solver.solve import ask as question
 from solver.solve import show
+from tests.mapping_answers import ENGINES, answer
 
 # ---- published figures -----------------------------------------------------------------------------------------------
 
@@ -125,7 +124,7 @@ def test_a_chain_by_hand() -> None:
     assert made.price(best, 50).period == 44
     for name in ("milp", "milp-cbc", "cp-sat", "exhaustive", "auto"):
         for aim, value in AIMS:
-            said = MAPPING_ENGINES[name].run(Asked(made, aim, Limits(), 10))
+            said = answer(name, made, aim, Limits(), 10)
             assert (said.schedule, said.status, said.bound) == (Schedule(best), "OPTIMAL", value), name
 
 
@@ -143,7 +142,7 @@ def test_first_and_last_task_on_a_processor_are_one_cluster_for_the_solver_too()
     Then Eq. 3.4 does not hold with "=". Tasks 0 and 1 on one core and 2 on the other do: 3 + 1 + 3.
     """
     made = instance([[3, 3], [3, 3], [3, 3]], [(0, 1), (0, 2)], 1, (1, 1), 0)
-    said = MAPPING_ENGINES["clustering"].run(Asked(made, "period", Limits(), 20))
+    said = answer("clustering", made, "period", Limits(), 20)
     assert said.schedule is not None
     assert said.schedule.at in ((0, 0, 1), (1, 1, 0))
     assert (made.price(said.schedule.at).period, said.stats["clustering_proven"]) == (7, True)
@@ -225,7 +224,7 @@ def test_engines_agree_with_everything(made: Mapping, aim: str, cap: int, tight:
         limits = Limits(cap, period=fastest + (2 if aim == "energy" else -1))
     expected = least(made, aim, limits)
     for name in ("milp", "cp-sat", "exhaustive", "auto"):
-        said = MAPPING_ENGINES[name].run(Asked(made, aim, limits, 20))  # type: ignore[arg-type]
+        said = answer(name, made, aim, limits, 20)
         if expected is None:
             assert (said.status, said.schedule) == ("INFEASIBLE", None), name
             continue
@@ -259,8 +258,7 @@ def test_what_was_found_before_changes_no_answer(made: Mapping, aim: str, rng: r
     known = tuple(Schedule(tuple(rng.choice(able) for able in made.able)) for _ in range(rng.randint(0, 2)))
     for name in ("milp", "cp-sat"):
         for bound in (best, rng.randint(0, best)):
-            asked = Asked(made, aim, Limits(), 20, least=bound, known=known)  # type: ignore[arg-type]
-            said = MAPPING_ENGINES[name].run(asked)
+            said = answer(name, made, aim, Limits(), 20, least=bound, known=known)
             assert (said.status, said.bound) == ("OPTIMAL", best), name
 
 
@@ -271,7 +269,7 @@ def test_a_bound_of_the_problem_is_none_of_merged_cores() -> None:
     """
     made = instance([[10, 10], [10, 10]], [(0, 1)], 3, (1, 1), 0)
     for least_known in (0, 21, 23):
-        said = MAPPING_ENGINES["cp-sat"].run(Asked(made, "energy", Limits(period=13), 20, least=least_known))
+        said = answer("cp-sat", made, "energy", Limits(period=13), 20, least=least_known)
         assert (said.status, said.bound) == ("OPTIMAL", 23)
 
 
@@ -289,7 +287,7 @@ def test_clustering_is_the_best_of_all_clusterings(made: Mapping, kind: tuple[st
         for at, periods, _ in everything(made, Limits()) for one, period in zip(at.tolist(), periods, strict=True)
     ]  # fmt: skip
     fine = [period for period, one in rows if all(n in allowed or n < 0 for n in clusters(made, one))]
-    said = MAPPING_ENGINES[name].run(Asked(made, "period", Limits(), 20))
+    said = answer(name, made, "period", Limits(), 20)
     if said.schedule is None:
         assert not fine
         return
@@ -454,7 +452,7 @@ def test_fronts_hold_both_optima(name: str) -> None:
         )
 
 
-@pytest.mark.parametrize("engine", sorted(MAPPING_ENGINES))
+@pytest.mark.parametrize("engine", sorted(ENGINES))
 def test_every_engine_gives_a_plan_that_checks(engine: str) -> None:
     made = solve("lenet5", "hikey970", engine=engine, pins=["cpu_config=4"], time_limit_s=3, problem="mapping")
     assert made.tasks
@@ -467,8 +465,8 @@ def test_every_engine_gives_a_plan_that_checks(engine: str) -> None:
 
 def test_the_suite_of_mappings() -> None:
     """One of its cases: the optimum is nowhere above the others."""
-    setting = ask(question("mobilenet_v1", "galaxy_s9", objective="period")[1])
-    row = case(setting, (4,), 60, 20)
+    (part,) = MappingProblem().parts(question("mobilenet_v1", "galaxy_s9", objective="period")[1])
+    row = case(part, (4,), 60, 20)
     clustered, free, bound, gap, best, middle, heft = (row[k] for k in (3, 5, 6, 7, 8, 9, 10))
     assert (gap, free) == (0, bound)
     assert isinstance(free, int)

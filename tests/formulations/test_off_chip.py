@@ -37,12 +37,13 @@ from solver.engines import driver_cp_sat, driver_milp
 from solver.homes import solve as homes_solve
 from solver.plan import Plan
 from solver.question import Question
+from solver.search import unanswered
 from solver.selftest.layers import _off_chip, random_layer, random_machine
 from solver.selftest.moves import Moves, nest_of
 from solver.solve import ask as question
 from solver.solve import show
+from solver.tiling.check import answer_of
 from solver.tiling.front import fronts
-from solver.tiling.job import unanswered
 from solver.tiling.solve import prepare
 
 #: In one process: optima by brute force are found once for all engines.
@@ -458,10 +459,12 @@ def test_homes_that_nobody_had_time_for_keep_a_bound() -> None:
     on = machine({"IN": ["near"], "W": ["near", "far"], "OUT": ["near"]})
     request = prepare(Question(LAYER, on, ("time",)))
     (table,) = request.places.tables
-    plans = {("x", homes): unanswered(LAYER) for homes in homes_solve.assignments(request.places, table)}
+    parts = {("x", homes): request.part(LAYER, homes) for homes in homes_solve.assignments(request.places, table)}
+    plans = {name: unanswered(part, ("time",)) for name, part in parts.items()}
     near = next(homes for homes in plans if dict(homes[1])["W"] == "near")
-    plans[near] = solve(LAYER, on, pins=["home_W=near"]).layers[0]
-    said = homes_solve.choose(request.places, plans, on, ("time",), "exhaustive")
+    near_only = solve(LAYER, on, pins=["home_W=near"])
+    plans[near] = answer_of(near_only.layers[0], near_only)
+    said = homes_solve.choose(request.places, plans, ("time",), "exhaustive")
     assert (said.layers["x"], said.status, said.bound) == (near[1], "FEASIBLE", 32 + 64 + 24)
 
 
@@ -471,12 +474,13 @@ def test_homes_are_kept_when_ctrl_c_ends_a_search(engine: str, monkeypatch: pyte
     on, calls = machine({"IN": ["near"], "W": ["near", "far"], "OUT": ["near"]}), []
     request = prepare(Question(LAYER, on, ("time",)))
     (table,) = request.places.tables
-    every = {("x", homes): solve(LAYER, on, pins=[f"home_W={dict(homes)['W']}"]).layers[0]
-             for homes in homes_solve.assignments(request.places, table)}  # fmt: skip
-    best = homes_solve.choose(request.places, every, on, ("time",), engine)
+    made = {("x", homes): solve(LAYER, on, pins=[f"home_W={dict(homes)['W']}"])
+            for homes in homes_solve.assignments(request.places, table)}  # fmt: skip
+    every = {name: answer_of(plan.layers[0], plan) for name, plan in made.items()}
+    best = homes_solve.choose(request.places, every, ("time",), engine)
     for driver in (driver_cp_sat, driver_milp):
         monkeypatch.setattr(driver, "interruptible", lambda work, stop: (calls.append(stop), (work(), True))[1])
-    said = homes_solve.choose(request.places, every, on, ("time",), engine)
+    said = homes_solve.choose(request.places, every, ("time",), engine)
     assert (best.status, said.status, len(calls)) == ("OPTIMAL", "FEASIBLE", 1)
     assert (said.layers, said.bound) == (best.layers, best.bound)
     with pytest.raises(KeyboardInterrupt):  # nothing is planned yet

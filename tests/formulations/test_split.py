@@ -12,7 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from formulations.mapping.engines import Asked
 from formulations.mapping.latency import Order, dispatched, horizon, latencies, once, timetable
+from formulations.mapping.part import replayed
 from formulations.mapping.parts import parts
 from formulations.mapping.pipeline import pipelined
 from formulations.mapping.places import Split, places_of
@@ -25,11 +27,9 @@ from instances.processors import Group
 from instances.profiles import Profile
 from instances.tasks import Task, TaskGraph, tasks
 from solver import MappingPlan, check, pareto, solve
-from solver.mapping.base import Asked
-from solver.mapping.engines import MAPPING_ENGINES
-from solver.mapping.parts import replayed
 from solver.mapping.problem import MappingProblem
 from solver.solve import show
+from tests.mapping_answers import ENGINES, answer
 
 EXACT = ("auto", "milp", "cp-sat", "exhaustive")
 
@@ -72,9 +72,9 @@ def test_one_task_by_hand() -> None:
     aims: list[tuple[Aim, int]] = [("period", 3), ("latency", 3), ("energy", 4)]
     for name in EXACT:
         for aim, value in aims:
-            said = MAPPING_ENGINES[name].run(Asked(instance([[12, 4]], []), aim, Limits(), 20))
+            said = answer(name, instance([[12, 4]], []), aim, Limits(), 20)
             assert (said.status, said.bound) == ("OPTIMAL", value), (name, aim)
-        said = MAPPING_ENGINES[name].run(Asked(instance([[12, 4]], [], sync=1), "period", Limits(), 20))
+        said = answer(name, instance([[12, 4]], [], sync=1), "period", Limits(), 20)
         assert (said.status, said.bound) == ("OPTIMAL", 4), name
     waiting = instance([[12, 4]], [], sync=1)
     place = waiting.places.index(((0, 1), (1, 3)))
@@ -105,7 +105,7 @@ def test_a_solver_that_errs_is_not_asked_so() -> None:
     """All on the second core takes 0 + 0 + 1; HiGHS 1.11 with presolve calls this model infeasible."""
     made = instance([[0, 0], [3, 0], [0, 1]], [(0, 1), (1, 2)], shares=2, copy=(0, 2), divided={1, 2})
     for name in EXACT:
-        said = MAPPING_ENGINES[name].run(Asked(made, "latency", Limits(), 20))
+        said = answer(name, made, "latency", Limits(), 20)
         assert (said.status, said.bound) == ("OPTIMAL", 1), name
 
 
@@ -185,13 +185,13 @@ def test_engines_agree_with_all_places(made: Mapping, aim: Aim, cap: int, tight:
         limits = Limits(cap, period=fastest + (2 if aim == "energy" else -1))
     expected = least(made, aim, limits)
     for name in EXACT:
-        said = MAPPING_ENGINES[name].run(Asked(made, aim, limits, 20))
+        said = answer(name, made, aim, limits, 20)
         if expected is None:
             assert (said.status, said.schedule) == ("INFEASIBLE", None), name
             continue
         assert (said.status, said.bound) == ("OPTIMAL", expected), name
         assert said.schedule is not None
-        assert Asked(made, aim, limits, None).value(said.schedule) == expected
+        assert Asked(made, aim, limits).value(said.schedule) == expected
     whole = least(made.whole, aim, limits)
     assert whole is None or (expected is not None and expected <= whole)
 
@@ -201,11 +201,10 @@ def test_engines_agree_with_all_places(made: Mapping, aim: Aim, cap: int, tight:
 def test_latencies_agree_with_all_orders_of_all_parts(made: Mapping) -> None:
     expected = least(made, "latency", Limits())
     for name in EXACT:
-        asked = Asked(made, "latency", Limits(), 20)
-        said = MAPPING_ENGINES[name].run(asked)
+        said = answer(name, made, "latency", Limits(), 20)
         assert (said.status, said.bound) == ("OPTIMAL", expected), name
         assert said.schedule is not None
-        assert asked.value(said.schedule) == expected
+        assert Asked(made, "latency", Limits()).value(said.schedule) == expected
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
@@ -352,7 +351,7 @@ def test_fronts_of_divided_tasks() -> None:
     assert [check(one).problems for one in front.plans] == [()] * len(front.plans)
 
 
-@pytest.mark.parametrize("engine", sorted(set(MAPPING_ENGINES) - {"clustering", "clustering-most"}))
+@pytest.mark.parametrize("engine", sorted(set(ENGINES) - {"clustering", "clustering-most"}))
 @pytest.mark.parametrize("objective", ["period", "latency"])
 def test_every_engine_gives_a_plan_that_checks(engine: str, objective: str) -> None:
     made = solve(

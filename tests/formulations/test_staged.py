@@ -9,6 +9,7 @@ import pytest
 from formulations.pins import parse_pins
 from formulations.registry import NESTS
 from formulations.tiling.branch import Branch
+from formulations.tiling.floors import floor
 from formulations.tiling.member import Member
 from formulations.tiling.space import Space
 from instances.load import load_machine, load_network, parse_overrides
@@ -17,7 +18,6 @@ from instances.workload import Layer
 from solver import solve
 from solver.engines import ENGINES, Limits, cp_sat, exhaustive
 from solver.engines.exhaustive import Search
-from solver.engines.floors import floor
 from solver.engines.staged import Answer, solve_staged
 
 LAYER = Layer.conv("x", channels=3, filters=4, size=(6, 5), kernel=(3, 3), pad=(1, 1, 1, 1))

@@ -4,33 +4,10 @@ from __future__ import annotations
 
 from hwmodels.nest.replay import replay
 from hwmodels.outcome import Counts
-from hwmodels.schedule import Hold, Item, Loop, Nest
-from instances.machine import Machine, Transfer
+from hwmodels.schedule import Loop, Nest
+from instances.machine import Transfer
 from instances.workload import Layer
-
-ALL = (Hold("IN"), Hold("W"), Hold("OUT"))
-# 2 channels of 4x4, 3 filters of 3x3, padding 1: output 3x4x4
-TINY = Layer.conv("tiny", channels=2, filters=3, size=(4, 4), kernel=(3, 3), pad=(1, 1, 1, 1))
-# 1x1, 4 channels to 4 channels on a 2x2 map
-POINT = Layer.conv("point", channels=4, filters=4, size=(2, 2))
-
-
-def machine(**fields: object) -> Machine:
-    """One core, one-byte elements, four-byte partial sums, a large memory, a price of one tick per byte."""
-    base: dict[str, object] = {
-        "name": "test", "tick_ps": 1000, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 4,
-        "ocm_bytes": 1 << 16, "transfer": Transfer(byte_ticks=1),
-    }  # fmt: skip
-    if "in_buffer_bytes" in fields:
-        del base["ocm_bytes"]
-    return Machine.model_validate({**base, **fields})
-
-
-def rows_of(layer: Layer, on: Machine, *items: Item) -> dict[str, Counts]:
-    result = replay(layer, on, Nest(items))
-    assert result.faults == ()
-    assert result.executed
-    return result.outcome.by_operand
+from tests.small import ALL, POINT, TINY, machine, rows_of
 
 
 def test_aligned_and_address_bursts() -> None:

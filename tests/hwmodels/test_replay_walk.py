@@ -17,6 +17,7 @@ from hwmodels.outcome import Counts
 from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
 from instances.machine import Compute, Machine, Transfer
 from instances.workload import DIMS, RELEVANT, Layer
+from tests.small import machine
 
 Ranges = dict[str, tuple[int, int]]
 Elements = frozenset[tuple[tuple[str, int], ...]]
@@ -390,17 +391,6 @@ class Lines:
 
 
 small = st.integers(1, 3)
-
-
-def machine(**fields: object) -> Machine:
-    """One core, one-byte elements, four-byte partial sums, a large memory, a price of one tick per byte."""
-    base: dict[str, object] = {
-        "name": "test", "tick_ps": 1000, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 4,
-        "ocm_bytes": 1 << 16, "transfer": Transfer(byte_ticks=1),
-    }  # fmt: skip
-    if "in_buffer_bytes" in fields:
-        del base["ocm_bytes"]
-    return Machine.model_validate({**base, **fields})
 
 
 @st.composite

@@ -14,6 +14,7 @@ import pytest
 from pydantic import BaseModel
 
 from instances.errors import InputError
+from instances.frozen import Frozen
 from instances.jsonfile import Json
 from instances.load import dump_network, load_machine, load_network, network_from_json
 from instances.machine import Machine, Transfer
@@ -71,7 +72,7 @@ def test_a_row_by_hand() -> None:
 
 def spy_on(patch: pytest.MonkeyPatch, read: set[str]) -> None:
     """Note every field that is read, but by the models' own validators and serializers."""
-    ours = {sys.modules[model.__module__].__file__ for model in models().values()} | {__file__}
+    ours = {sys.modules[m.__module__].__file__ for m in (*models().values(), Frozen)} | {__file__}
 
     def counts(frame: FrameType | None) -> bool:
         while frame is not None and frame.f_code.co_filename in ours:

@@ -32,17 +32,6 @@ def _process(*args: str, **more: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False, **more)  # type: ignore[call-overload, no-any-return]
 
 
-@pytest.fixture
-def fakes(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    from solver.engines import ENGINES
-
-    monkeypatch.syspath_prepend(str(FAKES))
-    module = importlib.import_module("fake_engines")
-    for name, engine in module.ENGINES.items():
-        monkeypatch.setitem(ENGINES, name, engine)
-    return module
-
-
 # --- solve -----------------------------------------------------------------------------------------------------------
 
 

@@ -27,7 +27,7 @@ from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.network import Network
 from solver import check, solve
-from solver.mapping.ask import ask
+from solver.mapping.problem import MappingProblem
 from solver.plan import Plan
 from solver.question import Question
 from solver.watch import NO_LIMIT, Stopped, Watch, free_bytes, used_bytes
@@ -425,7 +425,8 @@ def test_a_long_layer_is_bad_input_in_python() -> None:
 @pytest.mark.parametrize("pins", [["cpu_config=1,1,1,1"], ["cpu_config=2,2"], ["cpu_config=4", "split=on"]])
 def test_floors_of_mappings_are_below_what_is_best(aim: str, pins: list[str]) -> None:
     best = solve("lenet5", "galaxy_s9", problem="mapping", objective=aim, pins=pins)
-    asked = ask(Question(load_network("lenet5"), load_machine("galaxy_s9"), (aim,), "mapping", pins=tuple(pins)))
-    (configuration,) = asked.demands.configurations
+    question = Question(load_network("lenet5"), load_machine("galaxy_s9"), (aim,), "mapping", pins=tuple(pins))
+    (part,) = MappingProblem().parts(question)
+    (instance,) = part.instances.values()
     assert best.objective is not None
-    assert 0 < floor(asked.instance(configuration), aim) <= best.objective.value
+    assert 0 < floor(instance, aim) <= best.objective.value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import importlib
 import os
 import subprocess
 import sys
@@ -81,14 +80,6 @@ def test_memory_that_ends_is_no_plan(capsys: pytest.CaptureFixture[str]) -> None
 
 
 # --- a plan without a solution never takes the place of a good one -------------------------------------------------
-
-
-@pytest.fixture
-def fakes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(FAKES))
-    engines = importlib.import_module("solver.engines")
-    for name, engine in importlib.import_module("fake_engines").ENGINES.items():
-        monkeypatch.setitem(engines.ENGINES, name, engine)
 
 
 @pytest.fixture

@@ -12,17 +12,14 @@ from pydantic import ValidationError
 
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
 from instances.errors import InputError
-from instances.machine import Machine, Transfer
 from instances.workload import Layer
-from solver import BankPlan, LayersPlan, Plan, solve
+from solver import BankPlan, LayersPlan, Plan, check, show, solve
 from solver.plan import FORMAT, Objective, Schedule, digest, network_digest, version
+from tests.small import TOY as MACHINE
 
+FORMAT_1 = Path(__file__).parents[1] / "data" / "format_1"
 #: 2 channels of 4x4 to 2 channels: IN 32 bytes, W 4, OUT 32; together 68, so 64 bytes on chip need two tiles.
 LAYER = Layer.conv("tiny", channels=2, filters=2, size=(4, 4))
-MACHINE = Machine(
-    name="toy", tick_ps=1000, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=1, ocm_bytes=64,
-    transfer=Transfer(call_ticks=10, byte_ticks=1), byte_fj=100, mac_fj=1,
-)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +78,18 @@ def test_the_schema_requires_every_key() -> None:
     added = {"limits", "buffers"}  # later: older files have none
     assert set(layer["required"]) == set(layer["properties"]) - added
     assert schema["properties"]["format"]["const"] == FORMAT
+
+
+@pytest.mark.parametrize("path", sorted(FORMAT_1.glob("*.json")), ids=lambda path: path.stem)
+def test_files_of_version_0_1_are_read_checked_and_shown(path: Path) -> None:
+    """Written by 0.1 for every problem, proven or infeasible."""
+    assert not json.loads(path.read_bytes())["format"].endswith("/2")
+    plan = Plan.load(path)
+    assert plan.status == ("INFEASIBLE" if path.stem.endswith("_conflict") else "OPTIMAL")
+    report = check(plan)
+    assert report.ok, report.problems
+    assert plan.status in show(plan)
+    assert Plan.from_json(plan.to_json()) == plan
 
 
 def test_plans_of_earlier_versions_are_read(plan: Plan) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from instances.machine import Machine, Transfer
 from instances.workload import Layer
 from solver import Plan, solve
 from solver.report import Column, Sheet, names_table, percent, ratio, render
@@ -12,11 +11,7 @@ from solver.solve import show
 from solver.tiling.plan import LayerPlan
 from solver.tiling.problem import nest_table
 from solver.words import decision_columns, decision_text, label
-
-MACHINE = Machine(
-    name="toy", tick_ps=1000, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=1, ocm_bytes=64,
-    transfer=Transfer(call_ticks=10, byte_ticks=1), byte_fj=100, mac_fj=1,
-)  # fmt: skip
+from tests.small import TOY as MACHINE
 
 
 @pytest.fixture(scope="module")

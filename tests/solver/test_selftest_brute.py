@@ -16,6 +16,8 @@ import pytest
 import formulations.applications.problem
 import formulations.banks.network
 import formulations.banks.stage
+import formulations.joint.tables
+import formulations.mapping.engines
 import formulations.mapping.latency
 import formulations.mapping.search
 import formulations.mesh.layout
@@ -26,8 +28,6 @@ import formulations.mesh.tables
 import formulations.partial_engine.search
 import formulations.partial_engine.space
 import hwmodels.partial_engine.work
-import solver.joint.tables
-import solver.mapping.engines
 from hwmodels.nest.replay import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.machine import Machine, Transfer
@@ -39,10 +39,10 @@ from solver.selftest.nests import fronts, nests_of
 from solver.selftest.pricing import Pricer
 from solver.selftest.registry import TESTERS
 
-PROBLEMS = ("banks", "joint", "runs", "mapping", "applications", "mesh")
+PROBLEMS = ("banks", "joint", "partial_engine", "mapping", "applications", "mesh")
 #: Cases of a fast and of a slow test.
-FEW = {"banks": 25, "joint": 8, "runs": 40, "mapping": 60, "applications": 60, "mesh": 20}
-MANY = {"banks": 200, "joint": 35, "runs": 140, "mapping": 300, "applications": 300, "mesh": 60}
+FEW = {"banks": 25, "joint": 8, "partial_engine": 40, "mapping": 60, "applications": 60, "mesh": 20}
+MANY = {"banks": 200, "joint": 35, "partial_engine": 140, "mapping": 300, "applications": 300, "mesh": 60}
 
 
 def hunt(tester: base.Tester, seed: int, number: int, most: int = 1) -> tuple[list[base.Disagreement], int]:
@@ -289,10 +289,10 @@ FAULTS: dict[str, tuple[str, Patch]] = {
         "mapping", _changed(formulations.mapping.search, "handed_table", lambda table: 0 * table)
     ),
     "mapping: a bound of latency one tick too high": (
-        "mapping", _changed(solver.mapping.engines, "latencies", lambda pair: (pair[0] + 1, pair[1]))
+        "mapping", _changed(formulations.mapping.engines, "latencies", lambda pair: (pair[0] + 1, pair[1]))
     ),
     "mapping: assignments that are never tried": (
-        "mapping", _changed(solver.mapping.engines, "everything", lambda blocks: [
+        "mapping", _changed(formulations.mapping.engines, "everything", lambda blocks: [
             (at[:-1], periods[:-1], energies[:-1]) if len(at) > 1 else (at, periods, energies)
             for at, periods, energies in blocks
         ])
@@ -301,12 +301,12 @@ FAULTS: dict[str, tuple[str, Patch]] = {
     "applications: schedules that are never tried": (
         "applications", _changed(formulations.applications.problem, "orders", lambda found: list(found)[:1])
     ),
-    "runs: a place for partial maps a byte too small": ("runs", _places_too_small),
-    "runs: strips of one height only": (
-        "runs", _changed(formulations.partial_engine.space, "_heights", lambda found: list(found)[:1])
+    "partial_engine: a place for partial maps a byte too small": ("partial_engine", _places_too_small),
+    "partial_engine: strips of one height only": (
+        "partial_engine", _changed(formulations.partial_engine.space, "_heights", lambda found: list(found)[:1])
     ),
-    "runs: no padding above, a halo too many": (
-        "runs", _changed(hwmodels.partial_engine.work, "_touched", lambda rows: rows + 1)
+    "partial_engine: no padding above, a halo too many": (
+        "partial_engine", _changed(hwmodels.partial_engine.work, "_touched", lambda rows: rows + 1)
     ),
     "mesh: layouts with conflicts": ("mesh", _no_layouts_checked),
     "mesh: nothing stays": ("mesh", _nothing_stays),
@@ -316,16 +316,16 @@ FAULTS: dict[str, tuple[str, Patch]] = {
     "banks: the last results never stay": ("banks", _last_results_go),
     "banks: a wrong bound inside a stage": ("banks", _rest_too_dear),
     "joint: rows on chip take a bank less": (
-        "joint", _changed(solver.joint.tables, "_levels", lambda few: [(max(0, n - 1), held) for n, held in few])
+        "joint", _changed(formulations.joint.tables, "_levels", lambda few: [(max(0, n - 1), held) for n, held in few])
     ),
     "joint: a map stays whole or not at all": (
-        "joint", _changed(solver.joint.tables, "_levels", lambda few: [few[0], *few[1:][-1:]])
+        "joint", _changed(formulations.joint.tables, "_levels", lambda few: [few[0], *few[1:][-1:]])
     ),
 }  # fmt: skip
 #: Draws in which faults come up early, to be quick.
 SEEDS = {"banks": 4, "joint": 4, "mesh": 2}
 #: Cases in which a fault has to be found: it took 1 to 71 of them when this was written.
-MOST = {"banks": 150, "joint": 80, "runs": 150, "mapping": 150, "applications": 150, "mesh": 150}
+MOST = {"banks": 150, "joint": 80, "partial_engine": 150, "mapping": 150, "applications": 150, "mesh": 150}
 
 
 def _forget() -> None:

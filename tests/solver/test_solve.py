@@ -17,20 +17,17 @@ import pytest
 
 from instances.errors import InputError
 from instances.load import load_network
-from instances.machine import Compute, Machine, Transfer
+from instances.machine import Compute
 from instances.network import Network
 from instances.workload import Layer
 from solver import Plan, PlanMismatch, check, solve
+from tests.small import TOY as MACHINE
 
 FAKES = Path(__file__).parents[1] / "data" / "fakes"
 ROOT = Path(__file__).resolve().parents[2]
 
 #: 2 channels of 4x4 to 2 channels: IN 32 bytes, W 4, OUT 32; together 68, so 64 bytes on chip need two tiles.
 LAYER = Layer.conv("tiny", channels=2, filters=2, size=(4, 4))
-MACHINE = Machine(
-    name="toy", tick_ps=1000, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=1, ocm_bytes=64,
-    transfer=Transfer(call_ticks=10, byte_ticks=1), byte_fj=100, mac_fj=1,
-)  # fmt: skip
 
 
 def _network(*names: str, sizes: tuple[int, ...] = ()) -> Network:
@@ -42,20 +39,6 @@ def _network(*names: str, sizes: tuple[int, ...] = ()) -> Network:
         conv = {"op": "conv", "name": name, "inputs": ("in",), "shape": shape, "filters": m, "kernel": (1, 1)}
         operators.append(conv)
     return Network.model_validate({"name": "chain", "operators": operators})
-
-
-@pytest.fixture
-def fakes(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The misbehaving engines, registered under their names."""
-    import importlib
-
-    from solver.engines import ENGINES
-
-    monkeypatch.syspath_prepend(str(FAKES))
-    module = importlib.import_module("fake_engines")
-    for name, engine in module.ENGINES.items():
-        monkeypatch.setitem(ENGINES, name, engine)
-    return module
 
 
 # --- the answer ------------------------------------------------------------------------------------------------------
@@ -333,7 +316,7 @@ def test_a_defect_is_not_hidden(fakes: ModuleType, jobs: int) -> None:
     ("name", "said"),
     [
         ("lies_about_value", "bytes .bytes.: engine says 67, priced 68"),
-        ("lies_about_bound", "bound 109 is above the value 108"),
+        ("lies_about_bound", "bounds: time 109 is above the value 108"),
         ("lies_about_proof", "status OPTIMAL with bound 0 and value 108"),
     ],
 )
@@ -347,14 +330,14 @@ def test_a_wrong_plan_is_never_handed_out(fakes: ModuleType, name: str, said: st
 def test_price_and_replay_must_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     import importlib
 
-    verify = importlib.import_module("solver.verify")
-    real = verify.replay
+    part = importlib.import_module("formulations.tiling.part")
+    real = part.replay
 
     def wrong(*args: object) -> object:
         walked = real(*args)
         return replace(walked, outcome=replace(walked.outcome, time_ticks=1))
 
-    monkeypatch.setattr(verify, "replay", wrong)
+    monkeypatch.setattr(part, "replay", wrong)
     with pytest.raises(PlanMismatch, match=r"time .ticks.: priced 108, replayed 1"):
         solve(LAYER, MACHINE)
 

@@ -13,10 +13,13 @@ import pytest
 from formulations.clock import Clock
 from formulations.pins import Pins
 from formulations.registry import NESTS
+from formulations.tiling.part import NestPart
 from instances.machine import Machine, Transfer
 from instances.workload import Layer
+from solver.formulated import Job
 from solver.jobs import GRACE_S, run_here, share_of
-from solver.tiling.job import Answer, Job
+from solver.search import Answer
+from solver.tiling.search import job_of
 from solver.watch import Watch
 from solver.workers import answer, run_in_processes
 
@@ -27,16 +30,10 @@ MACHINE = Machine(
 )  # fmt: skip
 
 
-@pytest.fixture
-def fakes(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(FAKES))
-    return importlib.import_module("fake_engines")
-
-
 def _job(fakes: ModuleType, engine: str, name: str = "tiny") -> Job:
     layer = Layer.conv(name, channels=2, filters=2, size=(4, 4))
-    build = NESTS["tiling"].build
-    return Job(layer, MACHINE, build, Pins(), False, fakes.ENGINES[engine], ("time",), True)
+    part = NestPart(layer, MACHINE, NESTS["tiling"].build, Pins())
+    return job_of(part, ("time",), fakes.ENGINES[engine])
 
 
 def test_jobs_and_answers_survive_the_pipe(fakes: ModuleType) -> None:
@@ -44,7 +41,7 @@ def test_jobs_and_answers_survive_the_pipe(fakes: ModuleType) -> None:
     kind, found = answer(job, None, Watch())
     assert kind == "done"
     assert isinstance(found, Answer)
-    assert found.plan.bound == 108
+    assert found.bound == 108
     assert pickle.loads(pickle.dumps(found)) == found  # noqa: S301 - our own bytes
 
 
@@ -74,22 +71,22 @@ def test_after_ctrl_c_plans_are_quick(fakes: ModuleType) -> None:
     watch.stop("SIGINT")
     _, found = answer(_job(fakes, "honest"), None, watch)
     assert isinstance(found, Answer)
-    assert (found.plan.status, found.plan.stats["stopped"], found.interrupted) == ("FEASIBLE", "SIGINT", True)
+    assert (found.status, found.stats["stopped"]) == ("FEASIBLE", "SIGINT")
 
 
 def test_a_second_ctrl_c_during_verification_costs_that_layer_only(
     fakes: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = importlib.import_module("solver.tiling.job")
-    real = job.verify
+    module = importlib.import_module("solver.formulated")
+    real = module.judgement
 
-    def pressed_twice(layer: Layer, *rest: object) -> object:
-        if layer.name == "hard":
+    def pressed_twice(part: NestPart, *rest: object) -> object:
+        if part.name == "hard":
             signal.raise_signal(signal.SIGINT)
             signal.raise_signal(signal.SIGINT)
-        return real(layer, *rest)
+        return real(part, *rest)
 
-    monkeypatch.setattr(job, "verify", pressed_twice)
+    monkeypatch.setattr(module, "judgement", pressed_twice)
     jobs = {i: _job(fakes, "honest", name) for i, name in enumerate(("a", "hard", "c"))}
     with Watch() as watch:
         outcome = run_here(jobs, watch, lambda index, found: None)
@@ -98,20 +95,20 @@ def test_a_second_ctrl_c_during_verification_costs_that_layer_only(
 
 
 def test_one_ctrl_c_during_verification_loses_nothing(fakes: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    job = importlib.import_module("solver.tiling.job")
-    real = job.verify
+    module = importlib.import_module("solver.formulated")
+    real = module.judgement
 
-    def pressed(layer: Layer, *rest: object) -> object:
-        if layer.name == "a":
+    def pressed(part: NestPart, *rest: object) -> object:
+        if part.name == "a":
             signal.raise_signal(signal.SIGINT)
-        return real(layer, *rest)
+        return real(part, *rest)
 
-    monkeypatch.setattr(job, "verify", pressed)
+    monkeypatch.setattr(module, "judgement", pressed)
     jobs = {i: _job(fakes, "honest", name) for i, name in enumerate(("a", "b"))}
     with Watch() as watch:
         outcome = run_here(jobs, watch, lambda index, found: None)
     assert outcome.stopped
-    assert [a.plan.status for a in outcome.answers.values()] == ["OPTIMAL", "FEASIBLE"]
+    assert [a.status for a in outcome.answers.values()] == ["OPTIMAL", "FEASIBLE"]
 
 
 def test_shares_of_time() -> None:
@@ -130,8 +127,8 @@ def test_when_time_is_up_layers_have_quick_plans_for_a_while(fakes: ModuleType) 
     watch = Watch(1.0, now=lambda: now[0])
     now[0] = 2.0
     outcome = run_here(jobs, watch, lambda index, found: None)
-    assert [a.plan.stats["stopped"] for a in outcome.answers.values()] == ["time limit", "time limit"]
-    assert [a.plan.status for a in outcome.answers.values()] == ["FEASIBLE", "FEASIBLE"]
+    assert [a.stats["stopped"] for a in outcome.answers.values()] == ["time limit", "time limit"]
+    assert [a.status for a in outcome.answers.values()] == ["FEASIBLE", "FEASIBLE"]
     now[0] = 2.0 + GRACE_S
     assert run_here(jobs, watch, lambda index, found: None).answers == {}
 
@@ -144,7 +141,7 @@ def test_the_layer_of_a_killed_worker_is_run_again(
     with Watch() as watch:
         outcome = run_in_processes(jobs, 2, watch, lambda index, found: None)
     assert (tmp_path / "killed").exists()
-    assert {i: a.plan.status for i, a in outcome.answers.items()} == dict.fromkeys(range(3), "OPTIMAL")
+    assert {i: a.status for i, a in outcome.answers.items()} == dict.fromkeys(range(3), "OPTIMAL")
     assert "layer hard: worker process ended with code -9, it is run again" in caplog.text
 
 

@@ -1,0 +1,101 @@
+"""Readings of a network on a machine with memory banks: its first layer as a product over patches, or as it is.
+
+Both are possible where the machine lays its inputs out as patches (`Banks.patch_channels`). The machine says which it
+is (`Banks.first_layer`), or a pin; with ``either`` engines that optimise choose, each reading being a piece of what is
+searched. The published policies read patches, as their compiler does.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from formulations.banks.bounds import Point
+from hwmodels.banks.clock import Clock
+from instances.errors import InputError
+from instances.feature_maps import Stages, stages
+from instances.machine import Banks, Machine
+from instances.network import Network
+from instances.workload import refuse_long
+
+__all__ = ["FIRST_LAYERS", "FirstLayer", "FirstPin", "clock_of", "floor_of", "may_wait", "readings"]
+
+FirstLayer = Literal["patches", "plain"]
+FirstPin = Literal["patches", "plain", "either"]
+FIRST_LAYERS: tuple[FirstPin, ...] = ("patches", "plain", "either")
+
+
+def readings(network: Network, machine: Machine, pin: FirstPin | None = None) -> dict[FirstLayer, Stages]:
+    """Return the stages of a network by reading: what the machine and a pin allow, patches first.
+
+    Raises
+    ------
+    InputError
+        If the machine has no banks, the network has no bank program, or patches are asked for that it cannot have.
+    """
+    if machine.banks is None:
+        raise InputError(f"machine {machine.name} has no banks: problem banks needs one that has, such as midap")
+    for layer in network.layers:
+        refuse_long(layer, "banks")
+    found: dict[FirstLayer, Stages] = {}
+    laid = stages(network, machine.banks)
+    if any(stage.kind == "patches" for stage in laid.stages):
+        found["patches"] = laid
+        found["plain"] = stages(network, machine.banks, patches=False)
+    else:
+        found["plain"] = laid
+    wanted = pin or machine.banks.first_layer
+    if wanted == "either" or (pin is None and wanted not in found):
+        return found
+    if wanted not in found:
+        raise InputError(
+            f"network {network.name}: no first layer on machine {machine.name} is a product over patches "
+            f"(a convolution of at most {machine.banks.patch_channels} channels that alone reads the input)"
+        )
+    return {wanted: found[wanted]}
+
+
+def clock_of(machine: Machine) -> Clock:
+    """Return the clock of a machine with banks."""
+    assert machine.banks is not None
+    cycle = machine.compute.cycle_ticks
+    return Clock(machine.transfer, cycle, machine.banks.stage_cycles * cycle, machine.banks.by_cycle)
+
+
+def may_wait(machine: Machine, waiting: bool | None) -> bool:
+    """Return whether results may wait on chip for a sum: what is asked for, or what the machine says.
+
+    Raises
+    ------
+    InputError
+        If it is asked for, and the machine cannot.
+    """
+    able = machine.banks is not None and machine.banks.residuals == "chip"
+    if waiting and not able:
+        raise InputError(
+            f"machine {machine.name}: the second operand of a sum cannot wait on chip (banks.residuals is dram); "
+            "--set banks.residuals=chip for a chip that can"
+        )
+    return able if waiting is None else waiting
+
+
+def floor_of(found: Stages, banks: Banks, clock: Clock) -> Point:
+    """Return what no plan of a reading can do without: bytes that must move once, ticks of computing."""
+    work = sum(stage.cycles for stage in found.stages) * clock.cycle + clock.fixed * len(found.stages)
+    return Point(_compulsory(found, banks), work)
+
+
+def _compulsory(found: Stages, banks: Banks) -> int:
+    """Bytes of every weight, bias, input and result once; of inputs without what may stay unread."""
+    made = {stage.target for stage in found.stages}
+    weights = sum(stage.weight_bytes + stage.bias_bytes for stage in found.stages)
+    inputs = sum(_read(found, banks, name) * m.column_bytes for name, m in found.maps.items() if name not in made)
+    results = sum(s.written * found.maps[s.target].columns for s in found.stages if not found.users[s.target])
+    return weights + inputs + results
+
+
+def _read(found: Stages, banks: Banks, name: str) -> int:
+    """Columns of a map that have to be loaded."""
+    columns, users = found.maps[name].columns, [stage for stage in found.stages if stage.name in found.users[name]]
+    if banks.unread == "loaded" or any(stage.kind == "patches" for stage in users):
+        return columns
+    return min(columns, max((stage.ends(found.computed(stage)[0]) for stage in users), default=0))

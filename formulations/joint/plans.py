@@ -1,0 +1,222 @@
+"""What is known about the tile plans of one layer of a joint plan: bounds on the bytes of the best of them.
+
+Let e(k, f) be the fewest bytes beyond reading everything once, with k rows of the input on chip and f banks for tiles.
+A search of F1 at (k, f) gives a nest, and a bound that no nest is below, there and for all smaller k and f. Mostly they
+are the same. Where they are not, as some nest may do better than any candidate, the bound is kept as proven, and what
+was found as if it were: the first bounds the network's optimum, the second leads to the best plan.
+
+Of a layer with several inputs (a sum) k is the rows of each. All its nests move the same, so a search proves the banks
+that the least nest needs as well; every input has a tile of its own, so what rows on chip save adds up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from formulations.clock import Clock
+from formulations.joint.problem import NEVER, Ints
+from formulations.pins import Pins
+from formulations.tiling import problem as tiling
+from hwmodels.nest.limits import tensor_bytes
+from hwmodels.nest.price import price
+from hwmodels.schedule import Nest
+from instances.machine import Machine
+from instances.workload import Layer
+
+__all__ = ["Bound", "Plans", "Rows", "SearchNests", "Searched"]
+
+#: A lower bound on all nests; one on all that searches can find; what a known nest reaches.
+Bound = Literal["proven", "found", "known"]
+Rows = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What a search of a layer's nests says.
+
+    Attributes
+    ----------
+    measures : dict of str to int
+        Of the nest; none without one.
+    bounds : dict of str to int
+        What no nest is below, where the nest is not proven.
+    whole : bool
+        Whether it was not cut short, but where ties are broken.
+    """
+
+    nest: Nest | None
+    measures: Mapping[str, int] = field(default_factory=dict)
+    bounds: Mapping[str, int] = field(default_factory=dict)
+    whole: bool = True
+
+
+#: Searches nests exhaustively: (space, objectives, clock); with `most` of some measures, `proving` those whose optimum
+#: is to be proven (all by default); `first`: a good nest will do.
+SearchNests = Callable[..., Searched]
+
+
+class Plans:
+    """What is known about the plans of one layer.
+
+    Attributes
+    ----------
+    nests : list of (Nest, rows or None)
+        Each with the only rows that it is priced for, if there was no time for others.
+    bounds : dict of list of (rows, banks, bytes)
+        With so many rows and banks at most no nest moves less beyond everything once.
+    searches : int
+        Made so far.
+    """
+
+    def __init__(self, layer: Layer, machine: Machine, pins: Pins, search_nests: SearchNests) -> None:
+        self.layer, self.machine, self.pins, self.search_nests = layer, machine, pins, search_nests
+        self.banks, self.bank_bytes, self.several = machine.ocm_banks, machine.bank_bytes, layer.inputs > 1
+        self.nests: list[tuple[Nest, Rows | None]] = []
+        self.bounds: dict[Bound, list[tuple[Rows, int, int]]] = {"proven": [], "found": []}
+        self.searches = 0
+        self._begun = False
+        self._once: dict[int, int] = {}
+        self._priced: dict[tuple[int, int, int], tuple[int, int]] = {}
+        self._searched: set[tuple[Rows, int]] = set()
+        self._tables: dict[object, Ints] = {}
+
+    def once(self, rows: int) -> int:
+        """Bytes of one input beyond its first rows, read once."""
+        if rows not in self._once:
+            single = self.layer.model_copy(update={"inputs": 1, "resident_in": (rows,)})
+            self._once[rows] = tensor_bytes(single, self.machine)["IN"]
+        return self._once[rows]
+
+    @cached_property
+    def fixed(self) -> int:
+        """Bytes of the weights once."""
+        return tensor_bytes(self.layer, self.machine).get("W", 0)
+
+    # ---- bounds ------------------------------------------------------------------------------------------------------
+
+    def table(self, levels: tuple[Rows, ...], axes: tuple[int, ...], *, bound: Bound) -> Ints:
+        """Bounds on e for the rows of every level of some inputs, (levels of each, banks + 1).
+
+        Parameters
+        ----------
+        axes : tuple of int
+            For every input of the layer its place among `levels`; -1 if it lies in DRAM.
+        """
+        key = levels, axes, bound
+        if key not in self._tables:
+            grids = np.ix_(*levels, range(self.banks + 1))
+            rows = tuple(grids[a] if a >= 0 else np.zeros_like(grids[-1][..., :1]) for a in axes)
+            self._tables[key] = self.e(rows, grids[-1], bound)
+        return self._tables[key]
+
+    def e(self, rows: Sequence[Ints], banks: Ints, bound: Bound) -> Ints:
+        """Bounds on e for rows of every input and banks; `NEVER` where no nest fits, or none is known."""
+        shape = np.broadcast_shapes(banks.shape, *(one.shape for one in rows))
+        if bound == "known":
+            values = np.full(shape, NEVER, np.int64)
+            for number in range(len(self.nests)):
+                size, moved = self._figures(number, rows)
+                values = np.where(size <= banks * self.bank_bytes, np.minimum(values, moved), values)
+            return values
+        values = np.where(banks > 0, np.zeros(shape, np.int64), NEVER)
+        for given, most, least in self.bounds[bound]:
+            inside = np.logical_and.reduce(
+                np.broadcast_arrays(banks <= most, *(one <= k for one, k in zip(rows, given, strict=True)))
+            )
+            values = np.where(inside, np.maximum(values, least), values)
+        return values
+
+    def known(self, rows: Rows, banks: int) -> bool:
+        """Whether a nest is known that reaches the lower bound, or none better is to be found."""
+        place = [np.array(k) for k in rows], np.array(banks)
+        if (rows, banks) not in self._tables:
+            self._tables[rows, banks] = self.e(*place, "known") == self.e(*place, "proven")
+        return bool(self._tables[rows, banks]) or (rows, self._asked(banks)) in self._searched
+
+    def nest(self, rows: Rows, banks: int) -> Nest:
+        """The best nest that is known."""
+        given, room = [np.array(k) for k in rows], banks * self.bank_bytes
+        figures = [self._figures(number, given) for number in range(len(self.nests))]
+        moved = [int(moved) if size <= room else NEVER for size, moved in figures]
+        return self.nests[moved.index(min(moved))][0]
+
+    def _figures(self, number: int, rows: Sequence[Ints]) -> tuple[Ints, Ints]:
+        """Bytes on chip of a nest, and what it moves beyond everything once."""
+        none = np.array(self._price(number, 0, 0))
+        figures = none
+        for at, mine in enumerate(rows):
+            more = np.array([self._price(number, at, int(k)) for k in mine.ravel()]) - none
+            figures = figures + more.reshape(*mine.shape, 2)
+        return figures[..., 0], figures[..., 1]
+
+    def _price(self, number: int, at: int, rows: int) -> tuple[int, int]:
+        """The same with rows of one input there."""
+        key = number, at, rows
+        if key not in self._priced:
+            nest, only = self.nests[number]
+            given = tuple(rows if k == at else 0 for k in range(self.layer.inputs))
+            outcome = price(self._variant(given), self.machine, nest) if only in (None, given) else None
+            self._priced[key] = (NEVER, 0) if outcome is None else (
+                outcome.occupancy_bytes["ocm"], self._beyond(given, outcome.bytes)
+            )  # fmt: skip
+        return self._priced[key]
+
+    # ---- searches ----------------------------------------------------------------------------------------------------
+
+    def quick(self, clock: Clock) -> None:
+        """Find some nest in no time, a better one in time if there is one."""
+        if self._begun:
+            return
+        hasty, none = clock.over, (0,) * self.layer.inputs
+        machine = self.machine.model_copy(update={"ocm_bytes": self.banks * self.bank_bytes})
+        space = tiling.build(self.layer, machine, self.pins)
+        nest = self.search_nests(space.uniform(), ("bytes",), clock, first=True).nest if hasty else None
+        if nest is None:
+            nest = self.search_nests(space, ("bytes",), clock, first=True).nest
+        if nest is not None:
+            self._learn(nest, none if hasty else None)
+        self._begun = True
+
+    def search(self, rows: Rows, banks: int, clock: Clock) -> bool:
+        """Find e(rows, banks) and all that follows from it; False if the time ran out."""
+        self.searches += 1
+        banks = self._asked(banks)
+        space = tiling.build(self._variant(rows), self.machine, self.pins)
+        said = self.search_nests(
+            space, ("bytes", "ocm"), clock, most={"ocm": banks * self.bank_bytes},
+            proving=("bytes", "ocm") if self.several else ("bytes",),
+        )  # fmt: skip
+        if said.nest is not None:
+            self._learn(said.nest)
+        if said.whole:
+            self._searched.add((rows, banks))
+            self._note("proven", rows, banks, {**said.measures, **said.bounds})
+            self._note("found", rows, banks, said.measures)
+        self._tables.clear()
+        return said.whole
+
+    def _asked(self, banks: int) -> int:
+        """The banks of a search: of several inputs it finds the least nest, in whatever banks."""
+        return self.banks if self.several else banks
+
+    def _note(self, bound: Bound, rows: Rows, banks: int, values: Mapping[str, int]) -> None:
+        """Note what no nest is below; there are no values if none fits."""
+        moved = self._beyond(rows, values["bytes"]) if "bytes" in values else NEVER
+        self.bounds[bound].append((rows, banks, moved))
+        if self.several and "ocm" in values:
+            self.bounds[bound].append((rows, -(-values["ocm"] // self.bank_bytes) - 1, NEVER))
+
+    def _learn(self, nest: Nest, only: Rows | None = None) -> None:
+        self.nests.append((nest, only))
+        self._tables.clear()
+
+    def _variant(self, rows: Rows) -> Layer:
+        return self.layer.model_copy(update={"resident_in": rows})
+
+    def _beyond(self, rows: Rows, moved: int) -> int:
+        return moved - sum(tensor_bytes(self._variant(rows), self.machine).values())

@@ -1,0 +1,160 @@
+"""The tile plans of every layer that the joint problem chooses among, searched only as far as its optimum needs them.
+
+For a layer whose input has k rows on chip and whose tiles have f banks, let e(k, f) be the fewest bytes beyond reading
+everything once. It never rises with k or f: a plan for fewer resident rows or banks is one for more. So one exhaustive
+search of F1 at (k, f) is a lower bound for all smaller k and f, and its nest, priced at other k, an upper bound there.
+`Tables` starts from e >= 0, solves the joint problem with the lower bounds, searches where its solution relies on a
+bound that no known nest reaches, and starts again; when no such place is left, the solution is the optimum over all
+nests of F1, although few were searched. Where a search leaves a gap between its nest and its bound
+(`formulations.joint.plans`), so does the solution.
+
+A layer of several inputs (a sum) moves the same bytes whatever its nest; there k is the rows of every input, and what
+is bounded is the least number of banks that a nest fits in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from formulations.clock import Clock
+from formulations.joint.plans import Bound, Plans, Rows, SearchNests
+from formulations.joint.problem import NEVER, Choice, Joint, Residence, Step
+from formulations.pins import Pins
+from instances.machine import Machine
+from instances.stores import Store, Stores
+
+__all__ = ["Tables"]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a solution relies on a bound: plans, rows of every input and banks for tiles."""
+
+    plans: Plans
+    rows: Rows
+    banks: int
+
+
+class Tables:
+    """The layers, stores and plans of one network on one machine."""
+
+    def __init__(self, found: Stores, machine: Machine, pins: Pins, search_nests: SearchNests) -> None:
+        self.found, self.machine, self.pins = found, machine, pins
+        self.residences = tuple(self._residences())
+        self.number = {r.store: k for k, r in enumerate(self.residences)}
+        known: dict[object, Plans] = {}
+        self.plans = [
+            known.setdefault(layer.signature(), Plans(layer, machine, pins, search_nests)) for layer in found.layers
+        ]
+        self.inputs = tuple(tuple(self.number.get(s, -1) for s in given) for given in found.reads)
+
+    # ---- stores ----------------------------------------------------------------------------------------------
+
+    def _row_bytes(self, store: Store) -> int:
+        return store.row_elements * self.machine.out_bytes
+
+    def _residences(self) -> Iterable[Residence]:
+        for at, store in enumerate(self.found.stores):
+            if store.dram or not store.readers or not store.parts:
+                continue
+            levels = _levels(store.rows, self._row_bytes(store), self.machine.ocm_banks, self.machine.bank_bytes)
+            if len(levels) > 1:
+                banks, rows = zip(*levels, strict=True)
+                write = tuple((store.rows - (0 if store.results else k)) * self._row_bytes(store) for k in rows)
+                yield Residence(at, min(t for t, _ in store.parts), store.readers, banks, rows, write)
+
+    def rows_of(self, step: int, residence: int) -> tuple[int, ...]:
+        """The rows that a layer sees on chip, for every level of an input."""
+        if residence < 0:
+            return (0,)
+        one = self.residences[residence]
+        return tuple(self.found.stores[one.store].seen(k, self.found.layers[step].h) for k in one.rows)
+
+    # ---- problems --------------------------------------------------------------------------------------------
+
+    def joint(self, *, bound: Bound) -> Joint:
+        """The problem with lower bounds, or with what is known to be possible."""
+        steps = []
+        for t, (plans, inputs) in enumerate(zip(self.plans, self.inputs, strict=True)):
+            axes = tuple(dict.fromkeys(k for k in inputs if k >= 0))
+            levels = tuple(self.rows_of(t, k) for k in axes)
+            once = tuple(tuple(plans.once(rows) for rows in self.rows_of(t, k)) for k in inputs)
+            table = plans.table(levels, tuple(axes.index(k) if k >= 0 else -1 for k in inputs), bound=bound)
+            steps.append(Step(plans.fixed, inputs, once, table))
+        staying = set(self.number)
+        constant = sum(
+            store.rows * self._row_bytes(store) for at, store in enumerate(self.found.stores) if at not in staying
+        )
+        return Joint(self.machine.ocm_banks, tuple(steps), self.residences, constant)
+
+    def relied(self, joint: Joint, choice: Choice) -> list[_Place]:
+        """Where a choice relies on bounds that no known nest reaches."""
+        places: dict[tuple[int, Rows, int], _Place] = {}
+        for t, plans in enumerate(self.plans):
+            rows, banks = self.place(joint, choice, t)
+            if not plans.known(rows, banks):
+                places[id(plans), rows, banks] = _Place(plans, rows, banks)
+        return list(places.values())
+
+    def place(self, joint: Joint, choice: Choice, step: int) -> tuple[Rows, int]:
+        """Rows of every input on chip, and banks for tiles."""
+        rows = tuple(self.rows_of(step, k)[joint.level(choice, k, step)] if k >= 0 else 0 for k in self.inputs[step])
+        return rows, joint.free(choice, step)
+
+    def alone(self, *, on_chip: bool) -> list[_Place]:
+        """Every layer with all banks to itself, its input in DRAM or as far on chip as it may be."""
+        places = []
+        for t, plans in enumerate(self.plans):
+            rows = tuple(self.rows_of(t, k)[-1 if on_chip else 0] for k in self.inputs[t])
+            places.append(_Place(plans, rows, self.machine.ocm_banks))
+        return places
+
+    @property
+    def possible(self) -> bool:
+        """Whether every layer by itself may have a plan."""
+        return all(int(step.extra.min()) < NEVER for step in self.joint(bound="proven").steps)
+
+    def floor(self) -> int:
+        """A lower bound on the bytes of all choices: everything that cannot stay, once, and what must be written."""
+        joint = self.joint(bound="proven")
+        total = joint.constant
+        for step in joint.steps:
+            least = int(step.extra.min())
+            total += step.fixed + (least if least < NEVER else 0) + sum(min(once) for once in step.once)
+        return total + sum(min(r.write) for r in joint.residences)
+
+    def hurry(self, clock: Clock) -> None:
+        """Find some nest for every layer, a good one as far as there is time."""
+        distinct = list(self._distinct())
+        for number, plans in enumerate(distinct):
+            plans.quick(clock.share(len(distinct) - number))
+
+    @property
+    def searches(self) -> int:
+        """Searches of single layers so far."""
+        return sum(plans.searches for plans in self._distinct())
+
+    def _distinct(self) -> Iterable[Plans]:
+        """Equal layers share their plans."""
+        return {id(plans): plans for plans in self.plans}.values()
+
+    def search(self, places: Iterable[_Place], clock: Clock) -> bool:
+        """Search there; False if the time ran out."""
+        for place in places:
+            if clock.over:
+                return False
+            known = place.plans.known(place.rows, place.banks)
+            if not known and not place.plans.search(place.rows, place.banks, clock):
+                return False
+        return True
+
+
+def _levels(rows: int, row_bytes: int, banks: int, bank_bytes: int) -> list[tuple[int, int]]:
+    """Numbers of banks, each with the whole rows that they hold, none twice."""
+    levels = [(0, 0)]
+    for number in range(1, banks + 1):
+        held = min(rows, number * bank_bytes // row_bytes)
+        if held > levels[-1][1]:
+            levels.append((number, held))
+    return levels

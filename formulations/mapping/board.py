@@ -1,0 +1,222 @@
+"""Tasks on the processors of a board as a formulation: all tasks are one part, a configuration of the cores is a piece.
+
+An example: four cores are grouped as (4), (3,1), (2,2), (2,1,1) or (1,1,1,1). Each of these pieces has an even share of
+the time that is left when its turn comes, and has to beat those before it.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
+
+from formulations.clock import ENDLESS, Clock
+from formulations.mapping.pins import Demands, demands
+from formulations.mapping.problem import Configuration, Schedule, build
+from formulations.mapping.problem import Mapping as Instance
+from formulations.problem import Goal, Part, Piece, Stats, Steps
+from hwmodels.board.task_times import estimated, options
+from instances.errors import InputError
+from instances.machine import Machine
+from instances.processors import Processors
+from instances.profiles import Profile, Row, load_profile
+from instances.tasks import TaskGraph
+
+__all__ = ["ESTIMATED", "Asking", "BoardPart", "BoardPiece", "Request", "board_of", "replayed_copies"]
+
+#: Where times come from if there is no profile.
+ESTIMATED = "estimated"
+I = TypeVar("I")  # noqa: E741 - what is decided on a configuration
+
+
+# ---- what is asked ---------------------------------------------------------------------------------------------------
+
+
+def board_of(machine: Machine) -> Processors:
+    """Return the processors of a machine; raises InputError if it has none."""
+    if machine.processors is None:
+        raise InputError(f"machine {machine.name}: problem mapping needs processors, such as galaxy_s9 has")
+    return machine.processors
+
+
+def _times(graph: TaskGraph, board: Processors, profile: Profile, where: str) -> tuple[Row, ...]:
+    """Microseconds of all tasks at the clock of busy cores; raises InputError if the profile fits not."""
+    rows = profile.rows([task.name for task in graph.tasks], options(board), where)
+    if profile.clock == "busy":
+        return rows
+    cpu = board.cpu
+    scales: dict[str, float] = {}
+    for n, mhz in enumerate(cpu.alone_mhz, 1):
+        if mhz is not None:
+            scales[str(n)] = mhz / cpu.busy_mhz
+    if "1" in scales:
+        scales["1*"] = scales["1"]
+    for name in {name for row in rows for name in row}:
+        if name.rstrip("*").isdigit() and name not in scales:
+            raise InputError(
+                f"{where}: clock alone: the machine does not say at what clock {name} cores run (alone_mhz)"
+            )
+    return tuple({k: None if t is None else t * scales.get(k, 1.0) for k, t in row.items()} for row in rows)
+
+
+@dataclass(frozen=True)
+class Request:
+    """Tasks with their times on a board, and what is demanded of them; `profile` says where the times come from."""
+
+    graph: TaskGraph
+    machine: Machine
+    rows: tuple[Row, ...]
+    demands: Demands
+    profile: str = ESTIMATED
+
+    @classmethod
+    def of(
+        cls, graph: TaskGraph, machine: Machine, pins: Sequence[str],
+        profile: Profile | str | os.PathLike[str] | None = None,
+    ) -> Request:  # fmt: skip
+        """Read pins and times; raises InputError for bad ones, and for a profile that does not fit."""
+        board, said = board_of(machine), ESTIMATED
+        if profile is not None:
+            said = "given" if isinstance(profile, Profile) else f"profile {os.fspath(profile)}"
+        table = profile if isinstance(profile, Profile | None) else load_profile(profile)
+        rows = estimated(graph, board) if table is None else _times(graph, board, table, said)
+        return cls(graph, machine, rows, demands(pins, graph, board, rows), said)
+
+    def instances(self, rounded: Callable[[float], int] = round) -> dict[Configuration, Instance]:
+        """Return the configurations that can run all tasks; raises InputError if none can."""
+        found: dict[Configuration, Instance] = {}
+        faults: list[InputError] = []
+        board, tick_ps, wanted = board_of(self.machine), self.machine.tick_ps, self.demands
+        for configuration in wanted.configurations:
+            try:
+                made = build(self.graph, board, configuration, self.rows, tick_ps, wanted.shares, rounded)
+                made = wanted.restrict(made)
+                if made.able:  # raises InputError for a task that cannot run
+                    found[configuration] = made
+            except InputError as error:
+                faults.append(error)
+        if not found:
+            raise faults[0]
+        return found
+
+
+# ---- one configuration -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Asking(ABC):
+    """A goal for one configuration.
+
+    Attributes
+    ----------
+    known : tuple of Schedule
+        Some to start from.
+    clock : Clock
+        The share of this configuration.
+    """
+
+    known: tuple[Schedule, ...] = field(default=(), kw_only=True)
+    clock: Clock = field(default=ENDLESS, kw_only=True)
+    stats: Stats = field(default_factory=dict, kw_only=True, compare=False)
+
+    @abstractmethod
+    def worth(self, schedule: Schedule) -> int | None:
+        """Return the objective of a schedule, None if it does not keep the limits."""
+
+    @abstractmethod
+    def floor(self) -> int:
+        """Return what no schedule is below, without a search."""
+
+    def best(self, schedules: Iterable[Schedule]) -> Schedule | None:
+        """Return the first one with the least objective of those that keep the limits."""
+        least, best = None, None
+        for schedule in schedules:
+            worth = self.worth(schedule)
+            if worth is not None and (least is None or worth < least):
+                least, best = worth, schedule
+        return best
+
+
+class BoardPiece(Piece[Schedule]):
+    """A configuration.
+
+    Parameters
+    ----------
+    left : int
+        How many configurations share the time from here on.
+    """
+
+    def __init__(self, part: BoardPart[Any], configuration: Configuration, left: int) -> None:
+        self.part, self.configuration, self.left = part, configuration, left
+        self.name = ",".join(map(str, configuration)) if len(part.instances) > 1 else ""
+
+    def asked(self, goal: Goal) -> Any:
+        """The goal, here."""
+        asked = self.part.asked(self.configuration, goal)
+        return replace(asked, clock=goal.clock.share(self.left), stats=goal.stats)
+
+    def named(self, schedule: Schedule | None) -> Schedule | None:
+        """A schedule with its configuration."""
+        return None if schedule is None else replace(schedule, configuration=self.configuration)
+
+    def floor(self, goal: Goal) -> int:
+        """Without a search."""
+        return int(self.asked(goal).floor())
+
+    def steps(self, goal: Goal, engine: str) -> Steps[Schedule]:
+        """Search by an engine of the part."""
+        schedule, bound = yield from self.part.searches[engine](self.asked(goal))
+        return self.named(schedule), bound
+
+
+class BoardPart(Part[Schedule], Generic[I]):
+    """Tasks on a board.
+
+    Attributes
+    ----------
+    instances : dict
+        What is decided, by configuration of the cores.
+    searches : dict
+        By engine the steps of a search for what is asked of a configuration.
+    request : Request or None
+        Where the instances come from.
+    """
+
+    searches: Mapping[str, Callable[[Any], Steps[Schedule]]]
+
+    def __init__(self, name: str, instances: Mapping[Configuration, I], request: Request | None = None) -> None:
+        self.name, self.instances, self.request = name, instances, request
+
+    @abstractmethod
+    def asked(self, configuration: Configuration, goal: Goal) -> Asking:
+        """Return a goal for a configuration."""
+
+    def instance(self, schedule: Schedule) -> I:
+        """Return what a schedule decides; raises InputError for another configuration."""
+        if schedule.configuration not in self.instances:
+            raise InputError(f"cpu_config {schedule.configuration}: the pins ask for another one")
+        return self.instances[schedule.configuration]
+
+    def pieces(self, goal: Goal) -> Iterator[BoardPiece]:
+        """All configurations."""
+        for number, configuration in enumerate(self.instances):
+            yield BoardPiece(self, configuration, len(self.instances) - number)
+
+    def best(self, goal: Goal, make: Callable[[Any], Iterable[Schedule]]) -> Schedule | None:
+        """Return the best of the schedules that are made for every configuration, of equals the first one."""
+        best, below = None, goal.below
+        for piece in self.pieces(goal):
+            asked = piece.asked(replace(goal, below=below))
+            schedule = None if below is not None and asked.floor() >= below else asked.best(make(asked))
+            if schedule is not None:
+                best, below = piece.named(schedule), asked.worth(schedule)
+        return best
+
+
+def replayed_copies(mapping: Instance) -> dict[tuple[int, int, int], int]:
+    """Return what copies take, by edge, processor before and after, as the referees want it."""
+    number = range(len(mapping.processors))
+    edges = range(len(mapping.graph.edges))
+    return {(e, p, q): int(mapping.copies[e, p, q]) for e in edges for p in number for q in number if p != q}
