@@ -90,7 +90,7 @@ class Setup:
     Attributes
     ----------
     share, keep : str
-        As in `formulations.mesh.choice.Choice`.
+        As in `hwmodels.schedule.Choice`.
     clock : Clock
         When to stop making tables.
     """
