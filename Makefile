@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.certile-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test slow coverage lint format types ci constraints clean distclean
+.PHONY: help install demo test slow coverage lint format types schemas ci constraints clean distclean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -48,6 +48,11 @@ format: install  ## let ruff mend what it can
 
 types: install  ## mypy --strict on the four rooms
 	$(BIN)/mypy
+
+schemas: install  ## write the schemas of plan files and the table of machine fields
+	@for kind in plan banks joint mapping applications mesh partial_engine; do \
+	  $(BIN)/certile schema $$kind > solver/$$kind.new && mv solver/$$kind.new solver/$$kind.schema.json || exit 1; done
+	$(BIN)/python -m instances.machine_fields
 
 ci:  ## all that has to pass before a change lands, in environments of its own
 	bash .ci/run

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, PositiveInt, ValidationInfo, field_validator, model_validator
+from pydantic import BeforeValidator, Field, PositiveInt, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from instances.banks import Banks
@@ -19,7 +19,7 @@ from instances.off_chip import Homes, OffChip, Transfer, home_faults
 from instances.partial_engine import PartialEngine
 from instances.processors import Processors
 
-__all__ = ["Banks", "Broadcast", "Compute", "Machine", "OffChip", "Transfer"]
+__all__ = ["NESTED", "Banks", "Broadcast", "Compute", "Machine", "OffChip", "Transfer"]
 
 Count = Field(default=0, ge=0)
 _ORDER = "Order of the axes in memory, outermost first "
@@ -80,6 +80,10 @@ class Broadcast(Frozen):
         return self.input == self.weights == "none"
 
 
+#: Problems whose machines hold tiles of nests.
+NESTED = ("tiling", "slicing", "joint")
+
+
 class Machine(Sparse):
     """One machine: memories, cores, data types, layouts, transfer, compute and energy."""
 
@@ -92,8 +96,11 @@ class Machine(Sparse):
     """What the machine is called in tables and plans."""
     description: str = ""
     """One line for ``certile list machines``."""
-    problem: Literal["tiling", "slicing", "banks", "mapping", "engine", "mesh"] = "tiling"
-    """The problem that ``certile solve`` decides if ``--problem`` says nothing."""
+    problem: Annotated[
+        Literal["tiling", "slicing", "joint", "banks", "mapping", "engine", "mesh"],
+        BeforeValidator(lambda name: "engine" if name == "partial_engine" else name),
+    ] = "tiling"
+    """The problem that ``certile solve`` decides if ``--problem`` says nothing; engine: partial_engine."""
     tick_ps: PositiveInt
     """Length of a tick, the unit of all ``_ticks``. Choose it so that all prices are whole."""
     in_bytes: PositiveInt
@@ -198,7 +205,7 @@ class Machine(Sparse):
     def _off_chip_memories(self) -> Machine:
         for fault in home_faults(self.off_chip, self.homes):
             raise ValueError(fault)
-        if self.off_chip and self.problem not in ("tiling", "slicing"):
+        if self.off_chip and self.problem not in NESTED:
             raise ValueError(f"off_chip is for problems tiling, slicing and joint, not {self.problem}")
         if self.off_chip and self.byte_fj:
             raise ValueError("give either byte_fj or off_chip, whose memories have a byte_fj of their own")
@@ -222,8 +229,10 @@ class Machine(Sparse):
             raise ValueError("problem 'mesh' needs mesh, and mesh needs problem 'mesh'")
         if self.mesh is not None and (self.ocm_bytes is not None or any(given)):
             raise ValueError("give either mesh or other on-chip memories, not both")
-        if self.problem not in ("tiling", "slicing") and (self.layer_ticks or not self.broadcast.none):
-            raise ValueError(f"broadcast and layer_ticks are for problems tiling and slicing, not {self.problem}")
+        if self.problem not in NESTED and (self.layer_ticks or not self.broadcast.none):
+            raise ValueError(
+                f"broadcast and layer_ticks are for problems tiling, slicing and joint, not {self.problem}"
+            )
         if self.processors is not None or self.engine is not None or self.mesh is not None:
             return self
         if self.banks is None and self.ocm_bytes is None and not all(given):

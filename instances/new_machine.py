@@ -40,6 +40,7 @@ def machine_template(problem: str = "tiling") -> str:
         "go. Keys that begin with // are comments. docs/machines.md has all fields."
     }
     fields = dict(_commented(load_machine(base), "", problem, {row.path: row for row in rows()}))
+    fields |= {"problem": problem} if problem == "joint" else {}
     fields |= {
         "name": "my_machine", "description": f"made from {base}",
         "sources": {"template": f"all numbers are those of {base}"},

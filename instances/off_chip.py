@@ -8,11 +8,11 @@ A machine with weights in flash and feature maps in SRAM says
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
-from instances.frozen import Frozen
+from instances.frozen import Frozen, Sparse
 
 __all__ = ["Homes", "OffChip", "Transfer", "home_faults"]
 
@@ -21,7 +21,7 @@ Count = Field(default=0, ge=0)
 Homes = dict[str, tuple[str, ...]]
 
 
-class Transfer(Frozen):
+class Transfer(Sparse):
     """The price of moving one tile between DRAM and on-chip memory.
 
     ``call_ticks*calls + segment_ticks*segments + burst_ticks*bursts + row_ticks*rows
@@ -29,6 +29,7 @@ class Transfer(Frozen):
     A size of 0 (`burst_bytes`, `row_bytes`, `refresh_bytes`) means that this count is not made.
     """
 
+    LEFT_OUT: ClassVar = frozenset[str]()
     model: Literal["volume", "burst", "dma", "lpddr4", "custom"] = "custom"
     """A name for people; the prices alone decide."""
     call_ticks: int = Count

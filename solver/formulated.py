@@ -88,7 +88,7 @@ class Job:
                 mine.heard({} if said is None else said.stats)
         why = mine.reason or "time limit"
         said = self.hasty(why) if said is None else said
-        if "stopped" in said.stats:
+        if mine.reason or (mine.clock.over and said.status in ("FEASIBLE", "NO_SOLUTION_FOUND")):
             said = replace(said, stats={**said.stats, "stopped": why})
         return replace(self._judged(said), wall_s=time.monotonic() - start)
 

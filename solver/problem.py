@@ -216,8 +216,15 @@ class Problem(ABC, Generic[P]):
     def table(self, plan: P, others: Mapping[str, P]) -> list[RenderableType]:
         """Return the table of a plan, and lines below it; beside others by engine."""
         lines = [_ratios(plan, others)] if others else []
-        lines.append("; ".join(self.status(plan)))
+        lines.append("; ".join(self.known(plan)))
         return [self.sheet(plan), "", *lines] if self.names(plan) else list(lines)
+
+    def known(self, plan: P) -> list[str]:
+        """Return the status, and what ended the search if it did not end by itself."""
+        said = [plan.stats, *(getattr(row, "stats", {}) for row in getattr(plan, "layers", ()))]
+        open_ = plan.status not in ("OPTIMAL", "INFEASIBLE")
+        reasons = dict.fromkeys(str(stats["stopped"]) for stats in said if open_ and "stopped" in stats)
+        return [*self.status(plan), *(f"stopped by {reason}: the best so far" for reason in reasons)]
 
     def names(self, plan: P) -> list[str]:
         """Return the layers of a plan, or its tasks."""
@@ -239,7 +246,7 @@ class Problem(ABC, Generic[P]):
         if names and (details or layer is not None):
             return "\n".join(self.details(plan, layer))
         table: list[RenderableType] = ["", self.sheet(plan)] if names else []
-        return render(*self.status(plan), *table)
+        return render(*self.known(plan), *table)
 
     # ---- proving again -----------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from solver.front import Front
 from solver.options import AUTO, as_texts, check_jobs, check_memory, check_time_limit, pick_machine, pick_target
 from solver.plan import Plan
 from solver.problem import Explained, Problem, Target
-from solver.problems import pick_problem, problem_of
+from solver.problems import PROBLEMS, pick_problem, problem_of
 from solver.progress import Progress, Silent
 from solver.question import Question
 
@@ -28,12 +28,9 @@ P = TypeVar("P", bound=Plan)
 #: Anything that says the same: one text, several, or a mapping.
 Texts = str | Iterable[str] | Mapping[str, str | int] | None
 _OPTIONS = {
-    "layers": "layers",
-    "profile": "measured times",
-    "full": "full",
-    "bounding": "no bounding",
-    "all_kinds": "all kinds",
-}
+    "layers": "layers (--layer)", "profile": "measured times (--profile)", "full": "full (--full)",
+    "bounding": "no bounding (--no-bounding)", "all_kinds": "all kinds (--all-kinds)",
+}  # fmt: skip
 
 
 def solve(
@@ -245,9 +242,13 @@ def ask(
     set_fields = as_texts("settings", settings)
     real, loaded = pick_machine(machine, set_fields), _target(target)
     asked = _problem(problem, real, loaded)
-    objectives = asked.objectives(objective, loaded)
+    try:
+        objectives = asked.objectives(objective, loaded)
+        chosen = asked.engine(engine, objectives)
+    except InputError as error:
+        raise InputError(f"{error}{_elsewhere(asked, as_texts('objective', objective), engine)}") from None
     question = Question(
-        loaded, real, objectives, asked.name, asked.engine(engine, objectives),
+        loaded, real, objectives, asked.name, chosen,
         pins=as_texts("pins", pins), settings=set_fields,
         layers=None if layers is None else tuple(dict.fromkeys(as_texts("layers", layers))), profile=profile,
         time_limit_s=check_time_limit(time_limit_s), memory_bytes=check_memory(memory_limit),
@@ -259,6 +260,17 @@ def ask(
     if wrong:
         raise InputError(f"{', '.join(wrong)}: not for problem {asked.name}")
     return asked, question
+
+
+def _elsewhere(asked: Problem[Any], objectives: Sequence[str], engine: str) -> str:
+    """Which problems know a name that this one does not."""
+    names = [name.strip() for text in objectives for name in text.split(",")]
+    strange = [name for name in (*names, engine) if name not in {*asked.measures, *asked.engines, AUTO}]
+    for name in strange:
+        knowing = [one.name for one in PROBLEMS.values() if name in {*one.measures, *one.engines}]
+        if knowing:
+            return f"; problem {' and '.join(knowing)} has {name}, this is problem {asked.name}"
+    return ""
 
 
 def _target(target: Target | str | os.PathLike[str]) -> Target:

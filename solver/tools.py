@@ -50,11 +50,16 @@ def _names(kind: str, problem: str | None) -> dict[str, str]:
     """Return name -> one line for everything of a kind, of one problem or all."""
     asked = [pick_problem(problem)] if problem is not None else list(PROBLEMS.values())
     if kind in _OF_PROBLEMS:
-        found: dict[str, list[str]] = {}
+        found: dict[str, dict[str, list[str]]] = {}
         for one in asked:
             for name, about in _OF_PROBLEMS[kind](one).items():
-                found.setdefault(name, []).append(about if problem is not None else f"{about} ({one.name})")
-        return {name: "; ".join(lines) for name, lines in found.items()}
+                found.setdefault(name, {}).setdefault(about, []).append(one.name)
+        if not found:
+            raise InputError(f"problem {problem} has no {kind}")
+        return {
+            name: "; ".join(about if problem else f"{about} ({', '.join(of)})" for about, of in said.items())
+            for name, said in found.items()
+        }
     if kind not in _KINDS:
         raise options.unknown("kind", kind, (*_KINDS, *_OF_PROBLEMS))
     if problem is not None:
@@ -70,6 +75,9 @@ def _engines(problem: Problem[Any]) -> dict[str, str]:
 
 #: Kinds that do not depend on a problem, and those that do.
 _KINDS: dict[str, Callable[[], dict[str, str]]] = {
+    "kinds": lambda: dict.fromkeys((*_KINDS, *_OF_PROBLEMS), "certile list KIND") | dict.fromkeys(
+        _OF_PROBLEMS, "certile list KIND --problem P"
+    ),
     "networks": list_networks, "machines": list_machines, "rows": list_measured,
     "problems": lambda: {problem.name: problem.summary for problem in PROBLEMS.values()},
     "suites": lambda: {name: about for name, (about, _) in suites().items()},
@@ -88,7 +96,7 @@ def list_(
         typer.Argument(
             metavar="KIND", help="networks, machines, problems, engines, objectives, pins, axes, suites or rows"
         ),
-    ],
+    ] = "kinds",
     problem: Annotated[
         str | None,
         typer.Option("--problem", metavar="P", help="Engines, objectives, pins or axes of this problem only"),
@@ -102,7 +110,7 @@ def list_(
     else:
         from solver.report import names_table
 
-        emit_tables(names_table(names, (kind.removesuffix("s"), "what it is")))
+        emit_tables(names_table(names, ("axis" if kind == "axes" else kind.removesuffix("s"), "what it is")))
     return 0
 
 
@@ -192,11 +200,11 @@ def doctor() -> int:
 def schema(
     kind: Annotated[
         str,
-        typer.Argument(metavar="PROBLEM", help="See certile list problems; layers: tiling and slicing"),
-    ] = "layers",
+        typer.Argument(metavar="PROBLEM", help="See certile list problems; plan: tiling and slicing"),
+    ] = "plan",
 ) -> int:
     """Print the JSON Schema of plan files."""
-    emit(pick_problem("tiling" if kind == "layers" else kind).plan.schema_text().rstrip())
+    emit(pick_problem("tiling" if kind in ("plan", "layers") else kind).plan.schema_text().rstrip())
     return 0
 
 

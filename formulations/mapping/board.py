@@ -37,7 +37,9 @@ I = TypeVar("I")  # noqa: E741 - what is decided on a configuration
 def board_of(machine: Machine) -> Processors:
     """Return the processors of a machine; raises InputError if it has none."""
     if machine.processors is None:
-        raise InputError(f"machine {machine.name}: problem mapping needs processors, such as galaxy_s9 has")
+        raise InputError(
+            f"machine {machine.name}: problems mapping and applications need processors, such as galaxy_s9 has"
+        )
     return machine.processors
 
 

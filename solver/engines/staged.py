@@ -2,10 +2,10 @@
 
 Objectives, limits, bounds of what is left open and proofs beyond the candidates are those of the exhaustive search.
 Here members of the space are priced, cut in parts (`Branch.parts`) and solved one after the other, each asked only for
-plans below the best so far; a part without one is done. With bounding, the search starts from the best plan of a first pass
-over few candidates, and only what separable bounds leave over is put in the models. With double-buffered time the model
-minimises a lower bound of the time; plans it finds are priced on their exact timeline and cut off until no bound is
-below the best exact price; ties are then broken as by the exhaustive search.
+plans below the best so far; a part without one is done. With bounding, the search starts from the best plan of a first
+pass over few candidates, and only what separable bounds leave over is put in the models. With double-buffered time the
+model minimises a lower bound of the time; plans it finds are priced on their exact timeline and cut off until no bound
+is below the best exact price; ties are then broken as by the exhaustive search.
 """
 
 from __future__ import annotations

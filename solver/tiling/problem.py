@@ -133,7 +133,7 @@ class LayersProblem(NestsProblem):
 
     def table(self, plan: LayersPlan, others: Mapping[str, LayersPlan]) -> list[RenderableType]:
         """The same, with a column for every other engine."""
-        return [nest_table(plan, others), "", "; ".join(self.status(plan))]
+        return [nest_table(plan, others), "", "; ".join(self.known(plan))]
 
     def details(self, plan: LayersPlan, layer: str | None) -> Iterable[str]:
         """The buffers and the loops of one layer or all, line by line."""

@@ -18,6 +18,7 @@ from hwmodels.outcome import MEASURES
 from hwmodels.schedule import Nest
 from instances.applications import Applications
 from instances.errors import InputError
+from instances.machine import NESTED
 from instances.workload import Layer
 from solver.formulated import FormulationProblem, Job
 from solver.homes.plan import HomesPlan
@@ -60,7 +61,7 @@ def prepare(question: Question) -> Request:
     machine, target = question.machine, question.target
     if isinstance(target, Applications):
         raise InputError("several applications are planned together, by problem applications only")
-    if machine.problem not in ("tiling", "slicing"):
+    if machine.problem not in NESTED:
         raise InputError(f"machine {machine.name}: it is meant for problem {machine.problem}, not {question.problem}")
     formulation = pick_nests(question.problem)
     demands = pick_pins(question.pins, formulation)

@@ -370,7 +370,7 @@ def test_bad_requests_get_one_line() -> None:
     ("words", "code", "said"),
     [
         (["--pin", "x=1"], 2, "unknown decision 'x', expected first_layer or residuals"),
-        (["--full", "--layer", "c1"], 2, "layers, full: not for problem banks"),
+        (["--full", "--layer", "c1"], 2, "layers (--layer), full (--full): not for problem banks"),
         (["--engine", "cp-sat"], 2, "minimises bytes only"),
         (["--compare", "nobody"], 2, "unknown engine"),
         (["--size", "0x3"], 2, "write rows and columns"),

@@ -734,7 +734,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "lie in banks" in capsys.readouterr().out
     assert main(["show", str(out), "--layer", "x"]) == 2
     assert main([*asked, "--layer", "c3"]) == 2
-    assert "layers: not for problem joint" in capsys.readouterr().err
+    assert "layers (--layer): not for problem joint" in capsys.readouterr().err
     assert (
         main([*asked, "--objective", "energy", "--set", "byte_fj=0", "--set", "mac_fj=0", "--compare", "no-reuse"]) == 0
     )

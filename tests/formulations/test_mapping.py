@@ -667,7 +667,7 @@ def test_a_profile_in_json(tmp_path: Path) -> None:
 
 
 def test_machines_without_processors_are_refused() -> None:
-    with pytest.raises(InputError, match="problem mapping needs processors, such as galaxy_s9"):
+    with pytest.raises(InputError, match="problems mapping and applications need processors, such as galaxy_s9"):
         solve("lenet5", "scratchpad_64k", problem="mapping")
     with pytest.raises(InputError, match="meant for problem mapping, not tiling"):
         solve("lenet5", "galaxy_s9", problem="tiling")
@@ -694,4 +694,4 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     code, said = run("solve", "lenet5", "-m", "galaxy_s9", "--objective", "bytes")
     assert (code, "expected energy, latency or period" in said) == (2, True)
     code, said = run("solve", "lenet5", "-m", "scratchpad_64k", "--profile", "x.csv")
-    assert (code, "measured times: not for problem tiling" in said) == (2, True)
+    assert (code, "measured times (--profile): not for problem tiling" in said) == (2, True)

@@ -196,11 +196,15 @@ def test_a_template_is_a_machine(problem: str, tmp_path: Path, capsys: pytest.Ca
     dump_network(TINY, network)
     target = f"{network}@9ms" if problem == "applications" else str(network)
     assert main(["new-machine", problem, "-o", str(file)]) == 0
-    asked = ["--problem", "joint"] if problem == "joint" else []
-    assert main(["solve", target, "--machine", str(file), "--time-limit", "20", *asked]) == 0
+    plan = tmp_path / "plan.json"
+    assert main(["solve", target, "--machine", str(file), "--time-limit", "20", "-o", str(plan)]) == 0
     assert "my_machine" in capsys.readouterr().out
-    given = load_machine(file).model_dump(mode="json", exclude={"name", "description", "sources"})
-    assert given == load_machine(TEMPLATES[problem]).model_dump(mode="json", exclude={"name", "description", "sources"})
+    assert json.loads(plan.read_text())["problem"] == problem
+    mine, bundled = (
+        load_machine(source).model_dump(mode="json", exclude={"name", "description", "sources", "problem"})
+        for source in (file, TEMPLATES[problem])
+    )
+    assert mine == bundled
 
 
 @pytest.mark.parametrize("problem", TEMPLATES)

@@ -253,6 +253,7 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
                 "paper",
                 "hand",
                 "no-sharing",
+                "policies",
                 "beam",
                 "descent",
             ],

@@ -115,7 +115,7 @@ def test_calls_of_earlier_versions_warn(name: str) -> None:
     [
         ({"problem": "fusion2"}, "unknown problem"),
         ({"engine": "best"}, "unknown engine"),
-        ({"profile": "times.csv"}, "measured times: not for problem tiling"),
+        ({"profile": "times.csv"}, r"measured times \(--profile\): not for problem tiling"),
         ({"problem": "joint"}, "needs a shared memory .* in banks"),
         ({"problem": "applications"}, "name networks with their periods"),
         ({"objective": "speed"}, "unknown objective 'speed'"),
