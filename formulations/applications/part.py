@@ -18,7 +18,7 @@ from formulations.mapping.pipeline import busy
 from formulations.mapping.problem import Configuration, Limits, Schedule
 from formulations.pins import Decision, Pins
 from formulations.problem import Formulation, Goal, Priced, Replayed
-from hwmodels.board.replay_applications import Referee, Repeated
+from hwmodels.board.replay import Referee, Repeated
 from instances.applications import Application
 from instances.errors import InputError
 from instances.machine import Machine

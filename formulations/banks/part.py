@@ -23,8 +23,7 @@ from formulations.clock import Clock
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed
 from hwmodels.banks.replay import replay_banks
 from hwmodels.banks.replay_cycles import spent_on
-from hwmodels.banks.replay_moved import Moved
-from hwmodels.banks.replay_time import Spent
+from hwmodels.banks.replay_time import Moved, Spent
 from hwmodels.schedule import StageRun
 from instances.errors import InputError
 from instances.feature_maps import Stages

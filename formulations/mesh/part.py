@@ -23,8 +23,7 @@ from formulations.mesh.space import Member, members, ways
 from formulations.mesh.tables import roof
 from formulations.pins import Pins
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Unable
-from hwmodels.mesh.replay import replay_mesh
-from hwmodels.mesh.replay_arrays import replay_array
+from hwmodels.mesh.replay import replay_array, replay_mesh
 from hwmodels.mesh.replay_lanes import replay_lanes
 from hwmodels.schedule import Choice, Layout, MeshLayout
 from instances.machine import Machine

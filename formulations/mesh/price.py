@@ -6,7 +6,7 @@ elements, and 16 results are written: 48 elements. Without FIFOs each operand is
 Sets
     g in G      groups of indices, as in `formulations.mesh.space`; a choice is one option of each
 Given
-    t[g, k]     terms of that option (`formulations.mesh.arrays`); factors f and constants c of measures and buffers
+    t[g, k]     terms of that option (`formulations.mesh.tables`); factors f and constants c of measures and buffers
 Derived
     dram, glb   ``c + sum_k f[k] * product_g t[g, k]`` [bytes]; cycles likewise
     time        ``max(cycles, ceil(dram / dram rate), ceil(glb / glb rate))`` [cycles], rates in bytes per cycle: the
@@ -25,9 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from formulations.clock import ENDLESS, Clock
-from formulations.mesh.arrays import caps_of, linear_of, terms_of
 from formulations.mesh.choice import KEEPS
-from formulations.mesh.tables import Columns, Linear, Setup, roof, up
+from formulations.mesh.tables import Columns, Linear, Setup, caps_of, linear_of, roof, terms_of, up
 from hwmodels.schedule import SHARES, Choice
 from instances.errors import InputError
 from instances.machine import Machine

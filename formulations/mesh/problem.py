@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from formulations.clock import TimeUp
-from formulations.mesh.choice import DECISIONS, MEASURES
+from formulations.mesh.choice import DECISIONS, MEASURES, check_pins
 from formulations.mesh.finish import hand
 from formulations.mesh.part import MeshPart
-from formulations.mesh.pins import check_pins
 from formulations.pins import Pins
 from formulations.problem import Formulation, Goal, Unable
 from hwmodels.schedule import MeshLayout

@@ -6,7 +6,7 @@ m and PEs P_m. T_m = 33 .. 63 make two tiles as T_m = 32 does, and take more roo
 Sets
     g in G      groups of indices: (r, i), (c, j), b, g, m, n; indices that share an axis are in one group
     o in O[g]   options: tile, sides and PEs of the indices of g (class `Group`, a row each)
-    k in K      terms, such as "IN", "tile W", "cycles" (`formulations.mesh.arrays`)
+    k in K      terms, such as "IN", "tile W", "cycles" (`formulations.mesh.tables`)
 Given
     t[g, o, k] >= 1     what an option adds to a term (0: nothing is there)
     key[g, o]           sides of the mesh that the option takes, and log2 of its PEs
@@ -36,10 +36,9 @@ from math import prod
 import numpy as np
 
 from formulations.clock import ENDLESS, Clock
-from formulations.mesh.arrays import caps_of, linear_of, terms_of
 from formulations.mesh.choice import KEEPS
 from formulations.mesh.price import setup_of
-from formulations.mesh.tables import Cap, Ints, Linear, Setup, up
+from formulations.mesh.tables import Cap, Ints, Linear, Setup, caps_of, linear_of, terms_of, up
 from formulations.pins import Pins
 from hwmodels.schedule import SHARES, Choice
 from instances.errors import InputError

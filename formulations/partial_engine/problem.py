@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from formulations.partial_engine.bounds import branch_bound
+from formulations.partial_engine.bounds import Bounded, branch_bound
 from formulations.partial_engine.orders import Order, Step, as_text, from_text, greedy, passes, plain, price, program
 from formulations.partial_engine.search import MOST_RUNS, best_order
 from formulations.partial_engine.space import Branch, Choices, Demands, Game, branch_at, build
@@ -251,35 +251,29 @@ class AllChoices(Piece[EngineSchedule]):
                 return self.part.schedule(best), best.bytes
         return None if best is None else self.part.schedule(best), self.floor(goal)
 
-    def _start(self) -> tuple[Ordered, list[Branch]]:
-        """A known order, and the choices that may be as good."""
-        known = self.part.in_passes(self.branches[0])
-        return known, [branch for branch in self.branches if branch.least <= known.bytes]
-
-    def _decoded(self, known: Ordered, branch: Branch) -> EngineSchedule:
-        return self.part.schedule(min(known, self.part.in_passes(branch), key=lambda one: one.bytes))
-
     def cp_sat(self, goal: Goal) -> Model[EngineSchedule]:
         """The bounds as a model: an order in passes for the choice with the least one."""
         from formulations.partial_engine.cp_sat import runs_cp_model  # late: solvers are slow to import
 
-        known, branches = self._start()
-        model, made = runs_cp_model(branches, known.bytes, stay=self.part.wanted.stay)
-
-        def decode(solver: Any) -> EngineSchedule:
-            return self._decoded(known, branches[made.chosen(solver.value)])
-
-        return Model(model, decode, base=made.base, unit=made.unit)
+        return self._bounded(runs_cp_model, lambda solver: solver.value)
 
     def milp(self, goal: Goal) -> Model[EngineSchedule]:
         """The same, linear."""
         from formulations.partial_engine.milp import runs_model
 
-        known, branches = self._start()
-        model, made = runs_model(branches, known.bytes, stay=self.part.wanted.stay)
+        return self._bounded(runs_model, lambda _: lambda z: z.value())
 
-        def decode(_: Any) -> EngineSchedule:
-            return self._decoded(known, branches[made.chosen(lambda z: z.value())])
+    def _bounded(
+        self, build: Callable[..., tuple[Any, Bounded]], values: Callable[[Any], Any]
+    ) -> Model[EngineSchedule]:
+        """A model of the choices that may be as good as a known order; `values` reads variables."""
+        known = self.part.in_passes(self.branches[0])
+        branches = [branch for branch in self.branches if branch.least <= known.bytes]
+        model, made = build(branches, known.bytes, stay=self.part.wanted.stay)
+
+        def decode(solver: Any) -> EngineSchedule:
+            found = self.part.in_passes(branches[made.chosen(values(solver))])
+            return self.part.schedule(min(known, found, key=lambda one: one.bytes))
 
         return Model(model, decode, base=made.base, unit=made.unit)
 

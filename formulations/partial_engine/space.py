@@ -126,11 +126,6 @@ class Choices:
     fresh: int
     wanted: Demands
 
-    @property
-    def stay(self) -> bool:
-        """Whether partial maps may not be stored."""
-        return self.wanted.stay
-
 
 def build(work: Work, machine: Machine, demands: Demands | None = None) -> Choices:
     """Return the choices of strips and places that fit the banks.

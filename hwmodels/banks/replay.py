@@ -13,9 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hwmodels.banks.replay_moved import Moved
-from hwmodels.banks.replay_units import Consumed, Made, Units
-from hwmodels.banks.replay_windows import Element, must_load, windows
+from hwmodels.banks.replay_time import Moved
+from hwmodels.banks.replay_units import Consumed, Element, Made, Units, must_load, windows
 from hwmodels.schedule import StageRun
 from instances.feature_maps import Stage, Stages
 from instances.machine import Banks

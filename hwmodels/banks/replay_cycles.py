@@ -28,8 +28,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 
-from hwmodels.banks.replay_moved import Moved
-from hwmodels.banks.replay_time import Column, Spent, Unit, clocked, latency
+from hwmodels.banks.replay_time import Column, Moved, Spent, Unit, clocked, latency
 from instances.banks import ADDER_CYCLES
 from instances.machine import Banks, Transfer
 

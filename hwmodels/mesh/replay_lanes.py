@@ -14,6 +14,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from hwmodels.mesh.replay import boxes
 from instances.workload import DIMS, Layer
 
 __all__ = ["Placed", "replay_lanes"]
@@ -52,11 +53,8 @@ def replay_lanes(
 
 def _box(layer: Layer, operand: str, tile: Mapping[str, int]) -> list[int]:
     """Elements of an operand's tile along its axes."""
-    if operand != "IN":
-        return [tile[d] for d in ("bnrc" if layer.kind == "correlation" else "gmnij")]
-    rows = layer.stride_h * (tile["r"] - 1) + layer.dilation_h * (tile["i"] - 1) + 1
-    cols = layer.stride_w * (tile["c"] - 1) + layer.dilation_w * (tile["j"] - 1) + 1
-    return [tile["b"], tile["g"], tile["n"], rows, cols]
+    box, _ = boxes(layer, {d: (0, size) for d, size in tile.items()})[operand]
+    return [end - begin for begin, end in box]
 
 
 def _axes(operand: str, axes: Sequence[tuple[int, int, int]], box: Sequence[int]) -> list[str]:

@@ -22,6 +22,8 @@ AXIS = {**{d: d for d in (*S_DIMS, *Q_DIMS)}, "i": "r", "j": "c"}
 JOINT = "rc"
 Term = tuple[Ints, Ints]
 Factors = Mapping[str, Ints]
+#: Of which dimensions tables are lower bounds, and how (`Choices.ideal`).
+Ideals = Mapping[str, str] | None
 #: Loops (dimension, level) along which IN may slide.
 Slides = tuple[tuple[str, int], ...]
 
@@ -52,13 +54,13 @@ class Choices:
         windows have the sizes of the chains, but fetch the least that so many can; other dimensions are candidates.
     """
 
-    steps: Mapping[str, Ints]
-    tiles: Mapping[str, Ints]
-    index: Mapping[str, Ints]
+    steps: Factors
+    tiles: Factors
+    index: Factors
     slides: Slides = ()
     log: dict[str, dict[bytes, Ints]] | None = None
     bound: bool = False
-    ideal: Mapping[str, str] | None = None
+    ideal: Ideals = None
 
     @classmethod
     def product(cls, steps: Mapping[str, Ints], tiles: Mapping[str, Ints], slides: Slides = ()) -> Choices:
@@ -71,25 +73,13 @@ class Choices:
         return cls(steps, tiles, index, slides)
 
     @classmethod
-    def logging(
-        cls,
-        steps: Mapping[str, Ints],
-        tiles: Mapping[str, Ints],
-        slides: Slides = (),
-        ideal: Mapping[str, str] | None = None,
-    ) -> Choices:
+    def logging(cls, steps: Factors, tiles: Factors, slides: Slides = (), ideal: Ideals = None) -> Choices:
         """No combination at all, but a log of what tables multiply."""
         index = dict.fromkeys((*S_DIMS, "slide", *Q_DIMS), np.zeros(0, np.int64))
         return cls(steps, tiles, index, slides, {d: {} for d in (*S_DIMS, *Q_DIMS)}, ideal=ideal)
 
     @classmethod
-    def floor(
-        cls,
-        steps: Mapping[str, Ints],
-        tiles: Mapping[str, Ints],
-        slides: Slides,
-        ideal: Mapping[str, str] | None = None,
-    ) -> Choices:
+    def floor(cls, steps: Factors, tiles: Factors, slides: Slides, ideal: Ideals = None) -> Choices:
         """One choice for every chain of every axis with every slide, with the least factors of all other axes."""
         axes, ways = (*S_DIMS, *Q_DIMS), max(1, len(slides))
         counts = [len(tiles[d]) * ways for d in axes]

@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 from hwmodels.nest.bilinear import Bilinear, Ints
 from hwmodels.nest.boxes import KINDS, Axis, input_windows, runs_of
 from hwmodels.nest.choices import AXIS, Q_DIMS, S_DIMS, Choices, Factors, Term, times
-from hwmodels.nest.core_pieces import CorePieces
-from hwmodels.nest.lines import line_products
+from hwmodels.nest.core_pieces import CorePieces, line_products
 from hwmodels.nest.skeleton import Core, Skeleton
 from instances.machine import Machine
 from instances.workload import DIMS, REDUCTION, Layer

@@ -20,20 +20,12 @@ from hwmodels.outcome import Counts
 from hwmodels.schedule import Nest
 from hwmodels.transfer import ticks
 from instances.errors import InputError
-from instances.machine import Machine
+from instances.machine import Machine, OffChip, Transfer
 from instances.workload import Layer
 
 __all__ = [
-    "allowed",
-    "assignments",
-    "energy_of",
-    "housed",
-    "machine_for",
-    "operand_of",
-    "repriced",
-    "settled",
-    "ticks_of",
-]
+    "allowed", "assignments", "energy_of", "housed", "machine_for", "operand_of", "repriced", "settled", "ticks_of",
+]  # fmt: skip
 
 
 def operand_of(row: str) -> str:
@@ -100,13 +92,15 @@ def housed(layer: Layer, machine: Machine, nest: Nest) -> Machine:
     return machine
 
 
-def repriced(machine: Machine, **ticks: int) -> Machine:
+def repriced(machine: Machine, **prices: int | str) -> Machine:
     """The same machine with other prices, such as ``burst_ticks=0``, in all memories off the chip."""
+
+    def with_prices(owner: Machine | OffChip) -> dict[str, Transfer]:
+        return {"transfer": owner.transfer.model_copy(update=prices)}
+
     if not machine.off_chip:
-        return machine.model_copy(update={"transfer": machine.transfer.model_copy(update=ticks)})
-    memories = tuple(
-        memory.model_copy(update={"transfer": memory.transfer.model_copy(update=ticks)}) for memory in machine.off_chip
-    )
+        return machine.model_copy(update=with_prices(machine))
+    memories = tuple(memory.model_copy(update=with_prices(memory)) for memory in machine.off_chip)
     return machine.model_copy(update={"off_chip": memories})
 
 

@@ -32,13 +32,7 @@ Boxes = dict[str, tuple[Ints, Ints]]
 
 
 def double_buffered_ticks(
-    layer: Layer,
-    machine: Machine,
-    skeleton: Skeleton,
-    core: Core,
-    steps: Steps,
-    *,
-    line: bool = False,
+    layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, steps: Steps, *, line: bool = False
 ) -> int:
     """Return the time of the nest in ticks; `steps` are those of the loops over every dimension, outermost first.
 
@@ -60,29 +54,21 @@ class _Level:
     piece : dict of str to ndarray (N,)
     parent : ndarray (N,)
         The iteration of the loops but the last one that it belongs to.
-    children : ndarray (N,)
-        How many iterations of the next loop it has.
-    first, steps : ndarray (N,)
-        Its first step, and the number of its steps.
+    first : ndarray (N,)
+        Its first iteration of the next loop; at the end its first step.
     odd : ndarray (N,)
         1 where the positions of the loops add up to an odd number: in snake order the next loop runs backwards.
     """
 
     def __init__(self, piece: dict[str, Ints], level: dict[str, int], parent: Ints) -> None:
         self.piece, self.level, self.parent = piece, level, parent
-        self.children = self.first = self.steps = parent
+        self.first = np.arange(len(parent))
         self.odd = np.zeros_like(parent)
 
 
 class _Timeline:
     def __init__(
-        self,
-        layer: Layer,
-        machine: Machine,
-        skeleton: Skeleton,
-        core: Core,
-        steps: Steps,
-        line: bool,
+        self, layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, steps: Steps, line: bool
     ) -> None:
         self.line, self.snake = line, machine.snake and not line
         self.layer, self.machine, self.skeleton, self.steps = layer, machine, skeleton, steps
@@ -98,9 +84,10 @@ class _Timeline:
             outer = levels[-1]
             tree, at = self.trees[dim], outer.level[dim]
             number, mine = tree.number[at], outer.piece[dim]
-            outer.children = number[mine]
-            parent = np.repeat(np.arange(len(mine)), outer.children)
-            offset = np.arange(len(parent)) - np.repeat(np.cumsum(outer.children) - outer.children, outer.children)
+            children = number[mine]
+            outer.first = np.cumsum(children) - children
+            parent = np.repeat(np.arange(len(mine)), children)
+            offset = np.arange(len(parent)) - np.repeat(outer.first, children)
             odd = outer.odd[parent]
             if self.snake:
                 offset = np.where(odd == 1, number[mine][parent] - 1 - offset, offset)
@@ -108,11 +95,8 @@ class _Timeline:
             piece[dim] = tree.first[at][mine][parent] + offset
             levels.append(_Level(piece, {**outer.level, dim: at + 1}, parent))
             levels[-1].odd = (odd + offset) % 2
-        levels[-1].steps = np.ones(self.count, np.int64)
         for outer, inner in zip(levels[-2::-1], levels[:0:-1], strict=True):
-            outer.steps = np.bincount(inner.parent, inner.steps, len(outer.parent)).astype(np.int64)
-        for level in levels:
-            level.first = np.cumsum(level.steps) - level.steps
+            outer.first = inner.first[outer.first]
         return levels
 
     # ---- transfers -------------------------------------------------------------------------------------------
@@ -207,26 +191,6 @@ class _Timeline:
             ticks = ticks + price.burst_ticks * segments * -(-run // price.burst_bytes)
         return np.where(segments * run > 0, ticks + (price.call_ticks if call else 0), 0).astype(np.int64)
 
-    def _turning(self, operand: str) -> tuple[Ints, Ints]:
-        """Ticks that every step loads and stores of one operand in snake order, where its tile changes."""
-        level, _ = self._visits(operand)
-        at = np.flatnonzero(np.any(list(self._moved(level, operand).values()), axis=0))
-        ends = np.append(level.first[at][1:], self.count) - 1
-        load, store = np.zeros(self.count, np.int64), np.zeros(self.count, np.int64)
-        if operand != "OUT":
-            load[level.first[at]] = self._inputs(operand, level, "")[at]
-            return load, store
-        tile = np.zeros(len(at), np.int64)
-        for d in sorted(RELEVANT["OUT"]):
-            tile = tile * self.trees[d].trips(level.level[d]) + level.piece[d][at]
-        first, last = np.zeros(len(at), np.bool_), np.zeros(len(at), np.bool_)
-        first[np.unique(tile, return_index=True)[1]] = True
-        last[len(at) - 1 - np.unique(tile[::-1], return_index=True)[1]] = True
-        final, partial = (prices[at] for prices in self._outputs(level))
-        load[level.first[at]] = np.where(first & (not self.machine.psum_first_read), 0, partial)
-        store[ends] = np.where(last, final, partial)
-        return load, store
-
     def _output_visits(self, level: _Level) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which iterations are the first, and which the last, that visit their tile of OUT."""
         first = last = np.ones(len(level.parent), np.bool_)
@@ -256,19 +220,30 @@ class _Timeline:
         return final, self._price("OUT", self._boxes(level, "OUT", "", 0), self.machine.psum_bytes)
 
     def _transfers(self, operand: str) -> tuple[Ints, Ints]:
-        """Ticks that every step loads and stores of one operand."""
-        if self.snake:
-            return self._turning(operand)
+        """Ticks that every step loads and stores of one operand; in snake order where its tile changes."""
         level, slide = self._visits(operand)
+        changes = self._moved(level, operand).values() if self.snake else [np.ones(len(level.parent), np.bool_)]
+        at = np.flatnonzero(np.any(list(changes), axis=0))
         load, store = np.zeros(self.count, np.int64), np.zeros(self.count, np.int64)
+        begins = level.first[at]
         if operand != "OUT":
-            load[level.first] = self._inputs(operand, level, slide)
+            load[begins] = self._inputs(operand, level, slide)[at]
             return load, store
-        first, last = self._output_visits(level)
-        final, partial = self._outputs(level)
-        load[level.first] = np.where(first & (not self.machine.psum_first_read), 0, partial)
-        store[level.first + level.steps - 1] = np.where(last, final, partial)
+        first, last = self._turns(level, at) if self.snake else self._output_visits(level)
+        final, partial = (prices[at] for prices in self._outputs(level))
+        load[begins] = np.where(first & (not self.machine.psum_first_read), 0, partial)
+        store[np.append(begins[1:], self.count) - 1] = np.where(last, final, partial)
         return load, store
+
+    def _turns(self, level: _Level, at: Ints) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """As `_output_visits`, of some iterations in snake order."""
+        tile = np.zeros(len(at), np.int64)
+        for d in sorted(RELEVANT["OUT"]):
+            tile = tile * self.trees[d].trips(level.level[d]) + level.piece[d][at]
+        first, last = np.zeros(len(at), np.bool_), np.zeros(len(at), np.bool_)
+        first[np.unique(tile, return_index=True)[1]] = True
+        last[len(at) - 1 - np.unique(tile[::-1], return_index=True)[1]] = True
+        return first, last
 
     # ---- time ------------------------------------------------------------------------------------------------
 

@@ -51,36 +51,29 @@ class Pieces:
     places: Callable[[], Placed] | None = None
     once: tuple[int, int] | None = None
 
+    _base: Pieces | None = None
+    _row: Ints
+
     def __init__(self, length: Ints, count: Ints) -> None:
         self._length = length
         self._count = np.where(length > 0, count, 0)
-        self._row: Ints | None = None
-        self._all: dict[tuple[object, ...], Ints] = {}
         self.kept: dict[tuple[object, ...], Ints] = {}
 
     def take(self, row: Ints) -> Pieces:
         """The pieces of T chains that `row` (T,) names among these; sums are made once for all."""
         taken = Pieces.__new__(Pieces)
-        taken._length, taken._count, taken._all = self._length, self._count, self._all
-        taken._row, taken.kept = row, {}
+        taken._base, taken._row, taken.kept = self, row, {}
         return taken
-
-    def _sums(self, key: tuple[object, ...], make: Callable[[], Ints]) -> Ints:
-        if key not in self.kept:
-            if key not in self._all:
-                self._all[key] = make()
-            self.kept[key] = self._all[key] if self._row is None else self._all[key][self._row]
-        return self.kept[key]
 
     @property
     def length(self) -> Ints:
         """Lengths of the pieces."""
-        return self._sums(("length",), lambda: self._length)
+        return self._length if self._base is None else self._base.length[self._row]
 
     @property
     def count(self) -> Ints:
         """How often each comes."""
-        return self._sums(("count",), lambda: self._count)
+        return self._count if self._base is None else self._base.count[self._row]
 
     @cached_property
     def placed(self) -> Placed:
@@ -98,21 +91,33 @@ class Pieces:
     @cached_property
     def number(self) -> Ints:
         """Pieces that hold anything, per chain."""
-        return self._sums(("number",), lambda: self._count.sum(axis=1))
+        number: Ints = self._count.sum(axis=1) if self._base is None else self._base.number[self._row]
+        return number
 
     @cached_property
     def sum(self) -> Ints:
         """Sum of the lengths, per chain."""
-        return self._sums(("sum",), lambda: (self._length * self._count).sum(axis=1))
+        if self._base is not None:
+            return self._base.sum[self._row]
+        total: Ints = (self._length * self._count).sum(axis=1)
+        return total
 
     @cached_property
     def largest(self) -> Ints:
         """Longest piece, per chain."""
-        return self._sums(("largest",), lambda: np.where(self._count > 0, self._length, 0).max(axis=1))
+        if self._base is not None:
+            return self._base.largest[self._row]
+        longest: Ints = np.where(self._count > 0, self._length, 0).max(axis=1)
+        return longest
 
     def full(self, extent: int) -> Ints:
         """Number of pieces that span all of `extent`, per chain."""
-        return self._sums((extent,), lambda: np.where(self._length == extent, self._count, 0).sum(axis=1))
+        if (key := (extent,)) not in self.kept:
+            if self._base is None:
+                self.kept[key] = np.where(self._length == extent, self._count, 0).sum(axis=1)
+            else:
+                self.kept[key] = self._base.full(extent)[self._row]
+        return self.kept[key]
 
     def partial(self, extent: int) -> Ints:
         """Number of pieces shorter than `extent`, per chain."""
@@ -120,17 +125,17 @@ class Pieces:
 
     def partial_windows(self, extent: int, inner_bytes: int, window: int) -> Ints:
         """Sum over the pieces shorter than `extent` of ``ceil(length*inner_bytes/window)``, per chain."""
-
-        def bursts() -> Ints:
-            every = -(-self._length * inner_bytes // window) * self._count
-            total: Ints = np.where(self._length < extent, every, 0).sum(axis=1)
-            return total
-
-        return self._sums((extent, inner_bytes, window), bursts)
+        if self._base is not None:
+            return self._base.partial_windows(extent, inner_bytes, window)[self._row]
+        if (key := (extent, inner_bytes, window)) not in self.kept:
+            bursts = -(-self._length * inner_bytes // window)
+            self.kept[key] = np.where(self._length < extent, bursts * self._count, 0).sum(axis=1)
+        return self.kept[key]
 
     def ceil_sum(self, unit: int) -> Ints:
         """Sum over the pieces of ``ceil(length/unit)``, per chain."""
-        return self._sums(("units", unit), lambda: (-(-self._length // unit) * self._count).sum(axis=1))
+        total: Ints = (-(-self.length // unit) * self.count).sum(axis=1)
+        return total
 
 
 def trips(extent: int, step: Ints) -> Ints:

@@ -144,8 +144,7 @@ def _spanning(lo: int, hi: int, window: Window, pieces: Ints, taps: Ints) -> tup
     """Which chains, of at least so many pieces, have one window that spans the map, and which others may have some."""
     outputs = np.arange(1, hi - lo + 1)
     begin = np.stack([np.full_like(outputs, lo), hi - outputs])
-    start = np.maximum(begin * window.stride - window.pad, window.first)
-    stop = np.minimum((begin + outputs - 1) * window.stride - window.pad + window.reach, window.size)
+    start, stop = window.rows(begin, begin + outputs, 0, window.taps)
     # inside the map a window is longest: it spans the map if it is nominally as long and lies right
     inside = (outputs - 1) * window.stride + window.reach >= window.size
     spans = np.flatnonzero(((stop - start) == window.size).any(axis=0) | inside) + 1
@@ -165,17 +164,16 @@ def _bounds(lo: int, hi: int, window: Window) -> tuple[Ints, Ints, Ints]:
     for first in range(taps):
         for end in range(first + 1, taps + 1):
             for begin in (np.full_like(outputs, lo), hi - outputs):  # what is clipped is most at the borders
-                start = np.maximum(begin * window.stride - window.pad + first * window.dilation, window.first)
-                ends = (begin + outputs - 1) * window.stride - window.pad + (end - 1) * window.dilation + 1
-                size = np.maximum(np.minimum(ends, window.size) - start, 0)
+                start, stop = window.rows(begin, begin + outputs, first, end)
+                size = np.maximum(stop - start, 0)
                 least[:, end - first - 1] = np.minimum(least[:, end - first - 1], size)
     rows = np.arange(lo, hi)[:, None] * window.stride - window.pad + np.arange(taps)[None, :] * window.dilation
     inside = (rows >= window.first) & (rows < window.size)
     used = [len(np.unique(rows[:, k][inside[:, k]])) for k in range(taps)]
     every = len(np.unique(rows[inside]))
     place = np.arange(lo + 1, hi)
-    before = np.minimum((place - 1) * window.stride - window.pad + window.reach, window.size)
-    overlap = np.maximum(before - np.maximum(place * window.stride - window.pad, window.first), 0)
+    start, before = window.rows(place, place, 0, window.taps)
+    overlap = np.maximum(before - start, 0)
     return least, np.array([*used, every], np.int64), overlap
 
 
@@ -279,9 +277,7 @@ def _lost(lo: int, hi: int, window: Window) -> int:
 def _least_window(lo: int, hi: int, window: Window) -> Ints:
     """The least that the largest window of n pieces can be, for n in 0..E (of 0: of one)."""
     extent = hi - lo
-    begin, end = np.arange(lo, hi), np.arange(lo + 1, hi + 1)
-    start = np.maximum(begin * window.stride - window.pad, window.first)
-    stop = np.minimum((end - 1) * window.stride - window.pad + window.reach, window.size)
+    start, stop = window.rows(np.arange(lo, hi), np.arange(lo + 1, hi + 1), 0, window.taps)
     result = np.full(extent + 1, max(0, int(stop[-1] - start[0])), np.int64)
     for size in range(int(result[0]) - 1, -1, -1):
         at = number = 0

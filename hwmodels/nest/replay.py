@@ -14,15 +14,26 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from hwmodels.nest.execute import Execution, execute
+from hwmodels.nest.execute import Execution
+from hwmodels.nest.execute import execute as executed_nest
 from hwmodels.nest.execute import work as execution_work
-from hwmodels.nest.replay_broadcast import Listened, listened
-from hwmodels.nest.replay_cores import ReplayCore, cover_faults, replay_cores, unit_faults
-from hwmodels.nest.replay_counts import Axis, Boxes, Stored, boxes_of, price, stored_tensors, times
-from hwmodels.nest.replay_holds import holds_of, loops_of
-from hwmodels.nest.replay_homes import bound_homes, burst_at, energy_at, transfer_at
+from hwmodels.nest.replay_cores import ReplayCore, Run, cover_faults, listened, replay_cores, unit_faults
+from hwmodels.nest.replay_counts import (
+    Axis,
+    Boxes,
+    Stored,
+    bound_homes,
+    boxes_of,
+    burst_at,
+    energy_at,
+    price,
+    stored_tensors,
+    times,
+    transfer_at,
+)
+from hwmodels.nest.replay_cuts import Cuts, cut_range, holds_of, loops_of
 from hwmodels.nest.replay_slides import Between, lined_bytes, slid
-from hwmodels.nest.replay_walk import Cuts, Traffic, cut_range, walk
+from hwmodels.nest.replay_walk import Traffic, walk
 from hwmodels.outcome import OPERANDS, Counts, Outcome
 from hwmodels.schedule import LEVELS, Hold, Loop, Nest, Spatial, Step
 from instances.errors import InputError
@@ -67,22 +78,6 @@ class Replay:
         return not self.faults
 
 
-@dataclass(frozen=True)
-class _Run:
-    """What one core did."""
-
-    rows: Mapping[str, Counts]
-    transfer_ticks: int
-    compute_ticks: int
-    pipeline_ticks: int
-    steps: int
-    occupancy: Mapping[str, int]
-    lined: int | None
-    faults: tuple[str, ...]
-    traffic: Traffic
-    boxes: Mapping[str, Boxes]
-
-
 def replay(layer: Layer, machine: Machine, nest: Nest, *, execute: bool | None = None) -> Replay:
     """Walk `nest` on `machine` and report what it costs and what is wrong with it.
 
@@ -103,8 +98,8 @@ def replay(layer: Layer, machine: Machine, nest: Nest, *, execute: bool | None =
     cores = replay_cores(layer, nest)
     _check_length(layer, nest, cores)
     faults = unit_faults(machine, cores) + cover_faults(layer, cores) + _buffer_faults(machine, nest)
-    runs: list[_Run] = []
-    known: dict[object, _Run] = {}
+    runs: list[Run] = []
+    known: dict[object, Run] = {}
     for core in cores:
         run = _run(layer, machine, nest, core, known)
         runs.append(run)
@@ -118,7 +113,9 @@ def replay(layer: Layer, machine: Machine, nest: Nest, *, execute: bool | None =
         execute = execution_work(layer) <= EXECUTE_WORK and steps <= EXECUTE_STEPS
     executed = False
     if execute:
-        result = _execute(layer, machine, nest, cores)
+        inner, shares = [i for i in nest.items if not isinstance(i, Spatial)], [core.ranges for core in cores]
+        snake = machine.snake and not nest.line
+        result = executed_nest(layer, inner, shares, machine.psum_first_read, machine.sliding, snake)
         faults += list(result.faults) + _call_faults(layer, machine, runs, result)
         lined = runs[0].lined  # lines are for one core
         if lined is not None and result.places * machine.in_bytes != lined:
@@ -191,7 +188,7 @@ def _pieces(size: int, step: Step) -> int:
 # ---- one core ----------------------------------------------------------------------------------------------------
 
 
-def _run(layer: Layer, machine: Machine, nest: Nest, core: ReplayCore, known: dict[object, _Run]) -> _Run:
+def _run(layer: Layer, machine: Machine, nest: Nest, core: ReplayCore, known: dict[object, Run]) -> Run:
     """Walk one core's nest, or take the result of a core whose walk is the same number by number."""
     cuts = {d: cut_range(*core.ranges[d], steps) for d, steps in nest.loops().items()}
     holds = holds_of(nest, cuts)
@@ -228,7 +225,7 @@ def _walk_core(
     traffic: Traffic,
     tensors: Mapping[str, tuple[Stored, ...]],
     lines: tuple[tuple[str, int], tuple[str, int]] | None,
-) -> _Run:
+) -> Run:
     cuts = traffic.cuts
     boxes: dict[str, Boxes] = {}
     for row, parts in tensors.items():
@@ -250,7 +247,7 @@ def _walk_core(
     if between:
         rows["IN"] = sum((times(between.counts(*pair), often) for pair, often in tally.pairs.items()), Counts())
     lined = sum(lined_bytes(t, cuts, *lines) for t in tensors["IN"]) if lines else None
-    return _Run(
+    return Run(
         rows=rows,
         transfer_ticks=sum(price(c, transfer_at(machine, row)) for row, c in rows.items()),
         compute_ticks=tally.compute_ticks,
@@ -327,7 +324,7 @@ def _work(layer: Layer, machine: Machine, nest: Nest, cuts: Mapping[str, Cuts]) 
 # ---- the whole machine -------------------------------------------------------------------------------------------
 
 
-def _outcome(layer: Layer, machine: Machine, cores: Sequence[ReplayCore], runs: Sequence[_Run]) -> Outcome:
+def _outcome(layer: Layer, machine: Machine, cores: Sequence[ReplayCore], runs: Sequence[Run]) -> Outcome:
     rows, moving = _moved(machine, cores, runs)
     computing: dict[int, int] = {}
     for core, run in zip(cores, runs, strict=True):
@@ -355,7 +352,7 @@ def _outcome(layer: Layer, machine: Machine, cores: Sequence[ReplayCore], runs: 
 
 
 def _moved(
-    machine: Machine, cores: Sequence[ReplayCore], runs: Sequence[_Run]
+    machine: Machine, cores: Sequence[ReplayCore], runs: Sequence[Run]
 ) -> tuple[dict[str, Counts], dict[int, int]]:
     """What the DRAM moves by row, and the ticks of the transfers that every cluster takes part in."""
     rows = {row: sum((r.rows[row] for r in runs), Counts()) for row in OPERANDS}
@@ -364,26 +361,19 @@ def _moved(
         moving[core.tle] = moving.get(core.tle, 0) + run.transfer_ticks
     if len(cores) == 1 or machine.broadcast.none or machine.reading == "literal":
         return rows, moving
-    own = [Listened(core, run.traffic, run.boxes, run.rows) for core, run in zip(cores, runs, strict=True)]
+    own = list(zip(cores, runs, strict=True))
     for operand, level in machine.broadcast.levels.items():
         if level == "none":
             continue
         rows[operand] = sum(listened(operand, level, own).values(), Counts())
-        for core, run in zip(cores, runs, strict=True):
+        for core, run in own:
             moving[core.tle] -= price(run.rows[operand], transfer_at(machine, operand))
         for tle, counts in listened(operand, "tle", own).items():
             moving[tle] += price(counts, transfer_at(machine, operand))
     return rows, moving
 
 
-def _execute(layer: Layer, machine: Machine, nest: Nest, cores: Sequence[ReplayCore]) -> Execution:
-    inner = tuple(i for i in nest.items if not isinstance(i, Spatial))
-    shares = [dict(core.ranges) for core in cores]
-    snake = machine.snake and not nest.line
-    return execute(layer, inner, shares, machine.psum_first_read, machine.sliding, snake)
-
-
-def _call_faults(layer: Layer, machine: Machine, runs: Sequence[_Run], result: Execution) -> list[str]:
+def _call_faults(layer: Layer, machine: Machine, runs: Sequence[Run], result: Execution) -> list[str]:
     """The execution fetched tiles on its own account: it must have begun as many transfers as the cores did."""
     faults = []
     for row, calls in result.calls.items():

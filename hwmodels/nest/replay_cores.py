@@ -1,4 +1,9 @@
-"""The cores of a replay: every unit's share of the layer, and what is wrong with how they share it."""
+"""The cores of a replay: every unit's share of the layer, faults in how they share it, what they load together.
+
+**Together.** All cores of a machine run one program; a core with less work has fewer iterations of some loops. The
+clock of an iteration is the position in every loop, outermost first, as one number. Cores of a level that read the same
+part of an operand are listened to together: of the fetches of one tile at one clock, one is a transfer.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
+from hwmodels.nest.replay_counts import Boxes
+from hwmodels.nest.replay_walk import Places, Traffic, blocks, changes
+from hwmodels.outcome import Counts
 from hwmodels.schedule import Nest, Spatial
 from instances.errors import InputError
 from instances.machine import Machine
-from instances.workload import DIMS, Layer
+from instances.workload import DIMS, RELEVANT, Layer
 
-__all__ = ["MAX_CORES", "ReplayCore", "cover_faults", "replay_cores", "unit_faults"]
+__all__ = ["MAX_CORES", "ReplayCore", "cover_faults", "replay_cores", "unit_faults", "Run", "listened"]
 
 #: Nests that need more cores are refused.
 MAX_CORES = 65_536
@@ -78,3 +87,81 @@ def cover_faults(layer: Layer, cores: Sequence[ReplayCore]) -> list[str]:
     if (painted > 1).any():
         faults.append("output: some elements are produced by several cores")
     return faults
+
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one core did: what it moves alone, how it walks, and its tiles as they are fetched."""
+
+    rows: Mapping[str, Counts]
+    transfer_ticks: int
+    compute_ticks: int
+    pipeline_ticks: int
+    steps: int
+    occupancy: Mapping[str, int]
+    lined: int | None
+    faults: tuple[str, ...]
+    traffic: Traffic
+    boxes: Mapping[str, Boxes]
+
+
+def listened(operand: str, level: str, cores: Sequence[tuple[ReplayCore, Run]]) -> dict[int, Counts]:
+    """Return what is loaded of an operand, by the first cluster that each load goes to.
+
+    Parameters
+    ----------
+    level : {"tle", "chip"}
+        Cores of which one load may serve.
+    """
+    groups: dict[object, list[tuple[ReplayCore, Run]]] = {}
+    for core, run in cores:
+        place = core.tle if level == "tle" else None
+        groups.setdefault((place, *(core.ranges[d] for d in sorted(RELEVANT[operand]))), []).append((core, run))
+    loaded: dict[int, Counts] = {}
+    known: dict[frozenset[int], Counts] = {}  # cores with equal walks count alike
+    for group in groups.values():
+        tle, runs = group[0][0].tle, {id(run): run for _, run in group}
+        walks = frozenset(runs)
+        if walks not in known:
+            known[walks] = _together(operand, list(runs.values())) if len(walks) > 1 else group[0][1].rows[operand]
+        loaded[tle] = loaded.get(tle, Counts()) + known[walks]
+    return loaded
+
+
+def _together(operand: str, runs: Sequence[Run]) -> Counts:
+    """The transfers of cores that walk differently and listen to each other."""
+    if operand not in runs[0].boxes:
+        return Counts()
+    radix = [max(int(run.traffic.cuts[d].number[k].max()) for run in runs) for d, k in runs[0].traffic.loops]
+    boxes = runs[0].boxes[operand]
+    number = len(boxes.kind)
+    events = [clock * number + tile for clock, tile in (_fetched(run.traffic, operand, radix) for run in runs)]
+    tiles = np.unique(np.concatenate(events)) % number
+    return boxes.total(np.bincount(tiles, minlength=number).astype(np.int64))
+
+
+def _fetched(traffic: Traffic, operand: str, radix: Sequence[int]) -> tuple[Ints, Ints]:
+    """The clock and the tile of every fetch of IN or W.
+
+    The clock is the position of an iteration in every loop as one number, `radix` the positions each loop may have.
+    """
+    cuts = traffic.cuts
+    places, visits = Places(cuts, traffic.levels[operand]), Places(cuts, traffic.visits[operand])
+    ids = {d: np.zeros(1, np.int64) for d, c in cuts.items() if c.leaves > 1}
+    clocks, tiles, visit = list[Ints](), list[Ints](), -1
+    for block in blocks(cuts, [(d, k) for d, k in traffic.loops if d in ids], ids):
+        size = len(next(iter(block.values()))) if block else 1
+        now = visits.tiles(block, size)
+        at, visit = changes(now, visit), int(now[-1])
+        clock = np.zeros(len(at), np.int64)
+        for (d, k), number in zip(traffic.loops, radix, strict=True):
+            clock *= number
+            if d in block:
+                leaf = block[d][at]
+                clock += cuts[d].ancestor(k + 1)[leaf] - cuts[d].first[k][cuts[d].ancestor(k)[leaf]]
+        clocks.append(clock)
+        tiles.append(places.tiles(block, size)[at])
+    return np.concatenate(clocks), np.concatenate(tiles)

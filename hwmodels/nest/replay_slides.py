@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from hwmodels.nest.replay_counts import Axis, Stored, call_of, price
-from hwmodels.nest.replay_walk import Cuts
+from hwmodels.nest.replay_cuts import Cuts
 from hwmodels.outcome import Counts
 from instances.machine import Transfer
 

@@ -18,80 +18,13 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from hwmodels.nest.replay_pipeline import Moved, Pipeline
-from hwmodels.schedule import Step
+from hwmodels.nest.replay_cuts import Cuts
 
-__all__ = ["BLOCK_STEPS", "Cuts", "Places", "Tally", "Traffic", "blocks", "changes", "cut_range", "walk"]
+__all__ = ["BLOCK_STEPS", "Moved", "Pipeline", "Places", "Tally", "Traffic", "blocks", "changes", "walk"]
 
 Ints = npt.NDArray[np.int64]
 #: Iterations that are walked at once (memory: about 100 bytes each).
 BLOCK_STEPS = 1 << 18
-
-
-@dataclass(frozen=True)
-class Cuts:
-    """How the loops cut one dimension's range: level 0 is the whole range, level k the pieces of its k-th loop.
-
-    Attributes
-    ----------
-    start, stop : tuple of arrays
-        Per level, the half-open range of every piece, in ascending order.
-    first, number : tuple of arrays
-        Per level but the last, the first child of every piece at the next level and the number of its children.
-    """
-
-    start: tuple[Ints, ...]
-    stop: tuple[Ints, ...]
-    first: tuple[Ints, ...]
-    number: tuple[Ints, ...]
-
-    @property
-    def leaves(self) -> int:
-        """Number of pieces at the innermost level."""
-        return len(self.start[-1])
-
-    @property
-    def lengths(self) -> Ints:
-        """Sizes of the innermost pieces."""
-        return self.stop[-1] - self.start[-1]
-
-    def ancestor(self, level: int) -> Ints:
-        """For every innermost piece, the piece at `level` that it lies in."""
-        found = np.arange(len(self.start[level]), dtype=np.int64)
-        for number in self.number[level:]:
-            found = np.repeat(found, number)
-        return found
-
-    def partition(self) -> bool:
-        """Whether the pieces of every level cover the whole range, each element once."""
-        lo, hi = self.start[0][0], self.stop[0][0]
-        return all(
-            bool(a[0] == lo and b[-1] == hi and (a < b).all() and (a[1:] == b[:-1]).all())
-            for a, b in zip(self.start, self.stop, strict=True)
-        )
-
-
-def cut_range(lo: int, hi: int, steps: Sequence[Step]) -> Cuts:
-    """Cut [lo, hi) by the loops of one dimension, outermost first: in equal steps, or at places counted from `lo`."""
-    starts, stops = [np.array([lo], np.int64)], [np.array([hi], np.int64)]
-    firsts, numbers = [], []
-    for step in steps:
-        begins = [_begins(a, b, lo, step) for a, b in zip(starts[-1], stops[-1], strict=True)]
-        ends = [np.append(x[1:], b) for x, b in zip(begins, stops[-1], strict=True)]
-        number = np.array([len(x) for x in begins], np.int64)
-        numbers.append(number)
-        firsts.append(np.cumsum(number) - number)
-        starts.append(np.concatenate(begins))
-        stops.append(np.concatenate(ends))
-    return Cuts(tuple(starts), tuple(stops), tuple(firsts), tuple(numbers))
-
-
-def _begins(first: int, end: int, lo: int, step: Step) -> Ints:
-    """Where the pieces of [first, end) begin."""
-    if isinstance(step, int):
-        return np.arange(first, end, step, dtype=np.int64)
-    places = lo + np.array(step, np.int64)
-    return np.append(first, places[(first < places) & (places < end)]).astype(np.int64)
 
 
 class Places:
@@ -157,6 +90,39 @@ def changes(visits: Ints, last: int) -> Ints:
     changed[0] = visits[0] != last
     np.not_equal(visits[1:], visits[:-1], out=changed[1:])
     return np.flatnonzero(changed)
+
+
+class Moved:
+    """Ticks that each step of a block loads and stores, apart for operands with one buffer and with two."""
+
+    def __init__(self, size: int) -> None:
+        self.load = {number: np.zeros(size, np.int64) for number in (1, 2)}
+        self.store = {number: np.zeros(size + 1, np.int64) for number in (1, 2)}
+
+
+class Pipeline:
+    """Double buffering: while step k computes, step k+1 is loaded and the result of step k-1 is stored.
+
+    Operands with a single buffer are loaded and stored between the steps, which adds up.
+    """
+
+    def __init__(self) -> None:
+        self.time, self.pending, self.stored = 0, -1, 0
+
+    def take(self, moved: Moved, compute: Ints) -> None:
+        """Advance by one block; ``store[0]`` is the step before the block."""
+        load, store = moved.load[2], moved.store[2]
+        self.time += int(moved.load[1].sum()) + int(moved.store[1].sum())
+        if self.pending < 0:
+            self.time += int(load[0])
+        else:
+            self.time += max(self.pending, int(load[0]), self.stored)
+        self.time += int(np.maximum(np.maximum(compute[:-1], load[1:]), store[:-2]).sum())
+        self.pending, self.stored = int(compute[-1]), int(store[-2])
+
+    def close(self, last_store: int) -> int:
+        """Drain: the last step computes while the one before is stored, then its own result is."""
+        return self.time + max(self.pending, self.stored) + last_store
 
 
 class _Input:

@@ -14,12 +14,12 @@ from hwmodels.nest.bilinear import Bilinear, Ints
 from hwmodels.nest.boxes import KINDS
 from hwmodels.nest.choices import Choices, Term
 from hwmodels.nest.core import CoreTables
-from hwmodels.nest.homes import operand_of
+from hwmodels.nest.homes import operand_of, repriced
 from hwmodels.nest.kinds import OPERANDS, ROWS, Key, Load, loads_of
 from hwmodels.nest.skeleton import Core, Skeleton, cores
 from hwmodels.transfer import COUNTS
 from instances.errors import InputError
-from instances.machine import Machine, Transfer
+from instances.machine import Machine
 from instances.workload import Layer
 
 __all__ = ["NestTables", "nest_tables"]
@@ -48,8 +48,8 @@ class NestTables:
         Bytes taken in each memory, per kind of core.
     counts : dict
         With `detail`: ``counts[row][kind]``, summed over all cores, with rows IN, W, OUT, PSUM.
-    transfer, compute : Bilinear
-        With `detail`: ticks of all transfers; ticks of every kind of core.
+    compute : tuple of Bilinear
+        With `detail`: ticks of every kind of core.
     """
 
     time: tuple[Bilinear, ...]
@@ -57,7 +57,6 @@ class NestTables:
     capacity: Mapping[str, tuple[Bilinear, ...]]
     exact: bool
     counts: dict[str, dict[str, Bilinear]]
-    transfer: Bilinear | None
     compute: tuple[Bilinear, ...]
     energy: Bilinear
 
@@ -82,8 +81,8 @@ def nest_tables(
         clusters or cores than the machine has.
     """
     _refuse(layer, machine)
-    if choices.ideal is not None:
-        machine = _aligned(machine)
+    if choices.ideal is not None and any(transfer.by_address for transfer in machine.transfers):
+        machine = repriced(machine, burst_count="aligned")  # never more than by address
     share = cores(layer, skeleton.spatial)
     _check_units(machine, share)
     if machine.reading == "literal":
@@ -125,25 +124,9 @@ def nest_tables(
         capacity=capacity,
         exact=not (overlaps and any(machine.buffers(skeleton.buffers.get(op)) == 2 for op in layer.operands)),
         counts=_counts(every, served, shape) if detail else {},
-        transfer=Bilinear.of([(a * n, b) for k, n in every.items() for a, b in moved[k]], shape) if detail else None,
         compute=_distinct([Bilinear.of(t, shape) for t in busy.values()]) if detail else (),
         energy=_energy(layer, machine, every, served, shape) if "energy" in measures else Bilinear.of([], shape),
     )
-
-
-def _aligned(machine: Machine) -> Machine:
-    """The machine with bursts counted as if every run began one: never more than by address, for bounds."""
-    if all(transfer.burst_count == "aligned" for transfer in machine.transfers):
-        return machine
-    changed: dict[str, object] = {"transfer": _aligned_prices(machine.transfer)}
-    if machine.off_chip:
-        memories = [m.model_copy(update={"transfer": _aligned_prices(m.transfer)}) for m in machine.off_chip]
-        changed = {"off_chip": tuple(memories)}
-    return machine.model_copy(update=changed)
-
-
-def _aligned_prices(transfer: Transfer) -> Transfer:
-    return transfer.model_copy(update={"burst_count": "aligned"})
 
 
 def _energy(
@@ -287,15 +270,13 @@ def _literal(layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, cho
         compute = literal.dma_compute(tables)
         sizes = literal.dma_footprints(layer, machine, choices)
     capacity = {name: (table,) for name, table in tables.capacity(sizes).items()}
-    ticks = _ticks(machine, rows)
     work = [] if machine.timing == "transfer_only" else compute
     return NestTables(
-        time=(Bilinear.of([*ticks, *work, _constant(machine.layer_ticks, shape)], shape),),
+        time=(Bilinear.of([*_ticks(machine, rows), *work, _constant(machine.layer_ticks, shape)], shape),),
         bytes=Bilinear.of([t for kinds in rows.values() for t in kinds["bytes"]], shape),
         capacity=capacity,
         exact=True,
         counts={r: {k: Bilinear.of(t, shape) for k, t in kinds.items()} for r, kinds in rows.items()},
-        transfer=Bilinear.of(ticks, shape),
         compute=(Bilinear.of(compute, shape),),
         energy=Bilinear.of([], shape),  # the literal reading knows one memory: energy rises with bytes
     )

@@ -40,7 +40,7 @@ from solver.whole import WholeProblem
 from solver.words import labels
 
 if TYPE_CHECKING:
-    from hwmodels.banks.replay_moved import Held
+    from hwmodels.banks.replay_time import Held
 
 __all__ = ["BanksProblem"]
 

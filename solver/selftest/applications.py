@@ -3,7 +3,7 @@
 The objective is a response by rule, not one that is seen, so the rules of the problem are computed here once more, from
 their text alone: every path through an application is walked by recursion, the response R[a] is the first of 1, 2, ...
 that its inequality holds for. Lists of tasks that wait in a circle are no schedule. Then releases are simulated
-(`hwmodels.board.replay_applications.Referee`): with the safe rule no application is ever later than its R, whatever
+(`hwmodels.board.replay.Referee`): with the safe rule no application is ever later than its R, whatever
 offsets.
 
     safe      R >= L'[a] + sum over h < a of ceil((R + R[h]) / P[h]) * sum over p used by a of W[h][p]
@@ -28,7 +28,7 @@ from formulations.applications.part import ApplicationsFormulation, Applications
 from formulations.applications.problem import Several, Stream
 from formulations.clock import Clock
 from formulations.mapping.problem import Mapping as Instance
-from hwmodels.board.replay_applications import Referee, Repeated
+from hwmodels.board.replay import Referee, Repeated
 from instances.processors import Group
 from instances.tasks import Task, TaskGraph
 from solver.search import settled

@@ -1,6 +1,6 @@
 """Brute force for F3 mesh: every tile, side, way to keep, PE vector and layout of a tiny layer, or a walk among them.
 
-The referee (`hwmodels.mesh.replay`, `replay_arrays`, `replay_lanes`) counts bytes and cycles and says whether a layout
+The referee (`hwmodels.mesh.replay`, `replay_lanes`) counts bytes and cycles and says whether a layout
 serves every vector in one cycle. What fits is the rule of the problem: copies of a tile's box (padding included) of
 either operand and its partial sums, in the buffers of a unit, or together in the global buffer of an array; what a PE
 of a row-stationary array holds, in its scratchpad. Of layouts all orders of bits and all pitches are tried.
@@ -23,8 +23,7 @@ from formulations.mesh.choice import DECISIONS
 from formulations.mesh.part import MeshPart
 from formulations.mesh.problem import MeshFormulation
 from formulations.pins import parse_pins
-from hwmodels.mesh.replay import boxes, replay_mesh
-from hwmodels.mesh.replay_arrays import replay_array
+from hwmodels.mesh.replay import boxes, replay_array, replay_mesh
 from hwmodels.mesh.replay_lanes import replay_lanes
 from hwmodels.schedule import SHARES, Choice
 from instances.workload import DIMS

@@ -10,9 +10,8 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt
 
 from hwmodels.nest.execute import FetchPoint, fetch_points
 from hwmodels.nest.replay_counts import Stored, stored_tensors
-from hwmodels.nest.replay_holds import holds_of
+from hwmodels.nest.replay_cuts import Cuts, cut_range, holds_of
 from hwmodels.nest.replay_slides import lined_bytes
-from hwmodels.nest.replay_walk import Cuts, cut_range
 from hwmodels.nest.skeleton import cores
 from hwmodels.schedule import Hold, Nest, Spatial
 from instances.machine import Machine

@@ -8,7 +8,7 @@ from math import prod
 from hwmodels.nest.boxes import input_windows
 from hwmodels.nest.execute import FetchPoint
 from hwmodels.nest.price import price
-from hwmodels.nest.replay_walk import Cuts
+from hwmodels.nest.replay_cuts import Cuts
 from hwmodels.outcome import Counts
 from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
 from instances.machine import Machine

@@ -18,7 +18,7 @@ from formulations.applications.cp_sat import applications_cp_model
 from formulations.applications.part import hunted
 from formulations.applications.problem import Goal, Rule, Several, Stream, answers, responses
 from formulations.mapping.problem import Mapping, Schedule
-from hwmodels.board.replay_applications import Referee, Repeated
+from hwmodels.board.replay import Referee, Repeated
 from instances.applications import applications, is_several
 from instances.errors import InputError
 from instances.load import dump_network, load_network

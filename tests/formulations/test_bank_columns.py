@@ -10,7 +10,7 @@ from formulations.banks.network import Walk
 from formulations.banks.times import Times
 from hwmodels.banks.clock import Clock
 from hwmodels.banks.columns import column_cycles
-from hwmodels.banks.replay_windows import Element
+from hwmodels.banks.replay_units import Element
 from instances.feature_maps import FeatureMap, Stages, stages
 from instances.load import load_machine, load_network
 from instances.machine import Banks, Transfer

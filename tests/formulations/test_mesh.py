@@ -24,8 +24,7 @@ from formulations.mesh.price import price, setup_of
 from formulations.mesh.search import best_pair, halves
 from formulations.mesh.space import members, movable, undominated, ways
 from formulations.pins import Pins, parse_pins
-from hwmodels.mesh.replay import replay_mesh
-from hwmodels.mesh.replay_arrays import replay_array
+from hwmodels.mesh.replay import replay_array, replay_mesh
 from hwmodels.mesh.replay_lanes import replay_lanes
 from hwmodels.schedule import SHARES, Choice
 from instances.errors import InputError

@@ -18,12 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from formulations.mesh.arrays import caps_of, linear_of, terms_of
 from formulations.mesh.choice import DECISIONS, KEEPS
 from formulations.mesh.layout import layout_of
 from formulations.mesh.part import keeps
 from formulations.mesh.price import price, setup_of
-from formulations.mesh.tables import Linear, up
+from formulations.mesh.tables import Linear, caps_of, linear_of, terms_of, up
 from formulations.pins import parse_pins
 from hwmodels.schedule import SHARES, Choice
 from instances.machine import Machine
