@@ -40,8 +40,6 @@ from numpy.typing import NDArray
 
 from formulations.least_squares import bounded_least_squares, student
 
-__all__ = ["UNCOUNTED", "Estimate", "Identified", "Price", "identify", "rounded", "singular_values"]
-
 Floats = NDArray[np.float64]
 Verdict = Literal["identified", "at its lower bound", "at its upper bound", "forced", "not identified"]
 

@@ -12,8 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf
 
-__all__ = ["ENDLESS", "Clock", "TimeUp"]
-
 
 class TimeUp(Exception):
     """The time limit is over; whoever catches it keeps what is known and claims no more."""

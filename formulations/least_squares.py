@@ -16,8 +16,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["bounded_least_squares", "student"]
-
 Floats = NDArray[np.float64]
 #: Gradients and descents this small (relative) are arithmetic.
 _TINY = 1e-12

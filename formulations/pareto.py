@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from hwmodels.nest.bilinear import Ints
 
-__all__ = ["pareto"]
-
 _BLOCK = 256
 
 

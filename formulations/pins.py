@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from hwmodels.nest.bilinear import Ints
 from instances.errors import InputError, choices
 
-__all__ = ["Decision", "Pin", "Pins", "parse_pins"]
-
 _PIN = re.compile(r"\s*([A-Za-z_]+)\s*(<=|>=|!=|=|%)\s*(.+?)\s*")
 
 

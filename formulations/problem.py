@@ -29,11 +29,6 @@ from formulations.pins import Decision, Pins
 from instances.machine import Machine
 from instances.network import Network
 
-__all__ = [
-    "SOLVERS", "Formulation", "Goal", "Model", "Part", "Piece", "Priced", "Replayed", "Stats", "Steps", "Told",
-    "Unable",
-]  # fmt: skip
-
 S = TypeVar("S")
 #: What a search says of itself, for people.
 Stats = dict[str, int | float | str | bool | None]

@@ -15,8 +15,6 @@ from hwmodels.schedule import Nest
 from instances.machine import Machine
 from instances.network import Network
 
-__all__ = ["NESTS", "FORMULATIONS", "Nests"]
-
 
 class Nests(problem.Formulation[Nest]):
     """A decision problem about the nest of one layer: what it decides and how to build its space.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
 
-__all__ = ["MEASURES", "OPERANDS", "UNITS", "Counts", "Outcome"]
-
 #: The measures of a plan in the fixed order that breaks ties, with their units.
 MEASURES: dict[str, str] = {"time": "ticks", "bytes": "bytes", "energy": "fJ"}
 #: The units of all that a plan may minimise.

@@ -27,11 +27,6 @@ from instances.errors import InputError
 from instances.feature_maps import Stage
 from instances.workload import DIMS, RELEVANT, Layer
 
-__all__ = [
-    "SHARES", "AxisLayout", "Choice", "Hold", "Item", "LayerRun", "Layout", "Loop", "MeshLayout", "Nest",
-    "OperandLayout", "Spatial", "StageRun", "Step", "Tile",
-]  # fmt: skip
-
 LEVELS = ("tle", "tlt")
 #: What units of a mesh may share: the operands that go from unit to unit through FIFOs.
 SHARES: dict[str, tuple[str, ...]] = {"both": ("IN", "W"), "IN": ("IN",), "W": ("W",), "none": ()}

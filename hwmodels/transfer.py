@@ -17,8 +17,6 @@ from __future__ import annotations
 from hwmodels.outcome import Counts
 from instances.machine import Transfer
 
-__all__ = ["COUNTS", "burst", "bursts_of_segment", "dma", "lpddr4", "request", "ticks", "volume"]
-
 #: Count name -> the field of `Transfer` that prices it.
 COUNTS: dict[str, str] = {
     "calls": "call_ticks",

@@ -30,8 +30,6 @@ from instances.jsonfile import Json, as_object, parse_json, read_bytes, validate
 from instances.load import load_network
 from instances.network import Network
 
-__all__ = ["APPLICATIONS_FORMAT", "Application", "Applications", "applications", "is_several"]
-
 APPLICATIONS_FORMAT = "certile-application-set/1"
 _US = {"us": 1, "ms": 1_000, "s": 1_000_000}
 _TIME = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(us|ms|s)")

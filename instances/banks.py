@@ -8,8 +8,6 @@ from pydantic import Field, PositiveInt, model_validator
 
 from instances.frozen import Sparse
 
-__all__ = ["ADDER_CYCLES", "Banks"]
-
 #: Cycles from the last product of a pixel to the adder of biases, in the pipeline of the public MIDAP simulator.
 ADDER_CYCLES = 4
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-__all__ = ["InfeasibleError", "InputError", "OutputError", "choices", "did_you_mean"]
-
 
 class InputError(ValueError):
     """Bad input: what is wrong, where, and what would be accepted, in one line.

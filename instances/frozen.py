@@ -11,8 +11,6 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, SerializerFunctionWrapHandler, model_serializer
 from pydantic_core import CoreSchema
 
-__all__ = ["Frozen", "Sparse", "meanings"]
-
 
 @cache
 def meanings(model: type[BaseModel]) -> dict[str, str]:

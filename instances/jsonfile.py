@@ -25,11 +25,6 @@ from pydantic_core import ErrorDetails
 
 from instances.errors import InputError, OutputError, did_you_mean
 
-__all__ = [
-    "LARGEST_FILE", "Json", "as_object", "bundled", "decoded", "destination", "explain_faults", "parse_json",
-    "read_bytes", "shown", "validate", "write_atomically",
-]  # fmt: skip
-
 Json = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
 Model = TypeVar("Model", bound=BaseModel)
 #: No network or machine description is larger; weights do not belong in them.

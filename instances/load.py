@@ -28,11 +28,6 @@ from instances.network import Network
 from instances.partial_engine import PartialEngine
 from instances.processors import Processors
 
-__all__ = [
-    "NETWORK_FORMAT", "dump_network", "list_machines", "list_networks", "load_machine", "load_network",
-    "network_from_json", "network_to_json", "parse_overrides", "unmet_overrides",
-]  # fmt: skip
-
 #: The first field of every network file; a reader refuses other versions.
 NETWORK_FORMAT = "certile-network/1"
 Nested: dict[str, type[BaseModel]] = {

@@ -22,8 +22,6 @@ from pydantic.fields import FieldInfo
 from instances.frozen import meanings
 from instances.machine import Machine
 
-__all__ = ["PROBLEMS", "Row", "page", "rows", "tables"]
-
 PROBLEMS = ("tiling", "slicing", "joint", "banks", "mapping", "applications", "partial_engine", "mesh")
 _NESTS = ("tiling", "slicing", "joint")
 _BOARD = ("mapping", "applications")

@@ -36,8 +36,6 @@ from instances.errors import InputError, choices, did_you_mean
 from instances.jsonfile import BUNDLED_NAME, bundled, decoded, read_bytes, shown
 from instances.workload import Layer
 
-__all__ = ["UNITS_PS", "Measured", "MeasuredRows", "list_measured", "load_measured", "parse_layer", "parse_number"]
-
 #: Picoseconds of the units of time.
 UNITS_PS: dict[str, int] = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
 _UNITS = (*UNITS_PS, "ticks", "cycles", "%ocm")

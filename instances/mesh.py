@@ -11,8 +11,6 @@ from pydantic import Field, model_validator
 
 from instances.frozen import Frozen
 
-__all__ = ["LARGEST", "Mesh"]
-
 #: Sums of bytes and cycles stay below this, so that all engines count in 64 bits, and in doubles, without rounding.
 LARGEST = 2**53
 Count = Field(default=0, ge=0, le=LARGEST)

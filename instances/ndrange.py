@@ -22,8 +22,6 @@ from math import prod
 from instances.errors import InputError
 from instances.workload import DIMS, Layer
 
-__all__ = ["Axis", "NDRange", "Operand", "ndrange"]
-
 
 @dataclass(frozen=True)
 class Axis:

@@ -20,8 +20,6 @@ from instances.frozen import Frozen
 from instances.operators import Input, Opaque, Operator, Reshape, Shape
 from instances.workload import Layer
 
-__all__ = ["Network"]
-
 #: At most so many faults are spelled out in one message.
 MOST_FAULTS = 5
 

@@ -15,8 +15,6 @@ from instances.jsonfile import Json, shown
 from instances.load import load_machine
 from instances.machine_fields import Row, rows
 
-__all__ = ["TEMPLATES", "machine_template"]
-
 #: The bundled machine whose numbers a template has, by the problem that the machine is for.
 TEMPLATES: Mapping[str, str] = {
     "tiling": "scratchpad_64k", "slicing": "nmp", "joint": "scratchpad_768k", "banks": "midap", "mapping": "hikey970",

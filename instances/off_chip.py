@@ -14,8 +14,6 @@ from pydantic import Field, PositiveInt, model_validator
 
 from instances.frozen import Frozen, Sparse
 
-__all__ = ["Homes", "OffChip", "Transfer", "home_faults"]
-
 Count = Field(default=0, ge=0)
 #: Of every operand the names of the memories where it may lie, the preferred one first.
 Homes = dict[str, tuple[str, ...]]

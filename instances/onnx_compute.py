@@ -5,8 +5,6 @@ from __future__ import annotations
 from instances.onnx_graph import Graph, Node, Unsupported
 from instances.operators import Conv, Input, MatMul, Pool, Reshape, Shape
 
-__all__ = ["conv", "gemm", "global_pool", "matmul", "pool", "reduce"]
-
 Pads = tuple[int, int, int, int]
 
 

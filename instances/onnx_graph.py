@@ -18,8 +18,6 @@ from instances.errors import InputError
 from instances.onnx_shapes import Inferred, used_tensors
 from instances.operators import Concat, Eltwise, Opaque, Operator, Shape
 
-__all__ = ["Graph", "Node", "Unsupported"]
-
 Kind = TypeVar("Kind", bound=BaseModel)
 
 

@@ -19,8 +19,6 @@ from math import prod
 from instances.onnx_graph import Graph, Node
 from instances.operators import Shape
 
-__all__ = ["folded_macs", "macs_of"]
-
 #: Position of the weights, and of the two factors.
 _CONVS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3, "DeformConv": 1}
 _PRODUCTS = {

@@ -17,8 +17,6 @@ from instances.onnx_graph import Graph, Node, Unsupported
 from instances.onnx_macs import macs_of
 from instances.operators import Concat, Conv, Eltwise, MatMul, Reshape
 
-__all__ = ["convert"]
-
 logger = logging.getLogger(__name__)
 
 #: ONNX name -> our element-wise function of one tensor.

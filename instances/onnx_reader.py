@@ -25,8 +25,6 @@ from instances.onnx_ops import convert
 from instances.onnx_shapes import bind, infer, sort_nodes, strip_weights
 from instances.operators import Input
 
-__all__ = ["NEWEST_OPSET", "OLDEST_OPSET", "read_onnx"]
-
 logger = logging.getLogger(__name__)
 
 OLDEST_OPSET = 7

@@ -19,8 +19,6 @@ from onnx.reference import ReferenceEvaluator
 from instances.errors import InputError
 from instances.operators import Shape
 
-__all__ = ["Inferred", "bind", "infer", "sort_nodes", "strip_weights", "used_tensors"]
-
 #: Tensors up to this size may describe shapes, axes or pads; larger ones are weights.
 SMALL = 1024
 ROUNDS = 8

@@ -28,11 +28,6 @@ from pydantic import Field, field_validator, model_validator
 from instances.frozen import Frozen
 from instances.workload import Layer, room_of
 
-__all__ = [
-    "NARY", "UNARY", "Concat", "Conv", "Correlation", "Eltwise", "Input", "MatMul", "Opaque", "Operator", "Pool",
-    "Reshape", "Shape",
-]  # fmt: skip
-
 #: The largest size of one dimension (a signed 32-bit count, as in every deployment format).
 LARGEST = 2**31 - 1
 Size = Annotated[int, Field(ge=1, le=LARGEST)]

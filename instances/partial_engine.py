@@ -13,8 +13,6 @@ from pydantic import Field, PositiveInt, model_validator
 
 from instances.frozen import Frozen
 
-__all__ = ["PartialEngine"]
-
 Lanes = Annotated[int, Field(ge=1, le=4096)]
 
 

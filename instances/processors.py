@@ -14,8 +14,6 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_
 
 from instances.frozen import Frozen
 
-__all__ = ["Accelerator", "Copying", "Cpu", "Group", "Processors", "Threads"]
-
 Count = Annotated[int, Field(ge=0)]
 
 

@@ -20,8 +20,6 @@ from instances.errors import InputError
 from instances.frozen import Frozen
 from instances.jsonfile import Json, as_object, decoded, parse_json, read_bytes, shown, validate
 
-__all__ = ["PROFILE_FORMAT", "Profile", "Row", "load_profile"]
-
 #: The first field of every profile file.
 PROFILE_FORMAT = "certile-profile/1"
 #: Microseconds by column; None where the task cannot run.

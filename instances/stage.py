@@ -8,8 +8,6 @@ from typing import Literal
 from instances.errors import InputError
 from instances.machine import Banks
 
-__all__ = ["LANEWISE", "FeatureMap", "Kind", "Pooled", "Reads", "Stage", "Stages"]
-
 #: Kinds of stages that work channel by channel.
 LANEWISE = ("depthwise", "pool", "whole", "sum")
 Kind = Literal["conv", "patches", "depthwise", "pool", "whole", "sum"]

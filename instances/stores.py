@@ -25,8 +25,6 @@ from instances.network import Network
 from instances.operators import Concat, Eltwise, Input, MatMul, Opaque, Operator, Reshape
 from instances.workload import Layer
 
-__all__ = ["Groups", "Store", "Stores", "stores"]
-
 #: Maps that a sum of more reads stay whole or not at all.
 MOST_INPUTS = 2
 

@@ -17,8 +17,6 @@ from instances.errors import InputError
 from instances.network import Network
 from instances.operators import UNARY, Conv, Correlation, Eltwise, Input, MatMul, Operator, Reshape
 
-__all__ = ["Task", "TaskGraph", "tasks"]
-
 #: Functions of one tensor that need more than the element: tasks of their own.
 _NORMALISING = frozenset("group_norm instance_norm layer_norm log_softmax lp_norm lrn rms_norm softmax".split())
 FUSED = UNARY - _NORMALISING

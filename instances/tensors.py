@@ -16,8 +16,6 @@ from instances.operators import Concat, Eltwise, Input, MatMul, Operator, Reshap
 from instances.stores import Groups
 from instances.workload import Layer
 
-__all__ = ["Tensor", "Tensors", "Use", "alone", "tensors"]
-
 
 @dataclass(frozen=True)
 class Tensor:

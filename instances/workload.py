@@ -32,8 +32,6 @@ from pydantic import Field, PositiveInt, model_validator
 from instances.errors import InputError
 from instances.frozen import Sparse
 
-__all__ = ["DIMS", "LONGEST", "REDUCTION", "RELEVANT", "Layer", "refuse_long", "room_of"]
-
 #: The largest extent that problems list sizes of: more would take gigabytes, and no layer of a network comes near.
 LONGEST = 2**20
 

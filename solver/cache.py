@@ -21,8 +21,6 @@ from instances.profiles import Profile, load_profile
 from solver.plan import Plan, digest
 from solver.question import Question
 
-__all__ = ["keep", "kept", "path_of"]
-
 _ROOMS = ("instances", "hwmodels", "formulations", "solver")
 _SOLVERS = ("ortools", "highspy", "pulp")
 

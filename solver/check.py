@@ -19,8 +19,6 @@ from solver.problems import problem_of
 from solver.prove import basics, doubts
 from solver.prove import prove as prove_again
 
-__all__ = ["CheckReport", "check"]
-
 #: What is known of a plan that passes without being solved again.
 UNPROVEN = "legal, claims re-priced; optimality not re-proven"
 _NONE: dict[str, str] = {

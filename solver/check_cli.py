@@ -13,8 +13,6 @@ from solver.check import CheckReport
 from solver.check import check as check_plan
 from solver.exits import CHECK_FAILED, UNDECIDED
 
-__all__ = ["check", "register"]
-
 
 def check(
     plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan file: plan.json")],

@@ -17,8 +17,6 @@ from dataclasses import dataclass
 
 from solver.plan import Status
 
-__all__ = ["Bounds", "Claim", "bounds_of", "picked"]
-
 Bounds = tuple[int | None, ...]
 
 

@@ -26,8 +26,6 @@ from solver import console
 from solver.plan import Status
 from solver.verify import PlanMismatch
 
-__all__ = ["BAD_INPUT", "CHECK_FAILED", "DISAGREEMENT", "EXIT_CODES", "UNDECIDED", "exit_code"]
-
 EXIT_CODES: dict[Status, int] = {"OPTIMAL": 0, "FEASIBLE": 0, "INFEASIBLE": 3, "NO_SOLUTION_FOUND": 4}
 CHECK_FAILED, BAD_INPUT, UNDECIDED = 1, 2, 4
 _OUTPUT_LOST, _DEFECT, DISAGREEMENT, _INTERRUPTED = 5, 6, 7, 130

@@ -26,8 +26,6 @@ from solver.verify import PlanMismatch
 from solver.watch import NO_LIMIT, Watch
 from solver.workers import run
 
-__all__ = ["FormulationProblem", "Job", "refused"]
-
 #: Seconds below which a part is decided in haste.
 _WORTH_S = 0.05
 #: Seconds after the time limit in which parts that are spare are still decided.

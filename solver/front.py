@@ -9,8 +9,6 @@ from typing import ClassVar
 
 from solver.plan import Plan
 
-__all__ = ["Front", "FrontPart", "FrontPoint"]
-
 
 @dataclass(frozen=True)
 class FrontPoint:

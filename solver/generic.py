@@ -14,8 +14,6 @@ from solver.report import ABSENT, GAP, Column, Sheet, name_column, percent
 from solver.search import Answer
 from solver.verdict import Verdict
 
-__all__ = ["GenericPlan", "GenericProblem", "PartPlan", "PartReplay"]
-
 
 class PartReplay(Frozen):
     """What the referee found."""

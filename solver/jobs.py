@@ -9,8 +9,6 @@ from typing import Generic, Protocol, TypeVar
 from formulations.clock import Clock
 from solver.watch import Watch
 
-__all__ = ["GRACE_S", "D", "Done", "OnDone", "Outcome", "Work", "run_here", "share_of"]
-
 #: Seconds after a signal in which running jobs may still verify and return what they found, and after the time limit in
 #: which jobs may begin that only make a quick plan.
 GRACE_S = 10.0

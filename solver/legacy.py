@@ -15,11 +15,6 @@ from solver.options import as_texts
 from solver.partial_engine.plan import EnginePlan
 from solver.solve import pareto, solve_as
 
-__all__ = [
-    "front_mapping", "front_network", "solve_applications", "solve_engine", "solve_joint", "solve_mapping",
-    "solve_mesh", "solve_network",
-]  # fmt: skip
-
 
 def _warn(name: str, problem: str, call: str = "solve") -> None:
     said = f"{name} goes with the next version: certile.{call}(..., problem={problem!r})"

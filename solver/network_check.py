@@ -10,8 +10,6 @@ from solver.network_plan import NetworkPlan, WholePlan
 from solver.plan import Frozen, digest
 from solver.verify import gap_of, unequal
 
-__all__ = ["fields_of", "head_of", "status_of", "undecided_of"]
-
 
 def head_of(plan: WholePlan, *, unit: str | None = None) -> Iterator[str]:
     """Names, digests, unit and objectives."""

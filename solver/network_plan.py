@@ -12,8 +12,6 @@ from instances.network import Network
 from solver.plan import FORMAT, Measure, Measures, Natural, Plan, Status, digest, version
 from solver.question import Question
 
-__all__ = ["NetworkPlan", "WholePlan", "head"]
-
 
 class WholePlan(Plan):
     """A plan of a whole network, with the network that it is for."""

@@ -10,8 +10,6 @@ from solver.plan import Measures
 from solver.report import ABSENT, Column, percent, ratio
 from solver.tiling.plan import LayersPlan
 
-__all__ = ["known_parts", "measure_columns", "microseconds", "status_parts"]
-
 _UNITS = {"time": " (us)", "bytes": "", "energy": " (uJ)"}
 _MEANS = {"bytes": "to and from off-chip memory"}
 #: What is left out first where there is no room.

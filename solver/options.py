@@ -21,13 +21,6 @@ if TYPE_CHECKING:
     from formulations.registry import Nests
     from solver.engines.base import Engine
 
-__all__ = [
-    "AUTO", "as_texts", "check_jobs", "check_memory",
-    "check_time_limit", "check_writable", "parse_objectives",
-    "parse_size", "parse_symbols", "pick_engine", "pick_layers", "pick_machine", "pick_network", "pick_nests",
-    "pick_pins", "pick_target", "processors", "unknown",
-]  # fmt: skip
-
 #: The engine that is asked for by default: `exhaustive` is exact and the fastest for single layers.
 AUTO = "auto"
 _AUTO_ENGINE = "exhaustive"

@@ -29,8 +29,6 @@ from solver.search import Answer, quickest, settled, status_of
 from solver.verdict import Verdict, judged, proven_of, sum_of
 from solver.verify import gap_of, unequal
 
-__all__ = ["PartsOptions", "PartsPlan", "PartsProblem", "Row"]
-
 #: Notes that a plan repeats.
 _NOTES = 3
 

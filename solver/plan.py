@@ -33,12 +33,6 @@ from instances.jsonfile import Json, as_object, parse_json, read_bytes, shown, v
 from instances.machine import Machine
 from instances.workload import Layer
 
-__all__ = [
-    "FORMAT", "Counted", "Frozen", "Gap", "HoldItem", "LayerCounts", "LoopItem", "Measure", "Measures", "Natural",
-    "Objective", "Options", "Plan", "Schedule", "Seconds", "SpatialItem", "Stat", "Status", "Unit", "digest",
-    "load_plan", "network_digest", "proof", "version", "worst",
-]  # fmt: skip
-
 #: The first field of every plan file; a reader refuses other versions.
 FORMAT: Final = "certile-plan/2"
 Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "NO_SOLUTION_FOUND"]

@@ -25,15 +25,6 @@ from solver.report import Sheet, percent, ratio, render
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = [
-    "Derived",
-    "EngineInfo",
-    "Explained",
-    "Problem",
-    "Target",
-    "front_of_plans",
-]
-
 #: What may be planned.
 Target = Network | Layer | Applications
 

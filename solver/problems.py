@@ -19,8 +19,6 @@ from solver.plan import Plan
 from solver.problem import Problem
 from solver.tiling.problem import LayersProblem
 
-__all__ = ["ALIASES", "PROBLEMS", "claims_of", "pick_problem", "problem_of"]
-
 _ALL: tuple[Problem[Any], ...] = (
     LayersProblem(registry.NESTS["tiling"]),
     LayersProblem(registry.NESTS["slicing"]),

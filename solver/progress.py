@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
 
-__all__ = ["Bar", "Progress", "Silent", "interruptible", "progress_bar"]
-
 Result = TypeVar("Result")
 
 

@@ -24,8 +24,6 @@ from solver.tiling.problem import layer_claims
 from solver.verdict import judgement
 from solver.verify import PlanMismatch
 
-__all__ = ["Proof", "basics", "doubts", "prove"]
-
 #: Seconds after which no further heuristic is begun, and for proving again that nothing fits.
 _QUICK_S, _AGAIN_S = 3.0, 10.0
 

@@ -19,8 +19,6 @@ from solver.options import AUTO
 from solver.progress import Progress, Silent
 from solver.watch import Watch
 
-__all__ = ["Question"]
-
 
 @dataclass(frozen=True)
 class Question:

@@ -16,11 +16,6 @@ if TYPE_CHECKING:
 
     from solver.front import Front, FrontPart
 
-__all__ = [
-    "ABSENT", "GAP", "Column", "Sheet", "conflicts_of", "console", "few", "front_line", "front_table", "name_column",
-    "names_table", "percent", "printable", "ratio", "render", "rows_table",
-]  # fmt: skip
-
 #: A cell where there is nothing to say.
 ABSENT = "-"
 #: What the legend says of gaps.

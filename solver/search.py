@@ -39,8 +39,6 @@ from solver.plan import Stat, Status
 if TYPE_CHECKING:
     from solver.engines.driver import Said
 
-__all__ = ["Answer", "Judged", "hasty", "quickest", "settled", "status_of", "unanswered"]
-
 S = TypeVar("S")
 _MILP = {"milp": "highs", "milp-cbc": "cbc"}
 #: What is said of a search, and not of a piece.

@@ -21,8 +21,6 @@ from solver.problems import PROBLEMS, pick_problem, problem_of
 from solver.progress import Progress, Silent
 from solver.question import Question
 
-__all__ = ["answered", "ask", "explain", "pareto", "show", "solve", "solve_as"]
-
 P = TypeVar("P", bound=Plan)
 
 #: Anything that says the same: one text, several, or a mapping.

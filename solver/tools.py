@@ -28,8 +28,6 @@ from solver.progress import Progress
 if TYPE_CHECKING:
     from solver.bench import Report
 
-__all__ = ["register", "suites"]
-
 ROOMS = ("instances", "hwmodels", "formulations", "solver")
 _PACKAGES = ("ortools", "highspy", "pulp", "numpy", "networkx", "pydantic", "onnx", "typer", "rich")
 

@@ -11,8 +11,6 @@ from hwmodels.outcome import UNITS
 from solver.search import Answer, Judged
 from solver.verify import gap_of
 
-__all__ = ["Verdict", "in_unit", "judged", "judgement", "proven_of", "sum_of"]
-
 
 @dataclass(frozen=True)
 class Verdict:

@@ -13,10 +13,6 @@ from instances.workload import Layer
 from solver.plan import Counted, LayerCounts, Measures, Objective
 from solver.tiling.plan import TrafficLimits
 
-__all__ = [
-    "LITERAL_NOTE", "PlanMismatch", "counts_of", "gap_of", "limits_of", "measures_of", "objective_of", "unequal",
-]  # fmt: skip
-
 LITERAL_NOTE = (
     "priced by the paper's literal equations; replay executes the nest physically, its figures stand beside the price"
 )

@@ -29,8 +29,6 @@ import psutil
 
 from formulations.clock import Clock
 
-__all__ = ["NO_LIMIT", "Reason", "Stopped", "Watch", "free_bytes", "slack_of", "used_bytes"]
-
 logger = logging.getLogger(__name__)
 
 Result = TypeVar("Result")

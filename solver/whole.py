@@ -25,8 +25,6 @@ from solver.search import Answer, quickest
 from solver.verdict import Verdict, judged, proven_of
 from solver.verify import unequal
 
-__all__ = ["WholeProblem"]
-
 P = TypeVar("P", bound=WholePlan)
 
 

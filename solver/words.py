@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from instances.workload import Layer
 from solver.report import ABSENT, Column
 
-__all__ = ["decision_columns", "decision_text", "label", "labels", "workload_text"]
-
 #: Names that an exporter made: 321, n12, node_conv2d_12, Conv_12.
 _MADE = re.compile(r"\W*(n?\d*|node_\w+|[A-Za-z]+(2d|2D)?_\d+)")
 _SIZES = {

@@ -32,8 +32,6 @@ from solver.jobs import GRACE_S, D, OnDone, Outcome, Work, run_here, share_of
 from solver.options import processors
 from solver.watch import NO_LIMIT, Watch, used_bytes
 
-__all__ = ["run", "run_in_processes", "worker_main"]
-
 logger = logging.getLogger(__name__)
 
 #: Seconds after the time limit in which workers may still verify; then a quick plan is made here.

@@ -22,8 +22,6 @@ from formulations.mapping.cp_sat import flows
 from formulations.mapping.flows import Terms
 from formulations.mapping.problem import Schedule
 
-__all__ = ["ApplicationsCpModel", "applications_cp_model"]
-
 Var = cp_model.IntVar
 Linear = cp_model.LinearExpr
 

@@ -23,8 +23,6 @@ from formulations.mapping.problem import Assignment, Schedule
 from formulations.mapping.search import assignments
 from formulations.problem import Model, Steps, Told, Unable
 
-__all__ = ["MOST", "SEARCHES", "Asked", "evolved", "exhaustive"]
-
 #: Assignments that are tried at most; each has one schedule or more.
 MOST = 50_000
 #: Of the time limit that the first phase may take; if there is none, seconds. Of what is left a refutation may take.

@@ -25,8 +25,6 @@ from instances.machine import Machine
 from instances.network import Network
 from instances.tasks import TaskGraph
 
-__all__ = ["DRAWS", "ApplicationsFormulation", "ApplicationsPart", "Drawn", "hunted", "rule_of"]
-
 #: Random offsets that a plan is simulated with.
 DRAWS = 500
 _US_PS = 1_000_000

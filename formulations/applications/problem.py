@@ -48,8 +48,6 @@ from formulations.mapping.latency import unrelated
 from formulations.mapping.pipeline import busy
 from formulations.mapping.problem import Assignment, Mapping, Schedule
 
-__all__ = ["Goal", "Rule", "Several", "Stream", "answers", "begins", "floor", "orders", "responses"]
-
 Rule = Literal["safe", "printed"]
 
 

@@ -9,8 +9,6 @@ from formulations.applications.problem import Goal, Several, responses
 from formulations.mapping.problem import Assignment, Schedule
 from formulations.mapping.search import list_scheduled
 
-__all__ = ["apart", "starts"]
-
 #: Schedules that are tried at most.
 _MOST = 3_000
 

@@ -43,8 +43,6 @@ from formulations.banks.times import Times
 from formulations.banks.timing import First
 from formulations.clock import ENDLESS, Clock
 
-__all__ = ["Alone", "ByNode", "ByState", "Node", "Point", "lowest", "options"]
-
 Ints = NDArray[np.int64]
 #: Costs beyond which 64 bits might not hold the sums; how many times more a searched stage may cost than its bound.
 _FAR, _MORE = 2**61, 2**10

@@ -12,8 +12,6 @@ from formulations.banks.graph import Graph
 from formulations.banks.states import BankPlan
 from formulations.problem import Model
 
-__all__ = ["build_arcs"]
-
 
 def build_arcs(graph: Graph) -> Model[BankPlan]:
     """Return the model."""

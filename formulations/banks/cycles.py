@@ -29,8 +29,6 @@ from hwmodels.banks.clock import Clock
 from hwmodels.banks.steps import State
 from instances.banks import ADDER_CYCLES
 
-__all__ = ["ByCycle", "Ended", "Later"]
-
 #: What a part of a step waits for, if it is not a tile (`Script.first`).
 _NONE, _BIASES = -1, -2
 

@@ -43,8 +43,6 @@ from formulations.clock import ENDLESS, TimeUp
 from formulations.clock import Clock as Limit
 from hwmodels.banks.clock import Clock
 
-__all__ = ["Aim", "Found", "decide", "few_labels"]
-
 #: What is asked for: lexicographic minima, or the front.
 Aim = Literal["bytes", "time", "front"]
 #: Labels of a stage that are followed at first to find a quick plan; to find a front, and how often.

@@ -23,8 +23,6 @@ from formulations.banks.tasks import Program, Task
 from formulations.clock import ENDLESS, Clock
 from instances.errors import InputError
 
-__all__ = ["NEVER", "Graph", "optimum"]
-
 #: More than any cost.
 NEVER = 2**200
 

@@ -23,8 +23,6 @@ from formulations.banks.tasks import Action, Prices, Program, Task, reloaded, to
 from formulations.banks.timing import Script, Timed, Timing, undominated
 from hwmodels.banks.steps import State
 
-__all__ = ["Label", "Labels", "along"]
-
 
 class Label(NamedTuple):
     """A path to a state.

@@ -20,8 +20,6 @@ from formulations.banks.graph import Graph
 from formulations.banks.states import BankPlan
 from formulations.problem import Model
 
-__all__ = ["state_arcs"]
-
 
 def state_arcs(graph: Graph) -> Model[BankPlan]:
     """Return the model."""

@@ -38,8 +38,6 @@ from hwmodels.banks.steps import Goal, Pass
 from instances.feature_maps import Stages
 from instances.machine import Banks
 
-__all__ = ["Visit", "Walk"]
-
 
 class Walk:
     """The states of a network and the steps between them.

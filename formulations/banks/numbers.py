@@ -19,8 +19,6 @@ from hwmodels.schedule import StageRun, Tile
 from instances.errors import InputError
 from instances.machine import Banks
 
-__all__ = ["numbered", "planned"]
-
 
 class _Numbers:
     def __init__(self, plan: BankPlan, banks: Banks) -> None:

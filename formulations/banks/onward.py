@@ -13,8 +13,6 @@ from formulations.banks.tasks import Program, Task
 from formulations.banks.times import Times
 from formulations.banks.timing import First, Timed
 
-__all__ = ["Label", "Onward", "Room", "Waits", "Ways", "fits"]
-
 
 class Ways(NamedTuple):
     """Whose times labels have, whose bound them; where weights overtake, all programs, if they are asked for."""

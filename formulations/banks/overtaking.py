@@ -34,9 +34,6 @@ from formulations.banks.tasks import Prices, Task, actions
 from formulations.banks.timing import Timed, Timing
 from hwmodels.banks.steps import State
 
-__all__ = ["Complete", "TooMany", "by_wait"]
-
-
 #: So many comparisons of two labels count as a label that is followed.
 _ALIKE = 200
 

@@ -30,8 +30,6 @@ from instances.feature_maps import Stages
 from instances.machine import Machine
 from instances.network import Network
 
-__all__ = ["BankPart", "BankProgram", "BankReplayed", "Reading"]
-
 
 @dataclass(frozen=True)
 class BankProgram:

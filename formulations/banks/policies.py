@@ -39,8 +39,6 @@ from hwmodels.banks.steps import State as Inside
 from instances.errors import InputError
 from instances.feature_maps import LANEWISE
 
-__all__ = ["Reuse", "Run", "choice", "double_buffer", "hide", "hiding", "minimise", "no_reuse"]
-
 #: How many tiles of a shared map stay during each path.
 Reuse = Literal["greedy", "best"] | int
 Choose = Callable[[State, list[tuple[str, int, Task]], int], tuple[str, int, Task, Program] | None]

@@ -19,8 +19,6 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
 
-__all__ = ["BankFormulation"]
-
 Heuristic = Callable[[BankPart, Goal], BankProgram | None]
 Policy = Callable[[Reading, Clock], BankPlan | None]
 #: Seconds that a policy may take once the time is up; after so many no further one is tried.

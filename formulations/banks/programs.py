@@ -17,8 +17,6 @@ from formulations.banks.tasks import Prices, Program, Task
 from formulations.banks.timing import Timed, Timing, undominated
 from hwmodels.banks.steps import State
 
-__all__ = ["Programs"]
-
 
 class Programs:
     """The undominated programs, for all tasks of one stage that find the same tiles and differ in what stays.

@@ -28,8 +28,6 @@ from formulations.banks.tasks import Program, Task, followed
 from formulations.clock import ENDLESS, Clock
 from instances.errors import InputError
 
-__all__ = ["published"]
-
 
 @dataclass
 class _Published:

@@ -36,8 +36,6 @@ from dataclasses import dataclass, field
 
 from formulations.banks.network import Walk
 
-__all__ = ["Paths", "arranged"]
-
 _NEVER = 2**63 - 1
 
 

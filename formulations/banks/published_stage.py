@@ -24,8 +24,6 @@ from dataclasses import dataclass, field
 from formulations.banks.tasks import Action
 from hwmodels.banks.steps import Pass
 
-__all__ = ["Found", "Given", "planned"]
-
 
 @dataclass(frozen=True)
 class Given:

@@ -17,8 +17,6 @@ from instances.machine import Banks, Machine
 from instances.network import Network
 from instances.workload import refuse_long
 
-__all__ = ["FIRST_LAYERS", "FirstLayer", "FirstPin", "clock_of", "floor_of", "may_wait", "readings"]
-
 FirstLayer = Literal["patches", "plain"]
 FirstPin = Literal["patches", "plain", "either"]
 FIRST_LAYERS: tuple[FirstPin, ...] = ("patches", "plain", "either")

@@ -47,8 +47,6 @@ from formulations.banks.tasks import Action, Prices, Task, actions
 from formulations.banks.timing import Timed, Timing, undominated
 from hwmodels.banks.steps import State
 
-__all__ = ["Cost", "Search", "order_of", "state_of"]
-
 #: Bytes, ticks until a stage ends, ticks until the first weights of the next one are there.
 Cost = tuple[int, int, int]
 

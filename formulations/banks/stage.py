@@ -33,8 +33,6 @@ from typing import NamedTuple
 from formulations.banks.tasks import Action, Prices, Program, Task, actions, reloaded, told
 from hwmodels.banks.steps import Goal, Pass, State
 
-__all__ = ["Rest", "best", "fewest", "policy"]
-
 #: More steps than any program has.
 _NEVER = 2**40
 

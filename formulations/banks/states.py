@@ -8,8 +8,6 @@ from typing import NamedTuple
 from formulations.banks.tasks import Program, Task
 from instances.feature_maps import Stage
 
-__all__ = ["BankPlan", "Resident", "State", "Step", "Volume"]
-
 
 class Resident(NamedTuple):
     """Tiles of a map on chip: its first columns (end 0, also for a map of one tile) or its last ones, from there on.

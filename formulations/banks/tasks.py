@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 from hwmodels.banks.steps import Goal, Pass, State
 
-__all__ = ["Action", "Prices", "Program", "Task", "actions", "followed", "reloaded", "told", "told_apart"]
-
 
 @dataclass(frozen=True)
 class Action:

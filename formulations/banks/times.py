@@ -38,8 +38,6 @@ from hwmodels.banks.columns import Columns, column_cycles
 from hwmodels.banks.steps import Pass
 from instances.banks import ADDER_CYCLES
 
-__all__ = ["Times"]
-
 
 class Times:
     """What the stages of a network take, in every state that they may find.

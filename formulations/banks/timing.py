@@ -38,8 +38,6 @@ from hwmodels.banks.clock import Clock
 from hwmodels.banks.columns import Columns
 from hwmodels.banks.steps import Pass
 
-__all__ = ["First", "Script", "Timed", "Timing", "Writes", "undominated"]
-
 
 @dataclass(frozen=True)
 class Writes:

@@ -12,8 +12,6 @@ from ortools.sat.python import cp_model
 from formulations.homes.places import TASTE, Chosen, Places
 from formulations.problem import Goal, Model
 
-__all__ = ["cp_sat"]
-
 
 def cp_sat(places: Places, goal: Goal, *, overflow: bool = False) -> Model[Chosen]:
     """Build the model; with `overflow` the bytes beyond (ROOM) are minimised instead of the goal."""

@@ -20,8 +20,6 @@ import pulp
 from formulations.homes.places import TASTE, Chosen, Places
 from formulations.problem import Goal, Model
 
-__all__ = ["milp"]
-
 #: Variables with what each costs beyond the least of its layer, and the sum of the least.
 _Costs = tuple[list[tuple[pulp.LpVariable, int]], int]
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
-__all__ = ["TASTE", "Chosen", "Item", "Places", "Table"]
-
 #: Homes of the items, by number.
 Chosen = tuple[str, ...]
 #: The measure that breaks ties: the places of the homes among those allowed.

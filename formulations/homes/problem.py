@@ -45,8 +45,6 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
 
-__all__ = ["Homes", "Housing"]
-
 #: Homes that are left out one by one before a MILP solver is given up.
 _MOST_OUT = 50
 

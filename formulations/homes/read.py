@@ -12,8 +12,6 @@ from instances.network import Network
 from instances.tensors import Tensors, Use, alone, tensors
 from instances.workload import Layer
 
-__all__ = ["check_home_pins", "places_of", "weight_bytes"]
-
 _OPERANDS = ("IN", "W", "OUT")
 
 

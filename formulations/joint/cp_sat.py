@@ -14,8 +14,6 @@ from ortools.sat.python import cp_model
 from formulations.joint.problem import Choice, Joint
 from formulations.problem import Model
 
-__all__ = ["cp_sat"]
-
 
 def cp_sat(joint: Joint, hint: Choice | None = None) -> Model[Choice]:
     """Build the model."""

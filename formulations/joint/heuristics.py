@@ -13,8 +13,6 @@ from formulations.clock import Clock
 from formulations.joint.problem import NEVER, Choice, Joint, TooLarge, least
 from formulations.joint.tables import Tables
 
-__all__ = ["in_order", "in_sequence", "no_reuse"]
-
 
 def _searched(tables: Tables, clock: Clock) -> Joint:
     """The problem with the best plan of every layer by itself, its input in DRAM and on chip."""

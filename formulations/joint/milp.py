@@ -23,8 +23,6 @@ import pulp
 from formulations.joint.problem import Choice, Joint, Step
 from formulations.problem import Model
 
-__all__ = ["milp"]
-
 Terms = list[tuple[pulp.LpVariable, int]]
 
 

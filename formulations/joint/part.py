@@ -36,8 +36,6 @@ from instances.network import Network
 from instances.stores import stores
 from instances.workload import Layer, refuse_long
 
-__all__ = ["JointFormulation", "JointPart", "Levels", "Runs"]
-
 #: A schedule: every layer's nest, what is on chip while it runs, and where.
 Runs = tuple[LayerRun, ...]
 

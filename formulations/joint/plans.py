@@ -28,8 +28,6 @@ from hwmodels.schedule import Nest
 from instances.machine import Machine
 from instances.workload import Layer
 
-__all__ = ["Bound", "Plans", "Rows", "SearchNests", "Searched"]
-
 #: A lower bound on all nests; one on all that searches can find; what a known nest reaches.
 Bound = Literal["proven", "found", "known"]
 Rows = tuple[int, ...]

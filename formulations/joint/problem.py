@@ -41,8 +41,6 @@ import numpy.typing as npt
 
 from formulations.problem import Unable
 
-__all__ = ["NEVER", "Choice", "Joint", "Residence", "Step", "TooLarge", "least"]
-
 Ints = npt.NDArray[np.int64]
 #: More bytes than anything moves.
 NEVER = 2**60

@@ -25,9 +25,6 @@ from hwmodels.nest.limits import tensor_bytes
 from instances.machine import Machine
 from instances.stores import Store, Stores
 
-__all__ = ["Tables"]
-
-
 #: Where a solution relies on a bound: plans, rows of every input and banks for tiles.
 _Place = tuple[Plans, Rows, int]
 

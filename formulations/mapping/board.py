@@ -24,8 +24,6 @@ from instances.processors import Processors
 from instances.profiles import Profile, Row, load_profile
 from instances.tasks import TaskGraph
 
-__all__ = ["ESTIMATED", "Asking", "BoardPart", "BoardPiece", "Request", "board_of", "replayed_copies"]
-
 #: Where times come from if there is no profile.
 ESTIMATED = "estimated"
 I = TypeVar("I")  # noqa: E741 - what is decided on a configuration

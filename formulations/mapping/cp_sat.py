@@ -20,8 +20,6 @@ from formulations.mapping.flows import Flows, Terms
 from formulations.mapping.latency import blocks_of
 from formulations.mapping.problem import Aim, Limits, Mapping, Schedule
 
-__all__ = ["MappingCpModel", "cp_model_of", "flows"]
-
 
 @dataclass
 class MappingCpModel:

@@ -24,8 +24,6 @@ from instances.errors import InputError
 if TYPE_CHECKING:
     from formulations.mapping.cp_sat import MappingCpModel
 
-__all__ = ["SEARCHES", "Asked", "clustered", "exhaustive"]
-
 #: Of the time limit that HiGHS may take before CP-SAT goes on, in a pipeline and of one inference alone.
 _SHARE, _ALONE = 0.3, 0.8
 #: Of a time limit, what goes to whole tasks first if tasks may be divided.

@@ -9,8 +9,6 @@ from __future__ import annotations
 from formulations.mapping.latency import least_latency
 from formulations.mapping.problem import Aim, Mapping
 
-__all__ = ["floor"]
-
 
 def floor(mapping: Mapping, aim: Aim) -> int:
     """Return a bound on the period or the latency in ticks, or on the energy in fJ."""

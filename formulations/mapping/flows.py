@@ -29,8 +29,6 @@ from formulations.mapping.latency import begun, longest, scheduled
 from formulations.mapping.problem import Limits, Schedule
 from formulations.mapping.problem import Mapping as Instance
 
-__all__ = ["Flows", "Terms"]
-
 #: Variables and their ticks.
 Terms = list[tuple[Any, int]]
 #: A task and a processor.

@@ -16,8 +16,6 @@ from instances.machine import Machine
 from instances.network import Network
 from instances.tasks import tasks
 
-__all__ = ["MappingFormulation"]
-
 
 def _best(make: Callable[[Asked], Iterable[Assignment]]) -> Callable[[MappingPart, Goal], Schedule | None]:
     """The best of some assignments, each in its usual order where an order counts."""

@@ -26,8 +26,6 @@ from formulations.mapping.latency import latencies
 from formulations.mapping.problem import Assignment, Schedule
 from formulations.mapping.search import Pricer, starts
 
-__all__ = ["SIZE", "evolve", "front", "spea2"]
-
 #: Chromosomes of a generation, and chance of mutation by task: of several objectives, and of one. Chance of crossover.
 SIZE, _MUTATE, _SIZE_OF_ONE, _MUTATE_ONE, _CROSS = 60, 0.02, 120, 0.04, 0.7
 #: Generations without a time limit.

@@ -39,27 +39,6 @@ from formulations.mapping.pipeline import Pipeline, busy
 from formulations.mapping.problem import Assignment, Ints, Mapping, Order, Schedule
 from formulations.mapping.search import handed_table, used, work_table
 
-__all__ = [
-    "Block",
-    "Timetable",
-    "begun",
-    "best_order",
-    "blocks_of",
-    "critical",
-    "dispatched",
-    "horizon",
-    "latencies",
-    "latency_of",
-    "least_latency",
-    "longest",
-    "once",
-    "order_by",
-    "scheduled",
-    "timetable",
-    "unrelated",
-    "usual",
-]
-
 
 @dataclass(frozen=True)
 class Timetable:

@@ -26,8 +26,6 @@ from formulations.mapping.flows import Flows
 from formulations.mapping.latency import blocks_of, unrelated
 from formulations.mapping.problem import Aim, Limits, Mapping, Schedule
 
-__all__ = ["MappingModel", "model"]
-
 
 @dataclass
 class MappingModel:

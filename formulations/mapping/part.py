@@ -20,8 +20,6 @@ from formulations.mapping.problem import Mapping as Instance
 from formulations.problem import Goal, Priced, Replayed
 from hwmodels.board.replay import Seen, replay_mapping, replay_once
 
-__all__ = ["MappingPart", "Timed", "Worked", "replayed"]
-
 
 @dataclass(frozen=True)
 class Timed(Schedule):

@@ -13,8 +13,6 @@ import numpy as np
 
 from formulations.mapping.problem import Assignment, Mapping
 
-__all__ = ["Parts", "parts"]
-
 
 @dataclass(frozen=True)
 class Parts:

@@ -12,8 +12,6 @@ from instances.processors import Processors
 from instances.profiles import Row
 from instances.tasks import TaskGraph
 
-__all__ = ["Demands", "demands"]
-
 #: Pins that are numbers: their relations, the least value, the most; and words for numbers of shares.
 _NUMBERS: Table[str, tuple[tuple[str, ...], int, int]] = {
     "cap": (("=", "<="), 1, 100), "period": (("<=",), 1, 2**53), "energy": (("<=",), 1, 2**62),

@@ -20,8 +20,6 @@ from dataclasses import dataclass
 
 from formulations.mapping.problem import Assignment, Mapping
 
-__all__ = ["Pipeline", "busy", "pipelined"]
-
 
 @dataclass(frozen=True)
 class Pipeline:

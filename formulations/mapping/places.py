@@ -23,8 +23,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Place", "Split", "places_of"]
-
 #: Processors, each with its shares of a task.
 Place = tuple[tuple[int, int], ...]
 

@@ -50,11 +50,6 @@ from instances.errors import InputError
 from instances.processors import Group, Processors
 from instances.tasks import TaskGraph
 
-__all__ = [
-    "Aim", "Assignment", "Configuration", "Limits", "Mapping", "Order", "Price", "Schedule", "build", "clusters",
-    "merged",
-]  # fmt: skip
-
 #: What is minimised.
 Aim = Literal["period", "energy", "latency"]
 #: How the cores are grouped.

@@ -20,11 +20,6 @@ from numpy.typing import NDArray
 
 from formulations.mapping.problem import Aim, Assignment, Ints, Limits, Mapping
 
-__all__ = [
-    "MOST", "Pricer", "Rule", "assignments", "everything", "handed_table", "improved", "list_scheduled", "seeds",
-    "starts", "used", "work_table",
-]  # fmt: skip
-
 #: Assignments that `everything` tries at most.
 MOST = 20_000_000
 _BLOCK = 200_000

@@ -13,8 +13,6 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import DIMS
 
-__all__ = ["DECISIONS", "KEEPS", "MEASURES", "ONLY", "check_pins"]
-
 #: What may be minimised, with units.
 MEASURES: dict[str, str] = {"dram": "bytes", "glb": "bytes", "time": "ticks"}
 KEEPS = ("none", "IN", "W")

@@ -28,8 +28,6 @@ from formulations.mesh.search import Halves
 from formulations.mesh.space import Group
 from formulations.mesh.tables import Ints, Linear, roof
 
-__all__ = ["MeshCpModel", "cp_model_of"]
-
 Literals = list[cp_model.IntVar]
 
 

@@ -37,8 +37,6 @@ from hwmodels.schedule import SHARES, Choice, MeshLayout
 from instances.machine import Machine
 from instances.workload import DIMS, Layer
 
-__all__ = ["complete", "doubled", "fewer_steps", "fits", "hand", "shapes"]
-
 
 def fits(layer: Layer, machine: Machine, choice: Choice) -> bool:
     """Whether a choice keeps every demand on buffers (a layout aside)."""

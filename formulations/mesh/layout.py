@@ -44,8 +44,6 @@ from instances.machine import Machine
 from instances.ndrange import Operand, ndrange
 from instances.workload import DIMS, Layer
 
-__all__ = ["layout_of", "vectors"]
-
 #: An index and the bit of its lane.
 Bit = tuple[str, int]
 

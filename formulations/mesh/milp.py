@@ -20,8 +20,6 @@ import pulp
 from formulations.mesh.search import Halves, classes, fitting, parts
 from formulations.mesh.tables import Ints
 
-__all__ = ["MeshModel", "model_of"]
-
 
 @dataclass
 class MeshModel:

@@ -30,8 +30,6 @@ from instances.machine import Machine
 from instances.ndrange import ndrange
 from instances.workload import DIMS, Layer
 
-__all__ = ["MeshPart", "Way", "keeps"]
-
 #: Pairs of options in a MILP.
 _PAIRS = 60_000
 #: Greedy plans that are tried for a layout.

@@ -35,8 +35,6 @@ from instances.workload import DIMS, Layer, refuse_long
 
 Objects = npt.NDArray[np.object_]
 
-__all__ = ["cycles_of", "fit", "price", "setup_of"]
-
 
 def setup_of(
     layer: Layer, machine: Machine, share: str = "both", keep: str = "none", clock: Clock = ENDLESS

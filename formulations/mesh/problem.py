@@ -16,8 +16,6 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
 
-__all__ = ["MeshFormulation"]
-
 
 def _hand(part: MeshPart, goal: Goal) -> MeshLayout | None:
     """The paper's tile, by hand; pins and caps are not for it."""

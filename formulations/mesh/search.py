@@ -40,8 +40,6 @@ from formulations.mesh.space import Group, Member, undominated
 from formulations.mesh.tables import Ints, Linear, roof
 from hwmodels.schedule import Choice
 
-__all__ = ["Halves", "Limits", "best_pair", "greedy", "halves", "leading"]
-
 #: Pairs of options that are looked at in one piece of memory.
 _PIECE = 4_000_000
 #: Options beyond which a merged half is not reduced again.

@@ -46,8 +46,6 @@ from instances.machine import Machine
 from instances.mesh import LARGEST
 from instances.workload import DIMS, Layer
 
-__all__ = ["Group", "Member", "members", "movable", "undominated", "ways"]
-
 _FREE = Pins()
 
 

@@ -40,11 +40,6 @@ from instances.mesh import Mesh
 from instances.ndrange import Axis, NDRange, Operand, ndrange
 from instances.workload import Layer
 
-__all__ = [
-    "Cap", "Columns", "Ints", "Linear", "Setup", "caps_of", "ceil_div", "fetched", "footprint", "linear_of", "ones",
-    "roof", "terms_of", "up",
-]  # fmt: skip
-
 Ints = NDArray[np.int64]
 Columns = Mapping[str, Ints]
 

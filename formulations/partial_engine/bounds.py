@@ -70,8 +70,6 @@ from typing import Any
 
 from formulations.partial_engine.space import Branch, Game
 
-__all__ = ["Bounded", "Entries", "Side", "bounded", "branch_bound", "lower", "sides_of"]
-
 #: The figures of `Side` that are bytes.
 _BYTES = ("cheapest", "second", "back_bytes", "whole_bytes")
 

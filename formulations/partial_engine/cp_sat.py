@@ -29,8 +29,6 @@ from formulations.partial_engine.orders import Order
 from formulations.partial_engine.size import Rates, Size, ranked
 from formulations.partial_engine.space import Branch, Game
 
-__all__ = ["MOST_STAGES", "StagesCpModel", "runs_cp_model", "size_cp_model", "stages", "stages_cp_model"]
-
 #: Stages up to which the model is solved.
 MOST_STAGES = 12
 

@@ -13,8 +13,6 @@ from formulations.partial_engine.bounds import Bounded, bounded
 from formulations.partial_engine.size import Rates, Size, ranked
 from formulations.partial_engine.space import Branch
 
-__all__ = ["runs_model", "size_model"]
-
 
 def runs_model(branches: Sequence[Branch], known: int, *, stay: bool = False) -> tuple[pulp.LpProblem, Bounded]:
     """Return the model of the bounds of some choices; some order moves `known` bytes."""

@@ -21,8 +21,6 @@ from typing import Literal, NamedTuple
 
 from formulations.partial_engine.space import Game
 
-__all__ = ["Order", "Step", "as_text", "from_text", "greedy", "passes", "plain", "price", "program"]
-
 #: Runs (i, o), one after the other.
 Order = Sequence[tuple[int, int]]
 Verb = Literal["load", "back", "run", "add", "spill", "store"]

@@ -26,8 +26,6 @@ from instances.machine import Machine
 from instances.network import Network
 from instances.workload import Layer
 
-__all__ = ["EngineFormulation", "EnginePart", "demands"]
-
 #: Runs of a grid beyond which all but the source's order take long.
 _MANY = 2_000
 #: Seconds for a search of the order itself.

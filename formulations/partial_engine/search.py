@@ -15,8 +15,6 @@ from itertools import count
 from formulations.partial_engine.orders import Order
 from formulations.partial_engine.space import Game
 
-__all__ = ["MOST_RUNS", "best_order"]
-
 #: Runs of a grid up to which all orders are searched.
 MOST_RUNS = 12
 #: Inputs in places (a mask); by output group its done runs (a mask) and whether it is in a place.

@@ -42,8 +42,6 @@ from hwmodels.partial_engine.work import network_parts
 from instances.network import Network
 from instances.partial_engine import PartialEngine
 
-__all__ = ["MOST", "SECONDS", "Rates", "Size", "candidates", "front", "ranked", "rated", "sizes"]
-
 #: The largest e_in and e_out.
 MOST = 64
 Rates = Literal["worst", "mean"]

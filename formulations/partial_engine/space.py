@@ -10,8 +10,6 @@ from hwmodels.partial_engine.work import Grid, Work
 from instances.errors import InputError
 from instances.machine import Machine
 
-__all__ = ["Branch", "Choices", "Demands", "Game", "Smallest", "branch_at", "build"]
-
 
 @dataclass(frozen=True)
 class Game:

@@ -24,8 +24,6 @@ from hwmodels.nest.tables import nest_tables
 from instances.machine import Machine
 from instances.workload import Layer
 
-__all__ = ["AXES", "Bounds", "Box", "size"]
-
 AXES = (*S_DIMS, *Q_DIMS)
 #: More than any memory has.
 LARGEST = 2**62

@@ -23,8 +23,6 @@ from hwmodels.schedule import Nest
 from instances.machine import Machine
 from instances.workload import Layer
 
-__all__ = ["Branch", "Limits", "lower_bounds", "undominated", "within"]
-
 #: Branches with more channel choices than this are cut, in this many parts (measured: 4 to 64 parts differ little).
 _SMALL, _PARTS = 150, 12
 #: Most that a measure may be.

@@ -38,20 +38,6 @@ from formulations.pareto import pareto
 from hwmodels.nest.bilinear import Ints
 from hwmodels.nest.pieces import Window, windows
 
-__all__ = [
-    "Edge",
-    "Sizes",
-    "burst_chains",
-    "cheapest",
-    "divisors",
-    "even_pairs",
-    "even_steps",
-    "grid",
-    "pairs",
-    "rounded",
-    "undominated",
-]
-
 
 @dataclass(frozen=True)
 class Sizes:

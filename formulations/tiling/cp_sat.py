@@ -27,8 +27,6 @@ from ortools.sat.python import cp_model
 from formulations.tiling.branch import Branch
 from hwmodels.nest.bilinear import Bilinear
 
-__all__ = ["TAGS", "CpSatModel", "build_cp_sat"]
-
 TAGS = ("CHOOSE", "FACTOR", "COST", "CAPACITY", "FIT", "LEVEL", "CUT")
 
 

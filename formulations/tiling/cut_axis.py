@@ -13,8 +13,6 @@ from hwmodels.nest.bilinear import Ints
 from hwmodels.nest.pieces import Window
 from hwmodels.nest.spans import code_of, how
 
-__all__ = ["Cut", "chain", "complete", "ends_of", "entry", "even", "sizes"]
-
 _NONE = np.zeros(0, np.int64)
 
 

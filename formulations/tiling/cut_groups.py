@@ -12,8 +12,6 @@ from formulations.pareto import pareto
 from formulations.tiling.cut_axis import Cut, chain, even, sizes
 from hwmodels.nest.bilinear import Ints
 
-__all__ = ["two_loops"]
-
 _NONE = np.zeros(0, np.int64)
 
 

@@ -19,8 +19,6 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import DIMS, RELEVANT, Layer
 
-__all__ = ["HOMES", "LINES", "PIECES", "Restrictions", "free_members", "stated_cuts", "stated_homes"]
-
 #: The output dimensions that a row-major order cuts in this order, outermost first.
 _RASTER = ("b", "r", "c")
 PIECES = Decision(

@@ -19,8 +19,6 @@ from hwmodels.nest.tables import nest_tables
 from instances.machine import Machine
 from instances.workload import Layer
 
-__all__ = ["closed", "floor", "in_unit", "least_of", "stage_of"]
-
 
 def stage_of(measure: str, machine: Machine) -> str:
     """The measure that is minimised for one asked for: energy rises with bytes alone if all bytes take the same."""

@@ -36,8 +36,6 @@ from hwmodels.nest.skeleton import Skeleton, cores
 from instances.machine import Machine
 from instances.workload import DIMS, Layer
 
-__all__ = ["Listing", "Steps"]
-
 #: Above these extents, steps of two loops over one dimension are even steps (or multiples of the array's lanes) ...
 _PAIRS = 1_024
 #: Up to this extent chains of few pieces are compared by their tiles as padding clips them.

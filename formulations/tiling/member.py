@@ -36,8 +36,6 @@ from hwmodels.schedule import Item, Loop, Nest
 from instances.machine import Machine
 from instances.workload import DIMS, Layer
 
-__all__ = ["Member"]
-
 #: Products of chains above this size are bounded axis by axis before they are laid out.
 _LARGE = 2_000
 #: Spatial choices that are priced at a time where there are more, unless more than this share of the first is left.

@@ -31,8 +31,6 @@ from numpy.typing import NDArray
 from formulations.tiling.branch import Branch
 from hwmodels.nest.bilinear import Bilinear
 
-__all__ = ["TAGS", "MilpModel", "build_milp"]
-
 TAGS = ("CHOOSE", "FACTOR", "COST", "CAPACITY", "LEVEL", "CUT")
 #: A linear expression as (variable, coefficient) pairs.
 Row = list[tuple[pulp.LpVariable, int]]

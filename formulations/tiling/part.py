@@ -24,8 +24,6 @@ from hwmodels.schedule import Nest
 from instances.machine import Machine
 from instances.workload import Layer
 
-__all__ = ["Assignment", "Builder", "NestPart"]
-
 #: Homes of the operands of a layer: IN, W, OUT with a name each.
 Assignment = tuple[tuple[str, str], ...]
 

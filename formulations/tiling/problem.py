@@ -97,8 +97,6 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import DIMS, Layer, refuse_long
 
-__all__ = ["DECISIONS", "ORDERS", "build"]
-
 #: The three orders of the textbook's nest that stand for all, outermost loop first.
 ORDERS: dict[str, tuple[str, ...]] = {
     "IS": ("g", "b", "r", "c", "n", "m"),

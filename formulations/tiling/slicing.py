@@ -57,8 +57,6 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import DIMS, Layer, refuse_long
 
-__all__ = ["DATAFLOWS", "DECISIONS", "PARTITIONS", "build", "filter_dim", "partition_cuts"]
-
 PARTITIONS = ("KS", "KS&OFM", "OFM")
 DATAFLOWS = ("IS", "OS", "WS")
 _OPERANDS = ("IN", "W", "OUT")

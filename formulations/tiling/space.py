@@ -13,8 +13,6 @@ from hwmodels.schedule import Nest
 from instances.machine import Machine
 from instances.workload import Layer
 
-__all__ = ["Space"]
-
 
 @dataclass(frozen=True)
 class Space:

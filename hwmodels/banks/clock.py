@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 
 from instances.machine import Transfer
 
-__all__ = ["Clock"]
-
 
 @dataclass(frozen=True)
 class Clock:

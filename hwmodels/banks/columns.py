@@ -34,8 +34,6 @@ from numpy.typing import NDArray
 from instances.feature_maps import FeatureMap, Reads, Stage
 from instances.machine import Banks
 
-__all__ = ["Columns", "column_cycles"]
-
 Ints = NDArray[np.int64]
 
 

@@ -32,8 +32,6 @@ from hwmodels.banks.replay_time import Column, Moved, Spent, Unit, clocked, late
 from instances.banks import ADDER_CYCLES
 from instances.machine import Banks, Transfer
 
-__all__ = ["clocked_by_cycle", "spent_on"]
-
 #: What the bus brings beside tiles: biases of the stage that runs, and of the next one with weights.
 _OWN, _NEXT = -1, -2
 

@@ -23,8 +23,6 @@ from typing import Literal
 
 from instances.machine import Transfer
 
-__all__ = ["Column", "Spent", "Unit", "clocked", "latency", "Held", "Moved"]
-
 
 @dataclass(frozen=True)
 class Column:

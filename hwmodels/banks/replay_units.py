@@ -16,8 +16,6 @@ from hwmodels.banks.replay_time import Column, Moved, Unit
 from instances.feature_maps import Stage
 from instances.machine import Banks
 
-__all__ = ["Consumed", "Made", "Units", "Element", "must_load", "taps", "windows"]
-
 
 class Made(NamedTuple):
     """A column of the result that a step makes: which one, cycles for a group, bytes that do not stay.

@@ -24,8 +24,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-__all__ = ["Goal", "Pass", "State"]
-
 
 class State(NamedTuple):
     """Columns [first, loaded) are on chip, `made` columns of the result are done.

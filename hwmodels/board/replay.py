@@ -25,8 +25,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-__all__ = ["Seen", "replay_mapping", "replay_once", "Referee", "Repeated"]
-
 
 @dataclass(frozen=True)
 class Seen:

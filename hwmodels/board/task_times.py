@@ -14,8 +14,6 @@ from __future__ import annotations
 from instances.processors import Accelerator, Copying, Cpu, Processors
 from instances.tasks import Task, TaskGraph
 
-__all__ = ["ALONE", "copied", "estimated", "options"]
-
 #: One core without threads ("1 core*" in Table 3.14).
 ALONE = "1*"
 #: Kernels of a convolution (Table 3.15).

@@ -15,8 +15,6 @@ from hwmodels.schedule import LayerRun
 from instances.machine import Machine
 from instances.stores import Stores
 
-__all__ = ["JointReplay", "replay_joint"]
-
 
 @dataclass(frozen=True)
 class JointReplay:

@@ -27,8 +27,6 @@ from hwmodels.schedule import SHARES, Choice
 from instances.machine import Machine
 from instances.workload import DIMS, Layer
 
-__all__ = ["Seen", "boxes", "cuts_of", "pieces", "replay_mesh", "volume", "replay_array"]
-
 Box = tuple[tuple[int, int], ...]
 
 

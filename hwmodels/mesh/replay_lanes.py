@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from hwmodels.mesh.replay import boxes
 from instances.workload import DIMS, Layer
 
-__all__ = ["Placed", "replay_lanes"]
-
 Ints = NDArray[np.int64]
 #: For an operand: axes as (number of the axis, extent, pitch), and words.
 Placed = Mapping[str, tuple[list[tuple[int, int, int]], int]]

@@ -43,8 +43,6 @@ from hwmodels.outcome import Counts
 from instances.machine import Machine
 from instances.workload import DIMS, RELEVANT, Layer
 
-__all__ = ["snake_counts"]
-
 #: Beyond all loops: no loop has an even number of pieces.
 _NONE = 1 << 30
 Mask = NDArray[np.bool_]

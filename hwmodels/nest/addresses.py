@@ -35,8 +35,6 @@ from hwmodels.nest.choices import JOINT
 from hwmodels.nest.pieces import Pieces
 from instances.errors import InputError
 
-__all__ = ["Box", "Stored", "box_bursts", "burst_products", "windows_touched"]
-
 #: Chains of rows times chains of columns above this many are no table.
 _TABLE = 1 << 27
 

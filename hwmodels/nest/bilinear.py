@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from instances.errors import InputError
 
-__all__ = ["Bilinear", "Ints"]
-
 Ints = NDArray[np.int64]
 _EXACT_FLOAT = 2**53
 _EXACT_INT = 2**62

@@ -14,8 +14,6 @@ from hwmodels.nest.pieces import Pieces, Window, nominal
 from instances.machine import Machine, Transfer
 from instances.workload import DIMS, Layer
 
-__all__ = ["KINDS", "Axis", "axes_of", "box_terms", "input_windows", "pitches_of", "runs_of", "shape_of"]
-
 #: All kinds of counts that tables hold.
 KINDS = frozenset({"calls", "segments", "bursts", "bytes"})
 

@@ -12,8 +12,6 @@ from hwmodels.nest.spans import how
 from hwmodels.schedule import Step
 from instances.workload import DIMS
 
-__all__ = ["AXIS", "JOINT", "Q_DIMS", "S_DIMS", "Choices", "Factors", "Slides", "Term", "times"]
-
 S_DIMS = ("b", "r", "c")
 Q_DIMS = ("g", "m", "n")
 #: Kernel dimensions are chosen together with the output dimension whose input axis they share.

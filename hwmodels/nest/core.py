@@ -31,8 +31,6 @@ from hwmodels.nest.skeleton import Core, Skeleton
 from instances.machine import Machine
 from instances.workload import DIMS, REDUCTION, Layer
 
-__all__ = ["CoreTables"]
-
 Mask = NDArray[np.bool_]
 _ROWS = ("IN", "W", "OUT", "PSUM_READ", "PSUM_WRITE")
 

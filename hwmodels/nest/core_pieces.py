@@ -25,8 +25,6 @@ from hwmodels.nest.spans import begins
 from instances.machine import Machine
 from instances.workload import DIMS, RELEVANT, Layer
 
-__all__ = ["CorePieces", "line_products"]
-
 Mask = NDArray[np.bool_]
 
 

@@ -20,8 +20,6 @@ from hwmodels.nest.replay_tiles import Box, Buffer, Fault, Lines, Passes, Tensor
 from hwmodels.schedule import Hold, Item, Loop
 from instances.workload import DIMS, RELEVANT, Layer
 
-__all__ = ["Execution", "FetchPoint", "direct", "execute", "fetch_points", "work", "AXES"]
-
 #: The axis of IN that a dimension moves the window along.
 AXES = {"r": 3, "i": 3, "c": 4, "j": 4}
 

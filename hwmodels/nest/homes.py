@@ -23,10 +23,6 @@ from instances.errors import InputError
 from instances.machine import Machine, OffChip, Transfer
 from instances.workload import Layer
 
-__all__ = [
-    "allowed", "assignments", "energy_of", "housed", "machine_for", "operand_of", "repriced", "settled", "ticks_of",
-]  # fmt: skip
-
 
 def operand_of(row: str) -> str:
     """The operand that a row of counts moves: OUT for partial sums, W for the bias."""

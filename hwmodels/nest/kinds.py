@@ -23,8 +23,6 @@ from hwmodels.nest.skeleton import Core
 from instances.machine import Broadcast, Machine
 from instances.workload import DIMS, RELEVANT, Layer
 
-__all__ = ["OPERANDS", "ROWS", "Key", "Load", "loads", "loads_of"]
-
 OPERANDS = ("IN", "W", "OUT")
 #: The rows of counts that a core moves by itself, or loads for its group; "" stands for all rows.
 ROWS: Mapping[str, frozenset[str]] = {

@@ -62,8 +62,6 @@ from hwmodels.nest.pieces import Window
 from instances.machine import Compute, Machine
 from instances.workload import Layer
 
-__all__ = ["compulsory_bytes", "fast_bytes", "least_energy", "least_time", "lower_bound_bytes", "tensor_bytes"]
-
 #: Charges are multiples of 1/_UNIT byte.
 _UNIT = 1024
 #: The search multiplies one number by powers of these ratios, up to _REACH of them up and down.

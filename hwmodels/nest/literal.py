@@ -28,8 +28,6 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import Layer
 
-__all__ = ["dma_compute", "dma_footprints", "dma_rows", "tso_compute", "tso_dataflow", "tso_rows"]
-
 Rows = dict[str, dict[str, list[Term]]]
 
 

@@ -12,8 +12,6 @@ from hwmodels.nest.skeleton import Core, Skeleton
 from hwmodels.schedule import Step
 from instances.workload import DIMS, RELEVANT
 
-__all__ = ["Loops", "Steps", "Tree", "fetching", "lined", "numbered", "trees_of"]
-
 #: By dimension how the loops over it cut, outermost first.
 Steps = Mapping[str, tuple[Step, ...]]
 #: Loops, outermost first: dimension and level.

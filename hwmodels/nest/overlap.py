@@ -23,8 +23,6 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import DIMS, REDUCTION, RELEVANT, Layer
 
-__all__ = ["MAX_STEPS", "double_buffered_ticks"]
-
 #: Beyond this many steps a timeline is not laid out (it would take gigabytes).
 MAX_STEPS = 8_000_000
 #: By dimension the first index of every iteration's box, and how many.

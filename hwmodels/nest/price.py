@@ -18,8 +18,6 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import Layer
 
-__all__ = ["price"]
-
 
 def price(layer: Layer, machine: Machine, nest: Nest) -> Outcome:
     """Price a nest by the machine's own reading, from the same tables that the formulations optimise over.

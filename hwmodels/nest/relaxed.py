@@ -29,7 +29,6 @@ from hwmodels.nest.bilinear import Ints
 from hwmodels.nest.pieces import Pieces, Window, cut, windows
 
 Mask = NDArray[np.bool_]
-__all__ = ["Ideal", "Relaxed", "ideal_count", "ideal_cut", "ideal_once", "ideal_parts", "ideal_windows", "part_window"]
 
 
 class Ideal(Pieces):

@@ -40,8 +40,6 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import DIMS, Layer
 
-__all__ = ["EXECUTE_STEPS", "EXECUTE_WORK", "MAX_STEPS", "Replay", "replay"]
-
 Ints = npt.NDArray[np.int64]
 #: Layers of at most this many multiply-accumulates (or pooled elements) are executed unless told otherwise, ...
 EXECUTE_WORK = 2_000_000

@@ -21,8 +21,6 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import DIMS, RELEVANT, Layer
 
-__all__ = ["MAX_CORES", "ReplayCore", "cover_faults", "replay_cores", "unit_faults", "Run", "listened"]
-
 #: Nests that need more cores are refused.
 MAX_CORES = 65_536
 

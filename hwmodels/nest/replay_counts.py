@@ -23,11 +23,6 @@ from instances.errors import InputError
 from instances.machine import Machine, OffChip, Transfer
 from instances.workload import Layer
 
-__all__ = [
-    "Axis", "Boxes", "Stored", "bound_homes", "boxes_of", "burst_at", "call_of", "energy_at", "price", "stored_tensors",
-    "times", "transfer_at",
-]  # fmt: skip
-
 Ints = npt.NDArray[np.int64]
 #: Largest range of codes that is counted in a table instead of being sorted.
 _TABLE = 1 << 20

@@ -11,8 +11,6 @@ import numpy.typing as npt
 from hwmodels.schedule import Hold, Loop, Nest, Step
 from instances.workload import DIMS, RELEVANT
 
-__all__ = ["Cuts", "Held", "cut_range", "holds_of", "loops_of"]
-
 Ints = npt.NDArray[np.int64]
 
 

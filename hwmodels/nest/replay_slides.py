@@ -11,8 +11,6 @@ from hwmodels.nest.replay_cuts import Cuts
 from hwmodels.outcome import Counts
 from instances.machine import Transfer
 
-__all__ = ["Between", "lined_bytes", "slid"]
-
 
 def slid(tensor: Stored, cuts: Mapping[str, Cuts], dim: str, level: int) -> Stored:
     """What is fetched of every tile of IN when it slides along the loop over `dim` that makes its pieces at `level`.

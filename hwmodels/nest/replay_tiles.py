@@ -11,8 +11,6 @@ from itertools import starmap
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Box", "Buffer", "Fault", "Lines", "Passes", "Tensor", "Torus", "at_box"]
-
 Tensor = npt.NDArray[np.int64]
 Range = tuple[int, int]
 Box = tuple[Range, ...]

@@ -20,8 +20,6 @@ import numpy.typing as npt
 
 from hwmodels.nest.replay_cuts import Cuts
 
-__all__ = ["BLOCK_STEPS", "Moved", "Pipeline", "Places", "Tally", "Traffic", "blocks", "changes", "walk"]
-
 Ints = npt.NDArray[np.int64]
 #: Iterations that are walked at once (memory: about 100 bytes each).
 BLOCK_STEPS = 1 << 18

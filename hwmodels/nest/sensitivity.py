@@ -26,8 +26,6 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import Layer
 
-__all__ = ["PRICES", "Sensitivity", "prices_of", "sensitivity", "with_prices"]
-
 #: The prices of problems tiling and slicing, by the name of the machine's field, and what pays them.
 PRICES: dict[str, str] = {
     "layer_ticks": "layers",

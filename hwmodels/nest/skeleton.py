@@ -12,8 +12,6 @@ from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial, Step
 from instances.errors import InputError
 from instances.workload import DIMS, RELEVANT, Layer
 
-__all__ = ["Core", "Skeleton", "Visit", "cores", "skeleton_of"]
-
 Range = tuple[int, int]
 
 

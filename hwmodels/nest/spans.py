@@ -23,10 +23,6 @@ from hwmodels.schedule import Step
 
 #: Chains of steps below this, in at most this many columns, have a number of their own (`codes`).
 _CODED, _COLUMNS = 2**14, 4
-__all__ = [
-    "Part", "Placed", "Spans", "Window", "begins", "chain_of", "code_of", "codes", "distinct", "fetched", "how",
-    "parts_of", "placed_cut", "placed_windows",
-]  # fmt: skip
 _LISTS: list[tuple[int, ...]] = []
 _CODES: dict[tuple[int, ...], int] = {}
 

@@ -22,8 +22,6 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import Layer
 
-__all__ = ["NestTables", "nest_tables"]
-
 Rows = dict[str, dict[str, list[Term]]]
 
 

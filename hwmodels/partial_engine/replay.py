@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from instances.machine import Machine
 from instances.workload import Layer
 
-__all__ = ["EngineSeen", "replay_engine"]
-
 #: Faults after which a replay ends.
 _MOST = 20
 

@@ -6,8 +6,6 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt
 
-__all__ = ["EngineSchedule"]
-
 
 class EngineSchedule(BaseModel):
     """How a layer runs.

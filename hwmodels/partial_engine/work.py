@@ -24,10 +24,6 @@ from instances.network import Network
 from instances.partial_engine import PartialEngine
 from instances.workload import Layer, refuse_long
 
-__all__ = [
-    "Grid", "Part", "Strip", "Work", "engine_of", "network_cycles", "network_parts", "run_pixels", "work_of",
-]  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Grid:

@@ -12,11 +12,6 @@ from pydantic import Field, PositiveInt
 from solver.network_plan import WholePlan
 from solver.plan import Frozen, Natural, Options
 
-__all__ = [
-    "ApplicationPlan", "ApplicationsMeasures", "ApplicationsOptions", "ApplicationsPlan",
-    "ApplicationsReplay", "OrderedTask", "SharedProcessor",
-]  # fmt: skip
-
 
 class ApplicationPlan(Frozen):
     """One application; the first one has the highest priority."""

@@ -31,8 +31,6 @@ from solver.question import Question
 from solver.report import Column, Sheet
 from solver.verdict import Verdict
 
-__all__ = ["ApplicationsProblem"]
-
 #: Draws of offsets that a check repeats at most.
 _MOST_DRAWS = 20_000
 

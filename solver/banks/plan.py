@@ -14,18 +14,6 @@ from instances.feature_maps import Stage
 from solver.network_plan import NetworkPlan
 from solver.plan import Frozen, Natural, Options
 
-__all__ = [
-    "FRONT",
-    "FUSED",
-    "BankAction",
-    "BankOptions",
-    "BankPlan",
-    "BankReplay",
-    "BankTile",
-    "StagePlan",
-    "Volume",
-]
-
 #: The kind of a layer whose work the layer before it does.
 FUSED = "fused"
 #: The objectives of the plans of a front (`BankOptions.time_at_most`).

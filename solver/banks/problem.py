@@ -42,8 +42,6 @@ from solver.words import labels
 if TYPE_CHECKING:
     from hwmodels.banks.replay_time import Held
 
-__all__ = ["BanksProblem"]
-
 _PROGRAM = (
     "tiles that are there when the stage begins, steps that load (L) or process (P) so many tiles, tiles of the result "
     "that stay on chip"

@@ -9,8 +9,6 @@ from solver.bench.report import Cell, Report, timed, value_of
 from solver.progress import Progress
 from solver.solve import solve_as
 
-__all__ = ["applications_suite", "row"]
-
 _THREE = "squeezenet1_1@33ms,mobilenet_v1@40ms,mobilenet_v2@50ms"
 _PINS = ("cpu_config=1,1,1,1",)
 #: Seconds for all responses together and energy, for the response of one.

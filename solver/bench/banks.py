@@ -22,8 +22,6 @@ from solver.bench.report import Cell, Report, Section
 from solver.progress import Progress
 from solver.solve import solve_as
 
-__all__ = ["BLOCKS", "MOVED", "WAITS", "banks", "block", "both", "midap", "table42"]
-
 #: Blocks of Inception v3 in the order of Table 4.2.
 BLOCKS = {"A": "Mixed_5d", "B": "Mixed_6a", "C": "Mixed_6e", "D": "Mixed_7a", "E": "Mixed_7c"}
 #: Rows of Table 4.2, and what they fix.

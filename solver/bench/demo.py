@@ -17,8 +17,6 @@ from solver.solve import solve_as
 from solver.tiling.plan import LayersPlan
 from solver.words import decision_text
 
-__all__ = ["RUNS", "demo", "wheel_model"]
-
 #: Machine -> the heuristics shown beside the optimum.
 RUNS: dict[str, tuple[str, ...]] = {"nmp": ("greedy", "tso-noburst"), "scratchpad_64k": ("greedy", "naive")}
 _FOLDER = Path("out")

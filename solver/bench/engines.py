@@ -17,8 +17,6 @@ from solver.bench.report import Report, timed
 from solver.engines import ENGINES, EngineResult, Limits
 from solver.progress import Progress
 
-__all__ = ["CASES", "Case", "agree", "distinct_layers", "engines", "space_of"]
-
 
 @dataclass(frozen=True)
 class Case:

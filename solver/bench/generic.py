@@ -7,8 +7,6 @@ from solver.generic import GenericProblem
 from solver.progress import Progress
 from solver.solve import solve
 
-__all__ = ["compared"]
-
 _LIMIT_S = 60.0
 
 

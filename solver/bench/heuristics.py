@@ -7,8 +7,6 @@ from solver.bench.report import Cell, Report, geomean
 from solver.engines import ENGINES, Limits
 from solver.progress import Progress
 
-__all__ = ["heuristics"]
-
 _CASES = (*CASES, *(Case(n, "scratchpad_64k") for n in ("resnet50", "mobilenet_v2")))
 _RULES = ("greedy", "naive", "tso-noburst")
 

@@ -19,8 +19,6 @@ from solver.search import Answer, settled
 from solver.solve import solve_as
 from solver.verify import gap_of
 
-__all__ = ["grown", "joint", "memory", "network_row"]
-
 _NETWORKS = ("squeezenet1_1", "mobilenet_v2", "resnet50", "inception_v3")
 _HEURISTICS = ("no-reuse", "greedy", "sequence")
 _SOLVERS = ("milp", "cp-sat")

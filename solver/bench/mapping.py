@@ -19,8 +19,6 @@ from solver.solve import ask as question_of
 from solver.solve import pareto
 from solver.verify import gap_of
 
-__all__ = ["case", "front_row", "mapping"]
-
 _NETWORKS = ("squeezenet1_1", "mobilenet_v1", "mobilenet_v2", "densenet40")
 _MACHINE = "galaxy_s9"
 _CAPS = (40, 50, 60, 70, 100)

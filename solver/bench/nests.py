@@ -16,8 +16,6 @@ from solver.engines import ENGINES, EngineResult, Limits
 from solver.progress import Progress
 from solver.words import decision_text
 
-__all__ = ["nests"]
-
 _NETWORKS = ("resnet50", "inception_v3", "mobilenet_v2")
 #: Burst windows are counted, though not priced.
 _COUNTED = {"transfer.burst_bytes": "128"}

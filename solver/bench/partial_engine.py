@@ -20,8 +20,6 @@ from solver.progress import Progress
 from solver.search import settled
 from solver.solve import solve_as
 
-__all__ = ["NETWORKS", "PUBLISHED", "frames", "most_frames", "networks", "runs", "transfers"]
-
 #: Section VI; ShuffleNet is the one of 0.5 billion MACs (section III).
 NETWORKS = (
     "mobilenet_v1", "mobilenet_v2", "fd_mobilenet", "shufflenet_2x", "xception", "mobilenet_v1_050",

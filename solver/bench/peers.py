@@ -16,8 +16,6 @@ from solver.engines import ENGINES, Limits
 from solver.progress import Progress
 from solver.words import decision_text
 
-__all__ = ["peers"]
-
 _SIZES = ("24k", "64k", "128k")
 _SOLVERS = ("cp-sat", "milp")
 

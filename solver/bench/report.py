@@ -14,8 +14,6 @@ from solver.progress import Progress, Silent
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["Cell", "Report", "Section", "geomean", "timed", "value_of"]
-
 Cell = str | int | float | bool | None
 T = TypeVar("T")
 

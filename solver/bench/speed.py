@@ -15,8 +15,6 @@ from solver.bench.report import Report, Section
 from solver.engines import ENGINES, Limits
 from solver.progress import Progress
 
-__all__ = ["speed"]
-
 _LARGE = Layer.conv("large", channels=512, filters=512, size=(224, 224), kernel=(3, 3), pad=(1, 1, 1, 1))
 _ROUNDS = 3
 #: The TSO paper's space: one common hold depth.

@@ -22,8 +22,6 @@ from solver.engines.exhaustive import Search
 from solver.engines.published import noburst_ties
 from solver.progress import Progress
 
-__all__ = ["COLUMNS", "PUBLISHED", "READINGS", "modelled", "table2"]
-
 #: `tso_burst_slicing` Table II [us]; the rows of the other networks are withheld.
 PUBLISHED: dict[str, tuple[int, ...]] = {
     "inception_v3": (72686, 88478, 82370, 81367, 91408, 73706, 93731, 101641),

@@ -17,8 +17,6 @@ from solver.mesh.plan import MeshLayer, MeshPlan
 from solver.progress import Progress
 from solver.solve import solve_as
 
-__all__ = ["MACHINES", "PUBLISHED", "averages", "point", "table3"]
-
 #: `vectormesh` Table III, 128 PEs; the cells for 512 PEs are withheld.
 PUBLISHED: dict[str, dict[str, float]] = {
     "tpu_128": {"glb": 935, "dram": 239, "gops": 10},

@@ -15,8 +15,6 @@ from solver.bench.report import Report, Section
 from solver.engines.exhaustive import best_pick
 from solver.progress import Progress
 
-__all__ = ["ALONE", "PUBLISHED", "figure_1", "tile_bursts", "tso"]
-
 #: The IN tiles that the paper prints for the fifth convolution of Inception v3, as pins (T_H = T_R + 2, T_L = T_C + 2).
 PUBLISHED: dict[str, tuple[str, ...]] = {
     "TSO-burst 14x4x73": ("T_N=14", "T_R=2", "T_C=71"),

@@ -18,8 +18,6 @@ from solver.bench.report import Report, timed
 from solver.engines.exhaustive import best_pick
 from solver.progress import Progress
 
-__all__ = ["windows"]
-
 _NETWORKS = ("lenet5", "squeezenet1_1", "resnet50", "mobilenet_v2")
 _COUNTS = ("aligned", "address")
 

@@ -33,8 +33,6 @@ from solver.calibration.rows import Case, Priced, Pricing, cases_of
 from solver.options import as_texts, check_jobs, pick_machine
 from solver.progress import Progress, Silent
 
-__all__ = ["EACH", "calibrate"]
-
 Weights = Literal["relative", "absolute"]
 Floats = NDArray[np.float64]
 #: Of `leave_out`: every group in turn.

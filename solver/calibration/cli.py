@@ -12,8 +12,6 @@ from solver import console, options
 from solver.calibration.calibrate import calibrate as run
 from solver.progress import progress_bar
 
-__all__ = ["calibrate", "register"]
-
 
 def calibrate(
     machine: Annotated[str, typer.Argument(metavar="MACHINE", help="Bundled name or .json file: nmp")],

@@ -14,8 +14,6 @@ from instances.jsonfile import shown
 from instances.machine import Machine
 from instances.measured import UNITS_PS, parse_number
 
-__all__ = ["finer", "pick_prices"]
-
 #: Default bounds: from nothing to so many times the machine's value; of a fixed time per layer, 100 us.
 _TIMES = 10
 _LAYER_PS = 100 * UNITS_PS["us"]

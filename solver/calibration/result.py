@@ -13,8 +13,6 @@ from instances.jsonfile import write_atomically
 from instances.machine import Machine
 from solver.plan import digest
 
-__all__ = ["MEMORY", "Calibration", "Cross", "Probe", "RowResult"]
-
 #: The first field of what ``--json`` prints.
 FORMAT = "certile-calibration/1"
 #: Why rows that measure memory identify no price.

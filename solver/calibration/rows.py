@@ -27,8 +27,6 @@ from solver.verdict import judgement
 from solver.watch import Watch
 from solver.workers import run
 
-__all__ = ["Case", "Priced", "Pricing", "cases_of"]
-
 
 @dataclass(frozen=True)
 class Piece:

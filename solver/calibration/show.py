@@ -12,8 +12,6 @@ from solver.report import rows_table
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["calibration_tables"]
-
 
 def calibration_tables(result: Calibration) -> list[RenderableType]:
     """Return tables and lines of text, in the order of reading."""

@@ -18,11 +18,6 @@ from hwmodels.schedule import Nest
 from instances.machine import Machine
 from solver.plan import proof
 
-__all__ = [
-    "ALL", "Engine", "EngineResult", "Limits", "Pick", "Status", "aims", "complete", "guessed", "proven_of", "stages",
-    "told", "vector",
-]  # fmt: skip
-
 Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "NO_SOLUTION_FOUND"]
 #: The problems an engine handles when it handles all.
 ALL = frozenset({"tiling", "slicing"})

@@ -10,8 +10,6 @@ from solver.engines.base import EngineResult, Limits
 from solver.engines.driver_cp_sat import solve
 from solver.engines.staged import Answer, Wanted, solve_staged
 
-__all__ = ["run"]
-
 
 def _solve(asked: Wanted) -> Answer:
     if asked.at_most is not None and asked.at_most < 0:

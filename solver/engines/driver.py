@@ -7,8 +7,6 @@ from math import ceil, isfinite, ulp
 
 from solver.plan import Stat, Status
 
-__all__ = ["Said", "least_whole"]
-
 #: What an exact search over integers may be off by once its bound is a float.
 _EXACT = 1e-6
 

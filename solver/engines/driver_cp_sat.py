@@ -22,8 +22,6 @@ from solver.engines.driver import Said, least_whole
 from solver.plan import Stat, Status
 from solver.progress import interruptible
 
-__all__ = ["TURNS", "CpAnswer", "solve"]
-
 #: Workers that take turns. Few, because every one of them has its portion before another one's answer is heard.
 TURNS = ("max_lp", "core")
 _LEAST_S = 0.01

@@ -37,8 +37,6 @@ from solver.engines.driver import Said, least_whole
 from solver.plan import Status
 from solver.progress import interruptible
 
-__all__ = ["LARGEST", "MilpAnswer", "MilpSolver", "largest", "solve", "versions"]
-
 MilpSolver = Literal["highs", "cbc"]
 #: Coefficients up to which HiGHS and CBC are believed: a millionth of one is at most a unit.
 LARGEST = 1_000_000

@@ -40,8 +40,6 @@ from hwmodels.nest.limits import compulsory_bytes
 from solver.engines.base import EngineResult, Limits, Pick, Status, aims, proven_of, stages, told, vector
 from solver.engines.turns import turned
 
-__all__ = ["Search", "best_pick", "decided", "run"]
-
 #: Timelines that are laid out to break a tie, of a member in the first pass, and in all for a proof (some seconds).
 TIMELINES, FIRST_TIMELINES, MOST_TIMELINES = 300, 30, 5_000
 #: Work that goes into breaking ties, if the proof took less: values of measures of combinations, and choices priced.

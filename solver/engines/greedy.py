@@ -10,8 +10,6 @@ from formulations.tiling.space import Space
 from hwmodels.nest.choices import Q_DIMS, S_DIMS
 from solver.engines.base import EngineResult, Limits, Pick, complete, guessed, vector
 
-__all__ = ["fullest_memory", "largest_tile", "run_greedy", "run_naive"]
-
 
 def largest_tile(space: Space, wanted: tuple[str, ...]) -> Pick | None:
     """For every order of uniform Holds the largest tile (in multiply-accumulates) that fits; of these the best plan."""

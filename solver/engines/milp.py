@@ -17,8 +17,6 @@ from solver.engines.base import EngineResult, Limits
 from solver.engines.driver_milp import MilpSolver, solve, versions
 from solver.engines.staged import Answer, Wanted, solve_staged
 
-__all__ = ["run_cbc", "run_highs"]
-
 
 def _solve(solver: MilpSolver, asked: Wanted) -> Answer:
     if asked.at_most is not None and asked.at_most < 0:

@@ -16,8 +16,6 @@ from instances.machine import Machine
 from solver.engines.base import EngineResult, Limits, guessed
 from solver.engines.exhaustive import best_pick
 
-__all__ = ["noburst_ties", "run_tso_noburst"]
-
 
 def run_tso_noburst(space: Space, objectives: tuple[str, ...], limits: Limits) -> EngineResult:
     """TSO-noburst (`tso_burst_slicing` Alg. 4, lines 12-13): the best plan if bursts were free, at its real price.

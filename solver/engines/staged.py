@@ -20,8 +20,6 @@ from formulations.tiling.space import Space
 from solver.engines.base import EngineResult, Limits, Pick, stages
 from solver.engines.exhaustive import Search, decided
 
-__all__ = ["Answer", "BranchSolver", "Wanted", "solve_staged"]
-
 #: Exact timelines laid out per branch before a double-buffered plan is reported with a gap.
 _MAX_CUTS = 200
 

@@ -33,8 +33,6 @@ from hwmodels.schedule import Loop, Nest
 from instances.workload import RELEVANT, Layer
 from solver.engines.base import Pick, vector
 
-__all__ = ["NEAR", "SHARE", "turned"]
-
 #: Nests whose orders are tried, and how much more than the best they may move forwards.
 NEAR, SHARE = 24, 0.05
 Floats = NDArray[np.float64]

@@ -11,8 +11,6 @@ from solver.homes.plan import HomesPlan
 from solver.tiling.plan import LayerPlan, LayersPlan
 from solver.verify import unequal
 
-__all__ = ["problems_of_homes"]
-
 
 def problems_of_homes(plan: LayersPlan, pins: Pins) -> Iterator[str]:
     """Yield every mismatch, one line each; nothing for machines with one memory off the chip."""

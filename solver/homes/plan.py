@@ -10,8 +10,6 @@ from pydantic import Field
 from formulations.homes.places import Chosen, Item, Places, Table
 from solver.plan import Frozen
 
-__all__ = ["HomeItem", "HomesPlan", "LayerHomes"]
-
 Natural = Annotated[int, Field(ge=0)]
 
 

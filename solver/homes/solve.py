@@ -21,8 +21,6 @@ from instances.machine import Machine
 from solver.plan import Status
 from solver.search import Answer, settled
 
-__all__ = ["Choice", "assigned", "assignments", "choose", "fitting"]
-
 _HOMES = Homes()
 #: Seconds that a choice takes at least if it has to; after Ctrl-C.
 _LEAST_S, _HASTE_S = 0.5, 1.0

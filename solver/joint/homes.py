@@ -16,8 +16,6 @@ from instances.machine import Machine
 from instances.network import Network
 from solver.homes.solve import fitting
 
-__all__ = ["check_homes", "narrowed"]
-
 
 def narrowed(machine: Machine, pins: Pins) -> Machine:
     """The machine with the homes that pins leave; raises InputError for those that it does not have."""

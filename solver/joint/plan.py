@@ -13,13 +13,6 @@ from solver.network_plan import NetworkPlan
 from solver.plan import Frozen, LayerCounts, Measures, Natural, Schedule
 from solver.tiling.buffers import Buffer
 
-__all__ = [
-    "JointLayer",
-    "JointPlan",
-    "JointReplay",
-    "Resident",
-]
-
 
 class Resident(Frozen):
     """The first rows of a map, and the banks that hold them one after the other."""

@@ -34,8 +34,6 @@ from solver.verify import counts_of, measures_of
 from solver.whole import WholeProblem
 from solver.words import decision_columns, labels, workload_text
 
-__all__ = ["JOINT", "JointProblem", "runs_in"]
-
 Operand = Literal["IN", "W", "OUT", "PSUM"]
 
 #: Letters of a row of banks: maps by turns, then tiles, then free.

@@ -21,8 +21,6 @@ from solver.question import Question
 from solver.verdict import Verdict
 from solver.whole import WholeProblem
 
-__all__ = ["BoardProblem", "whole_us"]
-
 P = TypeVar("P", bound=WholePlan)
 
 

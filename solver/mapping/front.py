@@ -15,8 +15,6 @@ from solver.question import Question
 from solver.search import Answer, settled, status_of
 from solver.whole import WholeProblem
 
-__all__ = ["MappingFront", "front"]
-
 #: Of the time limit that the exact walk may take, and of that the next point; periods that are tried after it.
 _WALK, _EACH, _POINTS = 0.5, 4 / 3, 8
 

@@ -12,11 +12,6 @@ from pydantic import Field, PositiveInt
 from solver.network_plan import WholePlan
 from solver.plan import Frozen, Natural, Options
 
-__all__ = [
-    "MappingMeasures", "MappingOptions", "MappingPlan", "MappingReplay", "ProcessorPlan", "TaskPlan",
-    "Waiting",
-]  # fmt: skip
-
 
 class MappingMeasures(Frozen):
     """From one inference to the next, of one inference, and from an inference's release to its end.

@@ -33,8 +33,6 @@ from solver.report import Column, Sheet
 from solver.verdict import Verdict
 from solver.words import labels
 
-__all__ = ["MappingProblem"]
-
 #: Stages that a task may need: it and its copies take at most a period, and wait for at most one.
 _STAGES = 3
 

@@ -13,10 +13,6 @@ from instances.workload import Layer
 from solver.parts import PartsPlan
 from solver.plan import Dim, Frozen, Gap, Natural, Stat, Status
 
-__all__ = [
-    "MeshAxis", "MeshBanks", "MeshLayer", "MeshMeasures", "MeshOperand", "MeshPlan", "MeshReplay",
-]  # fmt: skip
-
 Side = Literal["", "b", "g", "m", "n", "r", "c", "i", "j"]
 
 

@@ -22,8 +22,6 @@ from solver.verdict import Verdict, sum_of
 from solver.verify import gap_of
 from solver.words import label
 
-__all__ = ["Mesh"]
-
 _AIMS = {"dram": "to and from DRAM", "glb": "to and from the global buffer", "time": "of the mesh"}
 
 

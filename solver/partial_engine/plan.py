@@ -10,8 +10,6 @@ from hwmodels.partial_engine.schedule import EngineSchedule
 from solver.parts import PartsPlan
 from solver.plan import Frozen, Gap, Natural, Objective, Seconds, Stat, Status
 
-__all__ = ["EngineCounts", "EngineLayer", "EnginePlan", "EngineReplay"]
-
 
 class EngineCounts(Frozen):
     """What is counted: DRAM bytes by kind and in all, runs, additions of groups of maps, cycles, bytes of a bank."""

@@ -23,8 +23,6 @@ from solver.search import Answer
 from solver.verdict import Verdict
 from solver.words import labels
 
-__all__ = ["PartialEngineProblem"]
-
 #: Steps of a program that are shown.
 _MOST = 200
 #: Kinds of DRAM bytes, the terms of the objective.

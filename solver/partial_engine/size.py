@@ -14,8 +14,6 @@ from instances.network import Network
 from instances.partial_engine import PartialEngine
 from solver.options import AUTO, as_texts, pick_machine, pick_network, unknown
 
-__all__ = ["SIZE_ENGINES", "EngineSize", "fits", "front_engine", "size_engine"]
-
 #: Ranks up to which HiGHS tells one from the next: a millionth of it, a variable's tolerance, is below a quarter.
 _LARGEST = 200_000
 

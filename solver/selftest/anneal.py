@@ -25,8 +25,6 @@ from solver.selftest.demands import broken
 from solver.selftest.moves import Form, Moves, nest_of
 from solver.selftest.pricing import Priced, Pricer
 
-__all__ = ["Goal", "Witness", "agreed", "confirmed", "searched", "vector_of"]
-
 #: First temperatures of walks from a random nest and from a given one, last temperature of both.
 _HOT, _WARM, _COLD = 0.2, 0.02, 0.0005
 #: A demand that is not met, or a memory overrun twice, costs as much as a value e times larger.

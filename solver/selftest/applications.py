@@ -36,8 +36,6 @@ from solver.selftest import cases
 from solver.selftest.cases import BruteForce, Known, less_time, times
 from solver.selftest.claims import Claim
 
-__all__ = ["TESTER", "Case", "Schedules", "best"]
-
 #: Seconds for one engine; release offsets that are simulated.
 _LIMIT_S, _DRAWS = 5.0, 12
 #: By application the tasks of every processor, in order.

@@ -16,8 +16,6 @@ from instances.operators import Concat, Conv, Eltwise, Operator, Pool
 from solver.selftest import cases
 from solver.selftest.networks import fewer, network_of
 
-__all__ = ["Case"]
-
 
 @dataclass(frozen=True)
 class Case(cases.Case):

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-__all__ = ["Disagreement", "Tester"]
-
 
 @dataclass(frozen=True)
 class Disagreement:

@@ -10,8 +10,6 @@ from math import prod
 from hwmodels.schedule import Step
 from instances.machine import Transfer
 
-__all__ = ["Axis", "Cut", "Span", "counted", "cut", "largest", "levels", "plain", "real", "window"]
-
 #: The loops of a nest.
 Cut = tuple[str, Step]
 Span = tuple[int, int]

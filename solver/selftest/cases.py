@@ -17,8 +17,6 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast
 from solver.selftest.base import Disagreement
 from solver.selftest.claims import Claim, asked, contradictions
 
-__all__ = ["BruteForce", "Case", "Known", "kept", "less_time", "meets", "parts_of", "times", "widths", "without"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Case(ABC):

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 
-__all__ = ["Claim", "asked", "contradictions"]
-
 
 @dataclass(frozen=True)
 class Claim:

@@ -15,8 +15,6 @@ from solver.progress import progress_bar
 from solver.selftest.run import Find, Report, chosen, judge, load_case
 from solver.selftest.run import selftest as run
 
-__all__ = ["register"]
-
 #: Exit code: certile disagrees with itself or with its adversary.
 _INTERRUPTED = 130
 

@@ -27,8 +27,6 @@ from solver.selftest.boxes import levels
 from solver.selftest.cases import meets, parts_of
 from solver.selftest.moves import Form, partitions, shares
 
-__all__ = ["broken", "readable", "tile"]
-
 _ORDERS = {"IS": "gbrcnm", "paper": "gbrcnm", "OS": "gbrcmn", "WS": "gmnbrc"}
 
 

@@ -35,8 +35,6 @@ from solver.selftest.nests import Best, fronts
 from solver.selftest.networks import fewer, network_of
 from solver.solve import solve_as
 
-__all__ = ["ROWS", "TESTER", "Case", "Found", "best"]
-
 _LIMIT_S = 5.0
 #: Two memories off the chip: maps in one, weights in the other.
 _TWO: Mapping[str, object] = {

@@ -10,16 +10,6 @@ from instances.machine import Compute, Machine, Transfer
 from instances.network import Network
 from instances.workload import Layer
 
-__all__ = [
-    "objectives",
-    "random_layer",
-    "random_machine",
-    "random_pins",
-    "real_layer",
-    "real_machine",
-    "sometimes_several",
-]
-
 #: How often a machine has two memories off the chip.
 _SEVERAL = 0.2
 _NETWORKS = ("lenet5", "squeezenet1_1", "mobilenet_v2", "resnet50", "inception_v3")

@@ -39,8 +39,6 @@ from solver.selftest import cases
 from solver.selftest.cases import BruteForce, Known, less_time, times
 from solver.selftest.claims import Claim
 
-__all__ = ["TESTER", "Case", "Timetables", "best"]
-
 #: What is left to an engine that takes longer than it ever should, seconds.
 _LIMIT_S = 5.0
 #: Processors with their shares.

@@ -13,8 +13,6 @@ from instances.workload import DIMS, Layer
 from solver.selftest import cases
 from solver.selftest.cases import widths
 
-__all__ = ["Case"]
-
 
 @dataclass(frozen=True)
 class Case(cases.Case):

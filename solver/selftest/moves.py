@@ -29,8 +29,6 @@ from instances.workload import DIMS, RELEVANT, Layer
 from solver.selftest.boxes import levels
 from solver.selftest.pricing import Item, Spread
 
-__all__ = ["Form", "Moves", "form_of", "nest_of", "partitions", "shares", "spreads", "tidy"]
-
 #: More loops than this help no nest of the layers that are searched, and slow the search down.
 MOST_LOOPS = 12
 #: Longer lists of places are not made.

@@ -25,8 +25,6 @@ from solver.selftest.layers import (
     sometimes_several,
 )
 
-__all__ = ["NestCase", "case_from", "case_of", "random_case", "simpler"]
-
 M = TypeVar("M", bound=BaseModel)
 #: Of a hundred cases: real layers, and the largest of the random ones.
 _REAL, _LARGER = 6, 40

@@ -22,8 +22,6 @@ from solver.selftest.moves import Form, form_of
 from solver.solve import solve_as
 from solver.tiling.plan import LayersPlan
 
-__all__ = ["Claim", "asked", "contradicted", "own_witness"]
-
 #: Seconds for one claim; what is not proven by then is checked as what it says.
 LIMIT_S = 20.0
 

@@ -20,8 +20,6 @@ from solver.solve import ask
 from solver.tiling.front import fronts
 from solver.tiling.solve import prepare
 
-__all__ = ["front_faults"]
-
 
 def front_faults(goal: Goal, problem: str, rng: random.Random, *, tries: int) -> Iterator[str]:
     """Yield what is wrong with one random point of the front, or with its end."""

@@ -30,8 +30,6 @@ from solver.selftest.nest_fronts import front_faults
 from solver.selftest.pricing import Pricer
 from solver.selftest.tiny import enumerated
 
-__all__ = ["NestTester"]
-
 #: Prices of a walk, by the size of the case.
 TRIES = {"tiny": 800, "small": 1200, "real": 3000}
 #: Nests of the complete enumeration.

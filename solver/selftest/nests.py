@@ -17,8 +17,6 @@ from instances.machine import Machine
 from instances.workload import DIMS, REDUCTION, RELEVANT, Layer
 from solver.selftest.pricing import Pricer
 
-__all__ = ["Best", "fronts", "nests_of"]
-
 #: The places where a loop cuts its dimension, ascending: not those where loops outside cut it.
 Places = tuple[int, ...]
 Loops = tuple[tuple[str, Places], ...]

@@ -8,9 +8,6 @@ from typing import Any, TypeVar
 from instances.network import Network
 from instances.operators import Input, Operator
 
-__all__ = ["fewer", "network_of"]
-
-
 L = TypeVar("L", bound=tuple[Any, ...])
 
 

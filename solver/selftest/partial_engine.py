@@ -32,8 +32,6 @@ from solver.selftest import cases
 from solver.selftest.cases import BruteForce, Known, kept, times, widths
 from solver.selftest.claims import Claim
 
-__all__ = ["TESTER", "Case", "Found", "best"]
-
 _LIMIT_S, _LARGE = 5.0, 10**6
 #: The engine: maps a run reads and makes.
 _IN, _OUT = 2, 2

@@ -30,8 +30,6 @@ from instances.machine import Machine, Transfer
 from instances.workload import DIMS, RELEVANT, Layer
 from solver.selftest.boxes import Axis, Cut, Span, counted, cut, largest, levels, plain, real, window
 
-__all__ = ["Core", "Cost", "Item", "Priced", "Pricer", "Spread"]
-
 #: A loop (dimension, how it cuts) or a Hold (operand, buffers or None).
 Item = tuple[str, Step | None]
 #: A cut over units: dimension, step, level.

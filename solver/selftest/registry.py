@@ -6,8 +6,6 @@ from solver.selftest import applications, banks, joint, mapping, mesh, partial_e
 from solver.selftest.base import Tester
 from solver.selftest.nest_tester import NestTester
 
-__all__ = ["TESTERS"]
-
 TESTERS: dict[str, Tester] = {
     "tiling": NestTester("tiling", "nests of one core: engines, annealing, enumeration, rules", cores=False),
     "slicing": NestTester("slicing", "partitions and nests of several cores: engines, annealing, rules", cores=True),

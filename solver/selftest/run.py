@@ -23,8 +23,6 @@ from solver.progress import Progress, Silent
 from solver.selftest.base import Disagreement, Tester
 from solver.watch import Watch
 
-__all__ = ["FORMAT", "Find", "Report", "chosen", "judge", "load_case", "selftest", "shrunk"]
-
 FORMAT = "certile-disagreement/1"
 #: What problems were called before.
 _OLD = {**ALIASES, "runs": "partial_engine"}

@@ -22,8 +22,6 @@ from solver.selftest.demands import broken
 from solver.selftest.moves import Form, shares, spreads
 from solver.selftest.pricing import Pricer
 
-__all__ = ["enumerated"]
-
 
 def enumerated(goal: Goal, loops: int, most: int, *, pricer: Pricer | None = None) -> tuple[Witness | None, bool]:
     """Return the best nest, confirmed by replay, and whether all nests of at most `loops` loops were looked at.

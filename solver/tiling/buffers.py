@@ -17,8 +17,6 @@ from hwmodels.schedule import Hold, Nest, Spatial
 from instances.machine import Machine
 from instances.workload import DIMS, REDUCTION, Layer
 
-__all__ = ["KERNEL", "Buffer", "NestOnCore", "buffer_lines", "buffers"]
-
 _AXES = {
     "IN": {"CHW": "bgnrc", "HWC": "brcgn"},
     "OUT": {"CHW": "bgmrc", "HWC": "brcgm"},

@@ -23,8 +23,6 @@ from solver.tiling.rows import row, totals
 from solver.verdict import judged, judgement
 from solver.verify import gap_of, unequal
 
-__all__ = ["answer_of", "part_of", "problems_of_layers"]
-
 #: What follows from a schedule; what of it earlier versions did not write.
 _FIGURES = ("measures", "objective", "counts", "occupancy_bytes", "limits", "buffers")
 _LATER = frozenset({"limits", "buffers"})

@@ -26,8 +26,6 @@ from solver.verify import PlanMismatch
 if TYPE_CHECKING:
     from solver.tiling.solve import Request
 
-__all__ = ["AXES", "Front", "Point", "front", "fronts"]
-
 #: What a front may be about, with units.
 AXES: dict[str, str] = {"bytes": "bytes", "time": "ticks", "ocm": "bytes on chip"}
 

@@ -27,8 +27,6 @@ from solver.plan import (
 )  # fmt: skip
 from solver.tiling.buffers import Buffer
 
-__all__ = ["LayerPlan", "LayerReplay", "LayersPlan", "LayersOptions", "PlanReplay", "TrafficLimits"]
-
 
 class LayerReplay(Frozen):
     """What the independent walk over the schedule found.

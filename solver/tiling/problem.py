@@ -29,8 +29,6 @@ from solver.words import decision_columns, decision_text, label, workload_text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["LayersProblem", "layer_claims", "nest_table"]
-
 
 class LayersProblem(NestsProblem):
     """A formulation of the nest of one layer."""

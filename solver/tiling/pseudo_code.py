@@ -15,8 +15,6 @@ from instances.machine import Machine
 from instances.workload import DIMS, REDUCTION, Layer
 from solver.tiling.buffers import KERNEL, NestOnCore
 
-__all__ = ["pseudo_code"]
-
 _INDENT = "  "
 
 

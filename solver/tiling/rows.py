@@ -17,8 +17,6 @@ from solver.tiling.plan import LayerPlan, LayerReplay, PlanReplay
 from solver.verdict import Verdict, sum_of
 from solver.verify import LITERAL_NOTE, counts_of, gap_of, limits_of, measures_of, objective_of
 
-__all__ = ["row", "rows", "totals"]
-
 
 def rows(verdicts: Iterable[Verdict]) -> tuple[LayerPlan, ...]:
     """Return what is said of layers; of those that are alike the first one is worked out."""

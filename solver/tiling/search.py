@@ -26,8 +26,6 @@ from solver.search import Answer, unanswered
 if TYPE_CHECKING:
     from solver.engines.base import Engine, EngineResult
 
-__all__ = ["job_of"]
-
 #: Seconds that a quick plan may take.
 _QUICK_S = 5.0
 

@@ -35,8 +35,6 @@ from solver.verdict import Verdict
 if TYPE_CHECKING:
     from solver.engines.base import Engine
 
-__all__ = ["NestsProblem", "Request", "prepare"]
-
 
 @dataclass(frozen=True)
 class Request:
