@@ -76,62 +76,43 @@ class Price:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What the rows say about a price.
-
-    Attributes
-    ----------
-    value : float
-        The fitted value in ticks; of a price that is not identified the machine's value.
-    low, high : float
-        Any value between them is about as good: see `rise`. Of a price that is not identified, with all prices free;
-        of the others, with those that are not identified held.
-    rise : float
-        By how much of itself the root mean square residual grows at the worse end of the interval.
-    verdict : str
-    reason : str
-        Why it is not identified.
-    along : tuple of str
-        Prices that make up for a change of this one.
-    open : bool
-        Whether it is held although these rows identify it.
-    ends : tuple
-        All prices at the lower and at the upper end of the interval, in ticks.
-    """
+    """What the rows say about a price."""
 
     name: str
     value: float
+    """The fitted value in ticks; of a price that is not identified the machine's value."""
     low: float
     high: float
+    """`low`, `high`: any value between them is about as good: see `rise`. Of a price that is not identified, with all
+    prices free; of the others, with those that are not identified held.
+    """
     rise: float
+    """By how much of itself the root mean square residual grows at the worse end of the interval."""
     verdict: Verdict
     reason: str = ""
+    """Why it is not identified."""
     along: tuple[str, ...] = ()
+    """Prices that make up for a change of this one."""
     open: bool = False
+    """Whether it is held although these rows identify it."""
     ends: tuple[tuple[float, ...], ...] = ()
+    """All prices at the lower and at the upper end of the interval, in ticks."""
 
 
 @dataclass(frozen=True)
 class Identified:
-    """One fit: an estimate for every price, the least root mean square residual, and what the columns look like.
-
-    Attributes
-    ----------
-    freedom : int
-        f of the module docstring: below 1 the rows cannot contradict any fit.
-    singular : tuple of float
-        Of the columns scaled by the spans of the bounds, over the largest one.
-    rank : int
-        How many of them are not zero.
-    pairs : tuple
-        Prices whose columns are nearly parallel, with the cosine.
-    """
+    """One fit: an estimate for every price, the least root mean square residual, and what the columns look like."""
 
     estimates: tuple[Estimate, ...]
     rms: float
     freedom: int
+    """F of the module docstring: below 1 the rows cannot contradict any fit."""
     singular: tuple[float, ...]
+    """Of the columns scaled by the spans of the bounds, over the largest one."""
     rank: int
+    """How many of them are not zero."""
     pairs: tuple[tuple[str, str, float], ...]
+    """Prices whose columns are nearly parallel, with the cosine."""
 
 
 @dataclass(frozen=True)

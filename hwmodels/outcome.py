@@ -35,28 +35,21 @@ class Counts:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The cost of one schedule on one machine.
-
-    Attributes
-    ----------
-    time_ticks, bytes, energy_fj : int
-        The three measures. `bytes` is everything that crosses the DRAM interface.
-    by_operand : dict of str to Counts
-        Keys `OPERANDS`; summed over all clusters and cores.
-    transfer_ticks, compute_ticks : int
-        Sum of all transfer prices; and the busiest core's compute time.
-    occupancy_bytes : dict of str to int
-        Most bytes ever taken in each memory of one core: footprints (twice when double
-        buffered), scratch and reserved bytes.
-    """
+    """The cost of one schedule on one machine."""
 
     time_ticks: int
     bytes: int
     energy_fj: int
+    """`time_ticks`, `bytes`, `energy_fj`: the three measures. `bytes` is everything that crosses the DRAM interface."""
     by_operand: dict[str, Counts]
+    """Keys `OPERANDS`; summed over all clusters and cores."""
     transfer_ticks: int
     compute_ticks: int
+    """`transfer_ticks`, `compute_ticks`: sum of all transfer prices; and the busiest core's compute time."""
     occupancy_bytes: dict[str, int]
+    """Most bytes ever taken in each memory of one core: footprints (twice when double buffered), scratch and reserved
+    bytes.
+    """
 
     @property
     def total(self) -> Counts:

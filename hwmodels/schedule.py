@@ -45,18 +45,14 @@ class Spatial:
 
 @dataclass(frozen=True)
 class Loop:
-    """Cut the current range of `dim` in pieces of `step`, one after the other; or at the places `cuts`.
-
-    Attributes
-    ----------
-    cuts : tuple of int
-        If not empty: places of the core's range of `dim` (counted from its begin), ascending, where pieces end and
-        begin; `step` is then the largest piece. On a core with a smaller range the places beyond it cut nothing.
-    """
+    """Cut the current range of `dim` in pieces of `step`, one after the other; or at the places `cuts`."""
 
     dim: str
     step: int
     cuts: tuple[int, ...] = ()
+    """If not empty: places of the core's range of `dim` (counted from its begin), ascending, where pieces end and
+    begin; `step` is then the largest piece. On a core with a smaller range the places beyond it cut nothing.
+    """
 
     @property
     def how(self) -> Step:
@@ -89,16 +85,11 @@ Item = Spatial | Loop | Hold
 
 @dataclass(frozen=True)
 class Nest:
-    """The schedule of one layer: items outermost first, every operand held exactly once.
-
-    Attributes
-    ----------
-    homes : tuple of (str, str)
-        On machines with several memories off the chip: operand and the name of the memory where it lies there.
-    """
+    """The schedule of one layer: items outermost first, every operand held exactly once."""
 
     items: tuple[Item, ...]
     homes: tuple[tuple[str, str], ...] = ()
+    """On machines with several memories off the chip: operand and the name of the memory where it lies there."""
 
     def ordered(self) -> Nest:
         """The same nest with the loops between two Holds in a fixed order of dimensions."""
@@ -253,53 +244,40 @@ class Tile:
 
 @dataclass(frozen=True)
 class StageRun:
-    """What a plan says of one stage.
-
-    Attributes
-    ----------
-    source : str
-        The operand that is read from the banks.
-    backwards : bool
-        Whether its columns are read from the last one on.
-    keep : int
-        Tiles of the result that stay: the last ones made if `last`, else the first ones.
-    retain : int
-        Tiles of the source that stay, the first ones read.
-    actions : tuple of (str, int)
-        ``("load", tiles)`` and ``("process", tiles)``.
-    tiles, results : tuple of Tile
-        The tiles that are read, in order, and those of the result that stay; empty if banks have no numbers.
-    """
+    """What a plan says of one stage."""
 
     stage: Stage
     source: str
+    """The operand that is read from the banks."""
     backwards: bool
+    """Whether its columns are read from the last one on."""
     keep: int
+    """Tiles of the result that stay: the last ones made if `last`, else the first ones."""
     last: bool
     retain: int
+    """Tiles of the source that stay, the first ones read."""
     actions: tuple[tuple[str, int], ...]
+    """``("load", tiles)`` and ``("process", tiles)``."""
     tiles: tuple[Tile, ...] = ()
     results: tuple[Tile, ...] = ()
+    """`tiles`, `results`: the tiles that are read, in order, and those of the result that stay; empty if banks have no
+    numbers.
+    """
 
 
 @dataclass(frozen=True)
 class LayerRun:
-    """What a plan says of one layer of a network in a shared memory.
-
-    Attributes
-    ----------
-    residents : dict of int to (int, tuple of int)
-        The stores on chip while it runs, by number: their first rows, and the banks that hold them.
-    unwritten : int
-        How many first rows of its result never go to DRAM (of the store's rows).
-    banks : tuple of int
-        The banks for its tiles.
-    """
+    """What a plan says of one layer of a network in a shared memory."""
 
     nest: Nest
     residents: Mapping[int, tuple[int, tuple[int, ...]]] = field(hash=False)
+    """The stores on chip while it runs, by number: their first rows, and the banks
+    that hold them.
+    """
     unwritten: int
+    """How many first rows of its result never go to DRAM (of the store's rows)."""
     banks: tuple[int, ...]
+    """The banks for its tiles."""
 
     @property
     def rows(self) -> dict[int, int]:
@@ -309,47 +287,32 @@ class LayerRun:
 
 @dataclass(frozen=True)
 class Choice:
-    """What is decided of a layer on a mesh, or on an array beside it.
-
-    Attributes
-    ----------
-    tile : tuple of int
-        By index, in the order of `DIMS`.
-    rows, cols : str
-        Indices along the sides of the mesh; empty where there is none.
-    vector : tuple of int
-        PEs by index.
-    share, keep : str
-        A key of `SHARES`; the operand whose tile stays, or "none".
-    filters, channels : int
-        In a PE.
-    """
+    """What is decided of a layer on a mesh, or on an array beside it."""
 
     tile: tuple[int, ...]
+    """By index, in the order of `DIMS`."""
     rows: str = ""
     cols: str = ""
+    """`rows`, `cols`: indices along the sides of the mesh; empty where there is none."""
     vector: tuple[int, ...] = (1,) * len(DIMS)
+    """PEs by index."""
     share: str = "both"
     keep: str = "none"
+    """`share`, `keep`: A key of `SHARES`; the operand whose tile stays, or "none"."""
     filters: int = 1
     channels: int = 1
+    """`filters`, `channels`: in a PE."""
 
 
 @dataclass(frozen=True)
 class AxisLayout:
-    """An axis of an operand in a buffer.
-
-    Attributes
-    ----------
-    axis : int
-        Which one of the operand's.
-    extent, pitch : int
-        Elements of the tile along it; words from one to the next.
-    """
+    """An axis of an operand in a buffer."""
 
     axis: int
+    """Which one of the operand's."""
     extent: int
     pitch: int
+    """`extent`, `pitch`: elements of the tile along it; words from one to the next."""
 
 
 @dataclass(frozen=True)

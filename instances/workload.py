@@ -51,28 +51,7 @@ NonNegative = Field(default=0, ge=0)
 
 
 class Layer(Sparse):
-    """One affine layer; see the module docstring for the loop it stands for.
-
-    Attributes
-    ----------
-    b, g, m, n, r, c, kh, kw : int
-        Batch, groups, output and input channels *per group*, output rows and columns, kernel.
-    stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left : int
-        Of the sliding window. Padding at the bottom and right is whatever the last window
-        needs beyond `h` and `l`; padding is never fetched.
-    h, l : int
-        Rows and columns of the input map.
-    inputs : int
-        Number of input operands of this shape (more than one only for ``eltwise``).
-    weights : {"constant", "activation", "none"}
-        What the W operand is. Constants count as parameters, activations do not.
-    bias : bool
-        Whether ``g * m`` biases are added.
-    resident_in : tuple of int
-        Of every input, how many of its first rows lie on chip already: they are read where they are. Empty: none.
-    resident_out : int
-        How many of the first rows of the result stay on chip: they are never written to DRAM.
-    """
+    """One affine layer; see the module docstring for the loop it stands for."""
 
     LEFT_OUT: ClassVar = frozenset(("resident_in", "resident_out"))
 
@@ -86,19 +65,31 @@ class Layer(Sparse):
     c: Size
     kh: Size = 1
     kw: Size = 1
+    """`b`, `g`, `m`, `n`, `r`, `c`, `kh`, `kw`: batch, groups, output and input channels *per group*, output rows and
+    columns, kernel.
+    """
     stride_h: Size = 1
     stride_w: Size = 1
     dilation_h: Size = 1
     dilation_w: Size = 1
     pad_top: int = NonNegative
     pad_left: int = NonNegative
+    """`stride_h`, `stride_w`, `dilation_h`, `dilation_w`, `pad_top`, `pad_left`: of the sliding window. Padding at the
+    bottom and right is whatever the last window needs beyond `h` and `l`; padding is never fetched.
+    """
     h: Size
     l: Size  # noqa: E741 - the papers' letter for the input width
+    """`h`, `l`: rows and columns of the input map."""
     inputs: Size = 1
+    """Number of input operands of this shape (more than one only for ``eltwise``)."""
     weights: Literal["constant", "activation", "none"] = "constant"
+    """What the W operand is. Constants count as parameters, activations do not."""
     bias: bool = False
+    """Whether ``g * m`` biases are added."""
     resident_in: tuple[int, ...] = ()
+    """Of every input, how many of its first rows lie on chip already: they are read where they are. Empty: none."""
     resident_out: int = NonNegative
+    """How many of the first rows of the result stay on chip: they are never written to DRAM."""
 
     @model_validator(mode="after")
     def _residents_exist(self) -> Layer:

@@ -28,29 +28,21 @@ _NONE: dict[str, str] = {
 
 @dataclass(frozen=True)
 class CheckReport:
-    """The verdict on a plan.
-
-    Attributes
-    ----------
-    problems : tuple of str
-        Every mismatch and every claim that is refuted, one line each.
-    layers, executed : int
-        Schedules that were re-priced and replayed, and those that were also computed on integers.
-    verdict : str
-        What is known now, in words.
-    proof : {"none", "proven", "refuted", "undecided"}
-        What solving again says; "none" if it was not asked for, or the plan is not what it says anyway.
-    better : plan, optional
-        A better one, if solving again found it.
-    """
+    """The verdict on a plan."""
 
     ok: bool
     problems: tuple[str, ...]
+    """Every mismatch and every claim that is refuted, one line each."""
     layers: int
     executed: int
+    """`layers`, `executed`: schedules that were re-priced and replayed, and those that were also computed on integers.
+    """
     verdict: str = UNPROVEN
+    """What is known now, in words."""
     proof: Literal["none", "proven", "refuted", "undecided"] = "none"
+    """What solving again says; "none" if it was not asked for, or the plan is not what it says anyway."""
     better: Plan | None = None
+    """Plan, optional. A better one, if solving again found it."""
 
     def to_json(self) -> dict[str, object]:
         """Return the report as a JSON object."""

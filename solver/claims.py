@@ -22,23 +22,16 @@ Bounds = tuple[int | None, ...]
 
 @dataclass(frozen=True)
 class Claim:
-    """What is said of one part.
-
-    Attributes
-    ----------
-    part : str
-        A layer's name; empty: all of the network.
-    values : tuple of int
-        The objectives in their order; none without a plan.
-    bounds : tuple of int or None
-        For each objective.
-    """
+    """What is said of one part."""
 
     part: str
+    """A layer's name; empty: all of the network."""
     status: Status
     objectives: tuple[str, ...]
     values: tuple[int, ...]
+    """The objectives in their order; none without a plan."""
     bounds: Bounds
+    """For each objective."""
 
     @property
     def where(self) -> str:

@@ -12,27 +12,18 @@ from solver.plan import Plan
 
 @dataclass(frozen=True)
 class FrontPoint:
-    """One plan of a front.
-
-    Attributes
-    ----------
-    values : dict of str to int
-        Along the axes.
-    body : dict
-        The plan, as JSON: a plan file's text, a nest, a size.
-    label : str
-        The decisions in short.
-    plan : plan or None
-        The same as an object, where plans are whole.
-    details : dict of str to str
-        What a table says of it beside.
-    """
+    """One plan of a front."""
 
     values: Mapping[str, int]
+    """Along the axes."""
     body: Mapping[str, object]
+    """The plan, as JSON: a plan file's text, a nest, a size."""
     label: str = ""
+    """The decisions in short."""
     plan: Plan | None = None
+    """Plan or None. The same as an object, where plans are whole."""
     details: Mapping[str, str] = field(default_factory=dict)
+    """What a table says of it beside."""
 
 
 @dataclass(frozen=True)

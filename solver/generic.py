@@ -23,27 +23,19 @@ class PartReplay(Frozen):
 
 
 class PartPlan(Frozen):
-    """A part that is decided by itself.
-
-    Attributes
-    ----------
-    layer : str
-        Its name.
-    measures, terms : dict
-        All measures, and what sums to each; empty without a schedule.
-    bounds : dict
-        By objective what no schedule is below, given what the objectives before it ended with.
-    schedule : dict or None
-        As the formulation writes it.
-    """
+    """A part that is decided by itself."""
 
     layer: str
+    """Its name."""
     status: Status
     measures: dict[str, Natural]
     terms: dict[str, dict[str, int]]
+    """`measures`, `terms`: all measures, and what sums to each; empty without a schedule."""
     bounds: dict[str, Natural | None]
+    """By objective what no schedule is below, given what the objectives before it ended with."""
     gap: Gap | None
     schedule: dict[str, Any] | None
+    """As the formulation writes it."""
     replay: PartReplay | None
     conflicts: tuple[str, ...]
     stats: dict[str, Stat]

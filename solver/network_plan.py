@@ -20,18 +20,13 @@ class WholePlan(Plan):
 
 
 class NetworkPlan(WholePlan):
-    """A plan that moves data.
-
-    Attributes
-    ----------
-    compulsory_bytes : int
-        Every weight, and every input and result of the network once: what no plan can do without.
-    """
+    """A plan that moves data."""
 
     objectives: Annotated[tuple[Measure, ...], Field(min_length=1)]
     unit: Literal["ticks", "bytes", "fJ"]
     measures: Measures | None
     compulsory_bytes: Natural
+    """Every weight, and every input and result of the network once: what no plan can do without."""
 
 
 def head(

@@ -191,25 +191,6 @@ class Plan(Frozen):
     """What every plan begins with, whatever the problem; written as JSON, with a schema shipped beside this file.
 
     A problem adds its body: a subclass with `PROBLEM`, the names that its plans may have in the field `problem`.
-
-    Attributes
-    ----------
-    certile : str
-        Version of certile that made the plan.
-    network, machine : str
-        Names; the data itself is in the plan, too.
-    objectives : tuple of str
-        As asked for, most important first.
-    unit : str
-        Of the first objective, and of `bound`.
-    objective, bound, gap
-        The value of the first objective, what no plan is below, and ``(value - bound) / value``; None where unknown.
-    conflicts : tuple of str
-        Why there is no plan.
-    stats : dict
-        Of the engine.
-    network_digest, machine_digest : str
-        SHA-256 of the network (of planned layers in order, where layers are planned), and of `machine_data`.
     """
 
     model_config = ConfigDict(
@@ -223,22 +204,34 @@ class Plan(Frozen):
 
     format: Literal["certile-plan/2"]
     certile: str
+    """Version of certile that made the plan."""
     problem: str
     network: str
     machine: str
+    """`network`, `machine`: names; the data itself is in the plan, too."""
     engine: str
     engine_version: str
     objectives: Annotated[tuple[str, ...], Field(min_length=1)]
+    """As asked for, most important first."""
     unit: str
+    """Of the first objective, and of `bound`."""
     status: Status
     objective: Objective | None
     bound: Natural | None
     gap: Gap | None
+    """`objective`, `bound`, `gap`: the value of the first objective, what no plan is below, and ``(value - bound) /
+    value``; None where unknown.
+    """
     wall_s: Seconds
     conflicts: tuple[str, ...] = ()
+    """Why there is no plan."""
     stats: dict[str, Stat] = {}  # noqa: RUF012 - pydantic copies it
+    """Of the engine."""
     network_digest: str
     machine_digest: str
+    """`network_digest`, `machine_digest`: SHA-256 of the network (of planned layers in order, where layers are
+    planned), and of `machine_data`.
+    """
     machine_data: Machine
     options: Options
 

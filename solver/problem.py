@@ -58,68 +58,46 @@ class Derived:
 
 @dataclass(frozen=True)
 class Explained:
-    """Whether a layer, or (`part` is empty) all of it, can be planned.
-
-    Attributes
-    ----------
-    conflicts : tuple of str
-        A minimal set of demands that cannot be met together; none if a plan exists.
-    size : dict of str to int
-        Of the search space, where it is known without searching.
-    """
+    """Whether a layer, or (`part` is empty) all of it, can be planned."""
 
     part: str
     conflicts: tuple[str, ...]
+    """A minimal set of demands that cannot be met together; none if a plan exists."""
     size: Mapping[str, int]
+    """Of the search space, where it is known without searching."""
 
 
 class Problem(ABC, Generic[P]):
-    """A decision problem.
-
-    Attributes
-    ----------
-    plan : type
-        Of its plans.
-    measures : dict of str to str
-        What may be minimised, with units; `usual` if nothing is asked for.
-    pins : dict of str to str
-        What may be pinned, with a line about each.
-    takes : set of str
-        Options that not all problems take: layers, all_kinds, full, bounding, profile.
-    by_layer : bool
-        Whether layers are decided by themselves, maybe in several processes; such problems tell of each.
-    single : bool
-        Whether a single layer may be the target.
-    axes : dict of str to str
-        What fronts may be about, with units; `front_engines`: whether engines find it in different ways.
-    auto : str
-        The engine that is asked if none is named.
-    quick : tuple of str
-        Engines that take no search, or little: they doubt claims, and answer when the time is up.
-    others : dict of str to tuple of str
-        By engine of a plan the ones to ask for a proof, the best first; "" for engines that are not named.
-    floors : bool
-        Whether engines that prove nothing state bounds that need no search.
-    explains : bool
-        Whether a check derives itself, exactly, that nothing fits.
-    """
+    """A decision problem."""
 
     name: str
     summary: str
     plan: type[P]
+    """Type. Of its plans."""
     measures: Mapping[str, str]
+    """What may be minimised, with units; `usual` if nothing is asked for."""
     usual: str
     pins: Mapping[str, str]
+    """What may be pinned, with a line about each."""
     takes: frozenset[str] = frozenset()
+    """Options that not all problems take: layers, all_kinds, full, bounding, profile."""
     by_layer: bool = False
+    """Whether layers are decided by themselves, maybe in several processes; such problems tell of each."""
     single: bool = False
+    """Whether a single layer may be the target."""
     front_engines: bool = False
     axes: Mapping[str, str] = {}
+    """What fronts may be about, with units; `front_engines`: whether engines find it in different ways."""
     auto: str = AUTO
+    """The engine that is asked if none is named."""
     quick: tuple[str, ...] = ()
+    """Engines that take no search, or little: they doubt claims, and answer when the time is up."""
     others: Mapping[str, tuple[str, ...]] = {}
+    """By engine of a plan the ones to ask for a proof, the best first; "" for engines that are not named."""
     floors: bool = False
+    """Whether engines that prove nothing state bounds that need no search."""
     explains: bool = False
+    """Whether a check derives itself, exactly, that nothing fits."""
 
     # ---- what is asked -----------------------------------------------------------------------------------------------
 

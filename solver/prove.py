@@ -30,22 +30,15 @@ _QUICK_S, _AGAIN_S = 3.0, 10.0
 
 @dataclass(frozen=True)
 class Proof:
-    """What solving again says.
-
-    Attributes
-    ----------
-    refutations : tuple of str
-        One line for every claim that is refuted.
-    better : plan, optional
-        One that is better than the plan, first objective first.
-    said : str
-        All of it in a few words.
-    """
+    """What solving again says."""
 
     state: Literal["proven", "refuted", "undecided"]
     refutations: tuple[str, ...]
+    """One line for every claim that is refuted."""
     better: Plan | None
+    """Plan, optional. One that is better than the plan, first objective first."""
     said: str
+    """All of it in a few words."""
 
 
 # ---- without solving -------------------------------------------------------------------------------------------------

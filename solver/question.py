@@ -22,41 +22,32 @@ from solver.watch import Watch
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, with network and machine loaded.
-
-    Attributes
-    ----------
-    machine : Machine
-        With the overrides of `settings`, which are kept for the plan to say.
-    objectives : tuple of str
-        The measures to minimise, the first one first.
-    layers : tuple of str or None
-        Only these; None for all that the problem plans.
-    profile : Profile, path or None
-        Measured times of tasks.
-    memory_bytes : int or None
-        The most resident memory of this process; None for most of what is free.
-    jobs : int
-        Processes to spread independent layers over.
-    full, bounding, all_kinds : bool
-        The unreduced space; whether choices are removed by bounds first; pool and element-wise layers, too.
-    """
+    """What is asked, with network and machine loaded."""
 
     target: Layer | Network | Applications
     machine: Machine
+    """With the overrides of `settings`, which are kept for the plan to say."""
     objectives: tuple[str, ...]
+    """The measures to minimise, the first one first."""
     problem: str = "tiling"
     engine: str = AUTO
     pins: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
     layers: tuple[str, ...] | None = None
+    """Only these; None for all that the problem plans."""
     profile: Profile | str | os.PathLike[str] | None = None
+    """Measured times of tasks."""
     time_limit_s: float | None = None
     memory_bytes: int | None = None
+    """The most resident memory of this process; None for most of what is free."""
     jobs: int = 1
+    """Processes to spread independent layers over."""
     full: bool = False
     bounding: bool = True
     all_kinds: bool = False
+    """`full`, `bounding`, `all_kinds`: the unreduced space; whether choices are removed by bounds first; pool and
+    element-wise layers, too.
+    """
     progress: Progress = field(default_factory=Silent)
 
     def watch(self) -> Watch:

@@ -56,30 +56,20 @@ def render(*things: RenderableType) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table.
-
-    Attributes
-    ----------
-    head : str
-        With the unit: ``time (us)``.
-    cells : sequence of str
-        One a row.
-    means : str
-        What the legend says of it; empty if the head says all.
-    total : str
-        Its cell in the row below the others.
-    words : bool
-        Whether the cells are words, which stand on the left and may be folded; numbers are not.
-    spare : int
-        0: it always stands. Others are left out where the terminal is too narrow, the largest number first.
-    """
+    """A column of a table."""
 
     head: str
+    """With the unit: ``time (us)``."""
     cells: Sequence[str]
+    """One a row."""
     means: str = ""
+    """What the legend says of it; empty if the head says all."""
     total: str = ""
+    """Its cell in the row below the others."""
     words: bool = False
+    """Whether the cells are words, which stand on the left and may be folded; numbers are not."""
     spare: int = 0
+    """0: it always stands. Others are left out where the terminal is too narrow, the largest number first."""
 
     def _widest(self) -> int:
         return max(map(len, (self.head, self.total, *self.cells)))

@@ -62,29 +62,21 @@ class Judged:
 
 @dataclass(frozen=True)
 class Answer(Generic[S]):
-    """What a search says of a part.
-
-    Attributes
-    ----------
-    values : dict of str to int
-        All measures of the schedule; none without one.
-    bounds : dict of str to int or None
-        By objective; None where nothing is known.
-    conflicts : tuple of str
-        Demands that cannot be met together, if it is proven that there is no schedule.
-    judged : Judged or None
-        The schedule, where somebody has looked at it already (`solver.verdict.judged`).
-    """
+    """What a search says of a part."""
 
     schedule: S | None
     values: Mapping[str, int]
+    """All measures of the schedule; none without one."""
     bounds: Mapping[str, int | None]
+    """By objective; None where nothing is known."""
     status: Status
     versions: str = ""
     stats: Mapping[str, Stat] = field(default_factory=dict)
     conflicts: tuple[str, ...] = ()
+    """Demands that cannot be met together, if it is proven that there is no schedule."""
     wall_s: float = 0.0
     judged: Judged | None = None
+    """The schedule, where somebody has looked at it already (`solver.verdict.judged`)."""
 
     @property
     def bound(self) -> int | None:

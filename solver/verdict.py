@@ -14,22 +14,16 @@ from solver.verify import gap_of
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer for a part, judged; without a schedule there is neither price nor replay.
-
-    Attributes
-    ----------
-    disagreements : tuple of str
-        What the replay finds wrong, and in what it differs from the price.
-    faults : tuple of str
-        These, and demands of the space, pins and bounds that are not kept.
-    """
+    """The answer for a part, judged; without a schedule there is neither price nor replay."""
 
     part: Part[Any]
     said: Answer[Any]
     priced: Priced | None = None
     walked: Replayed | None = None
     disagreements: tuple[str, ...] = ()
+    """What the replay finds wrong, and in what it differs from the price."""
     faults: tuple[str, ...] = ()
+    """These, and demands of the space, pins and bounds that are not kept."""
 
     @property
     def values(self) -> dict[str, int]:

@@ -29,18 +29,12 @@ P = TypeVar("P", bound=WholePlan)
 
 
 class WholeProblem(FormulationProblem[P]):
-    """A formulation whose part is the network; a subclass says what stands in its plans.
-
-    Attributes
-    ----------
-    later : tuple of str
-        Fields of rows that earlier versions did not write.
-    unasked : set of str
-        Options that no question has, or that nothing follows from.
-    """
+    """A formulation whose part is the network; a subclass says what stands in its plans."""
 
     later: tuple[str, ...] = ()
+    """Fields of rows that earlier versions did not write."""
     unasked: frozenset[str] = frozenset(("time_limit_s", "settings"))
+    """Options that no question has, or that nothing follows from."""
 
     @abstractmethod
     def options(self, question: Question) -> Options:

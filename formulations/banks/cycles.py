@@ -53,22 +53,17 @@ class Ended(NamedTuple):
 
 
 class Later(NamedTuple):
-    """What is asked for between a load and the next one that a step with streams makes room for, or its end.
-
-    Attributes
-    ----------
-    takes, end : int
-        Ticks of these streams on the bus; when the last one of the step so far is there.
-    over, begin, last : int
-        By how much streams delay the load in all, but for the last one of the step; when that one begins, what it
-        takes.
-    """
+    """What is asked for between a load and the next one that a step with streams makes room for, or its end."""
 
     takes: int
     end: int
+    """`takes`, `end`: ticks of these streams on the bus; when the last one of the step so far is there."""
     over: int
     begin: int
     last: int
+    """`over`, `begin`, `last`: by how much streams delay the load in all, but for the last one of the step; when that
+    one begins, what it takes.
+    """
 
     def loaded(self, clock: Clock, end: int) -> int:
         """When a load is there that would end then."""

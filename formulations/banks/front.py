@@ -56,23 +56,17 @@ _PARTS = (16, 4, 1)
 
 @dataclass(frozen=True)
 class Found:
-    """Plans with their ticks, by bytes, and lower bounds for all plans.
-
-    Attributes
-    ----------
-    proven : bool
-        Whether the plans are optimal, for a front: all of it.
-    stopped : bool
-        Whether Ctrl-C ended the search.
-    """
+    """Plans with their ticks, by bytes, and lower bounds for all plans."""
 
     plans: tuple[tuple[BankPlan, int], ...]
     bytes_bound: int
     ticks_bound: int
     proven: bool
+    """Whether the plans are optimal, for a front: all of it."""
     labels: int
     states: int
     stopped: bool = False
+    """Whether Ctrl-C ended the search."""
 
 
 class _Search:

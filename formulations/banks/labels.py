@@ -25,35 +25,26 @@ from hwmodels.banks.steps import State
 
 
 class Label(NamedTuple):
-    """A path to a state.
-
-    Attributes
-    ----------
-    now, bus, weights : int
-        Ticks when the last step ended, when the bus is free, when the weights of the next unit are there. At the end
-        of a stage `bus` is when all is served that was asked for ahead of the next stage's weights.
-    ready : tuple of int
-        When each tile on chip is there.
-    freed : tuple of int
-        When banks became free in the last step, those that no load has taken yet.
-    pending : int
-        Bytes that the last unit has left to write.
-    biases : tuple of int
-        By cycle: when those of the stage are there, and those of the next one.
-    later : tuple of Later
-        By cycle, of a sum: for every time in `freed` the streams that are asked for behind the load.
-    """
+    """A path to a state."""
 
     bytes: int
     now: int
     bus: int
     weights: int
+    """`now`, `bus`, `weights`: ticks when the last step ended, when the bus is free, when the weights of the next unit
+    are there. At the end of a stage `bus` is when all is served that was asked for ahead of the next stage's weights.
+    """
     ready: tuple[int, ...]
+    """When each tile on chip is there."""
     freed: tuple[int, ...]
+    """When banks became free in the last step, those that no load has taken yet."""
     pending: int = 0
+    """Bytes that the last unit has left to write."""
     made: tuple[Label, State, Action] | None = None
     biases: tuple[int, ...] = ()
+    """By cycle: when those of the stage are there, and those of the next one."""
     later: tuple[Later, ...] = ()
+    """By cycle, of a sum: for every time in `freed` the streams that are asked for behind the load."""
 
     @property
     def lacking(self) -> bool:

@@ -54,18 +54,12 @@ def by_wait(found: Iterable[Timed], *, fastest: bool) -> list[Timed]:
 
 @dataclass
 class Complete:
-    """All programs of stages that may be part of a quickest plan.
-
-    Attributes
-    ----------
-    fastest : bool
-        Whether ticks come first and bytes break ties; else both count.
-    most : int
-        Labels that are followed in all, before `TooMany` is raised; `_ALIKE` comparisons count as one.
-    """
+    """All programs of stages that may be part of a quickest plan."""
 
     fastest: bool
+    """Whether ticks come first and bytes break ties; else both count."""
     most: int
+    """Labels that are followed in all, before `TooMany` is raised; `_ALIKE` comparisons count as one."""
     followed: int = 0
     compared: int = 0
     _known: dict[object, tuple[int, list[Timed]]] = field(default_factory=dict)

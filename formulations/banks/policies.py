@@ -46,24 +46,17 @@ Choose = Callable[[State, list[tuple[str, int, Task]], int], tuple[str, int, Tas
 
 @dataclass
 class Run:
-    """One pass over the network by a policy.
-
-    Attributes
-    ----------
-    joined : dict of str to int
-        For the concatenations of the fork that is planned, how many of their tiles stay.
-    dram_first : bool
-        Whether what does not stay of a result goes to DRAM first (4.2.1).
-    limit : Clock
-        When to give up, by TimeUp.
-    """
+    """One pass over the network by a policy."""
 
     walk: Walk
     choose: Choose
     reuse: Reuse
     dram_first: bool = True
+    """Whether what does not stay of a result goes to DRAM first (4.2.1)."""
     limit: Limit = ENDLESS
+    """When to give up, by TimeUp."""
     joined: dict[str, int] = field(default_factory=dict)
+    """For the concatenations of the fork that is planned, how many of their tiles stay."""
     _steps: dict[object, Step | None] = field(default_factory=dict)
 
     def run(self) -> BankPlan:

@@ -31,20 +31,14 @@ from instances.errors import InputError
 
 @dataclass
 class _Published:
-    """One pass over the network by the published rules.
-
-    Attributes
-    ----------
-    flips : dict of str to int
-        Whether a map lies, and is read, from its last column on.
-    aside : dict of str to int
-        Tiles that stay of maps and that the compiler knows to be taken.
-    """
+    """One pass over the network by the published rules."""
 
     walk: Walk
     paths: Paths
     flips: dict[str, int] = field(default_factory=dict)
+    """Whether a map lies, and is read, from its last column on."""
     aside: dict[str, int] = field(default_factory=dict)
+    """Tiles that stay of maps and that the compiler knows to be taken."""
 
     def run(self) -> BankPlan:
         """Plan all stages."""

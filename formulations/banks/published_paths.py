@@ -41,24 +41,16 @@ _NEVER = 2**63 - 1
 
 @dataclass(frozen=True)
 class Paths:
-    """What is decided before any stage is.
-
-    Attributes
-    ----------
-    order : tuple of int
-        The stages as they run.
-    stay : dict of int to int
-        For stages that begin a path, how many tiles of the map that they read stay for other paths.
-    joined : dict of int to int
-        For stages whose result is fixed, how many tiles of the map that they write stay.
-    read : dict of int to str
-        For sums of two paths, the operand that is read from the banks.
-    """
+    """What is decided before any stage is."""
 
     order: tuple[int, ...]
+    """The stages as they run."""
     stay: dict[int, int]
+    """For stages that begin a path, how many tiles of the map that they read stay for other paths."""
     joined: dict[int, int]
+    """For stages whose result is fixed, how many tiles of the map that they write stay."""
     read: dict[int, str]
+    """For sums of two paths, the operand that is read from the banks."""
 
 
 @dataclass(eq=False)

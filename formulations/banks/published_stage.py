@@ -27,34 +27,24 @@ from hwmodels.banks.steps import Pass
 
 @dataclass(frozen=True)
 class Given:
-    """What a stage finds.
-
-    Attributes
-    ----------
-    stage : Pass
-        From the end where its map begins.
-    columns, tile : int
-        Of the result.
-    banks, free, aside : int
-        All of them; those that hold nothing; those that the compiler does not count on.
-    on_chip, tiles : int
-        Tiles of its map, on chip and all.
-    stay : int, optional
-        How many of them stay for other paths, if the stage begins one.
-    fixed : bool
-        Whether nothing of the result is to be decided, and `mirrored` says how it is stored.
-    """
+    """What a stage finds."""
 
     stage: Pass
+    """From the end where its map begins."""
     columns: int
     tile: int
+    """`columns`, `tile`: of the result."""
     banks: int
     free: int
     aside: int
+    """`banks`, `free`, `aside`: all of them; those that hold nothing; those that the compiler does not count on."""
     on_chip: int
     tiles: int
+    """`on_chip`, `tiles`: tiles of its map, on chip and all."""
     stay: int | None
+    """How many of them stay for other paths, if the stage begins one."""
     fixed: bool
+    """Whether nothing of the result is to be decided, and `mirrored` says how it is stored."""
     mirrored: bool = False
 
     @property
@@ -88,26 +78,19 @@ class Found:
 
 @dataclass
 class _Run:
-    """One pass over the map, with so many banks left to it.
-
-    Attributes
-    ----------
-    held : list of int
-        Tiles of the result that have a bank, counted from where the next stage begins.
-    waiting : list of (int, int)
-        Tiles of the map on chip that are to be processed: from a column to before another.
-    seen, processed, end : int
-        Tiles that were on chip so far; those that are processed; the column to load next.
-    """
+    """One pass over the map, with so many banks left to it."""
 
     given: Given
     left: int
     mirrored: bool
     held: list[int] = field(default_factory=list)
+    """Tiles of the result that have a bank, counted from where the next stage begins."""
     waiting: list[tuple[int, int]] = field(default_factory=list)
+    """Tiles of the map on chip that are to be processed: from a column to before another."""
     seen: int = 0
     processed: int = 0
     end: int = 0
+    """`seen`, `processed`, `end`: tiles that were on chip so far; those that are processed; the column to load next."""
     actions: list[Action] = field(default_factory=list)
 
     def __post_init__(self) -> None:

@@ -53,29 +53,20 @@ class Volume(NamedTuple):
 
 @dataclass(frozen=True)
 class Step:
-    """One stage as planned.
-
-    Attributes
-    ----------
-    source : str
-        The map that is read from the banks.
-    direction : int
-        1 if its columns are read from the last one on.
-    task, program
-        What the stage finds and leaves, and its control steps.
-    after : State
-        What is on chip when it is done.
-    volume : Volume
-        Columns that have to be written because this stage loads them again, or drops them, count here.
-    """
+    """One stage as planned."""
 
     stage: Stage
     source: str
+    """The map that is read from the banks."""
     direction: int
+    """1 if its columns are read from the last one on."""
     task: Task
     program: Program
+    """`task`, `program`: what the stage finds and leaves, and its control steps."""
     after: State
+    """What is on chip when it is done."""
     volume: Volume
+    """Columns that have to be written because this stage loads them again, or drops them, count here."""
 
 
 @dataclass(frozen=True)

@@ -26,39 +26,26 @@ _LOAD = Action("load", 1)
 
 
 class Prices(NamedTuple):
-    """Bytes that a program is charged.
-
-    Attributes
-    ----------
-    column, step : int
-        Of a column that is loaded, of a process step (its weights, if they are loaded anew).
-    reload : int
-        Of a column that is reloaded though it was on chip: its producer has to write it too.
-    """
+    """Bytes that a program is charged."""
 
     column: int
     step: int = 0
+    """`column`, `step`: of a column that is loaded, of a process step (its weights, if they are loaded anew)."""
     reload: int = 0
+    """Of a column that is reloaded though it was on chip: its producer has to write it too."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A control program and what it moves.
-
-    Attributes
-    ----------
-    loaded : int
-        Columns loaded, reloads included.
-    reloaded : int
-        Columns loaded though they were on chip at the start.
-    steps : int
-        Process steps.
-    """
+    """A control program and what it moves."""
 
     actions: tuple[Action, ...]
     loaded: int
+    """Columns loaded, reloads included."""
     reloaded: int
+    """Columns loaded though they were on chip at the start."""
     steps: int
+    """Process steps."""
 
     def bytes(self, prices: Prices) -> int:
         """What the program moves, the result and weights that are loaded once aside."""
@@ -67,25 +54,17 @@ class Program:
 
 @dataclass(frozen=True)
 class Task:
-    """One stage in one direction, and what it finds and leaves.
-
-    Attributes
-    ----------
-    banks : int
-        Those that no other map takes.
-    on_chip : int
-        First tiles of the map that are there at the start.
-    goal : Goal
-        What stays of the result.
-    retain : int
-        First tiles of the map that stay for other stages.
-    """
+    """One stage in one direction, and what it finds and leaves."""
 
     stage: Pass
     banks: int
+    """Those that no other map takes."""
     on_chip: int
+    """First tiles of the map that are there at the start."""
     goal: Goal
+    """What stays of the result."""
     retain: int = 0
+    """First tiles of the map that stay for other stages."""
 
     def __hash__(self) -> int:
         return self._hash

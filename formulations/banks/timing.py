@@ -41,27 +41,21 @@ from hwmodels.banks.steps import Pass
 
 @dataclass(frozen=True)
 class Writes:
-    """What a stage writes, where that takes time.
-
-    Attributes
-    ----------
-    column : int
-        Bytes of a column of the result.
-    stays : tuple of int, optional
-        Columns that are not written, in the order in which they are made, from the first to before the second; those
-        that the goal keeps by default.
-    alone, dropped : int
-        First columns of the map that is read that only the chip has though other stages will read them; bytes of each.
-        Those that do not stay are written as the stage begins.
-    late : int
-        Bytes of columns that are streamed from DRAM, though only the chip has them: written as the stage begins.
-    """
+    """What a stage writes, where that takes time."""
 
     column: int
+    """Bytes of a column of the result."""
     stays: tuple[int, int] | None = None
+    """Columns that are not written, in the order in which they are made, from the first to before the second; those
+    that the goal keeps by default.
+    """
     alone: int = 0
     dropped: int = 0
+    """`alone`, `dropped`: first columns of the map that is read that only the chip has though other stages will read
+    them; bytes of each. Those that do not stay are written as the stage begins.
+    """
     late: int = 0
+    """Bytes of columns that are streamed from DRAM, though only the chip has them: written as the stage begins."""
 
     def sizes(self, task: Task) -> tuple[int, ...]:
         """Bytes of the columns of the result that are written: ``sizes[x]`` of the first x."""
@@ -81,24 +75,16 @@ def _sizes(column: int, stays: tuple[int, int], columns: int) -> tuple[int, ...]
 
 
 class First(NamedTuple):
-    """What a stage finds asked for as it begins, or leaves asked for.
-
-    Attributes
-    ----------
-    weights : int
-        Bytes of the first weights (a sum: of the first streamed column) of the next stage that has any.
-    bias : int
-        Bytes of its biases, by cycle.
-    waits : bool
-        Whether the stage that comes next waits for them; pooling hands them on.
-    lead : int
-        Ticks from when its first weights are there until it needs its biases, if it waits for nothing else.
-    """
+    """What a stage finds asked for as it begins, or leaves asked for."""
 
     weights: int
+    """Bytes of the first weights (a sum: of the first streamed column) of the next stage that has any."""
     bias: int = 0
+    """Bytes of its biases, by cycle."""
     waits: bool = True
+    """Whether the stage that comes next waits for them; pooling hands them on."""
     lead: int = 0
+    """Ticks from when its first weights are there until it needs its biases, if it waits for nothing else."""
 
     def ready(self, ticks: int, wait: int, late: int = 0) -> int:
         """When what comes next may begin to work: its first weights are there, and its biases are when it needs them.
@@ -109,76 +95,53 @@ class First(NamedTuple):
 
 
 class Script(NamedTuple):
-    """What a process step does, but for time.
-
-    Attributes
-    ----------
-    first : tuple
-        Of the first group: a tile (-1: none), the work that waits for it, after how much of it banks become free.
-        -2: the biases, for which its first pixel waits.
-    freed : tuple of int
-        After how much work of the last group banks become free.
-    work : int
-        Of a group.
-    adder : int
-        How much later than the first group ends its biases are needed, if they are not needed before.
-    """
+    """What a process step does, but for time."""
 
     first: tuple[tuple[int, int, tuple[int, ...]], ...]
+    """Of the first group: a tile (-1: none), the work that waits for it, after how much of it banks become free. -2:
+    the biases, for which its first pixel waits.
+    """
     freed: tuple[int, ...]
+    """After how much work of the last group banks become free."""
     work: int
+    """Of a group."""
     adder: int = 0
+    """How much later than the first group ends its biases are needed, if they are not needed before."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """What a stage takes, in one direction.
-
-    Attributes
-    ----------
-    ticks : tuple of int
-        Until each column of the result is done, for one group of filters: ``ticks[x]`` for the first x columns.
-    groups : int
-        A step goes through its columns once for each.
-    share : int
-        Bytes of the weights of one group.
-    anew : bool
-        Whether they come with every process step.
-    streams : tuple of int
-        Of a sum: bytes that are streamed for every column; else empty.
-    following : First
-        What is asked for ahead of the stages that follow.
-    asks : {"each", "first", "never"}
-        Which units ask for the weights of the next one: each, the first one of the stage, none.
-    biases : tuple of int
-        Bytes of the biases that are asked for as the stage begins: its own, if none has asked for them, and those of
-        the next stage that has weights.
-    columns : Columns, optional
-        What `ticks` are made of, by cycle; if not given, first come, first served.
-    owed : int
-        Ticks until its own biases are there, or those that pooling hands on, if they were asked for before.
-    late : bool
-        Whether loads wait for the end of the step before them (a coarser estimate).
-    writes : Writes, optional
-        What is written; nothing that takes time by default.
-    scripts : dict
-        By pass, then by step: what process steps do, as far as it is known. All with the same `ticks` may share it.
-    """
+    """What a stage takes, in one direction."""
 
     clock: Clock
     ticks: tuple[int, ...]
+    """Until each column of the result is done, for one group of filters: ``ticks[x]`` for the first x columns."""
     groups: int = 1
+    """A step goes through its columns once for each."""
     share: int = 0
+    """Bytes of the weights of one group."""
     anew: bool = False
+    """Whether they come with every process step."""
     streams: tuple[int, ...] = ()
+    """Of a sum: bytes that are streamed for every column; else empty."""
     following: First = First(0)  # noqa: RUF009
+    """What is asked for ahead of the stages that follow."""
     asks: Literal["each", "first", "never"] = "each"
+    """Which units ask for the weights of the next one: each, the first one of the stage, none."""
     biases: tuple[int, ...] = ()
+    """Bytes of the biases that are asked for as the stage begins: its own, if none has asked for them, and those of the
+    next stage that has weights.
+    """
     columns: Columns | None = None
+    """What `ticks` are made of, by cycle; if not given, first come, first served."""
     owed: int = 0
+    """Ticks until its own biases are there, or those that pooling hands on, if they were asked for before."""
     late: bool = False
+    """Whether loads wait for the end of the step before them (a coarser estimate)."""
     writes: Writes | None = None
+    """What is written; nothing that takes time by default."""
     scripts: dict[Pass, dict[object, Script]] = field(default_factory=dict, repr=False, compare=False)
+    """By pass, then by step: what process steps do, as far as it is known. All with the same `ticks` may share it."""
 
     def ready(self, ticks: int, wait: int, late: int = 0) -> int:
         """When what comes next may begin to work (`First.ready`)."""

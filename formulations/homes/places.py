@@ -15,59 +15,40 @@ TASTE = "places"
 
 @dataclass(frozen=True)
 class Item:
-    """A map, or the weights of a layer.
-
-    Attributes
-    ----------
-    bytes, first, last : int
-    homes : tuple of str
-        H[x], the preferred one first.
-    weights : bool
-        Whether it is weights.
-    """
+    """A map, or the weights of a layer."""
 
     name: str
     bytes: int
     first: int
     last: int
     homes: tuple[str, ...]
+    """H[x], the preferred one first."""
     weights: bool = False
+    """Whether it is weights."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A planned layer: the items of its operands, and the measures of its best plan for their homes.
-
-    Attributes
-    ----------
-    operands : dict of str to int
-        IN, W (if there is one) and OUT -> item; of a sum the first of its inputs.
-    values : dict of tuple of str to tuple of int
-        By the homes of the operands, in their order; none where no plan is known.
-    """
+    """A planned layer: the items of its operands, and the measures of its best plan for their homes."""
 
     layer: str
     operands: Mapping[str, int]
+    """IN, W (if there is one) and OUT -> item; of a sum the first of its inputs."""
     values: Mapping[tuple[str, ...], tuple[int, ...]]
+    """By the homes of the operands, in their order; none where no plan is known."""
 
 
 @dataclass(frozen=True)
 class Places:
-    """One instance.
-
-    Attributes
-    ----------
-    rooms : dict of str to int
-        Bytes of the memories that are bounded.
-    measures : tuple of str
-        Names of the measures in the tables.
-    """
+    """One instance."""
 
     items: tuple[Item, ...]
     ties: tuple[tuple[int, int], ...]
     rooms: Mapping[str, int]
+    """Bytes of the memories that are bounded."""
     tables: tuple[Table, ...]
     measures: tuple[str, ...] = ()
+    """Names of the measures in the tables."""
 
     @cached_property
     def times(self) -> tuple[int, ...]:

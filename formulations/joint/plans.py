@@ -35,22 +35,15 @@ Rows = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Searched:
-    """What a search of a layer's nests says.
-
-    Attributes
-    ----------
-    measures : dict of str to int
-        Of the nest; none without one.
-    bounds : dict of str to int
-        What no nest is below, where the nest is not proven.
-    whole : bool
-        Whether it was not cut short, but where ties are broken.
-    """
+    """What a search of a layer's nests says."""
 
     nest: Nest | None
     measures: Mapping[str, int] = field(default_factory=dict)
+    """Of the nest; none without one."""
     bounds: Mapping[str, int] = field(default_factory=dict)
+    """What no nest is below, where the nest is not proven."""
     whole: bool = True
+    """Whether it was not cut short, but where ties are broken."""
 
 
 #: Searches nests exhaustively: (space, objectives, clock); with `most` of some measures, `proving` those whose optimum

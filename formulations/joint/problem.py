@@ -54,24 +54,16 @@ class TooLarge(Unable):
 
 @dataclass(frozen=True)
 class Residence:
-    """A store that may stay on chip.
-
-    Attributes
-    ----------
-    store : int
-        Its number in the network.
-    born : int
-    uses : tuple of int
-    banks, rows, write : tuple of int
-        Of every level.
-    """
+    """A store that may stay on chip."""
 
     store: int
+    """Its number in the network."""
     born: int
     uses: tuple[int, ...]
     banks: tuple[int, ...]
     rows: tuple[int, ...]
     write: tuple[int, ...]
+    """`banks`, `rows`, `write`: of every level."""
 
     def use(self, step: int) -> int:
         """Which use decides what is on chip during a step."""
@@ -80,24 +72,18 @@ class Residence:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A layer.
-
-    Attributes
-    ----------
-    fixed : int
-        Bytes that every plan moves besides inputs and results: weights once.
-    inputs : tuple of int
-        The residence of every input, -1 for one that lies in DRAM.
-    once : tuple of tuple of int
-        Per input and level the bytes of reading what is not on chip once.
-    extra : ndarray (levels of each of `axes`, B + 1)
-        Per level of the inputs and number of banks for tiles the least bytes beyond that; `NEVER`: no plan.
-    """
+    """A layer."""
 
     fixed: int
+    """Bytes that every plan moves besides inputs and results: weights once."""
     inputs: tuple[int, ...]
+    """The residence of every input, -1 for one that lies in DRAM."""
     once: tuple[tuple[int, ...], ...]
+    """Per input and level the bytes of reading what is not on chip once."""
     extra: Ints
+    """Ndarray (levels of each of `axes`, B + 1). Per level of the inputs and number of banks for tiles the least bytes
+    beyond that; `NEVER`: no plan.
+    """
 
     @cached_property
     def axes(self) -> tuple[int, ...]:
@@ -137,21 +123,13 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """One instance.
-
-    Attributes
-    ----------
-    banks : int
-    steps : tuple of Step
-    residences : tuple of Residence
-    constant : int
-        Bytes of writing all that never stays.
-    """
+    """One instance."""
 
     banks: int
     steps: tuple[Step, ...]
     residences: tuple[Residence, ...]
     constant: int
+    """Bytes of writing all that never stays."""
 
     @cached_property
     def live(self) -> tuple[tuple[int, ...], ...]:

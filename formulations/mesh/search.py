@@ -51,21 +51,17 @@ Limits = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Halves:
-    """A member's groups in two halves; a plan takes one option of each, whose keys add up.
-
-    Attributes
-    ----------
-    left, right : Group
-        Merged options; `left_of` and `right_of` say which options of the member's groups they stand for.
-    forbidden : set of (int, int)
-        Pairs without a layout.
-    """
+    """A member's groups in two halves; a plan takes one option of each, whose keys add up."""
 
     member: Member
     left: Group
     right: Group
+    """`left`, `right`: merged options; `left_of` and `right_of` say which options of the member's groups they stand
+    for.
+    """
     limits: Limits
     forbidden: set[tuple[int, int]] = field(default_factory=set)
+    """Pairs without a layout."""
 
     @cached_property
     def pairs(self) -> int:

@@ -51,26 +51,22 @@ _FREE = Pins()
 
 @dataclass(frozen=True)
 class Group:
-    """Options of one or more groups of indices.
-
-    Attributes
-    ----------
-    columns : tuple of str
-        Names of `values`.
-    values : array, shape (options, columns)
-        What each option decides.
-    terms : array, shape (options, terms of the member)
-    shape : array, shape (options, extents)
-        Elements of the tile along each index (teu; else no columns). A bank layout depends on these and on the PEs.
-    keys : array, shape (options, keys)
-        Sides of the mesh that the option takes, and log2 of its PEs. Over all groups they sum up to `Member.total`.
-    """
+    """Options of one or more groups of indices."""
 
     columns: tuple[str, ...]
+    """Names of `values`."""
     values: Ints
+    """Array, shape (options, columns). What each option decides."""
     terms: Ints
+    """Array, shape (options, terms of the member)."""
     shape: Ints
+    """Array, shape (options, extents). Elements of the tile along each index (teu; else no columns). A bank layout
+    depends on these and on the PEs.
+    """
     keys: Ints
+    """Array, shape (options, keys). Sides of the mesh that the option takes, and log2 of its PEs. Over all groups they
+    sum up to `Member.total`.
+    """
 
     def __len__(self) -> int:
         return len(self.values)
@@ -84,27 +80,20 @@ class Group:
 
 @dataclass(frozen=True)
 class Member:
-    """The options of one way to keep operands; a plan takes one option of every group.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Names of the terms, the columns of `Group.terms`.
-    measures : dict
-        dram and glb [bytes], cycles, as sums of products of terms.
-    caps : tuple of Cap
-        The same for buffers, each with its limit in bytes.
-    total : tuple of int
-        What the keys of a plan sum up to: (2,) sides of a square mesh or (1, 1) of others, (1,) of a systolic array;
-        then log2 of the PEs of a unit, if PEs are decided.
-    """
+    """The options of one way to keep operands; a plan takes one option of every group."""
 
     setup: Setup
     groups: tuple[Group, ...]
     names: tuple[str, ...]
+    """Names of the terms, the columns of `Group.terms`."""
     measures: dict[str, Linear]
+    """Dram and glb [bytes], cycles, as sums of products of terms."""
     caps: tuple[Cap, ...]
+    """The same for buffers, each with its limit in bytes."""
     total: tuple[int, ...]
+    """What the keys of a plan sum up to: (2,) sides of a square mesh or (1, 1) of others, (1,) of a systolic array;
+    then log2 of the PEs of a unit, if PEs are decided.
+    """
 
     def demands(self, limits: Mapping[str, int]) -> list[tuple[Linear, int]]:
         """All that has a most: buffers, and measures with limits."""

@@ -80,21 +80,15 @@ class Cap:
 
 @dataclass(frozen=True)
 class Setup:
-    """A layer on a machine with mesh, and what is fixed before the tile is chosen.
-
-    Attributes
-    ----------
-    share, keep : str
-        As in `hwmodels.schedule.Choice`.
-    clock : Clock
-        When to stop making tables.
-    """
+    """A layer on a machine with mesh, and what is fixed before the tile is chosen."""
 
     layer: Layer
     machine: Machine
     share: str = "both"
     keep: str = "none"
+    """`share`, `keep`: as in `hwmodels.schedule.Choice`."""
     clock: Clock = ENDLESS
+    """When to stop making tables."""
 
     @cached_property
     def mesh(self) -> Mesh:

@@ -76,15 +76,10 @@ _BYTES = ("cheapest", "second", "back_bytes", "whole_bytes")
 
 @dataclass(frozen=True)
 class Entries:
-    """What (COUNT) asks of one side: the first `most` entries beyond one each gain `gain`, the others `rest`.
-
-    Attributes
-    ----------
-    need : int
-        What the gains of this side, and `other` for each entry of the other side, have to reach.
-    """
+    """What (COUNT) asks of one side: the first `most` entries beyond one each gain `gain`, the others `rest`."""
 
     need: int
+    """What the gains of this side, and `other` for each entry of the other side, have to reach."""
     gain: int
     rest: int
     most: int
@@ -104,27 +99,19 @@ class Entries:
 
 @dataclass(frozen=True)
 class Side:
-    """The figures of the bounds for one side; those of partial maps in brackets.
-
-    Attributes
-    ----------
-    entries, without : Entries
-        (COUNT), for w [v]; (FULL), the same without the cheapest group.
-    cheapest, second : int
-        The least and the second least load [swap].
-    back, back_bytes : int
-        r' [r] and the r' least loads [r least swaps].
-    whole_bytes : int
-        The further bytes of this side if fewer groups of the other side come back.
-    """
+    """The figures of the bounds for one side; those of partial maps in brackets."""
 
     entries: Entries
     without: Entries
+    """`entries`, `without`: (COUNT), for w [v]; (FULL), the same without the cheapest group."""
     cheapest: int
     second: int
+    """`cheapest`, `second`: the least and the second least load [swap]."""
     back: int
     back_bytes: int
+    """`back`, `back_bytes`: r' [r] and the r' least loads [r least swaps]."""
     whole_bytes: int
+    """The further bytes of this side if fewer groups of the other side come back."""
 
     @classmethod
     def of(cls, bytes_: Sequence[int], places: int, others: int, beside: int) -> Side:
@@ -199,19 +186,13 @@ def branch_bound(branch: Branch, *, stay: bool = False) -> int:
 
 @dataclass(frozen=True)
 class Bounded:
-    """The bounds in the expressions of a solver's library; a solution has ``base + unit * objective`` bytes.
-
-    Attributes
-    ----------
-    z : list
-        By choice whether it is taken.
-    terms : list
-        The objective: variables with their factors.
-    """
+    """The bounds in the expressions of a solver's library; a solution has ``base + unit * objective`` bytes."""
 
     z: list[Any]
+    """By choice whether it is taken."""
     rows: list[Any]
     terms: list[tuple[Any, int]]
+    """The objective: variables with their factors."""
     base: int
     unit: int
 

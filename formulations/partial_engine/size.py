@@ -51,13 +51,7 @@ SECONDS = 1000
 
 @dataclass(frozen=True)
 class Size:
-    """An engine of a size.
-
-    Attributes
-    ----------
-    rates : tuple of int
-        Frames in 1000 s by network.
-    """
+    """An engine of a size."""
 
     e_in: int
     e_out: int
@@ -65,6 +59,7 @@ class Size:
     brams: int
     cycles: tuple[int, ...]
     rates: tuple[int, ...]
+    """Frames in 1000 s by network."""
 
     def value(self, aim: Rates) -> int:
         """What is maximised: the worst rate, or the sum of all."""

@@ -13,20 +13,14 @@ from instances.machine import Machine
 
 @dataclass(frozen=True)
 class Game:
-    """A grid with its places: what is asked is an order of the runs, and what lies in the places.
-
-    Attributes
-    ----------
-    loads, swaps : tuple of int
-        Bytes by input group, and by output group.
-    x, y : int
-        Places, at most as many as there are groups.
-    """
+    """A grid with its places: what is asked is an order of the runs, and what lies in the places."""
 
     loads: tuple[int, ...]
     swaps: tuple[int, ...]
+    """`loads`, `swaps`: bytes by input group, and by output group."""
     x: int
     y: int
+    """`x`, `y`: places, at most as many as there are groups."""
 
     @property
     def inputs(self) -> int:
@@ -46,26 +40,21 @@ class Game:
 
 @dataclass(frozen=True)
 class Branch:
-    """A choice of strips and places.
-
-    Attributes
-    ----------
-    fixed : int
-        Bytes of weights and results.
-    games : tuple of (Game, int)
-        The grids' games, and how many grids are alike. Only those of the first may have more than a run.
-    in_place, part_place : int
-        a and p.
-    """
+    """A choice of strips and places."""
 
     rows: int
     strips: int
     x: int
     y: int
     fixed: int
+    """Bytes of weights and results."""
     games: tuple[tuple[Game, int], ...]
+    """The grids' games, and how many grids are alike. Only those of the first may have more than
+    a run.
+    """
     in_place: int
     part_place: int
+    """`in_place`, `part_place`: A and p."""
 
     @property
     def others(self) -> int:
@@ -96,22 +85,16 @@ class Smallest:
 
 @dataclass(frozen=True)
 class Demands:
-    """What a user demands: least and most strips, input places and partial places.
-
-    Attributes
-    ----------
-    stay : bool
-        No partial maps in DRAM.
-    before, after : bool
-        Inputs lie in the banks before, results stay there (CHAIN).
-    """
+    """What a user demands: least and most strips, input places and partial places."""
 
     strips: tuple[int, int] = (1, 2**31)
     inputs: tuple[int, int] = (1, 2**31)
     parts: tuple[int, int] = (1, 2**31)
     stay: bool = False
+    """No partial maps in DRAM."""
     before: bool = False
     after: bool = False
+    """`before`, `after`: inputs lie in the banks before, results stay there (CHAIN)."""
 
 
 @dataclass(frozen=True)

@@ -44,13 +44,7 @@ def size(box: Box) -> int:
 
 @dataclass(frozen=True)
 class Bounds:
-    """The chains of one skeleton's axes, and what bounds say about boxes of them.
-
-    Attributes
-    ----------
-    steps, tiles, slides, ideal
-        As in `hwmodels.nest.choices.Choices`.
-    """
+    """The chains of one skeleton's axes, and what bounds say about boxes of them."""
 
     layer: Layer
     machine: Machine
@@ -59,6 +53,7 @@ class Bounds:
     tiles: Mapping[str, Ints]
     slides: Slides
     ideal: Mapping[str, str] | None = None
+    """`steps`, `tiles`, `slides`, `ideal`: as in `hwmodels.nest.choices.Choices`."""
 
     def whole(self) -> dict[str, Ints]:
         """All chains with all slides."""

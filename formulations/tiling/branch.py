@@ -31,32 +31,23 @@ Limits = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Branch:
-    """One skeleton with candidate chains and the tables that price them.
-
-    Attributes
-    ----------
-    label : dict of str to str
-        The decisions that the skeleton stands for (partition, order, which operand is held outermost).
-    time : tuple of Bilinear
-        Ticks are the largest of these (none if time was not asked for); only a lower bound unless `exact`.
-    bytes : Bilinear
-        Empty if bytes were not asked for.
-    energy : Bilinear
-        Empty if energy was not asked for.
-    capacity : tuple of (memory, Bilinear, bytes)
-        Rows ``occupancy <= bytes``.
-    """
+    """One skeleton with candidate chains and the tables that price them."""
 
     layer: Layer
     machine: Machine
     label: Mapping[str, str]
+    """The decisions that the skeleton stands for (partition, order, which operand is held outermost)."""
     skeleton: Skeleton
     choices: Choices
     time: tuple[Bilinear, ...]
+    """Ticks are the largest of these (none if time was not asked for); only a lower bound unless `exact`."""
     bytes: Bilinear
+    """Empty if bytes were not asked for."""
     capacity: tuple[tuple[str, Bilinear, int], ...]
+    """Rows ``occupancy <= bytes``."""
     exact: bool
     energy: Bilinear
+    """Empty if energy was not asked for."""
 
     def fitting(self) -> Branch:
         """Drop spatial choices that fit with no channel choice, and the reverse."""

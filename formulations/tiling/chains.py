@@ -119,26 +119,20 @@ def rounded(extents: tuple[int, ...], sizes: Ints, lanes: int) -> Ints:
 
 @dataclass(frozen=True)
 class Edge:
-    """Where padding can matter (case 2): all in steps of the dimension.
-
-    Attributes
-    ----------
-    before, after : int
-        Pieces but the first of at most `before`, and last pieces of at most `after`, may be clipped.
-    windows : tuple of Window
-        If the largest of few tiles may be clipped: of the kernel and of the parts that it may be cut in.
-    ranges : tuple of (int, int)
-        The cores' ranges of the dimension, for these.
-    lopsided : bool
-        Whether the padding before exceeds that behind by more than the stride: then two tiles count as few, however
-        they are cut again.
-    """
+    """Where padding can matter (case 2): all in steps of the dimension."""
 
     before: int = 0
     after: int = 0
+    """`before`, `after`: pieces but the first of at most `before`, and last pieces of at most `after`, may be clipped.
+    """
     windows: tuple[Window, ...] = ()
+    """If the largest of few tiles may be clipped: of the kernel and of the parts that it may be cut in."""
     ranges: tuple[tuple[int, int], ...] = ()
+    """The cores' ranges of the dimension, for these."""
     lopsided: bool = False
+    """Whether the padding before exceeds that behind by more than the stride: then two tiles count as few, however they
+    are cut again.
+    """
 
 
 class _Grid:

@@ -18,24 +18,16 @@ _NONE = np.zeros(0, np.int64)
 
 @dataclass(frozen=True)
 class Cut:
-    """A dimension as loops cut it.
-
-    Attributes
-    ----------
-    window : Window
-        Over the input's axis.
-    ranges : tuple of (int, int)
-        Of the cores, the largest first.
-    levels : (int, int)
-        Loops outside the Hold of IN, and outside that of OUT.
-    counted : bool
-        Whether sum L counts; else only sizes and numbers do.
-    """
+    """A dimension as loops cut it."""
 
     window: Window
+    """Over the input's axis."""
     ranges: tuple[tuple[int, int], ...]
+    """Of the cores, the largest first."""
     levels: tuple[int, int]
+    """Loops outside the Hold of IN, and outside that of OUT."""
     counted: bool = True
+    """Whether sum L counts; else only sizes and numbers do."""
 
     @property
     def extent(self) -> int:

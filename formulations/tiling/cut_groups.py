@@ -17,32 +17,22 @@ _NONE = np.zeros(0, np.int64)
 
 @dataclass(frozen=True)
 class _Groups:
-    """Cases of q groups between z and y, each cut in pieces; arrays (N,) of the first, the middle and the last group.
-
-    Attributes
-    ----------
-    most : (first, middle, last)
-        Outputs that a group may have.
-    once : (first, middle, last)
-        Outputs of a group's first piece (of the last group: of its last one).
-    more : ndarray
-        Outputs of every further piece, but for what is left of a group.
-    alone : ndarray
-        Outputs of a piece that is all of [z, y): as many, or 0.
-    before, between, behind : ndarray
-        Outputs up to z, between z and y, and from y on.
-    limit : ndarray
-        The largest piece of OUT at the first loop, or a number that is no limit.
-    """
+    """Cases of q groups between z and y, each cut in pieces; arrays (N,) of first, middle and last group."""
 
     most: tuple[Ints, Ints, Ints]
+    """(first, middle, last). Outputs that a group may have."""
     once: tuple[Ints, Ints, Ints]
+    """(first, middle, last). Outputs of a group's first piece (of the last group: of its last one)."""
     more: Ints
+    """Ndarray. Outputs of every further piece, but for what is left of a group."""
     alone: Ints
+    """Ndarray. Outputs of a piece that is all of [z, y): as many, or 0."""
     before: Ints
     between: Ints
     behind: Ints
+    """`before`, `between`, `behind`: ndarray. Outputs up to z, between z and y, and from y on."""
     limit: Ints
+    """Ndarray. The largest piece of OUT at the first loop, or a number that is no limit."""
 
     def fewest(self, q: Ints) -> Ints:
         """The fewest pieces in q groups; 0 if they do not suffice."""

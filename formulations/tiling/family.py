@@ -36,24 +36,16 @@ Segments = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True)
 class Restrictions:
-    """What pins say about a nest beside its steps.
-
-    Attributes
-    ----------
-    resident : tuple of str
-        Operands that stay on chip whole.
-    row_major : bool
-        Whether columns of the result must be cut inside its rows, and rows inside the batch.
-    buffers : tuple of dict
-        The buffers that the Holds may state; ``{}`` leaves them to the machine.
-    even : frozenset of str
-        The dimensions that loops cut in equal steps only.
-    """
+    """What pins say about a nest beside its steps."""
 
     resident: tuple[str, ...]
+    """Operands that stay on chip whole."""
     row_major: bool
+    """Whether columns of the result must be cut inside its rows, and rows inside the batch."""
     buffers: tuple[Mapping[str, int], ...]
+    """The buffers that the Holds may state; ``{}`` leaves them to the machine."""
     even: frozenset[str]
+    """The dimensions that loops cut in equal steps only."""
 
     @classmethod
     def of(cls, layer: Layer, machine: Machine, pins: Pins) -> Restrictions:

@@ -44,28 +44,20 @@ _BLOCK, _WORTH = 30_000, 0.6
 
 @dataclass(frozen=True)
 class Member:
-    """One skeleton with all steps that are considered.
-
-    Attributes
-    ----------
-    sizes : dict of str to Sizes
-        Of every dimension; for one without a loop the steps that its tile may have.
-    slides : tuple of (str, int)
-        The loops along which IN may slide, where that is a choice.
-    full : bool
-        Whether nothing may be left out.
-    even : frozenset of str
-        Dimensions that loops cut in equal steps only.
-    """
+    """One skeleton with all steps that are considered."""
 
     layer: Layer
     machine: Machine
     label: Mapping[str, str]
     skeleton: Skeleton
     sizes: Mapping[str, Sizes]
+    """Of every dimension; for one without a loop the steps that its tile may have."""
     slides: Slides = ()
+    """The loops along which IN may slide, where that is a choice."""
     full: bool = False
+    """Whether nothing may be left out."""
     even: frozenset[str] = frozenset(DIMS)
+    """Dimensions that loops cut in equal steps only."""
 
     @property
     def points(self) -> int:

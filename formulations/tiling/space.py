@@ -16,16 +16,7 @@ from instances.workload import Layer
 
 @dataclass(frozen=True)
 class Space:
-    """All plans a problem allows for one layer on one machine.
-
-    Attributes
-    ----------
-    members : tuple of Member
-    build : callable
-        Rebuilds the space with another machine and other pins (`explain`, heuristics).
-    read : callable
-        The decisions that a nest of this problem stands for.
-    """
+    """All plans a problem allows for one layer on one machine."""
 
     problem: str
     layer: Layer
@@ -33,7 +24,9 @@ class Space:
     pins: Pins
     members: tuple[Member, ...]
     build: Callable[[Machine, Pins], Space]
+    """Rebuilds the space with another machine and other pins (`explain`, heuristics)."""
     read: Callable[[Nest], dict[str, int | str]] = field(repr=False)
+    """The decisions that a nest of this problem stands for."""
 
     @cached_property
     def size(self) -> dict[str, int]:

@@ -13,24 +13,21 @@ class Clock:
 
     A request of B bytes has the latency ``D_init + P_d*floor(B / P_sz) + R_d*ceil(B / R_period)`` (Eq. 4.2; call, row
     and refresh of the machine's transfer model), then takes the bus for ``B / BW_m`` (Eq. 4.1).
-
-    Attributes
-    ----------
-    overtakes : bool
-        Whether weights (and streamed columns) overtake loads of maps (`Banks.bus` = "weights_first"). Weights of B
-        bytes asked for at t are on the bus from ``s = max(t + latency, end of the weights before)``, whatever maps are
-        under way; a load that would have ended after s ends ``B / BW_m`` later. Latencies and transfers are whole
-        cycles then, rounded up.
-    relaxed : bool
-        No machine, but a bound of one that overtakes: loads are delayed by weights, though not by those that were asked
-        for last when a column waits for the load. All times are sums and maxima then, and none is later than it is.
     """
 
     dram: Transfer
     cycle: int
     fixed: int = 0
     overtakes: bool = False
+    """Whether weights (and streamed columns) overtake loads of maps (`Banks.bus` = "weights_first"). Weights of B bytes
+    asked for at t are on the bus from ``s = max(t + latency, end of the weights before)``, whatever maps are under way;
+    a load that would have ended after s ends ``B / BW_m`` later. Latencies and transfers are whole cycles then, rounded
+    up.
+    """
     relaxed: bool = False
+    """No machine, but a bound of one that overtakes: loads are delayed by weights, though not by those that were asked
+    for last when a column waits for the load. All times are sums and maxima then, and none is later than it is.
+    """
 
     def latency(self, size: int) -> int:
         """Ticks before a request is on the bus, if the bus is free (Eq. 4.2)."""

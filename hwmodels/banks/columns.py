@@ -39,22 +39,16 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Columns:
-    """What the columns of a result take, in the order of the pass.
-
-    Attributes
-    ----------
-    cycles : tuple of int
-        Of every column of the result, for one group.
-    touched : tuple of tuple
-        For every column of the result the places (in the pass) of the map's columns that its first pixel reads, each
-        with the cycles ahead of it.
-    pixel : int
-        Cycles of the first pixel of the first one that takes any.
-    """
+    """What the columns of a result take, in the order of the pass."""
 
     cycles: tuple[int, ...]
+    """Of every column of the result, for one group."""
     touched: tuple[tuple[tuple[int, int], ...], ...]
+    """For every column of the result the places (in the pass) of the map's columns that its first pixel reads, each
+    with the cycles ahead of it.
+    """
     pixel: int = 0
+    """Cycles of the first pixel of the first one that takes any."""
 
     def __hash__(self) -> int:
         return hash(self.cycles)

@@ -40,43 +40,31 @@ class Column:
 
 @dataclass
 class Unit:
-    """One group of filters over one process step.
-
-    Attributes
-    ----------
-    stage : str
-    weights : int
-        Bytes that have to come for it.
-    more : bool
-        Whether another group of the step (a sum: another column) comes after it.
-    opening : list of int
-        Loads that are asked for when it begins.
-    script : list
-        Columns, and loads (their numbers) that are asked for between them.
-    drops, again, left : int
-        Bytes to write: as the unit begins, ahead of all else; ahead of the weights of what follows; of its own result.
-    bias : int
-        Bytes of the biases of its stage.
-    asks : {"each", "first", "never"}
-        Which units of its stage ask for the weights of the next one: each, the first one of the stage, none.
-    alone : bool
-        Whether the first weights of its stage are asked for as the stage begins, not before.
-    average : int
-        Cycles for the average of what the stage computed, once its last unit is done.
-    """
+    """One group of filters over one process step."""
 
     stage: str
     weights: int
+    """Bytes that have to come for it."""
     more: bool = False
+    """Whether another group of the step (a sum: another column) comes after it."""
     opening: list[int] = field(default_factory=list)
+    """Loads that are asked for when it begins."""
     script: list[Column | int] = field(default_factory=list)
+    """Columns, and loads (their numbers) that are asked for between them."""
     drops: int = 0
     again: int = 0
     left: int = 0
+    """`drops`, `again`, `left`: bytes to write: as the unit begins, ahead of all else; ahead of the weights of what
+    follows; of its own result.
+    """
     bias: int = 0
+    """Bytes of the biases of its stage."""
     asks: Literal["each", "first", "never"] = "each"
+    """Which units of its stage ask for the weights of the next one: each, the first one of the stage, none."""
     alone: bool = False
+    """Whether the first weights of its stage are asked for as the stage begins, not before."""
     average: int = 0
+    """Cycles for the average of what the stage computed, once its last unit is done."""
 
 
 @dataclass
@@ -179,18 +167,7 @@ Held = tuple[str, str, int]
 
 @dataclass
 class Moved:
-    """Bytes that went over the bus, and what was wrong with the program.
-
-    Attributes
-    ----------
-    stages : dict of str to tuple of int
-        The same for every stage: load, weight, streamed, bias, write.
-    history : list
-        After every action: the stage, the action, and what each bank holds as (letter, map, first column); L is being
-        loaded, P processed, O made, I there.
-    units, loads
-        What `hwmodels.banks.replay_time.clocked` follows in time.
-    """
+    """Bytes that went over the bus, and what was wrong with the program."""
 
     load: int = 0
     weight: int = 0
@@ -199,9 +176,14 @@ class Moved:
     write: int = 0
     faults: list[str] = field(default_factory=list)
     stages: dict[str, tuple[int, int, int, int, int]] = field(default_factory=dict)
+    """The same for every stage: load, weight, streamed, bias, write."""
     history: list[tuple[str, str, dict[int, Held]]] = field(default_factory=list)
+    """After every action: the stage, the action, and what each bank holds as (letter, map, first column); L is being
+    loaded, P processed, O made, I there.
+    """
     units: list[Unit] = field(default_factory=list)
     loads: list[int] = field(default_factory=list)
+    """`units`, `loads`: what `hwmodels.banks.replay_time.clocked` follows in time."""
 
     @property
     def parts(self) -> tuple[int, int, int, int, int]:

@@ -44,38 +44,27 @@ class Consumed(NamedTuple):
 
 @dataclass
 class Units:
-    """The units of one stage.
-
-    Attributes
-    ----------
-    rows, last : int
-        Pixels of a column of the result; the column that is made last.
-    alone : bool
-        Whether its first streamed column cannot be asked for before it begins: the stage before makes it.
-    late : int
-        Bytes that are written as it begins, because they are streamed.
-    streams : dict of int to int
-        Of a sum: bytes that are streamed for a column.
-    freed : list
-        Where banks become free: a script of a unit, and a place there.
-    ahead : list of int
-        Loads ahead of the first step.
-    opened : Unit, optional
-        The first unit.
-    """
+    """The units of one stage."""
 
     stage: Stage
     banks: Banks
     moved: Moved
     rows: int
     last: int
+    """`rows`, `last`: pixels of a column of the result; the column that is made last."""
     alone: bool = False
+    """Whether its first streamed column cannot be asked for before it begins: the stage before makes it."""
     late: int = 0
+    """Bytes that are written as it begins, because they are streamed."""
     streams: dict[int, int] = field(default_factory=dict)
+    """Of a sum: bytes that are streamed for a column."""
     freed: list[tuple[list[Column | int], int]] = field(default_factory=list)
+    """Where banks become free: a script of a unit, and a place there."""
     ahead: list[int] = field(default_factory=list)
+    """Loads ahead of the first step."""
     steps: int = 0
     opened: Unit | None = None
+    """The first unit."""
 
     def ask(self, size: int) -> None:
         """Note when a load is asked for: as the stage begins, or as the step before it frees a bank."""
@@ -186,23 +175,16 @@ def must_load(columns: int, read: int, tile: int, banks: Banks) -> int:
 
 @dataclass
 class Element:
-    """The processing element as it reads a map word by word, pixel by pixel, in the order of the pass.
-
-    Attributes
-    ----------
-    order : list of int
-        The columns of the map, in the order of the pass.
-    tile : int
-        Columns of a tile.
-    read : tuple of int, optional
-        The word that was read last: its tile, its number.
-    """
+    """The processing element as it reads a map word by word, pixel by pixel, in the order of the pass."""
 
     stage: Stage
     banks: Banks
     order: list[int]
+    """The columns of the map, in the order of the pass."""
     tile: int
+    """Columns of a tile."""
     read: tuple[int, int] | None = None
+    """The word that was read last: its tile, its number."""
 
     def cycles(self, result: int) -> int:
         """Cycles of a column of the result, for one group of filters."""

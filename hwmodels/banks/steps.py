@@ -39,19 +39,14 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Goal:
-    """Which tiles of the result stay on chip: `keep` of them, the last ones if `mirrored`, else the first ones.
-
-    Attributes
-    ----------
-    average : int
-        Columns of the stage's result if the goal is their average, a single column; else 0.
-    """
+    """Which tiles of the result stay on chip: `keep` of them, the last ones if `mirrored`, else the first ones."""
 
     columns: int
     tile: int
     keep: int
     mirrored: bool
     average: int = 0
+    """Columns of the stage's result if the goal is their average, a single column; else 0."""
 
     @property
     def tiles(self) -> int:
@@ -93,30 +88,24 @@ class Goal:
 
 @dataclass(frozen=True)
 class Pass:
-    """One stage in one direction.
-
-    Attributes
-    ----------
-    columns, tile : int
-        Of the map that is read, as far as the pass goes.
-    results : int
-        Columns of the result.
-    reach, stride, before : int
-        A window over the columns ``x*stride - before .. + reach`` gives the column x of the result.
-    patches : int
-        Columns of the map that each column of the result takes, if they are patches (a pixel each, no windows); else 0.
-    beyond : int
-        Columns of the map after those.
-    """
+    """One stage in one direction."""
 
     columns: int
     tile: int
+    """`columns`, `tile`: of the map that is read, as far as the pass goes."""
     results: int
+    """Columns of the result."""
     reach: int = 0
     stride: int = 1
     before: int = 0
+    """`reach`, `stride`, `before`: A window over the columns ``x*stride - before .. + reach`` gives the column x of the
+    result.
+    """
     patches: int = 0
+    """Columns of the map that each column of the result takes, if they are patches (a pixel each, no windows); else 0.
+    """
     beyond: int = 0
+    """Columns of the map after those."""
     _known: dict[tuple[State, int], State | None] = field(default_factory=dict, repr=False, compare=False)
     _units: dict[tuple[int, int, int, int], tuple[tuple[int, ...], tuple[tuple[int, int], ...]]] = field(
         default_factory=dict, repr=False, compare=False

@@ -28,23 +28,15 @@ from itertools import pairwise
 
 @dataclass(frozen=True)
 class Seen:
-    """What the simulation saw.
-
-    Attributes
-    ----------
-    faults : tuple of str
-    period : int
-        Ticks between releases that the processors kept up with: 0 if they did not.
-    latency : int
-        The most ticks from release to the end of an inference.
-    busy : tuple of int
-        Ticks of one inference by processor.
-    """
+    """What the simulation saw."""
 
     faults: tuple[str, ...]
     period: int
+    """Ticks between releases that the processors kept up with: 0 if they did not."""
     latency: int
+    """The most ticks from release to the end of an inference."""
     busy: tuple[int, ...]
+    """Ticks of one inference by processor."""
 
 
 def replay_mapping(

@@ -28,37 +28,34 @@ Slides = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True)
 class Choices:
-    """Candidate chains of steps, and the combinations of them that are looked at.
-
-    Attributes
-    ----------
-    steps : dict of str to ndarray (T, L)
-        Per dimension the steps of its L loops, outermost first (entries below 0: lists of places,
-        `hwmodels.nest.spans`); dimensions of one axis (r and i, c and j) share T.
-    tiles : dict of str to ndarray (T,)
-        Per dimension the size of its innermost pieces.
-    index : dict of str to ndarray (S,) or (Q,)
-        Per axis (`S_DIMS`, `Q_DIMS`) which chain every choice uses; under "slide" which of the `slides`.
-    slides : tuple of (str, int)
-        The loops (dimension, level) along which IN may slide, if that is a choice; else the skeleton's order tells.
-    log : dict of str to dict, optional
-        If given, every vector (T,) that some table multiplies is noted here, axis by axis: a chain that is nowhere
-        above another one can replace it (`formulations.tiling.space`).
-    bound : bool
-        Whether an index of -1 stands for the least value of every factor: tables are then lower bounds.
-    ideal : dict of str to {"steps", "counts", "sums"}, optional
-        If given, tables are lower bounds for all ways to cut (`hwmodels.nest.relaxed`): of dimensions under "steps" the
-        chains say only how large the largest pieces are, under "counts" only how many pieces there are; under "sums"
-        windows have the sizes of the chains, but fetch the least that so many can; other dimensions are candidates.
-    """
+    """Candidate chains of steps, and the combinations of them that are looked at."""
 
     steps: Factors
+    """Dict of str to ndarray (T, L). Per dimension the steps of its L loops, outermost first (entries below 0: lists of
+    places, `hwmodels.nest.spans`); dimensions of one axis (r and i, c and j) share T.
+    """
     tiles: Factors
+    """Dict of str to ndarray (T,). Per dimension the size of its innermost pieces."""
     index: Factors
+    """Dict of str to ndarray (S,) or (Q,). Per axis (`S_DIMS`, `Q_DIMS`) which chain every choice uses; under "slide"
+    which of the `slides`.
+    """
     slides: Slides = ()
+    """The loops (dimension, level) along which IN may slide, if that is a choice; else the
+    skeleton's order tells.
+    """
     log: dict[str, dict[bytes, Ints]] | None = None
+    """If given, every vector (T,) that some table multiplies is noted here, axis by axis: a chain that is nowhere above
+    another one can replace it (`formulations.tiling.space`).
+    """
     bound: bool = False
+    """Whether an index of -1 stands for the least value of every factor: tables are then lower bounds."""
     ideal: Ideals = None
+    """Dict of str to {"steps", "counts", "sums"}, optional. If given, tables are lower bounds for all ways to cut
+    (`hwmodels.nest.relaxed`): of dimensions under "steps" the chains say only how large the largest pieces are, under
+    "counts" only how many pieces there are; under "sums" windows have the sizes of the chains, but fetch the least that
+    so many can; other dimensions are candidates.
+    """
 
     @classmethod
     def product(cls, steps: Mapping[str, Ints], tiles: Mapping[str, Ints], slides: Slides = ()) -> Choices:

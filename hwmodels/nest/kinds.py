@@ -36,21 +36,14 @@ Pitches = tuple[tuple[tuple[str, int], ...], int]
 
 
 class Key(NamedTuple):
-    """What the tables of a core depend on: cores with equal keys have equal tables.
-
-    Attributes
-    ----------
-    extents : tuple of int
-        Of its ranges.
-    clipped : tuple of (int, int)
-        Rows and columns of its windows beyond the map.
-    places : tuple of tuple of int
-        By operand where its ranges begin, in bytes modulo a burst; empty unless bursts are counted by address.
-    """
+    """What the tables of a core depend on: cores with equal keys have equal tables."""
 
     extents: tuple[int, ...]
+    """Of its ranges."""
     clipped: tuple[tuple[int, int], ...]
+    """Rows and columns of its windows beyond the map."""
     places: tuple[tuple[int, ...], ...]
+    """By operand where its ranges begin, in bytes modulo a burst; empty unless bursts are counted by address."""
 
     def of(self, operand: str) -> tuple[object, ...]:
         """What the rows of one operand depend on."""

@@ -71,21 +71,15 @@ _REACH = 8
 
 @dataclass(frozen=True)
 class _Axis:
-    """The pairs (output, tap) along one axis whose input lies inside the map, counted exactly.
-
-    Attributes
-    ----------
-    inputs, pairs : int
-        Input positions that some pair uses; pairs.
-    per_input, per_tap, per_output : int
-        The most pairs that share an input position, a tap, an output.
-    """
+    """The pairs (output, tap) along one axis whose input lies inside the map, counted exactly."""
 
     inputs: int
     pairs: int
+    """`inputs`, `pairs`: input positions that some pair uses; pairs."""
     per_input: int
     per_tap: int
     per_output: int
+    """`per_input`, `per_tap`, `per_output`: the most pairs that share an input position, a tap, an output."""
 
     @classmethod
     def of(cls, window: Window, outputs: int) -> _Axis:
@@ -104,22 +98,15 @@ class _Axis:
 
 @dataclass(frozen=True)
 class _Work:
-    """The MACs of a layer; triples are in the order IN, W, OUT.
-
-    Attributes
-    ----------
-    macs, repeats : int
-        Z and R of the module docstring.
-    elements : (int, int, int)
-        Elements that are moved at least once.
-    most : (int, int, int)
-        The most MACs that share one element.
-    """
+    """The MACs of a layer; triples are in the order IN, W, OUT."""
 
     macs: int
     repeats: int
+    """`macs`, `repeats`: Z and R of the module docstring."""
     elements: tuple[int, int, int]
+    """(int, int, int). Elements that are moved at least once."""
     most: tuple[int, int, int]
+    """(int, int, int). The most MACs that share one element."""
 
     @classmethod
     def of(cls, layer: Layer) -> _Work:

@@ -51,24 +51,16 @@ MAX_STEPS = 64_000_000
 
 @dataclass(frozen=True)
 class Replay:
-    """What happened.
-
-    Attributes
-    ----------
-    outcome : Outcome
-        Counted by the walk.
-    faults : tuple of str
-        Everything that is wrong: memories overrun, units the machine does not have, outputs not produced once.
-    steps : int
-        Innermost iterations over all cores.
-    executed : bool
-        Whether the integer tensors were computed tile by tile and equal the direct convolution.
-    """
+    """What happened."""
 
     outcome: Outcome
+    """Counted by the walk."""
     faults: tuple[str, ...]
+    """Everything that is wrong: memories overrun, units the machine does not have, outputs not produced once."""
     steps: int
+    """Innermost iterations over all cores."""
     executed: bool
+    """Whether the integer tensors were computed tile by tile and equal the direct convolution."""
 
     @property
     def ok(self) -> bool:

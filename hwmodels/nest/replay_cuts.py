@@ -16,20 +16,16 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Cuts:
-    """How the loops cut one dimension's range: level 0 is the whole range, level k the pieces of its k-th loop.
-
-    Attributes
-    ----------
-    start, stop : tuple of arrays
-        Per level, the half-open range of every piece, in ascending order.
-    first, number : tuple of arrays
-        Per level but the last, the first child of every piece at the next level and the number of its children.
-    """
+    """How the loops cut one dimension's range: level 0 is the whole range, level k the pieces of its k-th loop."""
 
     start: tuple[Ints, ...]
     stop: tuple[Ints, ...]
+    """`start`, `stop`: tuple of arrays. Per level, the half-open range of every piece, in ascending order."""
     first: tuple[Ints, ...]
     number: tuple[Ints, ...]
+    """`first`, `number`: tuple of arrays. Per level but the last, the first child of every piece at the next level and
+    the number of its children.
+    """
 
     @property
     def leaves(self) -> int:
@@ -82,24 +78,20 @@ def _begins(first: int, end: int, lo: int, step: Step) -> Ints:
 
 @dataclass(frozen=True)
 class Held:
-    """How many loops over each dimension stand outside a Hold, and which of them fetch the operand.
-
-    Attributes
-    ----------
-    levels : mapping
-        Loops over the relevant dimensions outside the Hold.
-    visits : mapping
-        Loops over every dimension down to the innermost one that the operand depends on and that cuts something.
-    slides : (str, int) or None
-        The dimension of that loop, if it moves the window of IN, and the level of the pieces it makes.
-    lines : pair of (str, int) or None
-        The loop next to it outside and that loop, if they move the window of IN over rows and columns.
-    """
+    """How many loops over each dimension stand outside a Hold, and which of them fetch the operand."""
 
     levels: Mapping[str, int]
+    """Loops over the relevant dimensions outside the Hold."""
     visits: Mapping[str, int]
+    """Loops over every dimension down to the innermost one that the operand depends on and that cuts something."""
     slides: tuple[str, int] | None
+    """(str, int) or None. The dimension of that loop, if it moves the window of IN, and the level of the pieces it
+    makes.
+    """
     lines: tuple[tuple[str, int], tuple[str, int]] | None
+    """Pair of (str, int) or None. The loop next to it outside and that loop, if they move the window of IN over rows
+    and columns.
+    """
 
 
 def loops_of(nest: Nest) -> list[tuple[str, int]]:

@@ -223,41 +223,30 @@ def _sums_of_earlier(keys: Ints, lengths: Ints) -> Ints:
 
 @dataclass(frozen=True)
 class Traffic:
-    """What the walk needs to know of the core: its cuts and loops, its tiles and their prices in ticks.
-
-    Attributes
-    ----------
-    loops : sequence of (str, int)
-        The loops, outermost first: dimension and level (0 for the first loop over it).
-    levels : mapping
-        For IN, W, OUT the relevant dimensions and how many loops over each are outside the Hold.
-    visits : mapping
-        For IN, W, OUT how many loops over each dimension are among those whose iterations fetch it.
-    buffers : mapping of str to int
-        For IN, W, OUT one or two.
-    prices : mapping of str to array
-        Per row (IN, W, OUT, PSUM) the price of every tile.
-    work : mapping of str to array
-        Per dimension a factor for every innermost piece; a step computes for the product, in ticks.
-    pipelined : bool
-        Whether to follow the double-buffered pipeline.
-    snake : bool
-        Whether loops run to and fro; `visits` are then not used.
-    rest : callable, optional
-        Price of fetching IN when another tile of it is there (-1: none), by the numbers of both; None: `prices` say.
-    """
+    """What the walk needs to know of the core: its cuts and loops, its tiles and their prices in ticks."""
 
     cuts: Mapping[str, Cuts]
     loops: Sequence[tuple[str, int]]
+    """Sequence of (str, int). The loops, outermost first: dimension and level (0 for the first loop over it)."""
     levels: Mapping[str, Mapping[str, int]]
+    """For IN, W, OUT the relevant dimensions and how many loops over each are outside the Hold."""
     visits: Mapping[str, Mapping[str, int]]
+    """For IN, W, OUT how many loops over each dimension are among those whose iterations fetch it."""
     buffers: Mapping[str, int]
+    """For IN, W, OUT one or two."""
     prices: Mapping[str, Ints]
+    """Mapping of str to array. Per row (IN, W, OUT, PSUM) the price of every tile."""
     work: Mapping[str, Ints]
+    """Mapping of str to array. Per dimension a factor for every innermost piece; a step computes for the product, in
+    ticks.
+    """
     first_read: bool
     pipelined: bool
+    """Whether to follow the double-buffered pipeline."""
     snake: bool = False
+    """Whether loops run to and fro; `visits` are then not used."""
     rest: Callable[[int, int], int] | None = None
+    """Price of fetching IN when another tile of it is there (-1: none), by the numbers of both; None: `prices` say."""
 
 
 @dataclass(frozen=True)

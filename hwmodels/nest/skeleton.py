@@ -17,46 +17,34 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True)
 class Visit:
-    """How often an operand is fetched if the loop at `last` is its innermost real one.
-
-    Attributes
-    ----------
-    again : tuple of (str, int)
-        The dimensions that re-fetch the operand though it does not depend on them, and how many loops over each count.
-    slide : (str, int) or None
-        For IN: the dimension of that loop and its level, if the tile slides along it.
-    """
+    """How often an operand is fetched if the loop at `last` is its innermost real one."""
 
     again: tuple[tuple[str, int], ...]
+    """The dimensions that re-fetch the operand though it does not depend on them, and how many
+    loops over each count.
+    """
     slide: tuple[str, int] | None
+    """(str, int) or None. For IN: the dimension of that loop and its level, if the tile slides along it."""
 
 
 @dataclass(frozen=True)
 class Skeleton:
-    """Spatial cuts, then loops in `order`; a dimension may occur several times, with shrinking steps.
-
-    Attributes
-    ----------
-    spatial : tuple of Spatial
-    order : tuple of str
-        The looped dimensions, outermost first.
-    depth : dict of str to int
-        For each operand, how many of the loops are outside its Hold.
-    buffers : dict of str to int
-        For some operands, how many buffers their Hold states.
-    full : bool
-        Whether tables count every loop outside a Hold, as if the innermost one were a real loop that the operand
-        depends on. Never less than the price, and the price itself where every Hold stands directly inside such a loop.
-    line : bool
-        Whether IN is held in lines: the two innermost loops outside its Hold are one over r and one over c, both real.
-    """
+    """Spatial cuts, then loops in `order`; a dimension may occur several times, with shrinking steps."""
 
     spatial: tuple[Spatial, ...]
     order: tuple[str, ...]
+    """The looped dimensions, outermost first."""
     depth: Mapping[str, int]
+    """For each operand, how many of the loops are outside its Hold."""
     buffers: Mapping[str, int] = field(default_factory=dict)
+    """For some operands, how many buffers their Hold states."""
     full: bool = False
+    """Whether tables count every loop outside a Hold, as if the innermost one were a real loop that the operand depends
+    on. Never less than the price, and the price itself where every Hold stands directly inside such a loop.
+    """
     line: bool = False
+    """Whether IN is held in lines: the two innermost loops outside its Hold are one over r and one over c, both real.
+    """
 
     def outside(self, operand: str) -> tuple[str, ...]:
         """The loops outside the Hold of `operand`, outermost first."""

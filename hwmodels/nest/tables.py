@@ -31,32 +31,23 @@ Factored = dict[bytes, Ints]
 
 @dataclass(frozen=True)
 class NestTables:
-    """Tables over the choices of tile sizes under one skeleton.
-
-    Attributes
-    ----------
-    time : tuple of Bilinear
-        Time in ticks is the largest of these. With transfers that overlap that largest is only a lower
-        bound and `exact` is False (`hwmodels.nest.overlap` has the exact time of one nest).
-    bytes : Bilinear
-        Bytes that cross the DRAM interface.
-    energy : Bilinear
-        Femtojoules, that of the MACs included; empty unless "energy" is among the measures.
-    capacity : dict of str to tuple of Bilinear
-        Bytes taken in each memory, per kind of core.
-    counts : dict
-        With `detail`: ``counts[row][kind]``, summed over all cores, with rows IN, W, OUT, PSUM.
-    compute : tuple of Bilinear
-        With `detail`: ticks of every kind of core.
-    """
+    """Tables over the choices of tile sizes under one skeleton."""
 
     time: tuple[Bilinear, ...]
+    """Time in ticks is the largest of these. With transfers that overlap that largest is only a lower bound and `exact`
+    is False (`hwmodels.nest.overlap` has the exact time of one nest).
+    """
     bytes: Bilinear
+    """Bytes that cross the DRAM interface."""
     capacity: Mapping[str, tuple[Bilinear, ...]]
+    """Bytes taken in each memory, per kind of core."""
     exact: bool
     counts: dict[str, dict[str, Bilinear]]
+    """With `detail`: ``counts[row][kind]``, summed over all cores, with rows IN, W, OUT, PSUM."""
     compute: tuple[Bilinear, ...]
+    """With `detail`: ticks of every kind of core."""
     energy: Bilinear
+    """Femtojoules, that of the MACs included; empty unless "energy" is among the measures."""
 
 
 def nest_tables(

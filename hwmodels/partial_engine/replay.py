@@ -20,27 +20,20 @@ _MOST = 20
 
 @dataclass
 class EngineSeen:
-    """What was counted, over all strips and grids.
-
-    Attributes
-    ----------
-    inputs, weights, spilled, reloaded, results : int
-        DRAM bytes.
-    cycles : int
-        Of runs and additions, one after the other.
-    peak : int
-        The most bytes ever used in a bank.
-    """
+    """What was counted, over all strips and grids."""
 
     inputs: int = 0
     weights: int = 0
     spilled: int = 0
     reloaded: int = 0
     results: int = 0
+    """`inputs`, `weights`, `spilled`, `reloaded`, `results`: DRAM bytes."""
     runs: int = 0
     adds: int = 0
     cycles: int = 0
+    """Of runs and additions, one after the other."""
     peak: int = 0
+    """The most bytes ever used in a bank."""
     faults: list[str] = field(default_factory=list)
 
     @property

@@ -59,18 +59,13 @@ def _touched(first: int, end: int, stride: int, kernel: int, dilation: int, pad:
 
 @dataclass(frozen=True)
 class Work:
-    """A layer on an engine.
-
-    Attributes
-    ----------
-    rate : int
-        Taps multiplied in a cycle.
-    """
+    """A layer on an engine."""
 
     layer: Layer
     engine: PartialEngine
     grids: tuple[Grid, ...]
     rate: int
+    """Taps multiplied in a cycle."""
 
     @property
     def inputs(self) -> int:
@@ -166,17 +161,14 @@ def _cut(maps: int, most: int) -> Iterable[int]:
 
 @dataclass(frozen=True)
 class Part:
-    """What a layer takes on an engine of any size: `run` cycles of a run, `add` cycles of an addition of maps.
-
-    Attributes
-    ----------
-    maps_in, maps_out, groups : int
-        Maps of a group; a depthwise layer (`apart`) or a sum (no runs) has groups of one.
-    """
+    """What a layer takes on an engine of any size: `run` cycles of a run, `add` cycles of an addition of maps."""
 
     maps_in: int
     maps_out: int
     groups: int
+    """`maps_in`, `maps_out`, `groups`: maps of a group; a depthwise layer (`apart`) or a sum (no runs) has groups of
+    one.
+    """
     apart: bool
     run: int
     add: int

@@ -56,54 +56,43 @@ class StagePlan(Frozen):
 
     A global average pool that is fused with the stage before it is a layer of kind `FUSED` behind that: it moves
     nothing, has no actions, and its `source` is the layer that ends with it.
-
-    Attributes
-    ----------
-    layer : str
-        The operator's name.
-    source, target : str
-        The map that is read from the banks, and the map that is written.
-    streamed : tuple of str
-        Further operands: read from where they are, on chip or column by column from DRAM.
-    backwards : bool
-        Whether columns are read (and made) from the last one on.
-    initial : int
-        Tiles of the source on chip when the stage begins: the first of `tiles`.
-    tiles : tuple of BankTile
-        All tiles that are read, in order, with their banks.
-    results : tuple of BankTile
-        Tiles of the target that are on chip afterwards, in the order in which they are read next.
-    mirrored : bool
-        Whether the tiles that stay are the last ones made, so that the next stage begins there.
-    keep, retain : int
-        Tiles of the result that this stage decides to keep; first tiles of the source that stay for other stages.
-    weights : {"none", "once", "each_step"}
-        How often they are loaded.
-    ticks : int
-        Until the stage ends, from the end of the one before.
-    wait_maps_ticks, wait_weights_ticks, wait_writes_ticks : int
-        What of it is spent waiting: the delay of the processing elements.
     """
 
     layer: str
+    """The operator's name."""
     kind: str
     source: str
     target: str
+    """`source`, `target`: the map that is read from the banks, and the map that is written."""
     streamed: tuple[str, ...]
+    """Further operands: read from where they are, on chip or column by column from DRAM."""
     backwards: bool
+    """Whether columns are read (and made) from the last one on."""
     initial: Natural
+    """Tiles of the source on chip when the stage begins: the first of `tiles`."""
     tiles: tuple[BankTile, ...]
+    """All tiles that are read, in order, with their banks."""
     actions: tuple[BankAction, ...]
     results: tuple[BankTile, ...]
+    """Tiles of the target that are on chip afterwards, in the order in which they are read next."""
     mirrored: bool
+    """Whether the tiles that stay are the last ones made, so that the next stage begins there."""
     keep: Natural
     retain: Natural
+    """`keep`, `retain`: tiles of the result that this stage decides to keep; first tiles of the source that stay for
+    other stages.
+    """
     weights: Literal["none", "once", "each_step"]
+    """How often they are loaded."""
     volume: Volume
     ticks: Natural
+    """Until the stage ends, from the end of the one before."""
     wait_maps_ticks: Natural
     wait_weights_ticks: Natural
     wait_writes_ticks: Natural = 0
+    """`wait_maps_ticks`, `wait_weights_ticks`, `wait_writes_ticks`: what of it is spent waiting: the delay of the
+    processing elements.
+    """
 
     @property
     def wait_ticks(self) -> int:
@@ -135,21 +124,14 @@ class BankReplay(Frozen):
 
 
 class BankOptions(Options):
-    """What else was asked for.
-
-    Attributes
-    ----------
-    waiting : bool
-        Whether results may wait on chip for a sum.
-    first_layer : {"patches", "plain", "either"}, optional
-        How the first layer had to be read; by default as the machine says. Its layer is of kind `patches` or `conv`.
-    time_at_most : int, optional
-        Of a plan on a front: the fewest bytes are meant among the plans that take no more ticks.
-    """
+    """What else was asked for."""
 
     waiting: bool
+    """Whether results may wait on chip for a sum."""
     time_at_most: Natural | None = None
+    """Of a plan on a front: the fewest bytes are meant among the plans that take no more ticks."""
     first_layer: Literal["patches", "plain", "either"] | None = None
+    """How the first layer had to be read; by default as the machine says. Its layer is of kind `patches` or `conv`."""
 
 
 class BankPlan(NetworkPlan):

@@ -25,20 +25,13 @@ ALL = frozenset({"tiling", "slicing"})
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of one engine call.
-
-    Attributes
-    ----------
-    time_limit_s : float or None
-    end_s : float or None
-        Seconds until nothing may take time any more, bounds of what is left open included.
-    bounding : bool
-        Whether solvers may use a heuristic upper bound and separable lower bounds to remove choices first.
-    """
+    """Limits of one engine call."""
 
     time_limit_s: float | None = None
     end_s: float | None = None
+    """Seconds until nothing may take time any more, bounds of what is left open included."""
     bounding: bool = True
+    """Whether solvers may use a heuristic upper bound and separable lower bounds to remove choices first."""
 
     def ends(self) -> tuple[float | None, float | None]:
         """Both limits from now on, as times of `time.monotonic`."""

@@ -13,19 +13,13 @@ _EXACT = 1e-6
 
 @dataclass(frozen=True)
 class Said:
-    """What a solver said of a model.
-
-    Attributes
-    ----------
-    bound : int or None
-        No solution has a smaller objective (a larger one if it is maximised); None if nothing is known or believed.
-    stopped : bool
-        Whether Ctrl-C ended the search. The answer is what was found until then: whoever asks in a loop stops.
-    """
+    """What a solver said of a model."""
 
     status: Status
     bound: int | None
+    """No solution has a smaller objective (a larger one if it is maximised); None if nothing is known or believed."""
     stopped: bool
+    """Whether Ctrl-C ended the search. The answer is what was found until then: whoever asks in a loop stops."""
 
     @property
     def solved(self) -> bool:

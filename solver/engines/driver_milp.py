@@ -58,17 +58,12 @@ class MilpAnswer(Said):
     """What the solver said; objective and bound in units of the model's objective.
 
     "INFEASIBLE" and a bound are there only if they are believed.
-
-    Attributes
-    ----------
-    objective : float or None
-        Of the solution, as the solver reports it.
-    believed : bool
-        Whether the coefficients are small enough for a proof.
     """
 
     objective: float | None
+    """Of the solution, as the solver reports it."""
     believed: bool
+    """Whether the coefficients are small enough for a proof."""
 
     def agrees(self, value: float) -> bool:
         """Whether the search is over, and its solution is worth what the solver reports: `value` in units."""

@@ -52,49 +52,34 @@ Values = Mapping[str, int]
 
 @dataclass
 class Search:
-    """One lexicographic search of a space.
-
-    Attributes
-    ----------
-    best : Pick or None
-        The best plan so far.
-    kept : dict of str to int
-        The values of the objectives that are settled.
-    whole : bool
-        Whether the last measure is proven: nothing below the best plan is left open.
-    bound : int or None
-        No nest that was not looked at is below it; None where nothing is left, or nothing is known.
-    stopped : bool
-        Whether candidates were left out as time was up.
-    proven : tuple of str
-        The measures asked for that are proven, in their order.
-    proving : tuple of str, optional
-        The measures to prove, if not all that are asked for.
-    bounds : dict of str to int
-        Of the measures asked for that are not, what no nest is below.
-    ties : bool
-        Whether all candidates were looked at to break ties.
-    looked : int
-        Combinations of candidates whose value was computed.
-    end : float, optional
-        When nothing may take time any more: what is left out then has a bound in closed form, as if `broken` off.
-    """
+    """One lexicographic search of a space."""
 
     space: Space
     objectives: tuple[str, ...]
     bounding: bool = True
     deadline: float | None = None
     best: Pick | None = None
+    """The best plan so far."""
     kept: dict[str, int] = field(default_factory=dict)
+    """The values of the objectives that are settled."""
     whole: bool = True
+    """Whether the last measure is proven: nothing below the best plan is left open."""
     bound: int | None = None
+    """No nest that was not looked at is below it; None where nothing is left, or nothing is known."""
     stopped: bool = False
+    """Whether candidates were left out as time was up."""
     proven: tuple[str, ...] = ()
+    """The measures asked for that are proven, in their order."""
     proving: tuple[str, ...] | None = None
+    """The measures to prove, if not all that are asked for."""
     bounds: dict[str, int] = field(default_factory=dict)
+    """Of the measures asked for that are not, what no nest is below."""
     ties: bool = True
+    """Whether all candidates were looked at to break ties."""
     looked: int = 0
+    """Combinations of candidates whose value was computed."""
     end: float | None = None
+    """When nothing may take time any more: what is left out then has a bound in closed form, as if `broken` off."""
     broken: bool = False
     _work: int = 0
     _long: bool = False

@@ -14,25 +14,18 @@ Natural = Annotated[int, Field(ge=0)]
 
 
 class HomeItem(Frozen):
-    """A map, or the weights of a layer.
-
-    Attributes
-    ----------
-    first, last : int
-        The operators between which it is there.
-    homes : tuple of str
-        Where it may lie, by the machine and the pins.
-    home : str or None
-        Where it lies; None where there is no plan.
-    """
+    """A map, or the weights of a layer."""
 
     name: str
     bytes: Natural
     first: Natural
     last: Natural
+    """`first`, `last`: the operators between which it is there."""
     weights: bool
     homes: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Where it may lie, by the machine and the pins."""
     home: str | None
+    """Where it lies; None where there is no plan."""
 
 
 class LayerHomes(Frozen):
@@ -43,20 +36,14 @@ class LayerHomes(Frozen):
 
 
 class HomesPlan(Frozen):
-    """Homes of a whole network.
-
-    Attributes
-    ----------
-    ties : tuple of (int, int)
-        Items that are read together, as inputs of one sum.
-    peaks : dict of str to int
-        The most bytes at a time in every memory off the chip.
-    """
+    """Homes of a whole network."""
 
     items: tuple[HomeItem, ...]
     ties: tuple[tuple[Natural, Natural], ...]
+    """Items that are read together, as inputs of one sum."""
     layers: tuple[LayerHomes, ...]
     peaks: dict[str, Natural]
+    """The most bytes at a time in every memory off the chip."""
 
     @classmethod
     def of(cls, places: Places, chosen: Chosen | None) -> HomesPlan:

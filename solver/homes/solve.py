@@ -28,20 +28,14 @@ _LEAST_S, _HASTE_S = 0.5, 1.0
 
 @dataclass(frozen=True)
 class Choice:
-    """The homes that are chosen.
-
-    Attributes
-    ----------
-    layers : dict of str to tuple
-        The homes of the operands of every planned layer.
-    status, bound
-        Of the network: over all homes and all plans.
-    """
+    """The homes that are chosen."""
 
     chosen: Chosen | None
     layers: Mapping[str, Assignment]
+    """The homes of the operands of every planned layer."""
     status: Status
     bound: int | None
+    """`status`, `bound`: of the network: over all homes and all plans."""
 
 
 def assignments(places: Places, table: Table) -> Iterator[Assignment]:

@@ -23,43 +23,32 @@ class Resident(Frozen):
 
 
 class JointLayer(Frozen):
-    """One layer.
-
-    Attributes
-    ----------
-    layer : str
-        The operator's name.
-    reads : tuple of str
-        The map of every input.
-    writes : str
-        The map that the result is in, or a part of.
-    on_chip : tuple of Resident
-        All maps that are on chip while the layer runs: its inputs as far as they are, its result as far as it stays,
-        and what waits for others.
-    unwritten : int
-        How many first rows of the result are never written to DRAM: they are on chip until they were last read.
-    banks : tuple of int
-        Where its tiles lie.
-    schedule : Schedule
-        The nest; rows that are on chip are read where they are, and are no part of a tile.
-    occupancy_bytes : int
-        What the tiles take.
-    buffers : tuple of Buffer or None
-        Where the tiles lie: addresses count through `banks` in their order, as if these were one memory. None in plans
-        that earlier versions wrote.
-    """
+    """One layer."""
 
     layer: str
+    """The operator's name."""
     reads: tuple[str, ...]
+    """The map of every input."""
     writes: str
+    """The map that the result is in, or a part of."""
     on_chip: tuple[Resident, ...]
+    """All maps that are on chip while the layer runs: its inputs as far as they are, its result as far as it stays, and
+    what waits for others.
+    """
     unwritten: Natural
+    """How many first rows of the result are never written to DRAM: they are on chip until they were last read."""
     banks: tuple[Natural, ...]
+    """Where its tiles lie."""
     schedule: Schedule
+    """The nest; rows that are on chip are read where they are, and are no part of a tile."""
     measures: Measures
     counts: LayerCounts
     occupancy_bytes: Natural
+    """What the tiles take."""
     buffers: tuple[Buffer, ...] | None = None
+    """Where the tiles lie: addresses count through `banks` in their order, as if these were one memory. None in plans
+    that earlier versions wrote.
+    """
 
 
 class JointReplay(Frozen):

@@ -50,13 +50,7 @@ class EngineLayer(Frozen):
 
 
 class EnginePlan(PartsPlan):
-    """A plan for a small engine, layer by layer.
-
-    Attributes
-    ----------
-    counts : EngineCounts, optional
-        Sums over all layers (`peak_bytes`: the largest); None unless every layer has a schedule.
-    """
+    """A plan for a small engine, layer by layer."""
 
     PROBLEMS = ("partial_engine",)
     FORMAT_1 = "certile-engine/1"
@@ -65,6 +59,7 @@ class EnginePlan(PartsPlan):
     objectives: tuple[Literal["bytes"]]
     unit: Literal["bytes"]
     counts: EngineCounts | None
+    """Sums over all layers (`peak_bytes`: the largest); None unless every layer has a schedule."""
     replay: EngineReplay
     layers: Annotated[tuple[EngineLayer, ...], Field(min_length=1)]
 

@@ -25,19 +25,14 @@ def fits(size: Size, engine: PartialEngine) -> bool:
 
 @dataclass(frozen=True)
 class EngineSize:
-    """A size for a set of networks.
-
-    Attributes
-    ----------
-    value, bound : int
-        The worst rate, or the sum of all rates, in frames in 1000 s; proven if they are equal.
-    """
+    """A size for a set of networks."""
 
     networks: tuple[str, ...]
     aim: Rates
     size: Size
     value: int
     bound: int
+    """`value`, `bound`: the worst rate, or the sum of all rates, in frames in 1000 s; proven if they are equal."""
 
     @property
     def rates(self) -> dict[str, float]:

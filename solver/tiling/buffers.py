@@ -31,38 +31,29 @@ _SCRATCH = ("im2col", "reserved")
 
 
 class Buffer(BaseModel):
-    """One buffer of a core.
-
-    Attributes
-    ----------
-    name : str
-        IN (IN1, IN2, ... where a layer has several inputs), W, OUT, im2col or reserved.
-    memory : str
-        The on-chip memory that it lies in.
-    address, bytes : int
-        From the start of the memory; of one copy.
-    copies : int
-        2 with double buffering: the second one begins where the first ends.
-    element_bytes : int
-        Of one element.
-    extents : dict of str to int
-        Elements of the largest tile along every dimension that has more than one, in storage order (the last one is
-        contiguous); input rows and columns under r and c. Empty for im2col and reserved.
-    circular : str
-        "rows" or "columns" where IN slides along them (row y lies at y modulo the rows of the buffer); "lines" where it
-        lies in lines, which take less than the tile (docs/nest.md); else empty.
-    """
+    """One buffer of a core."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
+    """IN (IN1, IN2, ... where a layer has several inputs), W, OUT, im2col or reserved."""
     memory: str
+    """The on-chip memory that it lies in."""
     address: NonNegativeInt
     bytes: NonNegativeInt
+    """`address`, `bytes`: from the start of the memory; of one copy."""
     copies: PositiveInt
+    """2 with double buffering: the second one begins where the first ends."""
     element_bytes: PositiveInt
+    """Of one element."""
     extents: dict[str, PositiveInt]
+    """Elements of the largest tile along every dimension that has more than one, in storage order (the last one is
+    contiguous); input rows and columns under r and c. Empty for im2col and reserved.
+    """
     circular: Circular = ""
+    """"rows" or "columns" where IN slides along them (row y lies at y modulo the rows of the buffer); "lines" where it
+    lies in lines, which take less than the tile (docs/nest.md); else empty.
+    """
 
     @property
     def end(self) -> int:

@@ -29,24 +29,16 @@ from solver.tiling.buffers import Buffer
 
 
 class LayerReplay(Frozen):
-    """What the independent walk over the schedule found.
-
-    Attributes
-    ----------
-    ok : bool
-        No fault, and (where `compared`) the same figures as the price.
-    compared : bool
-        False where the machine is priced by a paper's literal equations, which no machine executes.
-    steps : int
-        Innermost iterations walked.
-    executed : bool
-        Whether the layer was also computed tile by tile on integers and equals the direct convolution.
-    """
+    """What the independent walk over the schedule found."""
 
     ok: bool
+    """No fault, and (where `compared`) the same figures as the price."""
     compared: bool
+    """False where the machine is priced by a paper's literal equations, which no machine executes."""
     steps: Natural
+    """Innermost iterations walked."""
     executed: bool
+    """Whether the layer was also computed tile by tile on integers and equals the direct convolution."""
     measures: Measures
     faults: tuple[str, ...]
     note: str
@@ -62,39 +54,16 @@ class PlanReplay(Frozen):
 
 
 class TrafficLimits(Frozen):
-    """Bytes that no plan of the layer can do without (`hwmodels.nest.limits`).
-
-    Attributes
-    ----------
-    compulsory_bytes : int
-        Every needed input, weight and output once.
-    lower_bound_bytes : int
-        The same or the I/O lower bound for the machine's memory, whichever is larger.
-    """
+    """Bytes that no plan of the layer can do without (`hwmodels.nest.limits`)."""
 
     compulsory_bytes: Natural
+    """Every needed input, weight and output once."""
     lower_bound_bytes: Natural
+    """The same or the I/O lower bound for the machine's memory, whichever is larger."""
 
 
 class LayerPlan(Frozen):
-    """The plan of one layer. Fields are None where there is nothing to say, never 0 or infinity.
-
-    Attributes
-    ----------
-    wall_s : float
-        Seconds spent on building and deciding; 0 when the answer was taken from an identical layer (`same_as`).
-    conflicts : tuple of str
-        For an infeasible layer: a minimal set of demands that cannot be met together.
-    size : dict of str to int
-        Of the search space.
-    limits : TrafficLimits or None
-        None in the literal reading, whose counts are a paper's estimates.
-    stats : dict
-        Engine statistics.
-    buffers : tuple of Buffer or None
-        Where the tiles lie on chip (on the core with the largest tiles, others alike); None without a schedule, and in
-        plans that earlier versions wrote.
-    """
+    """The plan of one layer. Fields are None where there is nothing to say, never 0 or infinity."""
 
     layer: str
     workload: Layer
@@ -103,6 +72,7 @@ class LayerPlan(Frozen):
     bound: Natural | None
     gap: Gap | None
     wall_s: Seconds
+    """Seconds spent on building and deciding; 0 when the answer was taken from an identical layer (`same_as`)."""
     schedule: Schedule | None
     decision: dict[str, int | str] | None
     measures: Measures | None
@@ -110,11 +80,18 @@ class LayerPlan(Frozen):
     occupancy_bytes: dict[str, Natural] | None
     replay: LayerReplay | None
     conflicts: tuple[str, ...]
+    """For an infeasible layer: a minimal set of demands that cannot be met together."""
     size: dict[str, int]
+    """Of the search space."""
     stats: dict[str, Stat]
+    """Engine statistics."""
     same_as: str | None
     limits: TrafficLimits | None = None
+    """None in the literal reading, whose counts are a paper's estimates."""
     buffers: tuple[Buffer, ...] | None = None
+    """Where the tiles lie on chip (on the core with the largest tiles, others alike); None without a schedule, and in
+    plans that earlier versions wrote.
+    """
 
 
 class LayersOptions(Options):
@@ -125,16 +102,7 @@ class LayersOptions(Options):
 
 
 class LayersPlan(Plan):
-    """A plan of one or more layers; docs/files.md says which keys are stable.
-
-    Attributes
-    ----------
-    measures
-        Sums over all layers; None unless every layer has a schedule.
-    homes : HomesPlan or None
-        On machines with several memories off the chip where every map and all weights of the network lie. Status and
-        bound are then those over all homes, the layers' ones for the homes that they have.
-    """
+    """A plan of one or more layers; docs/files.md says which keys are stable."""
 
     PROBLEMS = ("tiling", "slicing")
     FORMAT_1 = "certile-plan/1"
@@ -144,9 +112,13 @@ class LayersPlan(Plan):
     pins: tuple[str, ...]
     options: LayersOptions
     measures: Measures | None
+    """Sums over all layers; None unless every layer has a schedule."""
     replay: PlanReplay
     layers: Annotated[tuple[LayerPlan, ...], Field(min_length=1)]
     homes: HomesPlan | None = None
+    """On machines with several memories off the chip where every map and all weights of the network lie. Status and
+    bound are then those over all homes, the layers' ones for the homes that they have.
+    """
 
     @model_serializer(mode="wrap")
     def _without_none(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
