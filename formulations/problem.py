@@ -132,7 +132,6 @@ class Piece(ABC, Generic[S]):
     """A subset of the schedules of a part; a way to search it that it does not have raises NotImplementedError.
 
     Searches see the best schedule that is known by then in ``goal.below``: what they need is best built when asked.
-    A goal that an engine has no model of is searched by `exact`.
     """
 
     name: str = ""
@@ -176,10 +175,7 @@ class Piece(ABC, Generic[S]):
         if engine not in SOLVERS:
             return self.exact(goal, engine)
         while True:
-            try:
-                made = self.cp_sat(goal) if engine == "cp-sat" else self.milp(goal)
-            except NotImplementedError:
-                return self.exact(goal, engine)
+            made = self.cp_sat(goal) if engine == "cp-sat" else self.milp(goal)
             if made is None:
                 return None, None
             told = yield made

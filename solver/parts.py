@@ -65,7 +65,6 @@ class PartsProblem(FormulationProblem[P]):
     """A formulation of independent parts; a subclass says what stands in the rows of its plans."""
 
     takes = frozenset({"layers"})
-    by_layer = True
     explains = True
 
     # ---- what a plan says --------------------------------------------------------------------------------------------

@@ -81,8 +81,6 @@ class Problem(ABC, Generic[P]):
     """What may be pinned, with a line about each."""
     takes: frozenset[str] = frozenset()
     """Options that not all problems take: layers, all_kinds, full, bounding, profile."""
-    by_layer: bool = False
-    """Whether layers are decided by themselves, maybe in several processes; such problems tell of each."""
     single: bool = False
     """Whether a single layer may be the target."""
     front_engines: bool = False

@@ -115,18 +115,8 @@ def answered(problem: Problem[Any], question: Question) -> Plan:
     before = kept(path, question)
     if before is not None:
         return before
-    plan: Plan = problem.solve(question) if problem.by_layer else _watched(problem, question)
+    plan: Plan = problem.solve(question)
     keep(path, plan)
-    return plan
-
-
-def _watched(problem: Problem[Any], question: Question) -> Plan:
-    """Plan all layers together, and tell that it has begun and ended."""
-    question.progress.begin(1, question.network.name)
-    try:
-        plan: Plan = problem.solve(question)
-    finally:
-        question.progress.end()
     return plan
 
 

@@ -20,7 +20,7 @@ from formulations.banks.readings import FirstLayer, FirstPin, clock_of, floor_of
 from formulations.banks.states import BankPlan, Volume
 from formulations.banks.times import Times
 from formulations.clock import Clock
-from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed
+from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Steps
 from hwmodels.banks.replay import replay_banks
 from hwmodels.banks.replay_cycles import spent_on
 from hwmodels.banks.replay_time import Moved, Spent
@@ -95,6 +95,13 @@ class Reading(Piece[BankProgram]):
         return self.part.measured(Point(*least))[goal.measure]
 
     # ---- searches ----------------------------------------------------------------------------------------------------
+
+    def steps(self, goal: Goal, engine: str) -> Steps[BankProgram]:
+        """Search by an engine; by labels where it has no model of the goal."""
+        try:
+            return (yield from super().steps(goal, engine))
+        except NotImplementedError:
+            return self.exact(goal, engine)
 
     def exact(self, goal: Goal, engine: str) -> tuple[BankProgram | None, int | None]:
         """Search all labels; if the other measure has a cap, which is taken for its optimum, it comes first.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from instances.network import Network
 from instances.zoo.builder import Builder
 
+__all__ = ["bert_base_encoder"]
+
 
 def bert_base_encoder(tokens: int = 128) -> Network:
     """Return the 12 encoder layers (hidden 768, 12 heads, feed-forward 3072): 85.05 M parameters.

@@ -8,6 +8,8 @@ from math import prod
 from instances.network import Network
 from instances.operators import Concat, Conv, Correlation, Eltwise, Input, MatMul, Operator, Pool, Reshape, Shape
 
+__all__ = ["Builder"]
+
 OneOrTwo = int | tuple[int, int]
 OneToFour = int | tuple[int, int] | tuple[int, int, int, int]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from instances.network import Network
 from instances.zoo.builder import Builder
 
+__all__ = ["alexnet", "alexnet_caffe", "lenet5", "vgg16"]
+
 
 def lenet5() -> Network:
     """Return LeNet-5 (LeCun et al. 1998, Fig. 2) with the usual dense C3: 61,706 parameters."""

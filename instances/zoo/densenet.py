@@ -5,6 +5,8 @@ from __future__ import annotations
 from instances.network import Network
 from instances.zoo.builder import Builder
 
+__all__ = ["densenet40", "densenet40_k12", "densenet121"]
+
 
 def _blocks(net: Builder, x: str, repeats: tuple[int, ...], growth: int, *, bottleneck: bool, compress: int) -> str:
     """Add dense blocks with transitions between them; pre-activation batch norms stay separate.

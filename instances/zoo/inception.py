@@ -5,6 +5,8 @@ from __future__ import annotations
 from instances.network import Network
 from instances.zoo.builder import Builder
 
+__all__ = ["inception_v3"]
+
 
 def _pooled(net: Builder, x: str, name: str, filters: int) -> str:
     pooled = net.pool(x, f"{name}/branch_pool", "avg", 3, 1, pad=1)

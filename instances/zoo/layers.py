@@ -5,6 +5,8 @@ from __future__ import annotations
 from instances.network import Network
 from instances.zoo.builder import Builder, OneOrTwo
 
+__all__ = ["peer_layers", "vectormesh_classic", "vectormesh_modern"]
+
 
 def _alone(
     net: Builder, name: str, channels: int, size: OneOrTwo, filters: int, kernel: OneOrTwo, stride: int = 1,

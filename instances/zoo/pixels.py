@@ -5,6 +5,8 @@ from __future__ import annotations
 from instances.network import Network
 from instances.zoo.builder import Builder
 
+__all__ = ["espcn", "flownet_s", "srcnn"]
+
 
 def flownet_s() -> Network:
     """Return the contracting part of FlowNetS (Dosovitskiy et al. 2015) for two 384x512 images.

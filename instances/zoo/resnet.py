@@ -5,6 +5,8 @@ from __future__ import annotations
 from instances.network import Network
 from instances.zoo.builder import Builder
 
+__all__ = ["resnet50", "resnet50_v1", "resnet152", "wide_resnet50_2"]
+
 
 def _resnet(net: Builder, repeats: tuple[int, ...], *, width: int = 64, stride_in_3x3: bool = True) -> Network:
     """Build a bottleneck ResNet; `width` is the inner width of the first stage."""

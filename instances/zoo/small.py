@@ -9,6 +9,11 @@ from __future__ import annotations
 from instances.network import Network
 from instances.zoo.builder import Builder
 
+__all__ = [
+    "fd_mobilenet", "mobilenet_v1", "mobilenet_v1_025", "mobilenet_v1_050", "mobilenet_v2", "shufflenet_1x",
+    "shufflenet_2x", "squeezenet1_0", "squeezenet1_1", "xception",
+]  # fmt: skip
+
 #: Squeeze filters and filters of each expand branch of fire2 .. fire9.
 FIRES = ((16, 64), (16, 64), (32, 128), (32, 128), (48, 192), (48, 192), (64, 256), (64, 256))
 

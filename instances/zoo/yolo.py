@@ -5,6 +5,8 @@ from __future__ import annotations
 from instances.network import Network
 from instances.zoo.builder import Builder
 
+__all__ = ["tiny_yolo", "yolov2"]
+
 
 def tiny_yolo() -> Network:
     """Return the Tiny YOLO of `heterogeneous_mapping_and_banks` Table 3.3: 200 classes, 1025 output channels."""

@@ -38,7 +38,7 @@ class LayersProblem(NestsProblem):
     measures = MEASURES
     usual = "time"
     takes = frozenset({"layers", "all_kinds", "full", "bounding"})
-    single, by_layer = True, True
+    single = True
     axes = {"bytes": "bytes", "time": "ticks", "ocm": "bytes on chip"}  # of solver.tiling.front.AXES
     auto = "exhaustive"
     others = {"exhaustive": ("cp-sat", "exhaustive"), "": ("exhaustive", "cp-sat")}

@@ -171,7 +171,7 @@ def test_a_plan_that_only_says_it_is_infeasible_is_found_out() -> None:
     none = {"layers": (), "objective": None, "gap": None, "measures": None, "pe_delay_ticks": None}
     claimed = found.model_copy(update={**none, "status": "INFEASIBLE", "conflicts": ("x",)})
     said = check(claimed).problems
-    assert any("engine no-reuse has a schedule" in line for line in said)
+    assert any("engine no-reuse has a plan" in line for line in said)
     assert any("no measures and no replay" in line for line in said)
     assert any("no bound and no delay" in line for line in said)
 

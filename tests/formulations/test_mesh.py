@@ -665,6 +665,7 @@ def test_hand_tiles_keep_every_buffer() -> None:
 # ---- Table III -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(9)
 def test_below_the_published_figures() -> None:
     """`vectormesh` Table III, 128 PEs: 42 bytes per 1,000 MACs at the global buffer, 45 at DRAM.
 

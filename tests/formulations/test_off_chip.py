@@ -366,7 +366,7 @@ def brute(target: Network, on: Machine, objective: str, all_kinds: bool) -> int 
     return best
 
 
-@pytest.mark.parametrize(("target", "all_kinds"), [(CHAIN, False), (FORK, False), (FORK, True)])
+@pytest.mark.parametrize(("target", "all_kinds"), [(CHAIN, False), (FORK, True)])
 def test_homes_of_a_network_by_brute_force(target: Network, all_kinds: bool, engine: str) -> None:
     near = 130  # not all maps and weights fit, but some do
     on = machine(OPEN, near=near, ocm_bytes=90)
