@@ -176,8 +176,11 @@ def _floor(part: Part[S], measure: str) -> int | None:
 
 def _keeps(part: Part[S], schedule: S, goal: Goal) -> bool:
     """Whether a schedule is of the space and keeps the caps."""
-    measures = part.price(schedule).measures
-    return not part.contains(schedule) and all(measures[name] <= most for name, most in goal.caps.items())
+    return not part.contains(schedule) and _under(part.price(schedule).measures, goal)
+
+
+def _under(measures: Mapping[str, int], goal: Goal) -> bool:
+    return all(measures[name] <= most for name, most in goal.caps.items())
 
 
 def _version(solver: str) -> str:
@@ -246,9 +249,9 @@ class _Search(Generic[S]):
                 continue
             self.stats["pieces"] = cast(int, self.stats["pieces"]) + 1
             schedule, bound = self.ask(piece, replace(goal, below=min(value, default=None), known=self.known), floor)
-            for one in (schedule, piece.so_far()):
-                value = self.value(goal)
-                if one is not None and (not value or self.part.price(one).measures[goal.measure] < value[0]):
+            for one in filter(None, (schedule, piece.so_far())):
+                measures, value = self.part.price(one).measures, self.value(goal)
+                if _under(measures, goal) and (not value or measures[goal.measure] < value[0]):
                     self.known = one
             if bound is not None:
                 found.append(max(bound, self.split(piece, goal, bound)))
