@@ -20,7 +20,7 @@ from solver.options import processors, unknown
 from solver.plan import Plan
 from solver.problem import EngineInfo, Problem
 from solver.question import Question
-from solver.search import Answer, hasty, settled, status_of, unanswered
+from solver.search import Answer, hasty, quickest, settled, status_of, unanswered
 from solver.verdict import Verdict, in_unit, judged, judgement
 from solver.verify import PlanMismatch
 from solver.watch import NO_LIMIT, Watch
@@ -187,6 +187,12 @@ class FormulationProblem(Problem[P]):
     def lost(self, job: Job) -> Answer[Any]:
         """Return an answer for a part that has none: its process died, or there was no time."""
         return job.hasty("time limit")
+
+    def doubting(self, part: Part[Any], plan: P, *, proves: bool) -> Iterator[str]:
+        """Yield quick heuristics that have a schedule where a plan has none: its own, or any if its engine proves."""
+        for name in self.quick if proves else {plan.engine} & set(self.quick):
+            if quickest(self.formulation, part, plan.objectives[0], [name]) is not None:
+                yield name
 
     def verified(self, parts: Sequence[Part[Any]], answers: Sequence[Answer[Any]], question: Question) -> list[Verdict]:
         """Judge what a search says; raises PlanMismatch if it is not so."""

@@ -21,7 +21,7 @@ class FrontPoint:
     label: str = ""
     """The decisions in short."""
     plan: Plan | None = None
-    """Plan or None. The same as an object, where plans are whole."""
+    """The same as an object, where plans are whole."""
     details: Mapping[str, str] = field(default_factory=dict)
     """What a table says of it beside."""
 

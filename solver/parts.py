@@ -25,7 +25,7 @@ from solver.network_plan import WholePlan, head
 from solver.plan import Objective, Options, Stat, proof, worst
 from solver.problem import Derived, Explained
 from solver.question import Question
-from solver.search import Answer, quickest, settled, status_of
+from solver.search import Answer, settled, status_of
 from solver.verdict import Verdict, judged, proven_of, sum_of
 from solver.verify import gap_of, unequal
 
@@ -218,10 +218,8 @@ class PartsProblem(FormulationProblem[P]):
         if verdict.said.status == "INFEASIBLE":
             yield from (f"{name}: bound {bound} of nothing" for name, bound in verdict.said.bounds.items() if bound)
             return
-        asked = self.quick if plan.engine in self.formulation.engines else {plan.engine} & set(self.quick)
-        for name in asked:
-            if quickest(self.formulation, verdict.part, plan.objectives[0], [name]) is not None:
-                yield f"status NO_SOLUTION_FOUND: engine {name} has a schedule"
+        for name in self.doubting(verdict.part, plan, proves=plan.engine in self.formulation.engines):
+            yield f"status NO_SOLUTION_FOUND: engine {name} has a schedule"
 
     def _unplanned(self, plan: P, parts: Sequence[Part[Any]]) -> Iterator[str]:
         """What a plan without rows may say."""

@@ -73,7 +73,7 @@ class Problem(ABC, Generic[P]):
     name: str
     summary: str
     plan: type[P]
-    """Type. Of its plans."""
+    """Of its plans."""
     measures: Mapping[str, str]
     """What may be minimised, with units; `usual` if nothing is asked for."""
     usual: str

@@ -249,13 +249,18 @@ class _Search(Generic[S]):
                 continue
             self.stats["pieces"] = cast(int, self.stats["pieces"]) + 1
             schedule, bound = self.ask(piece, replace(goal, below=min(value, default=None), known=self.known), floor)
-            for one in filter(None, (schedule, piece.so_far())):
-                measures, value = self.part.price(one).measures, self.value(goal)
-                if _under(measures, goal) and (not value or measures[goal.measure] < value[0]):
-                    self.known = one
+            for one in (schedule, piece.so_far()):
+                if one is not None:
+                    self.take(one, goal)
             if bound is not None:
                 found.append(max(bound, self.split(piece, goal, bound)))
         return found
+
+    def take(self, schedule: S, goal: Goal) -> None:
+        """Keep a schedule within the caps if it is the best so far."""
+        measures, value = self.part.price(schedule).measures, self.value(goal)
+        if _under(measures, goal) and (not value or measures[goal.measure] < value[0]):
+            self.known = schedule
 
     def split(self, piece: Piece[S], goal: Goal, bound: int) -> int:
         """What the parts of a piece are not below, where the piece itself leaves a gap."""
