@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations
 
 import numpy as np
 
+from formulations.clock import ENDLESS, Clock
 from formulations.fusion.groups import Group, Net
 from formulations.fusion.options import NEVER, Option, weights_of
+from formulations.fusion.pins import Demands
 from formulations.fusion.problem import Arc
 from formulations.fusion.strips import Ints, Mode, Strips, peaks, strips
 from formulations.joint.problem import Joint, Residence
 from hwmodels.nest.limits import tensor_bytes
 from instances.machine import Machine
 
-MODES: tuple[Mode, ...] = ("lead", "retain", "recompute")
+KEPT: tuple[Mode, ...] = ("lead", "retain")
+MODES: tuple[Mode, ...] = (*KEPT, "recompute")
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +30,11 @@ class Grouped:
     options: tuple[Option, ...]
     best: Ints
 
+    @property
+    def recomputes(self) -> bool:
+        """Whether something is computed again."""
+        return any("recompute" in (option.rows, option.columns) for option in self.options)
+
 
 @dataclass(eq=False)
 class Groups:
@@ -35,10 +43,7 @@ class Groups:
     net: Net
     machine: Machine
     residences: tuple[Residence, ...]
-    factors: tuple[int, int] = (1, 0)
-    """Cost of a byte and of a MAC."""
-    longest: int = 2**20
-    modes: tuple[Mode, ...] = MODES
+    demands: Demands
     weight_bytes: tuple[int, ...] = field(init=False)
     number: dict[int, int] = field(init=False)
 
@@ -51,19 +56,21 @@ class Groups:
         """Bytes of all banks."""
         return self.machine.ocm_banks * self.machine.bank_bytes
 
-    def arcs(self) -> Iterator[Arc]:
-        """Yield the arcs of all groups of two layers and more.
+    def arcs(self, clock: Clock = ENDLESS) -> Iterator[Arc]:
+        """Yield the arcs of all groups of two layers and more; raises TimeUp.
 
         A group whose strips fit in no way is the end of those that begin with the same layer.
         """
         for first in range(len(self.net.layers)):
-            for last in range(first + 1, min(first + self.longest, len(self.net.layers))):
+            for last in range(first + 1, len(self.net.layers)):
+                clock.tick()
                 group = Group(self.net, first, last)
-                if not group.legal:
+                if not group.legal or group.rates("rows") is None or group.rates("columns") is None:
                     continue
                 some = list(self.of(group))
-                yield from some
-                if not some and group.rates("rows") is not None and group.rates("columns") is not None:
+                if self.demands.allows(first, last):
+                    yield from (arc for arc in some if arc.options is not None)
+                if not some or self.demands.over(first, last):
                     break
 
     def of(self, group: Group) -> Iterator[Arc]:
@@ -81,8 +88,8 @@ class Groups:
             return
         kept: list[_Priced] = []
         again: list[_Priced] = []
-        for mode in self.modes:
-            down = strips(group, "rows", mode)
+        for mode in MODES if self.demands.recompute else KEPT:
+            down = strips(group, "rows", mode, self.demands.heights(group))
             if down is not None:
                 (again if mode == "recompute" else kept).extend(self._priced(group, down, across))
         if kept:
@@ -110,7 +117,6 @@ class Groups:
             computed = down.computed[:layers, i] * across.computed[:layers, j]
             macs = sum(each * int(n) for each, n in zip(per_pixel, computed, strict=True))
             table = weights.loaded(visits, banks - mine[:, None])
-            table = np.where(table < NEVER, table * self.factors[0] + macs * self.factors[1], NEVER)
             table = table.reshape(*(2,) * len(axes), len(banks)).transpose(*range(len(axes) - 1, -1, -1), len(axes))
             option = Option(down.sizes[i], across.sizes[j], down.mode, across.mode, group.twice)
             yield _Priced(option, table, self._reads(group, down, across, i, j), macs)
@@ -140,24 +146,27 @@ class Groups:
         return tuple(found.seen(rows, self.net.layers[reader].h) for rows in mine.rows)
 
     def _arc(self, group: Group, priced: Sequence[_Priced]) -> Arc:
-        axes, factor = self.axes(group), self.factors[0]
+        axes = self.axes(group)
         stacked = np.stack([one.table for one in priced])
         reads = priced[0].reads
         fixed = sum(int(r[0]) for s, r in reads.items() if s not in self.number)
         for store in group.made:
-            k = self.number.get(store)
-            if k is not None and self.residences[k].uses[-1] <= group.last and self.residences[k].born >= group.first:
-                fixed += self.residences[k].write[0] if self.net.stores[store].results else 0
+            mine, k = self.net.stores[store], self.number.get(store)
+            inside = bool(mine.readers) and mine.readers[-1] <= group.last and mine.parts[0][0] >= group.first
+            if k is not None and inside:
+                fixed += self.residences[k].write[0] if mine.results else 0
+            elif inside and not group.used_after(store):  # what cannot stay is written, but for what a group keeps
+                fixed -= mine.rows * mine.row_elements * self.machine.out_bytes
         levels = [len(self.residences[k].banks) for k in axes]
         whole = [
             np.array([int(rows == self.net.stores[self.residences[k].store].rows) for rows in self.residences[k].rows])
             for k in axes
         ]
         read = [
-            reads.get(self.residences[k].store, np.zeros(n, np.int64)) * factor for k, n in zip(axes, levels, strict=True)
+            reads.get(self.residences[k].store, np.zeros(n, np.int64)) for k, n in zip(axes, levels, strict=True)
         ]
         return Arc(
-            group.first, group.last, axes, tuple(whole), tuple(read), fixed * factor, stacked.min(axis=0),
+            group.first, group.last, axes, tuple(whole), tuple(read), fixed, priced[0].macs, stacked.min(axis=0),
             Grouped(group, tuple(one.option for one in priced), stacked.argmin(axis=0)),
         )  # fmt: skip
 
@@ -181,21 +190,18 @@ def _dominates(one: _Priced, other: _Priced) -> bool:
     return bool((one.table <= other.table).all())
 
 
-def singles(joint: Joint, factors: tuple[int, int], macs: Sequence[int]) -> Iterable[Arc]:
+def singles(joint: Joint, macs: Sequence[int]) -> Iterator[Arc]:
     """Yield the arcs of one layer each, from the tables of F10."""
     for t, step in enumerate(joint.steps):
         classes, reads = [], []
-        for axis, k in enumerate(step.axes):
-            levels = len(joint.residences[k].banks)
-            names = np.zeros(levels, np.int64)
-            for number, members in enumerate(step.classes(axis)):
-                names[list(members)] = number
+        groups = [step.classes(axis) for axis in range(len(step.axes))]
+        for k, members in zip(step.axes, groups, strict=True):
+            names = np.zeros(len(joint.residences[k].banks), np.int64)
+            for number, levels in enumerate(members):
+                names[list(levels)] = number
             classes.append(names)
-            read = np.zeros(levels, np.int64)
-            for once, source in zip(step.once, step.inputs, strict=True):
-                read += np.array(once, np.int64) if source == k else 0
-            reads.append(read * factors[0])
-        table = step.extra[np.ix_(*([m[0] for m in step.classes(a)] for a in range(len(step.axes))), range(joint.banks + 1))]
-        table = np.where(table < NEVER, table * factors[0] + macs[t] * factors[1], NEVER)
+            given = zip(step.once, step.inputs, strict=True)
+            reads.append(np.array([once for once, source in given if source == k], np.int64).sum(axis=0))
+        table = step.extra[np.ix_(*([levels[0] for levels in members] for members in groups), range(joint.banks + 1))]
         fixed = step.fixed + sum(once[0] for once, k in zip(step.once, step.inputs, strict=True) if k < 0)
-        yield Arc(t, t, step.axes, tuple(classes), tuple(reads), fixed * factors[0], table)
+        yield Arc(t, t, step.axes, tuple(classes), tuple(reads), fixed, macs[t], table)

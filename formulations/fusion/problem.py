@@ -29,7 +29,7 @@ so an arc costs (states of the maps that go on) x B x B steps, not all pairs of 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -56,8 +56,10 @@ class Arc:
         Residences whose level matters.
     classes, reads : tuple of ndarray (levels,)
         For every axis the class and the bytes read at each level.
+    fixed, macs : int
+        Bytes that do not depend on levels; MACs.
     table : ndarray (classes of each axis, B + 1)
-        Cost by classes and banks that are free; it never rises with the banks.
+        Bytes by classes and banks that are free; they never rise with the banks.
     options : Any
         How it runs, for `formulations.fusion.part`.
     """
@@ -68,6 +70,7 @@ class Arc:
     classes: tuple[Ints, ...]
     reads: tuple[Ints, ...]
     fixed: int
+    macs: int
     table: Ints
     options: Any = None
 
@@ -83,19 +86,34 @@ class Taken:
 
 @dataclass(frozen=True, eq=False)
 class Fusion:
-    """One instance; arcs by the cut that they end at."""
+    """One instance; arcs by the cut that they end at.
+
+    The cost of a path is `factors[0]` for every byte and `factors[1]` for every MAC.
+    """
 
     banks: int
     cuts: int
     residences: tuple[Residence, ...]
     constant: int
     arcs: Mapping[int, Sequence[Arc]] = field(repr=False)
+    factors: tuple[int, int] = (1, 0)
 
     @cached_property
     def alive(self) -> tuple[tuple[int, ...], ...]:
         """The residences that may be on chip at every cut."""
         lasting = [(k, r.born, r.uses[-1]) for k, r in enumerate(self.residences)]
         return tuple(tuple(k for k, born, last in lasting if born < cut <= last) for cut in range(self.cuts + 1))
+
+    def without_levels(self) -> Fusion:
+        """The same where no map stays on chip."""
+        none = tuple(replace(r, banks=(0,), rows=(0,), write=r.write[:1]) for r in self.residences)
+        arcs = {
+            cut: [
+                replace(a, classes=tuple(c[:1] for c in a.classes), reads=tuple(r[:1] for r in a.reads)) for a in some
+            ]
+            for cut, some in self.arcs.items()
+        }
+        return replace(self, residences=none, arcs=arcs)
 
     def shape(self, cut: int) -> tuple[int, ...]:
         """States of a cut."""
@@ -108,18 +126,23 @@ class Fusion:
             total = total + along(self.residences[k].banks, axis, len(names))
         return total
 
-    def cost(self, taken: Sequence[Taken]) -> int:
+    def cost(self, path: Sequence[Taken]) -> int:
         """What a path costs."""
+        each, per_mac = self.factors
         total = self.constant
-        for step in taken:
+        for step in path:
             arc = step.arc
             index = tuple(int(c[step.levels[k]]) for k, c in zip(arc.axes, arc.classes, strict=True))
             total += arc.fixed + int(arc.table[(*index, step.free)])
             total += sum(int(r[step.levels[k]]) for k, r in zip(arc.axes, arc.reads, strict=True))
-            for k, level in step.levels.items():
-                if self.residences[k].uses[-1] <= arc.last:
-                    total += self.residences[k].write[level]
-        return total
+            ended = ((k, v) for k, v in step.levels.items() if self.residences[k].uses[-1] <= arc.last)
+            total += sum(self.residences[k].write[level] for k, level in ended)
+        return each * total + per_mac * sum(step.arc.macs for step in path)
+
+    def priced(self, table: Ints) -> Ints:
+        """Bytes as costs."""
+        cost: Ints = np.where(table < NEVER, table * self.factors[0], NEVER)
+        return cost
 
 
 def along(vector: Sequence[int] | Ints, axis: int, axes: int) -> Ints:
@@ -132,7 +155,7 @@ class Paths:
 
     def __init__(self, fusion: Fusion) -> None:
         self.fusion = fusion
-        self.values: list[Ints] = [np.array(fusion.constant, np.int64)]
+        self.values: list[Ints] = [np.array(fusion.constant * fusion.factors[0], np.int64)]
         for cut in range(1, fusion.cuts + 1):
             if prod(fusion.shape(cut)) > MOST_STATES:
                 raise Unable(
@@ -161,13 +184,14 @@ class Paths:
 
     def _entering(self, before: Ints, arc: Arc) -> Ints:
         """Costs before an arc, with what it reads and what is written of maps that it uses up."""
-        names = self.fusion.alive[arc.first]
+        names, (each, per_mac) = self.fusion.alive[arc.first], self.fusion.factors
+        moved = np.array(arc.fixed, np.int64)
         for axis, k in enumerate(names):
             if k in arc.axes:
-                before = before + along(arc.reads[arc.axes.index(k)], axis, len(names))
+                moved = moved + along(arc.reads[arc.axes.index(k)], axis, len(names))
             if self.fusion.residences[k].uses[-1] <= arc.last:
-                before = before + along(self.fusion.residences[k].write, axis, len(names))
-        return before + arc.fixed
+                moved = moved + along(self.fusion.residences[k].write, axis, len(names))
+        return np.minimum(before + moved * each + arc.macs * per_mac, NEVER)
 
     def _relax(self, before: Ints, arc: Arc, cut: int) -> Ints:
         """Costs at the end of an arc."""
@@ -176,7 +200,7 @@ class Paths:
         names = fusion.alive[arc.first]
         entering = self._entering(before, arc).transpose([names.index(k) for k in (*going, *ending)])
         result = np.full(tuple(len(fusion.residences[k].banks) for k in (*going, *born)), NEVER, np.int64)
-        target = fusion.sizes(born)
+        target, table = fusion.sizes(born), fusion.priced(arc.table)
         for ended in self._combinations(arc, ending):
             part = entering[(..., *np.ix_(*ended.levels))] if ending else entering
             sizes, least = _by_size(part, len(going), fusion.sizes(ending)[np.ix_(*ended.levels)] if ending else None)
@@ -184,7 +208,7 @@ class Paths:
                 some = least[np.ix_(*gone.levels, range(len(sizes)))]
                 held = fusion.sizes(going)[np.ix_(*gone.levels)] if going else np.zeros((), np.int64)
                 for made in self._combinations(arc, born):
-                    row = arc.table[self._index(arc, {**ended.classes, **gone.classes, **made.classes})]
+                    row = table[self._index(arc, {**ended.classes, **gone.classes, **made.classes})]
                     goals = target[np.ix_(*made.levels)] if born else target
                     reached = _fitted(some, sizes, held, goals, row)
                     place = np.ix_(*gone.levels, *made.levels)
@@ -235,7 +259,7 @@ class Paths:
         for k, classes in zip(arc.axes, arc.classes, strict=True):
             here = along(classes, names.index(k), len(names)) if k in names else int(classes[state[k]])
             index.append(here)
-        total = entering + np.where(free >= 0, arc.table[(*index, np.maximum(free, 0))], NEVER)
+        total = entering + np.where(free >= 0, fusion.priced(arc.table)[(*index, np.maximum(free, 0))], NEVER)
         cuts = tuple(self._before(arc, k, state) for k in names)
         part = total[cuts]
         if not part.size or part.min() != value:

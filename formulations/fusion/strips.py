@@ -35,6 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from formulations.fusion.groups import Axis, Group, window
+from hwmodels.schedule import Pace, Steps
 
 Ints = npt.NDArray[np.int64]
 Mode = Literal["retain", "lead", "recompute"]
@@ -114,6 +115,26 @@ def strips(group: Group, axis: Axis, mode: Mode, sizes: list[int] | None = None)
     return _Walk(group, axis, rates).strips(mode, tuple(suiting)) if suiting else None
 
 
+def paces(group: Group, axis: Axis, mode: Mode, size: int) -> tuple[Steps, tuple[Pace, ...]]:
+    """Return the steps of a group along an axis in strips of one size, and the pace of every stream."""
+    rates = group.rates(axis)
+    assert rates is not None
+    walk = _Walk(group, axis, rates)
+    step, high = walk.advance(size)[:, 0], np.array(walk.high)
+    again = mode == "recompute"
+    last = max(-(-(walk.extent[k] - (0 if again else int(high[k]))) // int(step[k])) for k in walk.sinks)
+    first = 1
+    if mode == "retain":
+        first -= max(0, *(-(-int(ahead) // int(each)) for ahead, each in zip(high, step, strict=True)))
+    if again:
+        first, last, high = 0, last - 1, high + step
+    made = tuple(
+        Pace(int(each), int(ahead), low, end)
+        for each, ahead, low, end in zip(step, high, walk.low, walk.extent, strict=True)
+    )
+    return Steps("recompute" if again else "retain", first, last), made
+
+
 class _Walk:
     """The lines that fronts follow, and how they are clipped."""
 
@@ -148,16 +169,20 @@ class _Walk:
         joined = [np.concatenate(rows, axis=1) for rows in zip(*parts, strict=True)]
         return Strips(mode, sizes, first, *joined, np.array(self.extent, np.int64))
 
-    def _advance(self, h: int) -> Ints:
+    @property
+    def sinks(self) -> list[int]:
+        """The streams that the steps must bring to their end."""
+        return [k for k, s in enumerate(self.streams) if s.result or not s.readers]
+
+    def advance(self, h: int) -> Ints:
         """Rows that every stream advances a step, (streams, 1)."""
         return np.array([[int(h * self.rates[s.store])] for s in self.streams], np.int64)
 
     def _retained(self, h: int, mode: Mode) -> tuple[Ints, ...]:
-        step, off = self._advance(h), np.array(self.high, np.int64)[:, None]
+        step, off = self.advance(h), np.array(self.high, np.int64)[:, None]
         extent = np.array(self.extent, np.int64)[:, None]
         warm = max(0, int((-(-off // step)).max()))
-        sinks = [k for k, s in enumerate(self.streams) if s.result or not s.readers]
-        steps = max(int(-(-(extent[k] - off[k]) // step[k])[0]) for k in sinks)
+        steps = max(int(-(-(extent[k] - off[k]) // step[k])[0]) for k in self.sinks)
         times = np.arange(-warm if mode == "retain" else 0, steps + 1)
         front = np.clip(step * times + off, 0, extent)
         front[:, 0] = 0
@@ -165,9 +190,8 @@ class _Walk:
         return front[:, :-1], front[:, 1:], front[:, :-1], need[:, :-1], need[:, 1:]
 
     def _recomputed(self, h: int) -> tuple[Ints, ...]:
-        step, extent = self._advance(h), np.array(self.extent, np.int64)[:, None]
-        sinks = [k for k, s in enumerate(self.streams) if s.result or not s.readers]
-        steps = max(int(-(-extent[k] // step[k])[0]) for k in sinks)
+        step, extent = self.advance(h), np.array(self.extent, np.int64)[:, None]
+        steps = max(int(-(-extent[k] // step[k])[0]) for k in self.sinks)
         times = np.arange(steps)
         end = np.clip(step * (times + 1) + np.array(self.high, np.int64)[:, None], 0, extent)
         begin = np.minimum(np.clip(step * times + np.array(self.low, np.int64)[:, None], 0, extent), end)
