@@ -162,9 +162,7 @@ class Groups:
             np.array([int(rows == self.net.stores[self.residences[k].store].rows) for rows in self.residences[k].rows])
             for k in axes
         ]
-        read = [
-            reads.get(self.residences[k].store, np.zeros(n, np.int64)) for k, n in zip(axes, levels, strict=True)
-        ]
+        read = [reads.get(self.residences[k].store, np.zeros(n, np.int64)) for k, n in zip(axes, levels, strict=True)]
         return Arc(
             group.first, group.last, axes, tuple(whole), tuple(read), fixed, priced[0].macs, stacked.min(axis=0),
             Grouped(group, tuple(one.option for one in priced), stacked.argmin(axis=0)),

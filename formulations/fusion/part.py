@@ -177,7 +177,7 @@ class FusionPart(Part[Runs]):
         moved, macs, counts = dict.fromkeys(OPERANDS, 0), 0, dict[str, int]()
         for (first, last, run), said in zip(self.numbered(runs), walked.runs, strict=False):  # may be broken off
             if isinstance(said, FusedReplay):
-                mine = {**said.bytes, "macs": said.macs, "peak": said.peak, "visits": said.visits}
+                mine = {**said.operand_bytes, "macs": said.macs, "peak": said.peak_bytes, "visits": said.visits}
             else:
                 mine = {operand: count.bytes for operand, count in said.outcome.by_operand.items()}
                 mine |= {"macs": self.macs[first], "peak": said.outcome.occupancy_bytes["ocm"], "visits": 1}
@@ -335,7 +335,9 @@ def _strips(part: FusionPart, goal: Goal) -> Runs:
 
 def _through_dram(part: FusionPart, goal: Goal, arcs: Sequence[Arc]) -> Runs:
     """The best path with these groups, when maps go through DRAM between groups."""
-    part.search([(plans, (0,) * plans.layer.inputs, plans.banks) for plans in dict.fromkeys(part.tables.plans)], goal.clock)
+    part.search(
+        [(plans, (0,) * plans.layer.inputs, plans.banks) for plans in dict.fromkeys(part.tables.plans)], goal.clock
+    )
     paths = Paths(part.instance(part.factors(goal.measure), "known", arcs).without_levels())
     if paths.least >= NEVER:
         raise Unable("this heuristic finds no place for some layer")

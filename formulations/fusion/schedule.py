@@ -148,4 +148,3 @@ def fused(groups: Groups, figures: Figures, taken: Taken, banks: tuple[int, ...]
     room = len(banks) * groups.machine.bank_bytes - peak
     weights = weights_of(walked.group, groups.weight_bytes).resident(walked.visits, room)
     return FusedRun(arc.first, arc.last, rows, columns, made, weights, residents, unwritten, banks)
-

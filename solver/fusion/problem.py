@@ -168,7 +168,7 @@ def _group(
     names = [layer.name for layer in net.layers]
     held = sorted((net.stores[s].name, *given) for s, given in run.residents.items())
     if isinstance(said, FusedReplay):
-        by_operand, macs, taken, visits = dict(said.bytes), said.macs, said.peak, said.visits
+        by_operand, macs, taken, visits = dict(said.operand_bytes), said.macs, said.peak_bytes, said.visits
     else:
         outcome = said.outcome
         by_operand = {operand: count.bytes for operand, count in outcome.by_operand.items()}
