@@ -152,6 +152,12 @@ class Group:
 
     def rates(self, axis: Axis) -> dict[int, Fraction] | None:
         """Rows (columns) of every store that a step advances for one of the last layer's; None if they are unlike."""
+        key = self.first, self.last, axis
+        if key not in self.net.rates:
+            self.net.rates[key] = self._rates(axis)
+        return self.net.rates[key]
+
+    def _rates(self, axis: Axis) -> dict[int, Fraction] | None:
         net = self.net
         rate = {net.writes[self.last]: Fraction(1)}
         moves = [(net.writes[t], s, window(net.layers[t], axis).stride) for t in self.layers for s in set(net.reads[t])]
@@ -172,6 +178,7 @@ class Net(Stores):
 
     barriers: tuple[int, ...]
     element_bytes: int
+    rates: dict[tuple[int, int, Axis], dict[int, Fraction] | None]
 
     @classmethod
     def read(cls, network: Network, element_bytes: int) -> Net:
@@ -180,6 +187,7 @@ class Net(Stores):
         net = cls(found.network, found.layers, found.stores, found.reads, found.writes)
         object.__setattr__(net, "barriers", tuple(_barriers(network, net)))
         object.__setattr__(net, "element_bytes", element_bytes)
+        object.__setattr__(net, "rates", {})
         return net
 
     def streams_unlike(self, store: int) -> bool:

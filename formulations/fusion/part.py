@@ -1,4 +1,4 @@
-"""F11 fusion as a formulation: a network on a machine with banks, and all cuts with all levels of its maps as one piece.
+"""F11 fusion as a formulation: a network on a machine with banks, and all cuts with all levels of its maps.
 
 An example: MobileNetV2 on 512 KiB. `Cuts` builds the arcs of all groups, adds arcs of one layer with lower bounds in
 place of searches of nests, and finds the least path. Where the path relies on a bound that no known nest reaches, that
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import count
 from math import inf
 
 import numpy as np
@@ -175,7 +176,7 @@ class FusionPart(Part[Runs]):
         """Group by group, strip by strip, bank by bank."""
         walked = self.walked(runs)
         moved, macs, counts = dict.fromkeys(OPERANDS, 0), 0, dict[str, int]()
-        for (first, last, run), said in zip(self.numbered(runs), walked.runs, strict=False):  # may be broken off
+        for (first, last, _), said in zip(self.numbered(runs), walked.runs, strict=False):  # may be broken off
             if isinstance(said, FusedReplay):
                 mine = {**said.operand_bytes, "macs": said.macs, "peak": said.peak_bytes, "visits": said.visits}
             else:
@@ -243,7 +244,7 @@ class FusionPart(Part[Runs]):
         group = Group(self.net, step.arc.first, step.arc.last)
         if store.results or store.dram:
             return 0
-        if k in step.levels:
+        if k is not None and k in step.levels:
             return self.tables.residences[k].rows[final[k]]
         return 0 if group.used_after(self.net.writes[t]) else store.rows
 
@@ -274,8 +275,8 @@ class Cuts(Piece[Runs]):
         if clock.until < inf:
             part.tables.hurry(clock.half())
         factors, base = self._factors(goal)
-        arcs = part.arcs(clock)
-        while True:
+        arcs: Sequence[Arc] = part.arcs(clock)
+        for number in count():
             paths = Paths(part.instance(factors, self.bound, arcs))
             if paths.least >= NEVER:
                 return None, None
@@ -285,6 +286,10 @@ class Cuts(Piece[Runs]):
             places = part.relied(path)
             if not places or not part.search(places, clock):
                 break
+            if number % 8 == 1:  # what a better path cannot have is dropped: bounds only rise
+                known = Paths(part.instance(factors, "known", arcs))
+                if known.least < NEVER:
+                    arcs = [arc for some in paths.kept(known.least).values() for arc in some if arc.options]
         if places:  # out of time: the best with the nests that are known
             known = Paths(part.instance(factors, "known", arcs))
             path = known.path() if known.least < NEVER else ()
@@ -305,7 +310,7 @@ class Cuts(Piece[Runs]):
 
 
 def _per_layer(part: FusionPart, goal: Goal) -> Runs:
-    """Every layer a group by itself, as problem joint plans it step by step; raises Unable if some layer has no place."""
+    """Every layer a group by itself, as a heuristic of joint plans it; raises Unable if some layer has no place."""
     if goal.clock.until < inf:
         part.tables.hurry(goal.clock.half())
     choice = in_order(part.tables, goal.clock)

@@ -12,7 +12,7 @@ Given
 Variables
     a path of arcs from cut 0 to cut T; level[s, a] for the maps alive during an arc
 Objective
-    min sum over the arcs of the path (fixed[a] + sum_s reads[a, s, level] + E[a, class, f]) + sum_s write[s, last level]
+    min sum over the path's arcs (fixed[a] + sum_s reads[a, s, level] + E[a, class, f]) + sum_s write[s, last level]
     where f = B - sum of banks[level] of all maps alive at either end of the arc        (energy: with MACs, in fJ)
 Constraints
     (SHRINK)   the level of a map does not rise from arc to arc, and changes only after an arc that uses it
@@ -119,11 +119,12 @@ class Fusion:
         """States of a cut."""
         return tuple(len(self.residences[k].banks) for k in self.alive[cut])
 
-    def sizes(self, names: Sequence[int]) -> Ints:
-        """Banks of all levels of some residences together, an axis each."""
+    def sizes(self, names: Sequence[int], levels: Sequence[Ints] | None = None) -> Ints:
+        """Banks of residences together, an axis for the levels (by default all) of each."""
         total = np.zeros((1,) * len(names), np.int64)
         for axis, k in enumerate(names):
-            total = total + along(self.residences[k].banks, axis, len(names))
+            banks = np.array(self.residences[k].banks, np.int64)
+            total = total + along(banks if levels is None else banks[levels[axis]], axis, len(names))
         return total
 
     def cost(self, path: Sequence[Taken]) -> int:
@@ -164,15 +165,26 @@ class Paths:
                 )
             value = np.full(fusion.shape(cut), NEVER, np.int64)
             for arc in fusion.arcs.get(cut, ()):
-                before = self.values[arc.first]
-                if before.min() < NEVER:
-                    value = np.minimum(value, self._relax(before, arc, cut))
+                if self.values[arc.first].min() < NEVER:
+                    value = np.minimum(value, self._onward(arc))
             self.values.append(value)
 
     @property
     def least(self) -> int:
         """The least cost of all paths; at least `NEVER` if there is none."""
         return int(self.values[-1].min(initial=NEVER))
+
+    def kept(self, most: int) -> dict[int, list[Arc]]:
+        """Return the arcs that a path of at most this cost may have: what leads to them, and on from them, at least."""
+        fusion, rest = self.fusion, {self.fusion.cuts: np.zeros((), np.int64)}
+        made: dict[int, list[Arc]] = {}
+        for cut in range(fusion.cuts, 0, -1):
+            for arc in fusion.arcs.get(cut, ()) if cut in rest else ():
+                if self.values[arc.first].min() < NEVER and int((self._onward(arc) + rest[cut]).min()) <= most:
+                    made.setdefault(cut, []).append(arc)
+                    before = self._backward(arc, rest[cut])
+                    rest[arc.first] = np.minimum(rest[arc.first], before) if arc.first in rest else before
+        return made
 
     # ---- one arc -----------------------------------------------------------------------------------------------------
 
@@ -191,41 +203,60 @@ class Paths:
                 moved = moved + along(arc.reads[arc.axes.index(k)], axis, len(names))
             if self.fusion.residences[k].uses[-1] <= arc.last:
                 moved = moved + along(self.fusion.residences[k].write, axis, len(names))
-        return np.minimum(before + moved * each + arc.macs * per_mac, NEVER)
+        cost: Ints = np.minimum(before + moved * each + arc.macs * per_mac, NEVER)
+        return cost
 
-    def _relax(self, before: Ints, arc: Arc, cut: int) -> Ints:
+    def _onward(self, arc: Arc) -> Ints:
         """Costs at the end of an arc."""
-        fusion = self.fusion
         going, ending, born = self._roles(arc)
-        names = fusion.alive[arc.first]
-        entering = self._entering(before, arc).transpose([names.index(k) for k in (*going, *ending)])
-        result = np.full(tuple(len(fusion.residences[k].banks) for k in (*going, *born)), NEVER, np.int64)
-        target, table = fusion.sizes(born), fusion.priced(arc.table)
-        for ended in self._combinations(arc, ending):
-            part = entering[(..., *np.ix_(*ended.levels))] if ending else entering
-            sizes, least = _by_size(part, len(going), fusion.sizes(ending)[np.ix_(*ended.levels)] if ending else None)
-            for gone in self._combinations(arc, going):
-                some = least[np.ix_(*gone.levels, range(len(sizes)))]
-                held = fusion.sizes(going)[np.ix_(*gone.levels)] if going else np.zeros((), np.int64)
-                for made in self._combinations(arc, born):
-                    row = table[self._index(arc, {**ended.classes, **gone.classes, **made.classes})]
-                    goals = target[np.ix_(*made.levels)] if born else target
-                    reached = _fitted(some, sizes, held, goals, row)
-                    place = np.ix_(*gone.levels, *made.levels)
-                    result[place] = np.minimum(result[place], reached)
+        names = self.fusion.alive[arc.first]
+        entering = self._entering(self.values[arc.first], arc).transpose([names.index(k) for k in (*going, *ending)])
+        result = self._through(arc, entering, ending, born)
+        for axis in self._used(arc, going):
+            result = np.flip(np.minimum.accumulate(np.flip(result, axis), axis=axis), axis)
+        return result.transpose([(*going, *born).index(k) for k in self.fusion.alive[arc.last + 1]])
+
+    def _backward(self, arc: Arc, rest: Ints) -> Ints:
+        """Costs from the begin of an arc on, for those from its end on."""
+        going, ending, born = self._roles(arc)
+        names = self.fusion.alive[arc.last + 1]
+        leaving = rest.transpose([names.index(k) for k in (*going, *born)])
+        for axis in self._used(arc, going):
+            leaving = np.minimum.accumulate(leaving, axis=axis)
+        result = self._through(arc, leaving, born, ending)
+        before = result.transpose([(*going, *ending).index(k) for k in self.fusion.alive[arc.first]])
+        return self._entering(before, arc)
+
+    def _used(self, arc: Arc, going: Sequence[int]) -> Iterator[int]:
+        """The axes of maps that go on and may shrink: those that the arc uses."""
         for axis, k in enumerate(going):
-            if any(arc.first <= u <= arc.last for u in fusion.residences[k].uses):
-                result = np.flip(np.minimum.accumulate(np.flip(result, axis), axis=axis), axis)
-        order = [(*going, *born).index(k) for k in fusion.alive[cut]]
-        return result.transpose(order)
+            if any(arc.first <= use <= arc.last for use in self.fusion.residences[k].uses):
+                yield axis
+
+    def _through(self, arc: Arc, values: Ints, ended: Sequence[int], begun: Sequence[int]) -> Ints:
+        """Let some residences go and others come, the table of the arc between: (going, ended) to (going, begun)."""
+        fusion, going, table = self.fusion, self._roles(arc)[0], self.fusion.priced(arc.table)
+        result = np.full(tuple(len(fusion.residences[k].banks) for k in (*going, *begun)), NEVER, np.int64)
+        every = [np.arange(n) for n in values.shape[: len(going)]]
+        for gone in self._combinations(arc, ended):
+            sizes, least = _by_size(values[np.ix_(*every, *gone.levels)], len(going), fusion.sizes(ended, gone.levels))
+            for there in self._combinations(arc, going):
+                some = least[np.ix_(*there.levels, np.arange(len(sizes)))]
+                held = fusion.sizes(going, there.levels)
+                for made in self._combinations(arc, begun):
+                    row = table[self._index(arc, {**gone.classes, **there.classes, **made.classes})]
+                    place = np.ix_(*there.levels, *made.levels)
+                    reached = _fitted(some, sizes, held, fusion.sizes(begun, made.levels), row)
+                    result[place] = np.minimum(result[place], reached)
+        return result
 
     def _combinations(self, arc: Arc, names: Sequence[int]) -> Iterator[_Combination]:
         """All combinations of classes of some residences."""
         split = []
         for k in names:
-            levels = len(self.fusion.residences[k].banks)
-            classes = arc.classes[arc.axes.index(k)] if k in arc.axes else np.zeros(levels, np.int64)
-            split.append([(int(c), np.flatnonzero(classes == c)) for c in np.unique(classes)])
+            size = len(self.fusion.residences[k].banks)
+            kinds = arc.classes[arc.axes.index(k)] if k in arc.axes else np.zeros(size, np.int64)
+            split.append([(int(c), np.flatnonzero(kinds == c)) for c in np.unique(kinds)])
         for chosen in product(*split):
             classes = {k: c for k, (c, _) in zip(names, chosen, strict=True)}
             yield _Combination(classes, tuple(levels for _, levels in chosen))
@@ -285,10 +316,8 @@ class _Combination:
     levels: tuple[Ints, ...]
 
 
-def _by_size(part: Ints, going: int, sizes: Ints | None) -> tuple[Ints, Ints]:
+def _by_size(part: Ints, going: int, sizes: Ints) -> tuple[Ints, Ints]:
     """The least of all levels that take as many banks: (sizes, costs with an axis of sizes last)."""
-    if sizes is None:
-        return np.zeros(1, np.int64), part[..., None]
     flat = part.reshape(*part.shape[:going], -1)
     order = np.argsort(sizes.ravel(), kind="stable")
     unique, starts = np.unique(sizes.ravel()[order], return_index=True)

@@ -167,7 +167,8 @@ class _Walk:
         parts = [self._recomputed(h) if mode == "recompute" else self._retained(h, mode) for h in sizes]
         first = np.cumsum([0, *(part[0].shape[1] for part in parts)])
         joined = [np.concatenate(rows, axis=1) for rows in zip(*parts, strict=True)]
-        return Strips(mode, sizes, first, *joined, np.array(self.extent, np.int64))
+        begin, end, before, now, following = joined
+        return Strips(mode, sizes, first, begin, end, before, now, following, np.array(self.extent, np.int64))
 
     @property
     def sinks(self) -> list[int]:
@@ -237,7 +238,8 @@ def peaks(group: Group, rows: Strips, columns: Strips, stores: Sequence[int]) ->
         held = sum((part for bit, part in enumerate(taken[1:]) if not subset >> bit & 1), taken[0]).max(axis=1)
         by_width = np.maximum.reduceat(held, columns.first[:-1], axis=1)
         result.append(np.maximum.reduceat(by_width, rows.first[:-1], axis=0))
-    return np.rint(np.stack(result)).astype(np.int64)
+    peak: Ints = np.rint(np.stack(result)).astype(np.int64)
+    return peak
 
 
 def _rows(rows: Strips) -> npt.NDArray[np.float64]:

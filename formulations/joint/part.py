@@ -77,6 +77,7 @@ class JointPart(Part[Runs]):
         return self.found.layer(step, run.rows, run.unwritten)
 
     def outcome(self, layer: Layer, nest: Nest) -> Outcome:
+        """What a nest of a layer costs."""
         key = layer.signature(), nest
         if key not in self._outcomes:
             self._outcomes[key] = price(layer, self.machine, nest)
@@ -163,6 +164,7 @@ class JointPart(Part[Runs]):
         return runs
 
     def free(self, taken: Any) -> tuple[int, ...]:
+        """The banks that none of these has."""
         return tuple(sorted(set(range(self.machine.ocm_banks)).difference(*taken)))
 
     def _unwritten(self, choice: Choice, step: int) -> int:
@@ -172,7 +174,7 @@ class JointPart(Part[Runs]):
         return 0 if k is None or self.found.stores[store].results else tables.residences[k].rows[choice.levels[k][-1]]
 
     def trimmed(self, step: int, run: LayerRun) -> LayerRun:
-        """With those banks alone that the tiles take."""
+        """A run with those banks alone that the tiles take."""
         taken = self.outcome(self.layer(step, run), run.nest).occupancy_bytes["ocm"]
         return replace(run, banks=run.banks[: -(-taken // self.machine.bank_bytes)])
 
@@ -382,8 +384,8 @@ def check_machine(machine: Machine, problem: str = "joint") -> None:
     """Raise InputError unless the problem can be asked of a machine."""
     if not machine.ocm_banks:
         raise InputError(
-            f"machine {machine.name}: problem {problem} needs a shared memory (ocm_bytes) in banks (ocm_banks), such as "
-            "scratchpad_768k has"
+            f"machine {machine.name}: problem {problem} needs a shared memory (ocm_bytes) in banks (ocm_banks), "
+            "such as scratchpad_768k has"
         )
     if machine.in_bytes != machine.out_bytes:
         raise InputError(

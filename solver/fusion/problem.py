@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from typing import Any, cast
 
@@ -23,7 +23,7 @@ from solver.fusion.plan import (
     StripsPlan,
 )
 from solver.fusion.show import drawn, halo_words
-from solver.joint.homes import check_homes, narrowed
+from solver.joint.homes import check_homes
 from solver.joint.plan import Resident
 from solver.joint.problem import search_nests
 from solver.network_show import known_parts
@@ -131,7 +131,7 @@ class FusionProblem(WholeProblem[FusionPlan]):
                 Column("bytes", [f"{row.bytes:,}" for row in rows], "to and from off-chip memory",
                        f"{plan.measures.bytes:,}" if plan.measures else ABSENT),
                 Column("strip", [_strip(row) for row in rows],
-                       "rows (x columns) of the last map in a step; of a layer by itself its nest is in `show --layer`"),
+                       "rows (x columns) of the last map in a step; `show --layer` has the nest of a layer by itself"),
                 Column("halo", [halo_words(row) for row in rows],
                        "rows that the next strip reads too: kept, or computed again", words=True, spare=2),
                 Column("visits", [f"{row.visits:,}" for row in rows], "strips, those of the warm-up included", spare=3),
