@@ -15,15 +15,14 @@ A group is legal if
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
 from instances.network import Network
-from instances.operators import Concat, Eltwise, Input, MatMul, Operator, Reshape
 from instances.stores import Stores, stores
+from instances.stores import barriers as _barriers
 from instances.workload import Layer
 
 Axis = Literal["rows", "columns"]
@@ -195,29 +194,3 @@ class Net(Stores):
         written = {(self.layers[t].r, self.layers[t].c) for t, _ in self.stores[store].parts}
         read = {(self.layers[t].h, self.layers[t].l) for t in self.stores[store].readers}
         return len(written | read) > 1
-
-
-def _barriers(network: Network, net: Stores) -> Sequence[int]:
-    """For every layer the last layer that must be complete before it begins, -1 if none must."""
-    number = {layer.name: t for t, layer in enumerate(net.layers)}
-    behind: dict[str, int] = {}  # the last layer among what an operator is computed from, itself included
-    ready: dict[str, int] = {}  # the last layer that must be complete before an operator begins
-    for operator in network.operators:
-        passing = _passing(network, operator, number)
-        hard = [behind[name] for name in operator.inputs if name not in passing]
-        through = [ready[name] for name in passing if name not in number]
-        ready[operator.name] = max([-1, *hard, *through])
-        behind[operator.name] = max([number.get(operator.name, -1), *(behind[name] for name in operator.inputs)])
-    return [ready[layer.name] for layer in net.layers]
-
-
-def _passing(network: Network, operator: Operator, number: dict[str, int]) -> tuple[str, ...]:
-    """The inputs whose rows it may take as they come."""
-    if isinstance(operator, MatMul):
-        return operator.inputs[:1]
-    if isinstance(operator, Eltwise) and operator.name in number:
-        sizes = [network.operator(n).shape for n in operator.inputs]
-        return tuple(n for n, shape in zip(operator.inputs, sizes, strict=True) if shape == operator.shape)
-    if operator.name in number or isinstance(operator, (Concat, Eltwise, Reshape, Input)):
-        return operator.inputs
-    return ()
