@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from typing import Any, cast
 
+from formulations.fusion.formulation import FusionFormulation
 from formulations.fusion.groups import Net
-from formulations.fusion.part import FusionFormulation, FusionPart, Runs
+from formulations.fusion.part import FusionPart, Runs
 from formulations.tiling.problem import read
 from hwmodels.fusion.replay import FusedReplay
 from hwmodels.schedule import FusedRun, LayerRun, Pace, Steps, Stream
