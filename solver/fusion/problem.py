@@ -50,7 +50,12 @@ class FusionProblem(WholeProblem[FusionPlan]):
         return super().solve(question)
 
     def parts(self, question: Question) -> Sequence[FusionPart]:
-        """The network; raises InputError unless its homes are settled."""
+        """The network; raises InputError unless its homes are settled and all memory is free."""
+        machine = question.machine
+        if machine.reserved_bytes or machine.im2col_rows:
+            raise InputError(
+                f"machine {machine.name}: problem fusion keeps no room for reserved_bytes and im2col_rows beside strips"
+            )
         parts = cast(Sequence[FusionPart], super().parts(question))
         check_homes(question.network, question.machine, question.objectives)
         return parts
