@@ -22,8 +22,8 @@ from pydantic.fields import FieldInfo
 from instances.frozen import meanings
 from instances.machine import Machine
 
-PROBLEMS = ("tiling", "slicing", "joint", "banks", "mapping", "applications", "partial_engine", "mesh")
-_NESTS = ("tiling", "slicing", "joint")
+PROBLEMS = ("tiling", "slicing", "joint", "fusion", "banks", "mapping", "applications", "partial_engine", "mesh")
+_NESTS = ("tiling", "slicing", "joint", "fusion")
 _BOARD = ("mapping", "applications")
 #: Which problems read which fields. A field without an entry is read by those that read its section.
 _READ_BY: dict[tuple[str, ...], str] = {
@@ -36,7 +36,7 @@ _READ_BY: dict[tuple[str, ...], str] = {
         transfer.segment_ticks transfer.burst_ticks transfer.burst_bytes transfer.burst_count compute.model
         compute.macs_per_cycle compute.rows compute.cols""",
     ("tiling", "slicing"): "in_buffer_bytes w_buffer_bytes out_buffer_bytes",
-    ("joint",): "ocm_banks",
+    ("joint", "fusion"): "ocm_banks",
     ("banks",): "banks",
     _BOARD: "processors",
     ("mapping",): "processors.split_sync_ns",

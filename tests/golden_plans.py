@@ -132,7 +132,11 @@ def case(
 ) -> Case:  # fmt: skip
     """A case; `but` are fields of the machine that differ."""
     asked = {"engine": "partial_engine"}.get(problem, problem)
-    if problem in ("banks", "joint", "mapping", "mesh", "engine") and ask in (solve, whole_front, mapping_front):
+    if problem in ("banks", "joint", "fusion", "mapping", "mesh", "engine") and ask in (
+        solve,
+        whole_front,
+        mapping_front,
+    ):
         options["problem"] = asked
     bundled, fields = machine if isinstance(machine, tuple) else (machine, {})
     return Case(problem, name, ask, target, bundled, {**options, "settings": {**fields, **(but or {})}})
@@ -197,6 +201,12 @@ CASES = (
       for engine in ("dynamic", "greedy", "sequence")),
     case("joint", "pinned", solve, FLAT, SHARED, pins=["holds=uniform", "T_M<=1"]),
     case("joint", "conflict", solve, FLAT, SHARED, but={"ocm_bytes": 2, "ocm_banks": 2}),
+    *(case("fusion", f"bytes, {engine}", solve, SKIP, SHARED, engine=engine)
+      for engine in ("dynamic", "per-layer", "cascade", "strips")),
+    case("fusion", "energy", solve, FLAT, SHARED, objective="energy"),
+    case("fusion", "halo computed again", solve, chain(4, 4, size=8), SHARED, but={"ocm_bytes": 448, "ocm_banks": 28},
+         pins=["fuse=c0..c1", "strip=2"]),
+    case("fusion", "conflict", solve, SKIP, SHARED, but={"ocm_bytes": 2, "ocm_banks": 2}),
     *(case("mapping", f"{objective}, {engine}", solve, "lenet5", "galaxy_s9", objective=objective,
            engine=engine, pins=["cpu_config=2,2"])
       for objective, engine in (

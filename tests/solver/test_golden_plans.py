@@ -21,6 +21,7 @@ DECISIONS = {
     "homes": ("time", "layers[0].schedule.homes.W"),
     "banks": ("time, dynamic", "layers[0].tiles[0].bank"),
     "joint": ("bytes, dynamic", "layers[0].on_chip[0].rows"),
+    "fusion": ("bytes, dynamic", "layers[0].strips.rows.last"),
     "mapping": ("latency, exhaustive", "tasks[1].processor"),
     "applications": ("response, exhaustive", "tasks[1].processor"),
     "mesh": ("dram, exhaustive", "layers[0].share"),
