@@ -266,6 +266,35 @@ class StageRun:
 
 
 @dataclass(frozen=True)
+class PieceRun:
+    """A bank program for pieces that are alike, and how many of them run it."""
+
+    count: int
+    stages: tuple[StageRun, ...]
+
+
+@dataclass(frozen=True)
+class GroupRun:
+    """Stages that run piece by piece, or whole."""
+
+    length: int
+    """How many stages."""
+    columns: int
+    rows: int
+    """`columns`, `rows`: of a piece of the last map; the whole map if it is in one piece."""
+    pieces: tuple[tuple[PieceRun, ...], ...]
+    """Of every kind of piece the programs."""
+
+
+@dataclass(frozen=True)
+class HybridRun:
+    """What a hybrid plan says: how the first layer is read, and the groups in order."""
+
+    first_layer: Literal["patches", "plain"]
+    groups: tuple[GroupRun, ...]
+
+
+@dataclass(frozen=True)
 class LayerRun:
     """What a plan says of one layer of a network in a shared memory."""
 

@@ -1,0 +1,201 @@
+"""F7 hybrid: the best chain of groups, as a shortest path whose arcs are known as well as needed.
+
+Sets
+    cut points 0 to T between the stages; arcs: the groups [a, b) of the space, each with its options
+Given
+    least[a, b], a lower bound on all options of a group; exact for those that have been searched (`Pair`)
+Variables
+    the groups, each with an option and the programs of its pieces
+Objective
+    min sum of what the groups cost
+Optimal means
+    A piece begins and ends with empty banks, so costs add up. The shortest path by lower bounds is a lower bound; if all
+    its arcs are exact, it is the optimum. Else they are made exact, one by one, and the path is looked for again.
+
+With a cap on the other measure (`capped`) options count with all undominated programs of their pieces, and labels of a
+cut point with bytes and ticks that no other label beats; dropped are those that cannot end within the caps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from formulations.banks.bounds import Point
+from formulations.banks.graph import NEVER
+from formulations.clock import Clock
+from formulations.hybrid.costs import Program
+from formulations.hybrid.options import NO_WAY, Option, Pair
+from formulations.hybrid.space import Cut
+from hwmodels.hybrid.pieces import Piece
+
+
+class Chosen(NamedTuple):
+    """An option with the programs of its pieces: of every kind of piece each program, and how many run it."""
+
+    cut: Cut
+    option: Option
+    programs: tuple[tuple[tuple[Program, int], ...], ...]
+
+    @property
+    def point(self) -> Point:
+        """What it costs."""
+        points = [(one.point, many) for kind in self.programs for one, many in kind]
+        return Point(sum(p.bytes * n for p, n in points), sum(p.ticks * n for p, n in points))
+
+
+Arcs = Mapping[Cut, int]
+
+
+def forward(arcs: Arcs, stages: int) -> list[int]:
+    """The least cost up to every cut point."""
+    least = [0, *[NEVER] * stages]
+    for cut in sorted(arcs):
+        least[cut.end] = min(least[cut.end], least[cut.begin] + arcs[cut])
+    return least
+
+
+def backward(arcs: Arcs, stages: int) -> list[int]:
+    """The least cost from every cut point to the end."""
+    least = [*[NEVER] * stages, 0]
+    for cut in sorted(arcs, reverse=True):
+        least[cut.begin] = min(least[cut.begin], least[cut.end] + arcs[cut])
+    return least
+
+
+def path(arcs: Arcs, stages: int) -> list[Cut]:
+    """The arcs of a shortest path; none if there is none."""
+    least, at, found = backward(arcs, stages), 0, list[Cut]()
+    if least[0] >= NEVER:
+        return []
+    onward: dict[int, list[Cut]] = {}
+    for cut in arcs:
+        onward.setdefault(cut.begin, []).append(cut)
+    while at < stages:
+        cut = next(c for c in onward[at] if arcs[c] + least[c.end] == least[at])
+        found.append(cut)
+        at = cut.end
+    return found
+
+
+class Chain:
+    """The search for one measure; `bound` rises while it goes on."""
+
+    def __init__(self, pairs: Mapping[Cut, Pair], stages: int, measure: str) -> None:
+        self.pairs, self.stages, self.measure = pairs, stages, measure
+        self.arcs = {cut: pair.least for cut, pair in pairs.items() if pair.least < NEVER}
+        self.stuck: set[Cut] = set()
+
+    @property
+    def bound(self) -> int:
+        """What no chain is below; `NEVER` if there is none."""
+        return backward(self.arcs, self.stages)[0]
+
+    def run(self, limit: Clock, below: int) -> list[Chosen] | None:
+        """The best chain, None if none costs less than `below`, or the time is up: then `bound` is not exact."""
+        while True:
+            groups = path(self.arcs, self.stages)
+            if not groups or sum(self.arcs[cut] for cut in groups) >= below:
+                return None
+            vague = [cut for cut in groups if self.pairs[cut].best is None and cut not in self.stuck]
+            if not vague:
+                return None if self.stuck & {*groups} else [self.chosen(cut) for cut in groups]
+            for cut in vague:
+                limit.tick()
+                self.refine(cut, limit)
+
+    def refine(self, cut: Cut, limit: Clock) -> None:
+        """Know more of a group."""
+        if not self.pairs[cut].refine(limit):
+            self.stuck.add(cut)
+        if self.pairs[cut].least < NEVER:
+            self.arcs[cut] = self.pairs[cut].least
+        else:
+            del self.arcs[cut]
+
+    def chosen(self, cut: Cut) -> Chosen:
+        """The best option of a group that is exact."""
+        option = self.pairs[cut].best
+        assert option is not None
+        return best_of(cut, option, self.measure)
+
+    def near(self, below: int) -> Iterable[Cut]:
+        """The groups that may be part of a chain that costs less."""
+        ahead, behind = forward(self.arcs, self.stages), backward(self.arcs, self.stages)
+        return [c for c, least in self.arcs.items() if ahead[c.begin] + least + behind[c.end] < below]
+
+
+def best_of(cut: Cut, option: Option, measure: str) -> Chosen:
+    """An option with its best programs for a measure."""
+    known = option.known(measure)
+    kinds = []
+    for piece, many in option.pieces.items():
+        one = known[piece]
+        assert one is not None
+        kinds.append(((one.programs[0], many),))
+    return Chosen(cut, option, tuple(kinds))
+
+
+# ---- two measures ------------------------------------------------------------------------------------------------
+
+
+class Mix(NamedTuple):
+    """Points of pieces together, and how they came about."""
+
+    point: Point
+    uses: tuple[tuple[Program, int], ...]
+
+
+def mixes(programs: Sequence[Program], many: int) -> list[Mix]:
+    """What so many pieces that are alike may cost together, undominated."""
+    found = [Mix(Point(0, 0), ())]
+    for _ in range(many):
+        found = lowest_of(
+            Mix(Point(mix.point.bytes + one.point.bytes, mix.point.ticks + one.point.ticks), _more(mix.uses, one))
+            for mix in found for one in programs
+        )  # fmt: skip
+        if len(programs) == 1:
+            return [Mix(Point(many * p.bytes, many * p.ticks), ((programs[0], many),)) for p in [programs[0].point]]
+    return found
+
+
+def _more(uses: tuple[tuple[Program, int], ...], one: Program) -> tuple[tuple[Program, int], ...]:
+    counts = dict(uses)
+    counts[one] = counts.get(one, 0) + 1
+    return tuple(counts.items())
+
+
+def lowest_of(some: Iterable[Mix]) -> list[Mix]:
+    """Those that no other is below, by bytes."""
+    found: list[Mix] = []
+    for mix in sorted(some, key=lambda one: one.point):
+        if not found or mix.point.ticks < found[-1].point.ticks:
+            found.append(mix)
+    return found
+
+
+def fronts(cut: Cut, option: Option, limit: Clock) -> list[Chosen] | None:
+    """An option with all programs that no other beats; None if that is not proven, nothing if there is no program."""
+    known = option.known("front", limit)
+    if any(one is None for one in known.values()):
+        return []
+    if not all(one is not None and one.proven for one in known.values()):
+        return None
+    totals: list[tuple[Point, tuple[tuple[tuple[Program, int], ...], ...]]] = [(Point(0, 0), ())]
+    for piece, many in option.pieces.items():
+        one = known[piece]
+        assert one is not None
+        kinds = mixes(one.programs, many)
+        joined = [
+            (Point(p.bytes + mix.point.bytes, p.ticks + mix.point.ticks), (*uses, mix.uses))
+            for p, uses in totals for mix in kinds
+        ]  # fmt: skip
+        joined.sort(key=lambda pair: pair[0])
+        totals = []
+        for point, uses in joined:
+            if not totals or point.ticks < totals[-1][0].ticks:
+                totals.append((point, uses))
+    return [Chosen(cut, option, uses) for _, uses in totals]
+
+
+__all__ = ["NO_WAY", "Chain", "Chosen", "Piece", "backward", "best_of", "forward", "fronts", "lowest_of", "path"]

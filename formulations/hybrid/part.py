@@ -1,0 +1,177 @@
+"""F7 hybrid: a network on a machine with memory banks, as groups of stages, each whole or in pieces.
+
+A schedule is a `HybridRun`: the groups in order, how many stages each has, how large its pieces are, and the bank
+programs of its pieces, those that are alike together. Every piece begins with empty banks and ends with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from formulations.banks.bounds import Point
+from formulations.banks.graph import NEVER
+from formulations.banks.numbers import planned
+from formulations.banks.readings import FirstLayer, floor_of, readings
+from formulations.clock import TimeUp
+from formulations.hybrid.chain import Chain, Chosen, backward
+from formulations.hybrid.costs import Costs
+from formulations.hybrid.options import Grid, Option, Pair
+from formulations.hybrid.space import Cut, Space
+from formulations.pins import Pins
+from formulations.problem import Goal, Part, Piece, Priced, Replayed
+from hwmodels.hybrid.pieces import Group
+from hwmodels.hybrid.replay import HybridReplay, replay_hybrid
+from hwmodels.schedule import GroupRun, HybridRun, PieceRun
+from instances.errors import InputError
+from instances.machine import Machine
+from instances.network import Network
+from instances.stage import Stages
+
+
+@dataclass(frozen=True)
+class HybridReplayed(Replayed):
+    """What the replay of a schedule finds."""
+
+    seen: HybridReplay = field(default_factory=HybridReplay)
+
+
+class Reading(Piece[HybridRun]):
+    """The plans of one reading of the first layer."""
+
+    def __init__(self, part: HybridPart, name: FirstLayer, found: Stages) -> None:
+        self.part, self.first_layer, self.found = part, name, found
+        self.space = Space(found, part.pins)
+        self.least = floor_of(found, part.costs.banks, part.costs.clock)
+        self._chains: dict[str, Chain] = {}
+
+    # ---- the space ---------------------------------------------------------------------------------------------------
+
+    def group(self, cut: Cut) -> Group:
+        """The stages of a group."""
+        return Group(self.found, *cut)
+
+    def option(self, cut: Cut, grid: Grid | None = None) -> Option:
+        """A group in pieces, or whole."""
+        group = self.group(cut)
+        return Option(self.part.costs, group, grid or Grid(group.last.columns, group.last.rows))
+
+    def chain(self, measure: str) -> Chain:
+        """What is known of all groups, for a measure."""
+        if measure not in self._chains:
+            pairs = {cut: Pair(self.part.costs, self.group(cut), measure, self.space) for cut in self.space.groups()}
+            self._chains[measure] = Chain(pairs, self.space.stages, measure)
+        return self._chains[measure]
+
+    def program(self, chosen: Sequence[Chosen]) -> HybridRun:
+        """Return the schedule of a chain."""
+        groups = []
+        for one in chosen:
+            kinds = tuple(tuple(PieceRun(many, p.runs) for p, many in kind) for kind in one.programs)
+            groups.append(GroupRun(one.cut.end - one.cut.begin, one.option.grid.columns, one.option.grid.rows, kinds))
+        return HybridRun(self.first_layer, tuple(groups))
+
+    # ---- searches ----------------------------------------------------------------------------------------------------
+
+    def floor(self, goal: Goal) -> int:
+        """Return what no plan can do without, or what a search has found no plan to be below."""
+        known = self._chains.get(goal.measure)
+        return max(self.least[goal.measure == "time"], 0 if known is None else min(known.bound, NEVER))
+
+    def exact(self, goal: Goal, engine: str) -> tuple[HybridRun | None, int | None]:
+        """Search the shortest path over groups."""
+        below = NEVER if goal.below is None else goal.below
+        chain = self.chain(goal.measure)
+        try:
+            chosen = chain.run(goal.clock, below)
+        except TimeUp:
+            chosen = None
+        goal.stats["searches"] = self.part.costs.searches
+        bound = chain.bound
+        if chosen is None:
+            return None, None if bound >= below else max(bound, self.floor(goal))
+        return self.program(chosen), bound
+
+
+class HybridPart(Part[HybridRun]):
+    """A network on a machine with memory banks."""
+
+    def __init__(self, network: Network, machine: Machine, pins: Pins) -> None:
+        found = readings(network, machine)
+        self.name, self.network, self.machine, self.pins = network.name, network, machine, pins
+        self.costs = Costs(machine)
+        self.readings: dict[str, Reading] = {name: Reading(self, name, stages) for name, stages in found.items()}
+        self._priced: dict[HybridRun, Priced] = {}
+
+    @cached_property
+    def least(self) -> Point:
+        """What no plan of any reading can do without: every byte that has to move once, all work once."""
+        floors = [reading.least for reading in self.readings.values()]
+        return Point(min(point.bytes for point in floors), min(point.ticks for point in floors))
+
+    def reading(self, schedule: HybridRun) -> Reading:
+        """Return the reading of a schedule; raises InputError if there is none."""
+        if schedule.first_layer not in self.readings:
+            raise InputError(f"the first layer is {schedule.first_layer}, it may be {' or '.join(self.readings)}")
+        return self.readings[schedule.first_layer]
+
+    def options(self, schedule: HybridRun) -> Iterator[tuple[Cut, Option, GroupRun]]:
+        """Yield the groups of a schedule; raises InputError for one that cannot be cut like that."""
+        reading, begin = self.reading(schedule), 0
+        for run in schedule.groups:
+            cut = Cut(begin, begin + run.length)
+            if run.length < 1 or cut.end > reading.space.stages or min(run.columns, run.rows) < 1:
+                raise InputError(f"groups: stages {cut.begin} to {cut.end}: there are {reading.space.stages}")
+            option = reading.option(cut, Grid(run.columns, run.rows))
+            if [sum(one.count for one in kind) for kind in run.pieces] != list(option.pieces.values()):
+                raise InputError(f"groups: {option.group.stages[0].name}: its pieces are not those of {option.grid}")
+            yield cut, option, run
+            begin = cut.end
+        if begin != reading.space.stages:
+            raise InputError(f"groups: they have {begin} stages, the network has {reading.space.stages}")
+
+    def price(self, schedule: HybridRun) -> Priced:
+        """Return bytes and ticks: those of every piece, as often as there are pieces alike."""
+        if schedule not in self._priced:
+            total, ticks, cycles = 0, 0, 0
+            for _, option, run in self.options(schedule):
+                for piece, kind in zip(option.pieces, run.pieces, strict=True):
+                    for one in kind:
+                        point = self.costs.of(piece, planned(self.costs.walk(piece), one.stages))
+                        total, ticks = total + one.count * point.bytes, ticks + one.count * point.ticks
+                        cycles += one.count * sum(stage.cycles for stage in piece.found.stages)
+            self._priced[schedule] = Priced({"bytes": total, "time": ticks})
+        return self._priced[schedule]
+
+    def replay(self, schedule: HybridRun) -> HybridReplayed:
+        """Replay piece by piece, and compute what they compute."""
+        seen = replay_hybrid(self.reading(schedule).found, self.machine, schedule.groups)
+        measures = {} if seen.faults else {"bytes": seen.bytes, "time": seen.ticks}
+        return HybridReplayed(measures, tuple(seen.faults), seen=seen)
+
+    def pieces(self, goal: Goal) -> Iterator[Reading]:
+        """Yield the readings, those with lower floors first."""
+        yield from sorted(self.readings.values(), key=lambda one: one.least[goal.measure == "time"])
+
+    def contains(self, schedule: HybridRun) -> tuple[str, ...]:
+        """Return which groups are not of this space."""
+        space, wrong = self.reading(schedule).space, list[str]()
+        for cut, option, run in self.options(schedule):
+            name, number = option.group.stages[0].name, sum(option.pieces.values())
+            last = option.group.last
+            if number == 1:
+                wrong += [] if space.whole(cut) else [f"group {name} runs whole"]
+            elif not space.cut(cut) or not space.pieces(number) or (run.rows < last.rows and not space.rows):
+                wrong.append(f"group {name} runs in {number} pieces")
+        return tuple(f"{text}, pins say no" for text in wrong)
+
+    def explain(self) -> tuple[str, ...]:
+        """Return why no chain of groups ends."""
+        for reading in self.readings.values():
+            if reading.chain("bytes").bound < NEVER:
+                return ()
+        return (f"network {self.name}: no chain of groups fits in {self.costs.banks.count} banks",)
+
+
+__all__ = ["HybridPart", "HybridReplayed", "Reading", "backward"]
