@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
+from typing import Literal
 
 from instances.errors import InputError
 from instances.feature_maps import Stage

@@ -87,7 +87,9 @@ class _Reader:
         for stage in made:
             for name in (stage.source, *stage.streamed):
                 users[name].append(stage.name)
-        heights = {draft.operator.name: self._height(draft, stage) for draft, stage in zip(self.drafts, made, strict=True)}
+        heights = {
+            draft.operator.name: self._height(draft, stage) for draft, stage in zip(self.drafts, made, strict=True)
+        }
         return Stages(self.network.name, made, maps, {name: tuple(found) for name, found in users.items()}, heights)
 
     # ---- operators -------------------------------------------------------------------------------------------

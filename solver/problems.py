@@ -10,6 +10,7 @@ from solver.applications.problem import ApplicationsProblem
 from solver.banks.problem import BanksProblem
 from solver.claims import Claim
 from solver.generic import GenericProblem
+from solver.hybrid.problem import HybridProblem
 from solver.joint.problem import JointProblem
 from solver.mapping.problem import MappingProblem
 from solver.mesh.problem import Mesh
@@ -28,6 +29,7 @@ _ALL: tuple[Problem[Any], ...] = (
     ApplicationsProblem(),
     BanksProblem(),
     JointProblem(),
+    HybridProblem(),
     *map(GenericProblem, registry.FORMULATIONS),
 )
 PROBLEMS: dict[str, Problem[Any]] = {problem.name: problem for problem in _ALL}

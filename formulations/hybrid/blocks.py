@@ -10,8 +10,10 @@ Branches
 
 from __future__ import annotations
 
-from hwmodels.hybrid.pieces import operands
+from itertools import pairwise
+
 from instances.errors import InputError
+from instances.pieces import operands
 from instances.stage import Stages
 
 
@@ -37,7 +39,7 @@ def branches(found: Stages) -> list[tuple[int, int]]:
 
 def sections(found: Stages) -> list[tuple[int, int]]:
     """Return the stages between two places where a single map is alive."""
-    last_use = {name: -1 for name in found.maps}
+    last_use = dict.fromkeys(found.maps, -1)
     for at, stage in enumerate(found.stages):
         last_use |= dict.fromkeys(operands(stage), at)
         last_use[stage.target] = max(last_use[stage.target], at)
@@ -69,7 +71,7 @@ def blocks_of(found: Stages, said: str) -> list[tuple[int, int]]:
     ends = list(dict.fromkeys((0, *(number[name] for name in names), len(found.stages))))
     if ends != sorted(ends):
         raise InputError(f"pin blocks={said}: the stages are not in the network's order")
-    return list(zip(ends, ends[1:], strict=False))
+    return list(pairwise(ends))
 
 
 def _split(said: str, number: dict[str, int]) -> list[str]:

@@ -9,11 +9,11 @@ Variables
 Objective
     min sum of what the groups cost
 Optimal means
-    A piece begins and ends with empty banks, so costs add up. The shortest path by lower bounds is a lower bound; if all
-    its arcs are exact, it is the optimum. Else they are made exact, one by one, and the path is looked for again.
+    A piece begins and ends with empty banks, so costs add up. The shortest path by lower bounds is a lower bound; if
+    all its arcs are exact, it is the optimum. Else they are made exact, one by one, and the path is looked for again.
 
-With a cap on the other measure (`capped`) options count with all undominated programs of their pieces, and labels of a
-cut point with bytes and ticks that no other label beats; dropped are those that cannot end within the caps.
+With a cap on the other measure options count with all undominated programs of their pieces, and labels of a cut
+point with bytes and ticks that no other label beats; dropped are those that cannot end within the caps.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from formulations.clock import Clock
 from formulations.hybrid.costs import Program
 from formulations.hybrid.options import NO_WAY, Option, Pair
 from formulations.hybrid.space import Cut
-from hwmodels.hybrid.pieces import Piece
+from instances.pieces import Piece
 
 
 class Chosen(NamedTuple):

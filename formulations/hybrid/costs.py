@@ -3,8 +3,8 @@
 A lower bound on the bytes of the stages of a piece, without a search
     weights and biases once; weights that come with every process step once for every B tiles of the map; maps from
     outside once; maps that leave once; of every other map that is made, the columns beyond B - 1 tiles, written and
-    loaded: a tile of what is read lies beside all that stays. Where no map waits for a sum (`Banks.residuals` = dram), a
-    sum streams all operands but one, and what is streamed is written: counted are the operands for which this is least.
+    loaded: a tile of what is read lies beside all that stays. Where no map waits for a sum (`Banks.residuals` = dram),
+    a sum streams all operands but one, and what is streamed is written: the operands count for which this is least.
 On its ticks
     the cycles of its stages
 """
@@ -27,10 +27,10 @@ from formulations.banks.states import BankPlan
 from formulations.banks.times import Times
 from formulations.clock import ENDLESS
 from formulations.clock import Clock as Limit
-from hwmodels.hybrid.pieces import Piece, operands
 from hwmodels.schedule import StageRun
 from instances.errors import InputError
 from instances.machine import Machine
+from instances.pieces import Piece, operands
 from instances.stage import Stage, Stages
 
 

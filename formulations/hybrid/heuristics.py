@@ -22,8 +22,8 @@ from formulations.hybrid.options import Grid, Option, sizes
 from formulations.hybrid.part import HybridPart, Reading
 from formulations.hybrid.space import Cut
 from formulations.problem import Goal, Unable
-from hwmodels.hybrid.pieces import Piece, operands
 from hwmodels.schedule import HybridRun
+from instances.pieces import Piece, operands
 
 
 def blocks(reading: Reading) -> list[Cut]:
@@ -75,11 +75,11 @@ def value(one: Chosen | None, measure: str) -> int:
 def pure(reading: Reading, cut: Cut, measure: str) -> Chosen | None:
     """A block in the fewest pieces whose maps fit on chip; whole if there are none."""
     for option in in_columns(reading, cut):
-        if option.pieces and all(map(option.costs.floor, option.pieces)):
-            if all(fits(piece, option) for piece in option.pieces):
-                made = by_policy(cut, option, measure)
-                if made is not None:
-                    return made
+        possible = option.pieces and all(map(option.costs.floor, option.pieces))
+        if possible and all(fits(piece, option) for piece in option.pieces):
+            made = by_policy(cut, option, measure)
+            if made is not None:
+                return made
     return by_policy(cut, reading.option(cut), measure)
 
 

@@ -1,7 +1,7 @@
 """F7 hybrid: the options of a group, whole or in pieces, each with a lower bound that rises until it is what it costs.
 
-Example: stages 2 to 6 of ResNet-50 at 512x512, in 16 pieces of 8 columns. At first the option counts with the weights 16
-times and the input of all pieces; then with what no program of its pieces is below; then with the best programs.
+Example: stages 2 to 6 of ResNet-50 at 512x512, in 16 pieces of 8 columns. At first the option counts with the weights
+16 times and the input of all pieces; then with what no program of its pieces is below; then with the best programs.
 
 Sizes
     of a map of W columns pieces of ``ceil(W / k)`` columns, for every k: of all sizes with as many pieces the one whose
@@ -21,7 +21,7 @@ from formulations.banks.graph import NEVER
 from formulations.clock import ENDLESS, Clock
 from formulations.hybrid.costs import Costs, Known, floor
 from formulations.hybrid.space import Cut, Space
-from hwmodels.hybrid.pieces import Group, Key, Parts, Piece
+from instances.pieces import Group, Key, Parts, Piece
 
 #: More than anything costs.
 NO_WAY = Point(NEVER, NEVER)
@@ -55,6 +55,11 @@ class Option:
         """Whether it is in one piece."""
         last = self.group.last
         return self.grid == (last.columns, last.rows)
+
+    @property
+    def cycles(self) -> int:
+        """Of computing all pieces."""
+        return sum(many * sum(stage.cycles for stage in piece.found.stages) for piece, many in self.pieces.items())
 
     def floor(self) -> Point:
         """What it does not cost less than, without a search."""
@@ -178,7 +183,7 @@ class Pair:
                     yield option, moved if self.measure == "bytes" else self._rough()
 
     def _along(self, axis: int, wanted: list[int]) -> dict[int, tuple[int, dict[Key, tuple[int, int]]]]:
-        """By size the number of pieces, and of every view the sum of its columns or rows, and of those of equal ones."""
+        """By size the number of pieces, and of every view the sum of its columns or rows, and that of equal ones."""
         found = {}
         for size in wanted:
             made = self.group.spans(axis, size)

@@ -15,18 +15,18 @@ from formulations.banks.graph import NEVER
 from formulations.banks.numbers import planned
 from formulations.banks.readings import FirstLayer, floor_of, readings
 from formulations.clock import TimeUp
-from formulations.hybrid.chain import Chain, Chosen, backward
+from formulations.hybrid.chain import Chain, Chosen
 from formulations.hybrid.costs import Costs
 from formulations.hybrid.options import Grid, Option, Pair
 from formulations.hybrid.space import Cut, Space
 from formulations.pins import Pins
 from formulations.problem import Goal, Part, Piece, Priced, Replayed
-from hwmodels.hybrid.pieces import Group
 from hwmodels.hybrid.replay import HybridReplay, replay_hybrid
 from hwmodels.schedule import GroupRun, HybridRun, PieceRun
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
+from instances.pieces import Group
 from instances.stage import Stages
 
 
@@ -134,20 +134,20 @@ class HybridPart(Part[HybridRun]):
     def price(self, schedule: HybridRun) -> Priced:
         """Return bytes and ticks: those of every piece, as often as there are pieces alike."""
         if schedule not in self._priced:
-            total, ticks, cycles = 0, 0, 0
+            total, ticks = 0, 0
             for _, option, run in self.options(schedule):
                 for piece, kind in zip(option.pieces, run.pieces, strict=True):
                     for one in kind:
                         point = self.costs.of(piece, planned(self.costs.walk(piece), one.stages))
                         total, ticks = total + one.count * point.bytes, ticks + one.count * point.ticks
-                        cycles += one.count * sum(stage.cycles for stage in piece.found.stages)
             self._priced[schedule] = Priced({"bytes": total, "time": ticks})
         return self._priced[schedule]
 
     def replay(self, schedule: HybridRun) -> HybridReplayed:
         """Replay piece by piece, and compute what they compute."""
         seen = replay_hybrid(self.reading(schedule).found, self.machine, schedule.groups)
-        measures = {} if seen.faults else {"bytes": seen.bytes, "time": seen.ticks}
+        total, ticks = sum(one.bytes for one in seen.pieces), sum(one.ticks for one in seen.pieces)
+        measures = {} if seen.faults else {"bytes": total, "time": ticks}
         return HybridReplayed(measures, tuple(seen.faults), seen=seen)
 
     def pieces(self, goal: Goal) -> Iterator[Reading]:
@@ -172,6 +172,3 @@ class HybridPart(Part[HybridRun]):
             if reading.chain("bytes").bound < NEVER:
                 return ()
         return (f"network {self.name}: no chain of groups fits in {self.costs.banks.count} banks",)
-
-
-__all__ = ["HybridPart", "HybridReplayed", "Reading", "backward"]

@@ -23,12 +23,12 @@ class HybridFormulation(Formulation[HybridRun]):
     measures = {"bytes": "bytes", "time": "ticks"}  # noqa: RUF012
     decisions = DECISIONS
     engines = {  # noqa: RUF012
-        "dynamic": "shortest path over cut points, groups searched as far as needed, bank programs by dynamic programming",
+        "dynamic": "shortest path over cut points; groups searched as far as needed, programs as in banks",
     }
     heuristics = {  # noqa: RUF012
         "per-layer": ("nothing is fused: the policy MIN, for time HIDE", per_layer),
         "pure-fusion": ("every block in pieces whose maps all fit on chip, as few as can be", pure_fusion),
-        "hybrid-paper": ("as published: of every block the best number of pieces of columns by MIN, or HIDE", hybrid_paper),
+        "hybrid-paper": ("as published: of every block the best number of pieces, by MIN, or HIDE", hybrid_paper),
     }  # fmt: skip
     quick = ("per-layer",)
     starts = ()

@@ -20,8 +20,8 @@ DECISIONS = {
     "pieces": Decision("pieces<=16: pieces of a group; pieces=1: every stage runs whole"),
     "rows": Decision("rows=no: pieces are whole columns, as published", ("yes", "no")),
     "blocks": Decision(
-        "blocks=branches: groups in pieces are blocks (a residual branch each), others whole ones; or the last stages of "
-        "blocks, with slashes between; free: any stages", ("free", "branches"), open=True,
+        "blocks=branches: groups in pieces are blocks (a residual branch each), others whole ones; or the last stages "
+        "of blocks, with slashes between; free: any stages", ("free", "branches"), open=True,
     ),
 }  # fmt: skip
 

@@ -11,18 +11,19 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hwmodels.banks.replay import replay_banks
 from hwmodels.banks.replay_cycles import spent_on
-from hwmodels.banks.replay_time import Spent
-from hwmodels.hybrid.pieces import Box, Group, Key, Piece, operands
-from hwmodels.schedule import GroupRun, StageRun
+from hwmodels.banks.replay_time import Moved, Spent
+from hwmodels.schedule import GroupRun, PieceRun
 from instances.machine import Machine
+from instances.pieces import Box, Group, Key, Piece, operands
 from instances.stage import FeatureMap, Stage, Stages
 
 Ints = NDArray[np.int64]
@@ -30,33 +31,36 @@ Ints = NDArray[np.int64]
 _PRIME = 2_147_483_647
 
 
-@dataclass
-class GroupReplay:
-    """What a group moves and takes."""
+class PieceReplay(NamedTuple):
+    """What the pieces do that run one program."""
 
-    parts: list[int] = field(default_factory=lambda: [0] * 5)
-    """Bytes that are loaded, of weights, streamed, of biases, written."""
-    ticks: int = 0
-    waits: dict[str, int] = field(default_factory=lambda: {"maps": 0, "weights": 0, "writes": 0})
-    """Ticks that the processing elements wait, by what for."""
+    pieces: int
+    moved: Moved
+    spent: dict[str, Spent]
+
+    @property
+    def bytes(self) -> int:
+        """What all of them move."""
+        return self.pieces * self.moved.total
+
+    @property
+    def ticks(self) -> int:
+        """What all of them take."""
+        return self.pieces * sum(one.ticks for one in self.spent.values())
 
 
 @dataclass
 class HybridReplay:
     """What the replay finds."""
 
-    groups: list[GroupReplay] = field(default_factory=list)
+    groups: list[list[list[PieceReplay]]] = field(default_factory=list)
+    """By group and kind of piece the programs."""
     faults: list[str] = field(default_factory=list)
 
     @property
-    def bytes(self) -> int:
-        """All bytes."""
-        return sum(sum(group.parts) for group in self.groups)
-
-    @property
-    def ticks(self) -> int:
-        """All ticks."""
-        return sum(group.ticks for group in self.groups)
+    def pieces(self) -> Iterator[PieceReplay]:
+        """All of them."""
+        yield from (one for group in self.groups for kind in group for one in kind)
 
 
 def replay_hybrid(found: Stages, machine: Machine, groups: tuple[GroupRun, ...]) -> HybridReplay:
@@ -75,36 +79,26 @@ def replay_hybrid(found: Stages, machine: Machine, groups: tuple[GroupRun, ...])
         if counts != list(pieces.values()):
             seen.faults.append(f"{name}: {counts} pieces are planned, there are {list(pieces.values())}")
             return seen
-        made = GroupReplay()
-        for piece, kind in zip(pieces, run.pieces, strict=True):
-            for one in kind:
-                _follow(piece, machine, one.count, one.stages, made, seen.faults)
-        seen.groups.append(made)
+        seen.groups.append([
+            [_follow(piece, machine, one, seen.faults) for one in kind]
+            for piece, kind in zip(pieces, run.pieces, strict=True)
+        ])  # fmt: skip
         seen.faults += [f"{name}: {fault}" for fault in numbers.run(group, run.columns, run.rows)]
     if begin != len(found.stages):
         seen.faults.append(f"{begin} stages are planned, there are {len(found.stages)}")
     return seen
 
 
-def _follow(
-    piece: Piece, machine: Machine, count: int, runs: Sequence[StageRun], made: GroupReplay, faults: list[str]
-) -> None:
+def _follow(piece: Piece, machine: Machine, run: PieceRun, faults: list[str]) -> PieceReplay:
     """The banks of a piece, and its time."""
     banks = machine.banks
     assert banks is not None
-    moved = replay_banks(piece.found, banks, runs)
+    moved = replay_banks(piece.found, banks, run.stages)
+    faults += moved.faults
     if moved.faults:
-        faults += moved.faults
-        return
+        return PieceReplay(run.count, moved, {})
     spent = spent_on(banks, moved, machine.transfer, machine.compute.cycle_ticks, writing=banks.writes == "bus")
-    made.parts = [total + count * size for total, size in zip(made.parts, moved.parts, strict=True)]
-    made.ticks += count * sum(one.ticks for one in spent.values())
-    for kind in made.waits:
-        made.waits[kind] += count * sum(_waited(one, kind) for one in spent.values())
-
-
-def _waited(spent: Spent, kind: str) -> int:
-    return int(getattr(spent, f"waits_for_{kind}"))
+    return PieceReplay(run.count, moved, spent)
 
 
 # ---- numbers -----------------------------------------------------------------------------------------------------
@@ -145,7 +139,8 @@ class Numbers:
             return np.array([[int((given[0] * weights % _PRIME).sum()) % _PRIME]], dtype=np.int64)
         if stage.kind in ("sum", "patches"):
             weights = self._random(name, len(given))
-            return sum((a * w % _PRIME for a, w in zip(given, weights, strict=True)), np.int64(0)) % _PRIME
+            terms = [a * w % _PRIME for a, w in zip(given, weights, strict=True)]
+            return np.asarray(sum(terms), np.int64) % _PRIME
         high, target = found.heights[stage.name], found.maps[stage.target]
         weights = self._random(name, stage.taps, high.taps)
         result = np.zeros((target.columns, target.rows), np.int64)

@@ -1,16 +1,16 @@
 """A group of stages cut into pieces: each piece is a network of its own, with its own part of every map.
 
 Example
-    Two convolutions of 3x3 over 8 columns, pieces of 4 columns of the last map. The first piece has columns 0 to 3 of it,
-    so 0 to 4 of the map between and 0 to 5 of the input; the second one 4 to 7, 3 to 7 and 2 to 7. Columns 3 and 4
+    Two convolutions of 3x3 over 8 columns, pieces of 4 columns of the last map. The first piece has columns 0 to 3 of
+    it, so 0 to 4 of the map between and 0 to 5 of the input; the second one 4 to 7, 3 to 7 and 2 to 7. Columns 3 and 4
     between are computed twice, columns 2 to 5 of the input are loaded twice, and all weights are.
 
 Sets
     stages of a group, in the network's order; maps m; the boxes of the last map: columns [i*w, (i+1)*w) by rows
     [j*h, (j+1)*h), the last ones fewer
 Derived, from the last stage back
-    box[m], the hull of what its readers in the group need of it for their boxes: of a window over s*x - p .. + k - 1 the
-    columns that lie in the map; of a sum the same box
+    box[m], the hull of what its readers in the group need of it for their boxes: of a window over s*x - p .. + k - 1
+    the columns that lie in the map; of a sum the same box
 Rules (a group that breaks one has no pieces; it may still run whole)
     (WHOLE)  the makers of a map that the group reads are all in the group, or all before it
     (SUM)    a map that a sum of the group reads is made in the same box as the sum's result; of a map from outside
@@ -74,9 +74,7 @@ Parts = dict[Key, Span]
 
 @dataclass(frozen=True)
 class Piece:
-    """The stages of a piece, named s0, s1, ..., and their maps, named alike, others m0, m1, ...: pieces that are alike
-    are equal.
-    """
+    """The stages of a piece, s0, s1, ..., and their maps, named alike, others m0, m1, ...; equal if they are alike."""
 
     found: Stages
     views: tuple[tuple[Key, Box], ...] = field(compare=False)
@@ -150,7 +148,8 @@ class Group:
         found: dict[Piece, int] = {}
         for one, many in self._alike(across, 0):
             for other, more in self._alike(down, 1):
-                found[piece] = found.get(piece := self._piece(one, other), 0) + many * more
+                piece = self._piece(one, other)
+                found[piece] = found.get(piece, 0) + many * more
         return found
 
     def piece(self, left: int, top: int, columns: int, rows: int) -> Piece:
@@ -166,8 +165,8 @@ class Group:
         size = _sizes(self.last)[axis]
         made = [self._parts(Span(at, min(at + most, size)), axis) for at in range(0, size, most)]
         for name in self.leaving:
-            spans = [parts.get(Key(name)) for parts in made]
-            if None in spans or not _tiled(spans, _sizes(self.found.maps[name])[axis]):
+            spans = [parts[Key(name)] for parts in made if Key(name) in parts]
+            if len(spans) < len(made) or not _tiled(spans, _sizes(self.found.maps[name])[axis]):
                 return None
         for stage in self.stages:
             inner = [Key(name) for name in operands(stage) if stage.kind == "sum" and name in self.made]
@@ -213,7 +212,9 @@ class Group:
             for stage in self.stages:
                 high, target = self.found.heights[stage.name], parts[Key(stage.target)]
                 stride = high.stride if axis else stage.stride
-                windows += [span.begin - target.begin * stride for key, span in parts.items() if key.map == stage.source]
+                windows += [
+                    span.begin - target.begin * stride for key, span in parts.items() if key.map == stage.source
+                ]
                 windows += [high.cycles[target.begin : target.end]] if axis else []
             key = sizes, tuple(windows)
             found[key] = found.get(key, (parts, 0))[0], found.get(key, (parts, 0))[1] + 1
