@@ -1,13 +1,16 @@
 """F7 hybrid: the best chain of groups, as a shortest path whose arcs are known as well as needed.
 
 Sets
-    cut points 0 to T between the stages; arcs: the groups [a, b) of the space, each with its options
+    cut points 0 to T between the stages; arcs: the groups [a, b) of the space, in one piece or in several, each with
+    its options
 Given
     least[a, b], a lower bound on all options of a group; exact for those that have been searched (`Pair`)
 Variables
     the groups, each with an option and the programs of its pieces
 Objective
     min sum of what the groups cost
+Constraints
+    (MERGE)  two groups in one piece do not follow each other: their stages are a group
 Optimal means
     A piece begins and ends with empty banks, so costs add up. The shortest path by lower bounds is a lower bound; if
     all its arcs are exact, it is the optimum. Else they are made exact, one by one, and the path is looked for again.
@@ -47,35 +50,42 @@ class Chosen(NamedTuple):
 Arcs = Mapping[Cut, int]
 
 
-def forward(arcs: Arcs, stages: int) -> list[int]:
-    """The least cost up to every cut point."""
-    least = [0, *[NEVER] * stages]
+def forward(arcs: Arcs, stages: int) -> list[tuple[int, int]]:
+    """The least cost up to every cut point: before any group, and before one in pieces."""
+    least = [(0, 0), *[(NEVER, NEVER)] * stages]
     for cut in sorted(arcs):
-        least[cut.end] = min(least[cut.end], least[cut.begin] + arcs[cut])
+        fresh, any_way = least[cut.end]
+        cost = arcs[cut] + least[cut.begin][not cut.whole]
+        least[cut.end] = (fresh if cut.whole else min(fresh, cost)), min(any_way, cost)
     return least
 
 
-def backward(arcs: Arcs, stages: int) -> list[int]:
-    """The least cost from every cut point to the end."""
-    least = [*[NEVER] * stages, 0]
+def backward(arcs: Arcs, stages: int) -> list[tuple[int, int]]:
+    """The least cost from every cut point to the end: with any group first, and with one in pieces first."""
+    least = [*[(NEVER, NEVER)] * stages, (0, 0)]
     for cut in sorted(arcs, reverse=True):
-        least[cut.begin] = min(least[cut.begin], least[cut.end] + arcs[cut])
+        any_way, pieces = least[cut.begin]
+        cost = arcs[cut] + least[cut.end][cut.whole]
+        least[cut.begin] = min(any_way, cost), (pieces if cut.whole else min(pieces, cost))
     return least
 
 
 def path(arcs: Arcs, stages: int) -> list[Cut]:
     """The arcs of a shortest path; none if there is none."""
-    least, at, found = backward(arcs, stages), 0, list[Cut]()
-    if least[0] >= NEVER:
+    least, at, whole, made = backward(arcs, stages), 0, False, list[Cut]()
+    if least[0][0] >= NEVER:
         return []
     onward: dict[int, list[Cut]] = {}
     for cut in arcs:
         onward.setdefault(cut.begin, []).append(cut)
     while at < stages:
-        cut = next(c for c in onward[at] if arcs[c] + least[c.end] == least[at])
-        found.append(cut)
-        at = cut.end
-    return found
+        cut = next(
+            c for c in onward[at]
+            if not (whole and c.whole) and arcs[c] + least[c.end][c.whole] == least[at][whole]
+        )  # fmt: skip
+        made.append(cut)
+        at, whole = cut.end, cut.whole
+    return made
 
 
 class Chain:
@@ -89,7 +99,7 @@ class Chain:
     @property
     def bound(self) -> int:
         """What no chain is below; `NEVER` if there is none."""
-        return backward(self.arcs, self.stages)[0]
+        return backward(self.arcs, self.stages)[0][0]
 
     def run(self, limit: Clock, below: int) -> list[Chosen] | None:
         """The best chain, None if none costs less than `below`, or the time is up: then `bound` is not exact."""
@@ -122,7 +132,10 @@ class Chain:
     def near(self, below: int) -> Iterable[Cut]:
         """The groups that may be part of a chain that costs less."""
         ahead, behind = forward(self.arcs, self.stages), backward(self.arcs, self.stages)
-        return [c for c, least in self.arcs.items() if ahead[c.begin] + least + behind[c.end] < below]
+        return [
+            cut for cut, least in self.arcs.items()
+            if ahead[cut.begin][not cut.whole] + least + behind[cut.end][cut.whole] < below
+        ]  # fmt: skip
 
 
 def best_of(cut: Cut, option: Option, measure: str) -> Chosen:

@@ -1,13 +1,4 @@
-"""F7 hybrid: what a piece costs, at least (`floor`), at best, and by the published policies; equal pieces once.
-
-A lower bound on the bytes of the stages of a piece, without a search
-    weights and biases once; weights that come with every process step once for every B tiles of the map; maps from
-    outside once; maps that leave once; of every other map that is made, the columns beyond B - 1 tiles, written and
-    loaded: a tile of what is read lies beside all that stays. Where no map waits for a sum (`Banks.residuals` = dram),
-    a sum streams all operands but one, and what is streamed is written: the operands count for which this is least.
-On its ticks
-    the cycles of its stages
-"""
+"""F7 hybrid: what a piece costs, at least, at best, and by the published policies; equal pieces once."""
 
 from __future__ import annotations
 
@@ -15,23 +6,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from formulations.banks.bounds import Point, lowest
+from formulations.banks.bounds import Point
 from formulations.banks.front import Found, decide
 from formulations.banks.graph import optimum
 from formulations.banks.network import Walk
 from formulations.banks.numbers import numbered
 from formulations.banks.policies import hide
 from formulations.banks.published import published
-from formulations.banks.readings import clock_of, floor_of, may_wait
+from formulations.banks.readings import clock_of, may_wait
 from formulations.banks.states import BankPlan
 from formulations.banks.times import Times
 from formulations.clock import ENDLESS
 from formulations.clock import Clock as Limit
+from formulations.hybrid.floors import Stagewise, floor
 from hwmodels.schedule import StageRun
 from instances.errors import InputError
 from instances.machine import Machine
-from instances.pieces import Piece, operands
-from instances.stage import Stage, Stages
+from instances.pieces import Piece
+from instances.stage import Stages
 
 
 class Program(NamedTuple):
@@ -58,8 +50,9 @@ class Costs:
         self.banks, self.clock = machine.banks, clock_of(machine)
         self.waiting = may_wait(machine, waiting)
         self.searches = 0
+        self.stagewise = Stagewise(self.banks, self.clock, waiting=self.waiting)
         self._walks: dict[Piece, Walk] = {}
-        self._floors: dict[Piece, Point | None] = {}
+        self._floors: dict[tuple[Piece, bool], Point | None] = {}
         self._known: dict[tuple[Piece, str], Known | None] = {}
 
     def walk(self, piece: Piece) -> Walk:
@@ -118,52 +111,23 @@ class Costs:
 
     # ---- bounds ------------------------------------------------------------------------------------------------------
 
-    def floor(self, piece: Piece) -> Point | None:
-        """What no program of a piece is below; None if a column fits in no bank."""
-        if piece not in self._floors:
-            self._floors[piece] = floor(piece.found, self)
-        return self._floors[piece]
+    def bare(self, found: Stages) -> Point | None:
+        """What some stages do not cost less than."""
+        return floor(found, self.banks, self.clock, waiting=self.waiting)
 
+    def floor(self, piece: Piece, *, timed: bool = False) -> Point | None:
+        """What no program of a piece is below; None if a column fits in no bank, or a stage has no program.
 
-def floor(found: Stages, costs: Costs) -> Point | None:
-    """Return a lower bound on bytes and ticks of some stages, without a search; None if a column fits in no bank."""
-    banks, most = costs.banks, costs.banks.count
-    try:
-        tiles = {name: one.tile(banks) for name, one in found.maps.items()}
-    except InputError:
-        return None
-    total, ticks = floor_of(found, banks, costs.clock)
-    made = {stage.target for stage in found.stages}
-    written = dict.fromkeys(made, 0)
-    for stage in found.stages:
-        written[stage.target] += stage.written
-        if stage.anew(banks) and banks.unread == "loaded":
-            in_banks = -(-found.maps[stage.source].columns // tiles[stage.source])
-            total += stage.weight_bytes * (-(-in_banks // most) - 1)
-    spilled = dict.fromkeys(made, 0)
-    for name in made:
-        if users := found.users[name]:
-            spilled[name] = max(0, found.maps[name].columns - (most - 1) * tiles[name])
-            if banks.unread == "loaded" or any(s.kind == "sum" and s.name in users for s in found.stages):
-                total += spilled[name] * found.maps[name].column_bytes
-            total += 0 if found.lasting(name) else spilled[name] * written[name]
-    if not costs.waiting:
-        total += sum(_streamed(found, stage, made, spilled, written) for stage in found.stages if stage.kind == "sum")
-    return Point(total, ticks)
-
-
-def _streamed(found: Stages, stage: Stage, made: set[str], spilled: dict[str, int], written: dict[str, int]) -> int:
-    """What a sum streams and has written beyond what is counted, at least: the operand from the banks is its choice."""
-
-    def more(name: str) -> int:
-        if name not in made:
-            return 0
-        one, again = found.maps[name], len(found.users[name]) > 1
-        writes = 0 if found.lasting(name) else (one.columns - spilled[name]) * written[name]
-        return writes + (one.columns - (0 if again else spilled[name])) * one.column_bytes
-
-    extra = [more(name) for name in operands(stage)]
-    return sum(extra) - max(extra)
-
-
-__all__ = ["Costs", "Known", "Program", "floor", "lowest"]
+        Parameters
+        ----------
+        timed : bool
+            Whether ticks are bounded stage by stage, instead of by the cycles of computing.
+        """
+        key = piece, timed
+        if key not in self._floors:
+            point = self.bare(piece.found)
+            if point is not None and timed:
+                ticks = self.stagewise.ticks(piece.found)
+                point = None if ticks is None else point._replace(ticks=max(point.ticks, sum(ticks)))
+            self._floors[key] = point
+        return self._floors[key]

@@ -28,7 +28,7 @@ from instances.pieces import Piece, operands
 
 def blocks(reading: Reading) -> list[Cut]:
     """The blocks of a network."""
-    return [Cut(*block) for block in reading.space.blocks or branches(reading.found)]
+    return [Cut(*block, whole=False) for block in reading.space.blocks or branches(reading.found)]
 
 
 def by_policy(cut: Cut, option: Option, measure: str) -> Chosen | None:
@@ -80,7 +80,7 @@ def pure(reading: Reading, cut: Cut, measure: str) -> Chosen | None:
             made = by_policy(cut, option, measure)
             if made is not None:
                 return made
-    return by_policy(cut, reading.option(cut), measure)
+    return whole(reading, cut.begin, cut.end, measure)
 
 
 def hybrid(reading: Reading, cut: Cut, measure: str) -> Chosen | None:
@@ -91,23 +91,28 @@ def hybrid(reading: Reading, cut: Cut, measure: str) -> Chosen | None:
 
 def per_layer(part: HybridPart, goal: Goal) -> HybridRun | None:
     """Nothing is fused."""
-    return _best(part, goal, [[by_policy(cut, one.option(cut), goal.measure)] for one in _readings(part)
-                              if (cut := Cut(0, one.space.stages))])  # fmt: skip
+    return _best(part, goal, [[whole(one, 0, one.space.stages, goal.measure)] for one in _readings(part)])
 
 
 def pure_fusion(part: HybridPart, goal: Goal) -> HybridRun | None:
     """Every block in pieces that fit on chip."""
-    return _best(part, goal, [[pure(one, cut, goal.measure) for cut in blocks(one)] for one in _readings(part)])
+    chains = [(one, [pure(one, cut, goal.measure) for cut in blocks(one)]) for one in _readings(part)]
+    return _best(part, goal, [joined_of(one, chain, goal.measure) for one, chain in chains])
 
 
 def hybrid_paper(part: HybridPart, goal: Goal) -> HybridRun | None:
     """Every block in its best number of pieces; per layer if that is better."""
-    made = []
+    made: list[list[Chosen | None]] = []
     for one in _readings(part):
-        joined = joined_of(one, [hybrid(one, cut, goal.measure) for cut in blocks(one)], goal.measure)
-        whole = by_policy(Cut(0, one.space.stages), one.option(Cut(0, one.space.stages)), goal.measure)
-        made += [joined, [whole]]
+        made.append(joined_of(one, [hybrid(one, cut, goal.measure) for cut in blocks(one)], goal.measure))
+        made.append([whole(one, 0, one.space.stages, goal.measure)])
     return _best(part, goal, made)
+
+
+def whole(reading: Reading, begin: int, end: int, measure: str) -> Chosen | None:
+    """Stages in one piece, by policy."""
+    cut = Cut(begin, end, whole=True)
+    return by_policy(cut, reading.option(cut), measure)
 
 
 def joined_of(reading: Reading, chosen: list[Chosen | None], measure: str) -> list[Chosen | None]:
@@ -116,12 +121,9 @@ def joined_of(reading: Reading, chosen: list[Chosen | None], measure: str) -> li
     for one in chosen:
         last = made[-1] if made else None
         if one is not None and last is not None and one.option.whole and last.option.whole:
-            cut = Cut(last.cut.begin, one.cut.end)
-            more = by_policy(cut, reading.option(cut), measure)
-            if more is not None:
-                made[-1] = more
-                continue
-        made.append(one)
+            made[-1] = whole(reading, last.cut.begin, one.cut.end, measure)
+        else:
+            made.append(one)
     return made
 
 

@@ -11,7 +11,7 @@ Sizes
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import count
 from typing import NamedTuple
@@ -19,9 +19,10 @@ from typing import NamedTuple
 from formulations.banks.bounds import Point
 from formulations.banks.graph import NEVER
 from formulations.clock import ENDLESS, Clock
-from formulations.hybrid.costs import Costs, Known, floor
+from formulations.hybrid.costs import Costs, Known
 from formulations.hybrid.space import Cut, Space
-from instances.pieces import Group, Key, Parts, Piece
+from instances.pieces import Group, Key, Parts, Piece, Span
+from instances.stage import Stage
 
 #: More than anything costs.
 NO_WAY = Point(NEVER, NEVER)
@@ -61,9 +62,9 @@ class Option:
         """Of computing all pieces."""
         return sum(many * sum(stage.cycles for stage in piece.found.stages) for piece, many in self.pieces.items())
 
-    def floor(self) -> Point:
+    def floor(self, measure: str) -> Point:
         """What it does not cost less than, without a search."""
-        return self._sum({piece: self.costs.floor(piece) for piece in self.pieces})
+        return self._sum({piece: self.costs.floor(piece, timed=measure == "time") for piece in self.pieces})
 
     def bound(self, measure: str, limit: Clock = ENDLESS) -> tuple[Point, bool]:
         """Costs with the best programs, and whether that is proven."""
@@ -103,19 +104,24 @@ class Entry(NamedTuple):
 class Pair:
     """All options of a group for a measure, the one that may be the least first.
 
-    At first the option in one piece counts with `costs.floor`, and all those in pieces together with what each moves.
+    At first one piece counts with a bound of its stages, several ones with what each has to do.
+
+    Parameters
+    ----------
+    ticks : sequence of int
+        What the stages of the network take, at least.
     """
 
-    def __init__(self, costs: Costs, group: Group, measure: str, space: Space) -> None:
+    def __init__(self, costs: Costs, group: Group, cut: Cut, measure: str, space: Space, ticks: Sequence[int]) -> None:
         self.costs, self.group, self.measure, self.space = costs, group, measure, space
-        cut, self.heap = Cut(group.begin, group.end), list[Entry]()
-        self._number = count()
-        least = floor(group.whole, costs) if space.whole(cut) and group.sound else None
-        if least is not None:
-            last = group.last
-            self._push(least, 1, Option(costs, group, Grid(last.columns, last.rows)))
-        if space.cut(cut) and group.sound:
+        self.heap, self._number, last = list[Entry](), count(), group.last
+        if not group.sound:
+            return
+        if not cut.whole:
             self._push(Point(self._rough(), self._rough()), -1, Option(costs, group, Grid(0, 0)))
+        elif (least := costs.bare(group.whole)) is not None:
+            least = least._replace(ticks=max(least.ticks, sum(ticks[cut.begin : cut.end])))
+            self._push(least, 1, Option(costs, group, Grid(last.columns, last.rows)))
 
     def _measured(self, point: Point) -> int:
         return point.bytes if self.measure == "bytes" else point.ticks
@@ -138,9 +144,10 @@ class Pair:
         """Know more of the option that may be the least; says whether anything is left that it could know."""
         entry = heapq.heappop(self.heap)
         if entry.level < 0:
-            self._spread()
+            for option, least in self.spread():
+                self._push(Point(least, least), 0, option)
         elif entry.level == 0:
-            self._push(entry.option.floor(), 1, entry.option)
+            self._push(entry.option.floor(self.measure), 1, entry.option)
         else:
             point, proven = entry.option.bound(self.measure, limit)
             level = 2 if proven else 1
@@ -150,64 +157,82 @@ class Pair:
 
     # ---- rough bounds ------------------------------------------------------------------------------------------------
 
-    def _rough(self) -> int:
-        """Work, or two times the weights and the maps that leave."""
-        stages, maps = self.group.stages, self.group.found.maps
+    def _rough(self, pieces: int = 2) -> int:
+        """So many times the weights, and the maps that leave; or work done once."""
+        stages, maps, clock = self.group.stages, self.group.found.maps, self.costs.clock
         if self.measure != "bytes":
-            return sum(stage.cycles for stage in stages) * self.costs.clock.cycle
-        return 2 * self._weights + sum(
-            stage.written * maps[stage.target].columns for stage in stages if stage.target in self.group.leaving
-        )
-
-    @cached_property
-    def _weights(self) -> int:
-        return sum(stage.weight_bytes + stage.bias_bytes for stage in self.group.stages)
-
-    def _spread(self) -> None:
-        """Bound every size by what its pieces load."""
-        for option, least in self.spread():
-            self._push(Point(least, least), 0, option)
+            return sum(stage.cycles for stage in stages) * clock.cycle + pieces * len(stages) * clock.fixed
+        weights = sum(stage.weight_bytes + stage.bias_bytes for stage in stages)
+        left = (stage for stage in stages if stage.target in self.group.leaving)
+        return pieces * weights + sum(stage.written * maps[stage.target].columns for stage in left)
 
     def spread(self) -> Iterator[tuple[Option, int]]:
-        """All options in pieces with a rough bound."""
+        """All options in pieces with what they load, or compute."""
         last = self.group.last
         across = self._along(0, sizes(last.columns))
         down = self._along(1, sizes(last.rows) if self.space.rows else [last.rows])
-        kept = self._rough() - 2 * self._weights
-        for columns, (wide, one) in across.items():
-            for rows, (high, other) in down.items():
-                pieces = wide * high
+        for columns, one in across.items():
+            for rows, other in down.items():
+                pieces = one.pieces * other.pieces
                 if pieces > 1 and self.space.pieces(pieces):
-                    moved = kept + pieces * self._weights + self._loads(one, other)
                     option = Option(self.costs, self.group, Grid(columns, rows))
-                    yield option, moved if self.measure == "bytes" else self._rough()
+                    yield option, self._spent(pieces, one, other)
 
-    def _along(self, axis: int, wanted: list[int]) -> dict[int, tuple[int, dict[Key, tuple[int, int]]]]:
-        """By size the number of pieces, and of every view the sum of its columns or rows, and that of equal ones."""
-        found = {}
-        for size in wanted:
-            made = self.group.spans(axis, size)
-            if made is not None:
-                found[size] = len(made), _sums(made)
-        return found
+    def _along(self, axis: int, wanted: list[int]) -> dict[int, Axis]:
+        """What pieces need along an axis, by size; not of sizes that break a rule."""
+        found = {size: self.group.spans(axis, size) for size in wanted}
+        return {size: Axis.of(self.group, axis, made) for size, made in found.items() if made is not None}
 
-    def _loads(self, across: dict[Key, tuple[int, int]], down: dict[Key, tuple[int, int]]) -> int:
-        """Bytes of the maps from outside, for all pieces."""
-        if self.costs.banks.unread == "left":
-            return 0
-        total = 0
-        for key, (columns, alike) in across.items():
+    def _spent(self, pieces: int, across: Axis, down: Axis) -> int:
+        """Bytes, or ticks, of all pieces, at least."""
+        if self.measure != "bytes":
+            clock, stages = self.costs.clock, self.group.stages
+            cycles = sum(s.groups * n * m for s, n, m in zip(stages, across.cycles, down.cycles, strict=True))
+            return cycles * clock.cycle + pieces * len(stages) * clock.fixed
+        total = self._rough(pieces)
+        for key, (columns, alike) in across.sums.items() if self.costs.banks.unread == "loaded" else ():
             if key.map not in self.group.made:
-                rows, same = down[key]
+                rows, same = down.sums[key]
                 total += (columns * rows - alike * same) * self.group.found.maps[key.map].stored
         return total
 
 
-def _sums(made: list[Parts]) -> dict[Key, tuple[int, int]]:
-    return {
-        key: (
-            sum(parts[key].size for parts in made),
-            sum(parts[key].size for parts in made if key.reader >= 0 and parts[key] == parts.get(Key(key.map))),
-        )
-        for key in made[0]
-    }  # fmt: skip
+class Axis(NamedTuple):
+    """What pieces of one size need along an axis, all together."""
+
+    pieces: int
+    sums: dict[Key, tuple[int, int]]
+    """Of every map the columns or rows; those among them that are not loaded, as others read the same."""
+    cycles: tuple[int, ...]
+    """Of every stage: kernel columns inside the map; cycles of rows."""
+
+    @classmethod
+    def of(cls, group: Group, axis: int, made: list[Parts]) -> Axis:
+        """Add up."""
+        sums = {
+            key: (
+                sum(parts[key].size for parts in made),
+                sum(parts[key].size for parts in made if key.reader >= 0 and parts[key] == parts.get(Key(key.map))),
+            )
+            for key in made[0]
+        }
+        cycles = [_cycles(group, stage, axis, [parts[Key(stage.target)] for parts in made]) for stage in group.stages]
+        return cls(len(made), sums, tuple(cycles))
+
+
+def _cycles(group: Group, stage: Stage, axis: int, spans: list[Span]) -> int:
+    """What a stage computes along an axis."""
+    high = group.found.heights[stage.name]
+    if stage.pooled is not None:
+        computed = Span(0, group.found.computed(stage)[axis])
+        spans = [computed for _ in spans]
+    if axis:
+        return sum(sum(high.cycles[span.begin : span.end]) for span in spans)
+    if stage.kind in ("sum", "patches"):
+        return sum(span.size for span in spans)
+    columns, size = group.found.maps[stage.source].columns, max(span.end for span in spans)
+    inside = [
+        sum(0 <= x * stage.stride - stage.before + t * stage.dilation < columns for t in range(stage.taps))
+        for x in range(size)
+    ]
+    return sum(sum(inside[span.begin : span.end]) for span in spans)

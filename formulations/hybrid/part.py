@@ -17,7 +17,7 @@ from formulations.banks.readings import FirstLayer, floor_of, readings
 from formulations.clock import TimeUp
 from formulations.hybrid.chain import Chain, Chosen
 from formulations.hybrid.costs import Costs
-from formulations.hybrid.options import Grid, Option, Pair
+from formulations.hybrid.options import Grid, Option, Pair, sizes
 from formulations.hybrid.space import Cut, Space
 from formulations.pins import Pins
 from formulations.problem import Goal, Part, Piece, Priced, Replayed
@@ -50,7 +50,7 @@ class Reading(Piece[HybridRun]):
 
     def group(self, cut: Cut) -> Group:
         """The stages of a group."""
-        return Group(self.found, *cut)
+        return Group(self.found, cut.begin, cut.end)
 
     def option(self, cut: Cut, grid: Grid | None = None) -> Option:
         """A group in pieces, or whole."""
@@ -60,7 +60,12 @@ class Reading(Piece[HybridRun]):
     def chain(self, measure: str) -> Chain:
         """What is known of all groups, for a measure."""
         if measure not in self._chains:
-            pairs = {cut: Pair(self.part.costs, self.group(cut), measure, self.space) for cut in self.space.groups()}
+            costs, ticks = self.part.costs, [0] * self.space.stages
+            if measure == "time" and all(
+                one.column_bytes <= costs.banks.bank_bytes for one in self.found.maps.values()
+            ):
+                ticks = costs.stagewise.ticks(self.found, searched=True) or ticks
+            pairs = {cut: Pair(costs, self.group(cut), cut, measure, self.space, ticks) for cut in self.space.groups()}
             self._chains[measure] = Chain(pairs, self.space.stages, measure)
         return self._chains[measure]
 
@@ -120,7 +125,7 @@ class HybridPart(Part[HybridRun]):
         """Yield the groups of a schedule; raises InputError for one that cannot be cut like that."""
         reading, begin = self.reading(schedule), 0
         for run in schedule.groups:
-            cut = Cut(begin, begin + run.length)
+            cut = Cut(begin, begin + run.length, whole=sum(one.count for kind in run.pieces for one in kind) == 1)
             if run.length < 1 or cut.end > reading.space.stages or min(run.columns, run.rows) < 1:
                 raise InputError(f"groups: stages {cut.begin} to {cut.end}: there are {reading.space.stages}")
             option = reading.option(cut, Grid(run.columns, run.rows))
@@ -156,15 +161,17 @@ class HybridPart(Part[HybridRun]):
 
     def contains(self, schedule: HybridRun) -> tuple[str, ...]:
         """Return which groups are not of this space."""
-        space, wrong = self.reading(schedule).space, list[str]()
+        space, wrong, before = self.reading(schedule).space, list[str](), False
         for cut, option, run in self.options(schedule):
-            name, number = option.group.stages[0].name, sum(option.pieces.values())
-            last = option.group.last
-            if number == 1:
-                wrong += [] if space.whole(cut) else [f"group {name} runs whole"]
-            elif not space.cut(cut) or not space.pieces(number) or (run.rows < last.rows and not space.rows):
-                wrong.append(f"group {name} runs in {number} pieces")
-        return tuple(f"{text}, pins say no" for text in wrong)
+            name, number, last = option.group.stages[0].name, sum(option.pieces.values()), option.group.last
+            if cut.whole and before:
+                wrong.append(f"group {name} runs whole behind one that does: they are one group")
+            before = cut.whole
+            rows = run.rows < last.rows and not space.rows
+            sized = run.columns in sizes(last.columns) and run.rows in sizes(last.rows)
+            if not space.allows(cut) or not sized or rows or not space.pieces(number):
+                wrong.append(f"group {name} runs in {number} pieces of {run.columns} x {run.rows}: pins say no")
+        return tuple(wrong)
 
     def explain(self) -> tuple[str, ...]:
         """Return why no chain of groups ends."""

@@ -27,10 +27,11 @@ DECISIONS = {
 
 
 class Cut(NamedTuple):
-    """The stages [begin, end)."""
+    """The stages [begin, end) as a group, in one piece or in several."""
 
     begin: int
     end: int
+    whole: bool
 
 
 class Space:
@@ -56,22 +57,20 @@ class Space:
         """Pieces that a group may have, at most."""
         return min((int(pin.value) for pin in self.pins.of("pieces") if pin.op in ("<=", "=")), default=NEVER)
 
-    def cut(self, group: Cut) -> bool:
-        """Whether stages may be a group in several pieces."""
-        length = group.end - group.begin
+    def allows(self, cut: Cut) -> bool:
+        """Whether stages may be a group: in pieces blocks, if there are any, in one piece several ones."""
+        if cut.whole:
+            return self._keeps("pieces", 1) and (self.blocks is None or {cut.begin, cut.end} <= self._ends)
+        length = cut.end - cut.begin
         if not (self._keeps("length", length) if self.pins.of("length") or self.blocks else length <= LENGTH):
             return False
-        return self.most > 1 and (self.blocks is None or group in self.blocks)
-
-    def whole(self, group: Cut) -> bool:
-        """Whether stages may be a group in one piece: whole blocks, if there are any."""
-        return self._keeps("pieces", 1) and (self.blocks is None or self._ends.issuperset(group))
+        return self.most > 1 and (self.blocks is None or (cut.begin, cut.end) in self.blocks)
 
     def groups(self) -> list[Cut]:
-        """All that there may be."""
+        """All that there may be, by where they begin and end."""
         ends = range(self.stages + 1)
-        pairs = (Cut(begin, end) for begin in ends for end in ends[begin + 1 :])
-        return [cut for cut in pairs if self.whole(cut) or self.cut(cut)]
+        cuts = (Cut(begin, end, whole) for begin in ends for end in ends[begin + 1 :] for whole in (True, False))
+        return list(filter(self.allows, cuts))
 
     def _keeps(self, name: str, value: int) -> bool:
         return all(bool(pin.keeps(np.array([value]))[0]) for pin in self.pins.of(name))

@@ -74,7 +74,7 @@ class HybridProblem(WholeProblem[HybridPlan]):
         reading = cast(HybridPart, part).reading(HybridRun(plan.first_layer, ()))
         begin, groups = 0, []
         for row in plan.layers:
-            cut = Cut(begin, begin + len(row.stages))
+            cut = Cut(begin, begin + len(row.stages), whole=row.pieces == 1)
             groups.append(_run(reading, cut, row))
             begin = cut.end
         return HybridRun(plan.first_layer, tuple(groups))
