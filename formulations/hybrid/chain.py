@@ -15,22 +15,20 @@ Optimal means
     A piece begins and ends with empty banks, so costs add up. The shortest path by lower bounds is a lower bound; if
     all its arcs are exact, it is the optimum. Else they are made exact, one by one, and the path is looked for again.
 
-With a cap on the other measure options count with all undominated programs of their pieces, and labels of a cut
-point with bytes and ticks that no other label beats; dropped are those that cannot end within the caps.
+With a cap on the other measure: `formulations.hybrid.front`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from formulations.banks.bounds import Point
 from formulations.banks.graph import NEVER
 from formulations.clock import Clock
 from formulations.hybrid.costs import Program
-from formulations.hybrid.options import NO_WAY, Option, Pair
+from formulations.hybrid.options import Option, Pair
 from formulations.hybrid.space import Cut
-from instances.pieces import Piece
 
 
 class Chosen(NamedTuple):
@@ -129,13 +127,11 @@ class Chain:
         assert option is not None
         return best_of(cut, option, self.measure)
 
-    def near(self, below: int) -> Iterable[Cut]:
-        """The groups that may be part of a chain that costs less."""
-        ahead, behind = forward(self.arcs, self.stages), backward(self.arcs, self.stages)
-        return [
-            cut for cut, least in self.arcs.items()
-            if ahead[cut.begin][not cut.whole] + least + behind[cut.end][cut.whole] < below
-        ]  # fmt: skip
+    def so_far(self) -> list[Chosen] | None:
+        """The best chain of options that are known exactly; None if there is none."""
+        known = {cut: pair.incumbent for cut, pair in self.pairs.items() if pair.incumbent is not None}
+        groups = path({cut: value for cut, (value, _) in known.items()}, self.stages)
+        return [best_of(cut, known[cut][1], self.measure) for cut in groups] or None
 
 
 def best_of(cut: Cut, option: Option, measure: str) -> Chosen:
@@ -147,68 +143,3 @@ def best_of(cut: Cut, option: Option, measure: str) -> Chosen:
         assert one is not None
         kinds.append(((one.programs[0], many),))
     return Chosen(cut, option, tuple(kinds))
-
-
-# ---- two measures ------------------------------------------------------------------------------------------------
-
-
-class Mix(NamedTuple):
-    """Points of pieces together, and how they came about."""
-
-    point: Point
-    uses: tuple[tuple[Program, int], ...]
-
-
-def mixes(programs: Sequence[Program], many: int) -> list[Mix]:
-    """What so many pieces that are alike may cost together, undominated."""
-    found = [Mix(Point(0, 0), ())]
-    for _ in range(many):
-        found = lowest_of(
-            Mix(Point(mix.point.bytes + one.point.bytes, mix.point.ticks + one.point.ticks), _more(mix.uses, one))
-            for mix in found for one in programs
-        )  # fmt: skip
-        if len(programs) == 1:
-            return [Mix(Point(many * p.bytes, many * p.ticks), ((programs[0], many),)) for p in [programs[0].point]]
-    return found
-
-
-def _more(uses: tuple[tuple[Program, int], ...], one: Program) -> tuple[tuple[Program, int], ...]:
-    counts = dict(uses)
-    counts[one] = counts.get(one, 0) + 1
-    return tuple(counts.items())
-
-
-def lowest_of(some: Iterable[Mix]) -> list[Mix]:
-    """Those that no other is below, by bytes."""
-    found: list[Mix] = []
-    for mix in sorted(some, key=lambda one: one.point):
-        if not found or mix.point.ticks < found[-1].point.ticks:
-            found.append(mix)
-    return found
-
-
-def fronts(cut: Cut, option: Option, limit: Clock) -> list[Chosen] | None:
-    """An option with all programs that no other beats; None if that is not proven, nothing if there is no program."""
-    known = option.known("front", limit)
-    if any(one is None for one in known.values()):
-        return []
-    if not all(one is not None and one.proven for one in known.values()):
-        return None
-    totals: list[tuple[Point, tuple[tuple[tuple[Program, int], ...], ...]]] = [(Point(0, 0), ())]
-    for piece, many in option.pieces.items():
-        one = known[piece]
-        assert one is not None
-        kinds = mixes(one.programs, many)
-        joined = [
-            (Point(p.bytes + mix.point.bytes, p.ticks + mix.point.ticks), (*uses, mix.uses))
-            for p, uses in totals for mix in kinds
-        ]  # fmt: skip
-        joined.sort(key=lambda pair: pair[0])
-        totals = []
-        for point, uses in joined:
-            if not totals or point.ticks < totals[-1][0].ticks:
-                totals.append((point, uses))
-    return [Chosen(cut, option, uses) for _, uses in totals]
-
-
-__all__ = ["NO_WAY", "Chain", "Chosen", "Piece", "backward", "best_of", "forward", "fronts", "lowest_of", "path"]

@@ -103,20 +103,25 @@ class Stagewise:
             return stage.cycles * self.clock.cycle + self.clock.fixed - (self.clock.cycle if times.by_cycle else 0)
         bare = replace(stage, name="", source="", target="", streamed=())
         sizes = [(maps[name].columns, maps[name].rows, maps[name].stored) for name in operands(stage)]
-        key = bare, tuple(sizes), maps[stage.target].columns, walk.tile[stage.target], searched
+        key = bare, tuple(sizes), maps[stage.target].columns, walk.tile[stage.target], self._fresh(walk, at), searched
         if key not in self._known:
             self._known[key] = self._least(walk, times, at, searched=searched)
         return self._known[key]
+
+    @staticmethod
+    def _fresh(walk: Walk, at: int) -> tuple[bool, ...]:
+        """Of which operands nothing can be on chip: they come from outside, and nothing else reads them."""
+        return tuple(not walk.makers[name] and walk.readers[name] == 1 << at for name in walk.sources(at))
 
     def _least(self, walk: Walk, times: Times, at: int, *, searched: bool) -> int | None:
         stage, done, least = walk.stages[at], State(walk.all), list[int]()
         pooled = stage.pooled.columns if stage.pooled else 0
         goal = Goal(walk.found.maps[stage.target].columns, walk.tile[stage.target], 0, mirrored=False, average=pooled)
-        for source in walk.sources(at):
+        for source, fresh in zip(walk.sources(at), self._fresh(walk, at), strict=True):
             prices = walk.prices(done, at, source)
             for way in (0, 1):
                 timing = times.timing(done, at, source, way, First(0, waits=False))
-                for there in range(min(self.banks.count, walk.tiles(source)) + 1):
+                for there in range(1 if fresh else min(self.banks.count, walk.tiles(source)) + 1):
                     task = Task(walk.passed(at, source, way), self.banks.count, there, goal)
                     if task.begin() is None:
                         continue

@@ -114,14 +114,17 @@ class Pair:
 
     def __init__(self, costs: Costs, group: Group, cut: Cut, measure: str, space: Space, ticks: Sequence[int]) -> None:
         self.costs, self.group, self.measure, self.space = costs, group, measure, space
-        self.heap, self._number, last = list[Entry](), count(), group.last
+        self.cut, self.grid = cut, Grid(group.last.columns, group.last.rows)
+        self.heap, self._number = list[Entry](), count()
+        #: The best option that is known exactly, and what it costs.
+        self.incumbent: tuple[int, Option] | None = None
         if not group.sound:
             return
         if not cut.whole:
             self._push(Point(self._rough(), self._rough()), -1, Option(costs, group, Grid(0, 0)))
         elif (least := costs.bare(group.whole)) is not None:
             least = least._replace(ticks=max(least.ticks, sum(ticks[cut.begin : cut.end])))
-            self._push(least, 1, Option(costs, group, Grid(last.columns, last.rows)))
+            self._push(least, 1, Option(costs, group, self.grid))
 
     def _measured(self, point: Point) -> int:
         return point.bytes if self.measure == "bytes" else point.ticks
@@ -150,10 +153,19 @@ class Pair:
             self._push(entry.option.floor(self.measure), 1, entry.option)
         else:
             point, proven = entry.option.bound(self.measure, limit)
-            level = 2 if proven else 1
-            self._push(point, level, entry.option)
+            self._push(point, 2 if proven else 1, entry.option)
+            value = self._measured(point)
+            if proven and value < (NEVER if self.incumbent is None else self.incumbent[0]):
+                self.incumbent = value, entry.option
             return proven
         return True
+
+    def every(self) -> dict[Grid, tuple[Option, int]]:
+        """All options with a rough bound, whatever is known of them."""
+        if self.cut.whole:
+            return {self.grid: (Option(self.costs, self.group, self.grid), 0)} if self.group.sound else {}
+        made = self.spread() if self.group.sound else ()
+        return {option.grid: (option, least) for option, least in made}
 
     # ---- rough bounds ------------------------------------------------------------------------------------------------
 

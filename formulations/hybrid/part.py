@@ -14,9 +14,10 @@ from formulations.banks.bounds import Point
 from formulations.banks.graph import NEVER
 from formulations.banks.numbers import planned
 from formulations.banks.readings import FirstLayer, floor_of, readings
-from formulations.clock import TimeUp
+from formulations.clock import Clock, TimeUp
 from formulations.hybrid.chain import Chain, Chosen
 from formulations.hybrid.costs import Costs
+from formulations.hybrid.front import Fronts
 from formulations.hybrid.options import Grid, Option, Pair, sizes
 from formulations.hybrid.space import Cut, Space
 from formulations.pins import Pins
@@ -84,19 +85,39 @@ class Reading(Piece[HybridRun]):
         known = self._chains.get(goal.measure)
         return max(self.least[goal.measure == "time"], 0 if known is None else min(known.bound, NEVER))
 
+    def so_far(self) -> HybridRun | None:
+        """Return the best plan of the groups that are known."""
+        made = [chosen for chain in self._chains.values() if (chosen := chain.so_far()) is not None]
+        return self.program(made[-1]) if made else None
+
     def exact(self, goal: Goal, engine: str) -> tuple[HybridRun | None, int | None]:
-        """Search the shortest path over groups."""
+        """Search the shortest path over groups; with a cap on the other measure the front of both."""
         below = NEVER if goal.below is None else goal.below
         chain = self.chain(goal.measure)
         try:
-            chosen = chain.run(goal.clock, below)
+            chosen = self._capped(goal, below) if goal.caps else chain.run(goal.clock, below)
         except TimeUp:
-            chosen = None
-        goal.stats["searches"] = self.part.costs.searches
-        bound = chain.bound
+            return None, max(chain.bound, self.floor(goal))
+        finally:
+            goal.stats["searches"] = self.part.costs.searches
         if chosen is None:
-            return None, None if bound >= below else max(bound, self.floor(goal))
-        return self.program(chosen), bound
+            return None, None if chain.bound >= below or goal.caps else max(chain.bound, self.floor(goal))
+        program = self.program(chosen)
+        return program, self.part.price(program).measures[goal.measure]
+
+    def _capped(self, goal: Goal, below: int) -> list[Chosen] | None:
+        """The best chain within caps, None if there is none; raises TimeUp if that is not proven."""
+        most = {"bytes": NEVER, "time": NEVER, **goal.caps}
+        most[goal.measure] = min(most[goal.measure], below - 1)
+        chains, proven = self.front(Point(most["bytes"], most["time"]), goal.clock)
+        if not proven:
+            raise TimeUp
+        return (chains[-1] if goal.measure == "time" else chains[0]) if chains else None
+
+    def front(self, caps: Point, limit: Clock) -> tuple[list[list[Chosen]], bool]:
+        """Return the chains that no other beats within caps, and whether these are all; raises TimeUp."""
+        fronts = Fronts({name: self.chain(name) for name in ("bytes", "time")}, caps, limit)
+        return fronts.run(), fronts.proven
 
 
 class HybridPart(Part[HybridRun]):
