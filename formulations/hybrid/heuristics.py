@@ -104,7 +104,12 @@ def hybrid_paper(part: HybridPart, goal: Goal) -> HybridRun | None:
     """Every block in its best number of pieces; per layer if that is better."""
     made: list[list[Chosen | None]] = []
     for one in _readings(part):
-        made.append(joined_of(one, [hybrid(one, cut, goal.measure) for cut in blocks(one)], goal.measure))
+        chain = list[Chosen | None]()
+        for cut in blocks(one):
+            if goal.clock.over:
+                raise Unable("the time is up before all blocks are searched")
+            chain.append(hybrid(one, cut, goal.measure))
+        made.append(joined_of(one, chain, goal.measure))
         made.append([whole(one, 0, one.space.stages, goal.measure)])
     return _best(part, goal, made)
 

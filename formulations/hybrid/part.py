@@ -6,7 +6,7 @@ programs of its pieces, those that are alike together. Every piece begins with e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -15,13 +15,13 @@ from formulations.banks.graph import NEVER
 from formulations.banks.numbers import planned
 from formulations.banks.readings import FirstLayer, floor_of, readings
 from formulations.clock import Clock, TimeUp
-from formulations.hybrid.chain import Chain, Chosen
+from formulations.hybrid.chain import Chain, Chosen, best_of
 from formulations.hybrid.costs import Costs
 from formulations.hybrid.front import Fronts
 from formulations.hybrid.options import Grid, Option, Pair, sizes
 from formulations.hybrid.space import Cut, Space
 from formulations.pins import Pins
-from formulations.problem import Goal, Part, Piece, Priced, Replayed
+from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Unable
 from hwmodels.hybrid.replay import HybridReplay, replay_hybrid
 from hwmodels.schedule import GroupRun, HybridRun, PieceRun
 from instances.errors import InputError
@@ -29,6 +29,9 @@ from instances.machine import Machine
 from instances.network import Network
 from instances.pieces import Group
 from instances.stage import Stages
+
+#: Options that a model may have: all of them are searched for it.
+_MOST = 5_000
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,42 @@ class Reading(Piece[HybridRun]):
             return None, None if chain.bound >= below or goal.caps else max(chain.bound, self.floor(goal))
         program = self.program(chosen)
         return program, self.part.price(program).measures[goal.measure]
+
+    def cp_sat(self, goal: Goal) -> Model[HybridRun] | None:
+        """Return all chains of options."""
+        from formulations.hybrid.cp_sat import build_chains  # late: it imports its solver
+
+        return self._model(goal, build_chains)
+
+    def milp(self, goal: Goal) -> Model[HybridRun] | None:
+        """Return all chains of options."""
+        from formulations.hybrid.milp import chains  # late: it imports its solver
+
+        return self._model(goal, chains)
+
+    def _model(
+        self, goal: Goal, build: Callable[[dict[tuple[Cut, Option], int], int], Model[list[tuple[Cut, Option]]]]
+    ) -> Model[HybridRun] | None:
+        """A model of all options, which are searched for it; raises Unable if there are many."""
+        if goal.caps:
+            raise Unable("models of hybrid have one measure")
+        options, index = dict[tuple[Cut, Option], int](), int(goal.measure == "time")
+        for cut, pair in self.chain(goal.measure).pairs.items():
+            for option, _ in pair.every().values():
+                goal.clock.tick()
+                point, proven = option.bound(goal.measure, goal.clock)
+                if not proven:
+                    raise TimeUp
+                if point[index] < NEVER:
+                    options[cut, option] = point[index]
+                if len(options) > _MOST:
+                    raise Unable(f"more than {_MOST} options: use engine dynamic, or pins")
+        goal.stats["options"] = len(options)
+        made = build(options, self.space.stages)
+        return Model(
+            made.model, lambda said: self.program([best_of(*one, goal.measure) for one in made.decode(said) or ()]),
+            priced=made.priced,
+        )  # fmt: skip
 
     def _capped(self, goal: Goal, below: int) -> list[Chosen] | None:
         """The best chain within caps, None if there is none; raises TimeUp if that is not proven."""

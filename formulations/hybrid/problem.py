@@ -24,6 +24,8 @@ class HybridFormulation(Formulation[HybridRun]):
     decisions = DECISIONS
     engines = {  # noqa: RUF012
         "dynamic": "shortest path over cut points; groups searched as far as needed, programs as in banks",
+        "milp": "chains of all options, each searched, with HiGHS: small networks, or few pieces by pins",
+        "cp-sat": "the same with CP-SAT",
     }
     heuristics = {  # noqa: RUF012
         "per-layer": ("nothing is fused: the policy MIN, for time HIDE", per_layer),
@@ -31,7 +33,7 @@ class HybridFormulation(Formulation[HybridRun]):
         "hybrid-paper": ("as published: of every block the best number of pieces, by MIN, or HIDE", hybrid_paper),
     }  # fmt: skip
     quick = ("per-layer",)
-    starts = ()
+    starts = ("hybrid-paper",)
     examples = (("squeezenet1_1", "midap"),)
 
     def read(

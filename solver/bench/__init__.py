@@ -9,6 +9,7 @@ from solver.bench.banks import banks, table42
 from solver.bench.demo import demo
 from solver.bench.engines import engines
 from solver.bench.heuristics import heuristics
+from solver.bench.hybrid import hybrid_suite
 from solver.bench.joint import joint
 from solver.bench.mapping import mapping
 from solver.bench.nests import nests
@@ -32,6 +33,7 @@ SUITES: dict[str, tuple[str, Callable[[Progress], Report]]] = {
     "engine": ("a small fixed engine: frame rates beside the published, transfers, best sizes and their front", runs),
     "engines": ("every layer of five networks: cp-sat, milp and exhaustive must prove the same integers", engines),
     "heuristics": ("what optimality is worth: greedy, naive and TSO-noburst over the optimum, by network", heuristics),
+    "hybrid": ("fusion on banks, ResNet-50 at 512x512: published techniques by block, ratios, optimum", hybrid_suite),
     "joint": ("tile plans and what stays on chip together: heuristics, proven optima, engines, growth", joint),
     "mapping": ("tasks on cores and GPU: optimum or gap, clustering, genetic search, HEFT; 100 cases, fronts", mapping),
     "nests": ("free hold depths: bytes against time, whole networks, nmp, growth with layer and memory", nests),

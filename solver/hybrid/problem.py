@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, cast
 
+from formulations.banks.bounds import Point, lowest
+from formulations.banks.graph import NEVER
+from formulations.clock import Clock, TimeUp
 from formulations.hybrid.part import HybridPart, HybridReplayed, Reading
 from formulations.hybrid.problem import HybridFormulation
 from formulations.hybrid.space import Cut
@@ -14,6 +19,7 @@ from instances.errors import InputError
 from instances.pieces import Piece
 from solver.banks.plan import FUSED
 from solver.banks.problem import stage_rows
+from solver.front import Front
 from solver.hybrid.plan import (
     GroupPlan,
     HybridMeasures,
@@ -25,8 +31,10 @@ from solver.hybrid.plan import (
 )
 from solver.network_show import known_parts, microseconds
 from solver.plan import Objective
+from solver.problem import front_of_plans
 from solver.question import Question
 from solver.report import Column, Sheet, name_column, percent, ratio
+from solver.search import Answer, quickest
 from solver.verdict import Verdict
 from solver.whole import WholeProblem
 
@@ -36,8 +44,11 @@ class HybridProblem(WholeProblem[HybridPlan]):
 
     plan = HybridPlan
 
+    front_engines = False
+
     def __init__(self) -> None:
         super().__init__(HybridFormulation())
+        self.others = {"dynamic": ("milp", "cp-sat", "dynamic"), "": ("dynamic",)}
 
     # ---- plans -------------------------------------------------------------------------------------------------------
 
@@ -78,6 +89,33 @@ class HybridProblem(WholeProblem[HybridPlan]):
             groups.append(_run(reading, cut, row))
             begin = cut.end
         return HybridRun(plan.first_layer, tuple(groups))
+
+    # ---- the front ---------------------------------------------------------------------------------------------------
+
+    def front(self, question: Question, axes: tuple[str, ...]) -> Front:
+        """The exact front of bytes and time; if the time is up, per-layer plans and what was come by.
+
+        The front says whether it is proven, its plans are FEASIBLE: each is the best only of those that are no slower.
+        """
+        start, limit, proven = time.monotonic(), Clock.of(question.time_limit_s), True
+        (part,) = self.parts(question)
+        assert isinstance(part, HybridPart)
+        found = dict[HybridRun, dict[str, int]]()
+        for reading in part.readings.values():
+            try:
+                chains, complete = reading.front(Point(NEVER, NEVER), limit)
+                runs, proven = [reading.program(chain) for chain in chains], proven and complete
+            except TimeUp:
+                known = quickest(self.formulation, part, "bytes", self.quick), reading.so_far()
+                runs, proven = [run for run in known if run is not None], False
+            found |= {run: dict(part.price(run).measures) for run in runs}
+        points = lowest(Point(one["bytes"], one["time"]) for one in found.values())
+        kept = {Point(one["bytes"], one["time"]): run for run, one in found.items()}
+        plans, question = [], replace(question, objectives=("bytes", "time"), engine="dynamic")
+        for run in map(kept.__getitem__, points):
+            said = Answer(run, found[run], {"bytes": part.least.bytes, "time": part.least.ticks}, "FEASIBLE")
+            plans.append(self.made(question, part, said, start))
+        return front_of_plans(self, question, plans, proven=proven, details=lambda _: {})
 
     # ---- for people --------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from certile import check, solve
+from certile import check, pareto, solve
 from formulations.banks.bounds import Point, lowest
 from formulations.banks.front import decide
 from formulations.banks.network import Walk
@@ -120,7 +120,8 @@ def test_two_pieces_compute_two_columns_twice() -> None:
     assert dict(second.views)[Key("in")] == Box(Span(2, 8), Span(0, 4))
     assert first != second  # the padding is on the other side
     assert group.pieces(4, 4) == {first: 1, second: 1}
-    assert sum((group.pieces(2, 4) or {}).values()) == 4 and len(group.pieces(2, 4) or {}) == 3  # ends, and two between
+    assert sum((group.pieces(2, 4) or {}).values()) == 4
+    assert len(group.pieces(2, 4) or {}) == 3
 
 
 def test_one_piece_is_the_network_itself() -> None:
@@ -208,7 +209,8 @@ class Brute:
             said = decide(walk, clock_of(self.on), "front")
         except InputError:
             return ()
-        assert said.proven and all(numbered(plan, self.on.banks) for plan, _ in said.plans)
+        assert said.proven
+        assert all(numbered(plan, self.on.banks) for plan, _ in said.plans)
         return tuple(Point(plan.volume.total, ticks) for plan, ticks in said.plans)
 
     def options(self, begin: int, end: int) -> list[tuple[bool, list[Point]]]:
@@ -237,6 +239,16 @@ class Brute:
         return lowest([*chains.get((last, False), []), *chains.get((last, True), [])])
 
 
+def test_models_prove_the_same() -> None:
+    for seed in (3, 6):
+        for measure in ("bytes", "time"):
+            values = {
+                settled(HYBRID, part(drawn(seed, 3), machine(seed), "pieces<=6"), (measure,), engine).values[measure]
+                for engine in ("dynamic", "milp", "cp-sat")
+            }
+            assert len(values) == 1
+
+
 def checked(seed: int, stages: int) -> None:
     network, on = drawn(seed, stages), machine(seed)
     expected, here = Brute(network, on).front(), part(network, on)
@@ -256,13 +268,13 @@ def checked(seed: int, stages: int) -> None:
         assert [(one["bytes"], one["time"]) for one in points] == [tuple(point) for point in expected]
 
 
-@pytest.mark.parametrize("seed", (1, 2, 3, 6))
+@pytest.mark.parametrize("seed", [1, 2, 3, 6])
 def test_optima_and_front_are_those_of_all_chains(seed: int) -> None:
     checked(seed, 3)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", (0, 4, 5, *range(7, 120)))
+@pytest.mark.parametrize("seed", [0, 4, 5, *range(7, 120)])
 def test_optima_and_front_are_those_of_all_chains_of_more(seed: int) -> None:
     checked(seed, 4 + seed % 2)
 
@@ -280,9 +292,12 @@ def test_bounds_are_below_all_programs(seed: int) -> None:
                 points, floor = brute.piece(piece), costs.floor(piece, timed=True)
                 if not points:
                     continue
-                assert floor is not None and floor.bytes <= points[0].bytes and floor.ticks <= points[-1].ticks
+                assert floor is not None
+                assert floor.bytes <= points[0].bytes
+                assert floor.ticks <= points[-1].ticks
                 ticks = alone.ticks(piece.found, searched=True)
-                assert ticks is not None and sum(ticks) <= points[-1].ticks
+                assert ticks is not None
+                assert sum(ticks) <= points[-1].ticks
 
 
 # ---- what is asked ---------------------------------------------------------------------------------------------------
@@ -291,8 +306,17 @@ def test_bounds_are_below_all_programs(seed: int) -> None:
 def test_where_fusion_does_not_pay_the_answer_is_per_layer() -> None:
     """All maps of LeNet-5 fit on chip, so pieces could only load weights again: one group, proven."""
     plan = solve("lenet5", "midap", problem="hybrid")
-    assert plan.status == "OPTIMAL" and [group.pieces for group in plan.layers] == [1]
+    assert plan.status == "OPTIMAL"
+    assert [group.pieces for group in plan.layers] == [1]
     assert check(plan).ok
+
+
+def test_a_front_is_proven_and_its_plans_check() -> None:
+    front = pareto(pair(), machine(3), problem="hybrid")
+    assert front.proven
+    values = [(plan.measures.bytes, plan.measures.time) for plan in front.plans]
+    assert values == sorted(values)
+    assert all(check(plan).ok for plan in front.plans)
 
 
 def test_pins_say_which_groups_there_are() -> None:
@@ -301,7 +325,9 @@ def test_pins_say_which_groups_there_are() -> None:
     for pins in (["pieces=1"], ["rows=no"], ["length<=1"], ["blocks=one"], ["blocks=branches"], ["pieces<=2"]):
         here = part(pair(), on, *pins)
         said = settled(HYBRID, here, ("bytes",), "dynamic")
-        assert said.status == "OPTIMAL" and said.values["bytes"] >= free and not here.contains(said.schedule)
+        assert said.status == "OPTIMAL"
+        assert said.values["bytes"] >= free
+        assert not here.contains(said.schedule)
     with pytest.raises(InputError, match="no stage is called three"):
         part(pair(), on, "blocks=three")
 
@@ -313,6 +339,7 @@ def test_heuristics_are_no_better_than_the_optimum() -> None:
     }
     (reading,) = here.readings.values()
     chosen = reading.chain("bytes").run(Clock(), 2**60)
-    assert isinstance(reading.chain("bytes"), Chain) and chosen is not None
+    assert isinstance(reading.chain("bytes"), Chain)
+    assert chosen is not None
     best = here.price(reading.program(chosen)).measures["bytes"]
     assert best <= values["hybrid-paper"] <= values["per-layer"]
