@@ -14,8 +14,8 @@ from formulations.banks.bounds import Point
 from formulations.banks.graph import NEVER
 from formulations.banks.numbers import planned
 from formulations.banks.readings import FirstLayer, floor_of, readings
-from formulations.clock import Clock, TimeUp
-from formulations.hybrid.chain import Chain, Chosen, best_of
+from formulations.clock import ENDLESS, Clock, TimeUp
+from formulations.hybrid.chain import Chain, Chosen, backward, best_of, forward
 from formulations.hybrid.costs import Costs
 from formulations.hybrid.front import Fronts
 from formulations.hybrid.options import Grid, Option, Pair, sizes
@@ -123,13 +123,18 @@ class Reading(Piece[HybridRun]):
     def _model(
         self, goal: Goal, build: Callable[[dict[tuple[Cut, Option], int], int], Model[list[tuple[Cut, Option]]]]
     ) -> Model[HybridRun] | None:
-        """A model of all options, which are searched for it; raises Unable if there are many."""
+        """A model of the options that may be part of a better chain, all searched; raises Unable if there are many."""
         if goal.caps:
             raise Unable("models of hybrid have one measure")
         options, index = dict[tuple[Cut, Option], int](), int(goal.measure == "time")
-        for cut, pair in self.chain(goal.measure).pairs.items():
-            for option, _ in pair.every().values():
+        chain, below = self.chain(goal.measure), NEVER if goal.below is None else goal.below
+        ahead, behind = forward(chain.arcs, chain.stages), backward(chain.arcs, chain.stages)
+        for cut in chain.arcs:
+            spare = below - ahead[cut.begin][not cut.whole] - behind[cut.end][cut.whole]
+            for option, least in chain.pairs[cut].every().values() if chain.arcs[cut] < spare else ():
                 goal.clock.tick()
+                if least >= spare or option.floor(goal.measure)[index] >= spare:
+                    continue  # no chain with it is better than what is known
                 point, proven = option.bound(goal.measure, goal.clock)
                 if not proven:
                     raise TimeUp
@@ -236,6 +241,6 @@ class HybridPart(Part[HybridRun]):
     def explain(self) -> tuple[str, ...]:
         """Return why no chain of groups ends."""
         for reading in self.readings.values():
-            if reading.chain("bytes").bound < NEVER:
+            if reading.chain("bytes").run(ENDLESS, NEVER) is not None:
                 return ()
         return (f"network {self.name}: no chain of groups fits in {self.costs.banks.count} banks",)

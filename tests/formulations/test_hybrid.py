@@ -156,7 +156,7 @@ def test_the_blocks_of_resnet50_are_the_published_ones() -> None:
 # ---- replay ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(6))
 def test_all_pieces_compute_what_layer_by_layer_does(seed: int) -> None:
     found = stages_of(drawn(seed, 4), machine(seed))
     for begin, end in product(range(4), range(1, 5)):
@@ -268,18 +268,18 @@ def checked(seed: int, stages: int) -> None:
         assert [(one["bytes"], one["time"]) for one in points] == [tuple(point) for point in expected]
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, 6])
+@pytest.mark.parametrize("seed", [1, 3, 6])
 def test_optima_and_front_are_those_of_all_chains(seed: int) -> None:
     checked(seed, 3)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 4, 5, *range(7, 120)])
+@pytest.mark.parametrize("seed", [0, 2, 4, 5, *range(7, 120)])
 def test_optima_and_front_are_those_of_all_chains_of_more(seed: int) -> None:
     checked(seed, 4 + seed % 2)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_bounds_are_below_all_programs(seed: int) -> None:
     network, on = drawn(seed, 4), machine(seed)
     brute, costs = Brute(network, on), Costs(on)
@@ -333,7 +333,7 @@ def test_pins_say_which_groups_there_are() -> None:
 
 
 def test_heuristics_are_no_better_than_the_optimum() -> None:
-    here = part(load_network("squeezenet1_1"), load_machine("midap", {"banks.map_bytes": "131072"}))
+    here = part(drawn(1, 5), machine(3))
     values = {
         name: here.price(run(here, Goal("bytes"))).measures["bytes"] for name, (_, run) in HYBRID.heuristics.items()
     }
