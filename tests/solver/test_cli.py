@@ -217,7 +217,17 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
         ("machines", list_machines),
         (
             "problems",
-            lambda: ["tiling", "slicing", "banks", "joint", "mapping", "applications", "partial_engine", "mesh"],
+            lambda: [
+                "tiling",
+                "slicing",
+                "banks",
+                "joint",
+                "hybrid",
+                "mapping",
+                "applications",
+                "partial_engine",
+                "mesh",
+            ],
         ),
         (
             "engines",
@@ -254,6 +264,9 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
                 "hand",
                 "no-sharing",
                 "policies",
+                "per-layer",
+                "pure-fusion",
+                "hybrid-paper",
                 "beam",
                 "descent",
             ],
