@@ -7,6 +7,8 @@ PYTEST_ARGS ?= -n auto --dist loadgroup
 COVERAGE_FILE ?= .coverage
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.certile-installed
+# Tests start hundreds of processes: compile once, whatever the shell says.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test slow coverage lint format types schemas ci constraints clean distclean

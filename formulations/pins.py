@@ -26,6 +26,8 @@ class Decision:
     help: str
     values: tuple[str, ...] = ()
     open: bool = False
+    decimal: bool = False
+    """Whether it takes a number with decimals."""
 
     def __str__(self) -> str:
         return self.help
@@ -104,6 +106,10 @@ def _pin(text: str, decisions: Mapping[str, Decision]) -> Pin:
         hint = f" (did you mean {close[0]}?)" if close else ""
         raise InputError(f"pin {text!r}: unknown decision {name!r}{hint}, expected {choices(decisions)}")
     decision = decisions[name]
+    if decision.decimal:
+        if not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,6})?", value):
+            raise InputError(f"pin {text!r}: {name} takes a number such as 1.05, got {value!r}")
+        return Pin(name, op, value)
     if not decision.values:
         if not re.fullmatch(r"[0-9]{1,9}", value) or int(value) < 1:
             raise InputError(f"pin {text!r}: {name} takes a positive integer, got {value!r}")

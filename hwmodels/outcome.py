@@ -9,6 +9,7 @@ MEASURES: dict[str, str] = {"time": "ticks", "bytes": "bytes", "energy": "fJ"}
 #: The units of all that a plan may minimise.
 UNITS: dict[str, str] = {
     **MEASURES, "period": "ticks", "latency": "ticks", "response": "ticks", "dram": "bytes", "glb": "bytes",
+    "macs": "MACs",
 }  # fmt: skip
 #: The rows of `Outcome.by_operand`: OUT is final results written, PSUM partial sums written and read back.
 OPERANDS = ("IN", "W", "OUT", "PSUM")

@@ -13,7 +13,8 @@ A layer's schedule is a `Nest`, an ordered list of items, outermost first:
 A dimension may be looped several times with shrinking steps, so that operands are held at different depths.
 
 A network's schedule on a machine with memory banks is a list of `StageRun`, one for each stage in the order they run;
-on a machine with a shared memory a list of `LayerRun`, a nest for every layer with what lies on chip beside its tiles.
+on a machine with a shared memory a list of `LayerRun`, a nest for every layer with what lies on chip beside its tiles,
+or of these and `FusedRun`, groups of layers that run strip by strip.
 A layer's schedule on a mesh is a `MeshLayout`.
 """
 
@@ -313,6 +314,72 @@ class LayerRun:
     def rows(self) -> dict[int, int]:
         """Rows on chip by store."""
         return {store: rows for store, (rows, _) in self.residents.items()}
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How a map advances along an axis (rows or columns) while a group of layers runs strip by strip.
+
+    Let ``front(k) = step * k + ahead`` and ``tail(k) = step * k + behind``, both within 0..end. Where the halo is
+    retained, step k makes what lies from front(k - 1) to front(k), and the first step everything up to its front; where
+    it is recomputed, what lies from tail(k) to front(k).
+    """
+
+    step: int
+    ahead: int
+    behind: int
+    end: int
+    """Only so many first rows or columns are ever made or loaded."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The steps of a group along an axis, `first` to `last`."""
+
+    halo: str
+    """"retain" or "recompute": what is done with rows or columns that later steps need again."""
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A map on its way through a group: what a layer makes of it, or what is loaded of a map from outside."""
+
+    store: int
+    maker: int
+    """The layer (number) that makes it; of a map from outside the first of its readers: it is loaded before that."""
+    readers: tuple[int, ...]
+    """The layers of the group that read it from here, ascending."""
+    outside: bool
+    rows: Pace
+    columns: Pace
+
+
+@dataclass(frozen=True)
+class FusedRun:
+    """What a plan says of a group of layers that run strip by strip: layer after layer in every visit.
+
+    A visit is a step of rows and, inside it, a step of columns.
+    """
+
+    first: int
+    last: int
+    """`first`, `last`: its layers, by number."""
+    rows: Steps
+    columns: Steps
+    streams: tuple[Stream, ...]
+    """One for every layer, in their order, then those from outside."""
+    weights: tuple[int, ...]
+    """Of every layer the bytes of weights that stay on chip while the group runs. The rest is loaded in every visit in
+    which the layer makes something, filter by filter.
+    """
+    residents: Mapping[int, tuple[int, tuple[int, ...]]] = field(hash=False)
+    """As in `LayerRun`."""
+    unwritten: tuple[int, ...]
+    """Of every layer how many first rows of its result never go to DRAM."""
+    banks: tuple[int, ...]
+    """The banks for strips and weights, one memory together."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from formulations import registry
 from solver.applications.problem import ApplicationsProblem
 from solver.banks.problem import BanksProblem
 from solver.claims import Claim
+from solver.fusion.problem import FusionProblem
 from solver.generic import GenericProblem
 from solver.hybrid.problem import HybridProblem
 from solver.joint.problem import JointProblem
@@ -30,6 +31,7 @@ _ALL: tuple[Problem[Any], ...] = (
     BanksProblem(),
     JointProblem(),
     HybridProblem(),
+    FusionProblem(),
     *map(GenericProblem, registry.FORMULATIONS),
 )
 PROBLEMS: dict[str, Problem[Any]] = {problem.name: problem for problem in _ALL}

@@ -36,6 +36,14 @@ def _ctrl_c_is_heard() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(autouse=True)
+def _no_processes_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where tests run side by side already, a solve takes more processes only if the test says how many."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        monkeypatch.setattr("solver.workers.processors", lambda: 1)
+        monkeypatch.setattr("solver.formulated.processors", lambda: 1)
+
+
 @pytest.fixture
 def fakes(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The misbehaving engines, registered under their names."""

@@ -76,7 +76,8 @@ class JointPart(Part[Runs]):
         """A layer with what it finds on chip."""
         return self.found.layer(step, run.rows, run.unwritten)
 
-    def _outcome(self, layer: Layer, nest: Nest) -> Outcome:
+    def outcome(self, layer: Layer, nest: Nest) -> Outcome:
+        """What a nest of a layer costs."""
         key = layer.signature(), nest
         if key not in self._outcomes:
             self._outcomes[key] = price(layer, self.machine, nest)
@@ -85,7 +86,7 @@ class JointPart(Part[Runs]):
     def price(self, runs: Runs) -> Priced:
         """Sums over the layers; counts are all figures of every layer."""
         if runs not in self._priced:
-            outcomes = [self._outcome(self.layer(t, run), run.nest) for t, run in enumerate(runs)]
+            outcomes = [self.outcome(self.layer(t, run), run.nest) for t, run in enumerate(runs)]
             moved = {o: sum(one.by_operand[o].bytes for one in outcomes if o in one.by_operand) for o in OPERANDS}
             energy = {o: self.machine.byte_fj_of(operand_of(o)) * number for o, number in moved.items()}
             terms = {"bytes": moved, "energy": {**energy, "MAC": self._mac_fj}}
@@ -114,8 +115,12 @@ class JointPart(Part[Runs]):
         return tuple(
             f"layer {self.found.layers[t].name}: the schedule is no plan of problem tiling{demands}"
             for t, run in enumerate(runs)
-            if not tiling.build(self.layer(t, run), self.machine, self.pins).contains(run.nest)
+            if not self.holds(t, run)
         )
+
+    def holds(self, step: int, run: LayerRun) -> bool:
+        """Whether a nest is a plan of problem tiling, with the pins."""
+        return tiling.build(self.layer(step, run), self.machine, self.pins).contains(run.nest)
 
     def explain(self) -> tuple[str, ...]:
         """The demands that a layer cannot meet even with all banks to itself."""
@@ -143,7 +148,7 @@ class JointPart(Part[Runs]):
         for t, live in enumerate(joint.live):
             levels = {k: joint.level(choice, k, t) for k in live}
             held = {k: banks[: joint.residences[k].banks[levels[k]]] for k, banks in held.items() if k in live}
-            free = self._free(held.values())
+            free = self.free(held.values())
             for k in live:
                 if k not in held:
                     number = joint.residences[k].banks[levels[k]]
@@ -152,13 +157,14 @@ class JointPart(Part[Runs]):
             residents = {r.store: (r.rows[level], banks) for r, level, banks in on_chip}
             rows, room = tables.place(joint, choice, t)
             run = LayerRun(tables.plans[t].nest(rows, room), residents, self._unwritten(choice, t), free)
-            made.append(self._trimmed(t, run))
+            made.append(self.trimmed(t, run))
         runs, said = tuple(made), joint.price(choice.levels).bytes
         if self.price(runs).measures["bytes"] != said:
             raise RuntimeError(f"{self.name}: tables say {said} bytes, prices {self.price(runs).measures['bytes']}")
         return runs
 
-    def _free(self, taken: Any) -> tuple[int, ...]:
+    def free(self, taken: Any) -> tuple[int, ...]:
+        """The banks that none of these has."""
         return tuple(sorted(set(range(self.machine.ocm_banks)).difference(*taken)))
 
     def _unwritten(self, choice: Choice, step: int) -> int:
@@ -167,9 +173,9 @@ class JointPart(Part[Runs]):
         k = tables.number.get(store)
         return 0 if k is None or self.found.stores[store].results else tables.residences[k].rows[choice.levels[k][-1]]
 
-    def _trimmed(self, step: int, run: LayerRun) -> LayerRun:
-        """With those banks alone that the tiles take."""
-        taken = self._outcome(self.layer(step, run), run.nest).occupancy_bytes["ocm"]
+    def trimmed(self, step: int, run: LayerRun) -> LayerRun:
+        """A run with those banks alone that the tiles take."""
+        taken = self.outcome(self.layer(step, run), run.nest).occupancy_bytes["ocm"]
         return replace(run, banks=run.banks[: -(-taken // self.machine.bank_bytes)])
 
     def polished(self, runs: Runs, clock: Clock) -> Runs:
@@ -177,22 +183,22 @@ class JointPart(Part[Runs]):
         known: dict[object, Nest] = {}
         made = []
         for t, run in enumerate(runs):
-            layer, free = self.layer(t, run), self._free(banks for _, banks in run.residents.values())
+            layer, free = self.layer(t, run), self.free(banks for _, banks in run.residents.values())
             key = layer.signature(), len(free)
             if key not in known:
                 known[key] = self._faster(layer, run.nest, len(free), clock)
-            made.append(self._trimmed(t, replace(run, nest=known[key], banks=free)))
+            made.append(self.trimmed(t, replace(run, nest=known[key], banks=free)))
         return tuple(made)
 
     def _faster(self, layer: Layer, nest: Nest, room: int, clock: Clock) -> Nest:
-        most = {"ocm": room * self.machine.bank_bytes, "bytes": self._outcome(layer, nest).bytes}
+        most = {"ocm": room * self.machine.bank_bytes, "bytes": self.outcome(layer, nest).bytes}
         space = tiling.build(layer, self.machine, self.pins)
         if not clock.over:
             return self._search_nests(space, ("bytes",), clock, most=most, proving=()).nest or nest
         for item in nest.items:  # without loops that save nothing there are fewer tiles, which take time to replay, too
             fewer = replace(nest, items=tuple(one for one in nest.items if one is not item))
             if isinstance(item, Loop) and space.contains(fewer):
-                outcome = self._outcome(layer, fewer)
+                outcome = self.outcome(layer, fewer)
                 if outcome.bytes <= most["bytes"] and outcome.occupancy_bytes["ocm"] <= most["ocm"]:
                     nest = fewer
         return nest
@@ -374,12 +380,12 @@ class JointFormulation(Formulation[Runs]):
         return [JointPart(network, machine, pins, self.search_nests)]
 
 
-def check_machine(machine: Machine) -> None:
+def check_machine(machine: Machine, problem: str = "joint") -> None:
     """Raise InputError unless the problem can be asked of a machine."""
     if not machine.ocm_banks:
         raise InputError(
-            f"machine {machine.name}: problem joint needs a shared memory (ocm_bytes) in banks (ocm_banks), such as "
-            "scratchpad_768k has"
+            f"machine {machine.name}: problem {problem} needs a shared memory (ocm_bytes) in banks (ocm_banks), "
+            "such as scratchpad_768k has"
         )
     if machine.in_bytes != machine.out_bytes:
         raise InputError(
@@ -388,5 +394,5 @@ def check_machine(machine: Machine) -> None:
         )
     if machine.edge_tiles == "uniform" or machine.reading == "literal" or machine.tles * machine.tlts > 1:
         raise InputError(
-            f"machine {machine.name}: problem joint needs one core, edge_tiles 'true' and reading 'consistent'"
+            f"machine {machine.name}: problem {problem} needs one core, edge_tiles 'true' and reading 'consistent'"
         )

@@ -79,7 +79,7 @@ def work(layer: Layer) -> int:
 
 
 @dataclass(frozen=True)
-class _Data:
+class Operands:
     """The tensors in DRAM: `inputs` of shape (b, g, n, h, l), weights (g, m, n, kh, kw), bias (g, m)."""
 
     inputs: tuple[Tensor, ...]
@@ -87,17 +87,17 @@ class _Data:
     bias: Tensor
 
 
-def _data(layer: Layer) -> _Data:
+def _data(layer: Layer) -> Operands:
     """Small integers from a fixed seed; layers without weights add their inputs (weights of one)."""
     rng = np.random.default_rng(20)
     maps = tuple(rng.integers(-9, 10, (layer.b, layer.g, layer.n, layer.h, layer.l)) for _ in range(layer.inputs))
     shape = (layer.g, layer.m, layer.n, layer.kh, layer.kw)
     weights = rng.integers(-9, 10, shape) if "W" in layer.operands else np.ones(shape, np.int64)
     bias = rng.integers(-99, 100, (layer.g, layer.m))
-    return _Data(maps, weights, bias if layer.bias else np.zeros_like(bias))
+    return Operands(maps, weights, bias if layer.bias else np.zeros_like(bias))
 
 
-def direct(layer: Layer, data: _Data) -> Tensor:
+def direct(layer: Layer, data: Operands) -> Tensor:
     """The layer computed at once: one shifted copy of the padded input per kernel tap; shape (b, g, m, r, c)."""
     rows = (layer.r - 1) * layer.stride_h + (layer.kh - 1) * layer.dilation_h + 1
     cols = (layer.c - 1) * layer.stride_w + (layer.kw - 1) * layer.dilation_w + 1
@@ -183,7 +183,7 @@ def _walk(items: Sequence[Item], moment: _Moment) -> Iterator[tuple[Ranges, _Mom
 class _Core:
     """One core executing its share of the nest; it knows only its own sums (`taken`: products added so far)."""
 
-    def __init__(self, layer: Layer, data: _Data, dram: _Dram, share: Ranges, how: _How) -> None:
+    def __init__(self, layer: Layer, data: Operands, dram: _Dram, share: Ranges, how: _How) -> None:
         self.layer, self.data, self.dram, self.share, self.how = layer, data, dram, share, how
         self.taken = np.zeros_like(dram.out)
         self.visit: dict[str, Ranges] = {}

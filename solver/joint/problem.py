@@ -40,11 +40,11 @@ Operand = Literal["IN", "W", "OUT", "PSUM"]
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def _search_nests(
+def search_nests(
     space: Space, objectives: tuple[str, ...], clock: Clock, *, most: Mapping[str, int] | None = None,
     proving: tuple[str, ...] | None = None, first: bool = False,
 ) -> Searched:  # fmt: skip
-    """Search exhaustively."""
+    """Search nests exhaustively (`formulations.joint.plans.SearchNests`)."""
     from solver.engines.exhaustive import Search  # late: the engines' package imports every solver
 
     deadline = None if clock.until == inf else clock.until
@@ -56,7 +56,7 @@ def _search_nests(
     return Searched(pick.nest, pick.measures, search.bounds, whole)
 
 
-JOINT = JointFormulation(_search_nests)
+JOINT = JointFormulation(search_nests)
 
 
 class JointProblem(WholeProblem[JointPlan]):
@@ -239,18 +239,18 @@ def _layer(plan: JointPlan, row: JointLayer, layer: Layer, nest: Nest) -> Iterab
             [f"input {k + 1}" for k, name in enumerate(row.reads) if name == one.map]
             + ["the result"] * (row.writes == one.map)
         )
-        yield f"{one.rows} rows of {one.map} ({part or 'for other layers'}) lie in banks {_ranges(one.banks)}"
+        yield f"{one.rows} rows of {one.map} ({part or 'for other layers'}) lie in banks {ranges(one.banks)}"
     if row.unwritten:
         yield f"the first {row.unwritten} rows of the result are never written to DRAM"
     if len(set(layer.residents)) > 1:
         rows = ", ".join(map(str, layer.residents))
         yield f"inputs have {rows} rows on chip; loads name the rows of the one with the fewest"
-    yield from ("", f"tiles take {row.occupancy_bytes:,} bytes in banks {_ranges(row.banks)}:")
+    yield from ("", f"tiles take {row.occupancy_bytes:,} bytes in banks {ranges(row.banks)}:")
     yield from buffer_lines(row.buffers or buffers(layer, plan.machine_data, nest))
     yield from ("", *pseudo_code(layer, plan.machine_data, nest).splitlines(), "")
 
 
-def _ranges(banks: Sequence[int]) -> str:
+def ranges(banks: Sequence[int]) -> str:
     """Numbers as ranges: 0-3, 7."""
     parts: list[list[int]] = []
     for bank in sorted(banks):

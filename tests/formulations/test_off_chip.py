@@ -208,7 +208,7 @@ def test_every_engine_chooses_the_same_homes(engine: str) -> None:
 @cache
 def homeless() -> tuple[tuple[Layer, Machine], ...]:
     """Random tiny layers on machines that leave homes open."""
-    rng, made = random.Random(5), []
+    rng, made = random.Random(1), []
     for _ in range(2):
         layer = random_layer(rng, tiny=True).model_copy(update={"resident_in": (), "resident_out": 0})
         on = Machine.model_validate({

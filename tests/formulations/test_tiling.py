@@ -91,7 +91,11 @@ def test_input_stationary_wins_when_the_input_is_wide(engine: str) -> None:
     ids=lambda layer: layer.name,
 )
 def test_no_order_of_720_beats_the_three(layer: Layer) -> None:
-    """Every loop order, priced with the same tile: some canonical order is no worse in bytes, time and energy."""
+    """Every loop order, priced with the same tile: some canonical order is no worse in bytes, time and energy.
+
+    Loops over one index are the same anywhere: they stay outermost. In layer b every loop has two or more.
+    """
+    outside = [d for d in "bgmnrc" if layer.extent(d) == 1]
     on = machine(10_000, psum_bytes=4, transfer=Transfer(byte_ticks=1, call_ticks=3, segment_ticks=2))
     for pick in range(3):
         tile = {d: 1 + (pick * 7 + i * 3) % layer.extent(d) for i, d in enumerate("bgmnrc")}
@@ -102,8 +106,8 @@ def test_no_order_of_720_beats_the_three(layer: Layer) -> None:
             return measures["bytes"], measures["time"]
 
         three = [cost(order) for order in ("gbrcnm", "gbrcmn", "gmnbrc")]
-        for order in permutations("bgmnrc"):
-            bytes_, time = cost(order)
+        for order in permutations(sorted({*"bgmnrc"} - {*outside})):
+            bytes_, time = cost((*outside, *order))
             assert any(b <= bytes_ and t <= time for b, t in three)
 
 

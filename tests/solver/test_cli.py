@@ -218,13 +218,12 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
         (
             "problems",
             lambda: [
-                "tiling", "slicing", "banks", "joint", "hybrid", "mapping", "applications", "partial_engine", "mesh",
-            ],  # fmt: skip
                 "tiling",
                 "slicing",
                 "banks",
                 "joint",
                 "hybrid",
+                "fusion",
                 "mapping",
                 "applications",
                 "partial_engine",

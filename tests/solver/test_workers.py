@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pickle
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -21,7 +22,7 @@ from solver.jobs import GRACE_S, run_here, share_of
 from solver.search import Answer
 from solver.tiling.search import job_of
 from solver.watch import Watch
-from solver.workers import answer, run_in_processes
+from solver.workers import answer, run, run_in_processes
 
 FAKES = Path(__file__).parents[1] / "data" / "fakes"
 MACHINE = Machine(
@@ -143,6 +144,25 @@ def test_the_layer_of_a_killed_worker_is_run_again(
     assert (tmp_path / "killed").exists()
     assert {i: a.status for i, a in outcome.answers.items()} == dict.fromkeys(range(3), "OPTIMAL")
     assert "layer hard: worker process ended with code -9, it is run again" in caplog.text
+
+
+def test_processes_are_put_off_until_they_pay(fakes: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If nobody says how many: what the first seconds leave goes to one process for each processor."""
+    seen: list[tuple[list[int], int]] = []
+
+    def processes(jobs: Mapping[int, Job], count: int, *rest: object) -> object:
+        seen.append((list(jobs), count))
+        return run_in_processes(jobs, count, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("solver.workers.processors", lambda: 2)
+    monkeypatch.setattr("solver.workers.run_in_processes", processes)
+    jobs = {i: _job(fakes, "honest", name) for i, name in enumerate(("a", "b", "c"))}
+    for seconds, left in ((60.0, []), (0.0, [([0, 1, 2], 2)])):
+        monkeypatch.setattr("solver.workers._HERE_S", seconds)
+        with Watch() as watch:
+            outcome = run(jobs, 0, watch, lambda index, found: None)
+        assert {i: found.status for i, found in outcome.answers.items()} == dict.fromkeys(range(3), "OPTIMAL")
+        assert seen == left
 
 
 class _Late:

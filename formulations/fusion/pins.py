@@ -1,0 +1,126 @@
+"""What may be pinned of F11: cuts, groups, strips and recomputation; other pins are those of single layers' nests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from formulations.fusion.groups import Group, Net, window
+from formulations.fusion.options import Option
+from formulations.fusion.strips import heights
+from formulations.pins import Decision, Pin, Pins
+from formulations.tiling.problem import DECISIONS as NEST_DECISIONS
+from instances.errors import InputError
+
+DECISIONS: dict[str, Decision] = {
+    "fuse": Decision("layers that run in one group, FIRST..LAST, such as conv1..conv3", ("FIRST..LAST",), open=True),
+    "cut": Decision("a layer after which a group ends", ("LAYER",), open=True),
+    "length": Decision("layers of every group"),
+    "strip": Decision("rows of the last map of a group in a step"),
+    "recompute": Decision("no: what later strips need again is always kept", ("any", "no")),
+    "macs": Decision("the most MACs, of those of all layers computed once, such as macs<=1.05", decimal=True),
+    **NEST_DECISIONS,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Demands:
+    """Pins of a network's groups; raises InputError for layers that it does not have."""
+
+    pins: Pins
+    net: Net
+
+    def __post_init__(self) -> None:
+        _ = self._fused, self._cuts, self.macs
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {layer.name: t for t, layer in enumerate(self.net.layers)}
+
+    def _layer(self, pin: Pin, name: str) -> int:
+        if name not in self._numbers:
+            raise InputError(f"pin {pin}: {self.net.network} has no layer {name!r}")
+        return self._numbers[name]
+
+    @cached_property
+    def _fused(self) -> tuple[tuple[Pin, int, int], ...]:
+        made = []
+        for pin in self.pins.of("fuse"):
+            first, dots, last = pin.value.partition("..")
+            if not dots:
+                raise InputError(f"pin {pin}: expected FIRST..LAST, such as conv1..conv3")
+            made.append((pin, self._layer(pin, first), self._layer(pin, last)))
+            if made[-1][1] >= made[-1][2]:
+                raise InputError(f"pin {pin}: {first} must come before {last}")
+        return tuple(made)
+
+    @cached_property
+    def _cuts(self) -> tuple[tuple[Pin, int], ...]:
+        return tuple((pin, self._layer(pin, pin.value)) for pin in self.pins.of("cut"))
+
+    @cached_property
+    def macs(self) -> int | None:
+        """The most MACs of a schedule, None if nothing is asked."""
+        total = sum(layer.macs for layer in self.net.layers)
+        most = [int(Fraction(pin.value) * total) for pin in self.pins.of("macs")]
+        if wrong := [pin for pin in self.pins.of("macs") if pin.op != "<="]:
+            raise InputError(f"pin {wrong[0]}: only macs<=N applies")
+        return min(most, default=None)
+
+    @property
+    def recompute(self) -> bool:
+        """Whether anything may be computed again."""
+        return self.pins.allows("recompute", "any")
+
+    def heights(self, group: Group) -> list[int]:
+        """Strip heights that are allowed; with pins on them all are tried, not only those of equal trip counts."""
+        extent = window(group.net.layers[group.last], "rows").outputs
+        tried = range(1, extent + 1) if self.pins.of("strip") else heights(extent)
+        return [int(h) for h in self.pins.sizes("strip", np.array(list(tried), np.int64))]
+
+    def allows(self, first: int, last: int) -> bool:
+        """Whether layers first..last may be a group."""
+        return not list(self._broken(first, last))
+
+    def over(self, first: int, last: int) -> bool:
+        """Whether no longer group that begins alike is allowed."""
+        cut = any(pin.op == "=" and first <= t < last for pin, t in self._cuts)
+        return cut or not self.pins.sizes("length", np.arange(last - first + 1, len(self.net.layers) + 1)).size
+
+    def broken(self, first: int, last: int, option: Option | None) -> Iterator[str]:
+        """Yield the demands that a group does not keep."""
+        yield from self._broken(first, last)
+        if option is not None:
+            if not self.pins.sizes("strip", np.array([option.height])).size:
+                yield f"strips of {option.height} rows are not {self._said('strip')}"
+            if "recompute" in (option.rows, option.columns) and not self.recompute:
+                yield f"recomputes, against {self._said('recompute')}"
+
+    def _broken(self, first: int, last: int) -> Iterator[str]:
+        if not self.pins.sizes("length", np.array([last - first + 1])).size:
+            yield f"{last - first + 1} layers are not {self._said('length')}"
+        for pin, begin, end in self._fused:
+            together, apart = first <= begin and end <= last, last < begin or end < first
+            if (pin.op == "=" and not (together or apart)) or (pin.op == "!=" and together):
+                yield f"breaks {pin}"
+        for pin, t in self._cuts:
+            if (pin.op == "=" and first <= t < last) or (pin.op == "!=" and last == t):
+                yield f"breaks {pin}"
+
+    def explain(self) -> tuple[str, ...]:
+        """Return pins that contradict each other, as far as that is plain."""
+        if self.macs is not None and self.macs < sum(layer.macs for layer in self.net.layers):
+            return (f"{self._said('macs')}: every layer must be computed once",)
+        return tuple(
+            f"{pin} and {other} contradict each other"
+            for pin, begin, end in self._fused
+            for other, t in self._cuts
+            if pin.op == other.op == "=" and begin <= t < end
+        )
+
+    def _said(self, name: str) -> str:
+        return ", ".join(str(pin) for pin in self.pins.of(name))

@@ -1,0 +1,337 @@
+"""F11 fusion: groups of layers run strip by strip, nests of groups of one, and what stays on chip between groups.
+
+Sets
+    t in 0..T-1: the layers in the network's order; cuts 0..T between them
+    s: the maps that may stay on chip, with levels V[s] (banks and the rows they hold), uses and birth as in F10 `joint`
+    A: arcs, each a group first..last with options that read alike; axes[a]: the maps whose level matters to it
+Given
+    B banks; write[s, v]: bytes of the rows of s beyond level v; reads[a, s, v]: what arc a reads of s at level v
+    class[a, s, v]: levels that are alike for the room (whole on chip or not; of a group of one, the same plans)
+    E[a, c, f]: the fewest bytes of weights and (of a group of one) of reading again, for classes c, in f banks
+    fixed[a]: bytes that do not depend on levels                                     (all integers; banks, bytes)
+Variables
+    a path of arcs from cut 0 to cut T; level[s, a] for the maps alive during an arc
+Objective
+    min sum over the path's arcs (fixed[a] + sum_s reads[a, s, level] + E[a, class, f]) + sum_s write[s, last level]
+    where f = B - sum of banks[level] of all maps alive at either end of the arc        (energy: with MACs, in fJ)
+Constraints
+    (SHRINK)   the level of a map does not rise from arc to arc, and changes only after an arc that uses it
+    (ROOM)     f >= 0, and E[a, c, f] is finite
+    Maps that are born and read last inside a group are not written, unless they are results of the network.
+Why groups of one make it F10
+    An arc of one layer has the tables of `formulations.joint.tables`: the same levels, banks and bytes.
+
+`least` solves it by dynamic programming over cuts; a state is the level of every map alive at a cut. Of the maps that
+an arc uses up only the banks that they take together and their classes matter, and likewise of those that are born:
+so an arc costs (states of the maps that go on) x B x B steps, not all pairs of states. Source: none; docs/fusion.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from formulations.fusion.options import NEVER
+from formulations.fusion.strips import Ints
+from formulations.joint.problem import Residence
+from formulations.problem import Unable
+
+#: Combinations of levels above this are not laid out.
+MOST_STATES = 20_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Arc:
+    """A group of layers, and all that its cost depends on.
+
+    Attributes
+    ----------
+    axes : tuple of int
+        Residences whose level matters.
+    classes, reads : tuple of ndarray (levels,)
+        For every axis the class and the bytes read at each level.
+    fixed, macs : int
+        Bytes that do not depend on levels; MACs.
+    table : ndarray (classes of each axis, B + 1)
+        Bytes by classes and banks that are free; they never rise with the banks.
+    options : Any
+        How it runs, for `formulations.fusion.part`.
+    """
+
+    first: int
+    last: int
+    axes: tuple[int, ...]
+    classes: tuple[Ints, ...]
+    reads: tuple[Ints, ...]
+    fixed: int
+    macs: int
+    table: Ints
+    options: Any = None
+
+
+@dataclass(frozen=True)
+class Taken:
+    """An arc of a path, with the level of every map alive during it and the banks that are left."""
+
+    arc: Arc
+    levels: Mapping[int, int]
+    free: int
+
+
+@dataclass(frozen=True, eq=False)
+class Fusion:
+    """One instance; arcs by the cut that they end at.
+
+    The cost of a path is `factors[0]` for every byte and `factors[1]` for every MAC.
+    """
+
+    banks: int
+    cuts: int
+    residences: tuple[Residence, ...]
+    constant: int
+    arcs: Mapping[int, Sequence[Arc]] = field(repr=False)
+    factors: tuple[int, int] = (1, 0)
+
+    @cached_property
+    def alive(self) -> tuple[tuple[int, ...], ...]:
+        """The residences that may be on chip at every cut."""
+        lasting = [(k, r.born, r.uses[-1]) for k, r in enumerate(self.residences)]
+        return tuple(tuple(k for k, born, last in lasting if born < cut <= last) for cut in range(self.cuts + 1))
+
+    def without_levels(self) -> Fusion:
+        """The same where no map stays on chip."""
+        none = tuple(replace(r, banks=(0,), rows=(0,), write=r.write[:1]) for r in self.residences)
+        arcs = {
+            cut: [
+                replace(a, classes=tuple(c[:1] for c in a.classes), reads=tuple(r[:1] for r in a.reads)) for a in some
+            ]
+            for cut, some in self.arcs.items()
+        }
+        return replace(self, residences=none, arcs=arcs)
+
+    def shape(self, cut: int) -> tuple[int, ...]:
+        """States of a cut."""
+        return tuple(len(self.residences[k].banks) for k in self.alive[cut])
+
+    def sizes(self, names: Sequence[int], levels: Sequence[Ints] | None = None) -> Ints:
+        """Banks of residences together, an axis for the levels (by default all) of each."""
+        total = np.zeros((1,) * len(names), np.int64)
+        for axis, k in enumerate(names):
+            banks = np.array(self.residences[k].banks, np.int64)
+            total = total + along(banks if levels is None else banks[levels[axis]], axis, len(names))
+        return total
+
+    def cost(self, path: Sequence[Taken]) -> int:
+        """What a path costs."""
+        each, per_mac = self.factors
+        total = self.constant
+        for step in path:
+            arc = step.arc
+            index = tuple(int(c[step.levels[k]]) for k, c in zip(arc.axes, arc.classes, strict=True))
+            total += arc.fixed + int(arc.table[(*index, step.free)])
+            total += sum(int(r[step.levels[k]]) for k, r in zip(arc.axes, arc.reads, strict=True))
+            ended = ((k, v) for k, v in step.levels.items() if self.residences[k].uses[-1] <= arc.last)
+            total += sum(self.residences[k].write[level] for k, level in ended)
+        return each * total + per_mac * sum(step.arc.macs for step in path)
+
+    def priced(self, table: Ints) -> Ints:
+        """Bytes as costs."""
+        cost: Ints = np.where(table < NEVER, table * self.factors[0], NEVER)
+        return cost
+
+
+def along(vector: Sequence[int] | Ints, axis: int, axes: int) -> Ints:
+    """A vector along one of several axes."""
+    return np.asarray(vector, np.int64).reshape([-1 if a == axis else 1 for a in range(axes)])
+
+
+class Paths:
+    """Least costs from cut 0 to every cut, and the path back; raises TooLarge."""
+
+    def __init__(self, fusion: Fusion) -> None:
+        self.fusion = fusion
+        self.values: list[Ints] = [np.array(fusion.constant * fusion.factors[0], np.int64)]
+        for cut in range(1, fusion.cuts + 1):
+            if prod(fusion.shape(cut)) > MOST_STATES:
+                raise Unable(
+                    f"{len(fusion.alive[cut])} maps may be on chip at a time, {prod(fusion.shape(cut)):,} combinations "
+                    f"of their rows: more than dynamic programming takes ({MOST_STATES:,})"
+                )
+            value = np.full(fusion.shape(cut), NEVER, np.int64)
+            for arc in fusion.arcs.get(cut, ()):
+                if self.values[arc.first].min() < NEVER:
+                    value = np.minimum(value, self._onward(arc))
+            self.values.append(value)
+
+    @property
+    def least(self) -> int:
+        """The least cost of all paths; at least `NEVER` if there is none."""
+        return int(self.values[-1].min(initial=NEVER))
+
+    def kept(self, most: int) -> dict[int, list[Arc]]:
+        """Return the arcs that a path of at most this cost may have: what leads to them, and on from them, at least."""
+        fusion, rest = self.fusion, {self.fusion.cuts: np.zeros((), np.int64)}
+        made: dict[int, list[Arc]] = {}
+        for cut in range(fusion.cuts, 0, -1):
+            for arc in fusion.arcs.get(cut, ()) if cut in rest else ():
+                if self.values[arc.first].min() < NEVER and int((self._onward(arc) + rest[cut]).min()) <= most:
+                    made.setdefault(cut, []).append(arc)
+                    before = self._backward(arc, rest[cut])
+                    rest[arc.first] = np.minimum(rest[arc.first], before) if arc.first in rest else before
+        return made
+
+    # ---- one arc -----------------------------------------------------------------------------------------------------
+
+    def _roles(self, arc: Arc) -> tuple[list[int], list[int], list[int]]:
+        """The residences that go on, are used up, and are born."""
+        before, after = self.fusion.alive[arc.first], self.fusion.alive[arc.last + 1]
+        going = [k for k in before if k in after]
+        return going, [k for k in before if k not in after], [k for k in after if k not in before]
+
+    def _entering(self, before: Ints, arc: Arc) -> Ints:
+        """Costs before an arc, with what it reads and what is written of maps that it uses up."""
+        names, (each, per_mac) = self.fusion.alive[arc.first], self.fusion.factors
+        moved = np.array(arc.fixed, np.int64)
+        for axis, k in enumerate(names):
+            if k in arc.axes:
+                moved = moved + along(arc.reads[arc.axes.index(k)], axis, len(names))
+            if self.fusion.residences[k].uses[-1] <= arc.last:
+                moved = moved + along(self.fusion.residences[k].write, axis, len(names))
+        cost: Ints = np.minimum(before + moved * each + arc.macs * per_mac, NEVER)
+        return cost
+
+    def _onward(self, arc: Arc) -> Ints:
+        """Costs at the end of an arc."""
+        going, ending, born = self._roles(arc)
+        names = self.fusion.alive[arc.first]
+        entering = self._entering(self.values[arc.first], arc).transpose([names.index(k) for k in (*going, *ending)])
+        result = self._through(arc, entering, ending, born)
+        for axis in self._used(arc, going):
+            result = np.flip(np.minimum.accumulate(np.flip(result, axis), axis=axis), axis)
+        return result.transpose([(*going, *born).index(k) for k in self.fusion.alive[arc.last + 1]])
+
+    def _backward(self, arc: Arc, rest: Ints) -> Ints:
+        """Costs from the begin of an arc on, for those from its end on."""
+        going, ending, born = self._roles(arc)
+        names = self.fusion.alive[arc.last + 1]
+        leaving = rest.transpose([names.index(k) for k in (*going, *born)])
+        for axis in self._used(arc, going):
+            leaving = np.minimum.accumulate(leaving, axis=axis)
+        result = self._through(arc, leaving, born, ending)
+        before = result.transpose([(*going, *ending).index(k) for k in self.fusion.alive[arc.first]])
+        return self._entering(before, arc)
+
+    def _used(self, arc: Arc, going: Sequence[int]) -> Iterator[int]:
+        """The axes of maps that go on and may shrink: those that the arc uses."""
+        for axis, k in enumerate(going):
+            if any(arc.first <= use <= arc.last for use in self.fusion.residences[k].uses):
+                yield axis
+
+    def _through(self, arc: Arc, values: Ints, ended: Sequence[int], begun: Sequence[int]) -> Ints:
+        """Let some residences go and others come, the table of the arc between: (going, ended) to (going, begun)."""
+        fusion, going, table = self.fusion, self._roles(arc)[0], self.fusion.priced(arc.table)
+        result = np.full(tuple(len(fusion.residences[k].banks) for k in (*going, *begun)), NEVER, np.int64)
+        every = [np.arange(n) for n in values.shape[: len(going)]]
+        for gone in self._combinations(arc, ended):
+            sizes, least = _by_size(values[np.ix_(*every, *gone.levels)], len(going), fusion.sizes(ended, gone.levels))
+            for there in self._combinations(arc, going):
+                some = least[np.ix_(*there.levels, np.arange(len(sizes)))]
+                held = fusion.sizes(going, there.levels)
+                for made in self._combinations(arc, begun):
+                    row = table[self._index(arc, {**gone.classes, **there.classes, **made.classes})]
+                    place = np.ix_(*there.levels, *made.levels)
+                    reached = _fitted(some, sizes, held, fusion.sizes(begun, made.levels), row)
+                    result[place] = np.minimum(result[place], reached)
+        return result
+
+    def _combinations(self, arc: Arc, names: Sequence[int]) -> Iterator[_Combination]:
+        """All combinations of classes of some residences."""
+        split = []
+        for k in names:
+            size = len(self.fusion.residences[k].banks)
+            kinds = arc.classes[arc.axes.index(k)] if k in arc.axes else np.zeros(size, np.int64)
+            split.append([(int(c), np.flatnonzero(kinds == c)) for c in np.unique(kinds)])
+        for chosen in product(*split):
+            classes = {k: c for k, (c, _) in zip(names, chosen, strict=True)}
+            yield _Combination(classes, tuple(levels for _, levels in chosen))
+
+    def _index(self, arc: Arc, classes: Mapping[int, int]) -> tuple[int, ...]:
+        return tuple(classes[k] for k in arc.axes)
+
+    # ---- back --------------------------------------------------------------------------------------------------------
+
+    def path(self) -> tuple[Taken, ...]:
+        """The arcs of the least path, first to last."""
+        fusion, found = self.fusion, []
+        cut, state = fusion.cuts, dict[int, int]()
+        while cut:
+            value = int(self.values[cut][tuple(state[k] for k in fusion.alive[cut])])
+            step = next(s for arc in fusion.arcs.get(cut, ()) if (s := self._from(arc, state, value)) is not None)
+            found.append(step)
+            cut, state = step.arc.first, {k: step.levels[k] for k in fusion.alive[step.arc.first]}
+        return tuple(reversed(found))
+
+    def _from(self, arc: Arc, state: Mapping[int, int], value: int) -> Taken | None:
+        """The arc with levels from which a state is reached at its value; None if it is not."""
+        fusion, names = self.fusion, self.fusion.alive[arc.first]
+        if self.values[arc.first].min() >= NEVER:
+            return None
+        _, _, born = self._roles(arc)
+        entering = self._entering(self.values[arc.first], arc)
+        free = np.full(entering.shape, fusion.banks, np.int64) - fusion.sizes(names)
+        free -= sum(fusion.residences[k].banks[state[k]] for k in born)
+        index: list[Any] = []
+        for k, classes in zip(arc.axes, arc.classes, strict=True):
+            here = along(classes, names.index(k), len(names)) if k in names else int(classes[state[k]])
+            index.append(here)
+        total = entering + np.where(free >= 0, fusion.priced(arc.table)[(*index, np.maximum(free, 0))], NEVER)
+        cuts = tuple(self._before(arc, k, state) for k in names)
+        part = total[cuts]
+        if not part.size or part.min() != value:
+            return None
+        place = np.unravel_index(int(part.argmin()), part.shape)
+        levels = {k: int(at) + (cut.start or 0) for k, at, cut in zip(names, place, cuts, strict=True)}
+        levels |= {k: state[k] for k in born}
+        return Taken(arc, levels, fusion.banks - sum(fusion.residences[k].banks[v] for k, v in levels.items()))
+
+    def _before(self, arc: Arc, k: int, state: Mapping[int, int]) -> slice:
+        """The levels before an arc from which a level after it may come."""
+        if k not in state:
+            return slice(None)
+        used = any(arc.first <= u <= arc.last for u in self.fusion.residences[k].uses)
+        return slice(state[k], None if used else state[k] + 1)
+
+
+@dataclass(frozen=True)
+class _Combination:
+    """A class for every residence, and its levels."""
+
+    classes: dict[int, int]
+    levels: tuple[Ints, ...]
+
+
+def _by_size(part: Ints, going: int, sizes: Ints) -> tuple[Ints, Ints]:
+    """The least of all levels that take as many banks: (sizes, costs with an axis of sizes last)."""
+    flat = part.reshape(*part.shape[:going], -1)
+    order = np.argsort(sizes.ravel(), kind="stable")
+    unique, starts = np.unique(sizes.ravel()[order], return_index=True)
+    return unique, np.minimum.reduceat(flat[..., order], starts, axis=-1)
+
+
+def _fitted(some: Ints, sizes: Ints, held: Ints, goals: Ints, row: Ints) -> Ints:
+    """The least cost for every level of what goes on and of what is born (banks `goals`)."""
+    banks = len(row) - 1
+    wanted, where = np.unique(goals, return_inverse=True)
+    wanted = wanted[wanted <= banks]
+    free = banks - held[..., None, None] - sizes[:, None] - wanted[None, :]
+    cost = np.where(free >= 0, row[np.maximum(free, 0)], NEVER)
+    reached = np.minimum((some[..., None] + cost).min(axis=-2), NEVER)
+    full = np.full((*reached.shape[:-1], int(where.max()) + 1), NEVER, np.int64)
+    full[..., : len(wanted)] = reached
+    return np.asarray(full[..., where.ravel()]).reshape((*held.shape, *goals.shape))

@@ -1,0 +1,150 @@
+"""Schedules of F11: a path of arcs as runs with banks, and the price of a group of layers in closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from formulations.fusion.arcs import Grouped, Groups
+from formulations.fusion.groups import Group
+from formulations.fusion.options import Option, weights_of
+from formulations.fusion.problem import Taken
+from formulations.fusion.strips import Mode, Strips, paces, peaks, strips
+from hwmodels.schedule import FusedRun, Steps, Stream
+from instances.errors import InputError
+
+
+@dataclass(frozen=True)
+class GroupPrice:
+    """What a group moves, computes and holds."""
+
+    bytes: Mapping[str, int]
+    """By operand: IN, W, OUT."""
+    macs: int
+    peak: int
+    """Bytes on chip: strips, resident weights and the buffer of a filter."""
+    visits: int
+
+
+def option_of(run: FusedRun) -> Option:
+    """Return the option that a run is made by; raises InputError if its streams are too few."""
+    number = run.last - run.first
+    if len(run.streams) <= number:
+        raise InputError(f"{len(run.streams)} streams for {number + 1} layers")
+    outside = [s.store for s in run.streams[number + 1 :]]
+    last = run.streams[number]
+    return Option(
+        last.rows.step, last.columns.step, _mode(run.rows), _mode(run.columns),
+        frozenset(s for s in outside if outside.count(s) > 1),
+    )  # fmt: skip
+
+
+def _mode(steps: Steps) -> Mode:
+    return "recompute" if steps.halo == "recompute" else "lead" if steps.first == 1 else "retain"
+
+
+def streams_of(group: Group, option: Option) -> tuple[Steps, Steps, tuple[Stream, ...]]:
+    """Return the steps along both axes, and the streams of a group with an option."""
+    rows, down = paces(group, "rows", option.rows, option.height)
+    columns, across = paces(group, "columns", option.columns, option.width)
+    made = tuple(
+        Stream(s.store, s.maker, s.readers, s.outside, high, wide)
+        for s, high, wide in zip(group.streams, down, across, strict=True)
+    )
+    return rows, columns, made
+
+
+class Figures:
+    """Prices of groups of a network on a machine, each computed once."""
+
+    def __init__(self, groups: Groups) -> None:
+        self.groups = groups
+        self._known: dict[tuple[int, int, Option], _Walked] = {}
+
+    def walked(self, first: int, last: int, option: Option) -> _Walked:
+        """What does not depend on what is on chip; raises InputError if the group cannot run so."""
+        key = first, last, option
+        if key not in self._known:
+            group = Group(self.groups.net, first, last, option.twice)
+            if not (option.twice <= group.shared and group.legal):
+                raise InputError(f"{self.name(first, last)} cannot run strip by strip")
+            down = strips(group, "rows", option.rows, [option.height])
+            across = strips(group, "columns", option.columns, [option.width])
+            if down is None or across is None:
+                raise InputError(f"{self.name(first, last)}: strips of {option.height} x {option.width} do not suit it")
+            count = len(group.layers)
+            visits = tuple(int(n) for n in down.active[:count, 0] * across.active[:count, 0])
+            computed = down.computed[:, 0] * across.computed[:, 0]
+            self._known[key] = _Walked(group, down, across, visits, tuple(map(int, computed)))
+        return self._known[key]
+
+    def name(self, first: int, last: int) -> str:
+        """A group for people."""
+        layers = self.groups.net.layers
+        return f"layers {layers[first].name}..{layers[last].name}"
+
+    def price(self, run: FusedRun) -> GroupPrice:
+        """Return what a run costs; raises InputError if its streams are not those of strips."""
+        option = option_of(run)
+        walked = self.walked(run.first, run.last, option)
+        group, net = walked.group, self.groups.net
+        if (run.rows, run.columns, run.streams) != streams_of(group, option):
+            raise InputError(f"{self.name(run.first, run.last)}: its streams are not those of strips")
+        sizes = weights_of(group, self.groups.weight_bytes)
+        if len(run.weights) != len(sizes.bytes) or any(
+            not 0 <= kept <= size for kept, size in zip(run.weights, sizes.bytes, strict=True)
+        ):
+            raise InputError(f"{self.name(run.first, run.last)}: weights {run.weights} of {sizes.bytes} stay")
+        parts = zip(sizes.bytes, run.weights, walked.visits, strict=True)
+        loaded = sum(kept + count * (size - kept) for size, kept, count in parts)
+        buffer = max(
+            (f for f, size, kept in zip(sizes.filters, sizes.bytes, run.weights, strict=True) if kept < size), default=0
+        )
+        on_chip = {s: rows for s, (rows, _) in run.residents.items()}
+        free = [s for s, rows in on_chip.items() if rows == net.stores[s].rows]
+        strips_peak = int(peaks(group, walked.down, walked.across, free)[-1, 0, 0])
+        read = 0
+        for k, stream in enumerate(group.streams):
+            if stream.outside:
+                seen = net.stores[stream.store].seen(on_chip.get(stream.store, 0), net.layers[stream.maker].h)
+                rows = int(walked.down.beyond(k, np.array([seen]))[0, 0])
+                read += rows * int(walked.across.computed[k, 0]) * stream.pixel
+        written = 0
+        for t, stream, kept in zip(group.layers, group.streams, run.unwritten, strict=False):
+            layer = net.layers[t]
+            written += (layer.r - net.stores[stream.store].seen(kept, layer.r)) * layer.c * stream.pixel
+        macs = sum(
+            net.layers[t].macs // (net.layers[t].r * net.layers[t].c) * walked.computed[k]
+            for k, t in enumerate(group.layers)
+        )
+        return GroupPrice(
+            {"IN": read, "W": loaded, "OUT": written}, macs, strips_peak + sum(run.weights) + buffer,
+            walked.down.end.shape[1] * walked.across.end.shape[1],
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Walked:
+    group: Group
+    down: Strips
+    across: Strips
+    visits: tuple[int, ...]
+    computed: tuple[int, ...]
+
+
+def fused(groups: Groups, figures: Figures, taken: Taken, banks: tuple[int, ...], unwritten: tuple[int, ...],
+          residents: Mapping[int, tuple[int, tuple[int, ...]]]) -> FusedRun:  # fmt: skip
+    """Return the run of an arc of several layers, with the best use of the room that strips leave."""
+    arc, grouped = taken.arc, taken.arc.options
+    assert isinstance(grouped, Grouped)
+    place = tuple(int(c[taken.levels[k]]) for k, c in zip(arc.axes, arc.classes, strict=True))
+    option = grouped.options[int(grouped.best[(*place, taken.free)])]
+    walked = figures.walked(arc.first, arc.last, option)
+    rows, columns, made = streams_of(walked.group, option)
+    free = [s for s, (held, _) in residents.items() if held == groups.net.stores[s].rows]
+    peak = int(peaks(walked.group, walked.down, walked.across, free)[-1, 0, 0])
+    room = len(banks) * groups.machine.bank_bytes - peak
+    weights = weights_of(walked.group, groups.weight_bytes).resident(walked.visits, room)
+    return FusedRun(arc.first, arc.last, rows, columns, made, weights, residents, unwritten, banks)

@@ -1,0 +1,287 @@
+"""The strips of a group: what every map advances by step, what is kept, and the bytes on chip at every moment.
+
+Along an axis (rows; columns alike) the last map of a group advances by h rows a step, and every other map m by
+``h * rate_m``. With ``out`` the map that a reader u of m writes, s, p, k its stride, padding and reach:
+
+    retain      front_m(t) = h rate_m t + off_m,   off_m = max_u (off_out - 1) s - p + k   (0 if nobody reads it here)
+                a step computes rows front_m(t-1) .. front_m(t); negative steps are the warm-up, in which maps far from
+                the last one get ahead, row by row as later on
+    lead        the same without warm-up: step 1 makes all that maps are ahead at once
+    recompute   a step computes rows begin_m(t) .. end_m(t), all that the strip t of the last map needs:
+                end_m(t) = h rate_m (t+1) + off_m,   begin_m(t) = h rate_m t + low_m,   low_m = min_u low_out s - p
+
+clipped to the rows that somebody needs. A visit is a step of rows and, inside it, a step of columns; in it layer after
+layer computes its piece. Let need be the first row that readers have yet to see (of several the least), before a step
+`now` and after it `next`. While rows are retained, the columns behind have rows next..front of the strip, those of the
+window have rows now..front, and those ahead have rows now..front before:
+
+    bytes of a stream = pixel * ( behind * kept + window * held + ahead * carried )
+    kept = front - next,  held = front - now,  carried = front before - now       (recompute: 0, end - begin, 0)
+
+where the window is, before the stream's piece is made in a visit, what earlier visits of the strip left of it; then
+also the new piece; and after its last reader what later visits still read (recompute: nothing but the new piece).
+All of this is exact for every step, the first and last included; `Strips` holds all heights side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from formulations.fusion.groups import Axis, Group, window
+from hwmodels.schedule import Pace, Steps
+
+Ints = npt.NDArray[np.int64]
+Mode = Literal["retain", "lead", "recompute"]
+#: A row that no map has.
+FAR = 2**40
+
+
+def heights(extent: int) -> list[int]:
+    """Strips worth trying: of equal numbers of steps the least high, the highest first."""
+    return sorted({-(-extent // steps) for steps in range(1, extent + 1)}, reverse=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Strips:
+    """Steps along one axis for several strip heights, one after the other.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        The strip heights (widths) of the last map.
+    first : ndarray of int (sizes + 1,)
+        Where the steps of every height begin.
+    begin, end : ndarray of int (streams, steps)
+        What a step computes, or reads from outside.
+    before : ndarray of int (streams, steps)
+        The front before it; `begin` where nothing is kept from step to step.
+    now, next : ndarray of int (streams, steps)
+        What is needed first, before the step and after it; where nothing is kept, what the next step begins with.
+    extent : ndarray of int (streams,)
+        Rows that somebody needs.
+    """
+
+    mode: Mode
+    sizes: tuple[int, ...]
+    first: Ints
+    begin: Ints
+    end: Ints
+    before: Ints
+    now: Ints
+    next: Ints
+    extent: Ints
+
+    @cached_property
+    def computed(self) -> Ints:
+        """Rows that are computed or read, (streams, sizes)."""
+        return self._sums(np.maximum(self.end - self.begin, 0))
+
+    @cached_property
+    def active(self) -> Ints:
+        """Steps in which something is, (streams, sizes)."""
+        return self._sums((self.end > self.begin).astype(np.int64))
+
+    def beyond(self, stream: int, rows: Ints) -> Ints:
+        """Rows that a stream reads, when so many first rows are on chip, (sizes, numbers of rows)."""
+        begin, end = self.begin[stream][:, None], self.end[stream][:, None]
+        counted: Ints = np.add.reduceat(np.maximum(end - np.maximum(begin, rows), 0), self.first[:-1], axis=0)
+        return counted
+
+    def only(self, size: int) -> Strips:
+        """The steps of one size, by its number."""
+        return self._some(np.arange(self.first[size], self.first[size + 1]), (self.sizes[size],))
+
+    def middle(self) -> Strips:
+        """One step of every size, in the middle; a glimpse, no schedule."""
+        return self._some((self.first[:-1] + self.first[1:]) // 2, self.sizes)
+
+    def _some(self, steps: Ints, sizes: tuple[int, ...]) -> Strips:
+        rows = (x[:, steps] for x in (self.begin, self.end, self.before, self.now, self.next))
+        begin, end, before, now, following = rows
+        each = len(steps) // len(sizes)
+        first = np.arange(0, len(steps) + 1, each)
+        return Strips(self.mode, sizes, first, begin, end, before, now, following, self.extent)
+
+    def _sums(self, values: Ints) -> Ints:
+        summed: Ints = np.add.reduceat(values, self.first[:-1], axis=1)
+        return summed
+
+
+def strips(group: Group, axis: Axis, mode: Mode, sizes: list[int] | None = None) -> Strips | None:
+    """Return the steps of a group along an axis; None if its maps advance at unlike rates.
+
+    Parameters
+    ----------
+    sizes : list of int, optional
+        Strip heights of the last map; by default `heights`. Those that give some map a broken number are left out.
+    """
+    rates = group.rates(axis)
+    if rates is None:
+        return None
+    last = window(group.net.layers[group.last], axis).outputs
+    suiting = [h for h in sizes or heights(last) if all((h * rate).denominator == 1 for rate in rates.values())]
+    return _Walk(group, axis, rates).strips(mode, tuple(suiting)) if suiting else None
+
+
+def paces(group: Group, axis: Axis, mode: Mode, size: int) -> tuple[Steps, tuple[Pace, ...]]:
+    """Return the steps of a group along an axis in strips of one size, and the pace of every stream."""
+    rates = group.rates(axis)
+    assert rates is not None
+    walk = _Walk(group, axis, rates)
+    step, high = walk.advance(size)[:, 0], np.array(walk.high)
+    again = mode == "recompute"
+    last = max(-(-(walk.extent[k] - (0 if again else int(high[k]))) // int(step[k])) for k in walk.sinks)
+    first = 1
+    if mode == "retain":
+        first -= max(0, *(-(-int(ahead) // int(each)) for ahead, each in zip(high, step, strict=True)))
+    if again:
+        first, last, high = 0, last - 1, high + step
+    made = tuple(
+        Pace(int(each), int(ahead), low, end)
+        for each, ahead, low, end in zip(step, high, walk.low, walk.extent, strict=True)
+    )
+    return Steps("recompute" if again else "retain", first, last), made
+
+
+class _Walk:
+    """The lines that fronts follow, and how they are clipped."""
+
+    def __init__(self, group: Group, axis: Axis, rates: dict[int, Fraction]) -> None:
+        self.group, self.axis, self.rates = group, axis, rates
+        self.streams = group.streams
+        self.windows = {t: window(group.net.layers[t], axis) for t in group.layers}
+        self.number = {s.maker: k for k, s in enumerate(self.streams) if not s.outside}
+        count = len(self.streams)
+        self.high, self.low, self.extent = [0] * count, [0] * count, [0] * count
+        for k in sorted(range(count), key=lambda k: (self.streams[k].outside, -self.streams[k].maker)):
+            self._line(k)
+
+    def _line(self, k: int) -> None:
+        """Offsets and needed rows of a stream, from those of its readers."""
+        mine, high, low, extent = self.streams[k], [], [], []
+        for u in mine.readers:
+            out, seen = self.number[u], self.windows[u]
+            high.append((self.high[out] - 1) * seen.stride - seen.pad + seen.reach)
+            low.append(self.low[out] * seen.stride - seen.pad)
+            extent.append(min(seen.inputs, (self.extent[out] - 1) * seen.stride - seen.pad + seen.reach))
+        if mine.result or not mine.readers:
+            high.append(0)
+            low.append(0)
+            extent.append(self.windows[mine.maker].outputs)
+        self.high[k], self.low[k], self.extent[k] = max(high), min(low), max(extent)
+
+    def strips(self, mode: Mode, sizes: tuple[int, ...]) -> Strips:
+        """All steps of all heights."""
+        parts = [self._recomputed(h) if mode == "recompute" else self._retained(h, mode) for h in sizes]
+        first = np.cumsum([0, *(part[0].shape[1] for part in parts)])
+        joined = [np.concatenate(rows, axis=1) for rows in zip(*parts, strict=True)]
+        begin, end, before, now, following = joined
+        return Strips(mode, sizes, first, begin, end, before, now, following, np.array(self.extent, np.int64))
+
+    @property
+    def sinks(self) -> list[int]:
+        """The streams that the steps must bring to their end."""
+        return [k for k, s in enumerate(self.streams) if s.result or not s.readers]
+
+    def advance(self, h: int) -> Ints:
+        """Rows that every stream advances a step, (streams, 1)."""
+        return np.array([[int(h * self.rates[s.store])] for s in self.streams], np.int64)
+
+    def _retained(self, h: int, mode: Mode) -> tuple[Ints, ...]:
+        step, off = self.advance(h), np.array(self.high, np.int64)[:, None]
+        extent = np.array(self.extent, np.int64)[:, None]
+        warm = max(0, int((-(-off // step)).max()))
+        steps = max(int(-(-(extent[k] - off[k]) // step[k])[0]) for k in self.sinks)
+        times = np.arange(-warm if mode == "retain" else 0, steps + 1)
+        front = np.clip(step * times + off, 0, extent)
+        front[:, 0] = 0
+        need = self._needs(front)
+        return front[:, :-1], front[:, 1:], front[:, :-1], need[:, :-1], need[:, 1:]
+
+    def _recomputed(self, h: int) -> tuple[Ints, ...]:
+        step, extent = self.advance(h), np.array(self.extent, np.int64)[:, None]
+        steps = max(int(-(-extent[k] // step[k])[0]) for k in self.sinks)
+        times = np.arange(steps)
+        end = np.clip(step * (times + 1) + np.array(self.high, np.int64)[:, None], 0, extent)
+        begin = np.minimum(np.clip(step * times + np.array(self.low, np.int64)[:, None], 0, extent), end)
+        following = np.concatenate([begin[:, 1:], extent], axis=1)
+        return begin, end, begin, begin, following
+
+    def _needs(self, front: Ints) -> Ints:
+        """The first row that some reader has yet to see, at most the front."""
+        need = np.empty_like(front)
+        for k, mine in enumerate(self.streams):
+            least = np.full(front.shape[1], FAR)
+            for u in mine.readers:
+                out, seen = self.number[u], self.windows[u]
+                first = np.maximum(front[out] * seen.stride - seen.pad, 0)
+                least = np.minimum(least, np.where(front[out] >= self.extent[out], FAR, first))
+            need[k] = np.minimum(least, front[k])
+        return need
+
+
+# ---- memory ----------------------------------------------------------------------------------------------------------
+
+
+def peaks(group: Group, rows: Strips, columns: Strips, stores: Sequence[int]) -> Ints:
+    """Return the most bytes on chip for every height and width, (subsets of `stores`, heights, widths).
+
+    Parameters
+    ----------
+    stores : sequence of int
+        Those that may lie on chip anyway: then their streams take nothing. Subset i has the stores of the bits of i.
+    """
+    over = _rows(rows)  # (3, streams, row steps)
+    across = _columns(group, columns)  # (3, streams, layers, column steps)
+    shape = over.shape[-1], *across.shape[2:]
+    mine = {s: [k for k, stream in enumerate(group.streams) if stream.store == s] for s in stores}
+    parts = [[k for k, stream in enumerate(group.streams) if stream.store not in mine], *mine.values()]
+    pixel = np.array([s.pixel for s in group.streams], np.float64)[:, None, None]
+    taken = []
+    for ks in parts:
+        high = over[:, ks].reshape(-1, shape[0]).T
+        wide = (across[:, ks] * pixel[ks]).reshape(high.shape[1], shape[1] * shape[2])
+        taken.append((high @ wide).reshape(shape))
+    result = []
+    for subset in range(2 ** len(stores)):
+        held = sum((part for bit, part in enumerate(taken[1:]) if not subset >> bit & 1), taken[0]).max(axis=1)
+        by_width = np.maximum.reduceat(held, columns.first[:-1], axis=1)
+        result.append(np.maximum.reduceat(by_width, rows.first[:-1], axis=0))
+    peak: Ints = np.rint(np.stack(result)).astype(np.int64)
+    return peak
+
+
+def glimpse(group: Group, rows: Strips, columns: Strips, stores: Sequence[int]) -> Ints:
+    """Return bytes on chip that no peak is below, as `peaks` does: those of one visit in the middle."""
+    return peaks(group, rows.middle(), columns.middle(), stores)
+
+
+def _rows(rows: Strips) -> npt.NDArray[np.float64]:
+    """Rows kept, held and carried, (3, streams, steps)."""
+    if rows.mode == "recompute":
+        none = np.zeros_like(rows.end)
+        return np.stack([none, rows.end - rows.begin, none]).astype(np.float64)
+    return np.stack([rows.end - rows.next, rows.end - rows.now, rows.before - rows.now]).astype(np.float64)
+
+
+def _columns(group: Group, columns: Strips) -> npt.NDArray[np.float64]:
+    """Columns behind, in the window and ahead while each layer runs, (3, streams, layers, steps)."""
+    layers = np.array(group.layers)[None, :, None]
+    before = layers < np.array([s.maker for s in group.streams])[:, None, None]
+    after = layers > np.array([s.last for s in group.streams])[:, None, None]
+    begin, end, ahead, now, later = (
+        x[:, None, :] for x in (columns.begin, columns.end, columns.before, columns.now, columns.next)
+    )
+    if columns.mode == "recompute":
+        low = np.where(after, later, begin)
+        front = np.where(before | after, low, end)
+    else:
+        low, front = np.where(after, later, now), np.where(before, ahead, end)
+    return np.stack([low, front - low, columns.extent[:, None, None] - front]).astype(np.float64)

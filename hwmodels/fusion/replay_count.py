@@ -1,0 +1,198 @@
+"""Counting a group that runs strip by strip: every byte and multiply-accumulate, and what is missing on chip.
+
+Of every map there is a mask of the pixels that lie on chip: a piece is added when it is loaded or made, and everything
+outside the map's area is dropped whenever the area changes. A layer may read what is in the mask, and the rows that
+stay on chip anyway.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hwmodels.fusion.replay_strips import Area, Moment, Span, Walk, seen
+from instances.machine import Machine
+from instances.stores import Stores
+from instances.workload import Layer
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Figures of a group.
+
+    Attributes
+    ----------
+    operand_bytes : dict
+        What DRAM moves, by operand: IN, W, OUT.
+    macs : int
+        With those that are computed again.
+    work, taps : int
+        The same with additions of layers without weights; shifted copies that an execution adds.
+    peak_bytes : int
+        The most bytes of strips, resident weights and the buffer for filters that lie on chip at once.
+    faults : tuple of str
+    """
+
+    operand_bytes: dict[str, int]
+    macs: int
+    work: int
+    taps: int
+    peak_bytes: int
+    faults: tuple[str, ...]
+
+
+def weight_bytes(layer: Layer, machine: Machine) -> int:
+    """Bytes of a layer's weights and biases."""
+    if layer.weights == "none":
+        return 0
+    filters = layer.g * layer.m
+    taps = layer.n * layer.kh * layer.kw
+    return filters * (taps * machine.w_bytes + (machine.bias_bytes if layer.bias else 0))
+
+
+def kept(mask: npt.NDArray[np.generic], area: Area, gone: int) -> None:
+    """Overwrite what lies outside an area; the last two axes are rows and columns."""
+    cuts = ((0, area.low), area.behind), ((area.low, area.high), area.window), ((area.high, mask.shape[-1]), area.ahead)
+    for (left, right), (first, last) in cuts:
+        mask[..., :first, left:right] = gone
+        mask[..., max(first, last) :, left:right] = gone
+
+
+class Count:
+    """Takes the moments of a walk one after the other."""
+
+    def __init__(self, found: Stores, machine: Machine, walk: Walk) -> None:
+        self.found, self.machine, self.walk, self.run = found, machine, walk, walk.run
+        self.streams = walk.run.streams
+        self.residents = walk.run.residents
+        self.on_chip = [self._mask(k) for k in range(len(self.streams))]
+        self.made = [self._mask(k) for k in range(len(self.streams))]
+        self.resident_rows = [resident_rows(found, walk, k) for k in range(len(self.streams))]
+        self.sizes = [self._pixel_bytes(k) for k in range(len(self.streams))]
+        self.room = [self._room_of_pixel(k) for k in range(len(self.streams))]
+        self.held = [0] * len(self.streams)
+        self.total = 0
+        self.bytes = {"IN": 0, "W": 0, "OUT": 0}
+        self.macs = self.work = self.taps = self.strips = 0
+        self.faults: dict[tuple[int, int], str] = {}
+
+    def run_all(self) -> Counted:
+        """Walk the group."""
+        for layer, stay in zip(self._layers(), self.run.weights, strict=True):
+            self.bytes["W"] += min(stay, weight_bytes(layer, self.machine))
+        for moment in self.walk.moments():
+            self._take(moment)
+        self._written()
+        peak = self.strips + sum(self.run.weights) + self._filter_buffer()
+        return Counted(self.bytes, self.macs, self.work, self.taps, peak, tuple(self.faults.values()))
+
+    # ---- moments -----------------------------------------------------------------------------------------------------
+
+    def _take(self, moment: Moment) -> None:
+        k, area = moment.stream, moment.area
+        kept(self.on_chip[k], area, 0)
+        held = area.pixels * self.room[k]
+        self.total += held - self.held[k]
+        self.held[k] = held
+        (top, bottom), (left, right) = moment.rows, moment.columns
+        something = top < bottom and left < right
+        if moment.kind == "load" and something:
+            new = max(0, bottom - max(top, self.resident_rows[k]))
+            self.bytes["IN"] += new * (right - left) * self.sizes[k]
+        if moment.kind == "make":
+            self.strips = max(self.strips, self.total)
+            if something:
+                self._make(k, moment.rows, moment.columns)
+        if something:
+            self.on_chip[k][top:bottom, left:right] = True
+            self.made[k][top:bottom, left:right] = True
+
+    def _make(self, k: int, rows: Span, columns: Span) -> None:
+        """A layer computes a piece: what it reads is there; its streamed weights are loaded."""
+        t = self.run.first + k
+        layer, pixels = self.walk.layers[t], (rows[1] - rows[0]) * (columns[1] - columns[0])
+        per_pixel = layer.b * layer.g * layer.m * layer.n * layer.kh * layer.kw
+        self.macs += per_pixel * pixels if layer.weights != "none" else 0
+        self.work += per_pixel * layer.inputs * pixels
+        self.taps += layer.inputs * layer.kh * layer.kw
+        self.bytes["W"] += max(0, weight_bytes(layer, self.machine) - self.run.weights[k])
+        window = seen(layer, "rows", rows), seen(layer, "columns", columns)
+        for source, stream in enumerate(self.streams):
+            if t in stream.readers and (t, source) not in self.faults and not self._there(source, *window):
+                self.faults[t, source] = (
+                    f"layer {layer.name}: rows {window[0][0]} to {window[0][1] - 1}, columns {window[1][0]} to "
+                    f"{window[1][1] - 1} of {self._name(source)} are not all on chip when it makes its rows "
+                    f"{rows[0]} to {rows[1] - 1}, columns {columns[0]} to {columns[1] - 1}"
+                )
+
+    def _there(self, k: int, rows: Span, columns: Span) -> bool:
+        """Whether a window of a stream is on chip: in the rows that stay, or in the strips."""
+        (top, bottom), (left, right) = rows, columns
+        border = min(bottom, max(top, self.resident_rows[k]))
+        stays = self.streams[k].outside or bool(self.made[k][top:border, left:right].all())
+        return stays and bool(self.on_chip[k][border:bottom, left:right].all())
+
+    # ---- the end -----------------------------------------------------------------------------------------------------
+
+    def _written(self) -> None:
+        """Count what is written, and name layers whose results are needed and not complete."""
+        for k, t in enumerate(range(self.run.first, self.run.last + 1)):
+            layer, store = self.walk.layers[t], self.found.stores[self.found.writes[t]]
+            unwritten = store.seen(self.run.unwritten[k], layer.r)
+            self.bytes["OUT"] += int(self.made[k][unwritten:].sum()) * self.sizes[k]
+            needed = store.dram or store.results or any(u > self.run.last for u in store.readers)
+            missing = self.made[k].size - int(self.made[k].sum())
+            if needed and missing:
+                self.faults[t, -1] = f"layer {layer.name}: {missing} of {self.made[k].size} pixels are never made"
+
+    def _filter_buffer(self) -> int:
+        """Bytes of the largest filter among layers whose weights do not all stay."""
+        largest = 0
+        for layer, stay in zip(self._layers(), self.run.weights, strict=True):
+            size = weight_bytes(layer, self.machine)
+            if stay < size:
+                largest = max(largest, size // (layer.g * layer.m))
+        return largest
+
+    # ---- sizes -------------------------------------------------------------------------------------------------------
+
+    def _layers(self) -> list[Layer]:
+        return [self.walk.layers[t] for t in range(self.run.first, self.run.last + 1)]
+
+    def _mask(self, k: int) -> Mask:
+        return np.zeros(extent(self.walk, k), np.bool_)
+
+    def _pixel_bytes(self, k: int) -> int:
+        """Bytes of a pixel of a stream."""
+        stream, layers = self.streams[k], self.walk.layers
+        if not stream.outside:
+            layer = layers[stream.maker]
+            return layer.b * layer.g * layer.m * self.machine.out_bytes
+        return max(layers[u].b * layers[u].g * layers[u].n for u in stream.readers) * self.machine.in_bytes
+
+    def _room_of_pixel(self, k: int) -> int:
+        """Bytes that a pixel of a stream takes beside the maps that stay; none if its whole store stays."""
+        store = self.streams[k].store
+        whole = store in self.residents and self.residents[store][0] == self.found.stores[store].rows
+        return 0 if whole else self.sizes[k]
+
+    def _name(self, k: int) -> str:
+        return self.found.stores[self.streams[k].store].name
+
+
+def extent(walk: Walk, stream: int) -> tuple[int, int]:
+    """Rows and columns of the map of a stream."""
+    mine = walk.run.streams[stream]
+    layer = walk.layers[mine.maker]
+    return (layer.h, layer.l) if mine.outside else (layer.r, layer.c)
+
+
+def resident_rows(found: Stores, walk: Walk, stream: int) -> int:
+    """Rows of the map of a stream that lie on chip while the group runs."""
+    store = walk.run.streams[stream].store
+    rows = walk.run.residents[store][0] if store in walk.run.residents else 0
+    return found.stores[store].seen(rows, extent(walk, stream)[0])

@@ -1,0 +1,1 @@
+"""Problem fusion in `solver`: plans, and how they are shown."""
