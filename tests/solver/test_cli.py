@@ -268,6 +268,8 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
                 "per-layer",
                 "pure-fusion",
                 "hybrid-paper",
+                "cascade",
+                "strips",
                 "beam",
                 "descent",
             ],
