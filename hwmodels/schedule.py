@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
-from typing import Literal
 
 from instances.errors import InputError
 from instances.feature_maps import Stage
@@ -265,35 +264,6 @@ class StageRun:
     """`tiles`, `results`: the tiles that are read, in order, and those of the result that stay; empty if banks have no
     numbers.
     """
-
-
-@dataclass(frozen=True)
-class PieceRun:
-    """A bank program for pieces that are alike, and how many of them run it."""
-
-    count: int
-    stages: tuple[StageRun, ...]
-
-
-@dataclass(frozen=True)
-class GroupRun:
-    """Stages that run piece by piece, or whole."""
-
-    length: int
-    """How many stages."""
-    columns: int
-    rows: int
-    """`columns`, `rows`: of a piece of the last map; the whole map if it is in one piece."""
-    pieces: tuple[tuple[PieceRun, ...], ...]
-    """Of every kind of piece the programs."""
-
-
-@dataclass(frozen=True)
-class HybridRun:
-    """What a hybrid plan says: how the first layer is read, and the groups in order."""
-
-    first_layer: Literal["patches", "plain"]
-    groups: tuple[GroupRun, ...]
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from formulations.hybrid.options import Grid, Option, sizes
 from formulations.hybrid.part import HybridPart, Reading
 from formulations.hybrid.space import Cut
 from formulations.problem import Goal, Unable
-from hwmodels.schedule import HybridRun
+from hwmodels.hybrid.schedule import HybridRun
 from instances.pieces import Piece, operands
 
 

@@ -23,7 +23,7 @@ from formulations.hybrid.space import Cut, Space
 from formulations.pins import Pins
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Unable
 from hwmodels.hybrid.replay import HybridReplay, replay_hybrid
-from hwmodels.schedule import GroupRun, HybridRun, PieceRun
+from hwmodels.hybrid.schedule import GroupRun, HybridRun, PieceRun
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network

@@ -9,7 +9,7 @@ from formulations.hybrid.part import HybridPart
 from formulations.hybrid.space import DECISIONS
 from formulations.pins import Pins
 from formulations.problem import Formulation
-from hwmodels.schedule import HybridRun
+from hwmodels.hybrid.schedule import HybridRun
 from instances.machine import Machine
 from instances.network import Network
 

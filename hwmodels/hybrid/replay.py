@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from hwmodels.banks.replay import replay_banks
 from hwmodels.banks.replay_cycles import spent_on
 from hwmodels.banks.replay_time import Moved, Spent
-from hwmodels.schedule import GroupRun, PieceRun
+from hwmodels.hybrid.schedule import GroupRun, PieceRun
 from instances.machine import Machine
 from instances.pieces import Box, Group, Key, Piece, operands
 from instances.stage import FeatureMap, Stage, Stages

@@ -14,7 +14,7 @@ from formulations.hybrid.part import HybridPart, HybridReplayed, Reading
 from formulations.hybrid.problem import HybridFormulation
 from formulations.hybrid.space import Cut
 from hwmodels.hybrid.replay import PieceReplay
-from hwmodels.schedule import GroupRun, HybridRun, PieceRun
+from hwmodels.hybrid.schedule import GroupRun, HybridRun, PieceRun
 from instances.errors import InputError
 from instances.pieces import Piece
 from solver.banks.plan import FUSED

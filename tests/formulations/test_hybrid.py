@@ -26,7 +26,7 @@ from formulations.hybrid.space import DECISIONS
 from formulations.pins import parse_pins
 from formulations.problem import Goal
 from hwmodels.hybrid.replay import Numbers, replay_hybrid
-from hwmodels.schedule import GroupRun, PieceRun
+from hwmodels.hybrid.schedule import GroupRun, PieceRun
 from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.machine import Machine
