@@ -217,7 +217,17 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
         ("machines", list_machines),
         (
             "problems",
-            lambda: ["tiling", "slicing", "banks", "joint", "mapping", "applications", "partial_engine", "mesh"],
+            lambda: [
+                "tiling",
+                "slicing",
+                "banks",
+                "joint",
+                "fusion",
+                "mapping",
+                "applications",
+                "partial_engine",
+                "mesh",
+            ],
         ),
         (
             "engines",
@@ -256,6 +266,9 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
                 "policies",
                 "beam",
                 "descent",
+                "per-layer",
+                "cascade",
+                "strips",
             ],
         ),
     ],
