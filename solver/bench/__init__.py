@@ -10,6 +10,7 @@ from solver.bench.demo import demo
 from solver.bench.engines import engines
 from solver.bench.fusion import fusion, fusion_chains
 from solver.bench.heuristics import heuristics
+from solver.bench.hybrid import hybrid_suite
 from solver.bench.joint import joint
 from solver.bench.mapping import mapping
 from solver.bench.nests import nests
@@ -38,6 +39,7 @@ SUITES: dict[str, tuple[str, Callable[[Progress], Report]]] = {
     ),
     "fusion-chains": ("seven short chains fused, beside what a mapper that fuses layers moves", fusion_chains),
     "heuristics": ("what optimality is worth: greedy, naive and TSO-noburst over the optimum, by network", heuristics),
+    "hybrid": ("fusion on banks, ResNet-50 at 512x512: published techniques by block, ratios, optimum", hybrid_suite),
     "joint": ("tile plans and what stays on chip together: heuristics, proven optima, engines, growth", joint),
     "mapping": ("tasks on cores and GPU: optimum or gap, clustering, genetic search, HEFT; 100 cases, fronts", mapping),
     "nests": ("free hold depths: bytes against time, whole networks, nmp, growth with layer and memory", nests),

@@ -20,6 +20,7 @@ DECISIONS = {
     "slicing": ("time, exhaustive", "layers[0].schedule.T_M"),
     "homes": ("time", "layers[0].schedule.homes.W"),
     "banks": ("time, dynamic", "layers[0].tiles[0].bank"),
+    "hybrid": ("bytes, dynamic", "layers[0].kinds[0].programs[0].stages[0].tiles[0].bank"),
     "joint": ("bytes, dynamic", "layers[0].on_chip[0].rows"),
     "fusion": ("bytes, dynamic", "layers[0].strips.rows.last"),
     "mapping": ("latency, exhaustive", "tasks[1].processor"),
