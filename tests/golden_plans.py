@@ -214,7 +214,7 @@ CASES = (
       for engine in ("dynamic", "per-layer", "cascade", "strips")),
     case("fusion", "energy", solve, FLAT, SHARED, objective="energy"),
     case("fusion", "halo computed again", solve, chain(4, 4, size=8), SHARED, but={"ocm_bytes": 448, "ocm_banks": 28},
-         pins=["fuse=c0..c1", "strip=2"]),
+         pins=["fuse=c0..c1", "strip=2", "recompute=any"]),
     case("fusion", "conflict", solve, SKIP, SHARED, but={"ocm_bytes": 2, "ocm_banks": 2}),
     *(case("mapping", f"{objective}, {engine}", solve, "lenet5", "galaxy_s9", objective=objective,
            engine=engine, pins=["cpu_config=2,2"])
