@@ -104,22 +104,40 @@ class Groups:
         weights = weights_of(group, self.weight_bytes)
         banks = np.arange(self.machine.ocm_banks + 1) * self.machine.bank_bytes
         per_pixel = [x.macs // (x.r * x.c) for x in (group.net.layers[t] for t in group.layers)]
-        seen: list[tuple[Ints, list[int]]] = []
-        for i, j in np.ndindex(*peak.shape[1:]):
-            visits = [int(n) for n in down.active[:layers, i] * across.active[:layers, j]]
-            mine = peak[:, i, j]
-            if mine.min() > self.room or (
-                down.mode != "recompute" != across.mode
-                and any((p <= mine).all() and all(a <= b for a, b in zip(v, visits, strict=True)) for p, v in seen)
-            ):
-                continue
-            seen.append((mine, visits))
+        for i, j in self._best(group, peak, down, across):
+            mine, visits = peak[:, i, j], [int(n) for n in down.active[:layers, i] * across.active[:layers, j]]
             computed = down.computed[:layers, i] * across.computed[:layers, j]
             macs = sum(each * int(n) for each, n in zip(per_pixel, computed, strict=True))
             table = weights.loaded(visits, banks - mine[:, None])
             table = table.reshape(*(2,) * len(axes), len(banks)).transpose(*range(len(axes) - 1, -1, -1), len(axes))
             option = Option(down.sizes[i], across.sizes[j], down.mode, across.mode, group.twice)
             yield _Priced(option, table, self._reads(group, down, across, i, j), macs)
+
+    def _best(self, group: Group, peak: Ints, down: Strips, across: Strips) -> Iterator[tuple[int, int]]:
+        """Yield the heights and widths that fit and that no other beats: in room, visits, and what is done again."""
+        high, wide = self._figures(group, down, "rows"), self._figures(group, across, "columns")
+        count = peak.shape[1:]
+        figures = np.concatenate([
+            peak.reshape(len(peak), -1), np.repeat(high, count[1], axis=1), np.tile(wide, count[0])
+        ])  # fmt: skip
+        fits = np.flatnonzero(peak.reshape(len(peak), -1).min(axis=0) <= self.room)
+        distinct = fits[np.unique(figures[:, fits], axis=1, return_index=True)[1]]
+        mine = figures[:, distinct]
+        beaten = (mine[:, :, None] <= mine[:, None, :]).all(axis=0).sum(axis=0) > 1
+        for place in sorted(distinct[~beaten]):
+            yield int(place) // count[1], int(place) % count[1]
+
+    def _figures(self, group: Group, steps: Strips, axis: str) -> Ints:
+        """What costs depend on beside room, (figures, sizes)."""
+        layers = len(group.layers)
+        if steps.mode != "recompute":
+            return steps.active[:layers]
+        read = [
+            steps.beyond(k, np.array(self._rows(stream.store) if axis == "rows" else (0,), np.int64)).T
+            for k, stream in enumerate(group.streams)
+            if stream.outside
+        ]
+        return np.concatenate([steps.active[:layers], steps.computed[:layers], *read])
 
     def axes(self, group: Group) -> tuple[int, ...]:
         """The residences among the maps that a group reads from outside, or that are used after it."""

@@ -11,7 +11,6 @@ import numpy as np
 
 from formulations.fusion.groups import Group, Net, window
 from formulations.fusion.options import Option
-from formulations.fusion.strips import heights
 from formulations.pins import Decision, Pin, Pins
 from formulations.tiling.problem import DECISIONS as NEST_DECISIONS
 from instances.errors import InputError
@@ -76,11 +75,12 @@ class Demands:
         """Whether anything may be computed again."""
         return self.pins.allows("recompute", "any")
 
-    def heights(self, group: Group) -> list[int]:
-        """Strip heights that are allowed; with pins on them all are tried, not only those of equal trip counts."""
+    def heights(self, group: Group) -> list[int] | None:
+        """Strip heights that are allowed, None without pins on them."""
+        if not self.pins.of("strip"):
+            return None
         extent = window(group.net.layers[group.last], "rows").outputs
-        tried = range(1, extent + 1) if self.pins.of("strip") else heights(extent)
-        return [int(h) for h in self.pins.sizes("strip", np.array(list(tried), np.int64))]
+        return [int(h) for h in self.pins.sizes("strip", np.arange(extent, 0, -1))]
 
     def allows(self, first: int, last: int) -> bool:
         """Whether layers first..last may be a group."""
