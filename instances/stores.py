@@ -17,7 +17,7 @@ DRAM
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from instances.errors import InputError
@@ -69,6 +69,8 @@ class Stores:
     """For every layer the store of each input (as many as `Layer.inputs`)."""
     writes: tuple[int, ...]
     """For every layer its store."""
+    barriers: tuple[int, ...] = ()
+    """For every layer the last layer that must be complete before it begins, -1 if none must."""
 
     def layer(self, step: int, on_chip: Mapping[int, int], unwritten: int) -> Layer:
         """A layer with what it finds on chip: rows by store, and the rows of its result that are never written."""
@@ -105,7 +107,7 @@ def stores(network: Network) -> Stores:
     found = _Reader(network).read()
     if not found.layers:
         raise InputError(f"network {network.name} has no layers to plan")
-    return found
+    return replace(found, barriers=barriers(network, found))
 
 
 class _Reader:
@@ -199,3 +201,33 @@ class _Reader:
             tuple((k, layer.b * layer.g * layer.m * layer.r * layer.c // rows) for k, layer in parts),
             readers, whole, bool(self.dram & members), sum(self._elements(name) for name in sinks),
         )  # fmt: skip
+
+
+def barriers(network: Network, found: Stores) -> tuple[int, ...]:
+    """Return for every layer the last layer that must be complete before it begins, -1 if none must.
+
+    A layer takes rows as they come, but for the right operand of a product, what is broadcast, and what is computed by
+    an operator without a plan.
+    """
+    number = {layer.name: t for t, layer in enumerate(found.layers)}
+    behind: dict[str, int] = {}  # the last layer among what an operator is computed from, itself included
+    ready: dict[str, int] = {}  # the last layer that must be complete before an operator begins
+    for operator in network.operators:
+        passing = _passing(network, operator, number)
+        hard = [behind[name] for name in operator.inputs if name not in passing]
+        through = [ready[name] for name in passing if name not in number]
+        ready[operator.name] = max([-1, *hard, *through])
+        behind[operator.name] = max([number.get(operator.name, -1), *(behind[name] for name in operator.inputs)])
+    return tuple(ready[layer.name] for layer in found.layers)
+
+
+def _passing(network: Network, operator: Operator, number: dict[str, int]) -> tuple[str, ...]:
+    """The inputs whose rows it may take as they come."""
+    if isinstance(operator, MatMul):
+        return operator.inputs[:1]
+    if isinstance(operator, Eltwise) and operator.name in number:
+        sizes = [network.operator(n).shape for n in operator.inputs]
+        return tuple(n for n, shape in zip(operator.inputs, sizes, strict=True) if shape == operator.shape)
+    if operator.name in number or isinstance(operator, (Concat, Eltwise, Reshape, Input)):
+        return operator.inputs
+    return ()

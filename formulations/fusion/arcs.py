@@ -12,14 +12,12 @@ from formulations.clock import ENDLESS, Clock
 from formulations.fusion.groups import Group, Net
 from formulations.fusion.options import NEVER, Option, weights_of
 from formulations.fusion.pins import Demands
-from formulations.fusion.problem import Arc
-from formulations.fusion.strips import Ints, Mode, Strips, peaks, strips
+from formulations.fusion.pricing import KEPT, MODES, Priced, Pricing
+from formulations.fusion.problem import Arc, along
+from formulations.fusion.strips import Ints
 from formulations.joint.problem import Joint, Residence
 from hwmodels.nest.limits import tensor_bytes
 from instances.machine import Machine
-
-KEPT: tuple[Mode, ...] = ("lead", "retain")
-MODES: tuple[Mode, ...] = (*KEPT, "recompute")
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +57,7 @@ class Groups:
     def arcs(self, clock: Clock = ENDLESS) -> Iterator[Arc]:
         """Yield the arcs of all groups of two layers and more; raises TimeUp.
 
-        A group whose strips fit in no way is the end of those that begin with the same layer.
+        A group that fits in no way is the end of those that begin with the same layer, unless pins leave it no strips.
         """
         for first in range(len(self.net.layers)):
             for last in range(first + 1, len(self.net.layers)):
@@ -70,90 +68,38 @@ class Groups:
                 some = list(self.of(group))
                 if self.demands.allows(first, last):
                     yield from (arc for arc in some if arc.options is not None)
-                if not some or self.demands.over(first, last):
+                fits = bool(some) or not self.demands.all_heights
+                if not fits or self.demands.over(first, last):
                     break
 
     def of(self, group: Group) -> Iterator[Arc]:
-        """The arcs of a group: options that read alike together."""
+        """The arcs of a group: options that read alike together; those that compute again if nothing dominates them."""
         shared = sorted(group.shared)
         subsets = chain.from_iterable(combinations(shared, k) for k in range(len(shared) + 1))
         for twice in subsets:
             mine = Group(group.net, group.first, group.last, frozenset(twice))
-            yield from self._alike(mine)
+            priced = list(self._pricing(mine).options())
+            kept = [one for one in priced if not one.again]
+            arcs = [self._arc(mine, kept)] if kept else []
+            for one in sorted((one for one in priced if one.again), key=lambda one: one.macs):
+                arc = self._arc(mine, [one])
+                if not any(_dominates(other, arc) for other in arcs):
+                    arcs.append(arc)
+            yield from arcs
 
-    def _alike(self, group: Group) -> Iterator[Arc]:
-        width = group.net.layers[group.last].c
-        across = strips(group, "columns", "lead", [width])
-        if across is None:
-            return
-        kept: list[_Priced] = []
-        again: list[_Priced] = []
-        for mode in MODES if self.demands.recompute else KEPT:
-            down = strips(group, "rows", mode, self.demands.heights(group))
-            if down is not None:
-                (again if mode == "recompute" else kept).extend(self._priced(group, down, across))
-        if kept:
-            yield self._arc(group, kept)
-        for one in again:
-            if one.fits and not any(_dominates(other, one) for other in kept):
-                yield self._arc(group, [one])
-
-    def _priced(self, group: Group, down: Strips, across: Strips) -> Iterator[_Priced]:
-        axes, layers = self.axes(group), len(group.layers)
-        peak = peaks(group, down, across, [self.residences[k].store for k in axes])
-        weights = weights_of(group, self.weight_bytes)
-        banks = np.arange(self.machine.ocm_banks + 1) * self.machine.bank_bytes
-        per_pixel = [x.macs // (x.r * x.c) for x in (group.net.layers[t] for t in group.layers)]
-        for i, j in self._best(group, peak, down, across):
-            mine, visits = peak[:, i, j], [int(n) for n in down.active[:layers, i] * across.active[:layers, j]]
-            computed = down.computed[:layers, i] * across.computed[:layers, j]
-            macs = sum(each * int(n) for each, n in zip(per_pixel, computed, strict=True))
-            table = weights.loaded(visits, banks - mine[:, None])
-            table = table.reshape(*(2,) * len(axes), len(banks)).transpose(*range(len(axes) - 1, -1, -1), len(axes))
-            option = Option(down.sizes[i], across.sizes[j], down.mode, across.mode, group.twice)
-            yield _Priced(option, table, self._reads(group, down, across, i, j), macs)
-
-    def _best(self, group: Group, peak: Ints, down: Strips, across: Strips) -> Iterator[tuple[int, int]]:
-        """Yield the heights and widths that fit and that no other beats: in room, visits, and what is done again."""
-        high, wide = self._figures(group, down, "rows"), self._figures(group, across, "columns")
-        count = peak.shape[1:]
-        figures = np.concatenate([
-            peak.reshape(len(peak), -1), np.repeat(high, count[1], axis=1), np.tile(wide, count[0])
-        ])  # fmt: skip
-        fits = np.flatnonzero(peak.reshape(len(peak), -1).min(axis=0) <= self.room)
-        distinct = fits[np.unique(figures[:, fits], axis=1, return_index=True)[1]]
-        mine = figures[:, distinct]
-        beaten = (mine[:, :, None] <= mine[:, None, :]).all(axis=0).sum(axis=0) > 1
-        for place in sorted(distinct[~beaten]):
-            yield int(place) // count[1], int(place) % count[1]
-
-    def _figures(self, group: Group, steps: Strips, axis: str) -> Ints:
-        """What costs depend on beside room, (figures, sizes)."""
-        layers = len(group.layers)
-        if steps.mode != "recompute":
-            return steps.active[:layers]
-        read = [
-            steps.beyond(k, np.array(self._rows(stream.store) if axis == "rows" else (0,), np.int64)).T
-            for k, stream in enumerate(group.streams)
-            if stream.outside
-        ]
-        return np.concatenate([steps.active[:layers], steps.computed[:layers], *read])
+    def _pricing(self, group: Group) -> Pricing:
+        demands, banks = self.demands, np.arange(self.machine.ocm_banks + 1)
+        return Pricing(
+            group, weights_of(group, self.weight_bytes), tuple(self.residences[k].store for k in self.axes(group)),
+            {s: np.array(self._rows(s), np.int64) for s in group.outside}, banks * self.machine.bank_bytes,
+            demands.heights(group), MODES if demands.recompute else KEPT,
+        )  # fmt: skip
 
     def axes(self, group: Group) -> tuple[int, ...]:
         """The residences among the maps that a group reads from outside, or that are used after it."""
         outside = [self.number[s] for s in group.outside if s in self.number]
         made = [self.number[s] for s in sorted(group.made) if s in self.number]
         return (*outside, *(k for k in made if self.residences[k].uses[-1] > group.last))
-
-    def _reads(self, group: Group, down: Strips, across: Strips, i: int, j: int) -> dict[int, Ints]:
-        """Bytes that are read of every outside store, by level (one for those that cannot stay)."""
-        reads: dict[int, Ints] = {}
-        for k, stream in enumerate(group.streams):
-            if stream.outside:
-                rows = np.array(self._rows(stream.store), np.int64)
-                read = down.beyond(k, rows)[i] * int(across.computed[k, j]) * stream.pixel
-                reads[stream.store] = reads.get(stream.store, 0) + read
-        return reads
 
     def _rows(self, store: int) -> tuple[int, ...]:
         """Rows on chip for every level, as a layer sees them."""
@@ -163,7 +109,7 @@ class Groups:
         reader = next(t for t in found.readers)
         return tuple(found.seen(rows, self.net.layers[reader].h) for rows in mine.rows)
 
-    def _arc(self, group: Group, priced: Sequence[_Priced]) -> Arc:
+    def _arc(self, group: Group, priced: Sequence[Priced]) -> Arc:
         axes = self.axes(group)
         stacked = np.stack([one.table for one in priced])
         reads = priced[0].reads
@@ -187,23 +133,13 @@ class Groups:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class _Priced:
-    """An option with its costs by classes and banks, and what it reads by store and level."""
-
-    option: Option
-    table: Ints
-    reads: dict[int, Ints]
-    macs: int
-
-    @property
-    def fits(self) -> bool:
-        return bool(self.table.min() < NEVER)
-
-
-def _dominates(one: _Priced, other: _Priced) -> bool:
-    """Whether `one` never costs more; it reads no more by construction."""
-    return bool((one.table <= other.table).all())
+def _dominates(one: Arc, other: Arc) -> bool:
+    """Whether an arc of the same group never costs more, at whatever levels and in whatever room; nor more MACs."""
+    more = np.full((), other.fixed - one.fixed, np.int64)
+    for axis, (classes, mine, its) in enumerate(zip(one.classes, one.reads, other.reads, strict=True)):
+        least = np.array([(its - mine)[classes == c].min(initial=NEVER) for c in range(one.table.shape[axis])])
+        more = more + along(least, axis, len(one.axes))
+    return one.macs <= other.macs and bool((one.table <= other.table + more[..., None]).all())
 
 
 def singles(joint: Joint, macs: Sequence[int]) -> Iterator[Arc]:

@@ -15,15 +15,16 @@ A group is legal if
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
+from hwmodels.nest.limits import tensor_bytes
+from instances.machine import Machine
 from instances.network import Network
-from instances.operators import Concat, Eltwise, Input, MatMul, Operator, Reshape
 from instances.stores import Stores, stores
+from instances.stores import barriers as _barriers
 from instances.workload import Layer
 
 Axis = Literal["rows", "columns"]
@@ -197,27 +198,32 @@ class Net(Stores):
         return len(written | read) > 1
 
 
-def _barriers(network: Network, net: Stores) -> Sequence[int]:
-    """For every layer the last layer that must be complete before it begins, -1 if none must."""
-    number = {layer.name: t for t, layer in enumerate(net.layers)}
-    behind: dict[str, int] = {}  # the last layer among what an operator is computed from, itself included
-    ready: dict[str, int] = {}  # the last layer that must be complete before an operator begins
-    for operator in network.operators:
-        passing = _passing(network, operator, number)
-        hard = [behind[name] for name in operator.inputs if name not in passing]
-        through = [ready[name] for name in passing if name not in number]
-        ready[operator.name] = max([-1, *hard, *through])
-        behind[operator.name] = max([number.get(operator.name, -1), *(behind[name] for name in operator.inputs)])
-    return [ready[layer.name] for layer in net.layers]
+def compulsory_bytes(net: Net, machine: Machine) -> int:
+    """Return the bytes that every schedule moves: weights, results, and what of the inputs some result depends on.
+
+    A layer alone makes its whole map; strips make no row that nobody reads, as the last one of seven is under 2 x 2
+    windows with stride 2.
+    """
+    needed: dict[int, dict[str, int]] = {}
+    total = 0
+    for t in reversed(range(len(net.layers))):
+        layer, store = net.layers[t], net.stores[net.writes[t]]
+        later = [u for u in store.readers if u > t]
+        whole = store.whole or store.dram or store.results or not later
+        needed[t] = {
+            "r": layer.r if whole else max(_read(net.layers[u], "rows", needed[u]["r"]) for u in later),
+            "c": layer.c if whole else max(_read(net.layers[u], "columns", needed[u]["c"]) for u in later),
+        }
+        total += tensor_bytes(layer, machine).get("W", 0)
+    for store in net.stores:
+        if not store.parts:
+            reading = [net.layers[t].model_copy(update={"inputs": 1, **needed[t]}) for t in store.readers]
+            total += max((tensor_bytes(layer, machine)["IN"] for layer in reading), default=0)
+        total += min(store.results, store.rows * store.row_elements) * machine.out_bytes
+    return total
 
 
-def _passing(network: Network, operator: Operator, number: dict[str, int]) -> tuple[str, ...]:
-    """The inputs whose rows it may take as they come."""
-    if isinstance(operator, MatMul):
-        return operator.inputs[:1]
-    if isinstance(operator, Eltwise) and operator.name in number:
-        sizes = [network.operator(n).shape for n in operator.inputs]
-        return tuple(n for n, shape in zip(operator.inputs, sizes, strict=True) if shape == operator.shape)
-    if operator.name in number or isinstance(operator, (Concat, Eltwise, Reshape, Input)):
-        return operator.inputs
-    return ()
+def _read(layer: Layer, axis: Axis, outputs: int) -> int:
+    """The first rows (columns) that a layer reads for so many first ones of its result."""
+    seen = window(layer, axis)
+    return min(seen.inputs, (outputs - 1) * seen.stride - seen.pad + seen.reach)

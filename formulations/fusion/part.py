@@ -11,24 +11,27 @@ A schedule is a `FusedRun` for every group of layers, a `LayerRun` for every lay
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from itertools import count
 from math import inf
+from typing import Any
 
 import numpy as np
 
-from formulations.clock import Clock, TimeUp
+from formulations.clock import ENDLESS, Clock
 from formulations.fusion.arcs import Groups, singles
-from formulations.fusion.groups import Group, Net
+from formulations.fusion.groups import Group, Net, compulsory_bytes
+from formulations.fusion.linear import Limit
 from formulations.fusion.options import NEVER
-from formulations.fusion.pins import DECISIONS, Demands
+from formulations.fusion.pins import Demands
 from formulations.fusion.problem import Arc, Fusion, Paths, Taken
 from formulations.fusion.schedule import Figures, fused, option_of
-from formulations.joint.heuristics import in_order
-from formulations.joint.part import JointPart, check_machine
+from formulations.joint.part import JointPart
 from formulations.joint.plans import Bound, Plans, SearchNests
 from formulations.pins import Pins
-from formulations.problem import Formulation, Goal, Part, Piece, Priced, Replayed, Unable
+from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Unable
 from formulations.tiling.problem import DECISIONS as NEST_DECISIONS
 from hwmodels.fusion.replay import FusedReplay, FusionReplay, replay_fusion
 from hwmodels.outcome import OPERANDS
@@ -36,7 +39,6 @@ from hwmodels.schedule import FusedRun, LayerRun
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
-from instances.workload import refuse_long
 
 Runs = tuple[FusedRun | LayerRun, ...]
 #: Cost of a byte and of a MAC.
@@ -79,6 +81,11 @@ class FusionPart(Part[Runs]):
         """Of every layer, computed once."""
         return tuple(layer.macs for layer in self.net.layers)
 
+    @cached_property
+    def compulsory_bytes(self) -> int:
+        """What every schedule moves."""
+        return compulsory_bytes(self.net, self.machine)
+
     # ---- instances ---------------------------------------------------------------------------------------------------
 
     def arcs(self, clock: Clock) -> tuple[Arc, ...]:
@@ -102,6 +109,11 @@ class FusionPart(Part[Runs]):
         """Where a path relies on bounds that no known nest reaches."""
         places = [(self.tables.plans[s.arc.first], *self.place(s)) for s in path if s.arc.options is None]
         return [place for place in dict.fromkeys(places) if not place[0].known(*place[1:])]
+
+    def knows(self, path: Sequence[Taken]) -> bool:
+        """Whether there are nests for all groups of one layer on a path."""
+        alone = {arc.first: arc for arc in singles(self.tables.joint(bound="known"), self.macs)}
+        return all(alone[s.arc.first].bytes(s.levels, s.free) < NEVER for s in path if s.arc.options is None)
 
     def place(self, step: Taken) -> tuple[tuple[int, ...], int]:
         """Rows of every input of a single layer on chip, and banks for its tiles."""
@@ -255,11 +267,12 @@ class Cuts(Piece[Runs]):
     def __init__(self, part: FusionPart, bound: Bound = "proven", best: Runs | None = None) -> None:
         self.part, self.bound, self.best = part, bound, best
         self.least: dict[str, int] = {}
+        self._begun, self._cost = False, 0
 
     def floor(self, goal: Goal) -> int:
         """What is compulsory for every schedule, or what was proven before."""
         each, _ = self.part.factors(goal.measure)
-        return max(self.least.get(goal.measure, 0), each * self.part.tables.compulsory_bytes)
+        return max(self.least.get(goal.measure, 0), each * self.part.compulsory_bytes)
 
     def so_far(self) -> Runs | None:
         """The best schedule that searches have come by."""
@@ -274,7 +287,7 @@ class Cuts(Piece[Runs]):
         part, clock = self.part, goal.clock
         if clock.until < inf:
             part.tables.hurry(clock.half())
-        factors, base = self._factors(goal)
+        factors, base, open_limits = self._factors(goal)
         arcs: Sequence[Arc] = part.arcs(clock)
         for number in count():
             paths = Paths(part.instance(factors, self.bound, arcs))
@@ -293,98 +306,94 @@ class Cuts(Piece[Runs]):
         if places:  # out of time: the best with the nests that are known
             known = Paths(part.instance(factors, "known", arcs))
             path = known.path() if known.least < NEVER else ()
+        if any(replace(paths.fusion, factors=each).cost(path) > most for _, (each, most) in open_limits if path):
+            self._lean(factors)
+            names = " and ".join(name for name, _ in open_limits)
+            raise Unable(f"dynamic programming does not cap {names}; engines milp and cp-sat do")
         self.best = part.runs(path) if path else self.best
         return self.best, self.floor(goal)
 
-    def _factors(self, goal: Goal) -> tuple[Factors, int]:
-        """Costs of bytes and MACs for a goal, and what they add to it; raises Unable for caps that are not optima."""
+    def _factors(self, goal: Goal) -> tuple[Factors, int, list[tuple[str, Limit]]]:
+        """Costs of bytes and MACs for a goal, what caps that are optima add to it, and the other limits by name."""
         each, per_mac = self.part.factors(goal.measure)
-        base = 0
-        for measure, cap in goal.caps.items():
+        base, others = 0, []
+        for measure, (more, cap) in self._limits(goal):
             if goal.least.get(measure) != cap:
-                raise Unable(f"dynamic programming does not cap {measure}; use engine milp or cp-sat")
-            more = self.part.factors(measure)
+                others.append((measure, (more, cap)))
+                continue
             scale = 1 + each * 2**32 + per_mac * 2 * sum(self.part.macs)
             each, per_mac, base = each + scale * more[0], per_mac + scale * more[1], base + scale * cap
-        return (each, per_mac), base
+        return (each, per_mac), base, others
 
+    def _limits(self, goal: Goal) -> list[tuple[str, Limit]]:
+        """The caps of a goal, and of the pin on MACs."""
+        caps = list(goal.caps.items())
+        if self.part.demands.macs is not None:
+            caps.append(("macs", self.part.demands.macs))
+        return [(measure, (self.part.factors(measure), most)) for measure, most in caps]
 
-def _per_layer(part: FusionPart, goal: Goal) -> Runs:
-    """Every layer a group by itself, as a heuristic of joint plans it; raises Unable if some layer has no place."""
-    if goal.clock.until < inf:
-        part.tables.hurry(goal.clock.half())
-    choice = in_order(part.tables, goal.clock)
-    if choice.bytes >= NEVER:
-        raise Unable("this heuristic finds no place for some layer")
-    return part.joint.runs(choice)
+    # ---- models ------------------------------------------------------------------------------------------------------
 
+    def cp_sat(self, goal: Goal) -> Model[Runs] | None:
+        """The tables as they are, on Booleans; raises TimeUp."""
+        from formulations.fusion.cp_sat import cp_sat  # late: solvers are slow to import
 
-def _cascade(part: FusionPart, goal: Goal) -> Runs:
-    """Group after group as long as it fits, nothing stays between them: what vendors' compilers do."""
-    arcs, longest = part.arcs(goal.clock), dict[int, Arc]()
-    for arc in arcs:
-        if arc.first not in longest or longest[arc.first].last < arc.last:
-            longest[arc.first] = arc
-    chosen, cut = [], 0
-    while cut < len(part.net.layers):
-        if cut in longest:
-            chosen.append(longest[cut])
-        cut = longest[cut].last + 1 if cut in longest else cut + 1
-    return _through_dram(part, goal, chosen)
+        return self._model(goal, cp_sat)
 
+    def milp(self, goal: Goal) -> Model[Runs] | None:
+        """The same, linear; raises TimeUp."""
+        from formulations.fusion.milp import milp
 
-def _strips(part: FusionPart, goal: Goal) -> Runs:
-    """The best cuts for strips of whole rows without recomputation, when nothing stays between groups."""
-    return _through_dram(part, goal, [arc for arc in part.arcs(goal.clock) if not arc.options.recomputes])
+        return self._model(goal, milp)
 
+    def _model(
+        self, goal: Goal, build: Callable[[Fusion, Sequence[Limit]], Model[tuple[Taken, ...]]]
+    ) -> Model[Runs] | None:
+        """The model of what is left of an instance; None if no path keeps the limits."""
+        part = self.part
+        if not self._begun:
+            self._begun = True
+            with suppress(Unable):  # the quickest way to the searches that matter
+                self.exact(replace(goal, clock=goal.clock.half()), "dynamic")
+        goal.clock.tick()
+        limits = [limit for _, limit in self._limits(goal)]
+        fusion = part.instance(part.factors(goal.measure), self.bound, part.arcs(goal.clock))
+        fusion = self._narrowed(fusion, goal, limits)
+        if fusion.cuts not in fusion.arcs:
+            return None
+        made = build(fusion, limits)
 
-def _through_dram(part: FusionPart, goal: Goal, arcs: Sequence[Arc]) -> Runs:
-    """The best path with these groups, when maps go through DRAM between groups."""
-    part.search(
-        [(plans, (0,) * plans.layer.inputs, plans.banks) for plans in dict.fromkeys(part.tables.plans)], goal.clock
-    )
-    paths = Paths(part.instance(part.factors(goal.measure), "known", arcs).without_levels())
-    if paths.least >= NEVER:
-        raise Unable("this heuristic finds no place for some layer")
-    return part.runs(paths.path())
+        def decode(solution: Any) -> Runs | None:
+            path = made.decode(solution)
+            assert path is not None
+            self._cost = fusion.cost(path)
+            places = part.relied(path)
+            clock = Clock(0.0) if goal.stats.get("interrupted") else goal.clock
+            if places and part.search(places, clock):
+                return None
+            return part.runs(path) if part.knows(path) else self.best
 
+        return Model(
+            made.model, decode, made.base, made.unit, made.parameters, made.turns, priced=made.priced,
+            cost=lambda: self._cost, proves=self.bound == "proven",
+        )  # fmt: skip
 
-def _heuristic(run: Callable[[FusionPart, Goal], Runs]) -> Callable[[FusionPart, Goal], Runs]:
-    def asked(part: FusionPart, goal: Goal) -> Runs:
-        try:
-            return run(part, goal)
-        except TimeUp:
-            return _per_layer(part, goal)
+    def _narrowed(self, fusion: Fusion, goal: Goal, limits: Sequence[Limit]) -> Fusion:
+        """The instance without arcs that no path within a limit has, or none that is as good as the best known one."""
+        worth = [] if goal.below is None else [goal.below]
+        if self.best is not None:
+            measures = self.part.price(self.best).measures
+            if all(measures[name] <= most for name, (_, most) in self._limits(goal)):
+                worth.append(measures[goal.measure])
+        with suppress(Unable):
+            for factors, most in (*limits, *((fusion.factors, value) for value in worth)):
+                kept = Paths(replace(fusion, factors=factors)).kept(most)
+                fusion = replace(fusion, arcs=kept)
+        return fusion
 
-    return asked
-
-
-class FusionFormulation(Formulation[Runs]):
-    """Groups of layers, strips, and what stays on chip; `search_nests` is the search of single layers."""
-
-    name = "fusion"
-    summary = "F11: groups of layers that run strip by strip, tile plans of the others, and what stays between them"
-    schedule = Runs
-    measures = {"bytes": "bytes", "energy": "fJ", "macs": "MACs"}  # noqa: RUF012
-    decisions = DECISIONS
-    engines = {"dynamic": "dynamic programming over cuts and the rows of all maps on chip: exact"}  # noqa: RUF012
-    heuristics = {  # noqa: RUF012
-        "per-layer": ("every layer by itself; map after map stays as far as it fits (joint)", _heuristic(_per_layer)),
-        "cascade": ("groups as long as they fit, every map between them through DRAM", _heuristic(_cascade)),
-        "strips": ("best cuts for strips of whole rows, every map between groups through DRAM", _heuristic(_strips)),
-    }
-    quick = ("per-layer",)
-
-    def __init__(self, search_nests: SearchNests) -> None:
-        self.search_nests = search_nests
-
-    def read(
-        self, network: Network, machine: Machine, pins: Pins, layers: Sequence[str] | None
-    ) -> Sequence[FusionPart]:  # fmt: skip
-        """The network; raises InputError for machines without a shared memory, and for layers that no nest plans."""
-        check_machine(machine, "fusion")
-        for layer in network.layers:
-            refuse_long(layer, "fusion")
-            if layer.kind == "correlation":
-                raise InputError(f"layer {layer.name}: only problem mesh plans correlations")
-        return [FusionPart(network, machine, pins, self.search_nests)]
+    def _lean(self, factors: Factors) -> None:
+        """Keep the best path that computes nothing again, with the nests that are known."""
+        lean = [arc for arc in self.part.arcs(ENDLESS) if not arc.options.recomputes]
+        paths = Paths(self.part.instance(factors, "known", lean))
+        if paths.least < NEVER:
+            self.best = self.part.runs(paths.path())

@@ -74,6 +74,17 @@ class Arc:
     table: Ints
     options: Any = None
 
+    def steps(self, classes: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+        """The undominated (banks, bytes) of the table for classes of the axes, fewest banks first."""
+        row = self.table[classes]
+        first = np.flatnonzero(np.append(True, row[1:] < row[:-1]) & (row < NEVER))
+        return tuple((int(banks), int(row[banks])) for banks in first)
+
+    def bytes(self, levels: Mapping[int, int], free: int) -> int:
+        """Bytes of the table for levels and free banks."""
+        index = tuple(int(c[levels[k]]) for k, c in zip(self.axes, self.classes, strict=True))
+        return int(self.table[(*index, free)])
+
 
 @dataclass(frozen=True)
 class Taken:
@@ -104,6 +115,15 @@ class Fusion:
         lasting = [(k, r.born, r.uses[-1]) for k, r in enumerate(self.residences)]
         return tuple(tuple(k for k, born, last in lasting if born < cut <= last) for cut in range(self.cuts + 1))
 
+    def held(self, arc: Arc) -> tuple[int, ...]:
+        """The residences on chip during an arc: those alive at either end of it."""
+        return tuple(sorted({*self.alive[arc.first], *self.alive[arc.last + 1]}))
+
+    def shrinks(self, arc: Arc, k: int) -> bool:
+        """Whether the level of a residence may fall after an arc: it is there before it, and used."""
+        mine = self.residences[k]
+        return mine.born < arc.first and any(arc.first <= use <= arc.last for use in mine.uses)
+
     def without_levels(self) -> Fusion:
         """The same where no map stays on chip."""
         none = tuple(replace(r, banks=(0,), rows=(0,), write=r.write[:1]) for r in self.residences)
@@ -133,8 +153,7 @@ class Fusion:
         total = self.constant
         for step in path:
             arc = step.arc
-            index = tuple(int(c[step.levels[k]]) for k, c in zip(arc.axes, arc.classes, strict=True))
-            total += arc.fixed + int(arc.table[(*index, step.free)])
+            total += arc.fixed + arc.bytes(step.levels, step.free)
             total += sum(int(r[step.levels[k]]) for k, r in zip(arc.axes, arc.reads, strict=True))
             ended = ((k, v) for k, v in step.levels.items() if self.residences[k].uses[-1] <= arc.last)
             total += sum(self.residences[k].write[level] for k, level in ended)
@@ -230,7 +249,7 @@ class Paths:
     def _used(self, arc: Arc, going: Sequence[int]) -> Iterator[int]:
         """The axes of maps that go on and may shrink: those that the arc uses."""
         for axis, k in enumerate(going):
-            if any(arc.first <= use <= arc.last for use in self.fusion.residences[k].uses):
+            if self.fusion.shrinks(arc, k):
                 yield axis
 
     def _through(self, arc: Arc, values: Ints, ended: Sequence[int], begun: Sequence[int]) -> Ints:
@@ -304,8 +323,7 @@ class Paths:
         """The levels before an arc from which a level after it may come."""
         if k not in state:
             return slice(None)
-        used = any(arc.first <= u <= arc.last for u in self.fusion.residences[k].uses)
-        return slice(state[k], None if used else state[k] + 1)
+        return slice(state[k], None if self.fusion.shrinks(arc, k) else state[k] + 1)
 
 
 @dataclass(frozen=True)

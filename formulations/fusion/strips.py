@@ -58,7 +58,7 @@ class Strips:
     before : ndarray of int (streams, steps)
         The front before it; `begin` where nothing is kept from step to step.
     now, next : ndarray of int (streams, steps)
-        What is needed first, before the step and after it.
+        What is needed first, before the step and after it; where nothing is kept, what the next step begins with.
     extent : ndarray of int (streams,)
         Rows that somebody needs.
     """
@@ -88,6 +88,21 @@ class Strips:
         begin, end = self.begin[stream][:, None], self.end[stream][:, None]
         counted: Ints = np.add.reduceat(np.maximum(end - np.maximum(begin, rows), 0), self.first[:-1], axis=0)
         return counted
+
+    def only(self, size: int) -> Strips:
+        """The steps of one size, by its number."""
+        return self._some(np.arange(self.first[size], self.first[size + 1]), (self.sizes[size],))
+
+    def middle(self) -> Strips:
+        """One step of every size, in the middle; a glimpse, no schedule."""
+        return self._some((self.first[:-1] + self.first[1:]) // 2, self.sizes)
+
+    def _some(self, steps: Ints, sizes: tuple[int, ...]) -> Strips:
+        rows = (x[:, steps] for x in (self.begin, self.end, self.before, self.now, self.next))
+        begin, end, before, now, following = rows
+        each = len(steps) // len(sizes)
+        first = np.arange(0, len(steps) + 1, each)
+        return Strips(self.mode, sizes, first, begin, end, before, now, following, self.extent)
 
     def _sums(self, values: Ints) -> Ints:
         summed: Ints = np.add.reduceat(values, self.first[:-1], axis=1)
@@ -192,7 +207,8 @@ class _Walk:
         times = np.arange(steps)
         end = np.clip(step * (times + 1) + np.array(self.high, np.int64)[:, None], 0, extent)
         begin = np.minimum(np.clip(step * times + np.array(self.low, np.int64)[:, None], 0, extent), end)
-        return begin, end, begin, begin, end
+        following = np.concatenate([begin[:, 1:], extent], axis=1)
+        return begin, end, begin, begin, following
 
     def _needs(self, front: Ints) -> Ints:
         """The first row that some reader has yet to see, at most the front."""
@@ -238,6 +254,11 @@ def peaks(group: Group, rows: Strips, columns: Strips, stores: Sequence[int]) ->
     return peak
 
 
+def glimpse(group: Group, rows: Strips, columns: Strips, stores: Sequence[int]) -> Ints:
+    """Return bytes on chip that no peak is below, as `peaks` does: those of one visit in the middle."""
+    return peaks(group, rows.middle(), columns.middle(), stores)
+
+
 def _rows(rows: Strips) -> npt.NDArray[np.float64]:
     """Rows kept, held and carried, (3, streams, steps)."""
     if rows.mode == "recompute":
@@ -255,15 +276,8 @@ def _columns(group: Group, columns: Strips) -> npt.NDArray[np.float64]:
         x[:, None, :] for x in (columns.begin, columns.end, columns.before, columns.now, columns.next)
     )
     if columns.mode == "recompute":
-        low = np.where(after, _following(columns)[:, None, :], begin)
+        low = np.where(after, later, begin)
         front = np.where(before | after, low, end)
     else:
         low, front = np.where(after, later, now), np.where(before, ahead, end)
     return np.stack([low, front - low, columns.extent[:, None, None] - front]).astype(np.float64)
-
-
-def _following(columns: Strips) -> Ints:
-    """Where the next step begins; behind the last one, at the end."""
-    following = np.roll(columns.begin, -1, axis=1)
-    following[:, columns.first[1:] - 1] = columns.extent[:, None]
-    return following

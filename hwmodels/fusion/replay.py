@@ -151,6 +151,8 @@ def _passing(found: Stores, run: FusedRun) -> Iterator[str]:
     made = {found.writes[t] for t in range(run.first, run.last + 1)}
     for t in range(run.first, run.last + 1):
         layer = found.layers[t]
+        if found.barriers and found.barriers[t] >= run.first:
+            yield f"{layer.name} begins when {found.layers[found.barriers[t]].name} is complete, both are in the group"
         for s in dict.fromkeys(found.reads[t]):
             store = found.stores[s]
             if s not in made:

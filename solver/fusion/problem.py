@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from typing import Any, cast
 
+from formulations.fusion.formulation import FusionFormulation
 from formulations.fusion.groups import Net
-from formulations.fusion.part import FusionFormulation, FusionPart, Runs
+from formulations.fusion.part import FusionPart, Runs
 from formulations.tiling.problem import read
 from hwmodels.fusion.replay import FusedReplay
 from hwmodels.schedule import FusedRun, LayerRun, Pace, Steps, Stream
@@ -64,7 +65,7 @@ class FusionProblem(WholeProblem[FusionPlan]):
     def body(self, verdict: Verdict, question: Question) -> dict[str, Any]:
         """Sums, replay and a row a group: figures are what the replay counts."""
         part, priced = cast(FusionPart, verdict.part), verdict.priced
-        fields = {"pins": tuple(part.pins.to_json()), "compulsory_bytes": part.tables.compulsory_bytes}
+        fields = {"pins": tuple(part.pins.to_json()), "compulsory_bytes": part.compulsory_bytes}
         if priced is None:
             none = FusionReplay(ok=None, executed=0, faults=())
             return {**fields, "measures": None, "objective": None, "replay": none, "layers": ()}

@@ -142,7 +142,7 @@ class Case(cases.Case):
             elif kind in ("length", "strip"):
                 made.append(f"{kind}{rng.choice(('<=', '>=', '='))}{rng.randint(1, 4)}")
             elif kind == "recompute":
-                made.append("recompute=no")
+                made.append(f"recompute={rng.choice(('any', 'any', 'no'))}")
         return tuple(dict.fromkeys(made))
 
     def ruled(self, value: int, schedule: Any) -> tuple[Self, int | None] | None:
@@ -185,7 +185,7 @@ class Case(cases.Case):
                         return False
             return kept(self.pins, "length", last - first + 1)
 
-        modes = MODES[:2] if any(name == "recompute" for name, _, _ in pins) else MODES
+        modes = MODES if ("recompute", "=", "any") in pins else MODES[:2]
         return Rules(group, lambda height: kept(self.pins, "strip", height), modes)
 
 

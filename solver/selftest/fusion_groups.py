@@ -2,7 +2,8 @@
 
 An example: of two 3x3 convolutions on 8 rows, strips of 1 to 8 rows of the second one's map; in each what the next
 strip needs is kept (with steps of warm-up, or without) or computed again; what comes from outside and is read by
-several layers is kept, or loaded for each of them. Lines of maps are worked out from the last map back, one at a time.
+several layers is kept, or loaded for each of them; whole rows, or halves, quarters ... of them.
+Lines of maps are worked out from the last map back, one at a time.
 
 What a way moves and holds is what `hwmodels.fusion.replay_strips.Walk` does moment by moment; a way in which
 `hwmodels.fusion.replay_count` sees a fault is left out, and so is every group that `replay_fusion` refuses.
@@ -31,6 +32,8 @@ from instances.workload import Layer
 Ints = npt.NDArray[np.int64]
 NEVER = 2**60
 MODES = ("retain", "lead", "recompute")
+#: Groups compute at most so many times the MACs of their layers once.
+MOST_AGAIN = 2
 _NONE = Pace(1, 0, 0, 0)
 
 
@@ -166,19 +169,25 @@ class Ways:
         def alone(t: int) -> LayerRun:
             return LayerRun(Nest(tuple(Hold(x) for x in self.found.layers[t].operands)), {}, 0, run.banks)
 
-        runs = [*map(alone, range(self.first)), run, *map(alone, range(self.last + 1, len(self.found.layers)))]
+        runs: list[LayerRun | FusedRun] = [
+            *map(alone, range(self.first)),
+            run,
+            *map(alone, range(self.last + 1, len(self.found.layers))),
+        ]
         return not replay_fusion(self.found, wide, runs).faults
 
     # ---- runs --------------------------------------------------------------------------------------------------------
 
     def _runs(self) -> Iterator[FusedRun]:
-        """Every height, halo, and set of maps that are loaded for each reader; all columns in a step."""
+        """Every height, halo, part of the columns, and set of maps that are loaded for each reader."""
         layer = self.found.layers[self.last]
         for twice in self._twice():
             streams = self._streams(twice)
-            across = self._axis(streams, "columns", layer.c, "lead")
-            for height, mode in product(filter(self.allowed, range(1, layer.r + 1)), self.modes):
-                down = self._axis(streams, "rows", height, mode)
+            parts = {-(-layer.c // 2**k) for k in range(1, 20)} - {layer.c}
+            wide = [(layer.c, "lead"), *product(sorted(parts), self.modes)]
+            tall = product(filter(self.allowed, range(1, layer.r + 1)), self.modes)
+            over = [self._axis(streams, "columns", *one) for one in wide]
+            for across, down in product(over, [self._axis(streams, "rows", *one) for one in tall]):
                 if across is None or down is None:
                     continue
                 placed = tuple(
@@ -270,7 +279,7 @@ class Ways:
         walk, number = Walk(self.found.layers, run), len(self.layers)
         counted = Count(self.found, self.machine, walk)
         seen = counted.run_all()
-        if seen.faults:
+        if seen.faults or seen.macs > MOST_AGAIN * sum(self.found.layers[t].macs for t in self.layers):
             return None
         held, makes = [0] * len(run.streams), []
         loads, visits = [], [0] * number

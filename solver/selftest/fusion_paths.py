@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from formulations.clock import ENDLESS
-from formulations.joint.plans import Bound
+from formulations.joint.plans import Bound, Plans
 from formulations.joint.tables import Tables
 from hwmodels.schedule import FusedRun, LayerRun
 from instances.machine import Machine
@@ -51,6 +51,10 @@ class Step(NamedTuple):
     last: int
     rows: Rows
     free: int
+
+
+#: By rows on chip at a cut: the least cost, its last step, and the rows before that.
+_Costs = dict[Rows, tuple[int, Step | None, Rows]]
 
 
 class Paths:
@@ -84,7 +88,8 @@ class Paths:
     def _least(self, bound: Bound) -> tuple[int, list[Step]] | None:
         """The least cost of all paths with bounds of one kind."""
         count, alone = len(self.found.layers), _Alone(self, bound)
-        costs: list[dict[Rows, tuple[int, Step | None, Rows]]] = [{(): (0, None, ())}] + [{} for _ in range(count)]
+        costs: list[_Costs] = [{} for _ in range(count + 1)]
+        costs[0][()] = 0, None, ()
         for first in range(count):
             for last in range(first, count):
                 if self.rules.group(first, last):
@@ -93,7 +98,8 @@ class Paths:
         if () not in costs[count]:
             return None
         path: list[Step] = []
-        cut, state = count, ()
+        cut = count
+        state: Rows = ()
         while cut:
             _, step, state = costs[cut][state]
             assert step is not None
@@ -102,7 +108,7 @@ class Paths:
         return costs[count][()][0], path[::-1]
 
     def _extend(
-        self, costs: list[dict[Rows, tuple[int, Step | None, Rows]]], first: int, last: int,
+        self, costs: list[_Costs], first: int, last: int,
         price: Callable[[int, int, Rows, int], int],
     ) -> None:  # fmt: skip
         """Add a run behind all paths to its first layer."""
@@ -154,7 +160,7 @@ class Paths:
                 total += each * store.rows
         return total
 
-    def _place(self, step: Step) -> tuple[object, tuple[int, ...], int] | None:
+    def _place(self, step: Step) -> tuple[Plans, tuple[int, ...], int] | None:
         """Where a step relies on a nest of one layer."""
         if step.first < step.last:
             return None

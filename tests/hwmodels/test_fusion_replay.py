@@ -465,6 +465,19 @@ def test_maps_pass_whole_or_in_rows() -> None:
     assert "c reads join, a part of it was made before the group" in faults(parted, alone(parted.layers[0]), mine)
 
 
+def test_what_must_be_complete_is_made_before_the_group() -> None:
+    shape = (1, 4, 4, 4)
+    found = read(
+        Input(name="in", shape=shape), conv("a", "in", shape, 4), conv("gate", "in", shape, 4),
+        Pool(name="all", inputs=("gate",), shape=(1, 4, 1, 1), fn="global_avg"),
+        Eltwise(name="scaled", inputs=("a", "all"), shape=shape, fn="mul"),
+    )  # fmt: skip
+    pace, steps, weights = Pace(1, 0, 0, 1), Steps("retain", 1, 1), tuple(map(weights_of, found.layers))
+    streams = tuple(replace(s, rows=pace, columns=pace) for s in plain_streams(found, 0, 3, False))
+    run = FusedRun(0, 3, steps, steps, streams, weights, {}, (0, 0, 0, 0), ALL)
+    assert "scaled begins when all is complete, both are in the group" in faults(found, run)
+
+
 def test_rows_that_are_never_written_stay_on_chip() -> None:
     found, (first, second) = two_groups()
     said = faults(found, replace(first, unwritten=(8, 6)), second)

@@ -1,0 +1,225 @@
+"""Models of F11 fusion for HiGHS, CBC and CP-SAT: the optima of dynamic programming, and of everything there is."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+
+import pytest
+
+from formulations.clock import ENDLESS
+from formulations.fusion import problem as fusion_problem
+from formulations.fusion.cp_sat import cp_sat
+from formulations.fusion.linear import Limit, Linear
+from formulations.fusion.milp import milp
+from formulations.fusion.options import NEVER
+from formulations.fusion.part import FusionPart
+from formulations.fusion.problem import Arc, Fusion, Paths, Taken
+from formulations.pins import parse_pins
+from instances.errors import InputError
+from instances.machine import Machine, Transfer
+from instances.network import Network
+from instances.operators import Concat, Conv, Eltwise, Input
+from solver.engines import driver_cp_sat, driver_milp
+from solver.fusion.problem import FUSION
+from solver.search import Answer, settled
+
+MACHINE = Machine(
+    name="m", tick_ps=1, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=2, ocm_bytes=768, ocm_banks=12, sliding=True,
+    in_layout="HWC", out_layout="HWC", w_layout="OHWI", byte_fj=10, mac_fj=1,
+    transfer=Transfer(call_ticks=5, segment_ticks=2, byte_ticks=1),
+)  # fmt: skip
+SHAPE = (1, 4, 12, 6)
+WIDE = (1, 8, 12, 6)
+ENGINES = ("dynamic", "milp", "milp-cbc", "cp-sat")
+Make = Callable[[], Network]
+
+
+def conv(
+    name: str, before: str, shape: tuple[int, ...], filters: int, taps: int = 1, *, stride: int = 1, groups: int = 1
+) -> Conv:
+    size = tuple((s - 1) // stride + 1 for s in shape[2:])
+    return Conv(
+        name=name, inputs=(before,), shape=(1, filters, *size), filters=filters, kernel=(taps, taps),
+        stride=(stride, stride), pad=(taps // 2,) * 4, groups=groups,
+    )  # fmt: skip
+
+
+def bottleneck() -> Network:
+    """Wider, depthwise, narrower."""
+    return Network(name="bottleneck", operators=(
+        Input(name="in", shape=SHAPE), conv("a", "in", SHAPE, 8), conv("b", "a", WIDE, 8, 3, groups=8),
+        conv("c", "b", WIDE, 4),
+    ))  # fmt: skip
+
+
+def residual() -> Network:
+    """A sum of a map and of two convolutions of it, and a stride."""
+    return Network(name="residual", operators=(
+        Input(name="in", shape=SHAPE), conv("z", "in", SHAPE, 4), conv("a", "z", SHAPE, 8), conv("b", "a", WIDE, 4, 3),
+        Eltwise(name="sum", inputs=("z", "b"), shape=SHAPE, fn="add"), conv("d", "sum", SHAPE, 8, 3, stride=2),
+    ))  # fmt: skip
+
+
+def joined() -> Network:
+    """Two branches that are joined, and a stride."""
+    return Network(name="joined", operators=(
+        Input(name="in", shape=SHAPE), conv("z", "in", SHAPE, 4), conv("a", "z", SHAPE, 4, 3), conv("b", "z", SHAPE, 4),
+        Concat(name="join", inputs=("a", "b"), shape=WIDE), conv("d", "join", WIDE, 8, 3, stride=2),
+    ))  # fmt: skip
+
+
+def thrice() -> Network:
+    """A map that three layers read, one of them last."""
+    return Network(name="thrice", operators=(
+        Input(name="in", shape=SHAPE), conv("z", "in", SHAPE, 4), conv("a", "z", SHAPE, 4, 3), conv("b", "z", SHAPE, 4),
+        Eltwise(name="one", inputs=("a", "b"), shape=SHAPE, fn="add"),
+        Eltwise(name="two", inputs=("z", "one"), shape=SHAPE, fn="add"),
+    ))  # fmt: skip
+
+
+def part_of(make: Make, banks: int = 12, bank_bytes: int = 64, pins: Sequence[str] = ()) -> FusionPart:
+    on = MACHINE.model_copy(update={"ocm_banks": banks, "ocm_bytes": banks * bank_bytes})
+    (part,) = FUSION.read(make(), on, parse_pins(pins, FUSION.decisions), None)
+    return part
+
+
+@cache
+def instance(make: Make, banks: int, bank_bytes: int, measure: str = "bytes") -> Fusion:
+    """All arcs, those of one layer with bounds in place of searches."""
+    part = part_of(make, banks, bank_bytes)
+    return part.instance(part.factors(measure), "proven", part.arcs(ENDLESS))
+
+
+def optimum(solver: str, fusion: Fusion, limits: Sequence[Limit] = ()) -> int | None:
+    """The cost of the solver's path, which is what the solver says."""
+    made = (cp_sat if solver == "cp-sat" else milp)(fusion, limits)
+    if solver == "cp-sat":
+        cp_said = driver_cp_sat.solve(made.model, turns=made.turns, parameters=made.parameters)
+        status, bound, solution = cp_said.status, cp_said.bound, cp_said.solver
+    else:
+        said = driver_milp.solve("cbc" if solver == "cbc" else "highs", made.model)
+        status, bound, solution = said.status, said.bound, made.model
+    if status == "INFEASIBLE":
+        return None
+    assert status == "OPTIMAL"
+    path = made.decode(solution)
+    assert path is not None
+    assert kept(fusion, path)
+    cost = fusion.cost(path)
+    assert bound is not None
+    assert made.base + made.unit * bound == cost
+    assert all(replace(fusion, factors=factors).cost(path) <= most for factors, most in limits)
+    return cost
+
+
+def kept(fusion: Fusion, path: Sequence[Taken]) -> bool:
+    """Whether levels fall only after an arc that uses the map, and there are banks for all."""
+    for before, after in pairwise(path):
+        for k in fusion.alive[after.arc.first]:
+            high, low = before.levels[k], after.levels[k]
+            if low > high or (low < high and not fusion.shrinks(before.arc, k)):
+                return False
+    return all(step.free >= 0 for step in path)
+
+
+def everything(fusion: Fusion) -> Iterator[tuple[Taken, ...]]:
+    """Every path with all levels, and room for all."""
+
+    def onward(path: tuple[Taken, ...], cut: int) -> Iterator[tuple[Taken, ...]]:
+        if cut == fusion.cuts:
+            yield path
+        for arcs in fusion.arcs.values():
+            for arc in arcs:
+                for step in taken(fusion, arc, path[-1:]) if arc.first == cut else ():
+                    yield from onward((*path, step), arc.last + 1)
+
+    return onward((), 0)
+
+
+def taken(fusion: Fusion, arc: Arc, before: Sequence[Taken]) -> Iterator[Taken]:
+    """An arc after another one, with all levels that fit."""
+    levels: list[dict[int, int]] = [{}]
+    for k in fusion.held(arc):
+        sizes = range(len(fusion.residences[k].banks))
+        levels = [{**some, k: v} for some in levels for v in sizes]
+    for some in levels:
+        free = fusion.banks - sum(fusion.residences[k].banks[v] for k, v in some.items())
+        step = Taken(arc, some, free)
+        if free >= 0 and arc.bytes(some, free) < NEVER and kept(fusion, (*before, step)):
+            yield step
+
+
+def with_trade(fusion: Fusion, seed: int) -> Fusion:
+    """The instance where bytes and MACs of every arc are drawn anew: few paths are the best in both."""
+    draw = random.Random(seed)
+    arcs = {
+        cut: [replace(arc, macs=draw.randint(1, 9), fixed=draw.randint(0, 300)) for arc in some]
+        for cut, some in fusion.arcs.items()
+    }
+    return replace(fusion, arcs=arcs)
+
+
+@pytest.mark.parametrize("solver", ["highs", "cbc", "cp-sat"])
+@pytest.mark.parametrize("measure", ["bytes", "energy"])
+@pytest.mark.parametrize(
+    ("make", "banks", "bank_bytes"), [(bottleneck, 6, 64), (residual, 4, 256), (joined, 4, 192), (thrice, 3, 192)]
+)
+def test_the_models_have_the_optimum_of_dynamic_programming(
+    make: Make, banks: int, bank_bytes: int, measure: str, solver: str
+) -> None:
+    fusion = instance(make, banks, bank_bytes, measure)
+    assert optimum(solver, fusion) == Paths(fusion).least
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(("make", "banks", "bank_bytes"), [(bottleneck, 3, 192), (joined, 2, 288)])
+def test_with_caps_the_models_have_the_optimum_of_everything(
+    make: Make, banks: int, bank_bytes: int, seed: int
+) -> None:
+    fusion = with_trade(instance(make, banks, bank_bytes), seed)
+    of_macs = replace(fusion, factors=(0, 1))
+    paths = [(fusion.cost(path), of_macs.cost(path)) for path in everything(fusion)]
+    assert min(cost for cost, _ in paths) == Paths(fusion).least
+    macs, sizes = sorted({macs for _, macs in paths}), sorted({cost for cost, _ in paths})
+    for most in (macs[0] - 1, macs[0], macs[len(macs) // 4]):
+        best = min((cost for cost, macs in paths if macs <= most), default=None)
+        assert optimum("highs", fusion, [((0, 1), most)]) == optimum("cp-sat", fusion, [((0, 1), most)]) == best
+    most = sizes[len(sizes) // 8]
+    best = min(macs for cost, macs in paths if cost <= most)
+    assert optimum("highs", of_macs, [((1, 0), most)]) == optimum("cp-sat", of_macs, [((1, 0), most)]) == best
+
+
+# ---- from the request to the referee ---------------------------------------------------------------------------------
+
+
+def answer(engine: str, part: FusionPart, *objectives: str) -> Answer[object]:
+    said = settled(FUSION, part, objectives, engine)
+    assert said.schedule is not None
+    assert not part.contains(said.schedule)
+    assert not part.replay(said.schedule).faults
+    assert part.replay(said.schedule).measures == said.values
+    return said
+
+
+def test_every_engine_finds_the_same_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    for banks, objectives in ((6, ("bytes",)), (4, ("macs", "bytes")), (4, ("energy",))):
+        said = [answer(engine, part_of(bottleneck, banks), *objectives) for engine in ENGINES]
+        assert {one.status for one in said} == {"OPTIMAL"}
+        assert len({tuple(one.values[name] for name in objectives) for one in said}) == 1
+    monkeypatch.setattr(fusion_problem, "MOST_STATES", 0)
+    alone = [answer(engine, part_of(bottleneck, 4), "energy") for engine in ENGINES[1:]]
+    assert {(one.status, one.values["energy"]) for one in alone} == {("OPTIMAL", said[0].values["energy"])}
+    part = part_of(bottleneck, 4)
+    assert settled(FUSION, part, ("energy",), "dynamic").status != "OPTIMAL"
+
+
+def test_a_solution_out_of_the_model_is_no_path() -> None:
+    linear = Linear(instance(residual, 4, 256))
+    with pytest.raises(InputError, match="no arc from cut 0"):
+        linear.path(lambda _: False)
+    with pytest.raises(InputError, match="no room"):
+        linear.path(lambda _: True)
