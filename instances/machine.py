@@ -97,7 +97,7 @@ class Machine(Sparse):
     description: str = ""
     """One line for ``certile list machines``."""
     problem: Annotated[
-        Literal["tiling", "slicing", "joint", "fusion", "banks", "mapping", "engine", "mesh"],
+        Literal["tiling", "slicing", "joint", "fusion", "banks", "hybrid", "mapping", "engine", "mesh"],
         BeforeValidator(lambda name: "engine" if name == "partial_engine" else name),
     ] = "tiling"
     """The problem that ``certile solve`` decides if ``--problem`` says nothing; engine: partial_engine."""
@@ -224,7 +224,8 @@ class Machine(Sparse):
             "engine": (self.engine, "an engine", "needs"), "mesh": (self.mesh, "mesh", "needs"),
         }  # fmt: skip
         for problem, (section, said, needs) in sections.items():
-            if (self.problem == problem) != (section is not None):
+            mine = self.problem == problem or (self.problem, problem) == ("hybrid", "banks")
+            if mine != (section is not None):
                 raise ValueError(f"problem {problem!r} needs {said}, and {said} {needs} problem {problem!r}")
         if self.mesh is not None and (self.ocm_bytes is not None or any(given)):
             raise ValueError("give either mesh or other on-chip memories, not both")

@@ -536,7 +536,7 @@ def test_the_command_line_says_what_does_not_fit(capsys: pytest.CaptureFixture[s
 
 def test_joint_needs_one_home_for_each_operand() -> None:
     on = machine(OPEN, ocm_bytes=96, ocm_banks=6)
-    with pytest.raises(InputError, match="problem joint needs one home for each operand, IN may lie in near or far"):
+    with pytest.raises(InputError, match="this problem needs one home for each operand, IN may lie in near or far"):
         solve(CHAIN, on, problem="joint")
     pins = ["home_IN=near", "home_W=far", "home_OUT=near"]
     plan = solve(CHAIN, on, pins=pins, problem="joint")

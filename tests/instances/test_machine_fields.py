@@ -61,7 +61,7 @@ def test_the_page_is_what_is_generated() -> None:
 def test_a_row_by_hand() -> None:
     assert ROWS["transfer.call_ticks"] == Row(
         "transfer.call_ticks", "ticks", "`0`", "For each request: start-up of the DMA.",
-        ("tiling", "slicing", "joint", "fusion", "banks"),
+        ("tiling", "slicing", "joint", "fusion", "banks", "hybrid"),
     )  # fmt: skip
     assert ROWS["processors.accelerators[].speedup"][1:3] == ("factor", "not given")
     assert (ROWS["edge_tiles"].unit, ROWS["in_bytes"].default) == ("`true`, `uniform`", "required")
@@ -160,6 +160,11 @@ def cases(folder: Path) -> dict[str, list[Callable[[], object]]]:
             partial(banks, objective="time"),
             partial(banks, objective="energy", settings=["banks.bus=first_come", "banks.writes=bus"]),
             partial(banks, engine="min"),
+        ],
+        "hybrid": [
+            partial(banks, problem="hybrid"),
+            partial(banks, problem="hybrid", objective="time"),
+            partial(banks, problem="hybrid", objective="time", settings=["banks.bus=first_come", "banks.writes=bus"]),
         ],
         "mapping": [
             partial(solve, TINY, "hikey970", pins=["cpu_config=4", "split=on"]),
