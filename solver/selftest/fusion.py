@@ -15,7 +15,6 @@ from formulations.fusion.part import FusionPart
 from formulations.pins import parse_pins
 from hwmodels.fusion.replay import FusedReplay, replay_fusion
 from hwmodels.nest.limits import tensor_bytes
-from hwmodels.schedule import FusedRun
 from instances.machine import Machine, Transfer
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, MatMul, Operator, Pool
@@ -265,11 +264,10 @@ class _Fusion(BruteForce[Case]):
         runs = paths.runs(path)
         seen = replay_fusion(found, machine, runs)
         moved = macs = 0
-        for t, run, one in zip((step.first for step in path), runs, seen.runs, strict=False):
+        for t, one in zip((step.first for step in path), seen.runs, strict=False):
             if isinstance(one, FusedReplay):
                 moved, macs = moved + sum(one.operand_bytes.values()), macs + one.macs
             else:
-                assert not isinstance(run, FusedRun)
                 moved, macs = moved + one.outcome.bytes, macs + found.layers[t].macs
         known = Known.replayed(value, factors[0] * moved + factors[1] * macs, seen.faults)
         return known._replace(complete=value == bound)
