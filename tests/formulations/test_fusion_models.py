@@ -163,11 +163,16 @@ def with_trade(fusion: Fusion, seed: int) -> Fusion:
     return replace(fusion, arcs=arcs)
 
 
+SMALL = [(bottleneck, 6, 64), (residual, 3, 320), (joined, 3, 256), (thrice, 2, 256)]
+LARGE = [
+    pytest.param(*case, marks=pytest.mark.slow(20))
+    for case in [(bottleneck, 24, 64), (residual, 8, 128), (joined, 6, 128), (thrice, 6, 96)]
+]
+
+
 @pytest.mark.parametrize("solver", ["highs", "cbc", "cp-sat"])
 @pytest.mark.parametrize("measure", ["bytes", "energy"])
-@pytest.mark.parametrize(
-    ("make", "banks", "bank_bytes"), [(bottleneck, 6, 64), (residual, 4, 256), (joined, 4, 192), (thrice, 3, 192)]
-)
+@pytest.mark.parametrize(("make", "banks", "bank_bytes"), SMALL + LARGE)
 def test_the_models_have_the_optimum_of_dynamic_programming(
     make: Make, banks: int, bank_bytes: int, measure: str, solver: str
 ) -> None:
@@ -205,22 +210,34 @@ def answer(engine: str, part: FusionPart, *objectives: str) -> Answer[object]:
     return said
 
 
-def test_every_engine_finds_the_same_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    for banks, objectives in ((6, ("bytes",)), (4, ("macs", "bytes")), (4, ("energy",))):
-        said = [answer(engine, part_of(bottleneck, banks), *objectives) for engine in ENGINES]
-        assert {one.status for one in said} == {"OPTIMAL"}
-        assert len({tuple(one.values[name] for name in objectives) for one in said}) == 1
+@pytest.mark.parametrize(
+    ("make", "banks", "objectives"),
+    [
+        (bottleneck, 4, ("energy",)),
+        pytest.param(bottleneck, 6, ("bytes", "macs"), marks=pytest.mark.slow),
+        pytest.param(residual, 12, ("bytes",), marks=pytest.mark.slow(15)),
+        pytest.param(joined, 12, ("macs", "bytes"), marks=pytest.mark.slow(15)),
+    ],
+)
+def test_every_engine_finds_the_same_plan(make: Make, banks: int, objectives: tuple[str, ...]) -> None:
+    said = [answer(engine, part_of(make, banks), *objectives) for engine in ENGINES]
+    assert {one.status for one in said} == {"OPTIMAL"}
+    assert len({tuple(one.values[name] for name in objectives) for one in said}) == 1
+
+
+@pytest.mark.slow
+def test_models_need_no_dynamic_programming(monkeypatch: pytest.MonkeyPatch) -> None:
+    value = answer("dynamic", part_of(bottleneck, 4), "energy").values
     monkeypatch.setattr(fusion_problem, "MOST_STATES", 0)
     alone = [answer(engine, part_of(bottleneck, 4), "energy") for engine in ENGINES[1:]]
-    assert {(one.status, one.values["energy"]) for one in alone} == {("OPTIMAL", said[0].values["energy"])}
-    part = part_of(bottleneck, 4)
-    assert settled(FUSION, part, ("energy",), "dynamic").status != "OPTIMAL"
+    assert {(one.status, one.values["energy"]) for one in alone} == {("OPTIMAL", value["energy"])}
+    assert settled(FUSION, part_of(bottleneck, 4), ("energy",), "dynamic").status != "OPTIMAL"
 
 
 def test_a_solution_out_of_the_model_is_no_path() -> None:
-    linear = Linear(instance(residual, 2, 256))
-    groups = {place.taken for place in linear._places if place.arc.last > place.arc.first}
+    linear = Linear(instance(bottleneck, 6, 64))
     with pytest.raises(InputError, match="no arc from cut 0"):
         linear.path(lambda _: False)
+    linear.fusion = replace(linear.fusion, banks=0)
     with pytest.raises(InputError, match="no room"):
-        linear.path(lambda x: x not in groups)
+        linear.path(lambda _: True)
