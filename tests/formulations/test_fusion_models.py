@@ -225,6 +225,20 @@ def test_every_engine_finds_the_same_plan(make: Make, banks: int, objectives: tu
     assert len({tuple(one.values[name] for name in objectives) for one in said}) == 1
 
 
+def test_the_pin_on_macs_binds_every_engine() -> None:
+    free = answer("dynamic", part_of(bottleneck, 4), "bytes")
+    assert free.status == "OPTIMAL"
+    assert free.values["macs"] > 1.05 * sum(part_of(bottleneck, 4).macs)
+    pins = ("macs<=1.05",)
+    said = [answer(engine, part_of(bottleneck, 4, pins=pins), "bytes") for engine in ENGINES]
+    assert said[0].status == "FEASIBLE"
+    assert "engines milp and cp-sat" in str(said[0].stats["note"])
+    assert {(one.status, one.values["bytes"]) for one in said[1:]} == {("OPTIMAL", said[1].values["bytes"])}
+    assert free.values["bytes"] < said[1].values["bytes"] <= said[0].values["bytes"]
+    loose = answer("dynamic", part_of(bottleneck, 4, pins=("macs<=1.5",)), "bytes")
+    assert (loose.status, loose.values) == ("OPTIMAL", free.values)
+
+
 @pytest.mark.slow
 def test_models_need_no_dynamic_programming(monkeypatch: pytest.MonkeyPatch) -> None:
     value = answer("dynamic", part_of(bottleneck, 4), "energy").values
