@@ -36,9 +36,9 @@ from instances.errors import InputError
 from instances.machine import Banks
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
-from instances.stage import LANEWISE, FeatureMap, Kind, Pooled, Reads, Stage, Stages
+from instances.stage import LANEWISE, FeatureMap, Height, Kind, Pooled, Reads, Stage, Stages
 
-__all__ = ["LANEWISE", "FeatureMap", "Kind", "Pooled", "Reads", "Stage", "Stages", "stages"]
+__all__ = ["LANEWISE", "FeatureMap", "Height", "Kind", "Pooled", "Reads", "Stage", "Stages", "stages"]
 
 
 @dataclass
@@ -87,7 +87,10 @@ class _Reader:
         for stage in made:
             for name in (stage.source, *stage.streamed):
                 users[name].append(stage.name)
-        return Stages(self.network.name, made, maps, {name: tuple(found) for name, found in users.items()})
+        heights = {
+            draft.operator.name: self._height(draft, stage) for draft, stage in zip(self.drafts, made, strict=True)
+        }
+        return Stages(self.network.name, made, maps, {name: tuple(found) for name, found in users.items()}, heights)
 
     # ---- operators -------------------------------------------------------------------------------------------
 
@@ -285,21 +288,31 @@ class _Reader:
 
     def _cycles(self, draft: _Draft, stage: Stage) -> tuple[int, int, int]:
         """Of a column for each group and tap, of its first pixel, and of the whole result."""
-        lanes = self.banks.lanes
-        columns, rows, channels = self.shapes[draft.inputs[0]]
-        out_columns, out_rows, _ = self.shapes[draft.operator.name]
-        words, wide = _ceil(channels, lanes), out_columns
-        if draft.kind == "patches":
-            pixels = [_ceil(prod(draft.kernel) * channels, lanes)] * out_rows
-        elif draft.kind == "sum":
-            pixels = [words * (len(draft.inputs) - 1)] * out_rows
-        else:
-            wide = sum(_inside(columns, out_columns, draft.kernel[1], draft.stride[1], draft.dilation[1], draft.pad[1]))
-            high = _inside(rows, out_rows, draft.kernel[0], draft.stride[0], draft.dilation[0], draft.pad[0])
-            depth = channels // draft.groups
-            pixels = [_ceil(n * depth, lanes) if draft.kind == "conv" else n * words // stage.groups for n in high]
-            pixels = _words(stage.reads, lanes) if stage.reads else pixels
+        columns, wide = self.shapes[draft.inputs[0]][0], self.shapes[draft.operator.name][0]
+        if draft.kind not in ("patches", "sum"):
+            wide = sum(_inside(columns, wide, draft.kernel[1], draft.stride[1], draft.dilation[1], draft.pad[1]))
+        pixels = self._row_cycles(draft, stage)
         return sum(pixels), pixels[0], stage.groups * sum(pixels) * wide
+
+    def _row_cycles(self, draft: _Draft, stage: Stage) -> list[int]:
+        """Of one pixel of every row of the result, for each group and tap."""
+        lanes = self.banks.lanes
+        _, rows, channels = self.shapes[draft.inputs[0]]
+        out_rows, words = self.shapes[draft.operator.name][1], _ceil(channels, lanes)
+        if draft.kind == "patches":
+            return [_ceil(prod(draft.kernel) * channels, lanes)] * out_rows
+        if draft.kind == "sum":
+            return [words * (len(draft.inputs) - 1)] * out_rows
+        if stage.reads:
+            return _words(stage.reads, lanes)
+        high = _inside(rows, out_rows, draft.kernel[0], draft.stride[0], draft.dilation[0], draft.pad[0])
+        depth = channels // draft.groups
+        return [_ceil(n * depth, lanes) if draft.kind == "conv" else n * words // stage.groups for n in high]
+
+    def _height(self, draft: _Draft, stage: Stage) -> Height:
+        """What a stage does along the rows."""
+        taps, stride, dilation, before = (one[0] for one in (draft.kernel, draft.stride, draft.dilation, draft.pad))
+        return Height(taps, stride, dilation, before, tuple(self._row_cycles(draft, stage)))
 
 
 def _words(reads: Reads, lanes: int) -> list[int]:

@@ -81,7 +81,7 @@ class Broadcast(Frozen):
 
 
 #: Problems whose machines hold tiles of nests.
-NESTED = ("tiling", "slicing", "joint")
+NESTED = ("tiling", "slicing", "joint", "fusion")
 
 
 class Machine(Sparse):
@@ -97,7 +97,7 @@ class Machine(Sparse):
     description: str = ""
     """One line for ``certile list machines``."""
     problem: Annotated[
-        Literal["tiling", "slicing", "joint", "banks", "mapping", "engine", "mesh"],
+        Literal["tiling", "slicing", "joint", "fusion", "banks", "mapping", "engine", "mesh"],
         BeforeValidator(lambda name: "engine" if name == "partial_engine" else name),
     ] = "tiling"
     """The problem that ``certile solve`` decides if ``--problem`` says nothing; engine: partial_engine."""
@@ -132,7 +132,7 @@ class Machine(Sparse):
     mesh: Mesh | None = None
     """Tile units in a mesh, or an array of PEs."""
     ocm_banks: int = Count
-    """Equal banks that the shared memory is divided in, where maps may stay on chip (problem joint); 0: not known."""
+    """Equal banks that the shared memory is divided in, where maps may stay on chip (joint, fusion); 0: not known."""
     reserved_bytes: int = Count
     """Taken from the shared memory (or from every buffer) before any tile."""
     im2col_rows: int = Count
@@ -206,7 +206,7 @@ class Machine(Sparse):
         for fault in home_faults(self.off_chip, self.homes):
             raise ValueError(fault)
         if self.off_chip and self.problem not in NESTED:
-            raise ValueError(f"off_chip is for problems tiling, slicing and joint, not {self.problem}")
+            raise ValueError(f"off_chip is for problems tiling, slicing, joint and fusion, not {self.problem}")
         if self.off_chip and self.byte_fj:
             raise ValueError("give either byte_fj or off_chip, whose memories have a byte_fj of their own")
         if self.off_chip and self.reading == "literal":
@@ -230,7 +230,7 @@ class Machine(Sparse):
             raise ValueError("give either mesh or other on-chip memories, not both")
         if self.problem not in NESTED and (self.layer_ticks or not self.broadcast.none):
             raise ValueError(
-                f"broadcast and layer_ticks are for problems tiling, slicing and joint, not {self.problem}"
+                f"broadcast and layer_ticks are for problems tiling, slicing, joint and fusion, not {self.problem}"
             )
         if self.processors is not None or self.engine is not None or self.mesh is not None:
             return self

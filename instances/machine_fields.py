@@ -22,8 +22,8 @@ from pydantic.fields import FieldInfo
 from instances.frozen import meanings
 from instances.machine import Machine
 
-PROBLEMS = ("tiling", "slicing", "joint", "banks", "mapping", "applications", "partial_engine", "mesh")
-_NESTS = ("tiling", "slicing", "joint")
+PROBLEMS = ("tiling", "slicing", "joint", "fusion", "banks", "mapping", "applications", "partial_engine", "mesh")
+_NESTS = ("tiling", "slicing", "joint", "fusion")
 _BOARD = ("mapping", "applications")
 #: Which problems read which fields. A field without an entry is read by those that read its section.
 _READ_BY: dict[tuple[str, ...], str] = {
@@ -31,12 +31,13 @@ _READ_BY: dict[tuple[str, ...], str] = {
     (*_NESTS, "partial_engine", "mesh"): "in_bytes w_bytes out_bytes psum_bytes",
     (*_NESTS, "banks"): "byte_fj mac_fj transfer compute",
     _NESTS: """
-        bias_bytes in_layout w_layout out_layout ocm_bytes reserved_bytes im2col_rows im2col_channels buffering sliding
+        bias_bytes in_layout w_layout out_layout ocm_bytes reserved_bytes im2col_rows buffering sliding
         line snake overlap tles tlts dram broadcast layer_ticks reading edge_tiles psum_first_read off_chip homes
         transfer.segment_ticks transfer.burst_ticks transfer.burst_bytes transfer.burst_count compute.model
         compute.macs_per_cycle compute.rows compute.cols""",
+    ("tiling", "slicing", "joint"): "im2col_channels",
     ("tiling", "slicing"): "in_buffer_bytes w_buffer_bytes out_buffer_bytes",
-    ("joint",): "ocm_banks",
+    ("joint", "fusion"): "ocm_banks",
     ("banks",): "banks",
     _BOARD: "processors",
     ("mapping",): "processors.split_sync_ns",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
 
 from instances.errors import InputError
 from instances.machine import Banks
@@ -149,6 +149,16 @@ class Stage:
         return (results - 1) * self.stride - (self.after if backwards else self.before) + self.reach + 1
 
 
+class Height(NamedTuple):
+    """The window of a stage along the rows, and the cycles of every row that it computes (of a pixel, for a group)."""
+
+    taps: int
+    stride: int
+    dilation: int
+    before: int
+    cycles: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class Stages:
     """The stages of a network in its order, and the maps between them."""
@@ -158,6 +168,14 @@ class Stages:
     maps: dict[str, FeatureMap]
     users: dict[str, tuple[str, ...]]
     """For every map the stages that read it, streamed operands included."""
+    heights: dict[str, Height] = field(default_factory=dict, compare=False)
+    """By name of a stage what it does along the rows."""
+    leaving: frozenset[str] = frozenset()
+    """Maps that are read outside of these stages as well: they are written as they are made."""
+
+    def lasting(self, name: str) -> bool:
+        """Whether all of a map has to be written, whatever stays on chip."""
+        return name in self.leaving or not self.users[name]
 
     def computed(self, stage: Stage) -> tuple[int, int]:
         """Columns that a stage computes, and their rows: those of its target, unless that holds their average."""

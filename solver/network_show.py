@@ -24,7 +24,7 @@ class Measured(Protocol):
         """What it takes."""
 
 
-def microseconds(plan: NetworkPlan | LayersPlan, ticks: int) -> str:
+def microseconds(plan: WholePlan | LayersPlan, ticks: int) -> str:
     """Ticks of the plan's machine in microseconds."""
     return f"{ticks * plan.machine_data.tick_ps / 1e6:,.1f}"
 

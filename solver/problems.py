@@ -11,6 +11,7 @@ from solver.banks.problem import BanksProblem
 from solver.claims import Claim
 from solver.fusion.problem import FusionProblem
 from solver.generic import GenericProblem
+from solver.hybrid.problem import HybridProblem
 from solver.joint.problem import JointProblem
 from solver.mapping.problem import MappingProblem
 from solver.mesh.problem import Mesh
@@ -29,6 +30,7 @@ _ALL: tuple[Problem[Any], ...] = (
     ApplicationsProblem(),
     BanksProblem(),
     JointProblem(),
+    HybridProblem(),
     FusionProblem(),
     *map(GenericProblem, registry.FORMULATIONS),
 )

@@ -151,7 +151,7 @@ def new_machine(
         str,
         typer.Argument(
             metavar="PROBLEM",
-            help="What it is for: tiling (one scratchpad), slicing (cores), joint, banks, mapping (a board), "
+            help="What it is for: tiling (one scratchpad), slicing (cores), joint, fusion, banks, mapping (a board), "
             "applications, partial_engine, mesh",
         ),
     ] = "tiling",

@@ -92,6 +92,7 @@ Fields = tuple[str, dict[str, str | int]]  # a bundled machine, and what is set 
 SCRATCHPAD: Fields = "scratchpad_24k", {"ocm_bytes": 100}
 FLASH: Fields = "u256_flash", {"ocm_bytes": 150, "reserved_bytes": 0}
 MIDAP: Fields = "midap", {"banks.count": 3, "banks.map_bytes": 6144, "banks.residuals": "chip"}
+FUSED: Fields = "midap", {"banks.count": 3, "banks.map_bytes": 12288, "banks.patch_channels": 0}
 SHARED: Fields = "scratchpad_768k", {"ocm_bytes": 128, "ocm_banks": 4, "psum_bytes": 1}
 MESH: Fields = "vectormesh_128", {
     "mesh.pes": 4, "mesh.banks": 4, "mesh.input_buffer_bytes": 64, "mesh.psum_buffer_bytes": 16,
@@ -132,7 +133,11 @@ def case(
 ) -> Case:  # fmt: skip
     """A case; `but` are fields of the machine that differ."""
     asked = {"engine": "partial_engine"}.get(problem, problem)
-    if problem in ("banks", "joint", "mapping", "mesh", "engine") and ask in (solve, whole_front, mapping_front):
+    if problem in ("banks", "joint", "fusion", "hybrid", "mapping", "mesh", "engine") and ask in (
+        solve,
+        whole_front,
+        mapping_front,
+    ):
         options["problem"] = asked
     bundled, fields = machine if isinstance(machine, tuple) else (machine, {})
     return Case(problem, name, ask, target, bundled, {**options, "settings": {**fields, **(but or {})}})
@@ -190,6 +195,14 @@ CASES = (
     case("banks", "first layer plain", solve, "lenet5", "midap", pins=["first_layer=plain"]),
     case("banks", "front", whole_front, skip(64, 8), MIDAP),
     case("banks", "conflict", solve, "lenet5", "midap", but={"banks.count": 2, "banks.map_bytes": 4096}),
+    *(case("hybrid", f"{objective}, {engine}", solve, chain(16, 16, size=32, channels=16), FUSED, objective=objective,
+           engine=engine, pins=["pieces<=4"])
+      for objective, engine in (
+          ("bytes", "dynamic"), ("time", "dynamic"), ("bytes", "milp"), ("bytes", "cp-sat"), ("bytes", "per-layer"),
+          ("time", "hybrid-paper"))),
+    case("hybrid", "pure fusion", solve, chain(16, 16, size=32, channels=16), FUSED, engine="pure-fusion"),
+    case("hybrid", "pinned", solve, chain(16, 16, size=32, channels=16), FUSED, pins=["pieces=2", "rows=no"]),
+    case("hybrid", "conflict", solve, "lenet5", "midap", but={"banks.count": 2, "banks.map_bytes": 64}),
     *(case("joint", f"bytes, {engine}", solve, FLAT, SHARED, engine=engine)
       for engine in ("dynamic", "greedy", "sequence", "no-reuse", "cp-sat", "milp")),
     case("joint", "energy", solve, FLAT, SHARED, objective="energy"),
@@ -197,6 +210,12 @@ CASES = (
       for engine in ("dynamic", "greedy", "sequence")),
     case("joint", "pinned", solve, FLAT, SHARED, pins=["holds=uniform", "T_M<=1"]),
     case("joint", "conflict", solve, FLAT, SHARED, but={"ocm_bytes": 2, "ocm_banks": 2}),
+    *(case("fusion", f"bytes, {engine}", solve, SKIP, SHARED, engine=engine)
+      for engine in ("dynamic", "per-layer", "cascade", "strips")),
+    case("fusion", "energy", solve, FLAT, SHARED, objective="energy"),
+    case("fusion", "halo computed again", solve, chain(4, 4, size=8), SHARED, but={"ocm_bytes": 448, "ocm_banks": 28},
+         pins=["fuse=c0..c1", "strip=2", "recompute=any"]),
+    case("fusion", "conflict", solve, SKIP, SHARED, but={"ocm_bytes": 2, "ocm_banks": 2}),
     *(case("mapping", f"{objective}, {engine}", solve, "lenet5", "galaxy_s9", objective=objective,
            engine=engine, pins=["cpu_config=2,2"])
       for objective, engine in (

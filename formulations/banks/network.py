@@ -219,8 +219,8 @@ class Walk:
         )
 
     def result(self, name: str) -> bool:
-        """Whether a map is a result of the network."""
-        return not self.readers[name]
+        """Whether a map is a result of the network, or read elsewhere."""
+        return self.found.lasting(name)
 
     def columns(self, resident: Resident) -> int:
         """Columns on chip."""

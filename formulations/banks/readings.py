@@ -87,7 +87,7 @@ def _compulsory(found: Stages, banks: Banks) -> int:
     made = {stage.target for stage in found.stages}
     weights = sum(stage.weight_bytes + stage.bias_bytes for stage in found.stages)
     inputs = sum(_read(found, banks, name) * m.column_bytes for name, m in found.maps.items() if name not in made)
-    results = sum(s.written * found.maps[s.target].columns for s in found.stages if not found.users[s.target])
+    results = sum(s.written * found.maps[s.target].columns for s in found.stages if found.lasting(s.target))
     return weights + inputs + results
 
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from formulations.clock import ENDLESS, Clock
 from formulations.fusion.groups import Group, Net
-from formulations.fusion.options import Option, weights_of
+from formulations.fusion.options import NEVER, Option, weights_of
 from formulations.fusion.pins import Demands
 from formulations.fusion.pricing import KEPT, MODES, Priced, Pricing
-from formulations.fusion.problem import Arc
+from formulations.fusion.problem import Arc, along
 from formulations.fusion.strips import Ints
 from formulations.joint.problem import Joint, Residence
 from hwmodels.nest.limits import tensor_bytes
@@ -79,11 +79,12 @@ class Groups:
             mine = Group(group.net, group.first, group.last, frozenset(twice))
             priced = list(self._pricing(mine).options())
             kept = [one for one in priced if not one.again]
-            if kept:
-                yield self._arc(mine, kept)
-            for one in priced:
-                if one.again and not any((other.table <= one.table).all() for other in kept):
-                    yield self._arc(mine, [one])
+            arcs = [self._arc(mine, kept)] if kept else []
+            for one in sorted((one for one in priced if one.again), key=lambda one: one.macs):
+                arc = self._arc(mine, [one])
+                if not any(_dominates(other, arc) for other in arcs):
+                    arcs.append(arc)
+            yield from arcs
 
     def _pricing(self, group: Group) -> Pricing:
         demands, banks = self.demands, np.arange(self.machine.ocm_banks + 1)
@@ -129,6 +130,15 @@ class Groups:
             group.first, group.last, axes, tuple(whole), tuple(read), fixed, priced[0].macs, stacked.min(axis=0),
             Grouped(group, tuple(one.option for one in priced), stacked.argmin(axis=0)),
         )  # fmt: skip
+
+
+def _dominates(one: Arc, other: Arc) -> bool:
+    """Whether an arc of the same group never costs more, at whatever levels and in whatever room; nor more MACs."""
+    more = np.full((), other.fixed - one.fixed, np.int64)
+    for axis, (classes, mine, its) in enumerate(zip(one.classes, one.reads, other.reads, strict=True)):
+        least = np.array([(its - mine)[classes == c].min(initial=NEVER) for c in range(one.table.shape[axis])])
+        more = more + along(least, axis, len(one.axes))
+    return one.macs <= other.macs and bool((one.table <= other.table + more[..., None]).all())
 
 
 def singles(joint: Joint, macs: Sequence[int]) -> Iterator[Arc]:

@@ -145,6 +145,9 @@ class Group:
         for t in self.layers:
             for store in set(net.reads[t]) & self.made:
                 parts = [p for p, _ in net.stores[store].parts if p < t]
+                seen, made = net.layers[t], [net.layers[p] for p in parts]
+                if seen.b * seen.g * seen.n > sum(x.b * x.g * x.m for x in made):  # the rest comes from outside
+                    return False
                 if net.stores[store].whole or any(p < self.first for p in parts) or net.streams_unlike(store):
                     return False
         return True

@@ -21,7 +21,10 @@ DECISIONS: dict[str, Decision] = {
     "cut": Decision("a layer after which a group ends", ("LAYER",), open=True),
     "length": Decision("layers of every group"),
     "strip": Decision("rows of the last map of a group in a step"),
-    "recompute": Decision("no: what later strips need again is always kept", ("any", "no")),
+    "recompute": Decision(
+        "any: rows and columns that later strips need may be computed again; no (if nothing is said): they are kept",
+        ("no", "any"),
+    ),
     "macs": Decision("the most MACs, of those of all layers computed once, such as macs<=1.05", decimal=True),
     **NEST_DECISIONS,
 }
@@ -73,8 +76,9 @@ class Demands:
 
     @property
     def recompute(self) -> bool:
-        """Whether anything may be computed again."""
-        return self.pins.allows("recompute", "any")
+        """Whether anything may be computed again: if a pin says so, or how many MACs there may be."""
+        asked = bool(self.pins.of("recompute") or self.pins.of("macs"))
+        return asked and self.pins.allows("recompute", "any")
 
     def heights(self, group: Group) -> list[int]:
         """Strip heights that are allowed; with pins on them all are tried, not only those of equal trip counts."""
@@ -98,7 +102,7 @@ class Demands:
             if not self.pins.sizes("strip", np.array([option.height])).size:
                 yield f"strips of {option.height} rows are not {self._said('strip')}"
             if "recompute" in (option.rows, option.columns) and not self.recompute:
-                yield f"recomputes, against {self._said('recompute')}"
+                yield "recomputes, which needs pin recompute=any"
 
     def _broken(self, first: int, last: int) -> Iterator[str]:
         if not self.pins.sizes("length", np.array([last - first + 1])).size:

@@ -16,12 +16,17 @@ import numpy as np
 
 from formulations.fusion.groups import Group
 from formulations.fusion.options import NEVER, Option, Weights
-from formulations.fusion.strips import Ints, Mode, Strips, glimpse, heights, peaks, strips
+from formulations.fusion.strips import Ints, Mode, Strips, glimpse, peaks, strips
 
 KEPT: tuple[Mode, ...] = ("lead", "retain")
 MODES: tuple[Mode, ...] = (*KEPT, "recompute")
 #: Groups compute at most so many times the MACs of their layers once.
 MOST_AGAIN = 2
+
+
+def parts_of(width: int) -> list[int]:
+    """Widths of parts of rows that are tried: for 2, 4, 8, ... steps the least."""
+    return sorted({-(-width // 2**k) for k in range(1, width.bit_length())} - {width}, reverse=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +86,7 @@ class Pricing:
             peak = peaks(self.group, down, whole, self.stores)[:, :, 0]
             for i in range(len(down.sizes)):
                 yield from self._taken(known, down, whole, i, 0, peak[:, i])
-        narrow = [size for size in heights(width) if size < width]
+        narrow = parts_of(width)
         for mode in self.modes if narrow else ():
             across = strips(self.group, "columns", mode, narrow)
             for down in downs if across is not None else ():

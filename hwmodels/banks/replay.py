@@ -317,7 +317,7 @@ class _Reader:
                 return 0
             column = 0
         at = next((i for i, tile in enumerate(self.tiles) if column in tile), None)
-        lasting = not any(stage.target in (s.source, *s.streamed) for s in machine.found.stages)
+        lasting = machine.found.lasting(stage.target)
         if at is not None and at not in self.begun:
             number = self.run.results[at].bank if at < len(self.run.results) else None
             self.begun[at] = _Bank(stage.target, [], None, number)
@@ -378,7 +378,7 @@ def replay_banks(found: Stages, banks: Banks, runs: Sequence[StageRun]) -> Moved
         machine.moved.stages[run.stage.name] = a, b, c, d, e
     if missing := [s.name for s in found.stages if s.name not in machine.done]:
         machine.fault(f"stages that never run: {', '.join(missing)}")
-    for name in (name for name in found.maps if not found.users[name]):
+    for name in filter(found.lasting, found.maps):
         for part in found.stages:
             if part.target == name and len(machine.dram.get(part.name, ())) < found.maps[name].columns:
                 machine.fault(f"result {name} is not all in DRAM")

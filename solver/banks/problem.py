@@ -14,8 +14,10 @@ from formulations.banks.readings import may_wait
 from formulations.clock import Clock
 from formulations.pins import parse_pins
 from hwmodels.outcome import MEASURES
+from hwmodels.schedule import StageRun
 from instances.errors import InputError
 from instances.feature_maps import Stages
+from instances.machine import Banks
 from solver.banks.plan import (
     FRONT,
     FUSED,
@@ -40,7 +42,7 @@ from solver.whole import WholeProblem
 from solver.words import labels
 
 if TYPE_CHECKING:
-    from hwmodels.banks.replay_time import Held
+    from hwmodels.banks.replay_time import Held, Moved, Spent
 
 _PROGRAM = (
     "tiles that are there when the stage begins, steps that load (L) or process (P) so many tiles, tiles of the result "
@@ -111,7 +113,8 @@ class BanksProblem(WholeProblem[BankPlan]):
             "objective": _objective(question.objectives[0], part, seen, waits),
             "measures": Measures(**{name: seen.measures[name] for name in MEASURES}),
             "pe_delay_ticks": sum(waits.values()), "compulsory_bytes": part.least.bytes,
-            "layers": _layers(part, program, seen), "replay": BankReplay(ok=True, faults=()),
+            "layers": stage_rows(part.banks, program.runs, seen.moved, seen.spent),
+            "replay": BankReplay(ok=True, faults=()),
         }  # fmt: skip
 
     def decided(self, plan: BankPlan, part: Any) -> BankProgram | None:
@@ -259,11 +262,13 @@ def _objective(measure: str, part: BankPart, seen: BankReplayed, waits: Mapping[
     return Objective.model_validate({"value": sum(terms.values()), "unit": MEASURES[measure], "terms": terms})
 
 
-def _layers(part: BankPart, program: BankProgram, seen: BankReplayed) -> tuple[StagePlan, ...]:
-    """Every stage with its program and its figures."""
+def stage_rows(
+    banks: Banks, runs: Sequence[StageRun], moved: Moved, spent_on: Mapping[str, Spent]
+) -> tuple[StagePlan, ...]:
+    """Return every stage with its program and its figures."""
     plans: list[StagePlan] = []
-    for run in program.runs:
-        stage, spent, parts = run.stage, seen.spent[run.stage.name], seen.moved.stages[run.stage.name]
+    for run in runs:
+        stage, spent, parts = run.stage, spent_on[run.stage.name], moved.stages[run.stage.name]
         others = [name for name in (stage.source, *stage.streamed) if name != run.source]
         plans.append(
             StagePlan(
@@ -273,7 +278,7 @@ def _layers(part: BankPart, program: BankProgram, seen: BankReplayed) -> tuple[S
                 actions=tuple(BankAction.model_validate({"do": do, "tiles": tiles}) for do, tiles in run.actions),
                 results=tuple(BankTile(bank=t.bank, first=t.first, end=t.end) for t in run.results),
                 mirrored=run.last, keep=run.keep, retain=run.retain,
-                weights="none" if not stage.weight_bytes else "each_step" if stage.anew(part.banks) else "once",
+                weights="none" if not stage.weight_bytes else "each_step" if stage.anew(banks) else "once",
                 volume=Volume(
                     load=parts[0], weight=parts[1], streamed=parts[2], bias=parts[3], write=parts[4], total=sum(parts)
                 ),

@@ -8,7 +8,9 @@ from solver.bench.applications import applications_suite
 from solver.bench.banks import banks, table42
 from solver.bench.demo import demo
 from solver.bench.engines import engines
+from solver.bench.fusion import fusion, fusion_chains
 from solver.bench.heuristics import heuristics
+from solver.bench.hybrid import hybrid_suite
 from solver.bench.joint import joint
 from solver.bench.mapping import mapping
 from solver.bench.nests import nests
@@ -31,7 +33,13 @@ SUITES: dict[str, tuple[str, Callable[[Progress], Report]]] = {
     "demo": ("ResNet-50 from an ONNX file on nmp and scratchpad_64k, written to out/ and checked", demo),
     "engine": ("a small fixed engine: frame rates beside the published, transfers, best sizes and their front", runs),
     "engines": ("every layer of five networks: cp-sat, milp and exhaustive must prove the same integers", engines),
+    "fusion": (
+        "layers fused strip by strip: three networks, 128 to 768 KiB, beside layer by layer and cascades",
+        fusion,
+    ),
+    "fusion-chains": ("seven short chains fused, beside what a mapper that fuses layers moves", fusion_chains),
     "heuristics": ("what optimality is worth: greedy, naive and TSO-noburst over the optimum, by network", heuristics),
+    "hybrid": ("fusion on banks, ResNet-50 at 512x512: published techniques by block, ratios, optimum", hybrid_suite),
     "joint": ("tile plans and what stays on chip together: heuristics, proven optima, engines, growth", joint),
     "mapping": ("tasks on cores and GPU: optimum or gap, clustering, genetic search, HEFT; 100 cases, fronts", mapping),
     "nests": ("free hold depths: bytes against time, whole networks, nmp, growth with layer and memory", nests),

@@ -51,7 +51,12 @@ class FusionProblem(WholeProblem[FusionPlan]):
         return super().solve(question)
 
     def parts(self, question: Question) -> Sequence[FusionPart]:
-        """The network; raises InputError unless its homes are settled."""
+        """The network; raises InputError unless its homes are settled and all memory is free."""
+        machine = question.machine
+        if machine.reserved_bytes or machine.im2col_rows:
+            raise InputError(
+                f"machine {machine.name}: problem fusion keeps no room for reserved_bytes and im2col_rows beside strips"
+            )
         parts = cast(Sequence[FusionPart], super().parts(question))
         check_homes(question.network, question.machine, question.objectives)
         return parts
@@ -129,21 +134,29 @@ class FusionProblem(WholeProblem[FusionPlan]):
             [
                 name_column("group", [row.layer for row in rows]),
                 Column("layers", [str(len(row.layers)) for row in rows], total=str(sum(len(r.layers) for r in rows))),
-                Column("bytes", [f"{row.bytes:,}" for row in rows], "to and from off-chip memory",
+                Column("bytes", [f"{row.bytes:,}" for row in rows], "to and from DRAM",
                        f"{plan.measures.bytes:,}" if plan.measures else ABSENT),
                 Column("strip", [_strip(row) for row in rows],
-                       "rows (x columns) of the last map in a step; `show --layer` has the nest of a layer by itself"),
+                       "rows (x columns, if not all) of the last layer that a step makes; none: a layer by itself, "
+                       "whose nest `certile show --layer` draws"),
                 Column("halo", [halo_words(row) for row in rows],
-                       "rows that the next strip reads too: kept, or computed again", words=True, spare=2),
-                Column("visits", [f"{row.visits:,}" for row in rows], "strips, those of the warm-up included", spare=3),
+                       "rows that two strips read: kept on chip, or computed again; warm-up: steps before the first",
+                       words=True, spare=2),
+                Column("visits", [f"{row.visits:,}" for row in rows],
+                       "steps of rows times steps of columns, warm-up included", spare=3),
                 Column("on chip (rows)", [", ".join(f"{one.map} {one.rows}" for one in row.on_chip) for row in rows],
-                       "maps that lie on chip while the group runs, and how many of their rows", words=True),
+                       "maps that stay on chip while the group runs, and how many of their first rows", words=True),
                 Column("weights kept", [f"{sum(row.strips.weights):,}" if row.strips else ABSENT for row in rows],
-                       "bytes that stay while the group runs; the others are loaded in every visit", spare=1),
-                Column("room", [f"{row.occupancy_bytes:,}" for row in rows], "bytes on chip beside the maps", spare=1),
+                       "bytes that stay while the group runs; the others are loaded again in every visit", spare=1),
+                Column("room", [f"{row.occupancy_bytes:,}" for row in rows],
+                       "most bytes on chip beside those maps: strips and weights, or tiles", spare=1),
                 moved("IN", "bytes of maps that are loaded"), moved("W", "of weights"), moved("OUT", "of results"),
             ]
         )  # fmt: skip
+
+    def names(self, plan: FusionPlan) -> list[str]:
+        """Groups, and the layers in them."""
+        return list(dict.fromkeys(name for row in plan.layers for name in (row.layer, *row.layers)))
 
     def details(self, plan: FusionPlan, layer: str | None) -> Iterable[str]:
         """A group, or all."""

@@ -3,47 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
+from hwmodels.fusion.replay_count import weight_bytes
+from hwmodels.fusion.replay_strips import Moment, Span, Walk
 from hwmodels.schedule import FusedRun, LayerRun
-from instances.stores import stores
-from solver.fusion.plan import FusionGroup, FusionPlan, StepsPlan, StreamPlan
+from instances.stores import Stores, stores
+from solver.fusion.plan import FusionGroup, FusionPlan, StepsPlan
 from solver.joint.problem import ranges
 from solver.tiling.buffers import buffer_lines, buffers
 from solver.tiling.pseudo_code import pseudo_code
 from solver.words import workload_text
+
+#: Of more steps than this only the first three and the last two are drawn.
+_DRAWN = 6
 
 
 def halo_words(row: FusionGroup) -> str:
     """What is done with halos, in a few words."""
     if row.strips is None:
         return ""
-    return "; ".join(_steps(steps, what) for steps, what in ((row.strips.rows, ""), (row.strips.columns, "columns ")))
+    axes = ((row.strips.rows, ""), (row.strips.columns, "columns "))
+    return "; ".join(f"{what}{_steps(steps)}" for steps, what in axes if steps.first < steps.last) or "one step"
 
 
-def _steps(steps: StepsPlan, what: str) -> str:
-    if steps.first == steps.last:
-        return f"{what}in one step"
+def _steps(steps: StepsPlan) -> str:
     if steps.halo == "recompute":
-        return f"{what}computed again"
-    warm = f", {1 - steps.first} steps of warm-up" if steps.first < 1 else ""
-    return f"{what}kept{warm}"
+        return "computed again"
+    return f"kept, {1 - steps.first} warm-up" if steps.first < 1 else "kept"
 
 
 def drawn(plan: FusionPlan, row: FusionGroup, run: FusedRun | LayerRun) -> Iterator[str]:
     """Lines about a group."""
+    found = stores(plan.network_data)
     yield f"{row.layer} on {plan.machine}: {row.bytes:,} bytes move, {row.macs:,} MACs"
     for one in row.on_chip:
-        yield f"  {one.rows} rows of {one.map} lie in banks {ranges(one.banks)}"
-    yield f"  {row.occupancy_bytes:,} bytes are in use in banks {ranges(row.banks)}"
+        total = next(store.rows for store in found.stores if store.name == one.map)
+        yield f"  {one.rows} of {total} rows of {one.map} lie in {_banks(one.banks)}"
+    what = "tiles" if isinstance(run, LayerRun) else "strips and weights"
+    yield f"  {what} take at most {row.occupancy_bytes:,} bytes in {_banks(row.banks)}"
     if isinstance(run, LayerRun):
-        yield from _alone(plan, row, run)
-    elif row.strips is not None:
-        yield from _together(row)
+        yield from _alone(plan, row, run, found)
+    else:
+        yield from _together(plan, row, run, found)
     yield ""
 
 
-def _alone(plan: FusionPlan, row: FusionGroup, run: LayerRun) -> Iterator[str]:
-    found = stores(plan.network_data)
+def _banks(banks: tuple[int, ...]) -> str:
+    return f"bank {banks[0]}" if len(banks) == 1 else f"banks {ranges(banks)}" if banks else "no bank"
+
+
+def _alone(plan: FusionPlan, row: FusionGroup, run: LayerRun, found: Stores) -> Iterator[str]:
     step = next(t for t, layer in enumerate(found.layers) if layer.name == row.layers[0])
     layer = found.layer(step, run.rows, run.unwritten)
     yield f"  {workload_text(layer)}"
@@ -51,32 +61,72 @@ def _alone(plan: FusionPlan, row: FusionGroup, run: LayerRun) -> Iterator[str]:
     yield from (f"  {line}" for line in pseudo_code(layer, plan.machine_data, run.nest).splitlines())
 
 
-def _together(row: FusionGroup) -> Iterator[str]:
-    strips = row.strips
-    assert strips is not None
-    yield f"  for row step {strips.rows.first}..{strips.rows.last}:"
-    if strips.columns.first != strips.columns.last:
-        yield f"    for column step {strips.columns.first}..{strips.columns.last}:"
-    count = len(row.layers)
-    kept = dict(zip(row.layers, strips.weights, strict=True))
-    for name, made in zip(row.layers, strips.streams[:count], strict=True):
-        for one in strips.streams[count:]:
-            if one.layer == name:
-                yield f"      load {one.map} {_rows(one, strips.rows)} for {', '.join(one.readers)}"
-        written = "" if made.readers else " -> out of the group"
-        yield f"      {name}: {_rows(made, strips.rows)}{written}; {kept[name]:,} bytes of weights stay"
+# ---- strips ----------------------------------------------------------------------------------------------------------
 
 
-def _rows(one: StreamPlan, steps: StepsPlan) -> str:
-    """The rows of a step in the middle, and what they are of."""
-    middle = (steps.first + steps.last + 1) // 2
-    front = _clip(one.rows.step * middle + one.rows.ahead, one.rows.end)
-    before = one.rows.step * middle + one.rows.behind if steps.halo == "recompute" else (
-        one.rows.step * (middle - 1) + one.rows.ahead if middle > steps.first else 0
-    )  # fmt: skip
-    wide = f", {one.columns.step} columns a step" if one.columns.step < one.columns.end else ""
-    return f"rows {_clip(before, one.rows.end)}..{front} of {one.rows.end} in step {middle}{wide}"
+@dataclass(frozen=True)
+class _Strips:
+    """Of every step of rows what each stream makes or loads; rows of it that a later step reads too, the most."""
+
+    steps: tuple[int, ...]
+    made: tuple[dict[int, Span], ...]
+    kept: dict[int, int]
 
 
-def _clip(row: int, end: int) -> int:
-    return max(0, min(row, end))
+def _together(plan: FusionPlan, row: FusionGroup, run: FusedRun, found: Stores) -> Iterator[str]:
+    seen, count = _walked(found, run), len(row.layers)
+    lines = [["rows in step", *(str(k) if k is not None else "..." for k in _chosen(seen.steps)), "kept", "weights"]]
+    for t, name in enumerate(row.layers, run.first):
+        loads = [k for k in range(count, len(run.streams)) if run.streams[k].maker == t]
+        for k in loads:
+            lines.append([f"  load {found.stores[run.streams[k].store].name}", *_rows(seen, k), ""])
+        stay, whole = run.weights[t - run.first], weight_bytes(found.layers[t], plan.machine_data)
+        lines.append([f"  {name}", *_rows(seen, t - run.first), f"{stay:,} of {whole:,}" if whole else "none"])
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    for first, *others in lines:
+        cells = [first.ljust(widths[0]), *(x.rjust(n) for x, n in zip(others, widths[1:], strict=True))]
+        yield f"  {'  '.join(cells)}".rstrip()
+    across = run.columns
+    if across.first < across.last:
+        yield f"  every step of rows goes through steps {across.first} to {across.last} of columns"
+    yield "  kept: the most rows that later steps read again; weights: bytes that stay, of all"
+
+
+def _walked(found: Stores, run: FusedRun) -> _Strips:
+    steps = tuple(range(run.rows.first, run.rows.last + 1))
+    made: tuple[dict[int, Span], ...] = tuple({} for _ in steps)
+    kept = dict.fromkeys(range(len(run.streams)), 0)
+    across = run.columns.last - run.columns.first + 1
+    for number, moments in enumerate(_visits(Walk(found.layers, run), len(run.streams))):
+        for moment in moments:
+            if moment.kind != "shrink" and moment.rows[0] < moment.rows[1]:
+                made[number // across][moment.stream] = moment.rows
+            first, end = moment.area.behind
+            kept[moment.stream] = max(kept[moment.stream], end - first if number // across < len(steps) - 1 else 0)
+    return _Strips(steps, made, kept)
+
+
+def _visits(walk: Walk, streams: int) -> Iterator[list[Moment]]:
+    """The moments visit by visit: `streams` that shrink before, load or make, and shrink after."""
+    some: list[Moment] = []
+    for moment in walk.moments():
+        some.append(moment)
+        if len(some) == 3 * streams:
+            yield some
+            some = []
+
+
+def _chosen(steps: tuple[int, ...]) -> list[int | None]:
+    """The steps that are drawn; None for those between."""
+    return [*steps] if len(steps) <= _DRAWN else [*steps[:3], None, *steps[-2:]]
+
+
+def _rows(seen: _Strips, stream: int) -> list[str]:
+    """The rows of a stream step by step, first to last, and how many of them stay."""
+    cells = []
+    for k in _chosen(seen.steps):
+        first, end = seen.made[k - seen.steps[0]].get(stream, (0, 0)) if k is not None else (0, 0)
+        cells.append(
+            "..." if k is None else "-" if first >= end else f"{first}-{end - 1}" if first < end - 1 else str(first)
+        )
+    return [*cells, str(seen.kept[stream])]

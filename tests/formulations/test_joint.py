@@ -632,7 +632,7 @@ def test_a_plan_file_says_everything(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (("layers", 1, "unwritten"), 99, "stay on chip"),
+        (("layers", 1, "unwritten"), 99, "99 rows are not written"),
         (("layers", 1, "occupancy_bytes"), 3, "layer b: occupancy_bytes"),
         (("layers", 1, "buffers", 0, "address"), 7, "layer b: buffers"),
         (("layers", 1, "banks"), [0, 0, 77], "bank"),

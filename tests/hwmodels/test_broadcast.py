@@ -121,7 +121,7 @@ def test_machines_without_broadcast_are_stored_as_before() -> None:
 def test_other_problems_refuse_both() -> None:
     for name, value in (("layer_ticks", 1), ("broadcast", {"input": "tle"})):
         with pytest.raises(
-            ValidationError, match="broadcast and layer_ticks are for problems tiling, slicing and joint"
+            ValidationError, match="broadcast and layer_ticks are for problems tiling, slicing, joint and fusion"
         ):
             Machine.model_validate({**load_machine("midap").model_dump(), name: value})
 

@@ -61,7 +61,7 @@ def test_the_page_is_what_is_generated() -> None:
 def test_a_row_by_hand() -> None:
     assert ROWS["transfer.call_ticks"] == Row(
         "transfer.call_ticks", "ticks", "`0`", "For each request: start-up of the DMA.",
-        ("tiling", "slicing", "joint", "banks"),
+        ("tiling", "slicing", "joint", "fusion", "banks"),
     )  # fmt: skip
     assert ROWS["processors.accelerators[].speedup"][1:3] == ("factor", "not given")
     assert (ROWS["edge_tiles"].unit, ROWS["in_bytes"].default) == ("`true`, `uniform`", "required")
@@ -151,6 +151,10 @@ def cases(folder: Path) -> dict[str, list[Callable[[], object]]]:
         "joint": [
             partial(joint, several_memories("scratchpad_768k", ocm_banks=2, im2col_rows=2)),
             partial(joint, "scratchpad_768k", settings=["ocm_banks=2", "compute.model=tile"]),
+        ],
+        "fusion": [
+            partial(joint, several_memories("scratchpad_768k", ocm_banks=2), problem="fusion"),
+            partial(joint, "scratchpad_768k", settings=["ocm_banks=2", "compute.model=tile"], problem="fusion"),
         ],
         "banks": [
             partial(banks, objective="time"),

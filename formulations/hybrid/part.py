@@ -1,0 +1,246 @@
+"""F7 hybrid: a network on a machine with memory banks, as groups of stages, each whole or in pieces.
+
+A schedule is a `HybridRun`: the groups in order, how many stages each has, how large its pieces are, and the bank
+programs of its pieces, those that are alike together. Every piece begins with empty banks and ends with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from formulations.banks.bounds import Point
+from formulations.banks.graph import NEVER
+from formulations.banks.numbers import planned
+from formulations.banks.readings import FirstLayer, floor_of, readings
+from formulations.clock import ENDLESS, Clock, TimeUp
+from formulations.hybrid.chain import Chain, Chosen, backward, best_of, forward
+from formulations.hybrid.costs import Costs
+from formulations.hybrid.front import Fronts
+from formulations.hybrid.options import Grid, Option, Pair, sizes
+from formulations.hybrid.space import Cut, Space
+from formulations.pins import Pins
+from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Unable
+from hwmodels.hybrid.replay import HybridReplay, replay_hybrid
+from hwmodels.hybrid.schedule import GroupRun, HybridRun, PieceRun
+from instances.errors import InputError
+from instances.machine import Machine
+from instances.network import Network
+from instances.pieces import Group
+from instances.stage import Stages
+
+#: Options that a model may have: all of them are searched for it.
+_MOST = 5_000
+
+
+@dataclass(frozen=True)
+class HybridReplayed(Replayed):
+    """What the replay of a schedule finds."""
+
+    seen: HybridReplay = field(default_factory=HybridReplay)
+
+
+class Reading(Piece[HybridRun]):
+    """The plans of one reading of the first layer."""
+
+    def __init__(self, part: HybridPart, name: FirstLayer, found: Stages) -> None:
+        self.part, self.first_layer, self.found = part, name, found
+        self.space = Space(found, part.pins)
+        self.least = floor_of(found, part.costs.banks, part.costs.clock)
+        self._chains: dict[str, Chain] = {}
+
+    # ---- the space ---------------------------------------------------------------------------------------------------
+
+    def group(self, cut: Cut) -> Group:
+        """The stages of a group."""
+        return Group(self.found, cut.begin, cut.end)
+
+    def option(self, cut: Cut, grid: Grid | None = None) -> Option:
+        """A group in pieces, or whole."""
+        group = self.group(cut)
+        return Option(self.part.costs, group, grid or Grid(group.last.columns, group.last.rows))
+
+    def chain(self, measure: str) -> Chain:
+        """What is known of all groups, for a measure."""
+        if measure not in self._chains:
+            costs, ticks = self.part.costs, [0] * self.space.stages
+            if measure == "time" and all(
+                one.column_bytes <= costs.banks.bank_bytes for one in self.found.maps.values()
+            ):
+                ticks = costs.stagewise.ticks(self.found, searched=True) or ticks
+            pairs = {cut: Pair(costs, self.group(cut), cut, measure, self.space, ticks) for cut in self.space.groups()}
+            self._chains[measure] = Chain(pairs, self.space.stages, measure)
+        return self._chains[measure]
+
+    def program(self, chosen: Sequence[Chosen]) -> HybridRun:
+        """Return the schedule of a chain."""
+        groups = []
+        for one in chosen:
+            kinds = tuple(tuple(PieceRun(many, p.runs) for p, many in kind) for kind in one.programs)
+            groups.append(GroupRun(one.cut.end - one.cut.begin, one.option.grid.columns, one.option.grid.rows, kinds))
+        return HybridRun(self.first_layer, tuple(groups))
+
+    # ---- searches ----------------------------------------------------------------------------------------------------
+
+    def floor(self, goal: Goal) -> int:
+        """Return what no plan can do without, or what a search has found no plan to be below."""
+        known = self._chains.get(goal.measure)
+        return max(self.least[goal.measure == "time"], 0 if known is None else min(known.bound, NEVER))
+
+    def so_far(self) -> HybridRun | None:
+        """Return the best plan of the groups that are known."""
+        made = [chosen for chain in self._chains.values() if (chosen := chain.so_far()) is not None]
+        return self.program(made[-1]) if made else None
+
+    def exact(self, goal: Goal, engine: str) -> tuple[HybridRun | None, int | None]:
+        """Search the shortest path over groups; with a cap on the other measure the front of both."""
+        below = NEVER if goal.below is None else goal.below
+        chain = self.chain(goal.measure)
+        try:
+            chosen = self._capped(goal, below) if goal.caps else chain.run(goal.clock, below)
+        except TimeUp:
+            return None, max(chain.bound, self.floor(goal))
+        finally:
+            goal.stats["searches"] = self.part.costs.searches
+        if chosen is None:
+            return None, None if chain.bound >= below or goal.caps else max(chain.bound, self.floor(goal))
+        program = self.program(chosen)
+        return program, self.part.price(program).measures[goal.measure]
+
+    def cp_sat(self, goal: Goal) -> Model[HybridRun] | None:
+        """Return all chains of options."""
+        from formulations.hybrid.cp_sat import build_chains  # late: it imports its solver
+
+        return self._model(goal, build_chains)
+
+    def milp(self, goal: Goal) -> Model[HybridRun] | None:
+        """Return all chains of options."""
+        from formulations.hybrid.milp import chains  # late: it imports its solver
+
+        return self._model(goal, chains)
+
+    def _model(
+        self, goal: Goal, build: Callable[[dict[tuple[Cut, Option], int], int], Model[list[tuple[Cut, Option]]]]
+    ) -> Model[HybridRun] | None:
+        """A model of the options that may be part of a better chain, all searched; raises Unable if there are many."""
+        if goal.caps:
+            raise Unable("models of hybrid have one measure")
+        options, index = dict[tuple[Cut, Option], int](), int(goal.measure == "time")
+        chain, below = self.chain(goal.measure), NEVER if goal.below is None else goal.below
+        ahead, behind = forward(chain.arcs, chain.stages), backward(chain.arcs, chain.stages)
+        for cut in chain.arcs:
+            spare = below - ahead[cut.begin][not cut.whole] - behind[cut.end][cut.whole]
+            for option, least in chain.pairs[cut].every().values() if chain.arcs[cut] < spare else ():
+                goal.clock.tick()
+                if least >= spare or option.floor(goal.measure)[index] >= spare:
+                    continue  # no chain with it is better than what is known
+                point, proven = option.bound(goal.measure, goal.clock)
+                if not proven:
+                    raise TimeUp
+                if point[index] < NEVER:
+                    options[cut, option] = point[index]
+                if len(options) > _MOST:
+                    raise Unable(f"more than {_MOST} options: use engine dynamic, or pins")
+        goal.stats["options"] = len(options)
+        made = build(options, self.space.stages)
+        return Model(
+            made.model, lambda said: self.program([best_of(*one, goal.measure) for one in made.decode(said) or ()]),
+            priced=made.priced,
+        )  # fmt: skip
+
+    def _capped(self, goal: Goal, below: int) -> list[Chosen] | None:
+        """The best chain within caps, None if there is none; raises TimeUp if that is not proven."""
+        most = {"bytes": NEVER, "time": NEVER, **goal.caps}
+        most[goal.measure] = min(most[goal.measure], below - 1)
+        chains, proven = self.front(Point(most["bytes"], most["time"]), goal.clock)
+        if not proven:
+            raise TimeUp
+        return (chains[-1] if goal.measure == "time" else chains[0]) if chains else None
+
+    def front(self, caps: Point, limit: Clock) -> tuple[list[list[Chosen]], bool]:
+        """Return the chains that no other beats within caps, and whether these are all; raises TimeUp."""
+        fronts = Fronts({name: self.chain(name) for name in ("bytes", "time")}, caps, limit)
+        return fronts.run(), fronts.proven
+
+
+class HybridPart(Part[HybridRun]):
+    """A network on a machine with memory banks."""
+
+    def __init__(self, network: Network, machine: Machine, pins: Pins) -> None:
+        found = readings(network, machine)
+        self.name, self.network, self.machine, self.pins = network.name, network, machine, pins
+        self.costs = Costs(machine)
+        self.readings: dict[str, Reading] = {name: Reading(self, name, stages) for name, stages in found.items()}
+        self._priced: dict[HybridRun, Priced] = {}
+
+    @cached_property
+    def least(self) -> Point:
+        """What no plan of any reading can do without: every byte that has to move once, all work once."""
+        floors = [reading.least for reading in self.readings.values()]
+        return Point(min(point.bytes for point in floors), min(point.ticks for point in floors))
+
+    def reading(self, schedule: HybridRun) -> Reading:
+        """Return the reading of a schedule; raises InputError if there is none."""
+        if schedule.first_layer not in self.readings:
+            raise InputError(f"the first layer is {schedule.first_layer}, it may be {' or '.join(self.readings)}")
+        return self.readings[schedule.first_layer]
+
+    def options(self, schedule: HybridRun) -> Iterator[tuple[Cut, Option, GroupRun]]:
+        """Yield the groups of a schedule; raises InputError for one that cannot be cut like that."""
+        reading, begin = self.reading(schedule), 0
+        for run in schedule.groups:
+            cut = Cut(begin, begin + run.length, whole=sum(one.count for kind in run.pieces for one in kind) == 1)
+            if run.length < 1 or cut.end > reading.space.stages or min(run.columns, run.rows) < 1:
+                raise InputError(f"groups: stages {cut.begin} to {cut.end}: there are {reading.space.stages}")
+            option = reading.option(cut, Grid(run.columns, run.rows))
+            if [sum(one.count for one in kind) for kind in run.pieces] != list(option.pieces.values()):
+                raise InputError(f"groups: {option.group.stages[0].name}: its pieces are not those of {option.grid}")
+            yield cut, option, run
+            begin = cut.end
+        if begin != reading.space.stages:
+            raise InputError(f"groups: they have {begin} stages, the network has {reading.space.stages}")
+
+    def price(self, schedule: HybridRun) -> Priced:
+        """Return bytes and ticks: those of every piece, as often as there are pieces alike."""
+        if schedule not in self._priced:
+            total, ticks = 0, 0
+            for _, option, run in self.options(schedule):
+                for piece, kind in zip(option.pieces, run.pieces, strict=True):
+                    for one in kind:
+                        point = self.costs.of(piece, planned(self.costs.walk(piece), one.stages))
+                        total, ticks = total + one.count * point.bytes, ticks + one.count * point.ticks
+            self._priced[schedule] = Priced({"bytes": total, "time": ticks})
+        return self._priced[schedule]
+
+    def replay(self, schedule: HybridRun) -> HybridReplayed:
+        """Replay piece by piece, and compute what they compute."""
+        seen = replay_hybrid(self.reading(schedule).found, self.machine, schedule.groups)
+        total, ticks = sum(one.bytes for one in seen.pieces), sum(one.ticks for one in seen.pieces)
+        measures = {} if seen.faults else {"bytes": total, "time": ticks}
+        return HybridReplayed(measures, tuple(seen.faults), seen=seen)
+
+    def pieces(self, goal: Goal) -> Iterator[Reading]:
+        """Yield the readings, those with lower floors first."""
+        yield from sorted(self.readings.values(), key=lambda one: one.least[goal.measure == "time"])
+
+    def contains(self, schedule: HybridRun) -> tuple[str, ...]:
+        """Return which groups are not of this space."""
+        space, wrong, before = self.reading(schedule).space, list[str](), False
+        for cut, option, run in self.options(schedule):
+            name, number, last = option.group.stages[0].name, sum(option.pieces.values()), option.group.last
+            if cut.whole and before:
+                wrong.append(f"group {name} runs whole behind one that does: they are one group")
+            before = cut.whole
+            rows = run.rows < last.rows and not space.rows
+            sized = run.columns in sizes(last.columns) and run.rows in sizes(last.rows)
+            if not space.allows(cut) or not sized or rows or not space.pieces(number):
+                wrong.append(f"group {name} runs in {number} pieces of {run.columns} x {run.rows}: pins say no")
+        return tuple(wrong)
+
+    def explain(self) -> tuple[str, ...]:
+        """Return why no chain of groups ends."""
+        for reading in self.readings.values():
+            if reading.chain("bytes").run(ENDLESS, NEVER) is not None:
+                return ()
+        return (f"network {self.name}: no chain of groups fits in {self.costs.banks.count} banks",)

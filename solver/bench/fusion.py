@@ -1,0 +1,124 @@
+"""Suites ``fusion`` and ``fusion-chains``: layers that run strip by strip (F11), beside every layer by itself."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from instances.load import load_network
+from instances.network import Network
+from instances.operators import Reshape
+from instances.zoo.chains import CHAINS
+from solver.bench.report import Cell, Report, timed
+from solver.fusion.plan import FusionPlan
+from solver.progress import Progress
+from solver.solve import solve_as
+
+_BANK = 4 * 1024
+#: Network and KiB.
+_NETWORKS = (
+    *(("resnet50", kib) for kib in (128, 512, 768)),
+    *(("mobilenet_v2", kib) for kib in (128, 512, 768)),
+    *(("vgg16_convs", kib) for kib in (128, 512)),
+)
+#: Engines beside the optimum. `per-layer` is a schedule of problem joint: map after map stays as far as it fits.
+_HEURISTICS = {"joint": "per-layer", "cascade": "cascade", "strips": "strips"}
+_HEADS = (
+    "network", "KiB", *_HEURISTICS, "fused", "bound", "status", "compulsory", "macs_ratio", "groups", "seconds",
+)  # fmt: skip
+
+
+class _Chain(NamedTuple):
+    """A chain with a memory, and the bytes that AccelForge printed for it, fused, in CPU seconds."""
+
+    name: str
+    kib: int
+    accelforge: int
+    accelforge_s: int
+
+
+#: AccelForge, its released mapper of fused layers: int8, 1-byte partial sums, 2 cores; measured in November 2026.
+_CHAINS = (
+    _Chain("convs_3", 512, 471_296, 56),
+    _Chain("inverted", 64, 1_056_624, 28),
+    _Chain("inverted", 512, 153_456, 27),
+    _Chain("bottleneck", 128, 2_020_352, 33),
+    _Chain("bottleneck_sum", 128, 2_766_848, 44),
+    _Chain("convs_2", 512, 12_690_944, 35),
+    _Chain("products", 64, 196_608, 10),
+)
+
+
+def convolutions(name: str) -> Network:
+    """Return a network up to where its maps are flattened for fully connected layers."""
+    whole = load_network(name)
+    end = next(i for i, operator in enumerate(whole.operators) if isinstance(operator, Reshape))
+    return Network(name=f"{name}_convs", description=whole.description, operators=whole.operators[:end])
+
+
+def _solved(target: Network | str, kib: int, engine: str = "auto", **settings: int) -> FusionPlan:
+    shared = {"ocm_bytes": kib * 1024, "ocm_banks": kib * 1024 // _BANK, **settings}
+    return solve_as(FusionPlan, target, "scratchpad_768k", problem="fusion", engine=engine, settings=shared)
+
+
+def _bytes(plan: FusionPlan) -> int | None:
+    return plan.measures.bytes if plan.measures else None
+
+
+def _macs(plan: FusionPlan) -> float | None:
+    """MACs over those of every layer once."""
+    return plan.measures.macs / sum(layer.macs for layer in plan.network_data.layers) if plan.measures else None
+
+
+def network_row(name: str, kib: int) -> list[Cell]:
+    """Bytes of heuristics and of the optimum, what is proven of it, and the seconds of it alone."""
+    target = convolutions("vgg16") if name == "vgg16_convs" else load_network(name)
+    heuristics = [_bytes(_solved(target, kib, engine)) for engine in _HEURISTICS.values()]
+    plan, seconds = timed(lambda: _solved(target, kib))
+    said: list[Cell] = [_bytes(plan), plan.bound, plan.status, plan.compulsory_bytes, _macs(plan), len(plan.layers)]
+    return [name, kib, *heuristics, *said, seconds]
+
+
+def chain_row(chain: _Chain) -> list[Cell]:
+    """What a chain moves beside what AccelForge printed."""
+    plan, seconds = timed(lambda: _solved(CHAINS[chain.name](), chain.kib, psum_bytes=1))
+    ours: list[Cell] = [_bytes(plan), plan.bound, plan.status, plan.compulsory_bytes, _macs(plan), seconds]
+    return [chain.name, chain.kib, chain.accelforge, chain.accelforge_s, *ours]
+
+
+def _rows(report: Report) -> Report:
+    """The rows under a name of their own, too."""
+    (section,) = report.sections
+    report.figures = {"rows": section.to_json()["rows"]}
+    return report
+
+
+def fusion(progress: Progress) -> Report:
+    """Whole networks on a shared scratchpad in banks of 4 KiB."""
+    report = Report("fusion", progress=progress)
+    title = "DRAM bytes: int8, banks of 4 KiB, 4-byte partial sums"
+    section = report.fill(
+        title, _HEADS, _NETWORKS, lambda case: network_row(*case), lambda case: f"{case[0]} {case[1]}"
+    )
+    section.notes += [
+        "joint: every layer by itself, map after map stays as far as it fits (heuristic per-layer; its proven optimum:"
+        " certile bench joint).",
+        "cascade: groups as long as they fit. strips: the best cuts; maps between groups through DRAM in both.",
+        "fused: the optimum of problem fusion, with bound and status; seconds: of it alone, replay included.",
+        "compulsory: weights, input and result once. macs_ratio: MACs over those of every layer once.",
+    ]
+    return _rows(report)
+
+
+def fusion_chains(progress: Progress) -> Report:
+    """Short chains beside the figures of a mapper that fuses layers."""
+    report = Report("fusion-chains", progress=progress)
+    heads = [
+        "chain", "KiB", "accelforge", "accelforge_s", "fused", "bound", "status", "compulsory", "macs_ratio", "seconds",
+    ]  # fmt: skip
+    section = report.fill(
+        "DRAM bytes: int8, banks of 4 KiB, 1-byte partial sums", heads, _CHAINS, chain_row,
+        lambda chain: f"{chain.name} {chain.kib}",
+    )  # fmt: skip
+    section.notes += [f"{name}: {build().description}" for name, build in CHAINS.items()]
+    section.notes += ["accelforge: its fused mapper as released, with CPU seconds; its sum reads a map of 56x56."]
+    return _rows(report)

@@ -1,0 +1,345 @@
+"""Groups of bank stages in pieces: what a piece is, bounds, and optima against all chains of all pieces."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import product
+from random import Random
+
+import pytest
+
+from certile import check, pareto, solve
+from formulations.banks.bounds import Point, lowest
+from formulations.banks.front import decide
+from formulations.banks.network import Walk
+from formulations.banks.numbers import numbered
+from formulations.banks.readings import clock_of, readings
+from formulations.clock import Clock
+from formulations.hybrid.blocks import branches
+from formulations.hybrid.chain import Chain
+from formulations.hybrid.costs import Costs
+from formulations.hybrid.floors import Stagewise
+from formulations.hybrid.options import sizes
+from formulations.hybrid.part import HybridPart
+from formulations.hybrid.problem import HybridFormulation
+from formulations.hybrid.space import DECISIONS
+from formulations.pins import parse_pins
+from formulations.problem import Goal
+from hwmodels.hybrid.replay import Numbers, replay_hybrid
+from hwmodels.hybrid.schedule import GroupRun, PieceRun
+from instances.errors import InputError
+from instances.load import load_machine, load_network
+from instances.machine import Machine
+from instances.network import Network
+from instances.operators import Concat, Conv, Eltwise, Input, Operator, Pool
+from instances.pieces import Box, Group, Key, Piece, Span
+from instances.stage import Stages
+from solver.search import settled
+
+HYBRID = HybridFormulation()
+
+
+def part(network: Network, machine: Machine, *pins: str) -> HybridPart:
+    (found,) = HYBRID.read(network, machine, parse_pins(pins, DECISIONS), None)
+    return found
+
+
+def conv(name: str, source: Operator, filters: int, taps: int, stride: int = 1) -> Conv:
+    _, _, rows, columns = source.shape
+    shape = (1, filters, -(-rows // stride), -(-columns // stride))
+    before = taps // 2
+    after = [
+        max(0, (n - 1) * stride + taps - size - before) for n, size in zip(shape[2:], (rows, columns), strict=True)
+    ]
+    return Conv(name=name, inputs=(source.name,), shape=shape, filters=filters, kernel=(taps, taps),
+                stride=(stride, stride), pad=(before, before, *after), bias=True)  # fmt: skip
+
+
+def pair() -> Network:
+    """Two convolutions of 3x3 over 8 columns and 4 rows of 16 channels."""
+    first = Input(name="in", shape=(1, 16, 4, 8))
+    one = conv("one", first, 16, 3)
+    return Network(name="pair", operators=(first, one, conv("two", one, 16, 3)))
+
+
+def drawn(seed: int, stages: int) -> Network:
+    """A small random network: convolutions, depthwise ones, pools, sums, concatenations."""
+    random = Random(seed)
+    operators: list[Operator] = [Input(name="in", shape=(1, 16, random.choice((3, 4, 5)), random.choice((4, 6, 8, 9))))]
+    count = 0
+    while count < stages:
+        at, name = operators[-1], f"o{count}"
+        kind = random.choice(("conv", "conv", "conv", "depthwise", "pool", "branch", "concat"))
+        if kind == "branch" and count + 2 <= stages:
+            first = conv(f"{name}a", at, at.shape[1], random.choice((1, 3)))
+            total = Eltwise(name=f"{name}s", inputs=(first.name, at.name), shape=at.shape, fn="add")
+            operators += [first, total]
+            count += 2
+        elif kind == "concat" and count + 2 <= stages:
+            two = [conv(f"{name}{side}", at, 16, taps) for side, taps in (("a", 1), ("b", 3))]
+            shape = (1, 32, *at.shape[2:])
+            operators += [*two, Concat(name=f"{name}c", inputs=(two[0].name, two[1].name), shape=shape, axis=1)]
+            count += 2
+        elif kind == "depthwise":
+            made = conv(name, at, at.shape[1], 3, random.choice((1, 2)))
+            operators.append(made.model_copy(update={"groups": at.shape[1]}))
+            count += 1
+        elif kind == "pool":
+            made = conv(name, at, at.shape[1], 3, 2)
+            operators.append(Pool(name=name, inputs=(at.name,), shape=made.shape, kernel=(3, 3), stride=(2, 2),
+                                  pad=made.pad, fn="max"))  # fmt: skip
+            count += 1
+        else:
+            operators.append(conv(name, at, random.choice((16, 32)), random.choice((1, 3)), random.choice((1, 1, 2))))
+            count += 1
+    return Network(name=f"drawn{seed}", operators=tuple(operators))
+
+
+def machine(seed: int = 0, **settings: int | str) -> Machine:
+    """Few and small banks, on a bus that serves first come, first served."""
+    random = Random(seed)
+    size = random.choice((512, 768, 1024))
+    banks = {"count": 3, "map_bytes": 3 * size, "weight_bytes": random.choice((1024, 4096)), "bus": "first_come",
+             "patch_channels": 0, "residuals": random.choice(("dram", "chip")), **settings}  # fmt: skip
+    return load_machine("midap", {f"banks.{name}": str(value) for name, value in banks.items()})
+
+
+# ---- pieces ----------------------------------------------------------------------------------------------------------
+
+
+def stages_of(network: Network, on: Machine) -> Stages:
+    return next(iter(readings(network, on).values()))
+
+
+def test_two_pieces_compute_two_columns_twice() -> None:
+    """Columns 0 to 3 of the result need 0 to 4 between and 0 to 5 of the input; 4 to 7 need 3 to 7 and 2 to 7."""
+    group = Group(stages_of(pair(), machine()), 0, 2)
+    first, second = group.piece(0, 0, 4, 4), group.piece(4, 0, 4, 4)
+    assert dict(first.views)[Key("one")] == Box(Span(0, 5), Span(0, 4))
+    assert dict(second.views)[Key("one")] == Box(Span(3, 8), Span(0, 4))
+    assert dict(second.views)[Key("in")] == Box(Span(2, 8), Span(0, 4))
+    assert first != second  # the padding is on the other side
+    assert group.pieces(4, 4) == {first: 1, second: 1}
+    assert sum((group.pieces(2, 4) or {}).values()) == 4
+    assert len(group.pieces(2, 4) or {}) == 3
+
+
+def test_one_piece_is_the_network_itself() -> None:
+    for name in ("resnet50", "mobilenet_v2", "inception_v3"):
+        found = stages_of(load_network(name), load_machine("midap"))
+        ((piece, count),) = (Group(found, 0, len(found.stages)).pieces(10**6, 10**6) or {}).items()
+        assert count == 1
+        for one, two in zip(found.stages, piece.found.stages, strict=True):
+            assert (two.before, two.after, two.written, two.cycles, two.reads, two.tap_cycles) == (
+                one.before, one.after, one.written, one.cycles, one.reads, one.tap_cycles,
+            )  # fmt: skip
+
+
+def test_a_map_that_others_need_whole_is_left_once() -> None:
+    """What the first convolution makes is read outside of the group too; inside with a halo: it overlaps."""
+    first = Input(name="in", shape=(1, 16, 4, 8))
+    one = conv("one", first, 16, 3)
+    two = conv("two", one, 16, 3)
+    total = Eltwise(name="sum", inputs=("two", "one"), shape=one.shape, fn="add")
+    found = stages_of(Network(name="skip", operators=(first, one, two, total)), machine())
+    assert Group(found, 0, 2).pieces(4, 4) is None
+    assert Group(found, 1, 3).pieces(4, 4) is not None  # the sum's operand comes from outside, in its own box
+
+
+def test_the_blocks_of_resnet50_are_the_published_ones() -> None:
+    found = stages_of(load_network("resnet50"), load_machine("midap"))
+    blocks = [(a, b) for a, b in branches(found) if b - a > 2]
+    assert len(blocks) == 16
+    assert [b - a for a, b in blocks] == [5, 4, 4, 5, 4, 4, 4, 5, 4, 4, 4, 4, 4, 5, 4, 4]
+
+
+# ---- replay ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_all_pieces_compute_what_layer_by_layer_does(seed: int) -> None:
+    found = stages_of(drawn(seed, 4), machine(seed))
+    for begin, end in product(range(4), range(1, 5)):
+        group = Group(found, begin, min(end, len(found.stages)))
+        if begin >= group.end:
+            continue
+        for columns, rows in product(sizes(group.last.columns), sizes(group.last.rows)):
+            if group.pieces(columns, rows) is None:
+                continue
+            numbers = Numbers(found)
+            numbers.dram, numbers.left = dict(numbers.right), dict(numbers.parts)
+            before = {name: numbers.dram.pop(name) for name in group.leaving}
+            for name in before:
+                elsewhere = [s for s in found.stages if s.target == name and s not in group.stages]
+                numbers.left[name] = len(elsewhere)
+                if elsewhere:  # parts of a concatenation that other groups make
+                    return
+            assert numbers.run(group, columns, rows) == []
+
+
+def test_replay_finds_pieces_that_miss_a_halo(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = stages_of(pair(), machine())
+    group = Group(found, 0, 2)
+    window = Span.window
+    monkeypatch.setattr(Span, "window", lambda span, taps, *more: window(span, max(1, taps - 1), *more))
+    assert any("differ" in fault for fault in Numbers(found).run(group, 4, 4))
+
+
+def test_replay_finds_too_few_pieces() -> None:
+    found, on = stages_of(pair(), machine()), machine()
+    seen = replay_hybrid(found, on, (GroupRun(2, 4, 4, ((PieceRun(1, ()),),)),))
+    assert "pieces are planned" in seen.faults[0]
+
+
+# ---- all chains ------------------------------------------------------------------------------------------------------
+
+
+class Brute:
+    """All chains of all groups, every piece by itself."""
+
+    def __init__(self, network: Network, on: Machine) -> None:
+        self.found, self.on = stages_of(network, on), on
+        self.waiting = on.banks is not None and on.banks.residuals == "chip"
+
+    @cache  # noqa: B019 - it lives as long as the test
+    def piece(self, piece: Piece) -> tuple[Point, ...]:
+        assert self.on.banks is not None
+        try:
+            walk = Walk(piece.found, self.on.banks, waiting=self.waiting)
+            said = decide(walk, clock_of(self.on), "front")
+        except InputError:
+            return ()
+        assert said.proven
+        assert all(numbered(plan, self.on.banks) for plan, _ in said.plans)
+        return tuple(Point(plan.volume.total, ticks) for plan, ticks in said.plans)
+
+    def options(self, begin: int, end: int) -> list[tuple[bool, list[Point]]]:
+        """Of every size whether it is the whole, and the front of all its pieces."""
+        group, made = Group(self.found, begin, end), []
+        for columns, rows in product(sizes(group.last.columns), sizes(group.last.rows)):
+            if group.pieces(columns, rows) is None:
+                continue
+            points = [Point(0, 0)]
+            for left, top in product(range(0, group.last.columns, columns), range(0, group.last.rows, rows)):
+                more = self.piece(group.piece(left, top, columns, rows))
+                points = lowest([Point(p.bytes + q.bytes, p.ticks + q.ticks) for p in points for q in more])
+            made.append(((columns, rows) == (group.last.columns, group.last.rows), points))
+        return made
+
+    def front(self) -> list[Point]:
+        last = len(self.found.stages)
+        chains: dict[tuple[int, bool], list[Point]] = {(0, False): [Point(0, 0)]}
+        for begin in range(last):
+            for end in range(begin + 1, last + 1):
+                for whole, points in self.options(begin, end):
+                    for before in (False,) if whole else (False, True):
+                        known = chains.get((begin, before), [])
+                        made = [Point(p.bytes + q.bytes, p.ticks + q.ticks) for p in known for q in points]
+                        chains[end, whole] = lowest([*chains.get((end, whole), []), *made])
+        return lowest([*chains.get((last, False), []), *chains.get((last, True), [])])
+
+
+def test_models_prove_the_same() -> None:
+    for seed in (3, 6):
+        for measure in ("bytes", "time"):
+            values = {
+                settled(HYBRID, part(drawn(seed, 3), machine(seed), "pieces<=6"), (measure,), engine).values[measure]
+                for engine in ("dynamic", "milp", "cp-sat")
+            }
+            assert len(values) == 1
+
+
+def checked(seed: int, stages: int) -> None:
+    network, on = drawn(seed, stages), machine(seed)
+    expected, here = Brute(network, on).front(), part(network, on)
+    for measure in ("bytes", "time"):
+        said = settled(HYBRID, here, (measure,), "dynamic")
+        if not expected:
+            assert said.status == "INFEASIBLE"
+            continue
+        least = min(point[measure == "time"] for point in expected)
+        assert (said.status, said.values[measure]) == ("OPTIMAL", least)
+        assert here.replay(said.schedule).measures == here.price(said.schedule).measures == said.values
+    if expected:
+        (reading,) = here.readings.values()
+        chains, proven = reading.front(Point(2**60, 2**60), Clock())
+        assert proven
+        points = [here.price(reading.program(chain)).measures for chain in chains]
+        assert [(one["bytes"], one["time"]) for one in points] == [tuple(point) for point in expected]
+
+
+@pytest.mark.parametrize("seed", [1, 3, 6])
+def test_optima_and_front_are_those_of_all_chains(seed: int) -> None:
+    checked(seed, 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 2, 4, 5, *range(7, 120)])
+def test_optima_and_front_are_those_of_all_chains_of_more(seed: int) -> None:
+    checked(seed, 4 + seed % 2)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_are_below_all_programs(seed: int) -> None:
+    network, on = drawn(seed, 4), machine(seed)
+    brute, costs = Brute(network, on), Costs(on)
+    assert on.banks is not None
+    alone = Stagewise(on.banks, clock_of(on), waiting=costs.waiting)
+    for begin, end in ((0, 4), (0, 2), (1, 3), (2, 4)):
+        group = Group(brute.found, begin, end)
+        for columns, rows in product(sizes(group.last.columns)[:2], sizes(group.last.rows)[:2]):
+            for piece in group.pieces(columns, rows) or ():
+                points, floor = brute.piece(piece), costs.floor(piece, timed=True)
+                if not points:
+                    continue
+                assert floor is not None
+                assert floor.bytes <= points[0].bytes
+                assert floor.ticks <= points[-1].ticks
+                ticks = alone.ticks(piece.found, searched=True)
+                assert ticks is not None
+                assert sum(ticks) <= points[-1].ticks
+
+
+# ---- what is asked ---------------------------------------------------------------------------------------------------
+
+
+def test_where_fusion_does_not_pay_the_answer_is_per_layer() -> None:
+    """All maps of LeNet-5 fit on chip, so pieces could only load weights again: one group, proven."""
+    plan = solve("lenet5", "midap", problem="hybrid")
+    assert plan.status == "OPTIMAL"
+    assert [group.pieces for group in plan.layers] == [1]
+    assert check(plan).ok
+
+
+def test_a_front_is_proven_and_its_plans_check() -> None:
+    front = pareto(pair(), machine(3), problem="hybrid")
+    assert front.proven
+    values = [(plan.measures.bytes, plan.measures.time) for plan in front.plans]
+    assert values == sorted(values)
+    assert all(check(plan).ok for plan in front.plans)
+
+
+def test_pins_say_which_groups_there_are() -> None:
+    on = machine(3)
+    free = settled(HYBRID, part(pair(), on), ("bytes",), "dynamic").values["bytes"]
+    for pins in (["pieces=1"], ["rows=no"], ["length<=1"], ["blocks=one"], ["blocks=branches"], ["pieces<=2"]):
+        here = part(pair(), on, *pins)
+        said = settled(HYBRID, here, ("bytes",), "dynamic")
+        assert said.status == "OPTIMAL"
+        assert said.values["bytes"] >= free
+        assert not here.contains(said.schedule)
+    with pytest.raises(InputError, match="no stage is called three"):
+        part(pair(), on, "blocks=three")
+
+
+def test_heuristics_are_no_better_than_the_optimum() -> None:
+    here = part(drawn(1, 5), machine(3))
+    values = {
+        name: here.price(run(here, Goal("bytes"))).measures["bytes"] for name, (_, run) in HYBRID.heuristics.items()
+    }
+    (reading,) = here.readings.values()
+    chosen = reading.chain("bytes").run(Clock(), 2**60)
+    assert isinstance(reading.chain("bytes"), Chain)
+    assert chosen is not None
+    best = here.price(reading.program(chosen)).measures["bytes"]
+    assert best <= values["hybrid-paper"] <= values["per-layer"]

@@ -1,0 +1,189 @@
+"""Plans of problem fusion as a reader meets them: what is shown and said; the hand example of docs/fusion.md."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from formulations.fusion.groups import Group
+from formulations.fusion.options import Option
+from formulations.fusion.part import FusionPart
+from formulations.fusion.schedule import streams_of
+from formulations.fusion.strips import Mode
+from formulations.pins import Pins
+from hwmodels.fusion.replay import FusedReplay
+from hwmodels.schedule import FusedRun
+from instances.errors import InputError
+from instances.load import load_machine
+from instances.zoo.chains import CHAINS
+from solver import check, show
+from solver.bench.fusion import convolutions, fusion, fusion_chains
+from solver.cli import main
+from solver.fusion.plan import FusionPlan
+from solver.progress import Silent
+from solver.solve import solve_as
+from tests.golden_plans import chain
+
+TWO = chain(4, 4, size=8)
+BOTH = "fuse=c0..c1"
+
+
+@cache
+def two(banks: int, *pins: str) -> FusionPlan:
+    """The hand example in so many banks of 16 bytes."""
+    settings = {"ocm_bytes": 16 * banks, "ocm_banks": banks}
+    return solve_as(FusionPlan, TWO, "scratchpad_768k", problem="fusion", pins=pins, settings=settings)
+
+
+# ---- the hand example ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mode", "moved", "macs", "peak"),
+    [("lead", 800, 18_432, 544), ("retain", 800, 18_432, 544), ("recompute", 1_184, 25_344, 608)],
+)
+def test_hand_figures_are_priced_replayed_and_executed(mode: Mode, moved: int, macs: int, peak: int) -> None:
+    machine = load_machine("scratchpad_768k", {"ocm_bytes": "640", "ocm_banks": "40"})
+    part = FusionPart(TWO, machine, Pins(()), None)  # type: ignore[arg-type]
+    steps = streams_of(Group(part.net, 0, 1), Option(2, 8, mode, "lead"))
+    run = FusedRun(0, 1, *steps, (144, 144), {}, (8, 0), tuple(range(40)))
+    price = part.figures.price(run)
+    assert (sum(price.bytes.values()), price.macs, price.peak) == (moved, macs, peak)
+    walked = part.walked((run,))
+    (seen,) = walked.runs
+    assert isinstance(seen, FusedReplay)
+    assert (walked.faults, seen.executed) == ((), True)
+    assert (sum(seen.operand_bytes.values()), seen.macs, seen.peak_bytes) == (moved, macs, peak)
+
+
+def test_hand_figures_are_planned() -> None:
+    kept, again, alone = two(34, BOTH, "strip=2"), two(28, BOTH, "strip=2", "recompute=any"), two(28, "cut=c0")
+    assert all(check(plan).ok and plan.status == "OPTIMAL" for plan in (kept, again, alone))
+    assert [plan.measures and plan.measures.bytes for plan in (kept, again, alone)] == [800, 1_184, 928]
+    assert kept.layers[0].occupancy_bytes == 544
+    assert alone.layers[0].on_chip[0].rows == 6
+
+
+# ---- what is shown ---------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_that_moves_what_must_is_optimal_for_every_schedule() -> None:
+    said = show(two(34, BOTH, "strip=2"))
+    assert "800 bytes move, what must: optimal for every schedule" in said
+    assert "c0..c1" in said
+    assert "rows that two strips read" in said
+
+
+def test_one_that_moves_more_says_how_much() -> None:
+    said = show(two(28, BOTH, "strip=2", "recompute=any"))
+    assert "optimal for every schedule" not in said
+    assert "1.480 times what must (800)" in said
+    assert "1.375 times the MACs of every layer once" in said
+    assert "computed again" in said
+
+
+@pytest.mark.parametrize("layer", ["c0", "c1", "c0..c1"])
+def test_a_group_is_drawn_step_by_step(layer: str) -> None:
+    lines = show(two(34, BOTH, "strip=2"), layer=layer).splitlines()
+    assert lines[1] == "  strips and weights take at most 544 bytes in banks 0-33"
+    cells = [line.split() for line in lines[2:6]]
+    assert cells[0] == ["rows", "in", "step", "1", "2", "3", "4", "kept", "weights"]
+    assert cells[1] == ["load", "in", "0-3", "4-5", "6-7", "-", "2"]
+    assert cells[2] == ["c0", "0-2", "3-4", "5-6", "7", "2", "144", "of", "144"]
+    assert cells[3] == ["c1", "0-1", "2-3", "4-5", "6-7", "0", "144", "of", "144"]
+
+
+def test_a_layer_by_itself_is_drawn_as_a_nest() -> None:
+    said = show(two(28, "cut=c0"), layer="c1")
+    assert "6 of 8 rows of c0 lie in banks" in said
+    assert "OUT += W * IN" in said
+
+
+def test_of_many_steps_first_and_last_are_drawn() -> None:
+    (head,) = [s for s in show(two(40, BOTH, "strip=1"), layer="c0").splitlines() if "rows in step" in s]
+    assert "..." in head
+    assert head.split()[-3:] == ["8", "kept", "weights"]
+
+
+def test_pieces_of_rows_are_named() -> None:
+    plan = two(28, BOTH, "strip=2", "recompute=any")
+    assert "2 x" in show(plan)
+    assert "of columns" in show(plan, layer="c0")
+
+
+# ---- what is refused, in a line --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pin", "said"),
+    [
+        ("fuse=c0", "expected FIRST..LAST"),
+        ("fuse=c0..c9", "has no layer 'c9'"),
+        ("fuse=c1..c0", "c1 must come before c0"),
+        ("cut=nothing", "has no layer 'nothing'"),
+        ("macs=1.05", "only macs<=N applies"),
+        ("recompute=yes", "recompute"),
+        ("strip=tall", "strip"),
+    ],
+)
+def test_wrong_pins(pin: str, said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    network = tmp_path / "two.json"
+    network.write_text(json.dumps({"format": "certile-network/1", **TWO.model_dump(mode="json")}))
+    asked = ["solve", str(network), "-m", "scratchpad_768k", "--problem", "fusion", "--pin", pin]
+    assert main(asked) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert said in line
+
+
+def test_pins_that_contradict_each_other() -> None:
+    plan = two(34, BOTH, "cut=c0")
+    assert plan.status == "INFEASIBLE"
+    assert "fuse=c0..c1 and cut=c0 contradict each other" in show(plan)
+
+
+@pytest.mark.parametrize("setting", ["reserved_bytes=16", "im2col_rows=1"])
+def test_room_that_strips_do_not_leave_is_refused(setting: str) -> None:
+    with pytest.raises(InputError, match="keeps no room for reserved_bytes and im2col_rows"):
+        solve_as(FusionPlan, TWO, "scratchpad_768k", problem="fusion", settings=[setting])
+
+
+# ---- benches ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_chains_move_what_they_must() -> None:
+    least = {
+        "convs_3": 471_296, "inverted": 153_456, "bottleneck": 1_618_944, "bottleneck_sum": 1_562_624,
+        "convs_2": 6_382_592, "products": 131_072,
+    }  # fmt: skip
+    for name, build in CHAINS.items():
+        network = build()
+        maps = [network.operators[0].shape, network.operators[-1].shape]
+        weights = sum(layer.g * layer.m * layer.n * layer.kh * layer.kw for layer in network.conv_layers)
+        assert weights + sum(c * h * w for _, c, h, w in maps) == least[name]
+
+
+def test_convolutions_of_vgg16() -> None:
+    network = convolutions("vgg16")
+    assert len(network.conv_layers) == 13
+    assert network.operators[-1].shape == (1, 512, 7, 7)
+
+
+def test_rows_of_the_benches(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = import_module("solver.bench.fusion")
+    monkeypatch.setattr(bench, "_NETWORKS", (("lenet5", 64),))
+    monkeypatch.setattr(bench, "_CHAINS", bench._CHAINS[-1:])
+    networks, chains = (suite(Silent()).to_json() for suite in (fusion, fusion_chains))
+    (row,), (other,) = rows_of(networks), rows_of(chains)
+    assert {"network", "KiB", "joint", "fused", "bound", "status", "compulsory", "macs_ratio", "seconds"} <= set(row)
+    assert row["compulsory"] <= row["bound"] <= row["fused"] <= row["joint"]
+    assert (other["chain"], other["accelforge"]) == ("products", 196_608)
+    assert other["fused"] >= other["bound"] >= 131_072
+
+
+def rows_of(report: object) -> list[dict[str, int]]:
+    assert isinstance(report, dict)
+    return report["rows"]  # type: ignore[no-any-return]
