@@ -226,17 +226,27 @@ def test_every_engine_finds_the_same_plan(make: Make, banks: int, objectives: tu
 
 
 def test_the_pin_on_macs_binds_every_engine() -> None:
-    free = answer("dynamic", part_of(bottleneck, 4), "bytes")
+    total = sum(part_of(bottleneck, 4).macs)
+    free = answer("dynamic", part_of(bottleneck, 4, pins=("recompute=any",)), "bytes")
     assert free.status == "OPTIMAL"
-    assert free.values["macs"] > 1.05 * sum(part_of(bottleneck, 4).macs)
-    pins = ("macs<=1.05",)
-    said = [answer(engine, part_of(bottleneck, 4, pins=pins), "bytes") for engine in ENGINES]
-    assert said[0].status == "FEASIBLE"
-    assert "engines milp and cp-sat" in str(said[0].stats["note"])
-    assert {(one.status, one.values["bytes"]) for one in said[1:]} == {("OPTIMAL", said[1].values["bytes"])}
-    assert free.values["bytes"] < said[1].values["bytes"] <= said[0].values["bytes"]
-    loose = answer("dynamic", part_of(bottleneck, 4, pins=("macs<=1.5",)), "bytes")
+    assert free.values["macs"] > 1.05 * total
+    loose = answer("dynamic", part_of(bottleneck, 4, pins=("macs<=2",)), "bytes")
     assert (loose.status, loose.values) == ("OPTIMAL", free.values)
+    said = {engine: answer(engine, part_of(bottleneck, 4, pins=("macs<=1.05",)), "bytes") for engine in ENGINES}
+    unable = said.pop("dynamic")
+    assert unable.status == "FEASIBLE"
+    assert "engines milp and cp-sat" in str(unable.stats["note"])
+    assert len({(one.status, one.values["bytes"]) for one in said.values()}) == 1
+    best = said["milp"]
+    assert best.status == "OPTIMAL"
+    assert best.values["macs"] <= 1.05 * total
+    assert free.values["bytes"] < best.values["bytes"] <= unable.values["bytes"]
+
+
+def test_a_cap_that_nothing_keeps_is_infeasible_for_models() -> None:
+    most = {"macs": sum(part_of(bottleneck, 4).macs) - 1}
+    said = [settled(FUSION, part_of(bottleneck, 4), ("bytes",), engine, most=most).status for engine in ENGINES]
+    assert said == ["NO_SOLUTION_FOUND", *["INFEASIBLE"] * 3]
 
 
 @pytest.mark.slow
