@@ -22,14 +22,14 @@ from pydantic.fields import FieldInfo
 from instances.frozen import meanings
 from instances.machine import Machine
 
-PROBLEMS = ("tiling", "slicing", "joint", "fusion", "banks", "mapping", "applications", "partial_engine", "mesh")
+PROBLEMS = ("tiling", "slicing", "joint", "fusion", "banks", "hybrid", "mapping", "applications", "partial_engine", "mesh")
 _NESTS = ("tiling", "slicing", "joint", "fusion")
 _BOARD = ("mapping", "applications")
 #: Which problems read which fields. A field without an entry is read by those that read its section.
 _READ_BY: dict[tuple[str, ...], str] = {
     PROBLEMS: "name description problem tick_ps sources",
     (*_NESTS, "partial_engine", "mesh"): "in_bytes w_bytes out_bytes psum_bytes",
-    (*_NESTS, "banks"): "byte_fj mac_fj transfer compute",
+    (*_NESTS, "banks", "hybrid"): "byte_fj mac_fj transfer compute",
     _NESTS: """
         bias_bytes in_layout w_layout out_layout ocm_bytes reserved_bytes im2col_rows buffering sliding
         line snake overlap tles tlts dram broadcast layer_ticks reading edge_tiles psum_first_read off_chip homes
@@ -38,7 +38,7 @@ _READ_BY: dict[tuple[str, ...], str] = {
     ("tiling", "slicing", "joint"): "im2col_channels",
     ("tiling", "slicing"): "in_buffer_bytes w_buffer_bytes out_buffer_bytes",
     ("joint", "fusion"): "ocm_banks",
-    ("banks",): "banks",
+    ("banks", "hybrid"): "banks",
     _BOARD: "processors",
     ("mapping",): "processors.split_sync_ns",
     ("partial_engine",): "engine",

@@ -18,7 +18,7 @@ from instances.machine_fields import Row, rows
 #: The bundled machine whose numbers a template has, by the problem that the machine is for.
 TEMPLATES: Mapping[str, str] = {
     "tiling": "scratchpad_64k", "slicing": "nmp", "joint": "scratchpad_768k", "fusion": "scratchpad_768k",
-    "banks": "midap", "mapping": "hikey970", "applications": "hikey970",
+    "banks": "midap", "hybrid": "midap", "mapping": "hikey970", "applications": "hikey970",
     "partial_engine": "partial_cnn_16", "mesh": "vectormesh_128",
 }  # fmt: skip
 
@@ -39,7 +39,7 @@ def machine_template(problem: str = "tiling") -> str:
         "go. Keys that begin with // are comments. docs/machines.md has all fields."
     }
     fields = dict(_commented(load_machine(base), "", problem, {row.path: row for row in rows()}))
-    fields |= {"problem": problem} if problem in ("joint", "fusion") else {}
+    fields |= {"problem": problem} if problem in ("joint", "fusion", "hybrid") else {}
     fields |= {
         "name": "my_machine", "description": f"made from {base}",
         "sources": {"template": f"all numbers are those of {base}"},

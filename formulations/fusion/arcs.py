@@ -57,7 +57,7 @@ class Groups:
     def arcs(self, clock: Clock = ENDLESS) -> Iterator[Arc]:
         """Yield the arcs of all groups of two layers and more; raises TimeUp.
 
-        A group that fits in no way is the end of those that begin with the same layer.
+        A group that fits in no way is the end of those that begin with the same layer, unless pins leave it no strips.
         """
         for first in range(len(self.net.layers)):
             for last in range(first + 1, len(self.net.layers)):
@@ -68,7 +68,8 @@ class Groups:
                 some = list(self.of(group))
                 if self.demands.allows(first, last):
                     yield from (arc for arc in some if arc.options is not None)
-                if not some or self.demands.over(first, last):
+                fits = bool(some) or not self.demands.all_heights
+                if not fits or self.demands.over(first, last):
                     break
 
     def of(self, group: Group) -> Iterator[Arc]:

@@ -20,6 +20,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
+from hwmodels.nest.limits import tensor_bytes
+from instances.machine import Machine
 from instances.network import Network
 from instances.stores import Stores, stores
 from instances.stores import barriers as _barriers
@@ -197,3 +199,34 @@ class Net(Stores):
         written = {(self.layers[t].r, self.layers[t].c) for t, _ in self.stores[store].parts}
         read = {(self.layers[t].h, self.layers[t].l) for t in self.stores[store].readers}
         return len(written | read) > 1
+
+
+def compulsory_bytes(net: Net, machine: Machine) -> int:
+    """Return the bytes that every schedule moves: weights, results, and what of the inputs some result depends on.
+
+    A layer alone makes its whole map; strips make no row that nobody reads, as the last one of seven is under 2 x 2
+    windows with stride 2.
+    """
+    needed: dict[int, dict[str, int]] = {}
+    total = 0
+    for t in reversed(range(len(net.layers))):
+        layer, store = net.layers[t], net.stores[net.writes[t]]
+        later = [u for u in store.readers if u > t]
+        whole = store.whole or store.dram or store.results or not later
+        needed[t] = {
+            "r": layer.r if whole else max(_read(net.layers[u], "rows", needed[u]["r"]) for u in later),
+            "c": layer.c if whole else max(_read(net.layers[u], "columns", needed[u]["c"]) for u in later),
+        }
+        total += tensor_bytes(layer, machine).get("W", 0)
+    for store in net.stores:
+        if not store.parts:
+            reading = [net.layers[t].model_copy(update={"inputs": 1, **needed[t]}) for t in store.readers]
+            total += max((tensor_bytes(layer, machine)["IN"] for layer in reading), default=0)
+        total += min(store.results, store.rows * store.row_elements) * machine.out_bytes
+    return total
+
+
+def _read(layer: Layer, axis: Axis, outputs: int) -> int:
+    """The first rows (columns) that a layer reads for so many first ones of its result."""
+    seen = window(layer, axis)
+    return min(seen.inputs, (outputs - 1) * seen.stride - seen.pad + seen.reach)

@@ -22,7 +22,7 @@ import numpy as np
 
 from formulations.clock import ENDLESS, Clock
 from formulations.fusion.arcs import Groups, singles
-from formulations.fusion.groups import Group, Net
+from formulations.fusion.groups import Group, Net, compulsory_bytes
 from formulations.fusion.linear import Limit
 from formulations.fusion.options import NEVER
 from formulations.fusion.pins import Demands
@@ -80,6 +80,11 @@ class FusionPart(Part[Runs]):
     def macs(self) -> tuple[int, ...]:
         """Of every layer, computed once."""
         return tuple(layer.macs for layer in self.net.layers)
+
+    @cached_property
+    def compulsory_bytes(self) -> int:
+        """What every schedule moves."""
+        return compulsory_bytes(self.net, self.machine)
 
     # ---- instances ---------------------------------------------------------------------------------------------------
 
@@ -267,7 +272,7 @@ class Cuts(Piece[Runs]):
     def floor(self, goal: Goal) -> int:
         """What is compulsory for every schedule, or what was proven before."""
         each, _ = self.part.factors(goal.measure)
-        return max(self.least.get(goal.measure, 0), each * self.part.tables.compulsory_bytes)
+        return max(self.least.get(goal.measure, 0), each * self.part.compulsory_bytes)
 
     def so_far(self) -> Runs | None:
         """The best schedule that searches have come by."""

@@ -11,7 +11,6 @@ import numpy as np
 
 from formulations.fusion.groups import Group, Net, window
 from formulations.fusion.options import Option
-from formulations.fusion.strips import heights
 from formulations.pins import Decision, Pin, Pins
 from formulations.tiling.problem import DECISIONS as NEST_DECISIONS
 from instances.errors import InputError
@@ -80,11 +79,15 @@ class Demands:
         asked = bool(self.pins.of("recompute") or self.pins.of("macs"))
         return asked and self.pins.allows("recompute", "any")
 
+    @property
+    def all_heights(self) -> bool:
+        """Whether no pin leaves out strip heights."""
+        return not self.pins.of("strip")
+
     def heights(self, group: Group) -> list[int]:
-        """Strip heights that are allowed; with pins on them all are tried, not only those of equal trip counts."""
+        """Strip heights that are allowed, the highest first."""
         extent = window(group.net.layers[group.last], "rows").outputs
-        tried = range(1, extent + 1) if self.pins.of("strip") else heights(extent)
-        return [int(h) for h in self.pins.sizes("strip", np.array(list(tried), np.int64))]
+        return [int(h) for h in self.pins.sizes("strip", np.arange(extent, 0, -1))]
 
     def allows(self, first: int, last: int) -> bool:
         """Whether layers first..last may be a group."""

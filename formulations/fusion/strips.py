@@ -43,11 +43,6 @@ Mode = Literal["retain", "lead", "recompute"]
 FAR = 2**40
 
 
-def heights(extent: int) -> list[int]:
-    """Strips worth trying: of equal numbers of steps the least high, the highest first."""
-    return sorted({-(-extent // steps) for steps in range(1, extent + 1)}, reverse=True)
-
-
 @dataclass(frozen=True, eq=False)
 class Strips:
     """Steps along one axis for several strip heights, one after the other.
@@ -120,13 +115,14 @@ def strips(group: Group, axis: Axis, mode: Mode, sizes: list[int] | None = None)
     Parameters
     ----------
     sizes : list of int, optional
-        Strip heights of the last map; by default `heights`. Those that give some map a broken number are left out.
+        Strip heights of the last map, by default all. Those that give some map a broken number are left out.
     """
     rates = group.rates(axis)
     if rates is None:
         return None
     last = window(group.net.layers[group.last], axis).outputs
-    suiting = [h for h in sizes or heights(last) if all((h * rate).denominator == 1 for rate in rates.values())]
+    tried = range(last, 0, -1) if sizes is None else sizes
+    suiting = [h for h in tried if all((h * rate).denominator == 1 for rate in rates.values())]
     return _Walk(group, axis, rates).strips(mode, tuple(suiting)) if suiting else None
 
 

@@ -70,7 +70,7 @@ class FusionProblem(WholeProblem[FusionPlan]):
     def body(self, verdict: Verdict, question: Question) -> dict[str, Any]:
         """Sums, replay and a row a group: figures are what the replay counts."""
         part, priced = cast(FusionPart, verdict.part), verdict.priced
-        fields = {"pins": tuple(part.pins.to_json()), "compulsory_bytes": part.tables.compulsory_bytes}
+        fields = {"pins": tuple(part.pins.to_json()), "compulsory_bytes": part.compulsory_bytes}
         if priced is None:
             none = FusionReplay(ok=None, executed=0, faults=())
             return {**fields, "measures": None, "objective": None, "replay": none, "layers": ()}

@@ -35,7 +35,7 @@ def check_homes(network: Network, machine: Machine, objectives: Sequence[str]) -
     for operand, names in machine.homes.items():
         if len(names) > 1:
             raise InputError(
-                f"machine {machine.name}: problem joint needs one home for each operand, {operand} may lie in "
+                f"machine {machine.name}: this problem needs one home for each operand, {operand} may lie in "
                 f"{' or '.join(names)}: pin home_{operand}={names[0]}, for example"
             )
     if "energy" in objectives and len({machine.byte_fj_of(operand) for operand in machine.homes}) > 1:

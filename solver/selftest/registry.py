@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from solver.selftest import applications, banks, joint, mapping, mesh, partial_engine
+from solver.selftest import applications, banks, fusion, joint, mapping, mesh, partial_engine
 from solver.selftest.base import Tester
 from solver.selftest.nest_tester import NestTester
 
@@ -11,6 +11,7 @@ TESTERS: dict[str, Tester] = {
     "slicing": NestTester("slicing", "partitions and nests of several cores: engines, annealing, rules", cores=True),
     "banks": banks.TESTER,
     "joint": joint.TESTER,
+    "fusion": fusion.TESTER,
     "partial_engine": partial_engine.TESTER,
     "mapping": mapping.TESTER,
     "applications": applications.TESTER,

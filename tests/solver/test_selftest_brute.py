@@ -39,10 +39,10 @@ from solver.selftest.nests import fronts, nests_of
 from solver.selftest.pricing import Pricer
 from solver.selftest.registry import TESTERS
 
-PROBLEMS = ("banks", "joint", "partial_engine", "mapping", "applications", "mesh")
+PROBLEMS = ("banks", "joint", "fusion", "partial_engine", "mapping", "applications", "mesh")
 #: Cases of a fast and of a slow test.
-FEW = {"banks": 25, "joint": 8, "partial_engine": 40, "mapping": 60, "applications": 60, "mesh": 20}
-MANY = {"banks": 200, "joint": 35, "partial_engine": 140, "mapping": 300, "applications": 300, "mesh": 60}
+FEW = {"banks": 25, "joint": 8, "fusion": 6, "partial_engine": 40, "mapping": 60, "applications": 60, "mesh": 20}
+MANY = {"banks": 200, "joint": 35, "fusion": 30, "partial_engine": 140, "mapping": 300, "applications": 300, "mesh": 60}
 
 
 def hunt(tester: base.Tester, seed: int, number: int, most: int = 1) -> tuple[list[base.Disagreement], int]:

@@ -1,0 +1,278 @@
+"""The adversary of F11 fusion: random networks of one to five small layers, and all schedules of them.
+
+`solver.selftest.fusion_paths` goes through all schedules; the best one is run by `hwmodels.fusion.replay`, which must
+count the same, so that (EQUAL) holds both ways.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+from formulations.fusion.part import FusionPart
+from formulations.pins import parse_pins
+from hwmodels.fusion.replay import FusedReplay, replay_fusion
+from hwmodels.nest.limits import tensor_bytes
+from hwmodels.schedule import FusedRun
+from instances.machine import Machine, Transfer
+from instances.network import Network
+from instances.operators import Concat, Conv, Eltwise, MatMul, Operator, Pool
+from instances.stores import stores
+from solver.fusion.problem import FUSION
+from solver.joint.problem import search_nests
+from solver.search import settled
+from solver.selftest import cases
+from solver.selftest.cases import BruteForce, Known, kept, parts_of, times, widths
+from solver.selftest.claims import Claim
+from solver.selftest.fusion_groups import MODES
+from solver.selftest.fusion_paths import Paths, Rules
+from solver.selftest.networks import fewer, network_of
+
+#: Convolutions and pools: kernel, stride, padding, dilation.
+_WINDOWS = {
+    "conv": (3, 1, 1, 1), "point": (1, 1, 0, 1), "stride": (3, 2, 1, 1), "valid": (3, 1, 0, 1), "wide": (5, 1, 2, 1),
+    "dilated": (3, 1, 2, 2), "jump": (1, 2, 0, 1), "even": (2, 2, 0, 1),
+    "deep": (3, 1, 1, 1), "deep2": (3, 2, 1, 1), "pool": (2, 2, 0, 1), "slide": (3, 1, 1, 1), "short": (2, 1, 0, 1),
+}  # fmt: skip
+_CONVS = ("conv", "point", "stride", "valid", "wide", "dilated", "jump", "even")
+_KINDS = (
+    "conv", "conv", "conv", "point", "point", "stride", "valid", "wide", "dilated", "jump", "even", "deep", "deep",
+    "deep2", "pool", "slide", "short", "global", "sum", "sum", "sum", "join", "join", "scale", "product", "relu",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Case(cases.Case):
+    """A small network and a memory in banks."""
+
+    quick: ClassVar = ("dynamic",)
+    slow: ClassVar = ("per-layer", "cascade", "strips")
+    rules: ClassVar = ("", "", "", "", "", "banks", "scale")
+    proves: ClassVar = False  # nests that no search finds may move less
+    least: ClassVar = {"rows": 1, "columns": 1, "channels": 1, "banks": 1, "bank": 1, "energy": 0, "every": 0}
+
+    rows: int
+    columns: int
+    channels: int
+    """`rows`, `columns`, `channels`: of the input."""
+    layers: tuple[tuple[str, tuple[int, ...], int], ...]
+    """By operator (kind, operands, filters): 0 is the input, n the result of operator n."""
+    banks: int
+    bank: int
+    """`banks`, `bank`: how many there are, and the bytes of each."""
+    bytes: tuple[int, int, int, int] = (1, 1, 1, 1)
+    pins: tuple[str, ...] = ()
+    energy: bool = False
+    every: bool = False
+    """Whether all numbers of rows are tried, not only the most in so many banks."""
+
+    @property
+    def network(self) -> Network | None:
+        """The operators; None if a layer does not fit its operands."""
+        return network_of((1, self.channels, self.rows, self.columns), self.layers, _operator)
+
+    @property
+    def possible(self) -> bool:
+        """Whether every layer fits its operands, and pins are of layers."""
+        network = self.network
+        if network is None or not network.layers:
+            return False
+        names = {layer.name for layer in network.layers}
+        return all(
+            names >= set(right.split("..")) for left, _, right in map(parts_of, self.pins) if left in ("cut", "fuse")
+        )
+
+    @property
+    def machine(self) -> Machine:
+        """One core with a shared memory."""
+        return Machine.model_validate({
+            "name": "m", "tick_ps": 1, "ocm_bytes": self.banks * self.bank, "ocm_banks": self.banks, "sliding": True,
+            "buffering": "single", "mac_fj": 1, "byte_fj": 3, "transfer": Transfer(byte_ticks=1), **widths(self.bytes),
+        })  # fmt: skip
+
+    @property
+    def measure(self) -> str:
+        """What is least."""
+        return "energy" if self.energy else "bytes"
+
+    @classmethod
+    def drawn(cls, rng: random.Random) -> Case:
+        """One to five layers on maps of four to ten rows, memories in which a little fits."""
+        rows, columns = rng.randint(4, 10), rng.choice((1, 2, 3, 4, 4, 6))
+        case = Case(rows, columns, rng.choice((1, 2, 3, 4)), (), 1, 1)
+        wanted, tries = rng.choice((1, 2, 2, 3, 3, 3, 4, 4, 5)), 0
+        while len(case.layers) < wanted and tries < 40:
+            tries, number = tries + 1, len(case.layers)
+            kind = rng.choice(_KINDS)
+            count = 1 + (kind in ("sum", "join", "scale", "product"))
+            operands = tuple(number if rng.randrange(3) else rng.randint(0, number) for _ in range(count))
+            more = replace(case, layers=(*case.layers, (kind, operands, rng.choice((1, 2, 3, 4, 8)))))
+            if len(set(operands)) == count and more.network is not None:
+                case = more
+        if not case.possible:
+            case = replace(case, layers=(("conv", (0,), 2),))
+        size, banks = rng.choice((1, 1, 1, 2)), rng.choice((4, 6, 8, 12, 16, 24))
+        case = replace(
+            case, bytes=(size, rng.choice((1, 2)), size, size), banks=banks, pins=case._pinned(rng),
+            energy=rng.randrange(5) == 0, every=rng.randrange(4) == 0,
+        )  # fmt: skip
+        return replace(case, bank=max(1, int(case._need() * rng.uniform(0.2, 1.1)) // banks))
+
+    def _need(self) -> int:
+        """Bytes of the layer with the largest operands."""
+        network = self.network
+        assert network is not None
+        return max(sum(tensor_bytes(layer, self.machine).values()) for layer in network.layers)
+
+    def _pinned(self, rng: random.Random) -> tuple[str, ...]:
+        """No pin mostly, else one or two."""
+        network = self.network
+        assert network is not None
+        names = [layer.name for layer in network.layers]
+        made = []
+        for _ in range(rng.choice((0, 0, 0, 1, 2))):
+            kind, sign = rng.choice(("cut", "fuse", "length", "strip", "recompute")), rng.choice(("=", "=", "!="))
+            if kind == "cut":
+                made.append(f"cut{sign}{rng.choice(names)}")
+            elif kind == "fuse" and len(names) > 1:
+                first, last = sorted(rng.sample(range(len(names)), 2))
+                made.append(f"fuse{sign}{names[first]}..{names[last]}")
+            elif kind in ("length", "strip"):
+                made.append(f"{kind}{rng.choice(('<=', '>=', '='))}{rng.randint(1, 4)}")
+            elif kind == "recompute":
+                made.append(f"recompute={rng.choice(('any', 'any', 'no'))}")
+        return tuple(dict.fromkeys(made))
+
+    def ruled(self, value: int, schedule: Any) -> tuple[Self, int | None] | None:
+        """Larger elements, or more memory."""
+        if self.rule == "banks":
+            return replace(self, banks=self.banks + 1), None
+        whole = not self.energy and not self.pins
+        return (replace(self, bytes=times(self.bytes, 3), bank=3 * self.bank), 3 * value) if whole else None
+
+    def simpler(self) -> Iterator[Self]:
+        """Without a layer, with fewer filters, or smaller elements."""
+        yield from (replace(self, layers=layers) for layers in fewer(self.layers))
+        for k, (kind, operands, filters) in enumerate(self.layers):
+            for less in sorted({1, filters - 1} - {0, filters}):
+                yield replace(self, layers=(*self.layers[:k], (kind, operands, less), *self.layers[k + 1 :]))
+            if kind in _CONVS[2:]:
+                yield replace(self, layers=(*self.layers[:k], ("conv", operands, filters), *self.layers[k + 1 :]))
+        if self.bytes != (1, 1, 1, 1):
+            yield replace(self, bytes=(1, 1, 1, 1))
+
+    @property
+    def demanded(self) -> Rules:
+        """What pins allow, read anew."""
+        network = self.network
+        assert network is not None
+        number = {layer.name: t for t, layer in enumerate(network.layers)}
+        pins = [parts_of(pin) for pin in self.pins]
+
+        def group(first: int, last: int) -> bool:
+            for name, op, right in pins:
+                if name == "cut":
+                    t = number[right]
+                    if (first <= t < last) if op == "=" else t == last:
+                        return False
+                if name == "fuse":
+                    begin, end = (number[one] for one in right.split(".."))
+                    inside = first <= begin and end <= last
+                    touched = first <= end and begin <= last
+                    if (touched and not inside) if op == "=" else inside:
+                        return False
+            return kept(self.pins, "length", last - first + 1)
+
+        modes = MODES if ("recompute", "=", "any") in pins else MODES[:2]
+        return Rules(group, lambda height: kept(self.pins, "strip", height), modes)
+
+
+def _operator(name: str, kind: str, before: Sequence[Operator], filters: int) -> Operator | None:
+    source, shape = before[0].name, before[0].shape
+    inputs = tuple(one.name for one in before)
+    if kind in ("sum", "scale", "relu"):
+        other = shape if kind != "scale" else (*shape[:2], 1, 1)
+        fn = {"sum": "add", "scale": "mul", "relu": "relu"}[kind]
+        alike = all(one.shape == other for one in before[1:]) and (kind != "scale" or shape != other)
+        return Eltwise(name=name, inputs=inputs, shape=shape, fn=fn) if alike else None
+    if kind == "join":
+        alike = before[1].shape[2:] == shape[2:] and before[1].op != "input" != before[0].op
+        whole = (1, shape[1] + before[1].shape[1], *shape[2:])
+        return Concat(name=name, inputs=inputs, shape=whole) if alike else None
+    if kind == "product":
+        alike = before[1].shape[:2] == shape[:2] and before[1].shape[2] == shape[3]
+        whole = (*shape[:3], before[1].shape[3])
+        return MatMul(name=name, inputs=inputs, shape=whole) if alike else None
+    if kind == "global":
+        return Pool(name=name, inputs=inputs, shape=(*shape[:2], 1, 1), fn="global_avg")
+    taps, stride, pad, dilation = _WINDOWS[kind]
+    kernel, pads, strides = (taps, taps), (pad,) * 4, (stride, stride)
+    if shape[3] == 1 and taps > 1:  # columns that no window fits
+        kernel, pads, strides = (taps, 1), (pad, 0, pad, 0), (stride, 1)
+    reach = ((taps - 1) * dilation + 1, (kernel[1] - 1) * dilation + 1)
+    size = tuple(
+        (n + 2 * (pad if k == 0 or kernel[1] > 1 else 0) - reach[k]) // strides[k] + 1 for k, n in enumerate(shape[2:])
+    )
+    if min(size) < 1 or any(n + 2 * pad < r for n, r in zip(shape[2:3], reach, strict=False)):
+        return None
+    if kind in _CONVS or kind.startswith("deep"):
+        groups = shape[1] if kind.startswith("deep") else 1
+        filters = shape[1] if groups > 1 else filters
+        return Conv(
+            name=name, inputs=inputs, shape=(1, filters, *size), filters=filters, kernel=kernel, pad=pads,
+            stride=strides, dilation=(dilation, dilation), groups=groups,
+        )  # fmt: skip
+    return Pool(
+        name=name, inputs=(source,), shape=(*shape[:2], *size), fn="max", kernel=kernel, pad=pads, stride=strides
+    )  # fmt: skip
+
+
+class _Fusion(BruteForce[Case]):
+    name = "fusion"
+    summary = "every cut, strip height, halo and row on chip of networks of one to five small layers"
+    kind = Case
+
+    def claim(self, case: Case, engine: str) -> Claim:
+        """A schedule is counted by the referee; its part has the nests that were searched."""
+        network = case.network
+        assert network is not None
+        (part,) = FUSION.read(network, case.machine, parse_pins(case.pins, FUSION.decisions), None)
+        said = settled(FUSION, part, (case.measure,), engine)
+        faults: list[str] = []
+        if said.schedule is not None:
+            seen = replay_fusion(part.net, part.machine, said.schedule)
+            faults = [*seen.faults, *part.contains(said.schedule)]
+        return Claim(
+            engine, said.status, said.values.get(case.measure), said.bounds[case.measure], tuple(faults), part
+        )  # fmt: skip
+
+    def known(self, case: Case, claims: Sequence[Claim]) -> Known:
+        """All schedules; the best one is run by the referee."""
+        network = case.network
+        assert network is not None
+        part = claims[0].schedule
+        if not isinstance(part, FusionPart):
+            part = FusionPart(network, case.machine, parse_pins(case.pins, FUSION.decisions), search_nests)
+        found, machine = stores(network), case.machine
+        factors = (3, 1) if case.energy else (1, 0)
+        paths = Paths(network, found, machine, part.tables, case.demanded, factors, every=case.every)
+        best = paths.best()
+        if best is None:
+            return Known(None)
+        value, bound, path = best
+        runs = paths.runs(path)
+        seen = replay_fusion(found, machine, runs)
+        moved = macs = 0
+        for t, run, one in zip((step.first for step in path), runs, seen.runs, strict=False):
+            if isinstance(one, FusedReplay):
+                moved, macs = moved + sum(one.operand_bytes.values()), macs + one.macs
+            else:
+                assert not isinstance(run, FusedRun)
+                moved, macs = moved + one.outcome.bytes, macs + found.layers[t].macs
+        known = Known.replayed(value, factors[0] * moved + factors[1] * macs, seen.faults)
+        return known._replace(complete=value == bound)
+
+
+TESTER = _Fusion()

@@ -1,0 +1,307 @@
+"""All ways to run a group of layers strip by strip, made naively and walked by the referee.
+
+An example: of two 3x3 convolutions on 8 rows, strips of 1 to 8 rows of the second one's map; in each what the next
+strip needs is kept (with steps of warm-up, or without) or computed again; what comes from outside and is read by
+several layers is kept, or loaded for each of them; whole rows, or halves, quarters ... of them.
+Lines of maps are worked out from the last map back, one at a time.
+
+What a way moves and holds is what `hwmodels.fusion.replay_strips.Walk` does moment by moment; a way in which
+`hwmodels.fusion.replay_count` sees a fault is left out, and so is every group that `replay_fusion` refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain, combinations, product
+
+import numpy as np
+import numpy.typing as npt
+
+from hwmodels.fusion.replay import replay_fusion
+from hwmodels.fusion.replay_count import Count, weight_bytes
+from hwmodels.fusion.replay_strips import Walk
+from hwmodels.schedule import FusedRun, Hold, LayerRun, Nest, Pace, Steps, Stream
+from instances.machine import Machine
+from instances.network import Network
+from instances.operators import Eltwise, MatMul
+from instances.stores import Stores
+from instances.workload import Layer
+
+Ints = npt.NDArray[np.int64]
+NEVER = 2**60
+MODES = ("retain", "lead", "recompute")
+#: Groups compute at most so many times the MACs of their layers once.
+MOST_AGAIN = 2
+_NONE = Pace(1, 0, 0, 0)
+
+
+def used_after(found: Stores, store: int, last: int) -> bool:
+    """Say whether somebody needs a store when layer `last` has run."""
+    mine = found.stores[store]
+    return mine.dram or mine.results > 0 or not mine.readers or mine.readers[-1] > last
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to run a group, nothing else on chip.
+
+    Attributes
+    ----------
+    run : FusedRun
+        Without weights that stay.
+    moments : ndarray (makes, streams)
+        Bytes of every stream whenever a layer makes a piece.
+    loads : tuple of (stream, first row, row behind the last one, bytes of a row)
+    visits : tuple of int
+        Of every layer those in which it makes something.
+    """
+
+    run: FusedRun
+    moments: Ints
+    loads: tuple[tuple[int, int, int, int], ...]
+    visits: tuple[int, ...]
+    macs: int
+
+    def peak(self, whole: frozenset[int]) -> int:
+        """The most bytes of strips, when these stores lie on chip anyway."""
+        counted = [k for k, stream in enumerate(self.run.streams) if stream.store not in whole]
+        return int(self.moments[:, counted].sum(axis=1).max())
+
+    def loaded(self, store: int, rows: int) -> int:
+        """Bytes that are loaded of a store, when so many first rows that readers see are on chip."""
+        mine = (load for load in self.loads if self.run.streams[load[0]].store == store)
+        return sum(each * max(0, end - max(begin, rows)) for _, begin, end, each in mine)
+
+
+class Weights:
+    """The best use of some bytes for weights: every set of layers that stay whole, the others by visits."""
+
+    def __init__(self, layers: Sequence[Layer], machine: Machine) -> None:
+        self.sizes = [weight_bytes(layer, machine) for layer in layers]
+        self.filters = [size // (layer.g * layer.m) for size, layer in zip(self.sizes, layers, strict=True)]
+
+    def best(self, visits: Sequence[int], room: int) -> tuple[int, tuple[int, ...]] | None:
+        """Return the fewest bytes that are loaded, and what stays of every layer; None if a filter finds no room."""
+        least: tuple[int, tuple[int, ...]] | None = None
+        weighty = [k for k, size in enumerate(self.sizes) if size]
+        for whole in chain.from_iterable(combinations(weighty, n) for n in range(len(weighty) + 1)):
+            stay = [size if k in whole else 0 for k, size in enumerate(self.sizes)]
+            rest = [k for k in weighty if k not in whole]
+            left = room - sum(stay) - max((self.filters[k] for k in rest), default=0)
+            if left < 0:
+                continue
+            for k in sorted(rest, key=lambda k: -visits[k]):
+                stay[k] = min(left, self.sizes[k])
+                left -= stay[k]
+            moved = self.moved(visits, stay)
+            if least is None or moved < least[0]:
+                least = moved, tuple(stay)
+        return least
+
+    def moved(self, visits: Sequence[int], stay: Sequence[int]) -> int:
+        """Bytes that are loaded if so many bytes stay."""
+        return sum(kept + n * (size - kept) for size, kept, n in zip(self.sizes, stay, visits, strict=True))
+
+    def room(self, stay: Sequence[int]) -> int:
+        """Bytes on chip: what stays, and the largest filter of layers that do not stay whole."""
+        parts = zip(self.sizes, self.filters, stay, strict=True)
+        return sum(stay) + max((one for size, one, kept in parts if kept < size), default=0)
+
+
+class Ways:
+    """All ways to run layers `first` to `last`; `heights` says which strips are allowed, `modes` which halos."""
+
+    def __init__(
+        self, network: Network, found: Stores, machine: Machine, first: int, last: int,
+        allowed: Callable[[int], bool] = lambda _: True, modes: Sequence[str] = MODES,
+    ) -> None:  # fmt: skip
+        self.network, self.found, self.machine = network, found, machine
+        self.first, self.last, self.allowed, self.modes = first, last, allowed, modes
+        self.layers = range(first, last + 1)
+
+    @cached_property
+    def weights(self) -> Weights:
+        """Of the layers."""
+        return Weights([self.found.layers[t] for t in self.layers], self.machine)
+
+    def every(self) -> Iterator[Way]:
+        """Yield all that the referee accepts."""
+        accepted = False
+        if self._waits():
+            return
+        for run in self._runs():
+            if not accepted and not self._accepted(run):
+                return
+            accepted = True
+            way = self._walked(run)
+            if way is not None:
+                yield way
+
+    # ---- what may run together ---------------------------------------------------------------------------------------
+
+    def _waits(self) -> bool:
+        """Whether a layer needs something complete that is computed in the group: an operand that is no map."""
+        number = {layer.name: t for t, layer in enumerate(self.found.layers)}
+        inputs = {o.name: o.inputs for o in self.network.operators}
+
+        def makers(name: str) -> set[int]:
+            return ({number[name]} if name in number else set()).union(*(makers(one) for one in inputs[name]))
+
+        def hard(name: str) -> set[int]:
+            """The layers behind all that must be complete before an operator begins."""
+            operator = self.network.operator(name)
+            whole: tuple[str, ...] = ()
+            if isinstance(operator, MatMul):
+                whole = operator.inputs[1:]
+            elif isinstance(operator, Eltwise):
+                whole = tuple(n for n in operator.inputs if self.network.operator(n).shape != operator.shape)
+            through = [n for n in operator.inputs if n not in whole and n not in number]
+            return set().union(*(makers(n) for n in whole), *(hard(n) for n in through))
+
+        return any(u in hard(self.found.layers[t].name) for t in self.layers for u in self.layers)
+
+    def _accepted(self, run: FusedRun) -> bool:
+        """Whether the referee takes such a run, all other layers whole and a memory in which everything fits."""
+        wide = self.machine.model_copy(update={"ocm_bytes": 2**24})
+
+        def alone(t: int) -> LayerRun:
+            return LayerRun(Nest(tuple(Hold(x) for x in self.found.layers[t].operands)), {}, 0, run.banks)
+
+        runs: list[LayerRun | FusedRun] = [
+            *map(alone, range(self.first)),
+            run,
+            *map(alone, range(self.last + 1, len(self.found.layers))),
+        ]
+        return not replay_fusion(self.found, wide, runs).faults
+
+    # ---- runs --------------------------------------------------------------------------------------------------------
+
+    def _runs(self) -> Iterator[FusedRun]:
+        """Every height, halo, part of the columns, and set of maps that are loaded for each reader."""
+        layer = self.found.layers[self.last]
+        for twice in self._twice():
+            streams = self._streams(twice)
+            parts = {-(-layer.c // 2**k) for k in range(1, 20)} - {layer.c}
+            wide = [(layer.c, "lead"), *product(sorted(parts), self.modes)]
+            tall = product(filter(self.allowed, range(1, layer.r + 1)), self.modes)
+            over = [self._axis(streams, "columns", *one) for one in wide]
+            for across, down in product(over, [self._axis(streams, "rows", *one) for one in tall]):
+                if across is None or down is None:
+                    continue
+                placed = tuple(
+                    replace(s, rows=high, columns=wide)
+                    for s, high, wide in zip(streams, down[1], across[1], strict=True)
+                )
+                unwritten = tuple(
+                    0 if used_after(self.found, s, self.last) else self.found.stores[s].rows
+                    for s in (self.found.writes[t] for t in self.layers)
+                )
+                yield FusedRun(
+                    self.first, self.last, down[0], across[0], placed, (0,) * len(self.layers), {}, unwritten,
+                    tuple(range(self.machine.ocm_banks)),
+                )  # fmt: skip
+
+    def _outside(self) -> list[int]:
+        made = {self.found.writes[t] for t in self.layers}
+        return list(dict.fromkeys(s for t in self.layers for s in self.found.reads[t] if s not in made))
+
+    def _twice(self) -> Iterator[tuple[int, ...]]:
+        shared = [s for s in self._outside() if sum(s in self.found.reads[t] for t in self.layers) > 1]
+        return chain.from_iterable(combinations(shared, n) for n in range(len(shared) + 1))
+
+    def _streams(self, twice: Sequence[int]) -> list[Stream]:
+        made = []
+        for t in self.layers:
+            store = self.found.writes[t]
+            readers = tuple(u for u in range(t + 1, self.last + 1) if store in self.found.reads[u])
+            made.append(Stream(store, t, readers, False, _NONE, _NONE))
+        for store in self._outside():
+            readers = tuple(u for u in self.layers if store in self.found.reads[u])
+            some = [(u,) for u in readers] if store in twice else [readers]
+            made += [Stream(store, mine[0], mine, True, _NONE, _NONE) for mine in some]
+        return made
+
+    def _axis(self, streams: Sequence[Stream], axis: str, size: int, mode: str) -> tuple[Steps, list[Pace]] | None:
+        """Steps and lines along an axis; None if strips of this size do not suit all maps."""
+        steps = self._advance(axis, size)
+        if steps is None:
+            return None
+        lines: dict[int, Pace] = {}
+        for k in sorted(range(len(streams)), key=lambda k: (streams[k].outside, -streams[k].maker)):
+            lines[k] = self._line(streams[k], axis, lines, steps[streams[k].store])
+        paces = [lines[k] for k in range(len(streams))]
+        ends = [p for s, p in zip(streams, paces, strict=True) if self._result(s)]
+        if mode == "recompute":
+            again = [replace(pace, ahead=pace.ahead + pace.step) for pace in paces]
+            return Steps("recompute", 0, max(-(-pace.end // pace.step) for pace in ends) - 1), again
+        first = 1 - max(0, *(-(-pace.ahead // pace.step) for pace in paces)) if mode == "retain" else 1
+        return Steps("retain", first, max(-(-(pace.end - pace.ahead) // pace.step) for pace in ends)), paces
+
+    def _result(self, stream: Stream) -> bool:
+        return not stream.outside and (not stream.readers or used_after(self.found, stream.store, self.last))
+
+    def _advance(self, axis: str, size: int) -> dict[int, int] | None:
+        """What every store advances by in a step: what a layer makes, times its stride, is what it reads."""
+        known = {self.found.writes[self.last]: size}
+        for _ in self.layers:
+            for t in reversed(self.layers):
+                out, stride = self.found.writes[t], _window(self.found.layers[t], axis)[1]
+                for source in self.found.reads[t]:
+                    if out in known and known.setdefault(source, known[out] * stride) != known[out] * stride:
+                        return None
+                    if source in known and out not in known:
+                        if known[source] % stride:
+                            return None
+                        known[out] = known[source] // stride
+        every = {self.found.writes[t] for t in self.layers} | set(self._outside())
+        return known if every <= set(known) else None
+
+    def _line(self, stream: Stream, axis: str, lines: Mapping[int, Pace], step: int) -> Pace:
+        ahead, behind, end = [], [], []
+        for u in stream.readers:
+            reach, stride, pad, inputs, _ = _window(self.found.layers[u], axis)
+            out = lines[u - self.first]
+            ahead.append((out.ahead - 1) * stride - pad + reach)
+            behind.append(out.behind * stride - pad)
+            end.append(min(inputs, (out.end - 1) * stride - pad + reach))
+        if self._result(stream):
+            ahead.append(0)
+            behind.append(0)
+            end.append(_window(self.found.layers[stream.maker], axis)[4])
+        return Pace(step, max(ahead), min(behind), max(end))
+
+    # ---- walks -------------------------------------------------------------------------------------------------------
+
+    def _walked(self, run: FusedRun) -> Way | None:
+        """What a run does; None if the referee sees a fault."""
+        walk, number = Walk(self.found.layers, run), len(self.layers)
+        counted = Count(self.found, self.machine, walk)
+        seen = counted.run_all()
+        if seen.faults or seen.macs > MOST_AGAIN * sum(self.found.layers[t].macs for t in self.layers):
+            return None
+        held, makes = [0] * len(run.streams), []
+        loads, visits = [], [0] * number
+        for moment in walk.moments():
+            k = moment.stream
+            held[k] = moment.area.pixels * counted.sizes[k]
+            (top, bottom), (left, right) = moment.rows, moment.columns
+            something = top < bottom and left < right
+            if moment.kind == "load" and something:
+                loads.append((k, top, bottom, (right - left) * counted.sizes[k]))
+            if moment.kind == "make":
+                makes.append(tuple(held))
+                visits[k] += something
+        return Way(run, np.unique(np.array(makes, np.int64), axis=0), tuple(loads), tuple(visits), seen.macs)
+
+
+def _window(layer: Layer, axis: str) -> tuple[int, int, int, int, int]:
+    """Reach, stride, padding, inputs, outputs; a layer with one output moves by the whole map."""
+    if axis == "rows":
+        reach, stride, pad = (layer.kh - 1) * layer.dilation_h + 1, layer.stride_h, layer.pad_top
+        inputs, outputs = layer.h, layer.r
+    else:
+        reach, stride, pad = (layer.kw - 1) * layer.dilation_w + 1, layer.stride_w, layer.pad_left
+        inputs, outputs = layer.l, layer.c
+    return reach, max(stride, inputs) if outputs == 1 else stride, pad, inputs, outputs

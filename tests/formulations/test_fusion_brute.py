@@ -1,0 +1,77 @@
+"""F11 fusion against all schedules of small networks: every cut, strip height, halo and row on chip."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+from typing import Any
+
+import pytest
+
+from formulations.fusion.options import Weights
+from solver.selftest.fusion import TESTER, Case
+
+Layers = tuple[tuple[str, tuple[int, ...], int], ...]
+
+
+def case(rows: int, columns: int, channels: int, layers: Layers, **more: Any) -> Case:
+    given: dict[str, Any] = {"banks": 4, "bank": 32, "engines": ("dynamic",), **more}
+    return Case(rows, columns, channels, layers, **given)
+
+
+def said(one: Case) -> list[str]:
+    return [found.what for found in TESTER.run(one, random.Random(0))]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_networks(seed: int) -> None:
+    assert said(TESTER.case(random.Random(f"fusion brute {seed}"))) == []
+
+
+def test_higher_strips_of_as_many_steps_may_load_fewer_weights() -> None:
+    """Two convolutions on 9 rows: strips of 4 as of 3 are 3 steps, but the first one runs in 2 of them only."""
+    assert said(case(9, 3, 2, (("wide", (0,), 4), ("conv", (1,), 2)), banks=2, bank=79)) == []
+
+
+def test_rows_that_nobody_reads_are_not_compulsory() -> None:
+    """2 x 2 windows with stride 2, twice: of 7 rows 4 are needed, and strips load no more."""
+    layers = (("even", (0,), 1), ("pool", (1,), 4), ("point", (2,), 8))
+    one = case(7, 1, 3, layers, banks=12, bank=128, bytes=(2, 2, 2, 2), engines=("dynamic", "per-layer"))
+    assert said(one) == []
+    claim = TESTER.claim(one, "dynamic")
+    assert (claim.status, claim.value) == ("OPTIMAL", 68)
+
+
+@pytest.mark.parametrize(
+    "pin", ["strip>=4", "strip<=2", "length=2", "fuse=n1..n2", "cut=n2", "cut!=n2", "fuse!=n2..n3"]
+)
+def test_pins_keep_what_they_say(pin: str) -> None:
+    layers = (("conv", (0,), 2), ("stride", (1,), 3), ("point", (2,), 2), ("global", (3,), 1))
+    assert said(case(6, 2, 2, layers, pins=(pin,))) == []
+
+
+def test_pins_that_leave_no_strip_leave_no_group() -> None:
+    """Maps of one row with strip>=4: every layer runs by itself."""
+    one = case(8, 4, 4, (("global", (0,), 1), ("point", (1,), 1), ("point", (2,), 2)), pins=("strip>=4",), bank=64)
+    assert said(one) == []
+
+
+def test_weights_that_stay_are_the_best_of_all_splits() -> None:
+    """Every split on a grid of bytes, whatever sizes, filters and visits."""
+    rng = random.Random(1)
+    for _ in range(150):
+        count = rng.randint(1, 3)
+        filters = [rng.randint(1, 4) for _ in range(count)]
+        sizes = [one * rng.randint(1, 3) for one in filters]
+        visits, room = [rng.randint(1, 4) for _ in range(count)], rng.randint(0, 20)
+        least = None
+        for stay in product(*(range(size + 1) for size in sizes)):
+            parts = list(zip(sizes, filters, stay, visits, strict=True))
+            taken = sum(stay) + max((one for size, one, kept, _ in parts if kept < size), default=0)
+            if taken <= room:
+                moved = sum(kept + n * (size - kept) for size, _, kept, n in parts)
+                least = moved if least is None else min(least, moved)
+        resident = Weights(tuple(sizes), tuple(filters)).resident(visits, room)
+        moved = sum(kept + n * (size - kept) for size, kept, n in zip(sizes, resident, visits, strict=True))
+        buffer = max((one for size, one, kept in zip(sizes, filters, resident, strict=True) if kept < size), default=0)
+        assert least is None or (moved == least and sum(resident) + buffer <= room)
