@@ -225,6 +225,30 @@ def test_every_engine_finds_the_same_plan(make: Make, banks: int, objectives: tu
     assert len({tuple(one.values[name] for name in objectives) for one in said}) == 1
 
 
+def test_the_pin_on_macs_binds_every_engine() -> None:
+    total = sum(part_of(bottleneck, 4).macs)
+    free = answer("dynamic", part_of(bottleneck, 4, pins=("recompute=any",)), "bytes")
+    assert free.status == "OPTIMAL"
+    assert free.values["macs"] > 1.05 * total
+    loose = answer("dynamic", part_of(bottleneck, 4, pins=("macs<=2",)), "bytes")
+    assert (loose.status, loose.values) == ("OPTIMAL", free.values)
+    said = {engine: answer(engine, part_of(bottleneck, 4, pins=("macs<=1.05",)), "bytes") for engine in ENGINES}
+    unable = said.pop("dynamic")
+    assert unable.status == "FEASIBLE"
+    assert "engines milp and cp-sat" in str(unable.stats["note"])
+    assert len({(one.status, one.values["bytes"]) for one in said.values()}) == 1
+    best = said["milp"]
+    assert best.status == "OPTIMAL"
+    assert best.values["macs"] <= 1.05 * total
+    assert free.values["bytes"] < best.values["bytes"] <= unable.values["bytes"]
+
+
+def test_a_cap_that_nothing_keeps_is_infeasible_for_models() -> None:
+    most = {"macs": sum(part_of(bottleneck, 4).macs) - 1}
+    said = [settled(FUSION, part_of(bottleneck, 4), ("bytes",), engine, most=most).status for engine in ENGINES]
+    assert said == ["NO_SOLUTION_FOUND", *["INFEASIBLE"] * 3]
+
+
 @pytest.mark.slow
 def test_models_need_no_dynamic_programming(monkeypatch: pytest.MonkeyPatch) -> None:
     value = answer("dynamic", part_of(bottleneck, 4), "energy").values
