@@ -31,7 +31,8 @@ _BOARD = ("mapping", "applications")
 _READ_BY: dict[tuple[str, ...], str] = {
     PROBLEMS: "name description problem tick_ps sources",
     (*_NESTS, "partial_engine", "mesh"): "in_bytes w_bytes out_bytes psum_bytes",
-    (*_NESTS, "banks", "hybrid"): "byte_fj mac_fj transfer compute",
+    (*_NESTS, "banks"): "byte_fj mac_fj",
+    (*_NESTS, "banks", "hybrid"): "transfer compute",
     _NESTS: """
         bias_bytes in_layout w_layout out_layout ocm_bytes reserved_bytes im2col_rows buffering sliding
         line snake overlap tles tlts dram layer_ticks reading edge_tiles psum_first_read off_chip homes

@@ -57,7 +57,7 @@ class Groups:
     def arcs(self, clock: Clock = ENDLESS) -> Iterator[Arc]:
         """Yield the arcs of all groups of two layers and more; raises TimeUp.
 
-        A group that fits in no way is the end of those that begin with the same layer, unless pins leave it no strips.
+        A group that fits in no way is the end of those that begin with the same layer, unless pins say what groups are.
         """
         for first in range(len(self.net.layers)):
             for last in range(first + 1, len(self.net.layers)):
@@ -68,7 +68,7 @@ class Groups:
                 some = list(self.of(group))
                 if self.demands.allows(first, last):
                     yield from (arc for arc in some if arc.options is not None)
-                fits = bool(some) or not self.demands.all_heights
+                fits = bool(some) or self.demands.asked
                 if not fits or self.demands.over(first, last):
                     break
 

@@ -80,9 +80,9 @@ class Demands:
         return asked and self.pins.allows("recompute", "any")
 
     @property
-    def all_heights(self) -> bool:
-        """Whether no pin leaves out strip heights."""
-        return not self.pins.of("strip")
+    def asked(self) -> bool:
+        """Whether pins say what groups there are."""
+        return any(self.pins.of(name) for name in ("fuse", "cut", "length", "strip"))
 
     def heights(self, group: Group) -> list[int]:
         """Strip heights that are allowed, the highest first."""
