@@ -204,7 +204,7 @@ def test_other_threads_change_nothing() -> None:
     seen: list[object] = []
 
     def run() -> None:
-        with Watch(0.0, slack_s=0.0) as watch, watch.armed():
+        with Watch(0.5, slack_s=0.0) as watch, watch.armed():  # the limit comes when it is armed
             end = time.monotonic() + 30
             while watch.reason is None and time.monotonic() < end:
                 time.sleep(0.01)

@@ -95,8 +95,8 @@ def test_files_of_version_0_1_are_read_checked_and_shown(path: Path) -> None:
 def test_plans_of_earlier_versions_are_read(plan: Plan) -> None:
     data = json.loads(plan.to_json())
     assert Plan.from_json(json.dumps({**data, "format": "certile-plan/1"})) == plan
-    with pytest.raises(InputError, match="field problem is 'fusion', expected applications"):
-        Plan.from_json(json.dumps({**data, "problem": "fusion"}))
+    with pytest.raises(InputError, match="field problem is 'unheard_of', expected applications"):
+        Plan.from_json(json.dumps({**data, "problem": "unheard_of"}))
 
 
 def test_plans_are_frozen(plan: Plan) -> None:
