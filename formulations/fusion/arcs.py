@@ -12,7 +12,7 @@ from formulations.clock import ENDLESS, Clock
 from formulations.fusion.groups import Group, Net
 from formulations.fusion.options import NEVER, Option, weights_of
 from formulations.fusion.pins import Demands
-from formulations.fusion.pricing import KEPT, MODES, Priced, Pricing
+from formulations.fusion.pricing import KEPT, MODES, Priced, Pricing, ways
 from formulations.fusion.problem import Arc, along
 from formulations.fusion.strips import Ints
 from formulations.joint.problem import Joint, Residence
@@ -22,11 +22,11 @@ from instances.machine import Machine
 
 @dataclass(frozen=True, eq=False)
 class Grouped:
-    """What an arc of several layers is: for classes and banks the number of the best option."""
+    """What an arc of several layers is: for classes and banks the number of the best option; a sketch has none."""
 
     group: Group
-    options: tuple[Option, ...]
-    best: Ints
+    options: tuple[Option, ...] = ()
+    best: Ints | None = None
 
     @property
     def recomputes(self) -> bool:
@@ -49,15 +49,11 @@ class Groups:
         self.weight_bytes = tuple(tensor_bytes(layer, self.machine).get("W", 0) for layer in self.net.layers)
         self.number = {r.store: k for k, r in enumerate(self.residences)}
 
-    @property
-    def room(self) -> int:
-        """Bytes of all banks."""
-        return self.machine.ocm_banks * self.machine.bank_bytes
+    def sketches(self, clock: Clock = ENDLESS) -> Iterator[Arc]:
+        """Yield an arc with lower bounds for every group of two layers and more; raises TimeUp.
 
-    def arcs(self, clock: Clock = ENDLESS) -> Iterator[Arc]:
-        """Yield the arcs of all groups of two layers and more; raises TimeUp.
-
-        A group that fits in no way is the end of those that begin with the same layer, unless pins say what groups are.
+        A group that finds room in no way is the end of those that begin with the same layer, unless pins say what
+        groups there are.
         """
         for first in range(len(self.net.layers)):
             for last in range(first + 1, len(self.net.layers)):
@@ -65,34 +61,41 @@ class Groups:
                 group = Group(self.net, first, last)
                 if not group.legal or group.rates("rows") is None or group.rates("columns") is None:
                     continue
-                some = list(self.of(group))
+                arcs = list(self._sketched(group))
                 if self.demands.allows(first, last):
-                    yield from (arc for arc in some if arc.options is not None)
-                fits = bool(some) or self.demands.asked
-                if not fits or self.demands.over(first, last):
+                    yield from arcs
+                if not (arcs or self.demands.asked) or self.demands.over(first, last):
                     break
 
-    def of(self, group: Group) -> Iterator[Arc]:
-        """The arcs of a group: options that read alike together; those that compute again if nothing dominates them."""
+    def _sketched(self, group: Group) -> Iterator[Arc]:
+        """An arc with lower bounds for every way to read shared maps once or twice."""
         shared = sorted(group.shared)
-        subsets = chain.from_iterable(combinations(shared, k) for k in range(len(shared) + 1))
-        for twice in subsets:
+        for twice in chain.from_iterable(combinations(shared, k) for k in range(len(shared) + 1)):
             mine = Group(group.net, group.first, group.last, frozenset(twice))
-            priced = list(self._pricing(mine).options())
-            kept = [one for one in priced if not one.again]
-            arcs = [self._arc(mine, kept)] if kept else []
-            for one in sorted((one for one in priced if one.again), key=lambda one: one.macs):
-                arc = self._arc(mine, [one])
-                if not any(_dominates(other, arc) for other in arcs):
-                    arcs.append(arc)
-            yield from arcs
+            pricing = self._pricing(mine)
+            if pricing is not None and (sketch := pricing.sketch()) is not None:
+                yield self._arc(mine, [sketch])
 
-    def _pricing(self, group: Group) -> Pricing:
+    def exact(self, group: Group) -> list[Arc]:
+        """The arcs of a group in place of a sketch: options that read alike, and those that compute again."""
+        pricing = self._pricing(group)
+        priced = [] if pricing is None else list(pricing.options())
+        kept = [p for p in priced if not _again(p)]
+        arcs = [self._arc(group, kept)] if kept else []
+        for option in sorted(filter(_again, priced), key=lambda p: p.macs):
+            arc = self._arc(group, [option])
+            if not any(_dominates(other, arc) for other in arcs):
+                arcs.append(arc)
+        return arcs
+
+    def _pricing(self, group: Group) -> Pricing | None:
         demands, banks = self.demands, np.arange(self.machine.ocm_banks + 1)
+        along = ways(group, demands.heights(group), MODES if demands.recompute else KEPT)
+        if along is None:
+            return None
         return Pricing(
             group, weights_of(group, self.weight_bytes), tuple(self.residences[k].store for k in self.axes(group)),
-            {s: np.array(self._rows(s), np.int64) for s in group.outside}, banks * self.machine.bank_bytes,
-            demands.heights(group), MODES if demands.recompute else KEPT,
+            {s: np.array(self._rows(s), np.int64) for s in group.outside}, banks * self.machine.bank_bytes, *along,
         )  # fmt: skip
 
     def axes(self, group: Group) -> tuple[int, ...]:
@@ -127,10 +130,16 @@ class Groups:
             for k in axes
         ]
         read = [reads.get(self.residences[k].store, np.zeros(n, np.int64)) for k, n in zip(axes, levels, strict=True)]
+        options = tuple(one.option for one in priced if one.option is not None)
         return Arc(
             group.first, group.last, axes, tuple(whole), tuple(read), fixed, priced[0].macs, stacked.min(axis=0),
-            Grouped(group, tuple(one.option for one in priced), stacked.argmin(axis=0)),
+            Grouped(group, options, stacked.argmin(axis=0)) if options else Grouped(group),
         )  # fmt: skip
+
+
+def _again(priced: Priced) -> bool:
+    """Whether an option computes something again."""
+    return priced.option is not None and "recompute" in (priced.option.rows, priced.option.columns)
 
 
 def _dominates(one: Arc, other: Arc) -> bool:

@@ -9,7 +9,7 @@ from formulations.clock import TimeUp
 from formulations.fusion.options import NEVER
 from formulations.fusion.part import FusionPart, Runs
 from formulations.fusion.pins import DECISIONS
-from formulations.fusion.problem import Arc, Paths
+from formulations.fusion.problem import Arc, Fusion
 from formulations.joint.heuristics import in_order
 from formulations.joint.part import check_machine
 from formulations.joint.plans import SearchNests
@@ -23,9 +23,10 @@ from instances.workload import refuse_long
 
 def _per_layer(part: FusionPart, goal: Goal) -> Runs:
     """Every layer a group by itself, as a heuristic of joint plans it; raises Unable if some layer has no place."""
+    nests = part.joint.tables
     if goal.clock.until < inf:
-        part.tables.hurry(goal.clock.half())
-    choice = in_order(part.tables, goal.clock)
+        nests.hurry(goal.clock.half())
+    choice = in_order(nests, goal.clock)
     if choice.bytes >= NEVER:
         raise Unable("this heuristic finds no place for some layer")
     return part.joint.runs(choice)
@@ -33,29 +34,34 @@ def _per_layer(part: FusionPart, goal: Goal) -> Runs:
 
 def _cascade(part: FusionPart, goal: Goal) -> Runs:
     """Group after group as long as it fits, nothing stays between them: what vendors' compilers do."""
-    arcs, longest = part.arcs(goal.clock), dict[int, Arc]()
-    for arc in arcs:
-        if arc.first not in longest or longest[arc.first].last < arc.last:
-            longest[arc.first] = arc
-    chosen, cut = [], 0
+    tables, chosen, cut = part.tables, list[Arc](), 0
     while cut < len(part.net.layers):
-        if cut in longest:
-            chosen.append(longest[cut])
-        cut = longest[cut].last + 1 if cut in longest else cut + 1
+        longest = None
+        while (open_ := [arc for arc in tables.arcs(goal.clock) if arc.first == cut]) and longest is None:
+            last = max(arc.last for arc in open_)
+            some = [arc for arc in open_ if arc.last == last]
+            longest = None if tables.price(some, goal.clock) else some[0]
+        chosen += [longest] if longest is not None else []
+        cut = cut + 1 if longest is None else longest.last + 1
     return _through_dram(part, goal, chosen)
 
 
 def _strips(part: FusionPart, goal: Goal) -> Runs:
-    """The best cuts for strips of whole rows without recomputation, when nothing stays between groups."""
-    return _through_dram(part, goal, [arc for arc in part.arcs(goal.clock) if not arc.options.recomputes])
+    """The best cuts for strips without recomputation, when nothing stays between groups."""
+    return _through_dram(part, goal, part.tables.arcs(goal.clock))
 
 
 def _through_dram(part: FusionPart, goal: Goal, arcs: Sequence[Arc]) -> Runs:
-    """The best path with these groups, when maps go through DRAM between groups."""
-    part.search(
-        [(plans, (0,) * plans.layer.inputs, plans.banks) for plans in dict.fromkeys(part.tables.plans)], goal.clock
-    )
-    paths = Paths(part.instance(part.factors(goal.measure), "known", arcs).without_levels())
+    """The best path with these groups, when maps go through DRAM between groups, and nothing is computed again."""
+    tables, factors = part.tables, part.factors(goal.measure)
+    alone = dict.fromkeys(tables.nests.plans)
+    tables.search([(plans, (0,) * plans.layer.inputs, plans.banks) for plans in alone], goal.clock)
+
+    def lean(arcs: Sequence[Arc]) -> Fusion:
+        kept = [arc for arc in arcs if not arc.options.recomputes]
+        return tables.instance(factors, "known", kept).without_levels()
+
+    paths, _ = tables.settled(arcs, lean, lean, goal.clock)
     if paths.least >= NEVER:
         raise Unable("this heuristic finds no place for some layer")
     return part.runs(paths.path())

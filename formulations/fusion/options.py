@@ -78,6 +78,12 @@ class Weights:
         return chosen
 
     @cached_property
+    def buffers(self) -> list[tuple[int, int]]:
+        """Every buffer for streaming with the bytes that it takes together with weights that must stay for it."""
+        taken = [(sigma, sigma + sum(self.bytes[k] for k in kept)) for sigma, kept, _ in self._streamed]
+        return [(sigma, must) for at, (sigma, must) in enumerate(taken) if all(must < m for _, m in taken[:at])]
+
+    @cached_property
     def _streamed(self) -> list[tuple[int, frozenset[int], tuple[int, ...]]]:
         """Every buffer for streaming, with the layers that must stay for it, and the others."""
         weighty = [k for k, w in enumerate(self.bytes) if w]

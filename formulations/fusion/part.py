@@ -13,38 +13,32 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count
-from math import inf
 from typing import Any
 
-import numpy as np
-
-from formulations.clock import ENDLESS, Clock
-from formulations.fusion.arcs import Groups, singles
+from formulations.clock import Clock
+from formulations.fusion.arcs import Groups
 from formulations.fusion.groups import Group, Net, compulsory_bytes
 from formulations.fusion.linear import Limit
 from formulations.fusion.options import NEVER
 from formulations.fusion.pins import Demands
-from formulations.fusion.problem import Arc, Fusion, Paths, Taken
+from formulations.fusion.problem import Arc, Fusion, Paths, Taken, by_cut
 from formulations.fusion.schedule import Figures, fused, option_of
+from formulations.fusion.tables import Factors, Tables
 from formulations.joint.part import JointPart
-from formulations.joint.plans import Bound, Plans, SearchNests
+from formulations.joint.plans import Bound, SearchNests
 from formulations.pins import Pins
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Unable
 from formulations.tiling.problem import DECISIONS as NEST_DECISIONS
 from hwmodels.fusion.replay import FusedReplay, FusionReplay, replay_fusion
-from hwmodels.outcome import OPERANDS
+from hwmodels.outcome import OPERANDS, Outcome
 from hwmodels.schedule import FusedRun, LayerRun
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
 
 Runs = tuple[FusedRun | LayerRun, ...]
-#: Cost of a byte and of a MAC.
-Factors = tuple[int, int]
-#: Where a path relies on a bound: plans, rows of every input on chip, banks for tiles.
-_Place = tuple[Plans, tuple[int, ...], int]
 
 
 class FusionPart(Part[Runs]):
@@ -55,17 +49,16 @@ class FusionPart(Part[Runs]):
         self.net = Net.read(network, machine.out_bytes)
         of_nests = Pins(tuple(pin for pin in pins.pins if pin.name in NEST_DECISIONS))
         self.joint = JointPart(network, machine, of_nests, search_nests)
-        self.tables = self.joint.tables
         self.demands = Demands(pins, self.net)
-        self.groups = Groups(self.net, machine, self.tables.residences, self.demands)
+        self.groups = Groups(self.net, machine, self.joint.tables.residences, self.demands)
+        self.tables = Tables(self.groups, self.joint.tables)
         self.figures = Figures(self.groups)
-        self._arcs: tuple[Arc, ...] | None = None
         self._walked: tuple[Runs, FusionReplay] | None = None
 
     @property
     def stats(self) -> Mapping[str, int]:
-        """Searches of single layers, and arcs of groups."""
-        return {"searches": self.tables.searches, "arcs": len(self._arcs or ())}
+        """Searches of single layers, and groups that were priced."""
+        return {"searches": self.tables.nests.searches, "groups": self.tables.priced}
 
     def pieces(self, goal: Goal) -> Iterator[Piece[Runs]]:
         """All cuts."""
@@ -77,64 +70,9 @@ class FusionPart(Part[Runs]):
         return {"bytes": (1, 0), "macs": (0, 1), "energy": energy}[measure]
 
     @cached_property
-    def macs(self) -> tuple[int, ...]:
-        """Of every layer, computed once."""
-        return tuple(layer.macs for layer in self.net.layers)
-
-    @cached_property
     def compulsory_bytes(self) -> int:
         """What every schedule moves."""
         return compulsory_bytes(self.net, self.machine)
-
-    # ---- instances ---------------------------------------------------------------------------------------------------
-
-    def arcs(self, clock: Clock) -> tuple[Arc, ...]:
-        """The arcs of all groups of several layers; raises TimeUp."""
-        if self._arcs is None:
-            self._arcs = tuple(self.groups.arcs(clock))
-        return self._arcs
-
-    def instance(self, factors: Factors, bound: Bound, groups: Sequence[Arc]) -> Fusion:
-        """The problem with these groups, and nests of one layer by their bounds or as they are known."""
-        joint = self.tables.joint(bound=bound)
-        arcs: dict[int, list[Arc]] = {}
-        alone = [arc for arc in singles(joint, self.macs) if self.demands.allows(arc.first, arc.last)]
-        for arc in (*groups, *alone):
-            arcs.setdefault(arc.last + 1, []).append(arc)
-        return Fusion(
-            self.machine.ocm_banks, len(self.net.layers), self.tables.residences, joint.constant, arcs, factors
-        )
-
-    def relied(self, path: Sequence[Taken]) -> list[_Place]:
-        """Where a path relies on bounds that no known nest reaches."""
-        places = [(self.tables.plans[s.arc.first], *self.place(s)) for s in path if s.arc.options is None]
-        return [place for place in dict.fromkeys(places) if not place[0].known(*place[1:])]
-
-    def knows(self, path: Sequence[Taken]) -> bool:
-        """Whether there are nests for all groups of one layer on a path."""
-        alone = {arc.first: arc for arc in singles(self.tables.joint(bound="known"), self.macs)}
-        return all(alone[s.arc.first].bytes(s.levels, s.free) < NEVER for s in path if s.arc.options is None)
-
-    def place(self, step: Taken) -> tuple[tuple[int, ...], int]:
-        """Rows of every input of a single layer on chip, and banks for its tiles."""
-        t = step.arc.first
-        inputs = self.tables.inputs[t]
-        return tuple(self.tables.rows_of(t, k)[step.levels[k]] if k >= 0 else 0 for k in inputs), step.free
-
-    def search(self, places: Sequence[_Place], clock: Clock) -> bool:
-        """Search nests there, and with more banks down from where a nest is known; False if the time ran out."""
-        for plans, rows, banks in places:
-            low, high = banks, plans.banks
-            if not self.tables.search([(plans, rows, low)], clock):
-                return False
-            while high - low > 1 and not plans.known(rows, low + 1):
-                middle = (low + high) // 2
-                if not self.tables.search([(plans, rows, middle)], clock):
-                    return False
-                grid = [np.array(k) for k in rows]
-                same = plans.e(grid, np.array(middle), "known") <= plans.e(grid, np.array(plans.banks), "proven")
-                low, high = (low, middle) if same else (middle, high)
-        return True
 
     # ---- a schedule --------------------------------------------------------------------------------------------------
 
@@ -158,14 +96,15 @@ class FusionPart(Part[Runs]):
                 price = self.figures.price(run)
                 mine = {**price.bytes, "macs": price.macs, "peak": price.peak, "visits": price.visits}
             else:
-                outcome = self.joint.outcome(self.joint.layer(first, run), run.nest)
-                mine = {operand: count.bytes for operand, count in outcome.by_operand.items()}
-                mine |= {"macs": self.macs[first], "peak": outcome.occupancy_bytes["ocm"], "visits": 1}
+                mine = self._alone(first, self.joint.outcome(self.joint.layer(first, run), run.nest))
             figures[self.figures.name(first, last)] = mine
-        counts = {f"{name}: {what}": number for name, mine in figures.items() for what, number in mine.items()}
-        moved = {op: sum(mine.get(op, 0) for mine in figures.values()) for op in OPERANDS}
-        macs = sum(mine["macs"] for mine in figures.values())
+        moved, macs, counts = _sums(figures)
         return Priced(self.measures(moved, macs), self._terms(moved, macs), counts)
+
+    def _alone(self, step: int, outcome: Outcome) -> dict[str, int]:
+        """The figures of a layer that is a group by itself."""
+        moved = {operand: count.bytes for operand, count in outcome.by_operand.items()}
+        return {**moved, "macs": self.net.layers[step].macs, "peak": outcome.occupancy_bytes["ocm"], "visits": 1}
 
     def measures(self, moved: Mapping[str, int], macs: int) -> dict[str, int]:
         """All measures."""
@@ -187,16 +126,14 @@ class FusionPart(Part[Runs]):
     def replay(self, runs: Runs) -> Replayed:
         """Group by group, strip by strip, bank by bank."""
         walked = self.walked(runs)
-        moved, macs, counts = dict.fromkeys(OPERANDS, 0), 0, dict[str, int]()
+        figures = {}
         for (first, last, _), said in zip(self.numbered(runs), walked.runs, strict=False):  # may be broken off
             if isinstance(said, FusedReplay):
                 mine = {**said.operand_bytes, "macs": said.macs, "peak": said.peak_bytes, "visits": said.visits}
             else:
-                mine = {operand: count.bytes for operand, count in said.outcome.by_operand.items()}
-                mine |= {"macs": self.macs[first], "peak": said.outcome.occupancy_bytes["ocm"], "visits": 1}
-            counts |= {f"{self.figures.name(first, last)}: {what}": number for what, number in mine.items()}
-            moved = {op: number + mine.get(op, 0) for op, number in moved.items()}
-            macs += mine["macs"]
+                mine = self._alone(first, said.outcome)
+            figures[self.figures.name(first, last)] = mine
+        moved, macs, counts = _sums(figures)
         return Replayed(self.measures(moved, macs), walked.faults, counts)
 
     def contains(self, runs: Runs) -> tuple[str, ...]:
@@ -226,7 +163,7 @@ class FusionPart(Part[Runs]):
 
     def runs(self, path: Sequence[Taken]) -> Runs:
         """Return a path as a schedule with the best nests that are known; a map takes the lowest free banks."""
-        residences = self.tables.residences
+        residences = self.groups.residences
         final = {k: v for s in path for k, v in s.levels.items() if residences[k].uses[-1] <= s.arc.last}
         held: dict[int, tuple[int, ...]] = {}
         made: list[FusedRun | LayerRun] = []
@@ -243,7 +180,7 @@ class FusionPart(Part[Runs]):
             layers = range(step.arc.first, step.arc.last + 1)
             unwritten = tuple(self._unwritten(t, step, final) for t in layers)
             if step.arc.options is None:
-                nest = self.tables.plans[layers[0]].nest(*self.place(step))
+                nest = self.joint.tables.plans[layers[0]].nest(*self.tables.place(step))
                 made.append(self.joint.trimmed(layers[0], LayerRun(nest, residents, unwritten[0], free)))
             else:
                 made.append(fused(self.groups, self.figures, step, free, unwritten, residents))
@@ -252,13 +189,20 @@ class FusionPart(Part[Runs]):
     def _unwritten(self, t: int, step: Taken, final: Mapping[int, int]) -> int:
         """Rows of a result that never go to DRAM: those on chip until the last use, all of a map inside a group."""
         store = self.net.stores[self.net.writes[t]]
-        k = self.tables.number.get(self.net.writes[t])
+        k = self.groups.number.get(self.net.writes[t])
         group = Group(self.net, step.arc.first, step.arc.last)
         if store.results or store.dram:
             return 0
         if k is not None and k in step.levels:
-            return self.tables.residences[k].rows[final[k]]
+            return self.groups.residences[k].rows[final[k]]
         return 0 if group.used_after(self.net.writes[t]) else store.rows
+
+
+def _sums(figures: Mapping[str, Mapping[str, int]]) -> tuple[dict[str, int], int, dict[str, int]]:
+    """Bytes by operand and MACs of all groups, and every figure of every group by its name."""
+    moved = {op: sum(mine.get(op, 0) for mine in figures.values()) for op in OPERANDS}
+    counts = {f"{name}: {what}": number for name, mine in figures.items() for what, number in mine.items()}
+    return moved, sum(mine["macs"] for mine in figures.values()), counts
 
 
 class Cuts(Piece[Runs]):
@@ -284,30 +228,29 @@ class Cuts(Piece[Runs]):
 
     def exact(self, goal: Goal, engine: str) -> tuple[Runs | None, int | None]:
         """Dynamic programming over the cuts, again and again with tables that become exact where it matters."""
-        part, clock = self.part, goal.clock
-        if clock.until < inf:
-            part.tables.hurry(clock.half())
+        part, tables, clock = self.part, self.part.tables, goal.clock
+        tables.nests.hurry(clock.half())
         factors, base, open_limits = self._factors(goal)
-        arcs: Sequence[Arc] = part.arcs(clock)
+        ask, arcs = partial(tables.instance, factors, self.bound), tables.arcs(clock)
         for number in count():
-            paths = Paths(part.instance(factors, self.bound, arcs))
+            paths, arcs = tables.settled(arcs, ask, partial(tables.instance, factors, "known"), clock)
             if paths.least >= NEVER:
                 return None, None
             if self.bound == "proven":
                 self.least[goal.measure] = max(self.least.get(goal.measure, 0), paths.least - base)
             path = paths.path()
-            places = part.relied(path)
-            if not places or not part.search(places, clock):
+            places = tables.relied(path)
+            if not places or not tables.search(places, clock):
                 break
-            if number % 8 == 1:  # what a better path cannot have is dropped: bounds only rise
-                known = Paths(part.instance(factors, "known", arcs))
+            if number % 8 == 0:  # what a better path cannot have is dropped: bounds only rise
+                known = Paths(tables.known(factors, arcs))
                 if known.least < NEVER:
-                    arcs = [arc for some in paths.kept(known.least).values() for arc in some if arc.options]
+                    arcs = [arc for arc in paths.through(known.least) if arc.options]
         if places:  # out of time: the best with the nests that are known
-            known = Paths(part.instance(factors, "known", arcs))
+            known = Paths(tables.known(factors, arcs))
             path = known.path() if known.least < NEVER else ()
         if any(replace(paths.fusion, factors=each).cost(path) > most for _, (each, most) in open_limits if path):
-            self._lean(factors)
+            self._lean(factors, clock)
             names = " and ".join(name for name, _ in open_limits)
             raise Unable(f"dynamic programming does not cap {names}; engines milp and cp-sat do")
         self.best = part.runs(path) if path else self.best
@@ -321,7 +264,7 @@ class Cuts(Piece[Runs]):
             if goal.least.get(measure) != cap:
                 others.append((measure, (more, cap)))
                 continue
-            scale = 1 + each * 2**32 + per_mac * 2 * sum(self.part.macs)
+            scale = 1 + each * 2**32 + per_mac * 2 * sum(self.part.tables.macs)
             each, per_mac, base = each + scale * more[0], per_mac + scale * more[1], base + scale * cap
         return (each, per_mac), base, others
 
@@ -357,8 +300,7 @@ class Cuts(Piece[Runs]):
                 self.exact(replace(goal, clock=goal.clock.half()), "dynamic")
         goal.clock.tick()
         limits = [limit for _, limit in self._limits(goal)]
-        fusion = part.instance(part.factors(goal.measure), self.bound, part.arcs(goal.clock))
-        fusion = self._narrowed(fusion, goal, limits)
+        fusion = self._narrowed(goal, limits)
         if fusion.cuts not in fusion.arcs:
             return None
         made = build(fusion, limits)
@@ -367,33 +309,44 @@ class Cuts(Piece[Runs]):
             path = made.decode(solution)
             assert path is not None
             self._cost = fusion.cost(path)
-            places = part.relied(path)
+            places = part.tables.relied(path)
             clock = Clock(0.0) if goal.stats.get("interrupted") else goal.clock
-            if places and part.search(places, clock):
+            if places and part.tables.search(places, clock):
                 return None
-            return part.runs(path) if part.knows(path) else self.best
+            return part.runs(path) if part.tables.knows(path) else self.best
 
         return Model(
             made.model, decode, made.base, made.unit, made.parameters, made.turns, priced=made.priced,
             cost=lambda: self._cost, proves=self.bound == "proven",
         )  # fmt: skip
 
-    def _narrowed(self, fusion: Fusion, goal: Goal, limits: Sequence[Limit]) -> Fusion:
+    def _narrowed(self, goal: Goal, limits: Sequence[Limit]) -> Fusion:
         """The instance without arcs that no path within a limit has, or none that is as good as the best known one."""
-        worth = [] if goal.below is None else [goal.below]
+        tables, factors, most = self.part.tables, self.part.factors(goal.measure), list(limits)
+        if goal.below is not None:
+            most.append((factors, goal.below))
         if self.best is not None:
             measures = self.part.price(self.best).measures
-            if all(measures[name] <= most for name, (_, most) in self._limits(goal)):
-                worth.append(measures[goal.measure])
-        with suppress(Unable):
-            for factors, most in (*limits, *((fusion.factors, value) for value in worth)):
-                kept = Paths(replace(fusion, factors=factors)).kept(most)
-                fusion = replace(fusion, arcs=kept)
-        return fusion
+            if all(measures[name] <= value for name, (_, value) in self._limits(goal)):
+                most.append((factors, measures[goal.measure]))
+        arcs: Sequence[Arc] = tables.arcs(goal.clock)
+        while True:
+            fusion = tables.instance(factors, self.bound, arcs)
+            with suppress(Unable):
+                for each, value in most:
+                    fusion = replace(fusion, arcs=by_cut(Paths(replace(fusion, factors=each)).through(value)))
+            arcs = [arc for some in fusion.arcs.values() for arc in some if arc.options]
+            if not tables.price(arcs, goal.clock):
+                return replace(fusion, factors=factors)
+            arcs = tables.refined(arcs)
 
-    def _lean(self, factors: Factors) -> None:
+    def _lean(self, factors: Factors, clock: Clock) -> None:
         """Keep the best path that computes nothing again, with the nests that are known."""
-        lean = [arc for arc in self.part.arcs(ENDLESS) if not arc.options.recomputes]
-        paths = Paths(self.part.instance(factors, "known", lean))
+        tables = self.part.tables
+
+        def lean(arcs: Sequence[Arc]) -> Fusion:
+            return tables.instance(factors, "known", [arc for arc in arcs if not arc.options.recomputes])
+
+        paths, _ = tables.settled(tables.arcs(clock), lean, lean, clock)
         if paths.least < NEVER:
             self.best = self.part.runs(paths.path())

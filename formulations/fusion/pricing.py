@@ -1,9 +1,14 @@
 """The options of one group that may be best, with the bytes that each loads in every amount of room.
 
-Whole rows are priced for all strip heights. Strips of parts of rows need more visits and more halo; they are priced
-exactly only where a glimpse says that they may be better: the bytes on chip in one visit in the middle, which no peak
-is below. An option is dominated, and left out, if another one of the group computes and reads no more, has no higher
-peak whatever maps lie on chip anyway, and runs no layer in more visits.
+An example: two layers of 56 rows may run in strips of 1 to 56 rows, of 56, 28, 14, .. columns, with two modes
+along each axis: 1,232 options. A glimpse at four visits of each says what no peak is below:
+
+    bound = W + (n - 1) E(f - glimpse)      W: bytes of all weights; n: the fewest visits of a layer with weights
+                                            f: room; E: the fewest bytes of weights that do not stay
+
+(infinite if there is no room for streaming). Options are priced exactly as long as their bound is below the best of
+those before anywhere, at some room and for some maps on chip; the others are no better anywhere, and left out. Those
+that compute again are compared with the ones that do not, as they never read or compute less.
 """
 
 from __future__ import annotations
@@ -13,10 +18,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from formulations.fusion.groups import Group
 from formulations.fusion.options import NEVER, Option, Weights
-from formulations.fusion.strips import Ints, Mode, Strips, glimpse, peaks, strips
+from formulations.fusion.strips import Ints, Mode, Strips, Way, glimpse, peaks, strips
 
 KEPT: tuple[Mode, ...] = ("lead", "retain")
 MODES: tuple[Mode, ...] = (*KEPT, "recompute")
@@ -29,24 +35,23 @@ def parts_of(width: int) -> list[int]:
     return sorted({-(-width // 2**k) for k in range(1, width.bit_length())} - {width}, reverse=True)
 
 
+def ways(group: Group, tall: Sequence[int], modes: Sequence[Mode]) -> tuple[Strips, Strips] | None:
+    """Return how a group may go along rows, of these heights, and along columns; None if it cannot."""
+    width = group.net.layers[group.last].c
+    narrow: list[Way] = [(mode, part) for mode in modes for part in parts_of(width)]
+    down = strips(group, "rows", [(mode, height) for mode in modes for height in tall])
+    across = strips(group, "columns", [("lead", width), *narrow])
+    return None if down is None or across is None else (down, across)
+
+
 @dataclass(frozen=True, eq=False)
 class Priced:
-    """An option: weights loaded by classes and banks, bytes read by store and level, MACs."""
+    """An option: weights loaded by classes and banks, bytes read by store and level, MACs; without one a bound."""
 
-    option: Option
+    option: Option | None
     table: Ints
     reads: dict[int, Ints]
     macs: int
-
-    @property
-    def fits(self) -> bool:
-        """Whether there is room for it at all."""
-        return bool(self.table.min() < NEVER)
-
-    @property
-    def again(self) -> bool:
-        """Whether it computes something again."""
-        return "recompute" in (self.option.rows, self.option.columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +66,8 @@ class Pricing:
         For every outside store the rows on chip at each level.
     room : ndarray (B + 1,)
         Bytes of every number of banks.
-    tall : list of int
-        The strip heights to try.
-    modes : tuple of str
+    down, across : Strips
+        The ways along rows and along columns; an option is one of each. The first of each keeps what is needed again.
     """
 
     group: Group
@@ -71,90 +75,138 @@ class Pricing:
     stores: tuple[int, ...]
     levels: dict[int, Ints]
     room: Ints
-    tall: list[int]
-    modes: tuple[Mode, ...]
+    down: Strips
+    across: Strips
+
+    def sketch(self) -> Priced | None:
+        """What no option is below; None if none finds room."""
+        fewest, _, least = self._least(np.arange(self._fewest.size))
+        table = self._bound(fewest[:, None, None], self.room - least[..., None]).min(axis=0)
+        if table.min() >= NEVER:
+            return None
+        reads = self._reads(self.down.only(0), self.across.only(0))
+        return Priced(None, self._by_store(table), reads, int(self._macs[0, 0]))
 
     def options(self) -> Iterator[Priced]:
-        """Yield the options that fit and that no other one dominates, those of whole rows first."""
-        width = self.group.net.layers[self.group.last].c
-        downs = [down for mode in self.modes if (down := strips(self.group, "rows", mode, self.tall)) is not None]
-        whole = strips(self.group, "columns", "lead", [width])
-        if whole is None:
-            return
-        known: list[_Point] = []
-        for down in downs:
-            peak = peaks(self.group, down, whole, self.stores)[:, :, 0]
-            for i in range(len(down.sizes)):
-                yield from self._taken(known, down, whole, i, 0, peak[:, i])
-        narrow = parts_of(width)
-        for mode in self.modes if narrow else ():
-            across = strips(self.group, "columns", mode, narrow)
-            for down in downs if across is not None else ():
-                assert across is not None
-                for i, j in self._promising(known, down, across):
-                    one, two = down.only(i), across.only(j)
-                    yield from self._taken(known, one, two, 0, 0, peaks(self.group, one, two, self.stores)[:, 0, 0])
+        """Yield the options that fit and may be best, those first that compute nothing again."""
+        best = np.full((2 ** len(self.stores), len(self.room)), NEVER, np.int64)
+        for again in (False, True):
+            waiting = np.flatnonzero((self._again == again) & (self._macs <= MOST_AGAIN * self._once))
+            while (following := self._next(waiting, best)) is not None:
+                number, waiting = following
+                i, j = (int(k) for k in np.unravel_index(number, self._again.shape))
+                if (table := self._loaded(i, j, best)) is None:
+                    continue
+                if not again:
+                    best = np.minimum(best, table)
+                (rows, height), (columns, width) = self.down.ways[i], self.across.ways[j]
+                option = Option(height, width, rows, columns, self.group.twice)
+                reads = self._reads(self.down.only(i), self.across.only(j))
+                yield Priced(option, self._by_store(table), reads, int(self._macs[i, j]))
 
-    def _promising(self, known: Sequence[_Point], down: Strips, across: Strips) -> Iterator[tuple[int, int]]:
-        """Yield sizes that a glimpse does not rule out, those with the fewest visits first."""
-        count = len(self.group.layers)
-        peak = glimpse(self.group, down, across, self.stores)
-        fewest = down.active[:count].min(axis=0)[:, None] * across.active[:count].min(axis=0)[None, :]
-        macs = np.einsum("k,ki,kj->ij", np.array(self._per_pixel), down.computed[:count], across.computed[:count])
-        good = (peak.min(axis=0) <= self.room[-1]) & (macs <= MOST_AGAIN * self._once)
-        for point in known:
-            good &= ~((point.peak[:, None, None] <= peak).all(axis=0) & (max(point.visits) <= fewest))
-        places = np.argwhere(good)
-        for i, j in places[np.argsort(fewest[good], kind="stable")]:
-            yield int(i), int(j)
-
-    def _taken(
-        self, known: list[_Point], down: Strips, across: Strips, i: int, j: int, peak: Ints
-    ) -> Iterator[Priced]:  # fmt: skip
-        """The option, if it fits and is not dominated."""
-        count = len(self.group.layers)
-        visits = tuple(int(n) for n in down.active[:count, i] * across.active[:count, j])
-        computed = down.computed[:count, i] * across.computed[:count, j]
-        macs = sum(each * int(n) for each, n in zip(self._per_pixel, computed, strict=True))
-        again = "recompute" in (down.mode, across.mode)
-        if peak.min() > self.room[-1] or macs > MOST_AGAIN * self._once:
-            return
-        if any(p.dominates(peak, visits) for p in known):
-            return
-        if not again:
-            known.append(_Point(peak, visits))
-        table, axes = self.weights.loaded(visits, self.room - peak[:, None]), len(self.stores)
-        table = table.reshape(*(2,) * axes, len(self.room)).transpose(*range(axes - 1, -1, -1), axes)
-        option = Option(down.sizes[i], across.sizes[j], down.mode, across.mode, self.group.twice)
-        priced = Priced(option, table, self._reads(down, across, i, j), macs)
-        if priced.fits:
-            yield priced
+    # ---- all options -------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _per_pixel(self) -> list[int]:
-        return [x.macs // (x.r * x.c) for x in (self.group.net.layers[t] for t in self.group.layers)]
+    def _glimpse(self) -> Ints:
+        """Bytes on chip that no peak is below, (subsets of stores, ways of rows, ways of columns)."""
+        return glimpse(self.group, self.down, self.across, self.stores)
+
+    @cached_property
+    def _fewest(self) -> Ints:
+        """The fewest visits of a layer that has weights, (ways of rows, ways of columns)."""
+        weighty = [k for k, size in enumerate(self.weights.bytes) if size] or [0]
+        fewest: Ints = self.down.active[weighty].min(axis=0)[:, None] * self.across.active[weighty].min(axis=0)
+        return fewest
+
+    @cached_property
+    def _macs(self) -> Ints:
+        layers = [self.group.net.layers[t] for t in self.group.layers]
+        each = np.array([x.macs // (x.r * x.c) for x in layers], np.int64)
+        macs: Ints = np.einsum(
+            "k,ki,kj->ij", each, self.down.computed[: len(layers)], self.across.computed[: len(layers)]
+        )
+        return macs
+
+    @cached_property
+    def _again(self) -> npt.NDArray[np.bool_]:
+        """Whether an option computes something again."""
+        rows, columns = (np.array([mode == "recompute" for mode, _ in axis.ways]) for axis in (self.down, self.across))
+        again: npt.NDArray[np.bool_] = rows[:, None] | columns
+        return again
 
     @cached_property
     def _once(self) -> int:
         return sum(self.group.net.layers[t].macs for t in self.group.layers)
 
-    def _reads(self, down: Strips, across: Strips, i: int, j: int) -> dict[int, Ints]:
+    # ---- bounds ------------------------------------------------------------------------------------------------------
+
+    def _next(self, waiting: Ints, best: Ints) -> tuple[int, Ints] | None:
+        """Of options one whose bound is the least most often, and the others whose bounds are below the best."""
+        if not waiting.size:
+            return None
+        fewest, number, least = self._least(waiting)
+        bound = self._bound(fewest[:, None, None], self.room - least[..., None])  # (visits, subsets, rooms)
+        place = bound.argmin(axis=0)[bound.min(axis=0) < best]
+        if not place.size:
+            return None
+        seen = self._glimpse.reshape(len(best), -1)[:, waiting]
+        chosen = np.flatnonzero(number == np.bincount(place).argmax())
+        first = chosen[seen[:, chosen].sum(axis=0).argmin()]
+        good = np.asarray((self._most(fewest, best)[number] >= seen.T).any(axis=1))
+        good[first] = False
+        return int(waiting[first]), waiting[good]
+
+    def _least(self, options: Ints) -> tuple[Ints, Ints, Ints]:
+        """Fewest visits, none twice; for every option its place there; the least glimpse of each, by subset."""
+        fewest, number = np.unique(self._fewest.ravel()[options], return_inverse=True)
+        least = np.full((len(fewest), len(self._glimpse)), NEVER, np.int64)
+        np.minimum.at(least, number, self._glimpse.reshape(len(self._glimpse), -1)[:, options].T)
+        return fewest, number, least
+
+    def _bound(self, fewest: Ints, room: Ints) -> Ints:
+        """Bytes that options with so many visits load at least in so much room beside their strips."""
+        total = sum(self.weights.bytes)
+        again = np.full(room.shape, NEVER, np.int64)
+        for buffer, must in self.weights.buffers:
+            again = np.where(room >= must, np.minimum(again, np.maximum(total + buffer - room, 0)), again)
+        bound: Ints = np.where(again < NEVER, total + (fewest - 1) * again, NEVER)
+        return bound
+
+    def _most(self, fewest: Ints, best: Ints) -> Ints:
+        """The most bytes of strips with which the bound for so many visits is below the best, (visits, subsets)."""
+        total, times = sum(self.weights.bytes), fewest[:, None, None] - 1
+        again = np.where(times > 0, (best - total - 1) // np.maximum(times, 1), NEVER)
+        least = np.full(again.shape, NEVER, np.int64)
+        for buffer, must in self.weights.buffers:
+            least = np.minimum(least, np.maximum(must, total + buffer - again))
+        most: Ints = np.where(best > total, self.room - least, -1).max(axis=2)
+        return most
+
+    # ---- one option --------------------------------------------------------------------------------------------------
+
+    def _loaded(self, i: int, j: int, best: Ints) -> Ints | None:
+        """Bytes that a way of rows and one of columns load, (subsets, rooms); None if they are nowhere below the best.
+
+        Peaks take longest: with what was glimpsed in their place there must be something to win.
+        """
+        count = len(self.group.layers)
+        visits = tuple((self.down.active[:count, i] * self.across.active[:count, j]).tolist())
+        if not (self.weights.loaded(visits, self.room - self._glimpse[:, i, j, None]) < best).any():
+            return None
+        peak = peaks(self.group, self.down.only(i), self.across.only(j), self.stores)[:, :, 0]
+        loaded = self.weights.loaded(visits, self.room - peak)
+        return loaded if (loaded < best).any() else None
+
+    def _reads(self, down: Strips, across: Strips) -> dict[int, Ints]:
         """Bytes that are read of every outside store, by level."""
         reads: dict[int, Ints] = {}
         for k, stream in enumerate(self.group.streams):
             if stream.outside:
-                read = down.beyond(k, self.levels[stream.store])[i] * int(across.computed[k, j]) * stream.pixel
+                read = down.beyond(k, self.levels[stream.store])[0] * int(across.computed[k, 0]) * stream.pixel
                 reads[stream.store] = reads.get(stream.store, 0) + read
         return reads
 
-
-@dataclass(frozen=True, eq=False)
-class _Point:
-    """What an option that computes nothing again takes: its peak for every subset of stores on chip, its visits."""
-
-    peak: Ints
-    visits: tuple[int, ...]
-
-    def dominates(self, peak: Ints, visits: tuple[int, ...]) -> bool:
-        """Whether another option takes no less of anything."""
-        return bool((self.peak <= peak).all()) and all(a <= b for a, b in zip(self.visits, visits, strict=True))
+    def _by_store(self, table: Ints) -> Ints:
+        """A table by subsets of stores, with an axis for each store; subsets count the first one in units."""
+        axes = len(self.stores)
+        return table.reshape(*(2,) * axes, len(self.room)).transpose(*range(axes - 1, -1, -1), axes)

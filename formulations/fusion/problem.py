@@ -28,7 +28,7 @@ so an arc costs (states of the maps that go on) x B x B steps, not all pairs of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -170,6 +170,14 @@ def along(vector: Sequence[int] | Ints, axis: int, axes: int) -> Ints:
     return np.asarray(vector, np.int64).reshape([-1 if a == axis else 1 for a in range(axes)])
 
 
+def by_cut(arcs: Iterable[Arc]) -> dict[int, list[Arc]]:
+    """Return arcs by the cut that they end at."""
+    made: dict[int, list[Arc]] = {}
+    for arc in arcs:
+        made.setdefault(arc.last + 1, []).append(arc)
+    return made
+
+
 class Paths:
     """Least costs from cut 0 to every cut, and the path back; raises TooLarge."""
 
@@ -193,17 +201,20 @@ class Paths:
         """The least cost of all paths; at least `NEVER` if there is none."""
         return int(self.values[-1].min(initial=NEVER))
 
-    def kept(self, most: int) -> dict[int, list[Arc]]:
-        """Return the arcs that a path of at most this cost may have: what leads to them, and on from them, at least."""
+    def through(self, most: int) -> dict[Arc, int]:
+        """Return the arcs that a path of at most this cost may have, each with the least cost of a path through it."""
         fusion, rest = self.fusion, {self.fusion.cuts: np.zeros((), np.int64)}
-        made: dict[int, list[Arc]] = {}
+        costs: dict[Arc, int] = {}
         for cut in range(fusion.cuts, 0, -1):
             for arc in fusion.arcs.get(cut, ()) if cut in rest else ():
-                if self.values[arc.first].min() < NEVER and int((self._onward(arc) + rest[cut]).min()) <= most:
-                    made.setdefault(cut, []).append(arc)
+                if self.values[arc.first].min() >= NEVER:
+                    continue
+                cost = int((self._onward(arc) + rest[cut]).min())
+                if cost <= most:
+                    costs[arc] = cost
                     before = self._backward(arc, rest[cut])
                     rest[arc.first] = np.minimum(rest[arc.first], before) if arc.first in rest else before
-        return made
+        return costs
 
     # ---- one arc -----------------------------------------------------------------------------------------------------
 

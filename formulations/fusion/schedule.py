@@ -70,8 +70,8 @@ class Figures:
             group = Group(self.groups.net, first, last, option.twice)
             if not (option.twice <= group.shared and group.legal):
                 raise InputError(f"{self.name(first, last)} cannot run strip by strip")
-            down = strips(group, "rows", option.rows, [option.height])
-            across = strips(group, "columns", option.columns, [option.width])
+            down = strips(group, "rows", [(option.rows, option.height)])
+            across = strips(group, "columns", [(option.columns, option.width)])
             if down is None or across is None:
                 raise InputError(f"{self.name(first, last)}: strips of {option.height} x {option.width} do not suit it")
             count = len(group.layers)
@@ -139,6 +139,7 @@ def fused(groups: Groups, figures: Figures, taken: Taken, banks: tuple[int, ...]
     """Return the run of an arc of several layers, with the best use of the room that strips leave."""
     arc, grouped = taken.arc, taken.arc.options
     assert isinstance(grouped, Grouped)
+    assert grouped.best is not None
     place = tuple(int(c[taken.levels[k]]) for k, c in zip(arc.axes, arc.classes, strict=True))
     option = grouped.options[int(grouped.best[(*place, taken.free)])]
     walked = figures.walked(arc.first, arc.last, option)

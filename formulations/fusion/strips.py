@@ -20,7 +20,7 @@ window have rows now..front, and those ahead have rows now..front before:
 
 where the window is, before the stream's piece is made in a visit, what earlier visits of the strip left of it; then
 also the new piece; and after its last reader what later visits still read (recompute: nothing but the new piece).
-All of this is exact for every step, the first and last included; `Strips` holds all heights side by side.
+All of this is exact for every step, the first and last included; `Strips` holds all ways side by side.
 """
 
 from __future__ import annotations
@@ -39,91 +39,90 @@ from hwmodels.schedule import Pace, Steps
 
 Ints = npt.NDArray[np.int64]
 Mode = Literal["retain", "lead", "recompute"]
+#: How a group goes along an axis: the mode, and the strip height (width) of its last map.
+Way = tuple[Mode, int]
 #: A row that no map has.
 FAR = 2**40
 
 
 @dataclass(frozen=True, eq=False)
 class Strips:
-    """Steps along one axis for several strip heights, one after the other.
+    """Steps along one axis in several ways, one after the other; a way is a mode and a strip height (width).
 
     Attributes
     ----------
-    sizes : tuple of int
-        The strip heights (widths) of the last map.
-    first : ndarray of int (sizes + 1,)
-        Where the steps of every height begin.
+    ways : tuple of (mode, int)
+    first : ndarray of int (ways + 1,)
+        Where the steps of every way begin.
     begin, end : ndarray of int (streams, steps)
         What a step computes, or reads from outside.
     before : ndarray of int (streams, steps)
         The front before it; `begin` where nothing is kept from step to step.
     now, next : ndarray of int (streams, steps)
         What is needed first, before the step and after it; where nothing is kept, what the next step begins with.
+    again : ndarray of bool (steps,)
+        Whether the way recomputes.
     extent : ndarray of int (streams,)
         Rows that somebody needs.
     """
 
-    mode: Mode
-    sizes: tuple[int, ...]
+    ways: tuple[Way, ...]
     first: Ints
     begin: Ints
     end: Ints
     before: Ints
     now: Ints
     next: Ints
+    again: npt.NDArray[np.bool_]
     extent: Ints
 
     @cached_property
     def computed(self) -> Ints:
-        """Rows that are computed or read, (streams, sizes)."""
+        """Rows that are computed or read, (streams, ways)."""
         return self._sums(np.maximum(self.end - self.begin, 0))
 
     @cached_property
     def active(self) -> Ints:
-        """Steps in which something is, (streams, sizes)."""
+        """Steps in which something is, (streams, ways)."""
         return self._sums((self.end > self.begin).astype(np.int64))
 
     def beyond(self, stream: int, rows: Ints) -> Ints:
-        """Rows that a stream reads, when so many first rows are on chip, (sizes, numbers of rows)."""
+        """Rows that a stream reads, when so many first rows are on chip, (ways, numbers of rows)."""
         begin, end = self.begin[stream][:, None], self.end[stream][:, None]
         counted: Ints = np.add.reduceat(np.maximum(end - np.maximum(begin, rows), 0), self.first[:-1], axis=0)
         return counted
 
-    def only(self, size: int) -> Strips:
-        """The steps of one size, by its number."""
-        return self._some(np.arange(self.first[size], self.first[size + 1]), (self.sizes[size],))
+    def only(self, way: int) -> Strips:
+        """The steps of one way, by its number."""
+        return self._some(slice(self.first[way], self.first[way + 1]), (self.ways[way],))
 
-    def middle(self) -> Strips:
-        """One step of every size, in the middle; a glimpse, no schedule."""
-        return self._some((self.first[:-1] + self.first[1:]) // 2, self.sizes)
+    def sampled(self) -> Strips:
+        """Two steps of every way, the first and one in the middle; a glimpse, no schedule."""
+        first, last = self.first[:-1], self.first[1:]
+        return self._some(np.stack([first, (first + last) // 2], axis=1).ravel(), self.ways)
 
-    def _some(self, steps: Ints, sizes: tuple[int, ...]) -> Strips:
-        rows = (x[:, steps] for x in (self.begin, self.end, self.before, self.now, self.next))
-        begin, end, before, now, following = rows
-        each = len(steps) // len(sizes)
-        first = np.arange(0, len(steps) + 1, each)
-        return Strips(self.mode, sizes, first, begin, end, before, now, following, self.extent)
+    def _some(self, steps: Ints | slice, ways: tuple[Way, ...]) -> Strips:
+        begin, end, before, now, following = (
+            x[:, steps] for x in (self.begin, self.end, self.before, self.now, self.next)
+        )
+        first = np.arange(0, begin.shape[1] + 1, begin.shape[1] // len(ways))
+        return Strips(ways, first, begin, end, before, now, following, self.again[steps], self.extent)
 
     def _sums(self, values: Ints) -> Ints:
         summed: Ints = np.add.reduceat(values, self.first[:-1], axis=1)
         return summed
 
 
-def strips(group: Group, axis: Axis, mode: Mode, sizes: list[int] | None = None) -> Strips | None:
-    """Return the steps of a group along an axis; None if its maps advance at unlike rates.
-
-    Parameters
-    ----------
-    sizes : list of int, optional
-        Strip heights of the last map, by default all. Those that give some map a broken number are left out.
-    """
+def strips(group: Group, axis: Axis, ways: Sequence[Way]) -> Strips | None:
+    """Return the steps of a group along an axis in those ways that give no map a broken number; None if none does."""
     rates = group.rates(axis)
     if rates is None:
         return None
-    last = window(group.net.layers[group.last], axis).outputs
-    tried = range(last, 0, -1) if sizes is None else sizes
-    suiting = [h for h in tried if all((h * rate).denominator == 1 for rate in rates.values())]
-    return _Walk(group, axis, rates).strips(mode, tuple(suiting)) if suiting else None
+    sizes = np.array([size for _, size in ways], np.int64)[:, None]
+    parts = np.array([(rate.numerator, rate.denominator) for rate in rates.values()], np.int64)
+    suits = (sizes * parts[:, 0] % parts[:, 1] == 0).all(axis=1)
+    suiting = tuple(way for way, good in zip(ways, suits, strict=True) if good)
+    return _Walk(group, axis, rates).strips(suiting) if suiting else None
 
 
 def paces(group: Group, axis: Axis, mode: Mode, size: int) -> tuple[Steps, tuple[Pace, ...]]:
@@ -173,42 +172,42 @@ class _Walk:
             extent.append(self.windows[mine.maker].outputs)
         self.high[k], self.low[k], self.extent[k] = max(high), min(low), max(extent)
 
-    def strips(self, mode: Mode, sizes: tuple[int, ...]) -> Strips:
-        """All steps of all heights."""
-        parts = [self._recomputed(h) if mode == "recompute" else self._retained(h, mode) for h in sizes]
-        first = np.cumsum([0, *(part[0].shape[1] for part in parts)])
-        joined = [np.concatenate(rows, axis=1) for rows in zip(*parts, strict=True)]
-        begin, end, before, now, following = joined
-        return Strips(mode, sizes, first, begin, end, before, now, following, np.array(self.extent, np.int64))
+    def strips(self, ways: tuple[Way, ...]) -> Strips:
+        """All steps of all ways."""
+        step, high, low, extent = self.advance(*(size for _, size in ways)), *self._lines
+        again = np.array([mode == "recompute" for mode, _ in ways])
+        warm = np.where([mode == "retain" for mode, _ in ways], np.maximum(-(-high // step).min(axis=0), 0), 0)
+        left = (extent - np.where(again, 0, high))[self.sinks]
+        first = np.cumsum([0, *(warm + (-(-left // step[self.sinks])).max(axis=0))])
+        way = np.repeat(np.arange(len(ways)), np.diff(first))
+        times = np.arange(first[-1]) - (first[:-1] + warm)[way] + 1
+        each, repeated = step[:, way], again[way]
+        end = np.clip(each * times + high, 0, extent)
+        begin = np.minimum(np.clip(each * (times - 1) + np.where(repeated, low, high), 0, extent), end)
+        begin[:, first[:-1]] *= again
+        following = np.append(begin[:, 1:], extent, axis=1)
+        following[:, first[1:] - 1] = extent
+        now = np.where(repeated, begin, self._needs(begin))
+        later = np.where(repeated, following, self._needs(end))
+        return Strips(ways, first, begin, end, begin, now, later, repeated, extent[:, 0])
+
+    @property
+    def _lines(self) -> tuple[Ints, Ints, Ints]:
+        """Offsets and needed rows of all streams, (streams, 1) each."""
+        high, low, extent = np.array([self.high, self.low, self.extent], np.int64)[..., None]
+        return high, low, extent
 
     @property
     def sinks(self) -> list[int]:
         """The streams that the steps must bring to their end."""
         return [k for k, s in enumerate(self.streams) if s.result or not s.readers]
 
-    def advance(self, h: int) -> Ints:
-        """Rows that every stream advances a step, (streams, 1)."""
-        return np.array([[int(h * self.rates[s.store])] for s in self.streams], np.int64)
-
-    def _retained(self, h: int, mode: Mode) -> tuple[Ints, ...]:
-        step, off = self.advance(h), np.array(self.high, np.int64)[:, None]
-        extent = np.array(self.extent, np.int64)[:, None]
-        warm = max(0, int((-(-off // step)).max()))
-        steps = max(int(-(-(extent[k] - off[k]) // step[k])[0]) for k in self.sinks)
-        times = np.arange(-warm if mode == "retain" else 0, steps + 1)
-        front = np.clip(step * times + off, 0, extent)
-        front[:, 0] = 0
-        need = self._needs(front)
-        return front[:, :-1], front[:, 1:], front[:, :-1], need[:, :-1], need[:, 1:]
-
-    def _recomputed(self, h: int) -> tuple[Ints, ...]:
-        step, extent = self.advance(h), np.array(self.extent, np.int64)[:, None]
-        steps = max(int(-(-extent[k] // step[k])[0]) for k in self.sinks)
-        times = np.arange(steps)
-        end = np.clip(step * (times + 1) + np.array(self.high, np.int64)[:, None], 0, extent)
-        begin = np.minimum(np.clip(step * times + np.array(self.low, np.int64)[:, None], 0, extent), end)
-        following = np.concatenate([begin[:, 1:], extent], axis=1)
-        return begin, end, begin, begin, following
+    def advance(self, *sizes: int) -> Ints:
+        """Rows that every stream advances a step, (streams, sizes)."""
+        rates = [self.rates[s.store] for s in self.streams]
+        over = np.array([rate.numerator for rate in rates], np.int64)[:, None]
+        under = np.array([rate.denominator for rate in rates], np.int64)[:, None]
+        return np.array(sizes, np.int64) * over // under
 
     def _needs(self, front: Ints) -> Ints:
         """The first row that some reader has yet to see, at most the front."""
@@ -255,16 +254,14 @@ def peaks(group: Group, rows: Strips, columns: Strips, stores: Sequence[int]) ->
 
 
 def glimpse(group: Group, rows: Strips, columns: Strips, stores: Sequence[int]) -> Ints:
-    """Return bytes on chip that no peak is below, as `peaks` does: those of one visit in the middle."""
-    return peaks(group, rows.middle(), columns.middle(), stores)
+    """Return bytes on chip that no peak is below, as `peaks` does: those of four visits."""
+    return peaks(group, rows.sampled(), columns.sampled(), stores)
 
 
 def _rows(rows: Strips) -> npt.NDArray[np.float64]:
     """Rows kept, held and carried, (3, streams, steps)."""
-    if rows.mode == "recompute":
-        none = np.zeros_like(rows.end)
-        return np.stack([none, rows.end - rows.begin, none]).astype(np.float64)
-    return np.stack([rows.end - rows.next, rows.end - rows.now, rows.before - rows.now]).astype(np.float64)
+    kept = np.where(rows.again, 0, rows.end - rows.next)
+    return np.stack([kept, rows.end - rows.now, rows.before - rows.now]).astype(np.float64)
 
 
 def _columns(group: Group, columns: Strips) -> npt.NDArray[np.float64]:
@@ -272,12 +269,7 @@ def _columns(group: Group, columns: Strips) -> npt.NDArray[np.float64]:
     layers = np.array(group.layers)[None, :, None]
     before = layers < np.array([s.maker for s in group.streams])[:, None, None]
     after = layers > np.array([s.last for s in group.streams])[:, None, None]
-    begin, end, ahead, now, later = (
-        x[:, None, :] for x in (columns.begin, columns.end, columns.before, columns.now, columns.next)
-    )
-    if columns.mode == "recompute":
-        low = np.where(after, later, begin)
-        front = np.where(before | after, low, end)
-    else:
-        low, front = np.where(after, later, now), np.where(before, ahead, end)
+    end, ahead, now, later = (x[:, None, :] for x in (columns.end, columns.before, columns.now, columns.next))
+    low = np.where(after, later, now)
+    front = np.where(before, ahead, np.where(after & columns.again, low, end))
     return np.stack([low, front - low, columns.extent[:, None, None] - front]).astype(np.float64)

@@ -46,10 +46,6 @@ class FusionProblem(WholeProblem[FusionPlan]):
     def __init__(self) -> None:
         super().__init__(FUSION)
 
-    def solve(self, question: Question) -> FusionPlan:
-        """Plan all layers together, with the homes that pins leave."""
-        return super().solve(question)
-
     def parts(self, question: Question) -> Sequence[FusionPart]:
         """The network; raises InputError unless its homes are settled and all memory is free."""
         machine = question.machine

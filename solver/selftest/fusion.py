@@ -256,7 +256,7 @@ class _Fusion(BruteForce[Case]):
             part = FusionPart(network, case.machine, parse_pins(case.pins, FUSION.decisions), search_nests)
         found, machine = stores(network), case.machine
         factors = (3, 1) if case.energy else (1, 0)
-        paths = Paths(network, found, machine, part.tables, case.demanded, factors, every=case.every)
+        paths = Paths(network, found, machine, part.joint.tables, case.demanded, factors, every=case.every)
         best = paths.best()
         if best is None:
             return Known(None)

@@ -1,0 +1,134 @@
+"""What is known of a network's groups and nests: bounds, made exact where the best path relies on them.
+
+An example: MobileNetV2 on 128 KiB has 1,700 groups. A sketch of each says what no option of it is below; a path of
+sketches and of nests' bounds is found, its groups are priced and its nests searched, and a path is found again, until
+nothing on it is a bound: then no path is better. Some hundred groups are priced (`formulations.joint.tables`: nests).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from formulations.clock import Clock
+from formulations.fusion.arcs import Grouped, Groups, singles
+from formulations.fusion.options import NEVER
+from formulations.fusion.problem import Arc, Fusion, Paths, Taken, by_cut
+from formulations.joint import tables as joint
+from formulations.joint.plans import Bound, Plans
+
+#: Cost of a byte and of a MAC.
+Factors = tuple[int, int]
+#: An instance for arcs of groups.
+Ask = Callable[[Sequence[Arc]], Fusion]
+#: Where a path relies on a bound: plans, rows of every input on chip, banks for tiles.
+_Place = tuple[Plans, tuple[int, ...], int]
+#: Groups that are priced between two searches for the least path: pricing one takes less time.
+AT_ONCE = 32
+
+
+class Tables:
+    """Groups and nests of a network."""
+
+    def __init__(self, groups: Groups, nests: joint.Tables) -> None:
+        self.groups, self.nests = groups, nests
+        self.macs = tuple(layer.macs for layer in groups.net.layers)
+        self._sketches: tuple[Arc, ...] | None = None
+        self._exact: dict[Grouped, list[Arc]] = {}
+
+    @property
+    def priced(self) -> int:
+        """Groups that have been priced."""
+        return len(self._exact)
+
+    # ---- groups ------------------------------------------------------------------------------------------------------
+
+    def arcs(self, clock: Clock) -> list[Arc]:
+        """The arcs of all groups of several layers, exact as far as they are priced; raises TimeUp."""
+        if self._sketches is None:
+            self._sketches = tuple(self.groups.sketches(clock))
+        return self.refined(self._sketches)
+
+    def refined(self, arcs: Sequence[Arc]) -> list[Arc]:
+        """Arcs with what is priced by now in place of sketches."""
+        return [exact for arc in arcs for exact in self._exact.get(arc.options, [arc])]
+
+    def price(self, arcs: Sequence[Arc], clock: Clock) -> bool:
+        """Price the sketches among some arcs; raises TimeUp; False if there is none."""
+        rough = [arc for arc in arcs if sketched(arc)]
+        for arc in rough:
+            clock.tick()
+            self._exact[arc.options] = self.groups.exact(arc.options.group)
+        return bool(rough)
+
+    def settled(self, arcs: Sequence[Arc], ask: Ask, known: Ask, clock: Clock) -> tuple[Paths, list[Arc]]:
+        """The least paths whose own groups are priced, and the arcs that a better one may have; raises TimeUp.
+
+        Parameters
+        ----------
+        ask, known : callable
+            Instances for some arcs: with bounds, and with nests that are known.
+        """
+        arcs = list(arcs)
+        while True:
+            paths = Paths(ask(arcs))
+            rough = [step.arc for step in paths.path() if sketched(step.arc)] if paths.least < NEVER else []
+            if not rough:
+                return paths, arcs
+            reached = Paths(known([arc for arc in arcs if not sketched(arc)])).least
+            costs = {arc: cost for arc, cost in paths.through(min(reached, NEVER - 1)).items() if arc.options}
+            rough += sorted(filter(sketched, costs), key=costs.__getitem__)[:AT_ONCE]
+            self.price(list(dict.fromkeys(rough)), clock)
+            arcs = self.refined(list(costs))
+
+    # ---- instances ---------------------------------------------------------------------------------------------------
+
+    def instance(self, factors: Factors, bound: Bound, groups: Sequence[Arc]) -> Fusion:
+        """The problem with these groups, and nests of one layer by their bounds or as they are known."""
+        nests, demands = self.nests.joint(bound=bound), self.groups.demands
+        alone = (arc for arc in singles(nests, self.macs) if demands.allows(arc.first, arc.last))
+        arcs = by_cut((*groups, *alone))
+        return Fusion(
+            self.groups.machine.ocm_banks, len(self.macs), self.nests.residences, nests.constant, arcs, factors
+        )
+
+    def known(self, factors: Factors, groups: Sequence[Arc]) -> Fusion:
+        """The same with nothing but what is known to be possible."""
+        return self.instance(factors, "known", [arc for arc in groups if not sketched(arc)])
+
+    def relied(self, path: Sequence[Taken]) -> list[_Place]:
+        """Where a path relies on bounds that no known nest reaches."""
+        places = [(self.nests.plans[s.arc.first], *self.place(s)) for s in path if s.arc.options is None]
+        return [place for place in dict.fromkeys(places) if not place[0].known(*place[1:])]
+
+    def knows(self, path: Sequence[Taken]) -> bool:
+        """Whether there are nests for all groups of one layer on a path."""
+        alone = {arc.first: arc for arc in singles(self.nests.joint(bound="known"), self.macs)}
+        return all(alone[s.arc.first].bytes(s.levels, s.free) < NEVER for s in path if s.arc.options is None)
+
+    def place(self, step: Taken) -> tuple[tuple[int, ...], int]:
+        """Rows of every input of a single layer on chip, and banks for its tiles."""
+        t = step.arc.first
+        inputs = self.nests.inputs[t]
+        return tuple(self.nests.rows_of(t, k)[step.levels[k]] if k >= 0 else 0 for k in inputs), step.free
+
+    def search(self, places: Sequence[_Place], clock: Clock) -> bool:
+        """Search nests there, and with more banks down from where a nest is known; False if the time ran out."""
+        for plans, rows, banks in places:
+            low, high = banks, plans.banks
+            if not self.nests.search([(plans, rows, low)], clock):
+                return False
+            while high - low > 1 and not plans.known(rows, low + 1):
+                middle = (low + high) // 2
+                if not self.nests.search([(plans, rows, middle)], clock):
+                    return False
+                grid = [np.array(k) for k in rows]
+                same = plans.e(grid, np.array(middle), "known") <= plans.e(grid, np.array(plans.banks), "proven")
+                low, high = (low, middle) if same else (middle, high)
+        return True
+
+
+def sketched(arc: Arc) -> bool:
+    """Whether an arc is a sketch: a bound on what its group loads, no way to run it."""
+    return isinstance(arc.options, Grouped) and not arc.options.options
