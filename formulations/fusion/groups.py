@@ -169,11 +169,11 @@ class Group:
         while changed:
             changed = False
             for out, source, stride in reversed(moves):
+                changed |= (out in rate) != (source in rate)
                 if out in rate and rate.setdefault(source, rate[out] * stride) != rate[out] * stride:
                     return None
-                if out not in rate and source in rate:
-                    rate[out] = rate[source] / stride
-                    changed = True
+                if source in rate:
+                    rate.setdefault(out, rate[source] / stride)
         return rate if all(s in rate for s in (*self.made, *self.outside)) else None
 
 

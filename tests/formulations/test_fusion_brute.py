@@ -42,6 +42,15 @@ def test_rows_that_nobody_reads_are_not_compulsory() -> None:
     assert (claim.status, claim.value) == ("OPTIMAL", 68)
 
 
+def test_a_group_may_have_a_layer_that_only_shares_its_input() -> None:
+    """Of three layers two read the input, and the last reads the first: together they read it once, 212 bytes."""
+    layers = (("conv", (0,), 7), ("conv", (0,), 1), ("point", (1,), 1))
+    one = case(3, 3, 1, layers, banks=8, bank=23, bytes=(2, 2, 2, 2))
+    assert said(one) == []
+    claim = TESTER.claim(one, "dynamic")
+    assert (claim.status, claim.value) == ("OPTIMAL", 212)
+
+
 @pytest.mark.parametrize(
     "pin", ["strip>=4", "strip<=2", "length=2", "fuse=n1..n2", "cut=n2", "cut!=n2", "fuse!=n2..n3"]
 )
