@@ -31,8 +31,8 @@ MOST_AGAIN = 2
 
 
 def parts_of(width: int) -> list[int]:
-    """Widths of parts of rows that are tried: for 2, 4, 8, ... steps the least."""
-    return sorted({-(-width // 2**k) for k in range(1, width.bit_length())} - {width}, reverse=True)
+    """Widths of parts of rows that are tried: for 2, 4, 8, ... steps the least, down to one column."""
+    return sorted({-(-width // 2**k) for k in range(1, (width - 1).bit_length() + 1)}, reverse=True)
 
 
 def ways(group: Group, tall: Sequence[int], modes: Sequence[Mode]) -> tuple[Strips, Strips] | None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from formulations.fusion.options import Weights
+from formulations.fusion.pricing import parts_of
 from solver.selftest.fusion import TESTER, Case
 
 Layers = tuple[tuple[str, tuple[int, ...], int], ...]
@@ -49,6 +50,20 @@ def test_a_group_may_have_a_layer_that_only_shares_its_input() -> None:
     assert said(one) == []
     claim = TESTER.claim(one, "dynamic")
     assert (claim.status, claim.value) == ("OPTIMAL", 212)
+
+
+def test_parts_of_rows_go_down_to_one_column() -> None:
+    """Of three columns one at a time: 208 bytes, with two at a time 223."""
+    layers = (("conv", (0,), 4), ("deep2", (1,), 1), ("conv", (2,), 1))
+    one = case(4, 5, 1, layers, banks=9, bank=24, bytes=(2, 1, 2, 2))
+    assert said(one) == []
+    claim = TESTER.claim(one, "dynamic")
+    assert (claim.status, claim.value) == ("OPTIMAL", 208)
+
+
+@pytest.mark.parametrize("width, parts", [(1, []), (2, [1]), (3, [2, 1]), (7, [4, 2, 1]), (8, [4, 2, 1])])
+def test_parts_of_rows(width: int, parts: list[int]) -> None:
+    assert parts_of(width) == parts
 
 
 @pytest.mark.parametrize(
