@@ -61,7 +61,7 @@ def test_parts_of_rows_go_down_to_one_column() -> None:
     assert (claim.status, claim.value) == ("OPTIMAL", 208)
 
 
-@pytest.mark.parametrize("width, parts", [(1, []), (2, [1]), (3, [2, 1]), (7, [4, 2, 1]), (8, [4, 2, 1])])
+@pytest.mark.parametrize(("width", "parts"), [(1, []), (2, [1]), (3, [2, 1]), (7, [4, 2, 1]), (8, [4, 2, 1])])
 def test_parts_of_rows(width: int, parts: list[int]) -> None:
     assert parts_of(width) == parts
 
