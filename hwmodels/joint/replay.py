@@ -15,6 +15,9 @@ from hwmodels.schedule import LayerRun
 from instances.machine import Machine
 from instances.stores import Stores
 
+#: Layers of a network are executed on integers until they have had so many steps: some seconds.
+STEPS = 20_000
+
 
 @dataclass(frozen=True)
 class JointReplay:
@@ -44,18 +47,20 @@ def replay_joint(found: Stores, machine: Machine, runs: Sequence[LayerRun]) -> J
 
 
 class SingleLayers:
-    """Replays of layers that run alone; equal ones are walked once."""
+    """Replays of layers that run alone; equal ones are walked once, and executed as long as `STEPS` last."""
 
     def __init__(self, found: Stores, machine: Machine) -> None:
         self.found, self.machine = found, machine
         self.known: dict[object, Replay] = {}
+        self._left = STEPS
 
     def replay(self, step: int, run: LayerRun) -> Replay:
         """Walk a layer with what it finds on chip; raises InputError if its nest is malformed."""
         layer = self.found.layer(step, run.rows, run.unwritten)
         key = layer.signature(), run.nest
         if key not in self.known:
-            self.known[key] = replay(layer, self.machine, run.nest)
+            self.known[key] = replay(layer, self.machine, run.nest, execute=None if self._left > 0 else False)
+            self._left -= self.known[key].steps if self.known[key].executed else 0
         return self.known[key]
 
     def faults(self, run: LayerRun, walked: Replay) -> Iterator[str]:
