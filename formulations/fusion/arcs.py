@@ -31,7 +31,7 @@ class Grouped:
     @property
     def recomputes(self) -> bool:
         """Whether something is computed again."""
-        return any("recompute" in (option.rows, option.columns) for option in self.options)
+        return any(option.recomputes for option in self.options)
 
 
 @dataclass(eq=False)
@@ -139,7 +139,7 @@ class Groups:
 
 def _again(priced: Priced) -> bool:
     """Whether an option computes something again."""
-    return priced.option is not None and "recompute" in (priced.option.rows, priced.option.columns)
+    return priced.option is not None and priced.option.recomputes
 
 
 def _dominates(one: Arc, other: Arc) -> bool:

@@ -32,6 +32,11 @@ class Option:
     columns: Mode
     twice: frozenset[int] = frozenset()
 
+    @property
+    def recomputes(self) -> bool:
+        """Whether something is computed again."""
+        return "recompute" in (self.rows, self.columns)
+
 
 @dataclass(frozen=True)
 class Weights:

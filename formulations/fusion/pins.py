@@ -104,7 +104,7 @@ class Demands:
         if option is not None:
             if not self.pins.sizes("strip", np.array([option.height])).size:
                 yield f"strips of {option.height} rows are not {self._said('strip')}"
-            if "recompute" in (option.rows, option.columns) and not self.recompute:
+            if option.recomputes and not self.recompute:
                 yield "recomputes, which needs pin recompute=any"
 
     def _broken(self, first: int, last: int) -> Iterator[str]:
