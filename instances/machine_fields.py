@@ -37,8 +37,8 @@ _READ_BY: dict[tuple[str, ...], str] = {
         bias_bytes in_layout w_layout out_layout ocm_bytes reserved_bytes im2col_rows buffering sliding
         line snake overlap tles tlts dram layer_ticks reading edge_tiles psum_first_read off_chip homes
         transfer.segment_ticks transfer.burst_ticks transfer.burst_bytes transfer.burst_count compute.model
-        compute.macs_per_cycle compute.rows compute.cols""",
-    ("tiling", "slicing", "joint"): "im2col_channels broadcast",
+        compute.macs_per_cycle compute.rows compute.cols broadcast""",
+    ("tiling", "slicing", "joint"): "im2col_channels",
     ("tiling", "slicing"): "in_buffer_bytes w_buffer_bytes out_buffer_bytes",
     ("joint", "fusion"): "ocm_banks",
     ("banks", "hybrid"): "banks",
