@@ -327,6 +327,21 @@ class Stream:
 
 
 @dataclass(frozen=True)
+class Blocks:
+    """Layers that take turns for a few channels of the maps between them.
+
+    The first makes these channels of a piece, the others pass them on, the last adds them to its sums: then come the
+    next channels. The sums become its result when all channels have been added.
+    """
+
+    first: int
+    last: int
+    """`first`, `last`: the layers, by number."""
+    channels: int
+    """Of every map between them in a turn; a divisor of all."""
+
+
+@dataclass(frozen=True)
 class FusedRun:
     """What a plan says of a group of layers that run strip by strip: layer after layer in every visit.
 
@@ -350,6 +365,8 @@ class FusedRun:
     """Of every layer how many first rows of its result never go to DRAM."""
     banks: tuple[int, ...]
     """The banks for strips and weights, one memory together."""
+    blocks: tuple[Blocks, ...] = ()
+    """Layers that take turns for some channels, ascending; the others run one after the other."""
 
 
 @dataclass(frozen=True)

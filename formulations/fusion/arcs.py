@@ -93,9 +93,11 @@ class Groups:
         along = ways(group, demands.heights(group), MODES if demands.recompute else KEPT)
         if along is None:
             return None
+        stores = tuple(self.residences[k].store for k in self.axes(group))
+        levels = {s: np.array(self._rows(s), np.int64) for s in group.outside}
         return Pricing(
-            group, weights_of(group, self.weight_bytes), tuple(self.residences[k].store for k in self.axes(group)),
-            {s: np.array(self._rows(s), np.int64) for s in group.outside}, banks * self.machine.bank_bytes, *along,
+            group, weights_of(group, self.weight_bytes), stores, demands.turns(group), levels,
+            banks * self.machine.bank_bytes, *along,
         )  # fmt: skip
 
     def axes(self, group: Group) -> tuple[int, ...]:

@@ -182,15 +182,17 @@ class Net(Stores):
 
     barriers: tuple[int, ...]
     element_bytes: int
+    sum_bytes: int
     rates: dict[tuple[int, int, Axis], dict[int, Fraction] | None]
 
     @classmethod
-    def read(cls, network: Network, element_bytes: int) -> Net:
+    def read(cls, network: Network, machine: Machine) -> Net:
         """Read a network; raises InputError if it has no layers."""
         found = stores(network)
         net = cls(found.network, found.layers, found.stores, found.reads, found.writes)
         object.__setattr__(net, "barriers", tuple(_barriers(network, net)))
-        object.__setattr__(net, "element_bytes", element_bytes)
+        object.__setattr__(net, "element_bytes", machine.out_bytes)
+        object.__setattr__(net, "sum_bytes", max(machine.psum_bytes, machine.out_bytes))
         object.__setattr__(net, "rates", {})
         return net
 

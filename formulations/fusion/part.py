@@ -46,7 +46,7 @@ class FusionPart(Part[Runs]):
 
     def __init__(self, network: Network, machine: Machine, pins: Pins, search_nests: SearchNests) -> None:
         self.name, self.machine, self.pins = network.name, machine, pins
-        self.net = Net.read(network, machine.out_bytes)
+        self.net = Net.read(network, machine)
         of_nests = Pins(tuple(pin for pin in pins.pins if pin.name in NEST_DECISIONS))
         self.joint = JointPart(network, machine, of_nests, search_nests)
         self.demands = Demands(pins, self.net)
@@ -145,6 +145,8 @@ class FusionPart(Part[Runs]):
             said += [f"{name}: {fault}" for fault in self.demands.broken(first, last, option)]
             if isinstance(run, FusedRun):
                 room, peak = len(run.banks) * self.machine.bank_bytes, self.figures.price(run).peak
+                if run.blocks and not self.pins.allows("turns", "any"):
+                    said.append(f"{name}: layers take turns, which pin turns=no forbids")
                 if peak > room:
                     said.append(f"{name}: {peak:,} bytes on chip, the banks hold {room:,}")
             elif not self.joint.holds(first, run):
@@ -246,7 +248,7 @@ class Cuts(Piece[Runs]):
                 known = Paths(tables.known(factors, arcs))
                 if known.least < NEVER:
                     arcs = [arc for arc in paths.through(known.least) if arc.options]
-        if places:  # out of time: the best with the nests that are known
+        if places or not tables.knows(path):  # out of time, or a bound that no nest reaches: the best known path
             known = Paths(tables.known(factors, arcs))
             path = known.path() if known.least < NEVER else ()
         if any(replace(paths.fusion, factors=each).cost(path) > most for _, (each, most) in open_limits if path):

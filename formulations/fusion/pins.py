@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from formulations.fusion.groups import Group, Net, window
+from formulations.fusion.memory import Turns, turns_of
 from formulations.fusion.options import Option
 from formulations.pins import Decision, Pin, Pins
 from formulations.tiling.problem import DECISIONS as NEST_DECISIONS
@@ -22,6 +23,10 @@ DECISIONS: dict[str, Decision] = {
     "strip": Decision("rows of the last map of a group in a step"),
     "recompute": Decision(
         "any: rows and columns that later strips need may be computed again; no (if nothing is said): they are kept",
+        ("no", "any"),
+    ),
+    "turns": Decision(
+        "any (if nothing is said): layers of a group may take turns for some channels of the maps between them; no",
         ("no", "any"),
     ),
     "macs": Decision("the most MACs, of those of all layers computed once, such as macs<=1.05", decimal=True),
@@ -78,6 +83,10 @@ class Demands:
         """Whether anything may be computed again: if a pin says so, or how many MACs there may be."""
         asked = bool(self.pins.of("recompute") or self.pins.of("macs"))
         return asked and self.pins.allows("recompute", "any")
+
+    def turns(self, group: Group) -> tuple[Turns, ...]:
+        """Layers of a group that may take turns."""
+        return turns_of(group) if self.pins.allows("turns", "any") else ()
 
     @property
     def asked(self) -> bool:

@@ -21,8 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from formulations.fusion.groups import Group
+from formulations.fusion.memory import Memory, Turns
 from formulations.fusion.options import NEVER, Option, Weights
-from formulations.fusion.strips import Ints, Mode, Strips, Way, glimpse, peaks, strips
+from formulations.fusion.strips import Ints, Mode, Strips, Way, strips
 
 KEPT: tuple[Mode, ...] = ("lead", "retain")
 MODES: tuple[Mode, ...] = (*KEPT, "recompute")
@@ -62,6 +63,8 @@ class Pricing:
     ----------
     stores : tuple of int
         Those that may lie on chip all the time.
+    turns : tuple of (int, int)
+        Layers that may take turns for some channels.
     levels : dict of ndarray
         For every outside store the rows on chip at each level.
     room : ndarray (B + 1,)
@@ -73,6 +76,7 @@ class Pricing:
     group: Group
     weights: Weights
     stores: tuple[int, ...]
+    turns: tuple[Turns, ...]
     levels: dict[int, Ints]
     room: Ints
     down: Strips
@@ -109,7 +113,7 @@ class Pricing:
     @cached_property
     def _glimpse(self) -> Ints:
         """Bytes on chip that no peak is below, (subsets of stores, ways of rows, ways of columns)."""
-        return glimpse(self.group, self.down, self.across, self.stores)
+        return self._memory(self.down.sampled(), self.across.sampled()).peaks()
 
     @cached_property
     def _fewest(self) -> Ints:
@@ -193,9 +197,12 @@ class Pricing:
         visits = tuple((self.down.active[:count, i] * self.across.active[:count, j]).tolist())
         if not (self.weights.loaded(visits, self.room - self._glimpse[:, i, j, None]) < best).any():
             return None
-        peak = peaks(self.group, self.down.only(i), self.across.only(j), self.stores)[:, :, 0]
+        peak = self._memory(self.down.only(i), self.across.only(j)).peaks()[:, :, 0]
         loaded = self.weights.loaded(visits, self.room - peak)
         return loaded if (loaded < best).any() else None
+
+    def _memory(self, down: Strips, across: Strips) -> Memory:
+        return Memory(self.group, down, across, self.stores, self.turns)
 
     def _reads(self, down: Strips, across: Strips) -> dict[int, Ints]:
         """Bytes that are read of every outside store, by level."""

@@ -9,10 +9,11 @@ import numpy as np
 
 from formulations.fusion.arcs import Grouped, Groups
 from formulations.fusion.groups import Group
-from formulations.fusion.options import Option, weights_of
+from formulations.fusion.memory import Memory, Turns, turns_of
+from formulations.fusion.options import Option, Weights, weights_of
 from formulations.fusion.problem import Taken
-from formulations.fusion.strips import Mode, Strips, paces, peaks, strips
-from hwmodels.schedule import FusedRun, Steps, Stream
+from formulations.fusion.strips import Mode, Strips, paces, strips
+from hwmodels.schedule import Blocks, FusedRun, Steps, Stream
 from instances.errors import InputError
 
 
@@ -85,6 +86,19 @@ class Figures:
         layers = self.groups.net.layers
         return f"layers {layers[first].name}..{layers[last].name}"
 
+    def blocks_of(self, run: FusedRun) -> tuple[Blocks, ...]:
+        """The layers of a run that take turns; raises InputError if they cannot."""
+        turns = turns_of(Group(self.groups.net, run.first, run.last))
+        end = run.first - 1
+        for blocks in run.blocks:
+            channels = self.groups.net.layers[min(blocks.last, run.last)].n
+            suits = 0 < blocks.channels < channels and channels % blocks.channels == 0
+            if not (end < blocks.first and (blocks.first, blocks.last) in turns and suits):
+                name = self.name(run.first, run.last)
+                raise InputError(f"{name}: layers do not take turns for {blocks.channels} of {channels} channels")
+            end = blocks.last
+        return run.blocks
+
     def price(self, run: FusedRun) -> GroupPrice:
         """Return what a run costs; raises InputError if its streams are not those of strips."""
         option = option_of(run)
@@ -103,8 +117,7 @@ class Figures:
             (f for f, size, kept in zip(sizes.filters, sizes.bytes, run.weights, strict=True) if kept < size), default=0
         )
         on_chip = {s: rows for s, (rows, _) in run.residents.items()}
-        free = [s for s, rows in on_chip.items() if rows == net.stores[s].rows]
-        strips_peak = int(peaks(group, walked.down, walked.across, free)[-1, 0, 0])
+        strips_peak = walked.memory(run.residents).peak(self.blocks_of(run))
         read = 0
         for k, stream in enumerate(group.streams):
             if stream.outside:
@@ -133,6 +146,12 @@ class _Walked:
     visits: tuple[int, ...]
     computed: tuple[int, ...]
 
+    def memory(self, residents: Mapping[int, tuple[int, tuple[int, ...]]], turns: tuple[Turns, ...] = ()) -> Memory:
+        """Bytes on chip beside maps that stay."""
+        stores = self.group.net.stores
+        whole = tuple(s for s, (rows, _) in residents.items() if rows == stores[s].rows)
+        return Memory(self.group, self.down, self.across, whole, turns)
+
 
 def fused(groups: Groups, figures: Figures, taken: Taken, banks: tuple[int, ...], unwritten: tuple[int, ...],
           residents: Mapping[int, tuple[int, tuple[int, ...]]]) -> FusedRun:  # fmt: skip
@@ -144,8 +163,22 @@ def fused(groups: Groups, figures: Figures, taken: Taken, banks: tuple[int, ...]
     option = grouped.options[int(grouped.best[(*place, taken.free)])]
     walked = figures.walked(arc.first, arc.last, option)
     rows, columns, made = streams_of(walked.group, option)
-    free = [s for s, (held, _) in residents.items() if held == groups.net.stores[s].rows]
-    peak = int(peaks(walked.group, walked.down, walked.across, free)[-1, 0, 0])
-    room = len(banks) * groups.machine.bank_bytes - peak
-    weights = weights_of(walked.group, groups.weight_bytes).resident(walked.visits, room)
-    return FusedRun(arc.first, arc.last, rows, columns, made, weights, residents, unwritten, banks)
+    memory = walked.memory(residents, groups.demands.turns(walked.group))
+    least, room = int(memory.peaks()[-1, 0, 0]), len(banks) * groups.machine.bank_bytes
+    weights = weights_of(walked.group, groups.weight_bytes)
+    blocks = memory.fewest(_most(weights, walked.visits, room, least))
+    stay = weights.resident(walked.visits, room - memory.peak(blocks))
+    return FusedRun(arc.first, arc.last, rows, columns, made, stay, residents, unwritten, banks, blocks)
+
+
+def _most(weights: Weights, visits: tuple[int, ...], room: int, peak: int) -> int:
+    """The most bytes of strips in so much room that leave no more weights to be loaded than some peak does."""
+    low, high = peak, room
+    loaded = int(weights.loaded(visits, np.array([room - peak]))[0])
+    while low < high:
+        middle = (low + high + 1) // 2
+        if int(weights.loaded(visits, np.array([room - middle]))[0]) > loaded:
+            high = middle - 1
+        else:
+            low = middle
+    return low

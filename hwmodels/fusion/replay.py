@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from hwmodels.fusion.replay_count import Count, extent, weight_bytes
 from hwmodels.fusion.replay_execute import execute
-from hwmodels.fusion.replay_strips import Walk
+from hwmodels.fusion.replay_strips import Walk, channels
 from hwmodels.joint.replay import SingleLayers
 from hwmodels.joint.replay_account import Account
 from hwmodels.nest.replay import Replay
@@ -125,8 +125,7 @@ def _shape(found: Stores, machine: Machine, run: FusedRun) -> Iterator[str]:
     count = run.last - run.first + 1
     yield from _steps("rows", run.rows)
     yield from _steps("columns", run.columns)
-    visits = (run.rows.last - run.rows.first + 1) * (run.columns.last - run.columns.first + 1)
-    if visits * len(run.streams) > MAX_MOMENTS:
+    if (visits := _visits(run)) * len(run.streams) > MAX_MOMENTS:
         yield f"{visits:,} visits of {len(run.streams)} maps are too many to walk"
     if (len(run.weights), len(run.unwritten)) != (count, count):
         yield f"it has {count} layers, weights for {len(run.weights)} and unwritten rows for {len(run.unwritten)}"
@@ -135,8 +134,13 @@ def _shape(found: Stores, machine: Machine, run: FusedRun) -> Iterator[str]:
         if not 0 <= stay <= weight_bytes(layer, machine):
             yield f"{stay:,} bytes of weights of {layer.name} stay, it has {weight_bytes(layer, machine):,}"
     yield from _passing(found, run)
+    yield from _turns(found, run)
     wrong = list(_streams(found, run))
     yield from wrong or _paces(found, run)
+
+
+def _visits(run: FusedRun) -> int:
+    return (run.rows.last - run.rows.first + 1) * (run.columns.last - run.columns.first + 1)
 
 
 def _steps(axis: str, steps: Steps) -> Iterator[str]:
@@ -167,6 +171,32 @@ def _passing(found: Stores, run: FusedRun) -> Iterator[str]:
                 yield f"{layer.name} reads {wanted} elements a pixel of {store.name}, layers before it make {elements}"
             if store.whole or any((x.r, x.c) != (layer.h, layer.l) for x in makers):
                 yield f"{layer.name} sees {store.name} with other rows or columns than it is made with"
+
+
+def _turns(found: Stores, run: FusedRun) -> Iterator[str]:
+    """Layers that take turns follow each other, alone, channel by channel, and the last one adds channels up."""
+    end = run.first - 1
+    for blocks in run.blocks:
+        if not end < blocks.first < blocks.last <= run.last:
+            yield f"layers {blocks.first} to {blocks.last} do not take turns after {end}, up to {run.last}"
+            return
+        end = blocks.last
+        first, *middle, last = found.layers[blocks.first : blocks.last + 1]
+        count = channels(first)
+        for t in range(blocks.first + 1, blocks.last + 1):
+            store = found.stores[found.writes[t - 1]]
+            apart = store.results or store.dram or found.writes[t - 1] in run.residents
+            alone = (t,) == store.readers and [t - 1] == [p for p, _ in store.parts]
+            if apart or not alone or found.reads[t] != (found.writes[t - 1],):
+                yield f"{found.layers[t].name} takes turns with {found.layers[t - 1].name}: its map is not for it alone"
+        if 1 not in (first.g, first.m) or any((x.g, x.m, x.n) != (count, 1, 1) for x in middle):
+            yield f"{first.name} to {last.name} take turns: their maps do not go through them channel by channel"
+        if (last.g, last.n) != (1, count):
+            yield f"{last.name} does not add up the {count} channels of {first.name}"
+        if not 0 < blocks.channels < count or count % blocks.channels:
+            yield f"{first.name} takes turns for {blocks.channels} of {count} channels: a divisor, not all"
+        elif (turns := _visits(run) * (blocks.last - blocks.first) * count // blocks.channels) > MAX_MOMENTS:
+            yield f"{turns:,} turns of {first.name} to {last.name} are too many to walk"
 
 
 def _streams(found: Stores, run: FusedRun) -> Iterator[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hwmodels.fusion.replay_strips import Area, Moment, Span, Walk, seen
+from hwmodels.fusion.replay_strips import ALL, Area, Moment, Span, Walk, seen
 from instances.machine import Machine
 from instances.stores import Stores
 from instances.workload import Layer
@@ -75,6 +75,8 @@ class Count:
         self.sizes = [self._pixel_bytes(k) for k in range(len(self.streams))]
         self.room = [self._room_of_pixel(k) for k in range(len(self.streams))]
         self.held = [0] * len(self.streams)
+        self.by_block = {k: np.zeros(len(self.on_chip[k]), np.int64) for k in walk.between}
+        self.sums = 0
         self.total = 0
         self.bytes = {"IN": 0, "W": 0, "OUT": 0}
         self.macs = self.work = self.taps = self.strips = 0
@@ -93,48 +95,64 @@ class Count:
     # ---- moments -----------------------------------------------------------------------------------------------------
 
     def _take(self, moment: Moment) -> None:
-        k, area = moment.stream, moment.area
-        kept(self.on_chip[k], area, 0)
-        held = area.pixels * self.room[k]
-        self.total += held - self.held[k]
-        self.held[k] = held
-        (top, bottom), (left, right) = moment.rows, moment.columns
-        something = top < bottom and left < right
-        if moment.kind == "load" and something:
+        k, (top, bottom), (left, right) = moment.stream, moment.rows, moment.columns
+        blocks = slice(None) if moment.block == ALL or k in self.walk.summed else slice(moment.block, moment.block + 1)
+        self._hold(k, moment.area, blocks)
+        result = moment.kind == "make" and k in self.walk.summed  # in place of its sums
+        pixels = (bottom - top) * (right - left) if top < bottom and left < right else 0
+        if moment.kind == "sums" or result:
+            self.sums = 0 if result else pixels * self._sum_bytes(k)
+        if moment.kind in ("make", "reserve", "add"):
+            self.strips = max(self.strips, self.total + self.sums)
+        if moment.kind == "load" and pixels:
             new = max(0, bottom - max(top, self.resident_rows[k]))
             self.bytes["IN"] += new * (right - left) * self.sizes[k]
-        if moment.kind == "make":
-            self.strips = max(self.strips, self.total)
-            if something:
-                self._make(k, moment.rows, moment.columns)
-        if something:
-            self.on_chip[k][top:bottom, left:right] = True
-            self.made[k][top:bottom, left:right] = True
+        if moment.kind in ("make", "add") and pixels and not result:
+            self._make(k, moment, pixels)
+        if moment.kind in ("make", "load") and pixels:
+            self.on_chip[k][blocks, top:bottom, left:right] = True
+            self.made[k][blocks, top:bottom, left:right] = True
 
-    def _make(self, k: int, rows: Span, columns: Span) -> None:
-        """A layer computes a piece: what it reads is there; its streamed weights are loaded."""
-        t = self.run.first + k
-        layer, pixels = self.walk.layers[t], (rows[1] - rows[0]) * (columns[1] - columns[0])
-        per_pixel = layer.b * layer.g * layer.m * layer.n * layer.kh * layer.kw
+    def _hold(self, k: int, area: Area, blocks: slice) -> None:
+        """Some blocks of a stream have an area from now on."""
+        kept(self.on_chip[k][blocks], area, 0)
+        held = area.pixels * self.room[k]
+        if k in self.by_block:
+            self.by_block[k][blocks] = held // len(self.by_block[k])
+            held = int(self.by_block[k].sum())
+        self.total += held - self.held[k]
+        self.held[k] = held
+
+    def _make(self, k: int, moment: Moment, pixels: int) -> None:
+        """A layer computes a piece, or a block of its channels, or adds a block to its sums: what it reads is there.
+
+        A block takes its share of the multiply-accumulates. Streamed weights are counted with the first one.
+        """
+        t, rows, columns = self.run.first + k, moment.rows, moment.columns
+        layer, turns = self.walk.layers[t], 1 if moment.block == ALL else self.walk.turns[k]
+        per_pixel = layer.b * layer.g * layer.m * layer.n * layer.kh * layer.kw // turns
         self.macs += per_pixel * pixels if layer.weights != "none" else 0
         self.work += per_pixel * layer.inputs * pixels
         self.taps += layer.inputs * layer.kh * layer.kw
-        self.bytes["W"] += max(0, weight_bytes(layer, self.machine) - self.run.weights[k])
+        if moment.block in (ALL, 0):
+            self.bytes["W"] += max(0, weight_bytes(layer, self.machine) - self.run.weights[k])
         window = seen(layer, "rows", rows), seen(layer, "columns", columns)
         for source, stream in enumerate(self.streams):
-            if t in stream.readers and (t, source) not in self.faults and not self._there(source, *window):
+            block = moment.block if source in self.walk.between else ALL
+            if t in stream.readers and (t, source) not in self.faults and not self._there(source, block, *window):
                 self.faults[t, source] = (
                     f"layer {layer.name}: rows {window[0][0]} to {window[0][1] - 1}, columns {window[1][0]} to "
                     f"{window[1][1] - 1} of {self._name(source)} are not all on chip when it makes its rows "
                     f"{rows[0]} to {rows[1] - 1}, columns {columns[0]} to {columns[1] - 1}"
                 )
 
-    def _there(self, k: int, rows: Span, columns: Span) -> bool:
+    def _there(self, k: int, block: int, rows: Span, columns: Span) -> bool:
         """Whether a window of a stream is on chip: in the rows that stay, or in the strips."""
         (top, bottom), (left, right) = rows, columns
+        blocks = slice(None) if block == ALL else slice(block, block + 1)
         border = min(bottom, max(top, self.resident_rows[k]))
-        stays = self.streams[k].outside or bool(self.made[k][top:border, left:right].all())
-        return stays and bool(self.on_chip[k][border:bottom, left:right].all())
+        stays = self.streams[k].outside or bool(self.made[k][blocks, top:border, left:right].all())
+        return stays and bool(self.on_chip[k][blocks, border:bottom, left:right].all())
 
     # ---- the end -----------------------------------------------------------------------------------------------------
 
@@ -143,11 +161,12 @@ class Count:
         for k, t in enumerate(range(self.run.first, self.run.last + 1)):
             layer, store = self.walk.layers[t], self.found.stores[self.found.writes[t]]
             unwritten = store.seen(self.run.unwritten[k], layer.r)
-            self.bytes["OUT"] += int(self.made[k][unwritten:].sum()) * self.sizes[k]
+            made: Mask = np.logical_and.reduce(self.made[k])
+            self.bytes["OUT"] += int(made[unwritten:].sum()) * self.sizes[k]
             needed = store.dram or store.results or any(u > self.run.last for u in store.readers)
-            missing = self.made[k].size - int(self.made[k].sum())
+            missing = made.size - int(made.sum())
             if needed and missing:
-                self.faults[t, -1] = f"layer {layer.name}: {missing} of {self.made[k].size} pixels are never made"
+                self.faults[t, -1] = f"layer {layer.name}: {missing} of {made.size} pixels are never made"
 
     def _filter_buffer(self) -> int:
         """Bytes of the largest filter among layers whose weights do not all stay."""
@@ -164,7 +183,9 @@ class Count:
         return [self.walk.layers[t] for t in range(self.run.first, self.run.last + 1)]
 
     def _mask(self, k: int) -> Mask:
-        return np.zeros(extent(self.walk, k), np.bool_)
+        """Pixels of a stream by blocks of its channels."""
+        blocks = self.walk.turns[k] if k in self.walk.between else 1
+        return np.zeros((blocks, *extent(self.walk, k)), np.bool_)
 
     def _pixel_bytes(self, k: int) -> int:
         """Bytes of a pixel of a stream."""
@@ -173,6 +194,11 @@ class Count:
             layer = layers[stream.maker]
             return layer.b * layer.g * layer.m * self.machine.out_bytes
         return max(layers[u].b * layers[u].g * layers[u].n for u in stream.readers) * self.machine.in_bytes
+
+    def _sum_bytes(self, k: int) -> int:
+        """Bytes of the partial sums of a pixel that a layer makes."""
+        layer = self.walk.layers[self.run.first + k]
+        return layer.b * layer.g * layer.m * max(self.machine.psum_bytes, self.machine.out_bytes)
 
     def _room_of_pixel(self, k: int) -> int:
         """Bytes that a pixel of a stream takes beside the maps that stay; none if its whole store stays."""

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hwmodels.fusion.replay_count import kept, resident_rows
-from hwmodels.fusion.replay_strips import Span, Walk
+from hwmodels.fusion.replay_strips import ALL, Moment, Walk, channels
 from hwmodels.nest.execute import Operands, direct
 from instances.stores import Stores
 from instances.workload import Layer
@@ -46,23 +46,37 @@ class _Execution:
         self.stay = [self._stay(k, mine) for k, mine in enumerate(maps)]
         self.rows = [resident_rows(found, walk, k) for k in range(len(maps))]
         self.maps = maps
+        self.sums: dict[int, Ints] = {}
 
     def run(self) -> tuple[str, ...]:
         """Take every moment of the walk."""
         wrong: dict[str, None] = {}
         for moment in self.walk.moments():
             k, (top, bottom), (left, right) = moment.stream, moment.rows, moment.columns
-            kept(self.strips[k], moment.area, NONSENSE)
-            if top >= bottom or left >= right:
+            mine = self._channels(k, moment.block) if k in self.walk.between else slice(None)
+            kept(self.strips[k][mine], moment.area, NONSENSE)
+            if top >= bottom or left >= right or moment.kind == "sums":
                 continue
-            want = self.maps[k][:, top:bottom, left:right]
-            piece = want if moment.kind == "load" else self._piece(self.group.first + k, moment.rows, moment.columns)
+            if moment.kind == "add":
+                self.sums[k] = self.sums.get(k, 0) + self._sums(moment)
+                continue
+            want = self.maps[k][mine, top:bottom, left:right]
+            piece = want if moment.kind == "load" else self._made(moment)
             if (piece != want).any():
                 wrong[self.walk.layers[self.group.first + k].name] = None
-            self.strips[k][:, top:bottom, left:right] = piece
+            self.strips[k][mine, top:bottom, left:right] = piece
             stays = max(top, min(bottom, self.rows[k]))
-            self.stay[k][:, top:stays, left:right] = piece[:, : stays - top]
+            self.stay[k][mine, top:stays, left:right] = piece[:, : stays - top]
         return tuple(f"layer {name}: computed strip by strip, its result differs" for name in wrong)
+
+    def _channels(self, k: int, block: int) -> slice | Ints:
+        """The elements of a pixel that a block of a stream has: of every image of a batch some channels."""
+        if block == ALL:
+            return slice(None)
+        layer = self.walk.layers[self.group.first + k]
+        every = np.arange(layer.b * channels(layer)).reshape(layer.b, self.walk.turns[k], -1)
+        chosen: Ints = every[:, block].ravel()
+        return chosen
 
     # ---- layers whole ------------------------------------------------------------------------------------------------
 
@@ -117,12 +131,33 @@ class _Execution:
                 )
         return np.concatenate(parts)
 
-    def _piece(self, t: int, rows: Span, columns: Span) -> Ints:
-        """Compute a piece of a layer, tap by tap."""
-        layer, operands = self.walk.layers[t], self.operands[t]
-        out = np.zeros((layer.b, layer.g, layer.m, rows[1] - rows[0], columns[1] - columns[0]), np.int64)
+    def _made(self, moment: Moment) -> Ints:
+        """A piece of a layer, or a block of its channels."""
+        k = moment.stream
+        groups, filters, _ = self._share(k, moment.block)
+        sums = self.sums.pop(k) if k in self.walk.summed else self._sums(moment)
+        sums = sums + self.operands[self.group.first + k].bias[None, groups, filters, None, None]
+        return sums.reshape(-1, *sums.shape[3:]) % PRIME
+
+    def _share(self, k: int, block: int) -> tuple[slice, slice, slice]:
+        """Groups, filters and input channels of a block: the maker's channels, or those that are added to sums."""
+        layer, every = self.walk.layers[self.group.first + k], slice(None)
+        if block == ALL:
+            return every, every, every
+        if k in self.walk.summed:
+            return every, every, _part(layer.n, self.walk.turns[k], block)
+        some = _part(channels(layer), self.walk.turns[k], block)
+        return (every, some, every) if layer.g == 1 else (some, every, every)
+
+    def _sums(self, moment: Moment) -> Ints:
+        """Sums of products of a piece, tap by tap, (b, g, m, rows, columns); of a block what it adds, or its own."""
+        k, rows, columns = moment.stream, moment.rows, moment.columns
+        t = self.group.first + k
+        groups, filters, inputs = self._share(k, moment.block)
+        layer, weights = self.walk.layers[t], self.operands[t].weights[groups, filters, inputs]
+        out = np.zeros((layer.b, *weights.shape[:2], rows[1] - rows[0], columns[1] - columns[0]), np.int64)
         for store in self.found.reads[t]:
-            source = self._taken(layer, self._input(t, store))
+            source = self._taken(layer, self._input(t, store))[:, groups, inputs]
             for i in range(layer.kh):
                 y = np.arange(*rows) * layer.stride_h - layer.pad_top + i * layer.dilation_h
                 for j in range(layer.kw):
@@ -130,6 +165,10 @@ class _Execution:
                     inside = ((y >= 0) & (y < layer.h))[:, None] & (x >= 0) & (x < layer.l)
                     tap = source[..., y.clip(0, layer.h - 1)[:, None], x.clip(0, layer.l - 1)]
                     tap = np.where(inside, tap, 0)
-                    out += np.einsum("bgnrc,gmn->bgmrc", tap, operands.weights[:, :, :, i, j])
-        out += operands.bias[None, :, :, None, None]
-        return out.reshape(-1, *out.shape[3:]) % PRIME
+                    out += np.einsum("bgnrc,gmn->bgmrc", tap, weights[:, :, :, i, j])
+        return out
+
+
+def _part(size: int, turns: int, block: int) -> slice:
+    """The numbers of a block."""
+    return slice(size // turns * block, size // turns * (block + 1))

@@ -5,6 +5,10 @@ is loaded, it makes its piece, and maps whose last reader it was shrink to what 
 convolutions a, b with padding 1 on 8 rows, in strips of 2 rows. When b has made rows 0..1, it has seen rows 0..2 of a;
 next it needs rows 1..4, so rows 1..2 of a stay until the next step.
 
+Layers in `Blocks` take turns: room is reserved for the sums of the last one; then, block of channels after block, room
+for the block of every map between them, each layer makes its piece of it or adds it to the sums, and the maps between
+shrink, the block of each. What the first one reads stays until the last is done.
+
 Of every map its **area** on chip is three rectangles: columns behind the window (done with in this step of rows), those
 of the window, and those ahead of it (of the step before).
 
@@ -20,14 +24,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from typing import Literal, NamedTuple
 
-from hwmodels.schedule import FusedRun, Pace, Steps
+from hwmodels.schedule import Blocks, FusedRun, Pace, Steps
 from instances.workload import Layer
 
 #: Rows or columns, from the first to before the last.
 Span = tuple[int, int]
-Kind = Literal["shrink", "load", "make"]
+Kind = Literal["shrink", "load", "make", "reserve", "sums", "add"]
+#: All channels, in place of one block of them.
+ALL = -1
 
 
 class AxisStep(NamedTuple):
@@ -62,13 +70,18 @@ class Area(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """From now on a stream (number) has this area on chip; "load" and "make" bring a piece, empty if a span is."""
+    """From now on a stream (number) has this area on chip; "load" and "make" bring a piece, empty if a span is.
+
+    "sums" takes room for partial sums of a piece, "add" adds a block of channels to them, "make" then puts the result
+    in their place. `block`: only these channels of a map between layers that take turns.
+    """
 
     kind: Kind
     stream: int
     rows: Span
     columns: Span
     area: Area
+    block: int = ALL
 
 
 NOTHING = (0, 0)
@@ -98,23 +111,80 @@ class Walk:
 
     def moments(self) -> Iterator[Moment]:
         """Yield what happens, visit by visit; a layer that makes nothing in a visit yields an empty piece."""
-        loads: dict[int, list[int]] = {t: [] for t in range(self.run.first, self.run.last + 1)}
-        ends: dict[int, list[int]] = {t: [] for t in loads}
-        for k, stream in enumerate(self.run.streams):
-            loads[stream.maker] += [k] if stream.outside else []
-            ends[max((stream.maker, *stream.readers))].append(k)
+        return chain.from_iterable(self.each_visit())
+
+    def each_visit(self) -> Iterator[list[Moment]]:
+        """Yield the moments of every visit."""
         across = list(self._steps("columns"))
         for row in self._steps("rows"):
             for column in across:
-                for k in range(len(self.run.streams)):
-                    yield Moment("shrink", k, NOTHING, NOTHING, self._area(k, row[k], column[k], "before"))
-                for t in loads:
-                    for k in (*loads[t], t - self.run.first):
-                        kind: Kind = "load" if self.run.streams[k].outside else "make"
-                        down, over = (row[k].begin, row[k].end), (column[k].begin, column[k].end)
-                        yield Moment(kind, k, down, over, self._area(k, row[k], column[k], "alive"))
-                    for k in ends[t]:
-                        yield Moment("shrink", k, NOTHING, NOTHING, self._area(k, row[k], column[k], "after"))
+                yield list(self._visit(_Visit(self, row, column)))
+
+    def _visit(self, visit: _Visit) -> Iterator[Moment]:
+        """Layer after layer, or some of them in turns."""
+        turns = {blocks.first: blocks for blocks in self.run.blocks}
+        for k in range(len(self.run.streams)):
+            yield visit.moment("shrink", k, "before")
+        t = self.run.first
+        while t <= self.run.last:
+            last = turns[t].last if t in turns else t
+            for k in self._loads[t]:
+                yield visit.moment("load", k, "alive")
+            if t in turns:
+                yield from self._turns(visit, turns[t])
+            yield visit.moment("make", last - self.run.first, "alive")
+            for k in dict.fromkeys((*self._ends[t], *self._ends[last])):
+                if k not in range(t - self.run.first, last - self.run.first):  # these shrink turn by turn
+                    yield visit.moment("shrink", k, "after")
+            t = last + 1
+
+    @cached_property
+    def turns(self) -> dict[int, int]:
+        """Into how many blocks of channels a stream of layers that take turns is split, or its sums are made of."""
+        return {
+            t - self.run.first: channels(self.layers[blocks.first]) // blocks.channels
+            for blocks in self.run.blocks
+            for t in range(blocks.first, blocks.last + 1)
+        }
+
+    @cached_property
+    def summed(self) -> frozenset[int]:
+        """The streams that are made of sums over blocks."""
+        return frozenset(blocks.last - self.run.first for blocks in self.run.blocks)
+
+    @cached_property
+    def between(self) -> frozenset[int]:
+        """The streams that are split into blocks."""
+        return frozenset(self.turns) - self.summed
+
+    def _turns(self, visit: _Visit, blocks: Blocks) -> Iterator[Moment]:
+        """Block after block of the channels between some layers, up to the sums of the last one."""
+        between = range(blocks.first - self.run.first, blocks.last - self.run.first)
+        yield visit.moment("sums", between.stop, "before")
+        for block in range(self.turns[between.stop]):
+            for k in between:
+                yield visit.moment("reserve", k, "alive", block)
+            for k in between:
+                yield visit.moment("make", k, "alive", block)
+            yield visit.moment("add", between.stop, "before", block)
+            for k in between:
+                yield visit.moment("shrink", k, "after", block)
+
+    @cached_property
+    def _loads(self) -> dict[int, list[int]]:
+        """Of every layer the streams that are loaded before it."""
+        loads: dict[int, list[int]] = {t: [] for t in range(self.run.first, self.run.last + 1)}
+        for k, stream in enumerate(self.run.streams):
+            loads[stream.maker] += [k] if stream.outside else []
+        return loads
+
+    @cached_property
+    def _ends(self) -> dict[int, list[int]]:
+        """Of every layer the streams that it is the last to use."""
+        ends: dict[int, list[int]] = {t: [] for t in range(self.run.first, self.run.last + 1)}
+        for k, stream in enumerate(self.run.streams):
+            ends[max((stream.maker, *stream.readers))].append(k)
+        return ends
 
     # ---- one axis ----------------------------------------------------------------------------------------------------
 
@@ -153,7 +223,7 @@ class Walk:
 
     # ---- what stays --------------------------------------------------------------------------------------------------
 
-    def _area(self, stream: int, row: AxisStep, column: AxisStep, when: str) -> Area:
+    def area(self, stream: int, row: AxisStep, column: AxisStep, when: str) -> Area:
         """The area of a stream "before" its piece is made in a visit, "alive", or "after" its last reader has run."""
         if self.run.columns.halo == "recompute":
             place = column.need_after if when == "after" else column.begin
@@ -165,6 +235,28 @@ class Walk:
         if self.run.rows.halo == "recompute":
             return Area(low, high, end, NOTHING, (row.begin, row.end), NOTHING)
         return Area(low, high, end, (row.need_after, row.end), (row.need, row.end), (row.need, row.before))
+
+
+@dataclass(frozen=True)
+class _Visit:
+    """A step of rows with one of columns, of every stream."""
+
+    walk: Walk
+    row: Sequence[AxisStep]
+    column: Sequence[AxisStep]
+
+    def moment(self, kind: Kind, k: int, when: str, block: int = ALL) -> Moment:
+        """What happens to a stream, with its area from then on."""
+        row, column = self.row[k], self.column[k]
+        down, over = ((row.begin, row.end), (column.begin, column.end))
+        if kind in ("shrink", "reserve"):
+            down = over = NOTHING
+        return Moment(kind, k, down, over, self.walk.area(k, row, column, when), block)
+
+
+def channels(layer: Layer) -> int:
+    """Channels of a layer's result."""
+    return layer.g * layer.m
 
 
 def _recomputed(pace: Pace, k: int, last: bool) -> AxisStep:

@@ -56,6 +56,14 @@ class StreamPlan(Frozen):
     columns: PacePlan
 
 
+class BlocksPlan(Frozen):
+    """Layers that take turns for some channels of the maps between them; the last adds them up."""
+
+    layers: Annotated[tuple[str, ...], Field(min_length=2)]
+    channels: PositiveInt
+    """Of every map between them in a turn."""
+
+
 class StripsPlan(Frozen):
     """How a group runs: for every step of rows all steps of columns, in each of them layer after layer."""
 
@@ -65,6 +73,8 @@ class StripsPlan(Frozen):
     """One for every layer in order, then those that are loaded."""
     weights: tuple[Natural, ...]
     """Bytes of every layer's weights that stay on chip; the rest is loaded in every visit."""
+    blocks: tuple[BlocksPlan, ...] = ()
+    """Layers that take turns; the others run one after the other."""
 
 
 class FusionGroup(Frozen):

@@ -11,9 +11,10 @@ from formulations.fusion.groups import Net
 from formulations.fusion.part import FusionPart, Runs
 from formulations.tiling.problem import read
 from hwmodels.fusion.replay import FusedReplay
-from hwmodels.schedule import FusedRun, LayerRun, Pace, Steps, Stream
+from hwmodels.schedule import Blocks, FusedRun, LayerRun, Pace, Steps, Stream
 from instances.errors import InputError
 from solver.fusion.plan import (
+    BlocksPlan,
     FusionGroup,
     FusionMeasures,
     FusionPlan,
@@ -146,6 +147,8 @@ class FusionProblem(WholeProblem[FusionPlan]):
                        "bytes that stay while the group runs; the others are loaded again in every visit", spare=1),
                 Column("room", [f"{row.occupancy_bytes:,}" for row in rows],
                        "most bytes on chip beside those maps: strips and weights, or tiles", spare=1),
+                Column("turns", [_turns(row) for row in rows],
+                       "layers that take turns for so many channels of the maps between them", words=True, spare=3),
                 moved("IN", "bytes of maps that are loaded"), moved("W", "of weights"), moved("OUT", "of results"),
             ]
         )  # fmt: skip
@@ -170,6 +173,11 @@ def _strip(row: FusionGroup) -> str:
     return f"{last.rows.step} x {last.columns.step}" if wide else str(last.rows.step)
 
 
+def _turns(row: FusionGroup) -> str:
+    blocks = row.strips.blocks if row.strips else ()
+    return ", ".join(f"{one.layers[0]}..{one.layers[-1]} by {one.channels}" for one in blocks)
+
+
 def _group(
     part: FusionPart, first: int, last: int, run: FusedRun | LayerRun, said: Any
 ) -> FusionGroup:  # fmt: skip
@@ -188,6 +196,9 @@ def _group(
         strips = StripsPlan(
             rows=StepsPlan(**asdict(run.rows)), columns=StepsPlan(**asdict(run.columns)),
             streams=tuple(_stream(net, names, stream) for stream in run.streams), weights=run.weights,
+            blocks=tuple(
+                BlocksPlan(layers=tuple(names[one.first : one.last + 1]), channels=one.channels) for one in run.blocks
+            ),
         )  # fmt: skip
     else:
         layer = part.joint.layer(first, run)
@@ -210,7 +221,7 @@ def _stream(net: Net, names: Sequence[str], stream: Stream) -> StreamPlan:
 
 def runs_in(plan: FusionPlan) -> Runs:
     """Return the schedule of a plan; raises InputError for names that are not the network's."""
-    net = Net.read(plan.network_data, plan.machine_data.out_bytes)
+    net = Net.read(plan.network_data, plan.machine_data)
     names = [layer.name for layer in net.layers]
     if [name for row in plan.layers for name in row.layers] != names:
         raise InputError(f"layers: the groups do not have the {len(names)} layers of the network in their order")
@@ -235,13 +246,22 @@ def runs_in(plan: FusionPlan) -> Runs:
             )
             for one in strips.streams
         )  # fmt: skip
+        blocks = tuple(_blocks(layers, names, one) for one in strips.blocks)
         made.append(
             FusedRun(
                 layers[row.layers[0]], layers[row.layers[-1]], Steps(**strips.rows.model_dump()),
                 Steps(**strips.columns.model_dump()), streams, strips.weights, residents, row.unwritten, row.banks,
+                blocks,
             )
         )  # fmt: skip
     return tuple(made)
+
+
+def _blocks(layers: dict[str, int], names: Sequence[str], blocks: BlocksPlan) -> Blocks:
+    first, last = (_number(layers, "layer", name) for name in (blocks.layers[0], blocks.layers[-1]))
+    if tuple(names[first : last + 1]) != blocks.layers:
+        raise InputError(f"layers {', '.join(blocks.layers)} take turns, but do not follow each other")
+    return Blocks(first, last, blocks.channels)
 
 
 def _number(known: dict[str, int], what: str, name: str) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hwmodels.fusion.replay_count import weight_bytes
-from hwmodels.fusion.replay_strips import Moment, Span, Walk
+from hwmodels.fusion.replay_strips import Span, Walk
 from hwmodels.schedule import FusedRun, LayerRun
 from instances.stores import Stores, stores
 from solver.fusion.plan import FusionGroup, FusionPlan, StepsPlan
@@ -86,6 +86,12 @@ def _together(plan: FusionPlan, row: FusionGroup, run: FusedRun, found: Stores) 
     for first, *others in lines:
         cells = [first.ljust(widths[0]), *(x.rjust(n) for x, n in zip(others, widths[1:], strict=True))]
         yield f"  {'  '.join(cells)}".rstrip()
+    for one in run.blocks:
+        names, count = row.layers[one.first - run.first : one.last - run.first + 1], found.layers[one.last].n
+        yield (
+            f"  {', '.join(names)} take turns: {one.channels} of {count} channels of the maps between them in each, "
+            f"which {names[-1]} adds up in sums of {plan.machine_data.psum_bytes} bytes"
+        )
     across = run.columns
     if across.first < across.last:
         yield f"  every step of rows goes through steps {across.first} to {across.last} of columns"
@@ -97,23 +103,13 @@ def _walked(found: Stores, run: FusedRun) -> _Strips:
     made: tuple[dict[int, Span], ...] = tuple({} for _ in steps)
     kept = dict.fromkeys(range(len(run.streams)), 0)
     across = run.columns.last - run.columns.first + 1
-    for number, moments in enumerate(_visits(Walk(found.layers, run), len(run.streams))):
+    for number, moments in enumerate(Walk(found.layers, run).each_visit()):
         for moment in moments:
-            if moment.kind != "shrink" and moment.rows[0] < moment.rows[1]:
+            if moment.kind in ("load", "make") and moment.rows[0] < moment.rows[1]:
                 made[number // across][moment.stream] = moment.rows
             first, end = moment.area.behind
             kept[moment.stream] = max(kept[moment.stream], end - first if number // across < len(steps) - 1 else 0)
     return _Strips(steps, made, kept)
-
-
-def _visits(walk: Walk, streams: int) -> Iterator[list[Moment]]:
-    """The moments visit by visit: `streams` that shrink before, load or make, and shrink after."""
-    some: list[Moment] = []
-    for moment in walk.moments():
-        some.append(moment)
-        if len(some) == 3 * streams:
-            yield some
-            some = []
 
 
 def _chosen(steps: tuple[int, ...]) -> list[int | None]:

@@ -114,7 +114,8 @@ class Case(cases.Case):
             case = replace(case, layers=(("conv", (0,), 2),))
         size, banks = rng.choice((1, 1, 1, 2)), rng.choice((4, 6, 8, 12, 16, 24))
         case = replace(
-            case, bytes=(size, rng.choice((1, 2)), size, size), banks=banks, pins=case._pinned(rng),
+            case, bytes=(size, rng.choice((1, 2)), size, size * rng.choice((1, 1, 2, 4))), banks=banks,
+            pins=case._pinned(rng),
             energy=rng.randrange(5) == 0, every=rng.randrange(4) == 0,
         )  # fmt: skip
         return replace(case, bank=max(1, int(case._need() * rng.uniform(0.2, 1.1)) // banks))
@@ -132,7 +133,10 @@ class Case(cases.Case):
         names = [layer.name for layer in network.layers]
         made = []
         for _ in range(rng.choice((0, 0, 0, 1, 2))):
-            kind, sign = rng.choice(("cut", "fuse", "length", "strip", "recompute")), rng.choice(("=", "=", "!="))
+            kind, sign = (
+                rng.choice(("cut", "fuse", "length", "strip", "recompute", "turns")),
+                rng.choice(("=", "=", "!=")),
+            )
             if kind == "cut":
                 made.append(f"cut{sign}{rng.choice(names)}")
             elif kind == "fuse" and len(names) > 1:
@@ -142,6 +146,8 @@ class Case(cases.Case):
                 made.append(f"{kind}{rng.choice(('<=', '>=', '='))}{rng.randint(1, 4)}")
             elif kind == "recompute":
                 made.append(f"recompute={rng.choice(('any', 'any', 'no'))}")
+            elif kind == "turns":
+                made.append(f"turns={rng.choice(('any', 'no', 'no'))}")
         return tuple(dict.fromkeys(made))
 
     def ruled(self, value: int, schedule: Any) -> tuple[Self, int | None] | None:
@@ -185,7 +191,7 @@ class Case(cases.Case):
             return kept(self.pins, "length", last - first + 1)
 
         modes = MODES if ("recompute", "=", "any") in pins else MODES[:2]
-        return Rules(group, lambda height: kept(self.pins, "strip", height), modes)
+        return Rules(group, lambda height: kept(self.pins, "strip", height), modes, ("turns", "=", "no") not in pins)
 
 
 def _operator(name: str, kind: str, before: Sequence[Operator], filters: int) -> Operator | None:

@@ -2,7 +2,8 @@
 
 An example: of two 3x3 convolutions on 8 rows, strips of 1 to 8 rows of the second one's map; in each what the next
 strip needs is kept (with steps of warm-up, or without) or computed again; what comes from outside and is read by
-several layers is kept, or loaded for each of them; whole rows, or halves, quarters ... of them.
+several layers is kept, or loaded for each of them; whole rows, or halves, quarters ... of them; and all sets of layers
+that take turns for single channels.
 Lines of maps are worked out from the last map back, one at a time.
 
 What a way moves and holds is what `hwmodels.fusion.replay_strips.Walk` does moment by moment; a way in which
@@ -14,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, combinations, product
+from itertools import chain, combinations, pairwise, product
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ import numpy.typing as npt
 from hwmodels.fusion.replay import replay_fusion
 from hwmodels.fusion.replay_count import Count, weight_bytes
 from hwmodels.fusion.replay_strips import Walk
-from hwmodels.schedule import FusedRun, Hold, LayerRun, Nest, Pace, Steps, Stream
+from hwmodels.schedule import Blocks, FusedRun, Hold, LayerRun, Nest, Pace, Steps, Stream
 from instances.machine import Machine
 from instances.network import Network
 from instances.operators import Eltwise, MatMul
@@ -51,8 +52,8 @@ class Way:
     ----------
     run : FusedRun
         Without weights that stay.
-    moments : ndarray (makes, streams)
-        Bytes of every stream whenever a layer makes a piece.
+    moments : ndarray (makes, streams + 1)
+        Bytes of every stream whenever a layer makes a piece, and of partial sums.
     loads : tuple of (stream, first row, row behind the last one, bytes of a row)
     visits : tuple of int
         Of every layer those in which it makes something.
@@ -67,6 +68,7 @@ class Way:
     def peak(self, whole: frozenset[int]) -> int:
         """The most bytes of strips, when these stores lie on chip anyway."""
         counted = [k for k, stream in enumerate(self.run.streams) if stream.store not in whole]
+        counted.append(len(self.run.streams))
         return int(self.moments[:, counted].sum(axis=1).max())
 
     def loaded(self, store: int, rows: int) -> int:
@@ -115,11 +117,11 @@ class Ways:
 
     def __init__(
         self, network: Network, found: Stores, machine: Machine, first: int, last: int,
-        allowed: Callable[[int], bool] = lambda _: True, modes: Sequence[str] = MODES,
+        allowed: Callable[[int], bool] = lambda _: True, modes: Sequence[str] = MODES, blocks: bool = True,
     ) -> None:  # fmt: skip
         self.network, self.found, self.machine = network, found, machine
         self.first, self.last, self.allowed, self.modes = first, last, allowed, modes
-        self.layers = range(first, last + 1)
+        self.layers, self.blocks = range(first, last + 1), blocks
 
     @cached_property
     def weights(self) -> Weights:
@@ -128,16 +130,18 @@ class Ways:
 
     def every(self) -> Iterator[Way]:
         """Yield all that the referee accepts."""
-        accepted = False
         if self._waits():
             return
-        for run in self._runs():
-            if not accepted and not self._accepted(run):
+        accepted: dict[tuple[Blocks, ...], bool] = {}
+        for alone in self._runs():
+            for blocks in self._turns():
+                run = replace(alone, blocks=blocks)
+                if blocks not in accepted:
+                    accepted[blocks] = self._accepted(run)
+                if accepted[blocks] and (way := self._walked(run)) is not None:
+                    yield way
+            if not accepted[()]:
                 return
-            accepted = True
-            way = self._walked(run)
-            if way is not None:
-                yield way
 
     # ---- what may run together ---------------------------------------------------------------------------------------
 
@@ -175,6 +179,28 @@ class Ways:
             *map(alone, range(self.last + 1, len(self.found.layers))),
         ]
         return not replay_fusion(self.found, wide, runs).faults
+
+    def _turns(self) -> Iterator[tuple[Blocks, ...]]:
+        """All sets of layers that may take turns, for one channel each, whether or not the referee takes them."""
+        if not self.blocks:
+            yield ()
+            return
+        pairs = [
+            Blocks(p, q, 1) for p in self.layers for q in self.layers if p < q and self._pays(p, q)
+        ]  # fmt: skip
+        for number in range(len(pairs) + 1):
+            for some in combinations(pairs, number):
+                if all(one.last < other.first for one, other in pairwise(some)):
+                    yield some
+
+    def _pays(self, p: int, q: int) -> bool:
+        """The rule of the space: the channels of the first map have more bytes than sums of the last one add."""
+        adds, machine = self.found.layers[q], self.machine
+        pixels = 1
+        for t in range(p + 1, q + 1):
+            pixels *= _window(self.found.layers[t], "rows")[1] * _window(self.found.layers[t], "columns")[1]
+        more = max(0, machine.psum_bytes - machine.out_bytes) * adds.m
+        return adds.n * machine.out_bytes * pixels > more
 
     # ---- runs --------------------------------------------------------------------------------------------------------
 
@@ -281,17 +307,26 @@ class Ways:
         seen = counted.run_all()
         if seen.faults or seen.macs > MOST_AGAIN * sum(self.found.layers[t].macs for t in self.layers):
             return None
-        held, makes = [0] * len(run.streams), []
+        held = [np.zeros(walk.turns[k] if k in walk.between else 1, np.int64) for k in range(len(run.streams))]
+        sums, makes = 0, []
         loads, visits = [], [0] * number
         for moment in walk.moments():
             k = moment.stream
-            held[k] = moment.area.pixels * counted.sizes[k]
+            mine = slice(None) if moment.block < 0 or len(held[k]) == 1 else moment.block
+            held[k][mine] = moment.area.pixels * counted.sizes[k] // len(held[k])
             (top, bottom), (left, right) = moment.rows, moment.columns
+            if moment.kind == "sums":
+                layer = self.found.layers[self.first + k]
+                each = max(self.machine.psum_bytes, self.machine.out_bytes) * layer.b * layer.g * layer.m
+                sums = each * max(0, bottom - top) * max(0, right - left)
+            elif moment.kind == "make" and k in walk.summed:
+                sums = 0
             something = top < bottom and left < right
             if moment.kind == "load" and something:
                 loads.append((k, top, bottom, (right - left) * counted.sizes[k]))
-            if moment.kind == "make":
-                makes.append(tuple(held))
+            if moment.kind in ("make", "add", "reserve"):
+                makes.append((*(int(each.sum()) for each in held), sums))
+            if moment.kind == "make" and moment.block <= 0:
                 visits[k] += something
         return Way(run, np.unique(np.array(makes, np.int64), axis=0), tuple(loads), tuple(visits), seen.macs)
 

@@ -37,11 +37,12 @@ Rows = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class Rules:
-    """What is allowed: groups by first and last layer, strip heights, halos."""
+    """What is allowed: groups by first and last layer, strip heights, halos, whether layers take turns."""
 
     group: Callable[[int, int], bool] = lambda first, last: True
     height: Callable[[int], bool] = lambda height: True
     modes: Sequence[str] = MODES
+    blocks: bool = True
 
 
 class Step(NamedTuple):
@@ -175,7 +176,8 @@ class Paths:
         """All ways to run a group."""
         if (first, last) not in self.groups:
             ways = Ways(
-                self.network, self.found, self.machine, first, last, self.rules.height, self.rules.modes
+                self.network, self.found, self.machine, first, last, self.rules.height, self.rules.modes,
+                self.rules.blocks,
             )  # fmt: skip
             self.groups[first, last] = Group(self, ways)
         return self.groups[first, last]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hwmodels.fusion import replay_execute as execute_module
 from hwmodels.fusion.replay import FusedReplay, FusionReplay, replay_fusion
-from hwmodels.schedule import FusedRun, Hold, LayerRun, Loop, Nest, Pace, Steps, Stream
+from hwmodels.schedule import Blocks, FusedRun, Hold, LayerRun, Loop, Nest, Pace, Steps, Stream
 from instances.machine import Machine, Transfer
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
@@ -552,6 +552,80 @@ def test_a_difference_on_integers_is_a_fault(monkeypatch: pytest.MonkeyPatch) ->
     (run,) = result.runs
     assert isinstance(run, FusedReplay)
     assert not run.executed
+
+
+# ---- layers that take turns ---------------------------------------------------------------------------------------
+
+
+def inverted(batch: int = 1, middle: str = "dw") -> Stores:
+    """4 channels, 6, a depthwise convolution with stride 2 or a pool, 2: and one more layer on the result."""
+    wide = (batch, 6, 8, 6)
+    half = (batch, 6, 4, 3)
+    between: Operator = conv("dw", "a", wide, 6, groups=6, stride=2, bias=True)
+    if middle == "pool":
+        between = Pool(name="dw", inputs=("a",), shape=half, fn="max", kernel=(2, 2), pad=(0,) * 4, stride=(2, 2))
+    return read(
+        Input(name="in", shape=(batch, 4, 8, 6)), conv("a", "in", (batch, 4, 8, 6), 6, bias=True), between,
+        conv("b", "dw", half, 2, bias=True), conv("c", "b", (batch, 2, 4, 3), 3),
+    )  # fmt: skip
+
+
+def test_turns_by_hand() -> None:
+    # as in two strips of two rows above; a channel of a row of a has 4 bytes, sums of b 4 pixels * 4 * 2 bytes a row
+    # step 1: in 0..3 32; the last channel of a 0..2 12, of the others rows 1..2 stay 2*8; sums of b 0..1 64: 124
+    # step 2: in 2..5 32; a channel of a 1..4 16; of the others rows 1..2 (or 3..4) 2*8; sums 64:             128
+    run = replace(fused(pair()), blocks=(Blocks(0, 1, 1),))
+    seen = walked(pair(), run)
+    assert seen.peak_bytes == 128 + 162
+    assert seen.operand_bytes == {"IN": 8 * 8, "W": 54 + 108, "OUT": 8 * 16}
+    assert (seen.macs, seen.visits, seen.executed) == (8 * 4 * 54 + 8 * 4 * 108, 5, True)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("blocks", [(0, 2, 1), (0, 2, 2), (0, 2, 3), (1, 2, 2), (2, 3, 1)])
+@pytest.mark.parametrize("middle", ["dw", "pool"])
+@pytest.mark.parametrize("halo", ["retain", "recompute"])
+def test_turns_move_and_compute_what_layers_one_after_the_other_do(
+    blocks: tuple[int, int, int], middle: str, halo: str, streamed: bool
+) -> None:
+    for batch, strip in ((1, (1, 3)), (1, (2, 2)), (2, (2, 1)), (1, (4, 3))):
+        found = inverted(batch, middle)
+        plain = fused(found, strip=strip, halo=(halo, halo))
+        plain = replace(plain, weights=(0,) * 4 if streamed else plain.weights)
+        turned = walked(found, replace(plain, blocks=(Blocks(*blocks),)))
+        whole = walked(found, plain)
+        assert turned.executed
+        assert (turned.operand_bytes, turned.macs, turned.visits) == (whole.operand_bytes, whole.macs, whole.visits)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "said"),
+    [
+        ((Blocks(0, 2, 4),), "a takes turns for 4 of 6 channels: a divisor, not all"),
+        ((Blocks(0, 2, 6),), "a takes turns for 6 of 6 channels"),
+        ((Blocks(0, 2, 0),), "a takes turns for 0 of 6 channels"),
+        ((Blocks(0, 3, 1),), "their maps do not go through them channel by channel"),
+        ((Blocks(0, 1, 1),), "dw does not add up the 6 channels of a"),
+        ((Blocks(1, 2, 1), Blocks(2, 3, 1)), "layers 2 to 3 do not take turns after 2, up to 3"),
+        ((Blocks(2, 4, 1),), "layers 2 to 4 do not take turns after -1, up to 3"),
+        ((Blocks(2, 2, 1),), "layers 2 to 2 do not take turns"),
+    ],
+)
+def test_turns_that_cannot_be(blocks: tuple[Blocks, ...], said: str) -> None:
+    assert said in faults(inverted(), replace(fused(inverted(), strip=(2, 2)), blocks=blocks))
+
+
+def test_a_map_that_others_read_too_is_not_for_turns() -> None:
+    run = replace(fused(residual()), blocks=(Blocks(1, 2, 1),))
+    assert "sum takes turns with b: its map is not for it alone" in faults(residual(), run)
+
+
+def test_turns_that_are_too_many_are_not_walked(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = replace(fused(pair()), blocks=(Blocks(0, 1, 1),))
+    monkeypatch.setattr("hwmodels.fusion.replay.MAX_MOMENTS", 5 * 3)
+    assert faults(pair(), run) == ""
+    monkeypatch.setattr("hwmodels.fusion.replay.MAX_MOMENTS", 5 * 3 - 1)
+    assert "15 turns of a to b are too many to walk" in faults(pair(), replace(run, streams=run.streams))
 
 
 # ---- random groups ------------------------------------------------------------------------------------------------

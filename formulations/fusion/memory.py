@@ -1,0 +1,225 @@
+"""The bytes on chip while a group runs strip by strip, and layers that take turns for some channels of their maps.
+
+A stream is in one of three states while a layer runs: *before* its piece is made in a visit, *alive* from then until
+its last reader has run, and *after* that. Its bytes in a state are sums over its columns behind the window, in it, and
+ahead of it, each times their rows (`formulations.fusion.strips`). A **moment** says how many bytes a pixel of every
+stream takes in each state; the bytes of all streams at all moments of all steps are one product of matrices.
+
+Turns
+    Layers p..q may take turns: p makes a block of the K channels of its map, layers in between pass it on channel by
+    channel (depthwise convolutions, pooling), q adds it to its sums; then comes the next block. Room for the block of
+    every map between them is reserved when it begins, room for the sums when the first one does. With blocks of c
+    channels, and the others of the maps between them either done or to come, the bytes of block i = 0..K/c - 1 are
+
+        sum over maps m between:  c / K alive_m + i c / K after_m + (1 - (i + 1) c / K) before_m
+        + sums of the piece of q + before_q + alive of what p reads + all other streams as they are,
+
+    linear in i, so the first and the last block are enough. With c = 1 they are fewest. An example: two products of
+    512 x 64 by 64 x 512 by 512 x 64. In strips of 256 rows, 16 KiB of the input and 128 KiB of the inner map take
+    144 KiB; in turns 16 KiB of the input, 256 bytes of the inner map and 16 KiB of sums (of 1 byte) take 33 KiB.
+
+    They take turns only where K channels of the first map are more than what the sums take in addition:
+        K * bytes of an element * strides in between and of q > channels of q * (bytes of a sum - bytes of an element)
+
+Which layers take turns is decided by the least peak: let peak_t be that of layer t by itself, peak_pq that of turns;
+    best_t = min of  max(best_(t-1), peak_t),  max(best_(p-1), peak_pt) over turns p..t
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from formulations.fusion.groups import Group, window
+from formulations.fusion.strips import Ints, Strips
+from hwmodels.schedule import Blocks
+from instances.workload import Layer
+
+Floats = npt.NDArray[np.float64]
+#: Layers p..q of a group that may take turns, by number.
+Turns = tuple[int, int]
+BEFORE, ALIVE, AFTER = range(3)
+
+
+def turns_of(group: Group) -> tuple[Turns, ...]:
+    """Return the layers that may take turns for channels of the maps between them."""
+    return tuple((first, last) for last in group.layers for first in _firsts(group, last))
+
+
+def _firsts(group: Group, last: int) -> Iterator[int]:
+    """The layers that may begin the turns that one ends, which adds up channels."""
+    layers, net = group.net.layers, group.net
+    adds, moved = layers[last], _strides(layers[last])
+    extra = adds.m * (net.sum_bytes - net.element_bytes)
+    for first in range(last - 1, group.first - 1, -1):
+        makes = layers[first]
+        store = net.stores[net.writes[first]]
+        alone = store.readers == (first + 1,) and len(store.parts) == 1 and not (store.results or store.dram)
+        if adds.g > 1 or not alone or net.reads[first + 1] != (net.writes[first],) or makes.g * makes.m != adds.n:
+            return
+        if 1 in (makes.g, makes.m) and adds.n * net.element_bytes * moved > extra and adds.n > 1:
+            yield first
+        if (makes.g, makes.m, makes.n) != (adds.n, 1, 1):
+            return
+        moved *= _strides(makes)
+
+
+def _strides(layer: Layer) -> int:
+    return window(layer, "rows").stride * window(layer, "columns").stride
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """Bytes on chip of a group in ways of rows and ways of columns.
+
+    Attributes
+    ----------
+    stores : tuple of int
+        Those that may lie on chip anyway: then their streams take nothing. Subset i has the stores of the bits of i.
+    turns : tuple of (int, int)
+        Layers that may take turns.
+    """
+
+    group: Group
+    rows: Strips
+    columns: Strips
+    stores: tuple[int, ...]
+    turns: tuple[Turns, ...] = ()
+
+    def peaks(self) -> Ints:
+        """The least peak over turns of one channel each, (subsets, ways of rows, ways of columns)."""
+        moments = [self._plain(t) for t in self.group.layers]
+        if not self.turns:
+            return self._most(moments, [range(len(moments))])[:, 0]
+        for first, last in self.turns:
+            moments += self._turned(Blocks(first, last, 1))
+        count = len(self.group.layers)
+        every = [range(k, k + 1) for k in range(count)]
+        every += [range(k, k + 2) for k in range(count, len(moments), 2)]
+        most = self._most(moments, every)
+        return self._least(most[:, :count], dict(zip(self.turns, most[:, count:].swapaxes(0, 1), strict=True)))
+
+    def peak(self, blocks: Sequence[Blocks]) -> int:
+        """The peak of one way, all stores on chip, when these layers take turns."""
+        turned = {t for one in blocks for t in range(one.first, one.last + 1)}
+        moments = [self._plain(t) for t in self.group.layers if t not in turned]
+        moments += [moment for one in blocks for moment in self._turned(one)]
+        return self._one(moments)
+
+    def fewest(self, most: int) -> tuple[Blocks, ...]:
+        """Turns for one way, all stores on chip, with a peak that is nowhere above `most`, where a layer by itself is.
+
+        They are as few as possible, of as many channels.
+        """
+        alone = [self._one([self._plain(t)]) for t in self.group.layers]
+        ways: list[tuple[Blocks, ...] | None] = [()]
+        for k, t in enumerate(self.group.layers):
+            fitting = [ways[k]] if alone[k] <= most else []
+            for first in (p for p, last in self.turns if last == t):
+                before = ways[first - self.group.first]
+                if before is not None and (blocks := self._widest(first, t, most)) is not None:
+                    fitting.append((*before, blocks))
+            ways.append(min((way for way in fitting if way is not None), key=len, default=None))
+        assert ways[-1] is not None
+        return ways[-1]
+
+    def _widest(self, first: int, last: int, most: int) -> Blocks | None:
+        """Turns of the most channels that fit."""
+        count = self.group.net.layers[last].n
+        for channels in (size for size in range(count // 2, 0, -1) if count % size == 0):
+            blocks = Blocks(first, last, channels)
+            if self._one(self._turned(blocks)) <= most:
+                return blocks
+        return None
+
+    def _least(self, alone: Ints, turned: dict[Turns, Ints]) -> Ints:
+        """The least of the greatest peaks, layer after layer; peaks are (subsets, layers, ways ..)."""
+        least = [np.zeros_like(alone[:, 0])]
+        for k, t in enumerate(self.group.layers):
+            best = np.maximum(least[k], alone[:, k])
+            for (first, last), peak in turned.items():
+                if last == t:
+                    best = np.minimum(best, np.maximum(least[first - self.group.first], peak))
+            least.append(best)
+        return least[-1]
+
+    # ---- moments -----------------------------------------------------------------------------------------------------
+
+    def _plain(self, t: int) -> tuple[Floats, Floats]:
+        """Bytes of a pixel of every stream in every state while a layer runs, (streams, 3); no sums."""
+        own = np.zeros((len(self.group.streams), 3))
+        for k, stream in enumerate(self.group.streams):
+            own[k, BEFORE if t < stream.maker else ALIVE if t <= stream.last else AFTER] = stream.pixel
+        return own, np.zeros_like(own)
+
+    def _turned(self, blocks: Blocks) -> list[tuple[Floats, Floats]]:
+        """The same for the first and the last block of turns, with the sums (what becomes alive of the last map)."""
+        group, layer = self.group, self.group.net.layers[blocks.last]
+        own, sums = self._plain(blocks.first)
+        result = blocks.last - group.first
+        sums[result, ALIVE] = layer.b * layer.m * group.net.sum_bytes
+        sums[result, BEFORE] = -sums[result, ALIVE]
+        moments = []
+        for other in (BEFORE, AFTER):
+            mine = own.copy()
+            for k in range(blocks.first - group.first, result):
+                part = group.streams[k].pixel * blocks.channels // layer.n
+                mine[k] = 0
+                mine[k, ALIVE], mine[k, other] = part, group.streams[k].pixel - part
+            moments.append((mine, sums))
+        return moments
+
+    # ---- products ----------------------------------------------------------------------------------------------------
+
+    def _one(self, moments: Sequence[tuple[Floats, Floats]]) -> int:
+        """The most bytes of some moments of one way, all stores on chip."""
+        own, sums = (np.stack(each) for each in zip(*moments, strict=True))
+        bytes_now = self._bytes(own * self._fixed[:, None] + sums, range(len(self._fixed)))
+        return round(float(bytes_now.max()))
+
+    def _most(self, moments: Sequence[tuple[Floats, Floats]], parts: Sequence[range]) -> Ints:
+        """The most bytes of some moments each, (subsets, parts of the moments, ways of rows, ways of columns)."""
+        own, sums = (np.stack(each) for each in zip(*moments, strict=True))
+        mine = [[k for k, stream in enumerate(self.group.streams) if stream.store == s] for s in self.stores]
+        always = np.flatnonzero(self._fixed | sums.any(axis=(0, 2)))
+        taken = [self._bytes(own * self._fixed[:, None] + sums, always), *(self._bytes(own, ks) for ks in mine)]
+        result = []
+        for subset in range(2 ** len(self.stores)):
+            held = sum((part for bit, part in enumerate(taken[1:]) if not subset >> bit & 1), taken[0])
+            most = np.stack([held[:, part.start : part.stop].max(axis=1) for part in parts])
+            by_width = np.maximum.reduceat(most, self.columns.first[:-1], axis=2)
+            result.append(np.maximum.reduceat(by_width, self.rows.first[:-1], axis=1))
+        peak: Ints = np.rint(np.stack(result)).astype(np.int64)
+        return peak
+
+    @cached_property
+    def _fixed(self) -> npt.NDArray[np.bool_]:
+        """Streams that always take room."""
+        return np.array([stream.store not in self.stores for stream in self.group.streams])
+
+    def _bytes(self, moments: Floats, streams: Sequence[int] | Ints) -> Floats:
+        """Bytes of some streams at every moment, (row steps, moments, column steps)."""
+        over, across = self._over[:, streams], self._across[:, :, streams]
+        wide = np.einsum("msx,xpst->psmt", moments[:, streams], across, optimize=True)
+        shape = over.shape[0] * over.shape[1], over.shape[2], wide.shape[2] * wide.shape[3]
+        product: Floats = over.reshape(shape[0], shape[1]).T @ wide.reshape(shape[0], shape[2])
+        return product.reshape(shape[1], *wide.shape[2:])
+
+    @cached_property
+    def _over(self) -> Floats:
+        """Rows kept, held and carried, (3, streams, steps)."""
+        rows = self.rows
+        kept = np.where(rows.again, 0, rows.end - rows.next)
+        return np.stack([kept, rows.end - rows.now, rows.before - rows.now]).astype(np.float64)
+
+    @cached_property
+    def _across(self) -> Floats:
+        """Columns behind, in the window and ahead in every state, (states, 3, streams, steps)."""
+        columns = self.columns
+        low = np.stack([columns.now, columns.now, columns.next])
+        front = np.stack([columns.before, columns.end, np.where(columns.again, columns.next, columns.end)])
+        return np.stack([low, front - low, columns.extent[:, None] - front], axis=1).astype(np.float64)

@@ -1,0 +1,144 @@
+"""Layers of a group that take turns for channels: which may, bytes on chip, and what it is worth."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from formulations.fusion.groups import Group
+from formulations.fusion.memory import turns_of
+from formulations.fusion.options import Option
+from formulations.fusion.part import FusionPart
+from formulations.fusion.pricing import MODES
+from formulations.fusion.schedule import streams_of
+from formulations.pins import Pins
+from hwmodels.fusion.replay import FusedReplay
+from hwmodels.schedule import Blocks, FusedRun
+from instances.errors import InputError
+from instances.load import load_machine
+from instances.network import Network
+from instances.zoo.builder import Builder
+from instances.zoo.chains import CHAINS
+from solver import check, show
+from solver.fusion.plan import FusionPlan
+from solver.solve import solve_as
+
+
+def inverted(wide: int = 8, last: int = 3, stride: int = 2, size: int = 8) -> Network:
+    """Wider, depthwise, narrower, and one more."""
+    net = Builder("inverted", "wider, depthwise, narrower")
+    x = net.conv(net.input(1, 4, size, 6), "expand", wide)
+    x = net.conv(x, "dw", wide, 3, stride=stride, groups=wide)
+    x = net.conv(x, "project", last, act="")
+    net.conv(x, "next", 5)
+    return net.build()
+
+
+def part_of(network: Network, **settings: int) -> FusionPart:
+    machine = load_machine("scratchpad_768k", {name: str(value) for name, value in settings.items()})
+    return FusionPart(network, machine, Pins(()), None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("wide", "last", "stride", "turns"),
+    [
+        # sums of 4 bytes take 3 more a channel of the last: 8 channels x stride 4 > 3 x 3, and 8 of dw alone are not
+        (8, 3, 2, ((0, 2),)),
+        (10, 3, 1, ((0, 2), (1, 2))),
+        (9, 3, 1, ()),  # 9 channels are not more than 3 x 3
+        (8, 2, 1, ((0, 2), (1, 2))),
+    ],
+)
+def test_which_layers_may_take_turns(wide: int, last: int, stride: int, turns: tuple[tuple[int, int], ...]) -> None:
+    net = part_of(inverted(wide, last, stride)).net
+    assert sorted(turns_of(Group(net, 0, 3))) == list(turns)
+    assert sorted(turns_of(Group(net, 1, 3))) == [pair for pair in turns if pair[0] > 0]
+    assert turns_of(Group(net, 0, 1)) == ()
+
+
+@pytest.mark.parametrize("rows", MODES)
+@pytest.mark.parametrize("columns", MODES)
+def test_price_is_what_the_referee_counts(rows: str, columns: str) -> None:
+    part = part_of(inverted(12, 2, 2), psum_bytes=2)
+    count = 0
+    for height, width in product((1, 2, 4), (1, 3)):
+        option = Option(height, width, rows, columns)  # type: ignore[arg-type]
+        steps = streams_of(Group(part.net, 0, 3), option)
+        for (first, last), channels in product(turns_of(Group(part.net, 0, 3)), (1, 4)):
+            for weights in ((0, 0, 0, 0), (48, 20, 24, 0)):
+                blocks = (Blocks(first, last, channels),)
+                run = FusedRun(0, 3, *steps, weights, {}, (8, 4, 4, 0), tuple(range(part.machine.ocm_banks)), blocks)
+                price, (seen,) = part.figures.price(run), part.walked((run,)).runs
+                assert isinstance(seen, FusedReplay)
+                assert (price.bytes, price.macs, price.peak) == (seen.operand_bytes, seen.macs, seen.peak_bytes)
+                assert seen.executed
+                count += 1
+    assert count == 48
+
+
+def test_prices_refuse_other_turns() -> None:
+    part = part_of(inverted())
+    steps = streams_of(Group(part.net, 0, 3), Option(2, 3, "lead", "lead"))
+    for blocks in ((Blocks(0, 1, 1),), (Blocks(0, 2, 3),), (Blocks(0, 2, 8),), (Blocks(0, 2, 2), Blocks(0, 2, 2))):
+        run = FusedRun(0, 3, *steps, (0,) * 4, {}, (8, 4, 4, 0), tuple(range(part.machine.ocm_banks)), blocks)
+        with pytest.raises(InputError, match="layers do not take turns for"):
+            part.figures.price(run)
+
+
+def products(*pins: str) -> FusionPlan:
+    """Two matrix products on 64 KiB, sums of 1 byte."""
+    memory = {"ocm_bytes": 65_536, "ocm_banks": 16, "psum_bytes": 1}
+    return solve_as(
+        FusionPlan, CHAINS["products"](), "scratchpad_768k", problem="fusion", settings=memory, pins=pins
+    )  # fmt: skip
+
+
+def test_two_products_by_hand() -> None:
+    """Two strips of 256 rows: input and sums take 256 x 64 bytes each, a channel of the inner map 256.
+
+    65,536 - 33,024 = 32,512 bytes are left for weights; a filter of 512 bytes is loaded again, 32,000 stay. So
+    32,768 bytes of the input, as many of the result, 65,536 of weights and again 33,536 of them are moved.
+    """
+    plan = products()
+    assert (plan.status, plan.measures and plan.measures.bytes, plan.bound) == ("OPTIMAL", 164_608, 164_608)
+    (group,) = plan.layers
+    assert group.strips is not None
+    assert [(one.layers, one.channels) for one in group.strips.blocks] == [(("first", "second"), 1)]
+    assert (group.occupancy_bytes, group.by_operand["W"]) == (65_536, 65_536 + 33_536)
+    assert "first, second take turns: 1 of 512 channels" in show(plan, layer="first")
+    assert "first..second by 1" in show(plan)
+    assert check(plan).ok
+
+
+def test_without_turns_more_is_moved() -> None:
+    plan = products("turns=no")
+    assert (plan.status, plan.measures and plan.measures.bytes) == ("OPTIMAL", 370_432)
+    edited = products().model_copy(update={"pins": ("turns=no",)})
+    assert not check(edited).ok
+
+
+def test_turns_are_of_as_many_channels_as_fit() -> None:
+    """With 256 KiB weights and strips of one step fit beside half of the inner map, so a turn has 256 channels."""
+    memory = {"ocm_bytes": 2**18 + 2**12, "ocm_banks": 65, "psum_bytes": 1}
+    plan = solve_as(FusionPlan, CHAINS["products"](), "scratchpad_768k", problem="fusion", settings=memory)
+    (group,) = plan.layers
+    assert group.strips is not None
+    assert group.bytes == plan.compulsory_bytes
+    assert group.strips.blocks == () or group.strips.blocks[0].channels >= 64
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [("channels", 3, "turns"), ("channels", 512, "turns"), ("layers", ["second", "first"], "do not follow each other")],
+)
+def test_edited_turns_are_refused(field: str, value: object, said: str) -> None:
+    plan = products()
+    (group,) = plan.layers
+    assert group.strips is not None
+    blocks = group.strips.blocks[0].model_copy(update={field: tuple(value) if isinstance(value, list) else value})
+    strips = group.strips.model_copy(update={"blocks": (blocks,)})
+    edited = plan.model_copy(update={"layers": (group.model_copy(update={"strips": strips}),)})
+    report = check(edited)
+    assert not report.ok
+    assert said in str(report)
