@@ -180,21 +180,26 @@ class JointPart(Part[Runs]):
 
     def polished(self, runs: Runs, clock: Clock) -> Runs:
         """Of the nests with as few bytes in the banks that are free the fastest; a coarser one if the time is over."""
+        return tuple(self.faster(dict(enumerate(runs)), clock).values())
+
+    def faster(self, runs: Mapping[int, LayerRun], clock: Clock) -> dict[int, LayerRun]:
+        """The same for the runs of some layers, by the layer's number."""
         known: dict[object, Nest] = {}
-        made = []
-        for t, run in enumerate(runs):
+        made = {}
+        for t, run in runs.items():
             layer, free = self.layer(t, run), self.free(banks for _, banks in run.residents.values())
             key = layer.signature(), len(free)
             if key not in known:
                 known[key] = self._faster(layer, run.nest, len(free), clock)
-            made.append(self.trimmed(t, replace(run, nest=known[key], banks=free)))
-        return tuple(made)
+            made[t] = self.trimmed(t, replace(run, nest=known[key], banks=free))
+        return made
 
     def _faster(self, layer: Layer, nest: Nest, room: int, clock: Clock) -> Nest:
         most = {"ocm": room * self.machine.bank_bytes, "bytes": self.outcome(layer, nest).bytes}
         space = tiling.build(layer, self.machine, self.pins)
         if not clock.over:
-            return self._search_nests(space, ("bytes",), clock, most=most, proving=()).nest or nest
+            known = {"bytes": most["bytes"]}  # any nest within it is as good, but for the time
+            return self._search_nests(space, ("bytes",), clock, most=most, proving=(), known=known).nest or nest
         for item in nest.items:  # without loops that save nothing there are fewer tiles, which take time to replay, too
             fewer = replace(nest, items=tuple(one for one in nest.items if one is not item))
             if isinstance(item, Loop) and space.contains(fewer):

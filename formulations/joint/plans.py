@@ -178,9 +178,11 @@ class Plans:
         self.searches += 1
         banks = self._asked(banks)
         space = tiling.build(self._variant(rows), self.machine, self.pins)
+        least = int(self.e([np.array(k) for k in rows], np.array(banks), "proven"))
         said = self.search_nests(
             space, ("bytes", "ocm"), clock, most={"ocm": banks * self.bank_bytes},
-            proving=("bytes", "ocm") if self.several else ("bytes",),
+            proving=("bytes", "ocm") if self.several else ("bytes",), known={"bytes": self._everything(rows) + least},
+            polishing=False,
         )  # fmt: skip
         if said.nest is not None:
             self._learn(said.nest)
@@ -210,4 +212,8 @@ class Plans:
         return self.layer.model_copy(update={"resident_in": rows})
 
     def _beyond(self, rows: Rows, moved: int) -> int:
-        return moved - sum(tensor_bytes(self._variant(rows), self.machine).values())
+        return moved - self._everything(rows)
+
+    def _everything(self, rows: Rows) -> int:
+        """Bytes of everything once, with rows of every input on chip."""
+        return sum(tensor_bytes(self._variant(rows), self.machine).values())

@@ -72,6 +72,10 @@ class Search:
     """The measures asked for that are proven, in their order."""
     proving: tuple[str, ...] | None = None
     """The measures to prove, if not all that are asked for."""
+    known: Mapping[str, int] = field(default_factory=dict)
+    """What is known that no nest is below: a plan that reaches it is looked for no further."""
+    polishing: bool = True
+    """Whether the measures that are not asked for break ties."""
     bounds: dict[str, int] = field(default_factory=dict)
     """Of the measures asked for that are not, what no nest is below."""
     ties: bool = True
@@ -86,11 +90,14 @@ class Search:
     _open: int | None = None
     _allowance: int | None = None
     _patient: bool = False
+    _later: bool = False
     _laid: int = 0
 
     def run(self) -> Pick | None:
         """Settle all objectives, then break ties by the other measures."""
         for measure in stages(self.objectives, self.space.machine):
+            if not self.polishing and measure not in (*self.aims, *self.objectives):
+                break
             tie = measure not in self.aims
             if tie and measure not in self.objectives:
                 self._long |= self._allowance is None and self._work > TIES
@@ -101,7 +108,7 @@ class Search:
             self.ties &= not (tie and self.stopped)
             if self.best is None or self.stopped:
                 break
-            self.kept[measure] = self.best.measures[measure]
+            self.kept[measure], self._later = self.best.measures[measure], True
         self.turn()
         return self.best
 
@@ -162,14 +169,14 @@ class Search:
 
     def first(self, measure: str) -> Pick | None:
         """Find a good plan among few candidates: those that settled the objectives before, at first very few."""
-        if self.kept and (measure != "time" or "time" in self.kept or self._long):
+        if self._later and (measure != "time" or "time" in self.kept or self._long):
             return self.best  # they are the same, or take long
         measures = (*self.kept, measure)
-        self._patient = not self.kept
+        self._patient = not self._later
         for member in sorted(self.space.members, key=self._promise):
             if self._late():
                 break
-            few = {"listed": tuple(self.kept)} if self.kept else {"coarse": True}
+            few = {"listed": tuple(self.kept)} if self._later else {"coarse": True}
             branch = member.branch(measures, self._limits(measure), **few)
             self._search(branch, measure, first=True)
         self._patient = False
@@ -179,10 +186,12 @@ class Search:
         return self.best is None or member.label != self.best.branch.label
 
     def _settled(self, measure: str) -> bool:
-        if self.best is None or measure != "bytes" or self.kept or not self.bounding:
+        if self.best is None or self._later or not self.bounding:
             return False
-        least: int = compulsory_bytes(self.space.layer, self.space.machine)
-        return self.best.measures["bytes"] <= least
+        least = self.known.get(measure, 0)
+        if measure == "bytes":
+            least = max(least, compulsory_bytes(self.space.layer, self.space.machine))
+        return self.best.measures[measure] <= least
 
     def _late(self) -> bool:
         """Whether time is up; in the first pass not before there is a plan."""

@@ -42,13 +42,17 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 def search_nests(
     space: Space, objectives: tuple[str, ...], clock: Clock, *, most: Mapping[str, int] | None = None,
-    proving: tuple[str, ...] | None = None, first: bool = False,
+    proving: tuple[str, ...] | None = None, known: Mapping[str, int] | None = None, polishing: bool = True,
+    first: bool = False,
 ) -> Searched:  # fmt: skip
     """Search nests exhaustively (`formulations.joint.plans.SearchNests`)."""
     from solver.engines.exhaustive import Search  # late: the engines' package imports every solver
 
     deadline = None if clock.until == inf else clock.until
-    search = Search(space, objectives, deadline=deadline, kept=dict(most or {}), proving=proving)
+    search = Search(
+        space, objectives, deadline=deadline, kept=dict(most or {}), proving=proving, known=known or {},
+        polishing=polishing,
+    )  # fmt: skip
     pick = search.first(objectives[0]) if first else search.run()
     whole = not (search.stopped and search.ties)  # what breaks ties may stop
     if pick is None:
