@@ -28,6 +28,8 @@ from instances.stores import barriers as _barriers
 from instances.workload import Layer
 
 Axis = Literal["rows", "columns"]
+#: What a map advances by while the last one of its group advances by one.
+Rate = int | Fraction
 AXES: tuple[Axis, Axis] = ("rows", "columns")
 
 
@@ -154,17 +156,18 @@ class Group:
                     return False
         return True
 
-    def rates(self, axis: Axis) -> dict[int, Fraction] | None:
+    def rates(self, axis: Axis) -> dict[int, Rate] | None:
         """Rows (columns) of every store that a step advances for one of the last layer's; None if they are unlike."""
         key = self.first, self.last, axis
         if key not in self.net.rates:
             self.net.rates[key] = self._rates(axis)
         return self.net.rates[key]
 
-    def _rates(self, axis: Axis) -> dict[int, Fraction] | None:
+    def _rates(self, axis: Axis) -> dict[int, Rate] | None:
         net = self.net
-        rate = {net.writes[self.last]: Fraction(1)}
-        moves = [(net.writes[t], s, window(net.layers[t], axis).stride) for t in self.layers for s in set(net.reads[t])]
+        rate: dict[int, Rate] = {net.writes[self.last]: 1}
+        strides = net.strides[axis]
+        moves = [(net.writes[t], s, strides[t]) for t in self.layers for s in set(net.reads[t])]
         changed = True
         while changed:
             changed = False
@@ -172,8 +175,8 @@ class Group:
                 changed |= (out in rate) != (source in rate)
                 if out in rate and rate.setdefault(source, rate[out] * stride) != rate[out] * stride:
                     return None
-                if source in rate:
-                    rate.setdefault(out, rate[source] / stride)
+                if source in rate and out not in rate:
+                    rate[out] = _over(rate[source], stride)
         return rate if all(s in rate for s in (*self.made, *self.outside)) else None
 
 
@@ -183,7 +186,8 @@ class Net(Stores):
     barriers: tuple[int, ...]
     element_bytes: int
     sum_bytes: int
-    rates: dict[tuple[int, int, Axis], dict[int, Fraction] | None]
+    strides: dict[Axis, tuple[int, ...]]
+    rates: dict[tuple[int, int, Axis], dict[int, Rate] | None]
 
     @classmethod
     def read(cls, network: Network, machine: Machine) -> Net:
@@ -193,6 +197,8 @@ class Net(Stores):
         object.__setattr__(net, "barriers", tuple(_barriers(network, net)))
         object.__setattr__(net, "element_bytes", machine.out_bytes)
         object.__setattr__(net, "sum_bytes", max(machine.psum_bytes, machine.out_bytes))
+        strides = {axis: tuple(window(layer, axis).stride for layer in net.layers) for axis in AXES}
+        object.__setattr__(net, "strides", strides)
         object.__setattr__(net, "rates", {})
         return net
 
@@ -201,6 +207,11 @@ class Net(Stores):
         written = {(self.layers[t].r, self.layers[t].c) for t, _ in self.stores[store].parts}
         read = {(self.layers[t].h, self.layers[t].l) for t in self.stores[store].readers}
         return len(written | read) > 1
+
+
+def _over(rate: Rate, stride: int) -> Rate:
+    """A rate over a stride; numbers stay integers where they can, as fractions are slow."""
+    return rate // stride if isinstance(rate, int) and rate % stride == 0 else Fraction(rate) / stride
 
 
 def compulsory_bytes(net: Net, machine: Machine) -> int:

@@ -27,14 +27,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from formulations.fusion.groups import Axis, Group, window
+from formulations.fusion.groups import Axis, Group, Rate, window
 from hwmodels.schedule import Pace, Steps
 
 Ints = npt.NDArray[np.int64]
@@ -92,6 +91,15 @@ class Strips:
         counted: Ints = np.add.reduceat(np.maximum(end - np.maximum(begin, rows), 0), self.first[:-1], axis=0)
         return counted
 
+    def most(self, values: npt.NDArray[np.float64], axis: int) -> npt.NDArray[np.float64]:
+        """The most of some values by step over the steps of every way."""
+        count = values.shape[axis] // len(self.ways)
+        if count > 4 or not (np.diff(self.first) == count).all():
+            greatest: npt.NDArray[np.float64] = np.maximum.reduceat(values, self.first[:-1], axis=axis)
+            return greatest
+        steps = np.moveaxis(values, axis, 0)  # many short ways: step by step is faster
+        return np.moveaxis(reduce(np.maximum, (steps[k::count] for k in range(count))), 0, axis)
+
     def only(self, way: int) -> Strips:
         """The steps of one way, by its number."""
         return self._some(slice(self.first[way], self.first[way + 1]), (self.ways[way],))
@@ -148,7 +156,7 @@ def paces(group: Group, axis: Axis, mode: Mode, size: int) -> tuple[Steps, tuple
 class _Walk:
     """The lines that fronts follow, and how they are clipped."""
 
-    def __init__(self, group: Group, axis: Axis, rates: dict[int, Fraction]) -> None:
+    def __init__(self, group: Group, axis: Axis, rates: dict[int, Rate]) -> None:
         self.group, self.axis, self.rates = group, axis, rates
         self.streams = group.streams
         self.windows = {t: window(group.net.layers[t], axis) for t in group.layers}

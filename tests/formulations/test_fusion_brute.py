@@ -55,7 +55,7 @@ def test_a_group_may_have_a_layer_that_only_shares_its_input() -> None:
 def test_parts_of_rows_go_down_to_one_column() -> None:
     """Of three columns one at a time: 208 bytes, with two at a time 223."""
     layers = (("conv", (0,), 4), ("deep2", (1,), 1), ("conv", (2,), 1))
-    one = case(4, 5, 1, layers, banks=9, bank=24, bytes=(2, 1, 2, 2))
+    one = case(4, 5, 1, layers, banks=9, bank=24, bytes=(2, 1, 2, 2), pins=("turns=no",))
     assert said(one) == []
     claim = TESTER.claim(one, "dynamic")
     assert (claim.status, claim.value) == ("OPTIMAL", 208)
