@@ -85,6 +85,13 @@ class Strips:
         """Steps in which something is, (streams, ways)."""
         return self._sums((self.end > self.begin).astype(np.int64))
 
+    @cached_property
+    def skips(self) -> npt.NDArray[np.bool_]:
+        """Whether a step begins behind the end of the one before, for some stream, (ways,)."""
+        left: npt.NDArray[np.bool_] = np.logical_or.reduceat((self.next > self.end).any(axis=0), self.first[:-1])
+        again: npt.NDArray[np.bool_] = left & np.array([mode == "recompute" for mode, _ in self.ways])
+        return again
+
     def beyond(self, stream: int, rows: Ints) -> Ints:
         """Rows that a stream reads, when so many first rows are on chip, (ways, numbers of rows)."""
         begin, end = self.begin[stream][:, None], self.end[stream][:, None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from typing import Any, cast
@@ -13,6 +14,7 @@ from formulations.tiling.problem import read
 from hwmodels.fusion.replay import FusedReplay
 from hwmodels.schedule import Blocks, FusedRun, LayerRun, Pace, Steps, Stream
 from instances.errors import InputError
+from solver.front import Front
 from solver.fusion.plan import (
     BlocksPlan,
     FusionGroup,
@@ -30,13 +32,14 @@ from solver.joint.plan import Resident
 from solver.joint.problem import search_nests
 from solver.network_show import known_parts
 from solver.plan import Objective, Options, Schedule
-from solver.problem import Derived
+from solver.problem import Derived, front_of_plans
 from solver.question import Question
 from solver.report import ABSENT, Column, Sheet, name_column, ratio
 from solver.verdict import Verdict
 from solver.whole import WholeProblem
 
 FUSION = FusionFormulation(search_nests)
+_AGAIN = "recompute=any"
 
 
 class FusionProblem(WholeProblem[FusionPlan]):
@@ -46,6 +49,7 @@ class FusionProblem(WholeProblem[FusionPlan]):
 
     def __init__(self) -> None:
         super().__init__(FUSION)
+        self.axes = {"bytes": "bytes", "macs": "MACs"}
 
     def parts(self, question: Question) -> Sequence[FusionPart]:
         """The network; raises InputError unless its homes are settled and all memory is free."""
@@ -101,6 +105,26 @@ class FusionProblem(WholeProblem[FusionPlan]):
     def derive(self, plan: FusionPlan) -> Derived:
         """Replay group by group."""
         return replace(super().derive(plan), executed=plan.replay.executed)
+
+    # ---- the front ---------------------------------------------------------------------------------------------------
+
+    def front(self, question: Question, axes: tuple[str, ...]) -> Front:
+        """The exact front of bytes and MACs; what strips need again may be computed again, unless a pin says no.
+
+        The front says whether it is proven, its plans are FEASIBLE: each is the best only of those with no more MACs.
+        """
+        start = time.monotonic()
+        pins = question.pins if any(pin.startswith("recompute") for pin in question.pins) else (*question.pins, _AGAIN)
+        engine = "cp-sat" if question.engine == self.auto else question.engine  # dynamic does not cap MACs
+        question = replace(question, objectives=("bytes", "macs"), pins=pins, engine=engine)
+        (part,) = self.parts(question)
+        verdicts, proven = self.lowest(part, question, ("bytes", "macs"))
+        fewest = verdicts[-1].values["macs"] if verdicts and proven else None
+        plans, bounds = [], {"bytes": part.compulsory_bytes, "macs": fewest}
+        for verdict in verdicts:
+            said = replace(verdict.said, status="FEASIBLE", bounds=bounds, judged=None)
+            plans.append(self.made(question, part, said, start))
+        return front_of_plans(self, question, plans, proven=proven, details=lambda _: {})
 
     # ---- showing -----------------------------------------------------------------------------------------------------
 
