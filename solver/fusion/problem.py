@@ -30,7 +30,7 @@ from solver.fusion.show import drawn, halo_words
 from solver.joint.homes import check_homes
 from solver.joint.plan import Resident
 from solver.joint.problem import search_nests
-from solver.network_show import known_parts
+from solver.network_show import known_parts, microseconds
 from solver.plan import Objective, Options, Schedule
 from solver.problem import Derived, front_of_plans
 from solver.question import Question
@@ -171,6 +171,9 @@ class FusionProblem(WholeProblem[FusionPlan]):
                        "bytes that stay while the group runs; the others are loaded again in every visit", spare=1),
                 Column("room", [f"{row.occupancy_bytes:,}" for row in rows],
                        "most bytes on chip beside those maps: strips and weights, or tiles", spare=1),
+                Column("time (us)", [microseconds(plan, row.time_ticks) for row in rows],
+                       "visit by visit the longer of computing and moving, not decided",
+                       microseconds(plan, sum(row.time_ticks for row in rows)), spare=2),
                 Column("turns", [_turns(row) for row in rows],
                        "layers that take turns for so many channels of the maps between them", words=True, spare=3),
                 moved("IN", "bytes of maps that are loaded"), moved("W", "of weights"), moved("OUT", "of results"),
@@ -211,10 +214,12 @@ def _group(
     held = sorted((net.stores[s].name, *given) for s, given in run.residents.items())
     if isinstance(said, FusedReplay):
         by_operand, macs, taken, visits = dict(said.operand_bytes), said.macs, said.peak_bytes, said.visits
+        ticks = said.ticks
     else:
         outcome = said.outcome
         by_operand = {operand: count.bytes for operand, count in outcome.by_operand.items()}
         macs, taken, visits = net.layers[first].macs, outcome.occupancy_bytes["ocm"], 1
+        ticks = outcome.time_ticks
     schedule = strips = None
     if isinstance(run, FusedRun):
         strips = StripsPlan(
@@ -232,7 +237,7 @@ def _group(
         on_chip=tuple(Resident(map=name, rows=number, banks=banks) for name, number, banks in held),
         unwritten=run.unwritten if isinstance(run, FusedRun) else (run.unwritten,), banks=run.banks,
         schedule=schedule, strips=strips, bytes=sum(by_operand.values()), by_operand=by_operand, macs=macs,
-        occupancy_bytes=taken, visits=visits,
+        occupancy_bytes=taken, visits=visits, time_ticks=ticks,
     )  # fmt: skip
 
 
