@@ -249,7 +249,9 @@ def pareto(
     axes: Annotated[
         str | None,
         typer.Option(
-            "--axes", metavar="A,B", help="Two or all of bytes, time, ocm (bytes on chip); dsps,rate (partial_engine)"
+            "--axes",
+            metavar="A,B",
+            help="Two or all of bytes, time, ocm (bytes on chip); bytes,macs (fusion); dsps,rate (partial_engine)",
         ),
     ] = None,
     problem: ProblemOpt = None,

@@ -198,6 +198,27 @@ class FormulationProblem(Problem[P]):
         """Judge what a search says; raises PlanMismatch if it is not so."""
         return refused(zip(parts, answers, strict=True), f" on {question.machine.name}, engine {question.engine}")
 
+    def lowest(
+        self, part: Part[Any], question: Question, axes: tuple[str, str]
+    ) -> tuple[list[Verdict], bool]:  # fmt: skip
+        """Return the front of two measures, and whether all of it is proven.
+
+        It is the least first one, of these the least second one; then the same with less of the second.
+        """
+        points, cap, proven = list[Verdict](), dict[str, int](), True
+        with question.watch() as watch:
+            while True:
+                said = settled(self.formulation, part, axes, question.engine, watch.clock, most=cap)
+                if said.schedule is None:
+                    return points, proven and said.status == "INFEASIBLE"
+                proven = proven and said.status == "OPTIMAL"
+                points += self.verified([part], [said], question)
+                cap = {axes[1]: points[-1].values[axes[1]] - 1}
+                if cap[axes[1]] < 0:
+                    return points, proven
+                if said.interrupted or watch.stopped or watch.clock.over:
+                    return points, False
+
 
 def refused(answers: Iterable[tuple[Part[Any], Answer[Any]]], where: str = "") -> list[Verdict]:
     """Judge answers; raises PlanMismatch, with the part's name and `where`, if one is not so."""

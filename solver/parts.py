@@ -25,7 +25,7 @@ from solver.network_plan import WholePlan, head
 from solver.plan import Objective, Options, Stat, proof, worst
 from solver.problem import Derived, Explained
 from solver.question import Question
-from solver.search import Answer, settled, status_of
+from solver.search import Answer, status_of
 from solver.verdict import Verdict, judged, proven_of, sum_of
 from solver.verify import gap_of, unequal
 
@@ -127,24 +127,11 @@ class PartsProblem(FormulationProblem[P]):
             raise InputError(f"axes {','.join(wanted)}: fronts of problem {self.name} have two")
         parts = []
         for part in self.parts(question):
-            points, cap, proven = list[FrontPoint](), dict[str, int](), True
-            with question.watch() as watch:
-                while True:
-                    said = settled(self.formulation, part, wanted, question.engine, watch.clock, most=cap)
-                    if said.schedule is None:
-                        proven = proven and said.status == "INFEASIBLE"
-                        break
-                    proven = proven and said.status == "OPTIMAL"
-                    (verdict,) = self.verified([part], [said], question)
-                    row = self.row(verdict)
-                    body = {} if row is None else row.model_dump(exclude={"stats"})
-                    points.append(FrontPoint(verdict.values, body, part.label(said.schedule)))
-                    cap = {wanted[1]: verdict.values[wanted[1]] - 1}
-                    if cap[wanted[1]] < 0:
-                        break
-                    if said.interrupted or watch.stopped or watch.clock.over:
-                        proven = False
-                        break
+            points, (verdicts, proven) = list[FrontPoint](), self.lowest(part, question, (wanted[0], wanted[1]))
+            for verdict in verdicts:
+                row = self.row(verdict)
+                body = {} if row is None else row.model_dump(exclude={"stats"})
+                points.append(FrontPoint(verdict.values, body, part.label(verdict.said.schedule)))
             parts.append(FrontPart(part.name, tuple(points), complete=proven, proven=proven))
         units = {axis: self.axes[axis] for axis in wanted}
         return Front(self.name, question.network.name, question.machine.name, units, tuple(parts))

@@ -50,21 +50,18 @@ class Groups:
         self.number = {r.store: k for k, r in enumerate(self.residences)}
 
     def sketches(self, clock: Clock = ENDLESS) -> Iterator[Arc]:
-        """Yield an arc with lower bounds for every group of two layers and more; raises TimeUp.
+        """Yield an arc with lower bounds for every group of two layers and more that finds room; raises TimeUp.
 
-        A group that finds room in no way is the end of those that begin with the same layer, unless pins say what
-        groups there are.
+        Longer groups may find room where shorter ones do not: they need fewer rows, or take turns.
         """
         for first in range(len(self.net.layers)):
             for last in range(first + 1, len(self.net.layers)):
                 clock.tick()
                 group = Group(self.net, first, last)
-                if not group.legal or group.rates("rows") is None or group.rates("columns") is None:
-                    continue
-                arcs = list(self._sketched(group))
-                if self.demands.allows(first, last):
-                    yield from arcs
-                if not (arcs or self.demands.asked) or self.demands.over(first, last):
+                suits = group.legal and group.rates("rows") is not None and group.rates("columns") is not None
+                if suits and self.demands.allows(first, last):
+                    yield from self._sketched(group)
+                if self.demands.over(first, last):
                     break
 
     def _sketched(self, group: Group) -> Iterator[Arc]:

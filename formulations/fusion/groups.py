@@ -20,6 +20,9 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
+
 from hwmodels.nest.limits import tensor_bytes
 from instances.machine import Machine
 from instances.network import Network
@@ -27,7 +30,11 @@ from instances.stores import Stores, stores
 from instances.stores import barriers as _barriers
 from instances.workload import Layer
 
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 Axis = Literal["rows", "columns"]
+#: What a map advances by while the last one of its group advances by one.
+Rate = int | Fraction
 AXES: tuple[Axis, Axis] = ("rows", "columns")
 
 
@@ -154,17 +161,18 @@ class Group:
                     return False
         return True
 
-    def rates(self, axis: Axis) -> dict[int, Fraction] | None:
+    def rates(self, axis: Axis) -> dict[int, Rate] | None:
         """Rows (columns) of every store that a step advances for one of the last layer's; None if they are unlike."""
         key = self.first, self.last, axis
         if key not in self.net.rates:
             self.net.rates[key] = self._rates(axis)
         return self.net.rates[key]
 
-    def _rates(self, axis: Axis) -> dict[int, Fraction] | None:
+    def _rates(self, axis: Axis) -> dict[int, Rate] | None:
         net = self.net
-        rate = {net.writes[self.last]: Fraction(1)}
-        moves = [(net.writes[t], s, window(net.layers[t], axis).stride) for t in self.layers for s in set(net.reads[t])]
+        rate: dict[int, Rate] = {net.writes[self.last]: 1}
+        strides = net.strides[axis]
+        moves = [(net.writes[t], s, strides[t]) for t in self.layers for s in set(net.reads[t])]
         changed = True
         while changed:
             changed = False
@@ -172,8 +180,8 @@ class Group:
                 changed |= (out in rate) != (source in rate)
                 if out in rate and rate.setdefault(source, rate[out] * stride) != rate[out] * stride:
                     return None
-                if source in rate:
-                    rate.setdefault(out, rate[source] / stride)
+                if source in rate and out not in rate:
+                    rate[out] = _over(rate[source], stride)
         return rate if all(s in rate for s in (*self.made, *self.outside)) else None
 
 
@@ -183,7 +191,8 @@ class Net(Stores):
     barriers: tuple[int, ...]
     element_bytes: int
     sum_bytes: int
-    rates: dict[tuple[int, int, Axis], dict[int, Fraction] | None]
+    strides: dict[Axis, tuple[int, ...]]
+    rates: dict[tuple[int, int, Axis], dict[int, Rate] | None]
 
     @classmethod
     def read(cls, network: Network, machine: Machine) -> Net:
@@ -193,6 +202,8 @@ class Net(Stores):
         object.__setattr__(net, "barriers", tuple(_barriers(network, net)))
         object.__setattr__(net, "element_bytes", machine.out_bytes)
         object.__setattr__(net, "sum_bytes", max(machine.psum_bytes, machine.out_bytes))
+        strides = {axis: tuple(window(layer, axis).stride for layer in net.layers) for axis in AXES}
+        object.__setattr__(net, "strides", strides)
         object.__setattr__(net, "rates", {})
         return net
 
@@ -203,32 +214,49 @@ class Net(Stores):
         return len(written | read) > 1
 
 
+def _over(rate: Rate, stride: int) -> Rate:
+    """A rate over a stride; numbers stay integers where they can, as fractions are slow."""
+    return rate // stride if isinstance(rate, int) and rate % stride == 0 else Fraction(rate) / stride
+
+
 def compulsory_bytes(net: Net, machine: Machine) -> int:
     """Return the bytes that every schedule moves: weights, results, and what of the inputs some result depends on.
 
-    A layer alone makes its whole map; strips make no row that nobody reads, as the last one of seven is under 2 x 2
-    windows with stride 2.
+    A layer alone makes its whole map; strips need not make a pixel that nobody reads, as the last row of seven is under
+    2 x 2 windows with stride 2, or every other one under 1 x 1 windows.
     """
-    needed: dict[int, dict[str, int]] = {}
+    needed: dict[int, Mask] = {}
     total = 0
     for t in reversed(range(len(net.layers))):
         layer, store = net.layers[t], net.stores[net.writes[t]]
         later = [u for u in store.readers if u > t]
         whole = store.whole or store.dram or store.results or not later
-        needed[t] = {
-            "r": layer.r if whole else max(_read(net.layers[u], "rows", needed[u]["r"]) for u in later),
-            "c": layer.c if whole else max(_read(net.layers[u], "columns", needed[u]["c"]) for u in later),
-        }
+        seen = [_read(net.layers[u], needed[u]) for u in later]
+        whole = whole or any(mask.shape != (layer.r, layer.c) for mask in seen)
+        needed[t] = np.ones((layer.r, layer.c), np.bool_) if whole else np.logical_or.reduce(seen)
         total += tensor_bytes(layer, machine).get("W", 0)
     for store in net.stores:
         if not store.parts:
-            reading = [net.layers[t].model_copy(update={"inputs": 1, **needed[t]}) for t in store.readers]
-            total += max((tensor_bytes(layer, machine)["IN"] for layer in reading), default=0)
+            seen = [_read(net.layers[t], needed[t]) for t in store.readers]
+            each = [x.b * x.g * x.n for x in (net.layers[t] for t in store.readers)]
+            pixels: dict[tuple[int, ...], Ints] = {}
+            for mask, elements in zip(seen, each, strict=True):
+                pixels[mask.shape] = np.maximum(pixels.get(mask.shape, 0), mask * elements)
+            total += max((int(many.sum()) for many in pixels.values()), default=0) * machine.in_bytes
         total += min(store.results, store.rows * store.row_elements) * machine.out_bytes
     return total
 
 
-def _read(layer: Layer, axis: Axis, outputs: int) -> int:
-    """The first rows (columns) that a layer reads for so many first ones of its result."""
-    seen = window(layer, axis)
-    return min(seen.inputs, (outputs - 1) * seen.stride - seen.pad + seen.reach)
+def _read(layer: Layer, outputs: Mask) -> Mask:
+    """The pixels of its input that a layer reads for some of its result."""
+    rows = np.zeros((layer.h, layer.c), np.bool_)
+    for i in range(layer.kh):
+        y = np.arange(layer.r) * layer.stride_h - layer.pad_top + i * layer.dilation_h
+        inside = (y >= 0) & (y < layer.h)
+        rows[y[inside]] |= outputs[inside]
+    pixels = np.zeros((layer.h, layer.l), np.bool_)
+    for j in range(layer.kw):
+        x = np.arange(layer.c) * layer.stride_w - layer.pad_left + j * layer.dilation_w
+        inside = (x >= 0) & (x < layer.l)
+        pixels[:, x[inside]] |= rows[:, inside]
+    return pixels

@@ -27,7 +27,7 @@ Which layers take turns is decided by the least peak: let peak_t be that of laye
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -94,13 +94,17 @@ class Memory:
         """The least peak over turns of one channel each, (subsets, ways of rows, ways of columns)."""
         moments = [self._plain(t) for t in self.group.layers]
         if not self.turns:
-            return self._most(moments, [range(len(moments))])[:, 0]
+            return self._most(moments, lambda held: held.max(axis=1, keepdims=True))[:, 0]
         for first, last in self.turns:
             moments += self._turned(Blocks(first, last, 1))
         count = len(self.group.layers)
-        every = [range(k, k + 1) for k in range(count)]
-        every += [range(k, k + 2) for k in range(count, len(moments), 2)]
-        most = self._most(moments, every)
+
+        def each(held: Floats) -> Floats:
+            """Layers by themselves, then turns: of each the first and the last block."""
+            turned = np.maximum(held[:, count::2], held[:, count + 1 :: 2])
+            return np.concatenate([held[:, :count], turned], axis=1)
+
+        most = self._most(moments, each)
         return self._least(most[:, :count], dict(zip(self.turns, most[:, count:].swapaxes(0, 1), strict=True)))
 
     def peak(self, blocks: Sequence[Blocks]) -> int:
@@ -151,10 +155,16 @@ class Memory:
 
     def _plain(self, t: int) -> tuple[Floats, Floats]:
         """Bytes of a pixel of every stream in every state while a layer runs, (streams, 3); no sums."""
-        own = np.zeros((len(self.group.streams), 3))
-        for k, stream in enumerate(self.group.streams):
-            own[k, BEFORE if t < stream.maker else ALIVE if t <= stream.last else AFTER] = stream.pixel
+        own = self._alone[t - self.group.first]
         return own, np.zeros_like(own)
+
+    @cached_property
+    def _alone(self) -> Floats:
+        """The same for every layer, (layers, streams, 3)."""
+        maker, last, pixel = np.array([(s.maker, s.last, s.pixel) for s in self.group.streams], np.float64).T
+        t = np.array(self.group.layers)[:, None]
+        alone: Floats = np.stack([t < maker, (maker <= t) & (t <= last), t > last], axis=2) * pixel[:, None]
+        return alone
 
     def _turned(self, blocks: Blocks) -> list[tuple[Floats, Floats]]:
         """The same for the first and the last block of turns, with the sums (what becomes alive of the last map)."""
@@ -181,8 +191,8 @@ class Memory:
         bytes_now = self._bytes(own * self._fixed[:, None] + sums, range(len(self._fixed)))
         return round(float(bytes_now.max()))
 
-    def _most(self, moments: Sequence[tuple[Floats, Floats]], parts: Sequence[range]) -> Ints:
-        """The most bytes of some moments each, (subsets, parts of the moments, ways of rows, ways of columns)."""
+    def _most(self, moments: Sequence[tuple[Floats, Floats]], joined: Callable[[Floats], Floats]) -> Ints:
+        """The most bytes of moments that are joined, (subsets, joined moments, ways of rows, ways of columns)."""
         own, sums = (np.stack(each) for each in zip(*moments, strict=True))
         mine = [[k for k, stream in enumerate(self.group.streams) if stream.store == s] for s in self.stores]
         always = np.flatnonzero(self._fixed | sums.any(axis=(0, 2)))
@@ -190,9 +200,7 @@ class Memory:
         result = []
         for subset in range(2 ** len(self.stores)):
             held = sum((part for bit, part in enumerate(taken[1:]) if not subset >> bit & 1), taken[0])
-            most = np.stack([held[:, part.start : part.stop].max(axis=1) for part in parts])
-            by_width = np.maximum.reduceat(most, self.columns.first[:-1], axis=2)
-            result.append(np.maximum.reduceat(by_width, self.rows.first[:-1], axis=1))
+            result.append(self.rows.most(self.columns.most(joined(held), 2), 0).swapaxes(0, 1))
         peak: Ints = np.rint(np.stack(result)).astype(np.int64)
         return peak
 

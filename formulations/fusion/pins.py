@@ -88,11 +88,6 @@ class Demands:
         """Layers of a group that may take turns."""
         return turns_of(group) if self.pins.allows("turns", "any") else ()
 
-    @property
-    def asked(self) -> bool:
-        """Whether pins say what groups there are."""
-        return any(self.pins.of(name) for name in ("fuse", "cut", "length", "strip"))
-
     def heights(self, group: Group) -> list[int]:
         """Strip heights that are allowed, the highest first."""
         extent = window(group.net.layers[group.last], "rows").outputs

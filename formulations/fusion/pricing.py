@@ -8,7 +8,8 @@ along each axis: 1,232 options. A glimpse at four visits of each says what no pe
 
 (infinite if there is no room for streaming). Options are priced exactly as long as their bound is below the best of
 those before anywhere, at some room and for some maps on chip; the others are no better anywhere, and left out. Those
-that compute again are compared with the ones that do not, as they never read or compute less.
+that compute again are compared with the ones that do not, as they read and compute no less. Only where a reader skips
+rows or columns (a stride above its window) strips that compute again may leave these out: such options are all priced.
 """
 
 from __future__ import annotations
@@ -88,20 +89,22 @@ class Pricing:
         table = self._bound(fewest[:, None, None], self.room - least[..., None]).min(axis=0)
         if table.min() >= NEVER:
             return None
-        reads = self._reads(self.down.only(0), self.across.only(0))
-        return Priced(None, self._by_store(table), reads, int(self._macs[0, 0]))
+        return Priced(None, self._by_store(table), self._reads(self.down, self.across), int(self._macs.min()))
 
     def options(self) -> Iterator[Priced]:
         """Yield the options that fit and may be best, those first that compute nothing again."""
         best = np.full((2 ** len(self.stores), len(self.room)), NEVER, np.int64)
-        for again in (False, True):
-            waiting = np.flatnonzero((self._again == again) & (self._macs <= MOST_AGAIN * self._once))
+        never = np.full_like(best, NEVER)
+        kinds = ~self._again, self._again & ~self._skips, self._skips
+        for kind in kinds:
+            waiting = np.flatnonzero(kind & (self._macs <= MOST_AGAIN * self._once))
+            best = never if kind is self._skips else best
             while (following := self._next(waiting, best)) is not None:
                 number, waiting = following
                 i, j = (int(k) for k in np.unravel_index(number, self._again.shape))
                 if (table := self._loaded(i, j, best)) is None:
                     continue
-                if not again:
+                if kind is kinds[0]:
                     best = np.minimum(best, table)
                 (rows, height), (columns, width) = self.down.ways[i], self.across.ways[j]
                 option = Option(height, width, rows, columns, self.group.twice)
@@ -137,6 +140,12 @@ class Pricing:
         rows, columns = (np.array([mode == "recompute" for mode, _ in axis.ways]) for axis in (self.down, self.across))
         again: npt.NDArray[np.bool_] = rows[:, None] | columns
         return again
+
+    @cached_property
+    def _skips(self) -> npt.NDArray[np.bool_]:
+        """Whether an option leaves out rows or columns that nobody reads."""
+        skips: npt.NDArray[np.bool_] = self.down.skips[:, None] | self.across.skips
+        return skips
 
     @cached_property
     def _once(self) -> int:
@@ -205,11 +214,12 @@ class Pricing:
         return Memory(self.group, down, across, self.stores, self.turns)
 
     def _reads(self, down: Strips, across: Strips) -> dict[int, Ints]:
-        """Bytes that are read of every outside store, by level."""
+        """The least bytes that are read of every outside store, by level."""
         reads: dict[int, Ints] = {}
         for k, stream in enumerate(self.group.streams):
             if stream.outside:
-                read = down.beyond(k, self.levels[stream.store])[0] * int(across.computed[k, 0]) * stream.pixel
+                rows, columns = down.beyond(k, self.levels[stream.store]).min(axis=0), across.computed[k].min()
+                read = rows * int(columns) * stream.pixel
                 reads[stream.store] = reads.get(stream.store, 0) + read
         return reads
 

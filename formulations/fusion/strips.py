@@ -27,14 +27,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from formulations.fusion.groups import Axis, Group, window
+from formulations.fusion.groups import Axis, Group, Rate, window
 from hwmodels.schedule import Pace, Steps
 
 Ints = npt.NDArray[np.int64]
@@ -86,11 +85,27 @@ class Strips:
         """Steps in which something is, (streams, ways)."""
         return self._sums((self.end > self.begin).astype(np.int64))
 
+    @cached_property
+    def skips(self) -> npt.NDArray[np.bool_]:
+        """Whether a step begins behind the end of the one before, for some stream, (ways,)."""
+        left: npt.NDArray[np.bool_] = np.logical_or.reduceat((self.next > self.end).any(axis=0), self.first[:-1])
+        again: npt.NDArray[np.bool_] = left & np.array([mode == "recompute" for mode, _ in self.ways])
+        return again
+
     def beyond(self, stream: int, rows: Ints) -> Ints:
         """Rows that a stream reads, when so many first rows are on chip, (ways, numbers of rows)."""
         begin, end = self.begin[stream][:, None], self.end[stream][:, None]
         counted: Ints = np.add.reduceat(np.maximum(end - np.maximum(begin, rows), 0), self.first[:-1], axis=0)
         return counted
+
+    def most(self, values: npt.NDArray[np.float64], axis: int) -> npt.NDArray[np.float64]:
+        """The most of some values by step over the steps of every way."""
+        count = values.shape[axis] // len(self.ways)
+        if count > 4 or not (np.diff(self.first) == count).all():
+            greatest: npt.NDArray[np.float64] = np.maximum.reduceat(values, self.first[:-1], axis=axis)
+            return greatest
+        steps = np.moveaxis(values, axis, 0)  # many short ways: step by step is faster
+        return np.moveaxis(reduce(np.maximum, (steps[k::count] for k in range(count))), 0, axis)
 
     def only(self, way: int) -> Strips:
         """The steps of one way, by its number."""
@@ -148,7 +163,7 @@ def paces(group: Group, axis: Axis, mode: Mode, size: int) -> tuple[Steps, tuple
 class _Walk:
     """The lines that fronts follow, and how they are clipped."""
 
-    def __init__(self, group: Group, axis: Axis, rates: dict[int, Fraction]) -> None:
+    def __init__(self, group: Group, axis: Axis, rates: dict[int, Rate]) -> None:
         self.group, self.axis, self.rates = group, axis, rates
         self.streams = group.streams
         self.windows = {t: window(group.net.layers[t], axis) for t in group.layers}

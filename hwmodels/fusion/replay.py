@@ -41,6 +41,8 @@ class FusedReplay:
     """The most bytes of strips, resident weights and the buffer for filters on chip at once."""
     visits: int
     """Steps of rows times steps of columns."""
+    ticks: int
+    """Visit by visit the longer of computing and of moving bytes, calls and segments of transfers left out."""
     executed: bool
     """Whether the group was computed on integers, strip by strip, and equals its layers run whole."""
     faults: tuple[str, ...]
@@ -113,7 +115,7 @@ def _group(found: Stores, machine: Machine, run: FusedRun) -> FusedReplay:
         faults += wrong
         executed = not wrong
     return FusedReplay(
-        counted.operand_bytes, counted.macs, counted.peak_bytes, walk.visits, executed, tuple(faults)
+        counted.operand_bytes, counted.macs, counted.peak_bytes, walk.visits, counted.ticks, executed, tuple(faults)
     )  # fmt: skip
 
 

@@ -34,6 +34,8 @@ class Counted:
         The same with additions of layers without weights; shifted copies that an execution adds.
     peak_bytes : int
         The most bytes of strips, resident weights and the buffer for filters that lie on chip at once.
+    ticks : int
+        Visit by visit the longer of computing and of moving what it loads and writes; weights that stay come first.
     faults : tuple of str
     """
 
@@ -42,6 +44,7 @@ class Counted:
     work: int
     taps: int
     peak_bytes: int
+    ticks: int
     faults: tuple[str, ...]
 
 
@@ -79,18 +82,32 @@ class Count:
         self.sums = 0
         self.total = 0
         self.bytes = {"IN": 0, "W": 0, "OUT": 0}
-        self.macs = self.work = self.taps = self.strips = 0
+        self.macs = self.work = self.taps = self.strips = self.cycles = self.ticks = 0
         self.faults: dict[tuple[int, int], str] = {}
 
     def run_all(self) -> Counted:
         """Walk the group."""
         for layer, stay in zip(self._layers(), self.run.weights, strict=True):
             self.bytes["W"] += min(stay, weight_bytes(layer, self.machine))
-        for moment in self.walk.moments():
-            self._take(moment)
-        self._written()
+        begun = dict.fromkeys(self.bytes, 0), self.cycles
+        for moments in self.walk.each_visit():
+            for moment in moments:
+                self._take(moment)
+            computing = (self.cycles - begun[1]) * self.machine.compute.cycle_ticks
+            self.ticks += max(self._moving(begun[0]), computing)
+            begun = dict(self.bytes), self.cycles
+        self._unmade()
         peak = self.strips + sum(self.run.weights) + self._filter_buffer()
-        return Counted(self.bytes, self.macs, self.work, self.taps, peak, tuple(self.faults.values()))
+        return Counted(self.bytes, self.macs, self.work, self.taps, peak, self.ticks, tuple(self.faults.values()))
+
+    def _moving(self, before: dict[str, int]) -> int:
+        """Ticks of the bytes that were moved since then, without those of calls and segments."""
+        ticks = 0
+        for operand, total in self.bytes.items():
+            transfer, moved = self.machine.transfer_of(operand), total - before[operand]
+            bursts = -(-moved // transfer.burst_bytes) if transfer.burst_ticks else 0
+            ticks += moved * transfer.byte_ticks + bursts * transfer.burst_ticks
+        return ticks
 
     # ---- moments -----------------------------------------------------------------------------------------------------
 
@@ -111,6 +128,8 @@ class Count:
             self._make(k, moment, pixels)
         if moment.kind in ("make", "load") and pixels:
             self.on_chip[k][blocks, top:bottom, left:right] = True
+            if moment.kind == "make":
+                self._write(k, moment)
             self.made[k][blocks, top:bottom, left:right] = True
 
     def _hold(self, k: int, area: Area, blocks: slice) -> None:
@@ -133,6 +152,7 @@ class Count:
         per_pixel = layer.b * layer.g * layer.m * layer.n * layer.kh * layer.kw // turns
         self.macs += per_pixel * pixels if layer.weights != "none" else 0
         self.work += per_pixel * layer.inputs * pixels
+        self.cycles += self._cycles(layer, pixels, turns)
         self.taps += layer.inputs * layer.kh * layer.kw
         if moment.block in (ALL, 0):
             self.bytes["W"] += max(0, weight_bytes(layer, self.machine) - self.run.weights[k])
@@ -154,15 +174,35 @@ class Count:
         stays = self.streams[k].outside or bool(self.made[k][blocks, top:border, left:right].all())
         return stays and bool(self.on_chip[k][blocks, border:bottom, left:right].all())
 
+    def _write(self, k: int, moment: Moment) -> None:
+        """Count what is written of a piece: pixels that are made for the first time, in rows that do not stay.
+
+        Maps between layers that take turns are for these alone, and never written.
+        """
+        t, (top, bottom), (left, right) = self.run.first + k, moment.rows, moment.columns
+        first = max(top, self.found.stores[self.streams[k].store].seen(self.run.unwritten[k], self.walk.layers[t].r))
+        if first < bottom:
+            new = ~self.made[k][:, first:bottom, left:right]
+            self.bytes["OUT"] += int(new.sum()) * self.sizes[k] // len(new)
+
+    def _cycles(self, layer: Layer, pixels: int, turns: int) -> int:
+        """Cycles of a piece, or of a turn's share of it, with the lanes full as far as channels fill them."""
+        unit, taps = self.machine.compute, layer.b * layer.kh * layer.kw * layer.inputs * pixels
+        if unit.model == "none":
+            return 0
+        if unit.model == "tile":
+            return -(-taps * layer.g * layer.m * layer.n // (turns * unit.macs_per_cycle))
+        if layer.m == layer.n == 1:
+            return -(-taps * -(-layer.g // unit.cols) // turns)
+        return -(-taps * layer.g * -(-layer.m // unit.rows) * -(-layer.n // unit.cols) // turns)
+
     # ---- the end -----------------------------------------------------------------------------------------------------
 
-    def _written(self) -> None:
-        """Count what is written, and name layers whose results are needed and not complete."""
+    def _unmade(self) -> None:
+        """Name layers whose results are needed and not complete."""
         for k, t in enumerate(range(self.run.first, self.run.last + 1)):
             layer, store = self.walk.layers[t], self.found.stores[self.found.writes[t]]
-            unwritten = store.seen(self.run.unwritten[k], layer.r)
             made: Mask = np.logical_and.reduce(self.made[k])
-            self.bytes["OUT"] += int(made[unwritten:].sum()) * self.sizes[k]
             needed = store.dram or store.results or any(u > self.run.last for u in store.readers)
             missing = made.size - int(made.sum())
             if needed and missing:

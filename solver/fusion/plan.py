@@ -98,6 +98,10 @@ class FusionGroup(Frozen):
     """The most bytes in `banks`."""
     visits: Natural
     """Steps of rows times steps of columns."""
+    time_ticks: Natural
+    """Of strips: visit by visit the longer of computing and of moving what is loaded and written, calls and segments of
+    transfers left out; of a layer by itself its time as in problem tiling. Nothing is decided by it.
+    """
 
     @property
     def layer(self) -> str:

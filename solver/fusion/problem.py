@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from typing import Any, cast
@@ -13,6 +14,7 @@ from formulations.tiling.problem import read
 from hwmodels.fusion.replay import FusedReplay
 from hwmodels.schedule import Blocks, FusedRun, LayerRun, Pace, Steps, Stream
 from instances.errors import InputError
+from solver.front import Front
 from solver.fusion.plan import (
     BlocksPlan,
     FusionGroup,
@@ -28,15 +30,16 @@ from solver.fusion.show import drawn, halo_words
 from solver.joint.homes import check_homes
 from solver.joint.plan import Resident
 from solver.joint.problem import search_nests
-from solver.network_show import known_parts
+from solver.network_show import known_parts, microseconds
 from solver.plan import Objective, Options, Schedule
-from solver.problem import Derived
+from solver.problem import Derived, front_of_plans
 from solver.question import Question
 from solver.report import ABSENT, Column, Sheet, name_column, ratio
 from solver.verdict import Verdict
 from solver.whole import WholeProblem
 
 FUSION = FusionFormulation(search_nests)
+_AGAIN = "recompute=any"
 
 
 class FusionProblem(WholeProblem[FusionPlan]):
@@ -46,6 +49,7 @@ class FusionProblem(WholeProblem[FusionPlan]):
 
     def __init__(self) -> None:
         super().__init__(FUSION)
+        self.axes = {"bytes": "bytes", "macs": "MACs"}
 
     def parts(self, question: Question) -> Sequence[FusionPart]:
         """The network; raises InputError unless its homes are settled and all memory is free."""
@@ -102,6 +106,26 @@ class FusionProblem(WholeProblem[FusionPlan]):
         """Replay group by group."""
         return replace(super().derive(plan), executed=plan.replay.executed)
 
+    # ---- the front ---------------------------------------------------------------------------------------------------
+
+    def front(self, question: Question, axes: tuple[str, ...]) -> Front:
+        """The exact front of bytes and MACs; what strips need again may be computed again, unless a pin says no.
+
+        The front says whether it is proven, its plans are FEASIBLE: each is the best only of those with no more MACs.
+        """
+        start = time.monotonic()
+        pins = question.pins if any(pin.startswith("recompute") for pin in question.pins) else (*question.pins, _AGAIN)
+        engine = "cp-sat" if question.engine == self.auto else question.engine  # dynamic does not cap MACs
+        question = replace(question, objectives=("bytes", "macs"), pins=pins, engine=engine)
+        (part,) = self.parts(question)
+        verdicts, proven = self.lowest(part, question, ("bytes", "macs"))
+        fewest = verdicts[-1].values["macs"] if verdicts and proven else None
+        plans, bounds = [], {"bytes": part.compulsory_bytes, "macs": fewest}
+        for verdict in verdicts:
+            said = replace(verdict.said, status="FEASIBLE", bounds=bounds, judged=None)
+            plans.append(self.made(question, part, said, start))
+        return front_of_plans(self, question, plans, proven=proven, details=lambda _: {})
+
     # ---- showing -----------------------------------------------------------------------------------------------------
 
     def status(self, plan: FusionPlan) -> list[str]:
@@ -147,6 +171,9 @@ class FusionProblem(WholeProblem[FusionPlan]):
                        "bytes that stay while the group runs; the others are loaded again in every visit", spare=1),
                 Column("room", [f"{row.occupancy_bytes:,}" for row in rows],
                        "most bytes on chip beside those maps: strips and weights, or tiles", spare=1),
+                Column("time (us)", [microseconds(plan, row.time_ticks) for row in rows],
+                       "visit by visit the longer of computing and moving, not decided",
+                       microseconds(plan, sum(row.time_ticks for row in rows)), spare=2),
                 Column("turns", [_turns(row) for row in rows],
                        "layers that take turns for so many channels of the maps between them", words=True, spare=3),
                 moved("IN", "bytes of maps that are loaded"), moved("W", "of weights"), moved("OUT", "of results"),
@@ -187,10 +214,12 @@ def _group(
     held = sorted((net.stores[s].name, *given) for s, given in run.residents.items())
     if isinstance(said, FusedReplay):
         by_operand, macs, taken, visits = dict(said.operand_bytes), said.macs, said.peak_bytes, said.visits
+        ticks = said.ticks
     else:
         outcome = said.outcome
         by_operand = {operand: count.bytes for operand, count in outcome.by_operand.items()}
         macs, taken, visits = net.layers[first].macs, outcome.occupancy_bytes["ocm"], 1
+        ticks = outcome.time_ticks
     schedule = strips = None
     if isinstance(run, FusedRun):
         strips = StripsPlan(
@@ -208,7 +237,7 @@ def _group(
         on_chip=tuple(Resident(map=name, rows=number, banks=banks) for name, number, banks in held),
         unwritten=run.unwritten if isinstance(run, FusedRun) else (run.unwritten,), banks=run.banks,
         schedule=schedule, strips=strips, bytes=sum(by_operand.values()), by_operand=by_operand, macs=macs,
-        occupancy_bytes=taken, visits=visits,
+        occupancy_bytes=taken, visits=visits, time_ticks=ticks,
     )  # fmt: skip
 
 

@@ -55,10 +55,26 @@ def test_a_group_may_have_a_layer_that_only_shares_its_input() -> None:
 def test_parts_of_rows_go_down_to_one_column() -> None:
     """Of three columns one at a time: 208 bytes, with two at a time 223."""
     layers = (("conv", (0,), 4), ("deep2", (1,), 1), ("conv", (2,), 1))
-    one = case(4, 5, 1, layers, banks=9, bank=24, bytes=(2, 1, 2, 2))
+    one = case(4, 5, 1, layers, banks=9, bank=24, bytes=(2, 1, 2, 2), pins=("turns=no",))
     assert said(one) == []
     claim = TESTER.claim(one, "dynamic")
     assert (claim.status, claim.value) == ("OPTIMAL", 208)
+
+
+def test_a_longer_group_may_fit_where_a_shorter_one_does_not() -> None:
+    """All three layers need one pixel of the first map, two of them need it whole: 16 bytes, in pairs 25."""
+    one = case(3, 2, 1, (("deep", (0,), 1), ("jump", (1,), 1), ("jump", (2,), 1)), banks=14, bank=1)
+    assert said(one) == []
+    claim = TESTER.claim(one, "dynamic")
+    assert (claim.status, claim.value) == ("OPTIMAL", 16)
+
+
+def test_a_bound_that_no_nest_reaches_is_no_plan() -> None:
+    """The least path has a layer by itself in two banks, where no search finds a nest."""
+    layers = (("pool", (0,), 1), ("even", (1,), 3), ("conv", (2,), 1))
+    one = case(8, 1, 1, layers, banks=8, bank=2, bytes=(2, 1, 2, 2))
+    assert said(one) == []
+    assert TESTER.claim(one, "dynamic").faults == ()
 
 
 @pytest.mark.parametrize(("width", "parts"), [(1, []), (2, [1]), (3, [2, 1]), (7, [4, 2, 1]), (8, [4, 2, 1])])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hwmodels.fusion import replay_execute as execute_module
 from hwmodels.fusion.replay import FusedReplay, FusionReplay, replay_fusion
 from hwmodels.schedule import Blocks, FusedRun, Hold, LayerRun, Loop, Nest, Pace, Steps, Stream
-from instances.machine import Machine, Transfer
+from instances.machine import Compute, Machine, Transfer
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
 from instances.stores import Stores, stores
@@ -191,6 +191,17 @@ def test_two_convolutions_in_strips_of_two_rows() -> None:
     assert seen.peak_bytes == 96 + 162
     assert seen.visits == 5
     assert seen.executed
+
+
+def test_the_longer_of_computing_and_moving_in_every_visit() -> None:
+    # 16 MACs a tick; a row of a takes 216 MACs (13.5 cycles), two rows of b 864 (54); a byte takes a tick
+    # step 0: weights 162, in 16, a one row 14: 178;  steps 1..3: in 16, b 32; a two rows 27 and b 54: 81
+    # step 4: b 32; a one row 14 and b 54: 68
+    machine = MACHINE.model_copy(update={"compute": Compute(model="tile", macs_per_cycle=16, cycle_ticks=1)})
+    (seen,) = replay_fusion(pair(), machine, [fused(pair())]).runs
+    assert isinstance(seen, FusedReplay)
+    assert seen.ticks == 178 + 3 * 81 + 68
+    assert walked(pair(), fused(pair())).ticks == 64 + 162 + 128  # nothing computes
 
 
 def test_without_warm_up_the_first_step_makes_all_that_maps_are_ahead() -> None:

@@ -1,0 +1,76 @@
+"""The front of bytes and MACs of F11 fusion, against all schedules of small networks with weights of both."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from formulations.fusion.groups import Net, compulsory_bytes
+from formulations.fusion.part import FusionPart
+from formulations.pins import parse_pins
+from instances.load import load_machine
+from instances.network import Network
+from instances.operators import Conv, Input
+from instances.stores import stores
+from solver import check, pareto
+from solver.fusion.problem import FUSION
+from solver.joint.problem import search_nests
+from solver.selftest.fusion import TESTER, Case
+from solver.selftest.fusion_paths import Paths
+
+AGAIN = ("recompute=any",)
+
+
+def case_of(seed: int) -> Case:
+    """A random network in which what strips need again may be computed again."""
+    drawn = TESTER.case(random.Random(f"front {seed}"))
+    return replace(drawn, pins=AGAIN, energy=False, every=False, rule="")
+
+
+@pytest.mark.parametrize("seed", [13, 23, 28, 30])
+def test_no_schedule_is_below_the_front(seed: int) -> None:
+    case = case_of(seed)
+    assert case.network is not None
+    front = pareto(case.network, case.machine, problem="fusion")
+    points = [(point.values["bytes"], point.values["macs"]) for point in front.parts[0].points]
+    assert front.proven
+    assert len(points) > 1
+    assert points == sorted(points)
+    assert [macs for _, macs in points] == sorted({macs for _, macs in points}, reverse=True)
+    assert all(check(plan).ok for plan in front.plans)
+    part = FusionPart(case.network, case.machine, parse_pins(AGAIN, FUSION.decisions), search_nests)
+    for factors in ((1, 0), (10, 1), (3, 1), (1, 1), (1, 3), (1, 10)):
+        paths = Paths(case.network, stores(case.network), case.machine, part.joint.tables, case.demanded, factors)
+        best = paths.best()
+        assert best is not None
+        assert best[0] == min(factors[0] * moved + factors[1] * macs for moved, macs in points)
+
+
+def test_strips_that_compute_again_may_leave_out_what_nobody_reads() -> None:
+    """Of 10 x 6 pixels the last layer reads every other one of every other row, 15: 15 x (216 + 24) MACs at least."""
+    case = case_of(23)
+    assert case.layers == (("conv", (0,), 8), ("jump", (1,), 3))
+    assert case.network is not None
+    front = pareto(case.network, case.machine, problem="fusion")
+    assert front.parts[0].points[-1].values == {"bytes": 4347, "macs": 15 * (216 + 24)}
+
+
+def test_compulsory_bytes_leave_out_what_nobody_reads() -> None:
+    """Two 1 x 1 layers with stride 2: of 9 x 9 pixels 3 x 3 are read by somebody; 9 x 4 + 16 + 16 + 9 x 4 bytes."""
+    shape, half = (1, 4, 9, 9), (1, 4, 5, 5)
+    one = {"filters": 4, "kernel": (1, 1), "stride": (2, 2)}
+    network = Network(name="jumps", operators=(
+        Input(name="in", shape=shape), Conv(name="a", inputs=("in",), shape=half, **one),
+        Conv(name="b", inputs=("a",), shape=(1, 4, 3, 3), **one),
+    ))  # fmt: skip
+    machine = load_machine("scratchpad_768k")
+    assert compulsory_bytes(Net.read(network, machine), machine) == 36 + 16 + 16 + 36
+
+
+def test_without_recomputation_the_front_is_one_plan() -> None:
+    case = case_of(30)
+    assert case.network is not None
+    front = pareto(case.network, case.machine, problem="fusion", pins=["recompute=no"])
+    assert (front.proven, len(front.parts[0].points)) == (True, 1)
