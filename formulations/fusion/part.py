@@ -162,10 +162,22 @@ class FusionPart(Part[Runs]):
         return self.joint.explain()
 
     def polished(self, runs: Runs, clock: Clock) -> Runs:
-        """Of every layer that is a group by itself the fastest nest with as few bytes (`JointPart.polished`)."""
-        steps = [(first, run) for first, _, run in self.numbered(runs)]
-        alone = self.joint.faster({first: run for first, run in steps if isinstance(run, LayerRun)}, clock)
-        return tuple(alone.get(first, run) for first, run in steps)
+        """Layers by themselves with the fastest of equal nests, as far as there is time: searches leave them open."""
+        return tuple(
+            self._faster(first, run, clock) if isinstance(run, LayerRun) else run
+            for first, _, run in self.numbered(runs)
+        )
+
+    def _faster(self, step: int, run: LayerRun, clock: Clock) -> LayerRun:
+        layer, free = self.joint.layer(step, run), self.joint.free(banks for _, banks in run.residents.values())
+        nest = self.joint.tables.plans[step].faster(run.nest, clock)
+        now, then = (self.joint.outcome(layer, one) for one in (run.nest, nest))
+        room = len(free) * self.machine.bank_bytes
+        if (
+            then.bytes > now.bytes or then.occupancy_bytes["ocm"] > room
+        ):  # equal with other rows on chip, not with these
+            return run
+        return self.joint.trimmed(step, replace(run, nest=nest, banks=free))
 
     # ---- banks -------------------------------------------------------------------------------------------------------
 

@@ -180,19 +180,15 @@ class JointPart(Part[Runs]):
 
     def polished(self, runs: Runs, clock: Clock) -> Runs:
         """Of the nests with as few bytes in the banks that are free the fastest; a coarser one if the time is over."""
-        return tuple(self.faster(dict(enumerate(runs)), clock).values())
-
-    def faster(self, runs: Mapping[int, LayerRun], clock: Clock) -> dict[int, LayerRun]:
-        """The same for the runs of some layers, by the layer's number."""
         known: dict[object, Nest] = {}
-        made = {}
-        for t, run in runs.items():
+        made = []
+        for t, run in enumerate(runs):
             layer, free = self.layer(t, run), self.free(banks for _, banks in run.residents.values())
             key = layer.signature(), len(free)
             if key not in known:
                 known[key] = self._faster(layer, run.nest, len(free), clock)
-            made[t] = self.trimmed(t, replace(run, nest=known[key], banks=free))
-        return made
+            made.append(self.trimmed(t, replace(run, nest=known[key], banks=free)))
+        return tuple(made)
 
     def _faster(self, layer: Layer, nest: Nest, room: int, clock: Clock) -> Nest:
         most = {"ocm": room * self.machine.bank_bytes, "bytes": self.outcome(layer, nest).bytes}

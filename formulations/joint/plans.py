@@ -47,7 +47,8 @@ class Searched:
 
 
 #: Searches nests exhaustively: (space, objectives, clock); with `most` of some measures, `proving` those whose optimum
-#: is to be proven (all by default); `first`: a good nest will do.
+#: is to be proven (all by default), `known` bounds at which it may end, and `polishing`: whether further measures break
+#: ties; `first`: a good nest will do.
 SearchNests = Callable[..., Searched]
 
 
@@ -75,6 +76,8 @@ class Plans:
         self._priced: dict[tuple[int, int, int], tuple[int, int]] = {}
         self._searched: set[tuple[Rows, int]] = set()
         self._tables: dict[object, Ints] = {}
+        self._places: dict[Nest, tuple[Rows, int]] = {}
+        self._faster: dict[Nest, Nest] = {}
 
     def once(self, rows: int) -> int:
         """Bytes of one input beyond its first rows, read once."""
@@ -174,17 +177,15 @@ class Plans:
         self._begun = True
 
     def search(self, rows: Rows, banks: int, clock: Clock) -> bool:
-        """Find e(rows, banks) and all that follows from it; False if the time ran out."""
+        """Find e(rows, banks) and all that follows from it; False if the time ran out.
+
+        Its nest is not the fastest: that is looked for where a plan keeps it (`faster`, `JointPart.polished`).
+        """
         self.searches += 1
         banks = self._asked(banks)
-        space = tiling.build(self._variant(rows), self.machine, self.pins)
-        least = int(self.e([np.array(k) for k in rows], np.array(banks), "proven"))
-        said = self.search_nests(
-            space, ("bytes", "ocm"), clock, most={"ocm": banks * self.bank_bytes},
-            proving=("bytes", "ocm") if self.several else ("bytes",), known={"bytes": self._everything(rows) + least},
-            polishing=False,
-        )  # fmt: skip
+        said = self._asking(rows, banks, clock, polishing=False)
         if said.nest is not None:
+            self._places.setdefault(said.nest, (rows, banks))
             self._learn(said.nest)
         if said.whole:
             self._searched.add((rows, banks))
@@ -192,6 +193,25 @@ class Plans:
             self._note("found", rows, banks, said.measures)
         self._tables.clear()
         return said.whole
+
+    def faster(self, nest: Nest, clock: Clock) -> Nest:
+        """The fastest nest that moves and takes as much as this one where a search found it; itself without time."""
+        if nest in self._places and nest not in self._faster and not clock.over:
+            said = self._asking(*self._places[nest], clock)
+            self._faster[nest] = said.nest or nest
+        return self._faster.get(nest, nest)
+
+    def _asking(self, rows: Rows, banks: int, clock: Clock, *, polishing: bool = True) -> Searched:
+        """The fewest bytes with so many rows and banks; of nests that move as much the smallest, then the fastest.
+
+        It ends early at what searches with more rows or banks have proven.
+        """
+        space = tiling.build(self._variant(rows), self.machine, self.pins)
+        least = self._everything(rows) + int(self.e([np.array(k) for k in rows], np.array(banks), "proven"))
+        return self.search_nests(
+            space, ("bytes", "ocm"), clock, most={"ocm": banks * self.bank_bytes},
+            proving=("bytes", "ocm") if self.several else ("bytes",), known={"bytes": least}, polishing=polishing,
+        )  # fmt: skip
 
     def _asked(self, banks: int) -> int:
         """The banks of a search: of several inputs it finds the least nest, in whatever banks."""

@@ -4,7 +4,8 @@ For one unconstrained layer this is exact and faster than any solver; CP-SAT and
 Stage k minimises the k-th objective among the plans that keep the values of the earlier ones. A first pass over few
 candidates gives a good plan; the second looks at everything that separable lower bounds do not exclude: chains by the
 least factors of all other axes (`formulations.tiling.member`), rows and columns by ``sum_k a[k,s] * min_q b[k,q]``. The
-first stage ends early where the plan moves no more than any plan must (`hwmodels.nest.limits`).
+first stage ends early where the plan moves no more than any plan must (`hwmodels.nest.limits`), or reaches a bound that
+the caller has proven (`Search.known`).
 
 Double-buffered time is a sum of maxima over steps and no table. As the first objective timelines are laid out in the
 order of their lower bounds, until none is below the best, or `MOST_TIMELINES` are; the lower bound of the next one is
