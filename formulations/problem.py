@@ -200,7 +200,7 @@ class Part(ABC, Generic[S]):
         return self.name
 
     @property
-    def stats(self) -> Mapping[str, int]:
+    def stats(self) -> Mapping[str, int | float]:
         """What was counted while it was searched, for the plan."""
         return {}
 

@@ -324,6 +324,9 @@ def explain(
 @app.command()
 def bench(
     suite: Annotated[str, typer.Argument(metavar="SUITE", help="See certile list suites")],
+    only: Annotated[
+        str, typer.Option("--only", metavar="TEXT", help="Suite fusion: rows whose network and KiB contain this text")
+    ] = "",
     out: OutOpt = None,
     as_json: JsonOpt = False,
 ) -> int:
@@ -333,7 +336,9 @@ def bench(
         raise options.unknown("suite", suite, suites)
     if out is not None:
         options.check_writable(out)
-    report = suites[suite][1](progress_bar())
+    if only and suite != "fusion":
+        raise InputError(f"--only: rows of suite fusion can be chosen, not of {suite}")
+    report = suites[suite][1](progress_bar(), **({"only": only} if only else {}))
     text = json.dumps(report.to_json(), indent=1)
     if out is not None:
         console.write(out, text + "\n")

@@ -23,7 +23,6 @@ from solver.options import AUTO
 from solver.plan import version
 from solver.problem import Problem
 from solver.problems import ALIASES, PROBLEMS, pick_problem
-from solver.progress import Progress
 
 if TYPE_CHECKING:
     from solver.bench import Report
@@ -35,7 +34,7 @@ _PACKAGES = ("ortools", "highspy", "pulp", "numpy", "networkx", "pydantic", "onn
 # --- list ------------------------------------------------------------------------------------------------------------
 
 
-def suites() -> Mapping[str, tuple[str, Callable[[Progress], Report]]]:
+def suites() -> Mapping[str, tuple[str, Callable[..., Report]]]:
     """Return the benchmark suites: name -> (summary, function)."""
     from solver.bench import SUITES  # late: the suites import every solver
     from solver.bench.generic import compared

@@ -56,9 +56,10 @@ class FusionPart(Part[Runs]):
         self._walked: tuple[Runs, FusionReplay] | None = None
 
     @property
-    def stats(self) -> Mapping[str, int]:
-        """Searches of single layers, and groups that were priced."""
-        return {"searches": self.tables.nests.searches, "groups": self.tables.priced}
+    def stats(self) -> Mapping[str, int | float]:
+        """Searches of single layers with their seconds, and groups that were priced."""
+        nests = self.tables.nests
+        return {"searches": nests.searches, "nest_s": round(nests.seconds, 3), "groups": self.tables.priced}
 
     def pieces(self, goal: Goal) -> Iterator[Piece[Runs]]:
         """All cuts."""

@@ -11,6 +11,7 @@ that the least nest needs as well; every input has a tile of its own, so what ro
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -63,6 +64,8 @@ class Plans:
         With so many rows and banks at most no nest moves less beyond everything once.
     searches : int
         Made so far.
+    seconds : float
+        That they took, with those that break ties for the final plan.
     """
 
     def __init__(self, layer: Layer, machine: Machine, pins: Pins, search_nests: SearchNests) -> None:
@@ -70,7 +73,7 @@ class Plans:
         self.banks, self.bank_bytes, self.several = machine.ocm_banks, machine.bank_bytes, layer.inputs > 1
         self.nests: list[tuple[Nest, Rows | None]] = []
         self.bounds: dict[Bound, list[tuple[Rows, int, int]]] = {"proven": [], "found": []}
-        self.searches = 0
+        self.searches, self.seconds = 0, 0.0
         self._begun = False
         self._once: dict[int, int] = {}
         self._priced: dict[tuple[int, int, int], tuple[int, int]] = {}
@@ -206,12 +209,15 @@ class Plans:
 
         It ends early at what searches with more rows or banks have proven.
         """
+        start = time.monotonic()
         space = tiling.build(self._variant(rows), self.machine, self.pins)
         least = self._everything(rows) + int(self.e([np.array(k) for k in rows], np.array(banks), "proven"))
-        return self.search_nests(
+        said = self.search_nests(
             space, ("bytes", "ocm"), clock, most={"ocm": banks * self.bank_bytes},
             proving=("bytes", "ocm") if self.several else ("bytes",), known={"bytes": least}, polishing=polishing,
         )  # fmt: skip
+        self.seconds += time.monotonic() - start
+        return said
 
     def _asked(self, banks: int) -> int:
         """The banks of a search: of several inputs it finds the least nest, in whatever banks."""

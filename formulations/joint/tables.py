@@ -135,6 +135,11 @@ class Tables:
         """Searches of single layers so far."""
         return sum(plans.searches for plans in self._distinct())
 
+    @property
+    def seconds(self) -> float:
+        """What these took."""
+        return sum(plans.seconds for plans in self._distinct())
+
     def _distinct(self) -> Iterable[Plans]:
         """Equal layers share their plans."""
         return {id(plans): plans for plans in self.plans}.values()

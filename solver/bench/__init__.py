@@ -8,7 +8,7 @@ from solver.bench.applications import applications_suite
 from solver.bench.banks import banks, table42
 from solver.bench.demo import demo
 from solver.bench.engines import engines
-from solver.bench.fusion import fusion, fusion_chains
+from solver.bench.fusion import fusion, fusion_chains, fusion_depth
 from solver.bench.heuristics import heuristics
 from solver.bench.hybrid import hybrid_suite
 from solver.bench.joint import joint
@@ -22,12 +22,11 @@ from solver.bench.table2 import table2
 from solver.bench.table3 import table3
 from solver.bench.tso import tso
 from solver.bench.windows import windows
-from solver.progress import Progress
 
 __all__ = ["SUITES", "Report"]
 
 #: Suite name -> (what it shows, how to run it).
-SUITES: dict[str, tuple[str, Callable[[Progress], Report]]] = {
+SUITES: dict[str, tuple[str, Callable[..., Report]]] = {
     "applications": ("three networks with periods on one board: least responses and energy, gaps", applications_suite),
     "banks": ("feature maps in memory banks: bytes and delay of policies and proven optima, five networks", banks),
     "demo": ("ResNet-50 from an ONNX file on nmp and scratchpad_64k, written to out/ and checked", demo),
@@ -38,6 +37,7 @@ SUITES: dict[str, tuple[str, Callable[[Progress], Report]]] = {
         fusion,
     ),
     "fusion-chains": ("seven short chains fused, beside what a mapper that fuses layers moves", fusion_chains),
+    "fusion-depth": ("how seconds to prove fusion grow with depth: ResNet-18 to ResNet-152 on 768 KiB", fusion_depth),
     "heuristics": ("what optimality is worth: greedy, naive and TSO-noburst over the optimum, by network", heuristics),
     "hybrid": ("fusion on banks, ResNet-50 at 512x512: published techniques by block, ratios, optimum", hybrid_suite),
     "joint": ("tile plans and what stays on chip together: heuristics, proven optima, engines, growth", joint),

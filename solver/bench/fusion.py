@@ -1,13 +1,18 @@
-"""Suites ``fusion`` and ``fusion-chains``: layers that run strip by strip (F11), beside every layer by itself."""
+"""Suites ``fusion``, ``fusion-depth`` and ``fusion-chains``: layers that run strip by strip (F11), beside others.
+
+Some rows of ``fusion`` are printed only if they are asked for: ``certile bench fusion --only 512x512``.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
+from instances.errors import InputError
 from instances.load import load_network
 from instances.network import Network
 from instances.operators import Reshape
 from instances.zoo.chains import CHAINS
+from instances.zoo.resnet import REPEATS, resnet
 from solver.bench.report import Cell, Report, timed
 from solver.fusion.plan import FusionPlan
 from solver.progress import Progress
@@ -18,12 +23,17 @@ _BANK = 4 * 1024
 _NETWORKS = (
     *(("resnet50", kib) for kib in (128, 512, 768)),
     *(("mobilenet_v2", kib) for kib in (128, 512, 768)),
-    *(("vgg16_convs", kib) for kib in (128, 512)),
+    *(("vgg16_convs", kib) for kib in (128, 512, 768)),
 )
+#: The same, with larger inputs: only if asked for.
+_LARGE = tuple((f"{name}@512x512", kib) for name in ("resnet50", "mobilenet_v2") for kib in (128, 512, 768))
+#: KiB of the rows by depth: nests of single layers need few searches there.
+_DEPTH_KIB = 768
 #: Engines beside the optimum. `per-layer` is a schedule of problem joint: map after map stays as far as it fits.
 _HEURISTICS = {"joint": "per-layer", "cascade": "cascade", "strips": "strips"}
 _HEADS = (
     "network", "KiB", *_HEURISTICS, "fused", "bound", "status", "compulsory", "macs_ratio", "groups", "seconds",
+    "nest_seconds",
 )  # fmt: skip
 
 
@@ -48,6 +58,14 @@ _CHAINS = (
 )
 
 
+def _network(name: str) -> Network:
+    """The network of a row: ``vgg16_convs``, ``resnet50@512x512``."""
+    if name == "vgg16_convs":
+        return convolutions("vgg16")
+    known, *size = name.split("@")
+    return load_network(known).with_size(*map(int, size[0].split("x"))) if size else load_network(known)
+
+
 def convolutions(name: str) -> Network:
     """Return a network up to where its maps are flattened for fully connected layers."""
     whole = load_network(name)
@@ -69,13 +87,25 @@ def _macs(plan: FusionPlan) -> float | None:
     return plan.measures.macs / sum(layer.macs for layer in plan.network_data.layers) if plan.measures else None
 
 
+def _nest_seconds(plan: FusionPlan) -> float:
+    return cast(float, plan.stats["nest_s"])
+
+
 def network_row(name: str, kib: int) -> list[Cell]:
     """Bytes of heuristics and of the optimum, what is proven of it, and the seconds of it alone."""
-    target = convolutions("vgg16") if name == "vgg16_convs" else load_network(name)
+    target = _network(name)
     heuristics = [_bytes(_solved(target, kib, engine)) for engine in _HEURISTICS.values()]
     plan, seconds = timed(lambda: _solved(target, kib))
     said: list[Cell] = [_bytes(plan), plan.bound, plan.status, plan.compulsory_bytes, _macs(plan), len(plan.layers)]
-    return [name, kib, *heuristics, *said, seconds]
+    return [name, kib, *heuristics, *said, seconds, _nest_seconds(plan)]
+
+
+def depth_row(depth: int) -> list[Cell]:
+    """Layers, seconds and bytes of a ResNet."""
+    plan, seconds = timed(lambda: _solved(resnet(depth), _DEPTH_KIB))
+    layers, searches = len(plan.network_data.layers), plan.stats["searches"]
+    said: list[Cell] = [_bytes(plan), plan.bound, plan.status, plan.compulsory_bytes]
+    return [f"resnet{depth}", layers, *said, seconds, _nest_seconds(plan), searches, seconds / layers]
 
 
 def chain_row(chain: _Chain) -> list[Cell]:
@@ -92,20 +122,38 @@ def _rows(report: Report) -> Report:
     return report
 
 
-def fusion(progress: Progress) -> Report:
-    """Whole networks on a shared scratchpad in banks of 4 KiB."""
+def _label(case: tuple[str, int]) -> str:
+    return f"{case[0]} {case[1]}"
+
+
+def fusion(progress: Progress, only: str = "") -> Report:
+    """Whole networks on a shared scratchpad in banks of 4 KiB; `only` those whose name and KiB contain a text."""
+    cases = [case for case in (*_NETWORKS, *_LARGE) if only in _label(case)] if only else _NETWORKS
+    if not cases:
+        raise InputError(f"--only {only}: no row; there are {', '.join(map(_label, (*_NETWORKS, *_LARGE)))}")
     report = Report("fusion", progress=progress)
     title = "DRAM bytes: int8, banks of 4 KiB, 4-byte partial sums"
-    section = report.fill(
-        title, _HEADS, _NETWORKS, lambda case: network_row(*case), lambda case: f"{case[0]} {case[1]}"
-    )
+    section = report.fill(title, _HEADS, cases, lambda case: network_row(*case), _label)
     section.notes += [
         "joint: every layer by itself, map after map stays as far as it fits (heuristic per-layer; its proven optimum:"
         " certile bench joint).",
         "cascade: groups as long as they fit. strips: the best cuts; maps between groups through DRAM in both.",
-        "fused: the optimum of problem fusion, with bound and status; seconds: of it alone, replay included.",
+        "fused: the optimum of problem fusion, with bound and status; seconds: of it alone, replay included;"
+        " nest_seconds: of these, searches of single layers' nests.",
         "compulsory: weights, input and result once. macs_ratio: MACs over those of every layer once.",
     ]
+    return _rows(report)
+
+
+def fusion_depth(progress: Progress) -> Report:
+    """How seconds grow with the depth of a network: ResNets of 18 to 152 layers."""
+    report = Report("fusion-depth", progress=progress)
+    heads = (
+        "network", "layers", "fused", "bound", "status", "compulsory", "seconds", "nest_seconds", "searches",
+        "seconds a layer",
+    )  # fmt: skip
+    title = f"Growth with depth: DRAM bytes, {_DEPTH_KIB} KiB in banks of 4 KiB, int8, 4-byte partial sums"
+    report.fill(title, heads, REPEATS, depth_row, lambda depth: f"resnet{depth}")
     return _rows(report)
 
 

@@ -15,6 +15,7 @@ from instances.load import list_networks, load_network, network_to_json
 from instances.operators import UNARY, Conv, Eltwise
 from instances.zoo import GENERATORS
 from instances.zoo.bert import bert_base_encoder
+from instances.zoo.resnet import resnet, resnet50, resnet152
 from instances.zoo.yolo import yolov2
 
 #: name -> (GMAC, its tolerance, parameters in millions, tolerance); the tolerance is half of the last published digit.
@@ -173,3 +174,14 @@ def test_a_generated_network_takes_a_batch() -> None:
     for name in ("bert_base_encoder", "inception_v3", "yolov2"):
         network = load_network(name)
         assert load_network(name, batch=3).macs == 3 * network.macs
+
+
+@pytest.mark.parametrize(
+    ("depth", "gmac", "parameters"), [(18, 1.814, 11_689_512), (34, 3.664, 21_797_672), (101, 7.801, 44_549_160)]
+)
+def test_resnets_by_depth(depth: int, gmac: float, parameters: int) -> None:
+    """Torchvision's totals; depths 50 and 152 are bundled."""
+    network = resnet(depth)
+    assert round(network.macs / 1e9, 3) == gmac
+    assert network.parameters == parameters
+    assert (resnet(50).operators, resnet(152).operators) == (resnet50().operators, resnet152().operators)

@@ -178,10 +178,30 @@ def test_rows_of_the_benches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "_CHAINS", bench._CHAINS[-1:])
     networks, chains = (suite(Silent()).to_json() for suite in (fusion, fusion_chains))
     (row,), (other,) = rows_of(networks), rows_of(chains)
-    assert {"network", "KiB", "joint", "fused", "bound", "status", "compulsory", "macs_ratio", "seconds"} <= set(row)
+    heads = {"network", "KiB", "joint", "fused", "bound", "status", "compulsory", "macs_ratio", "seconds"}
+    assert heads | {"nest_seconds"} <= set(row)
+    assert 0 < row["nest_seconds"] < row["seconds"]
     assert row["compulsory"] <= row["bound"] <= row["fused"] <= row["joint"]
     assert (other["chain"], other["accelforge"]) == ("products", 196_608)
     assert other["fused"] >= other["bound"] >= 131_072
+
+
+def test_rows_that_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = import_module("solver.bench.fusion")
+    monkeypatch.setattr(bench, "network_row", lambda name, kib: [name, kib, *[None] * (len(bench._HEADS) - 2)])
+    asked = rows_of(fusion(Silent(), only="512x512").to_json())
+    assert [(row["network"], row["KiB"]) for row in asked] == list(bench._LARGE)
+    assert bench._network("resnet50@512x512").operators[0].shape == (1, 3, 512, 512)
+    with pytest.raises(InputError, match="no row"):
+        fusion(Silent(), only="resnet51")
+
+
+def test_growth_with_depth(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = import_module("solver.bench.fusion")
+    monkeypatch.setattr(bench, "resnet", lambda depth: CHAINS["convs_3"]())
+    monkeypatch.setattr(bench, "REPEATS", {18: ()})
+    (row,) = rows_of(bench.fusion_depth(Silent()).to_json())
+    assert (row["network"], row["layers"], row["status"]) == ("resnet18", 3, "OPTIMAL")
 
 
 def rows_of(report: object) -> list[dict[str, int]]:
