@@ -15,7 +15,7 @@ Constraints  (PATH)   sum of z over the arcs that end at a cut = sum over those 
              (STEP)   sum of y[a, g] over the g of a class = sum of p[a, s, v] - p[a, s, v + 1] over its levels v;
                       sum of y[a, g] over all g = z[a]
              (SHRINK) sum of p[a, s, v] over the arcs that begin at a cut <= that over those that end there, and
-                      >= that over those that end there and keep s: they do not use it, or it is born in them
+                      >= that over those that end there and keep s (`Fusion.shrinks` says which may not)
              (ROOM)   sum (banks[s, v] - banks[s, v - 1]) p[a, s, v] + sum banks[g] y[a, g] <= B z[a]
              (CAP)    another measure, likewise a sum over arcs, is at most its cap
 Every arc has levels of its own, so that a level costs only where its arc is of the path, without any big constant; with

@@ -15,7 +15,8 @@ Objective
     min sum over the path's arcs (fixed[a] + sum_s reads[a, s, level] + E[a, class, f]) + sum_s write[s, last level]
     where f = B - sum of banks[level] of all maps alive at either end of the arc        (energy: with MACs, in fJ)
 Constraints
-    (SHRINK)   the level of a map does not rise from arc to arc, and changes only after an arc that uses it
+    (SHRINK)   the level of a map does not rise from arc to arc, and changes only after an arc that uses it, or that has
+               several layers: there a map may be on chip as a whole so that its strips take nothing beside it
     (ROOM)     f >= 0, and E[a, c, f] is finite
     Maps that are born and read last inside a group are not written, unless they are results of the network.
 Why groups of one make it F10
@@ -120,9 +121,10 @@ class Fusion:
         return tuple(sorted({*self.alive[arc.first], *self.alive[arc.last + 1]}))
 
     def shrinks(self, arc: Arc, k: int) -> bool:
-        """Whether the level of a residence may fall after an arc: it is there before it, and used."""
+        """Whether a level may fall after an arc: the map is there before it and used, or it matters to strips."""
         mine = self.residences[k]
-        return mine.born < arc.first and any(arc.first <= use <= arc.last for use in mine.uses)
+        used = mine.born < arc.first and any(arc.first <= use <= arc.last for use in mine.uses)
+        return used or (arc.first < arc.last and k in arc.axes)
 
     def without_levels(self) -> Fusion:
         """The same where no map stays on chip."""
@@ -242,7 +244,7 @@ class Paths:
         names = self.fusion.alive[arc.first]
         entering = self._entering(self.values[arc.first], arc).transpose([names.index(k) for k in (*going, *ending)])
         result = self._through(arc, entering, ending, born)
-        for axis in self._used(arc, going):
+        for axis in self._shrinking(arc, (*going, *born)):
             result = np.flip(np.minimum.accumulate(np.flip(result, axis), axis=axis), axis)
         return result.transpose([(*going, *born).index(k) for k in self.fusion.alive[arc.last + 1]])
 
@@ -251,15 +253,15 @@ class Paths:
         going, ending, born = self._roles(arc)
         names = self.fusion.alive[arc.last + 1]
         leaving = rest.transpose([names.index(k) for k in (*going, *born)])
-        for axis in self._used(arc, going):
+        for axis in self._shrinking(arc, (*going, *born)):
             leaving = np.minimum.accumulate(leaving, axis=axis)
         result = self._through(arc, leaving, born, ending)
         before = result.transpose([(*going, *ending).index(k) for k in self.fusion.alive[arc.first]])
         return self._entering(before, arc)
 
-    def _used(self, arc: Arc, going: Sequence[int]) -> Iterator[int]:
-        """The axes of maps that go on and may shrink: those that the arc uses."""
-        for axis, k in enumerate(going):
+    def _shrinking(self, arc: Arc, names: Sequence[int]) -> Iterator[int]:
+        """The axes of maps that go on and may shrink."""
+        for axis, k in enumerate(names):
             if self.fusion.shrinks(arc, k):
                 yield axis
 
@@ -312,22 +314,20 @@ class Paths:
         fusion, names = self.fusion, self.fusion.alive[arc.first]
         if self.values[arc.first].min() >= NEVER:
             return None
-        _, _, born = self._roles(arc)
-        entering = self._entering(self.values[arc.first], arc)
-        free = np.full(entering.shape, fusion.banks, np.int64) - fusion.sizes(names)
-        free -= sum(fusion.residences[k].banks[state[k]] for k in born)
-        index: list[Any] = []
-        for k, classes in zip(arc.axes, arc.classes, strict=True):
-            here = along(classes, names.index(k), len(names)) if k in names else int(classes[state[k]])
-            index.append(here)
-        total = entering + np.where(free >= 0, fusion.priced(arc.table)[(*index, np.maximum(free, 0))], NEVER)
-        cuts = tuple(self._before(arc, k, state) for k in names)
-        part = total[cuts]
-        if not part.size or part.min() != value:
+        every = (*names, *self._roles(arc)[2])
+        ranges = [np.arange(len(fusion.residences[k].banks))[self._before(arc, k, state)] for k in every]
+        entering = self._entering(self.values[arc.first], arc)[np.ix_(*ranges[: len(names)])]
+        free = fusion.banks - fusion.sizes(every, ranges)
+        index = tuple(
+            along(classes[ranges[every.index(k)]], every.index(k), len(every))
+            for k, classes in zip(arc.axes, arc.classes, strict=True)
+        )
+        moved = np.where(free >= 0, fusion.priced(arc.table)[(*index, np.maximum(free, 0))], NEVER)
+        total = entering.reshape(entering.shape + (1,) * (len(every) - len(names))) + moved
+        if not total.size or total.min() != value:
             return None
-        place = np.unravel_index(int(part.argmin()), part.shape)
-        levels = {k: int(at) + (cut.start or 0) for k, at, cut in zip(names, place, cuts, strict=True)}
-        levels |= {k: state[k] for k in born}
+        place = np.unravel_index(int(total.argmin()), total.shape)
+        levels = {k: int(levels[at]) for k, levels, at in zip(every, ranges, place, strict=True)}
         return Taken(arc, levels, fusion.banks - sum(fusion.residences[k].banks[v] for k, v in levels.items()))
 
     def _before(self, arc: Arc, k: int, state: Mapping[int, int]) -> slice:

@@ -46,7 +46,7 @@ _KINDS = (
 class Case(cases.Case):
     """A small network and a memory in banks."""
 
-    quick: ClassVar = ("dynamic",)
+    quick: ClassVar = ("dynamic", "cp-sat", "milp")
     slow: ClassVar = ("per-layer", "cascade", "strips")
     rules: ClassVar = ("", "", "", "", "", "banks", "scale")
     proves: ClassVar = False  # nests that no search finds may move less

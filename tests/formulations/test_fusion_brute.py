@@ -69,6 +69,16 @@ def test_a_longer_group_may_fit_where_a_shorter_one_does_not() -> None:
     assert (claim.status, claim.value) == ("OPTIMAL", 16)
 
 
+@pytest.mark.parametrize("engine", ["dynamic", "cp-sat", "milp"])
+def test_a_map_may_shrink_as_soon_as_the_group_that_makes_it_is_done(engine: str) -> None:
+    """All 7 rows stay while two layers run, as strips beside 6 of them find no room; then 6 do: 167 bytes, else 175."""
+    layers = (("conv", (0,), 2), ("global", (0,), 1), ("deep", (1,), 1), ("deep", (3,), 1))
+    one = case(7, 2, 1, layers, banks=12, bank=6, bytes=(1, 2, 1, 2), engines=(engine,))
+    assert said(one) == []
+    claim = TESTER.claim(one, engine)
+    assert (claim.status, claim.value) == ("OPTIMAL", 167)
+
+
 def test_a_bound_that_no_nest_reaches_is_no_plan() -> None:
     """The least path has a layer by itself in two banks, where no search finds a nest."""
     layers = (("pool", (0,), 1), ("even", (1,), 3), ("conv", (2,), 1))
