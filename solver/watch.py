@@ -129,13 +129,15 @@ class Watch:
         self._install()
         if self._inherits and self._outer is not None and self._outer.reason is not None:
             self.stop(self._outer.reason)
-        threading.Thread(target=self._look, name="certile-watch", daemon=True).start()
+        self._thread = threading.Thread(target=self._look, name="certile-watch", daemon=True)
+        self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._end.set()
+        self._thread.join(timeout=1)  # no signal of its own after the handlers below are back
         for number, handler in self._kept.items():
             signal.signal(number, handler)
         if self._outer is not None and self.reason is not None and self.signalled:  # as heard in `armed`
