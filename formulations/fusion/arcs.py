@@ -8,7 +8,6 @@ from itertools import chain, combinations
 
 import numpy as np
 
-from formulations.clock import ENDLESS, Clock
 from formulations.fusion.groups import Group, Net
 from formulations.fusion.options import NEVER, Option, weights_of
 from formulations.fusion.pins import Demands
@@ -49,20 +48,20 @@ class Groups:
         self.weight_bytes = tuple(tensor_bytes(layer, self.machine).get("W", 0) for layer in self.net.layers)
         self.number = {r.store: k for k, r in enumerate(self.residences)}
 
-    def sketches(self, clock: Clock = ENDLESS) -> Iterator[Arc]:
-        """Yield an arc with lower bounds for every group of two layers and more that finds room; raises TimeUp.
+    def sketches(self) -> Iterator[list[Arc]]:
+        """Yield arcs with lower bounds, short groups first: those of a group of two layers and more that finds room.
 
         Longer groups may find room where shorter ones do not: they need fewer rows, or take turns.
         """
-        for first in range(len(self.net.layers)):
-            for last in range(first + 1, len(self.net.layers)):
-                clock.tick()
-                group = Group(self.net, first, last)
+        open_ = list(range(len(self.net.layers)))
+        for more in range(1, len(self.net.layers)):
+            open_ = [first for first in open_ if first + more < len(self.net.layers)]
+            for first in open_:
+                group = Group(self.net, first, first + more)
                 suits = group.legal and group.rates("rows") is not None and group.rates("columns") is not None
-                if suits and self.demands.allows(first, last):
-                    yield from self._sketched(group)
-                if self.demands.over(first, last):
-                    break
+                if suits and self.demands.allows(group.first, group.last):
+                    yield list(self._sketched(group))
+            open_ = [first for first in open_ if not self.demands.over(first, first + more)]
 
     def _sketched(self, group: Group) -> Iterator[Arc]:
         """An arc with lower bounds for every way to read shared maps once or twice."""

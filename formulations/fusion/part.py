@@ -17,7 +17,7 @@ from functools import cached_property, partial
 from itertools import count
 from typing import Any
 
-from formulations.clock import Clock
+from formulations.clock import Clock, TimeUp
 from formulations.fusion.arcs import Groups
 from formulations.fusion.groups import Group, Net, compulsory_bytes
 from formulations.fusion.linear import Limit
@@ -174,9 +174,7 @@ class FusionPart(Part[Runs]):
         nest = self.joint.tables.plans[step].faster(run.nest, clock)
         now, then = (self.joint.outcome(layer, one) for one in (run.nest, nest))
         room = len(free) * self.machine.bank_bytes
-        if (
-            then.bytes > now.bytes or then.occupancy_bytes["ocm"] > room
-        ):  # equal with other rows on chip, not with these
+        if then.bytes > now.bytes or then.occupancy_bytes["ocm"] > room:  # equal with other rows on chip, not these
             return run
         return self.joint.trimmed(step, replace(run, nest=nest, banks=free))
 
@@ -233,6 +231,7 @@ class Cuts(Piece[Runs]):
         self.part, self.bound, self.best = part, bound, best
         self.least: dict[str, int] = {}
         self._begun, self._cost = False, 0
+        self._open: Factors | None = None
 
     def floor(self, goal: Goal) -> int:
         """What is compulsory for every schedule, or what was proven before."""
@@ -240,7 +239,13 @@ class Cuts(Piece[Runs]):
         return max(self.least.get(goal.measure, 0), each * self.part.compulsory_bytes)
 
     def so_far(self) -> Runs | None:
-        """The best schedule that searches have come by."""
+        """The best schedule that searches have come by; of one that was cut short, with what is known by now."""
+        if self._open is None:
+            return self.best
+        tables = self.part.tables
+        with suppress(Unable):
+            known = Paths(tables.known(self._open, tables.some(Clock(0.0))))
+            return self.part.runs(known.path()) if known.least < NEVER else self.best
         return self.best
 
     def split(self, goal: Goal) -> Sequence[Piece[Runs]]:
@@ -250,32 +255,53 @@ class Cuts(Piece[Runs]):
     def exact(self, goal: Goal, engine: str) -> tuple[Runs | None, int | None]:
         """Dynamic programming over the cuts, again and again with tables that become exact where it matters."""
         part, tables, clock = self.part, self.part.tables, goal.clock
-        tables.nests.hurry(clock.half())
         factors, base, open_limits = self._factors(goal)
-        ask, arcs = partial(tables.instance, factors, self.bound), tables.arcs(clock)
+        self._open = factors
+        tables.nests.hurry(clock.half())
+        while True:  # with a time limit, from short groups to long ones
+            clock.tick()
+            arcs = tables.some(clock.share(3))
+            paths, path = self._least(arcs, factors, base, goal)
+            if tables.complete:
+                break
+        if paths.least >= NEVER:
+            self._open = None
+            return None, None
+        if any(replace(paths.fusion, factors=each).cost(path) > most for _, (each, most) in open_limits if path):
+            self._lean(factors, clock)
+            self._open = None
+            names = " and ".join(name for name, _ in open_limits)
+            raise Unable(f"dynamic programming does not cap {names}; engines milp and cp-sat do")
+        self._open = None
+        self.best = part.runs(path) if path else self.best
+        return self.best, self.floor(goal)
+
+    def _least(
+        self, arcs: Sequence[Arc], factors: Factors, base: int, goal: Goal
+    ) -> tuple[Paths, tuple[Taken, ...]]:  # fmt: skip
+        """The least paths over some groups, and one with nests that are known; raises TimeUp."""
+        tables, clock = self.part.tables, goal.clock
+        ask = partial(tables.instance, factors, self.bound)
         for number in count():
             paths, arcs = tables.settled(arcs, ask, partial(tables.instance, factors, "known"), clock)
             if paths.least >= NEVER:
-                return None, None
-            if self.bound == "proven":
+                return paths, ()
+            if self.bound == "proven" and tables.complete:
                 self.least[goal.measure] = max(self.least.get(goal.measure, 0), paths.least - base)
             path = paths.path()
             places = tables.relied(path)
-            if not places or not tables.search(places, clock):
+            if not places:
                 break
+            if not tables.search(places, clock):
+                raise TimeUp
             if number % 8 == 0:  # what a better path cannot have is dropped: bounds only rise
                 known = Paths(tables.known(factors, arcs))
                 if known.least < NEVER:
                     arcs = [arc for arc in paths.through(known.least) if arc.options]
-        if places or not tables.knows(path):  # out of time, or a bound that no nest reaches: the best known path
+        if not tables.knows(path):  # a bound that no nest reaches: the best known path
             known = Paths(tables.known(factors, arcs))
             path = known.path() if known.least < NEVER else ()
-        if any(replace(paths.fusion, factors=each).cost(path) > most for _, (each, most) in open_limits if path):
-            self._lean(factors, clock)
-            names = " and ".join(name for name, _ in open_limits)
-            raise Unable(f"dynamic programming does not cap {names}; engines milp and cp-sat do")
-        self.best = part.runs(path) if path else self.best
-        return self.best, self.floor(goal)
+        return paths, path
 
     def _factors(self, goal: Goal) -> tuple[Factors, int, list[tuple[str, Limit]]]:
         """Costs of bytes and MACs for a goal, what caps that are optima add to it, and the other limits by name."""
@@ -317,8 +343,9 @@ class Cuts(Piece[Runs]):
         part = self.part
         if not self._begun:
             self._begun = True
-            with suppress(Unable):  # the quickest way to the searches that matter
+            with suppress(Unable, TimeUp):  # the quickest way to the searches that matter
                 self.exact(replace(goal, clock=goal.clock.half()), "dynamic")
+            self.best, self._open = self.so_far(), None
         goal.clock.tick()
         limits = [limit for _, limit in self._limits(goal)]
         fusion = self._narrowed(goal, limits)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from formulations.clock import Clock
+from formulations.clock import Clock, TimeUp
 from formulations.fusion.arcs import Grouped, Groups, singles
 from formulations.fusion.options import NEVER
 from formulations.fusion.problem import Arc, Fusion, Paths, Taken, by_cut
@@ -29,12 +29,13 @@ AT_ONCE = 32
 
 
 class Tables:
-    """Groups and nests of a network."""
+    """Groups and nests of a network; `complete` if there is a sketch of every group."""
 
     def __init__(self, groups: Groups, nests: joint.Tables) -> None:
         self.groups, self.nests = groups, nests
         self.macs = tuple(layer.macs for layer in groups.net.layers)
-        self._sketches: tuple[Arc, ...] | None = None
+        self.complete = False
+        self._waiting, self._sketches = groups.sketches(), list[Arc]()
         self._exact: dict[Grouped, list[Arc]] = {}
 
     @property
@@ -46,8 +47,19 @@ class Tables:
 
     def arcs(self, clock: Clock) -> list[Arc]:
         """The arcs of all groups of several layers, exact as far as they are priced; raises TimeUp."""
-        if self._sketches is None:
-            self._sketches = tuple(self.groups.sketches(clock))
+        some = self.some(clock)
+        if not self.complete:
+            raise TimeUp
+        return some
+
+    def some(self, clock: Clock) -> list[Arc]:
+        """The same, of as many groups as there is time to sketch, short ones first."""
+        while not (self.complete or clock.over):
+            sketches = next(self._waiting, None)
+            self._sketches += sketches or []
+            if sketches is None:
+                self.complete = True
+                self._sketches.sort(key=lambda arc: (arc.first, arc.last))
         return self.refined(self._sketches)
 
     def refined(self, arcs: Sequence[Arc]) -> list[Arc]:
@@ -72,6 +84,7 @@ class Tables:
         """
         arcs = list(arcs)
         while True:
+            clock.tick()
             paths = Paths(ask(arcs))
             rough = [step.arc for step in paths.path() if sketched(step.arc)] if paths.least < NEVER else []
             if not rough:

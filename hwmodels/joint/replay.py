@@ -15,8 +15,8 @@ from hwmodels.schedule import LayerRun
 from instances.machine import Machine
 from instances.stores import Stores
 
-#: Layers of a network are executed on integers until they have had so many steps: some seconds.
-STEPS = 20_000
+#: Layers of a network are executed on integers as long as they have no more steps than this together: half a second.
+STEPS = 5_000
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,11 @@ class SingleLayers:
         layer = self.found.layer(step, run.rows, run.unwritten)
         key = layer.signature(), run.nest
         if key not in self.known:
-            self.known[key] = replay(layer, self.machine, run.nest, execute=None if self._left > 0 else False)
-            self._left -= self.known[key].steps if self.known[key].executed else 0
+            walked = replay(layer, self.machine, run.nest, execute=False)
+            if walked.steps <= self._left:
+                walked = replay(layer, self.machine, run.nest)
+                self._left -= walked.steps if walked.executed else 0
+            self.known[key] = walked
         return self.known[key]
 
     def faults(self, run: LayerRun, walked: Replay) -> Iterator[str]:

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pytest
 
-from formulations.clock import ENDLESS
+from formulations.clock import ENDLESS, Clock, TimeUp
 from formulations.fusion import problem as fusion_problem
 from formulations.fusion.cp_sat import cp_sat
 from formulations.fusion.linear import Limit, Linear
@@ -268,3 +268,44 @@ def test_a_solution_out_of_the_model_is_no_path() -> None:
     linear.fusion = replace(linear.fusion, banks=0)
     with pytest.raises(InputError, match="no room"):
         linear.path(lambda _: True)
+
+
+# ---- time limits -----------------------------------------------------------------------------------------------------
+
+
+class Ticking:
+    """A clock that is `step` seconds later whenever it is asked."""
+
+    def __init__(self, step: float) -> None:
+        self.step, self.time = step, 0.0
+
+    def __call__(self) -> float:
+        self.time += self.step
+        return self.time
+
+
+def test_sketches_go_on_where_they_were_broken_off() -> None:
+    whole, broken = part_of(residual).tables, part_of(residual).tables
+    arcs = [(arc.first, arc.last, arc.fixed) for arc in whole.arcs(ENDLESS)]
+    lengths = list[int]()
+    while not broken.complete:
+        some = broken.some(Clock.of(3, Ticking(1)))
+        lengths.append(max((arc.last - arc.first for arc in some), default=0))
+    assert lengths == sorted(lengths)  # short groups come first
+    assert len(lengths) > 3
+    assert [(arc.first, arc.last, arc.fixed) for arc in broken.arcs(ENDLESS)] == arcs
+    with pytest.raises(TimeUp):
+        part_of(residual).tables.arcs(Clock.of(3, Ticking(1)))
+
+
+@pytest.mark.parametrize("engine", ["dynamic", "milp", "cp-sat"])
+def test_whenever_the_time_is_up_there_is_a_plan_and_a_bound(engine: str) -> None:
+    best = settled(FUSION, part_of(residual), ("bytes",), "dynamic").values["bytes"]
+    values = []
+    for asked in (1, 10, 30, 60, 100, 150, 200, 300):
+        said = settled(FUSION, part_of(residual), ("bytes",), engine, Clock.of(asked, Ticking(1)))
+        assert said.schedule is not None
+        assert (said.bound or 0) <= best <= said.values["bytes"]
+        assert said.status == "FEASIBLE" or said.values["bytes"] == best
+        values.append(said.values["bytes"])
+    assert values[-1] < values[0]
