@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain, combinations
 
 import numpy as np
@@ -48,20 +49,24 @@ class Groups:
         self.weight_bytes = tuple(tensor_bytes(layer, self.machine).get("W", 0) for layer in self.net.layers)
         self.number = {r.store: k for k, r in enumerate(self.residences)}
 
-    def sketches(self) -> Iterator[list[Arc]]:
-        """Yield arcs with lower bounds, short groups first: those of a group of two layers and more that finds room.
+    @cached_property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """First and last layers of all groups of two layers and more that pins allow, short groups first."""
+        count, allows, over = len(self.net.layers), self.demands.allows, self.demands.over
+        made, open_ = list[tuple[int, int]](), list(range(count))
+        for more in range(1, count):
+            open_ = [first for first in open_ if first + more < count and not over(first, first + more - 1)]
+            made += [(first, first + more) for first in open_ if allows(first, first + more)]
+        return tuple(made)
+
+    def sketches(self, first: int, last: int) -> list[Arc]:
+        """Arcs with lower bounds for a group; none if it finds no room.
 
         Longer groups may find room where shorter ones do not: they need fewer rows, or take turns.
         """
-        open_ = list(range(len(self.net.layers)))
-        for more in range(1, len(self.net.layers)):
-            open_ = [first for first in open_ if first + more < len(self.net.layers)]
-            for first in open_:
-                group = Group(self.net, first, first + more)
-                suits = group.legal and group.rates("rows") is not None and group.rates("columns") is not None
-                if suits and self.demands.allows(group.first, group.last):
-                    yield list(self._sketched(group))
-            open_ = [first for first in open_ if not self.demands.over(first, first + more)]
+        group = Group(self.net, first, last)
+        suits = group.legal and group.rates("rows") is not None and group.rates("columns") is not None
+        return list(self._sketched(group)) if suits else []
 
     def _sketched(self, group: Group) -> Iterator[Arc]:
         """An arc with lower bounds for every way to read shared maps once or twice."""

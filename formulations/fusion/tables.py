@@ -29,19 +29,23 @@ AT_ONCE = 32
 
 
 class Tables:
-    """Groups and nests of a network; `complete` if there is a sketch of every group."""
+    """Groups and nests of a network."""
 
     def __init__(self, groups: Groups, nests: joint.Tables) -> None:
         self.groups, self.nests = groups, nests
         self.macs = tuple(layer.macs for layer in groups.net.layers)
-        self.complete = False
-        self._waiting, self._sketches = groups.sketches(), list[Arc]()
+        self._sketches: dict[tuple[int, int], list[Arc]] = {}
         self._exact: dict[Grouped, list[Arc]] = {}
 
     @property
     def priced(self) -> int:
         """Groups that have been priced."""
         return len(self._exact)
+
+    @property
+    def complete(self) -> bool:
+        """Whether there are sketches of all groups."""
+        return len(self._sketches) == len(self.groups.pairs)
 
     # ---- groups ------------------------------------------------------------------------------------------------------
 
@@ -54,13 +58,11 @@ class Tables:
 
     def some(self, clock: Clock) -> list[Arc]:
         """The same, of as many groups as there is time to sketch, short ones first."""
-        while not (self.complete or clock.over):
-            sketches = next(self._waiting, None)
-            self._sketches += sketches or []
-            if sketches is None:
-                self.complete = True
-                self._sketches.sort(key=lambda arc: (arc.first, arc.last))
-        return self.refined(self._sketches)
+        for pair in self.groups.pairs[len(self._sketches) :]:
+            if clock.over:
+                break
+            self._sketches[pair] = self.groups.sketches(*pair)
+        return self.refined([arc for pair in sorted(self._sketches) for arc in self._sketches[pair]])
 
     def refined(self, arcs: Sequence[Arc]) -> list[Arc]:
         """Arcs with what is priced by now in place of sketches."""
