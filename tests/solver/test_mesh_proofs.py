@@ -161,7 +161,7 @@ class Ticks:
 
 @pytest.mark.parametrize("engine", ["exhaustive", "milp", "greedy"])
 @pytest.mark.parametrize("measure", ["dram", "time"])
-@pytest.mark.parametrize("name", ["vectormesh_128", "eyeriss_128"])
+@pytest.mark.parametrize("name", [pytest.param("vectormesh_128", marks=pytest.mark.slow), "eyeriss_128"])
 def test_time_may_be_up_at_any_moment(engine: str, measure: str, name: str) -> None:
     """Then the search stops soon, claims nothing false and has a plan: one made by doubling at least."""
     layer, machine = Layer.conv("c", channels=4, filters=6, size=(7, 6), kernel=(3, 2)), load_machine(name)
@@ -201,6 +201,7 @@ def test_no_time_is_no_proof() -> None:
     assert status(Clock.of(1.0, Ticks())) == "NO_SOLUTION_FOUND"
 
 
+@pytest.mark.slow
 def test_limits_hold_for_all_objectives() -> None:
     plan = solve("vectormesh_classic", "vectormesh_128", layers=["sr_conv1"], objective="time,dram",
                       time_limit_s=0.05, problem="mesh")  # fmt: skip

@@ -345,7 +345,11 @@ def forgetful() -> Iterator[None]:
     _forget()
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+#: A fault that takes half a minute to be found.
+LONG = "joint: a map stays whole or not at all"
+
+
+@pytest.mark.parametrize("fault", [pytest.param(x, marks=pytest.mark.slow(20)) if x == LONG else x for x in FAULTS])
 def test_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch, forgetful: None) -> None:
     problem, patch = FAULTS[fault]
     patch(monkeypatch)
