@@ -274,7 +274,7 @@ def test_optima_and_front_are_those_of_all_chains(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 2, 4, 5, *range(7, 24)])
+@pytest.mark.parametrize("seed", [0, 2, 4, *range(7, 17)])
 def test_optima_and_front_are_those_of_all_chains_of_more(seed: int) -> None:
     checked(seed, 4 + seed % 2)
 

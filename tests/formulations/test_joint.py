@@ -232,7 +232,7 @@ def test_all_engines_find_the_optimum_of_everything(network: Network, banks: int
 
 # Four networks, whose every plan is tried; the selftest of joint (`test_selftest_brute.py`) draws more.
 @pytest.mark.slow(20)
-@settings(max_examples=4, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3, suppress_health_check=list(HealthCheck))
 @given(networks(), st.sampled_from([(2, 96), (3, 96), (4, 128), (4, 64)]))
 def test_any_network(network: Network, memory: tuple[int, int]) -> None:
     on = MACHINE.model_copy(update={"ocm_banks": memory[0], "ocm_bytes": memory[1]})

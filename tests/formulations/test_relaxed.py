@@ -31,7 +31,7 @@ from tests.formulations.test_cuts import windows as some_windows
 #: Prices of the walk that makes a random nest a good one.
 TRIES = 150
 #: Cases of the slow property.
-MANY = int(os.environ.get("CERTILE_EXAMPLES", "15"))
+MANY = int(os.environ.get("CERTILE_EXAMPLES", "10"))
 
 
 def near(rng: random.Random, *, cores: bool) -> tuple[Layer, Machine, dict[str, int]]:

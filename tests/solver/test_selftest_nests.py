@@ -32,7 +32,7 @@ from solver.selftest.tiny import _sequences, enumerated
 from solver.tiling.front import Front, Point
 
 #: Cases of the slow test, of each problem; 10,000 take hours.
-MANY = int(os.environ.get("CERTILE_SELFTEST", "15"))
+MANY = int(os.environ.get("CERTILE_SELFTEST", "8"))
 
 
 def machine(**fields: object) -> Machine:
@@ -377,7 +377,7 @@ def test_few_cases_without_a_disagreement() -> None:
 @pytest.mark.slow(40)
 @pytest.mark.parametrize("problem", ["tiling", "slicing"])
 def test_many_cases_without_a_disagreement(problem: str) -> None:
-    """15 cases unless CERTILE_SELFTEST says more; `certile selftest` goes on with as many as there is time for."""
+    """8 cases unless CERTILE_SELFTEST says more; `certile selftest` goes on with as many as there is time for."""
     report = selftest({problem: TESTERS[problem]}, seed=1, minutes=None, most=MANY, shrink_s=0)
     assert report.instances == {problem: MANY}
     assert not [find.what for find in report.finds]

@@ -93,4 +93,4 @@ def test_random_models_of_our_kind(engine: str) -> None:
 @pytest.mark.slow(10)
 @pytest.mark.parametrize("engine", ["cp-sat", "milp"])
 def test_many_random_models_of_our_kind(engine: str) -> None:
-    assert child("fuzz.py", engine, "1000", "800")["wrong"] == []
+    assert child("fuzz.py", engine, "1000", "500")["wrong"] == []
