@@ -18,6 +18,7 @@ from instances.profiles import Profile, load_profile
 from instances.workload import Layer
 from solver.calibration.calibrate import calibrate
 from solver.check import CheckReport, check
+from solver.emit.emit import emit_c
 from solver.front import Front
 from solver.partial_engine.size import front_engine, size_engine
 from solver.plan import Plan, load_plan
@@ -39,6 +40,7 @@ __all__ = [
     "Profile",
     "calibrate",
     "check",
+    "emit_c",
     "explain",
     "front_engine",
     "load_machine",

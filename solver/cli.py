@@ -20,6 +20,7 @@ from instances.network import Network
 from instances.workload import Layer
 from solver import check_cli, console, options, tools
 from solver.calibration import cli as calibrate_cli
+from solver.emit import cli as emit_cli
 from solver.exits import BAD_INPUT, EXIT_CODES, exit_code
 from solver.plan import Plan, version
 from solver.progress import progress_bar
@@ -223,6 +224,7 @@ def _warn(warnings: Sequence[str]) -> None:
 
 check_cli.register(app)
 calibrate_cli.register(app)
+emit_cli.register(app)
 
 
 @app.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 import numpy as np
 
@@ -39,12 +40,22 @@ def lined_bytes(tensor: Stored, cuts: Mapping[str, Cuts], outer: tuple[str, int]
     `outer` and `inner` are the loops that slide (dimension, level of the pieces they make); rows are what the outer one
     moves over, columns the inner one.
     """
+    again, width, beyond, columns = lined_sizes(tensor, cuts, outer, inner)
+    plane = tensor.element * prod(int(axis.extent.max()) for axis in tensor.axes if len(axis.dims) == 1)
+    return plane * (again * width + beyond * columns)
+
+
+def lined_sizes(
+    tensor: Stored, cuts: Mapping[str, Cuts], outer: tuple[str, int], inner: tuple[str, int]
+) -> tuple[int, int, int, int]:
+    """The places of a plane in lines: rows read again, the width of a pass; other rows and columns of a window.
+
+    `outer` and `inner` as of `lined_bytes`.
+    """
     again = rows = columns = width = 0
-    plane = tensor.element
     for axis in tensor.axes:
         start, stop = axis.start, axis.start + axis.extent
         if len(axis.dims) == 1:
-            plane *= int(axis.extent.max())
             continue
         dim, level = outer if outer[0] in axis.dims else inner
         start, stop = (np.moveaxis(x, axis.dims.index(dim), 0) for x in (start, stop))
@@ -59,7 +70,7 @@ def lined_bytes(tensor: Stored, cuts: Mapping[str, Cuts], outer: tuple[str, int]
                 reach = np.where(there, hi, -1).max(axis=0) - np.where(there, lo, axis.size).min(axis=0)
                 width = max(width, int(reach.max()))
                 columns = max(columns, int((hi - lo).max()))
-    return plane * (again * width + (rows - again) * columns)
+    return again, width, rows - again, columns
 
 
 class Between:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 from typing import Literal
 
@@ -12,7 +12,7 @@ from hwmodels.nest.execute import FetchPoint, fetch_points
 from hwmodels.nest.replay_counts import Stored, stored_tensors
 from hwmodels.nest.replay_cuts import Cuts, cut_range, holds_of
 from hwmodels.nest.replay_slides import lined_bytes
-from hwmodels.nest.skeleton import cores
+from hwmodels.nest.skeleton import Core, cores
 from hwmodels.schedule import Hold, Nest, Spatial
 from instances.machine import Machine
 from instances.workload import DIMS, REDUCTION, Layer
@@ -73,15 +73,16 @@ class Buffer(BaseModel):
 
 
 class NestOnCore:
-    """What the texts need to know of a nest on its largest core."""
+    """What the texts need to know of a nest on a core, by default on the largest one."""
 
-    def __init__(self, layer: Layer, machine: Machine, nest: Nest) -> None:
+    def __init__(self, layer: Layer, machine: Machine, nest: Nest, core: Core | None = None) -> None:
         nest.validate_for(layer)
         self.layer, self.machine, self.nest = layer, machine, nest
         self.spatial = tuple(i for i in nest.items if isinstance(i, Spatial))
         self.items = tuple(i for i in nest.items if not isinstance(i, Spatial))
-        core = cores(layer, self.spatial)[0]
-        share = {d: core.range(d) for d in DIMS}
+        every = cores(layer, self.spatial)
+        self.others = () if core else tuple(NestOnCore(layer, machine, nest, one) for one in _clipped(every))
+        share = {d: (core or every[0]).range(d) for d in DIMS}
         loops = nest.loops()
         self.cuts: dict[str, Cuts] = {d: cut_range(*share[d], loops[d]) for d in DIMS}
         self.holds = holds_of(Nest(self.items), self.cuts)
@@ -100,9 +101,13 @@ class NestOnCore:
         return self.tensors[row] if operand == "IN" else self.tensors[row][:1]
 
     def extents(self, operand: str, tile: Stored) -> dict[str, int]:
-        """The largest tile, per axis in storage order."""
+        """The largest tile, per axis in storage order; of IN on any core, as padding clips those of the largest one."""
+        number = next(k for k, mine in enumerate(self.tiles(operand)) if mine is tile)
+        same = [tile, *(core.tiles(operand)[number] for core in self.others if operand == "IN")]
         layout = {"IN": self.machine.in_layout, "OUT": self.machine.out_layout, "W": self.machine.w_layout}[operand]
-        return {d: int(axis.extent.max()) for d, axis in zip(_AXES[operand][layout], tile.axes, strict=True)}
+        axes = zip(*(one.axes for one in same), strict=True)
+        sizes = [max(int(axis.extent.max()) for axis in alike) for alike in axes]
+        return dict(zip(_AXES[operand][layout], sizes, strict=True))
 
     @property
     def lines(self) -> tuple[tuple[str, int], tuple[str, int]] | None:
@@ -116,6 +121,13 @@ class NestOnCore:
         sizes = {"IN": machine.in_bytes, "W": machine.w_bytes, "OUT": machine.out_bytes}
         unfinished_out = operand == "OUT" and unfinished
         return max(machine.psum_bytes, machine.out_bytes) if unfinished_out else sizes[operand]
+
+
+def _clipped(every: Sequence[Core]) -> Iterator[Core]:
+    """A core for every range of rows and of columns but those of the first core."""
+    for d in "rc":
+        first = {core.range(d): core for core in reversed(every)}
+        yield from (core for share, core in first.items() if share != every[0].range(d))
 
 
 def buffer_lines(placed: Iterable[Buffer]) -> Iterator[str]:

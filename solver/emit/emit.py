@@ -1,0 +1,78 @@
+"""From a plan to a folder of C files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from instances.errors import InputError, OutputError
+from solver.emit.program import Planned, single_layers
+from solver.plan import Plan
+from solver.tiling.plan import LayersPlan
+
+
+def emit_c(plan: Plan, out: str | os.PathLike[str]) -> tuple[str, ...]:
+    """Write C11 that carries a plan out, and checks itself.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of problem tiling or slicing, with a schedule for every layer.
+    out : str or path
+        A folder that does not exist yet, or is empty.
+
+    Returns
+    -------
+    tuple of str
+        The names of the files.
+
+    Raises
+    ------
+    InputError
+        If something cannot be written as C: nothing is written then. Names what and why.
+    OutputError
+        If the disk is full: the folder is as it was.
+    """
+    folder = Path(out)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"folder {folder}: is not empty: name a new one, or remove it first")
+    files = files_of(plan)
+    _write(folder, files)
+    return tuple(sorted(files))
+
+
+def files_of(plan: Plan) -> Mapping[str, str]:
+    """Return the text of every file by its name; raises InputError as `emit_c`."""
+    if not isinstance(plan, LayersPlan):
+        raise InputError(f"plan of {plan.network}: C is written of problems tiling and slicing, not of {plan.problem}")
+    missing = [layer.layer for layer in plan.layers if layer.schedule is None]
+    if missing:
+        shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+        raise InputError(f"plan of {plan.network}: no schedule for {shown}")
+    planned = [
+        Planned(layer.workload, plan.machine_data, layer.schedule.to_nest())
+        for layer in plan.layers
+        if layer.schedule is not None
+    ]
+    return single_layers(planned)
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> None:
+    """Write all files into a new folder beside it, then rename it."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    except OSError as error:
+        raise InputError(f"folder {folder}: cannot be made: {error.strerror}") from None
+    try:
+        for name, text in files.items():
+            (aside / name).write_text(text, encoding="utf-8")
+        aside.chmod(0o755)
+        os.replace(aside, folder)
+    except OSError as error:
+        raise OutputError(f"folder {folder}: {error.strerror}") from None
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)

@@ -1,0 +1,168 @@
+"""What the writers of a layer's C share: the nest on its cores, its buffers, and how they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from hwmodels.nest.execute import FetchPoint, fetch_points
+from hwmodels.nest.replay_slides import lined_sizes
+from hwmodels.nest.skeleton import Core, cores
+from hwmodels.schedule import Nest
+from instances.machine import Machine
+from instances.workload import DIMS, REDUCTION, RELEVANT, Layer
+from solver.emit.numbers import Numbers
+from solver.tiling.buffers import Buffer, NestOnCore, buffers
+
+#: Axes of the operands in storage order, by layout; input rows and columns stand under r and c.
+AXES = {
+    "IN": {"CHW": "bgnrc", "HWC": "brcgn"},
+    "OUT": {"CHW": "bgmrc", "HWC": "brcgm"},
+    "W": {"OIHW": "gmnij", "OHWI": "gmijn"},
+}
+
+
+def storage_order(operand: str, machine: Machine) -> str:
+    """Return the axes of an operand off the chip, outermost first."""
+    return AXES[operand][{"IN": machine.in_layout, "W": machine.w_layout, "OUT": machine.out_layout}[operand]]
+
+
+@dataclass(frozen=True)
+class Window:
+    """How outputs and taps along rows or columns see the input."""
+
+    tap: str
+    stride: int
+    dilation: int
+    pad: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A layer, its machine and its nest, as C code sees them."""
+
+    layer: Layer
+    machine: Machine
+    nest: Nest
+    numbers: Numbers
+    memories: str = "extern"
+    """"extern", or "static": the layer has memories of its own."""
+
+    @cached_property
+    def found(self) -> NestOnCore:
+        """The nest on the largest core."""
+        return NestOnCore(self.layer, self.machine, self.nest)
+
+    @cached_property
+    def cores(self) -> tuple[Core, ...]:
+        """All cores, in the order in which they run."""
+        return cores(self.layer, self.found.spatial)
+
+    @cached_property
+    def kinds(self) -> tuple[dict[str, FetchPoint], ...]:
+        """Every set of fetch points that a core has."""
+        kinds: list[dict[str, FetchPoint]] = []
+        for core in self.cores:
+            if (points := self.points(core)) not in kinds:
+                kinds.append(points)
+        return tuple(kinds)
+
+    def points(self, core: Core) -> dict[str, FetchPoint]:
+        """Where a core fetches every operand."""
+        return fetch_points(self.found.items, {d: core.range(d) for d in DIMS}, self.machine.sliding)
+
+    @cached_property
+    def buffers(self) -> Mapping[str, Buffer]:
+        """The buffers by name."""
+        return {buffer.name: buffer for buffer in buffers(self.layer, self.machine, self.nest)}
+
+    @cached_property
+    def moving(self) -> tuple[str, ...]:
+        """The dimensions that a loop or the cores cut; the others are whole in every step."""
+        cut = {item.dim for item in self.nest.items if not hasattr(item, "operand")}
+        return tuple(d for d in DIMS if d in cut)
+
+    def lo(self, d: str) -> str:
+        """Where the piece of a dimension begins."""
+        return d if d in self.moving else "0"
+
+    def hi(self, d: str) -> str:
+        """Where the piece of a dimension ends."""
+        return f"{d}_end" if d in self.moving else str(self.layer.extent(d))
+
+    def parameters(self, operand: str = "") -> list[str]:
+        """The pieces that an operand depends on, as parameters; without an operand all that move."""
+        mine = RELEVANT[operand] if operand else DIMS
+        return [f"int {name}" for d in self.moving if d in mine for name in (d, f"{d}_end")]
+
+    def pieces(self, operand: str) -> list[str]:
+        """The names of those parameters."""
+        return [text.removeprefix("int ") for text in self.parameters(operand)]
+
+    def window(self, d: str) -> Window:
+        """The window along rows (r) or columns (c)."""
+        layer = self.layer
+        if d == "r":
+            return Window("i", layer.stride_h, layer.dilation_h, layer.pad_top, layer.h)
+        return Window("j", layer.stride_w, layer.dilation_w, layer.pad_left, layer.l)
+
+    # ---- how the nest runs -------------------------------------------------------------------------------------
+
+    @property
+    def snake(self) -> bool:
+        """Whether loops run to and fro."""
+        return self.machine.snake and not self.nest.line
+
+    @property
+    def late(self) -> bool:
+        """Whether a step is computed while the next one is loaded."""
+        return self.machine.timing == "double_buffered"
+
+    @cached_property
+    def cut(self) -> bool:
+        """Whether sums of a tile are complete only after several steps."""
+        return any(self.found.cuts[d].leaves > 1 for d in REDUCTION)
+
+    @property
+    def sums(self) -> bool:
+        """Whether partial sums may move."""
+        return self.cut or self.machine.psum_first_read
+
+    @cached_property
+    def rings(self) -> Mapping[int, int]:
+        """Axes of IN (3 rows, 4 columns) that are circular -> how many largest tiles they are long."""
+        if not self.machine.sliding or self.lines:
+            return {}
+        if self.snake:
+            return {3: 1, 4: 1}
+        axes = {points["IN"].axis for points in self.kinds} - {None}
+        twice = self.late and self.found.copies("IN") == 2 and len(axes) == 1
+        return {axis: 2 if twice else 1 for axis in axes if axis is not None}
+
+    def doubled(self, operand: str) -> bool:
+        """Whether two tiles of an operand lie on chip, one of them on its way."""
+        if self.found.copies(operand) == 1 or not self.late:
+            return False
+        return operand != "IN" or (not self.lines and (not self.rings or 2 in self.rings.values()))
+
+    def halves(self, operand: str) -> bool:
+        """Whether tiles of an operand lie in two buffers in turn."""
+        return self.doubled(operand) and not (operand == "IN" and self.rings)
+
+    @property
+    def counts_held(self) -> bool:
+        """Whether it matters which operands have a tile on chip."""
+        return self.snake or 2 in self.rings.values()
+
+    @cached_property
+    def lines(self) -> Sequence[tuple[int, int, int, int]]:
+        """Of every input in lines: rows that are read again, the width of a pass; further rows, columns of a window."""
+        loops = self.found.lines
+        return [lined_sizes(tile, self.found.cuts, *loops) for tile in self.found.tiles("IN")] if loops else []
+
+    @property
+    def down(self) -> bool:
+        """Whether the outer one of the loops that slide in lines is over rows."""
+        return self.found.lines is not None and self.found.lines[0][0] == "r"

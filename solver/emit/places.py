@@ -1,0 +1,201 @@
+"""Buffers on chip, tensors off the chip, tiles and boxes of a layer, as C."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from instances.workload import DIMS
+from solver.emit.frame import Frame, storage_order
+from solver.emit.text import larger, smaller, total
+from solver.tiling.buffers import Buffer
+
+#: The first and the last row and column of IN that a tile needs.
+EDGES = {"r": ("top", "bottom"), "c": ("left", "right")}
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where elements of a layer's operands lie."""
+
+    frame: Frame
+
+    def order(self, operand: str) -> str:
+        """The axes of an operand in storage order."""
+        return storage_order(operand, self.frame.machine)
+
+    def axis(self, operand: str, number: int) -> int:
+        """Where rows (3) or columns (4) of IN or OUT stand in storage order."""
+        return self.order(operand).index("rc"[number - 3])
+
+    def name(self, operand: str, k: int = 0) -> str:
+        """The name of a buffer: inputs are numbered where there are several."""
+        return f"{operand}{k + 1}" if f"{operand}{k + 1}" in self.frame.buffers else operand
+
+    def buffer(self, operand: str, k: int = 0) -> Buffer:
+        """A buffer."""
+        return self.frame.buffers[self.name(operand, k)]
+
+    def base(self, operand: str, k: int = 0) -> str:
+        """The address of the first copy of a buffer."""
+        return f"certile_{self.buffer(operand, k).memory} + {self.name(operand, k)}_AT"
+
+    def bytes(self, operand: str, k: int = 0) -> str:
+        """The bytes of one copy."""
+        return f"{self.name(operand, k)}_BYTES"
+
+    def extents(self, operand: str, k: int = 0) -> list[int]:
+        """Elements of a buffer along its axes."""
+        found = self.buffer(operand, k).extents
+        extents = [found.get(d, 1) for d in self.order(operand)]
+        for number, factor in self.frame.rings.items() if operand == "IN" else ():
+            extents[self.axis("IN", number)] *= factor
+        return extents
+
+    @property
+    def has_bias_tile(self) -> bool:
+        """Whether biases are loaded with the weights."""
+        return self.frame.layer.bias and self.frame.machine.bias_bytes > 0
+
+    @property
+    def bias_at(self) -> int:
+        """Where biases begin in the buffer of W."""
+        return prod(self.extents("W")) * self.frame.machine.w_bytes
+
+    # ---- declarations ----------------------------------------------------------------------------------------------
+
+    def lines(self) -> list[str]:
+        """Constants of the buffers, the record of a step, tensors off the chip."""
+        frame, layer = self.frame, self.frame.layer
+        lines = ["/* Where the buffers lie, and the bytes of one copy. */"]
+        for memory in dict.fromkeys(b.memory for b in frame.buffers.values()):
+            lines.append(f"{frame.memories} unsigned char certile_{memory}[{frame.machine.memories[memory]}];")
+        for name, buffer in frame.buffers.items():
+            if name not in ("reserved", "im2col"):
+                lines.append(f"enum {{ {name}_AT = {buffer.address}, {name}_BYTES = {buffer.bytes} }};")
+        lines += ["", "/* A step: its ranges, and the tiles that it works on; `fresh`: its sums begin here. */"]
+        names = ", ".join(f"{d}, {d}_end" for d in frame.moving)
+        lines += ["typedef struct {", *([f"    int {names};"] if names else []), "    int fresh;"]
+        lines += [f"    certile_{'lines' if frame.lines else 'tile'} in[{layer.inputs}];", "    certile_tile out;"]
+        lines += ["    certile_tile w;"] if "W" in layer.operands else []
+        lines += ["    certile_tile bias;"] if self.has_bias_tile else []
+        tensors = [(f"in_dram[{layer.inputs}]", True), ("w_dram", "W" in layer.operands), ("bias_dram", layer.bias),
+                   ("out_dram", True), ("psum_dram", frame.sums)]  # fmt: skip
+        return [*lines, "} step;", "", f"static certile_tensor {', '.join(name for name, there in tensors if there)};"]
+
+    def bind(self) -> list[str]:
+        """Statements that set up tensors and tiles from the pointers that the layer's function is given."""
+        frame, layer = self.frame, self.frame.layer
+        lines = [f"in_dram[{k}] = {self._tensor('IN', f'in[{k}]')};" for k in range(layer.inputs)]
+        for operand, name, there in (
+            ("W", "w", "W" in layer.operands), ("OUT", "out", True), ("PSUM", "psum", frame.sums),
+        ):  # fmt: skip
+            lines.append(f"{name}_dram = {self._tensor(operand, name)};" if there else f"(void){name};")
+        if layer.bias:
+            size = f"{{1, 1, 1, {layer.g}, {layer.m}}}"
+            lines.append(f"bias_dram = (certile_tensor){{bias, {frame.machine.bias_bytes or 4}, {size}}};")
+        else:
+            lines.append("(void)bias;")
+        lines += [f"now.in[{k}] = {self._input_tile(k)};" for k in range(layer.inputs)]
+        lines += [
+            f"now.{name} = {self._tile(op)};" for op, name in (("W", "w"), ("OUT", "out")) if op in layer.operands
+        ]
+        if self.has_bias_tile:
+            found = self.buffer("W").extents
+            size = f"{{1, 1, 1, {found.get('g', 1)}, {found.get('m', 1)}}}"
+            lines.append(f"now.bias = (certile_tile){{NULL, {frame.machine.bias_bytes}, {size}, {{0}}}};")
+        return lines
+
+    def _tensor(self, operand: str, pointer: str) -> str:
+        layer, machine = self.frame.layer, self.frame.machine
+        sizes = {d: layer.extent(d) for d in DIMS} | ({"r": layer.h, "c": layer.l} if operand == "IN" else {})
+        element = {"IN": machine.in_bytes, "W": machine.w_bytes, "OUT": machine.out_bytes, "PSUM": machine.psum_bytes}
+        order = self.order("OUT" if operand == "PSUM" else operand)
+        size = ", ".join(str(sizes[d]) for d in order)
+        return f"(certile_tensor){{{pointer}, {element[operand]}, {{{size}}}}}"
+
+    def _tile(self, operand: str, k: int = 0) -> str:
+        extents = ", ".join(map(str, self.extents(operand, k)))
+        element = self.buffer(operand, k).element_bytes
+        return f"(certile_tile){{{self.base(operand, k)}, {element}, {{{extents}}}, {{0}}}}"
+
+    def _input_tile(self, k: int) -> str:
+        frame = self.frame
+        if not frame.lines:
+            return self._tile("IN", k)
+        buffer = self.buffer("IN", k)
+        sizes = ", ".join(map(str, (int(frame.down), *frame.lines[k])))
+        letters = ", ".join(str("bgnrc".index(d)) for d in self.order("IN"))
+        outer = ", ".join(str(buffer.extents.get(d, 1)) for d in "bgn")
+        head = f"(certile_lines){{{self.base('IN', k)}, {buffer.element_bytes}"
+        return f"{head}, {sizes}, {{{letters}}}, {{{outer}}}, {{0}}, {{0}}, {{0}}, {{0}}}}"
+
+    # ---- boxes -----------------------------------------------------------------------------------------------------
+
+    def edges(self, d: str, piece: tuple[str, str] | None = None) -> tuple[str, str]:
+        """The input rows (columns) that a piece of r (c) and the current taps need, without padding."""
+        frame, window = self.frame, self.frame.window(d)
+        lo, hi = piece or (frame.lo(d), frame.hi(d))
+        taps = (frame.lo(window.tap), window.dilation), (frame.hi(window.tap), window.dilation)
+        first = larger("0", total((lo, window.stride), taps[0], ("1", -window.pad)))
+        beyond = 1 - window.stride - window.dilation - window.pad
+        return first, smaller(str(window.size), total((hi, window.stride), taps[1], ("1", beyond)))
+
+    def window(self) -> list[str]:
+        """Statements that find the input rows and columns of a tile."""
+        lines = []
+        for d, (lo, hi) in EDGES.items():
+            first, end = self.edges(d)
+            lines += [f"const int {lo} = {first};", f"const int {hi} = {larger(lo, end)};"]
+        return lines
+
+    def not_resident(self, k: int, top: str, bottom: str) -> tuple[str, str]:
+        """The rows of a window of an input that are not on chip already."""
+        resident = self.frame.layer.residents[k]
+        return (larger(str(resident), top), larger(str(resident), bottom)) if resident else (top, bottom)
+
+    def in_box(self, k: int, order: str = "") -> str:
+        """The tile of an input as a box, after `window`; its axes in storage order, or in another one."""
+        ends = {d: (self.frame.lo(d), self.frame.hi(d)) for d in "bgn"} | EDGES
+        ends["r"] = self.not_resident(k, *EDGES["r"])
+        return _box(order or self.order("IN"), ends)
+
+    def box(self, operand: str) -> str:
+        """The tile of W or OUT as a box."""
+        return _box(self.order(operand), {d: (self.frame.lo(d), self.frame.hi(d)) for d in DIMS})
+
+    # ---- elements --------------------------------------------------------------------------------------------------
+
+    def pitches(self, operand: str, k: int = 0) -> dict[str, int]:
+        """Bytes from one element of a tile to the next, along its dimensions."""
+        pitch, found = self.buffer(operand, k).element_bytes, {}
+        for d, extent in zip(reversed(self.order(operand)), reversed(self.extents(operand, k)), strict=True):
+            found[d] = pitch
+            pitch *= extent
+        return found
+
+    def place(self, operand: str, tile: str, names: Mapping[str, str], k: int = 0) -> str:
+        """The address of an element of a tile; dimensions without a name are left out."""
+        extents, pitches = self.extents(operand, k), self.pitches(operand, k)
+        ringed = {self.axis("IN", number) for number in self.frame.rings} if operand == "IN" else set()
+        terms = [f"{tile}->base"]
+        for a, d in enumerate(self.order(operand)):
+            if d not in names or (extents[a] == 1 and a not in ringed):
+                continue
+            offset = f"({names[d]} - {tile}->first[{a}])"
+            offset += f" % {extents[a]}" if a in ringed else ""
+            terms.append(
+                f"(ptrdiff_t){offset} * {pitches[d]}" if a not in ringed else f"(ptrdiff_t)({offset}) * {pitches[d]}"
+            )
+        return " + ".join(terms)
+
+    def ring(self, d: str) -> int:
+        """The length of the ring along rows (r) or columns (c) of IN, 0 if they are no ring."""
+        number = {"r": 3, "c": 4}[d]
+        return self.extents("IN")[self.axis("IN", number)] if number in self.frame.rings else 0
+
+
+def _box(order: str, ends: Mapping[str, tuple[str, str]]) -> str:
+    lo, hi = (", ".join(ends[d][side] for d in order) for side in (0, 1))
+    return f"{{{{{lo}}}, {{{hi}}}}}"

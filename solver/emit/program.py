@@ -1,0 +1,152 @@
+"""The files of a program: layers one by one, each checked against a naive loop nest on integers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from math import prod
+
+from hwmodels.nest.replay import replay
+from hwmodels.outcome import Counts
+from hwmodels.schedule import Nest
+from instances.errors import InputError
+from instances.machine import Broadcast, Machine
+from instances.workload import DIMS, Layer
+from solver.emit.frame import Frame, storage_order
+from solver.emit.nest import layer_file
+from solver.emit.numbers import integers
+from solver.emit.text import identifier
+
+_RUNTIME = (
+    "certile_dma.h",
+    "certile_dma.c",
+    "certile_tile.h",
+    "certile_tile.c",
+    "certile_lines.h",
+    "certile_lines.c",
+    "certile_check.h",
+    "certile_check.c",
+)
+_ROWS = ("IN", "W", "OUT", "PSUM")
+#: As many inputs as certile_check.c has room for.
+MOST_INPUTS = 16
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A layer, the machine that it runs on, and its nest."""
+
+    layer: Layer
+    machine: Machine
+    nest: Nest
+
+
+def runtime(names: Sequence[str] = _RUNTIME) -> dict[str, str]:
+    """Return the files that are the same for all plans."""
+    folder = resources.files("solver.emit") / "runtime"
+    return {name: (folder / name).read_text() for name in names}
+
+
+def single_layers(planned: Sequence[Planned]) -> dict[str, str]:
+    """Return the files of a program that runs layers one by one on integers, and checks results and transfers.
+
+    Layers on machines of different sizes have memories of their own, those on one machine share them.
+
+    Raises
+    ------
+    InputError
+        If a layer cannot be written; names it.
+    """
+    files = runtime()
+    names: list[str] = []
+    tables: list[str] = []
+    together = len({tuple(one.machine.memories.items()) for one in planned}) == 1
+    for number, one in enumerate(planned):
+        _refuse(one)
+        name = f"layer_{number:03}_{identifier(one.layer.name)}"
+        frame = Frame(one.layer, one.machine, one.nest, integers(one.machine), "extern" if together else "static")
+        files[f"{name}.c"] = layer_file(frame, name)
+        names.append(name)
+        tables.append(_table(name, one))
+    if together:
+        files["memories.c"] = _memories(planned[0].machine)
+    files["main.c"] = _main(names, tables)
+    files["Makefile"] = _makefile()
+    return files
+
+
+def _refuse(one: Planned) -> None:
+    layer, machine = one.layer, one.machine
+    where = f"layer {layer.name}"
+    if layer.kind == "correlation":
+        raise InputError(f"{where}: C of a correlation is not written: only problem mesh plans it")
+    if layer.inputs > MOST_INPUTS:
+        raise InputError(f"{where}: {layer.inputs} inputs, C is written for up to {MOST_INPUTS}")
+    cut = any(step < layer.extent(d) for d in "nij" for step in one.nest.steps(d))
+    if machine.psum_first_read and not cut and machine.psum_bytes > machine.out_bytes:
+        said = f"partial sums of {machine.psum_bytes} bytes are read into a tile of {machine.out_bytes}"
+        raise InputError(f"{where}: machine {machine.name} has psum_first_read, and {said}")
+
+
+def exact(machine: Machine) -> Machine:
+    """Return the machine as C moves tiles: clipped at the border, every core for itself."""
+    return machine.model_copy(update={"edge_tiles": "true", "reading": "consistent", "broadcast": Broadcast()})
+
+
+def planned_counts(one: Planned) -> Mapping[str, Counts]:
+    """Return what the referee counts for every operand."""
+    return replay(one.layer, exact(one.machine), one.nest, execute=False).outcome.by_operand
+
+
+def _pitches(operand: str, layer: Layer, machine: Machine) -> str:
+    """Element pitches along b g n rows columns, g m n i j or b g m r c."""
+    sizes = {d: layer.extent(d) for d in DIMS} | ({"r": layer.h, "c": layer.l} if operand == "IN" else {})
+    order = storage_order(operand, machine)
+    pitch = {d: prod(sizes[e] for e in order[k + 1 :]) for k, d in enumerate(order)}
+    return ", ".join(str(pitch[d]) for d in {"IN": "bgnrc", "W": "gmnij", "OUT": "bgmrc"}[operand])
+
+
+def _table(name: str, one: Planned) -> str:
+    layer, machine = one.layer, one.machine
+    sizes = [layer.extent(d) for d in DIMS] + [
+        layer.stride_h, layer.stride_w, layer.dilation_h, layer.dilation_w, layer.pad_top, layer.pad_left, layer.h,
+        layer.l, layer.inputs, machine.in_bytes, machine.w_bytes if "W" in layer.operands else 0, machine.out_bytes,
+        machine.psum_bytes, (machine.bias_bytes or 4) if layer.bias else 0,
+    ]  # fmt: skip
+    pitches = ", ".join(f"{{{_pitches(operand, layer, machine)}}}" for operand in ("IN", "W", "OUT"))
+    counts = planned_counts(one)
+    rows = [counts.get(row, Counts()) for row in _ROWS]
+    planned = ", ".join(f"{{{row.calls}, {row.segments}, {row.bytes}}}" for row in rows)
+    return f'    {{"{name}", {name}, {", ".join(map(str, sizes))}, {pitches}, {{{planned}}}}},'
+
+
+def _memories(machine: Machine) -> str:
+    lines = (f"unsigned char certile_{name}[{size}];" for name, size in machine.memories.items())
+    return "\n".join(["/* The memories on the chip. */", *lines, ""])
+
+
+def _main(names: Sequence[str], tables: Sequence[str]) -> str:
+    return "\n".join([
+        "/* Runs every layer on integers, and compares it with a naive loop nest and with the plan's transfers. */",
+        '#include "certile_check.h"', "", "#include <stdio.h>", "",
+        *(f"certile_function {name};" for name in names), "",
+        "static const certile_layer layers[] = {", *tables, "};", "",
+        "int main(int argc, char **argv)", "{",
+        '    FILE *dump = argc > 1 ? fopen(argv[1], "wb") : NULL;',
+        f"    int right = 0, all = {len(names)};",
+        "    for (int k = 0; k < all; k++) {",
+        "        right += certile_check(&layers[k], dump);", "    }",
+        "    if (dump && fclose(dump)) {", "        return 2;", "    }",
+        '    printf("%d of %d layers: results and transfers as planned\\n", right, all);',
+        "    return right == all ? 0 : 1;", "}", "",
+    ])  # fmt: skip
+
+
+def _makefile() -> str:
+    return "\n".join([
+        "# make run: build, run, and check", "CC ?= gcc", "CFLAGS ?= -O2", "WARN := -std=c11 -Wall -Wextra -Werror",
+        "SOURCES := $(wildcard *.c)", "", "certile: $(SOURCES) $(wildcard *.h)",
+        "\t$(CC) $(WARN) $(CFLAGS) -o $@ $(SOURCES)", "", ".PHONY: run clean", "run: certile", "\t./certile", "",
+        "clean:", "\trm -f certile", "",
+    ])  # fmt: skip

@@ -1,0 +1,86 @@
+/* Tiles of tensors on the chip, and how they are loaded and stored. */
+#ifndef CERTILE_TILE_H
+#define CERTILE_TILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { CERTILE_AXES = 5 };
+
+/* A tensor off the chip: axes outermost first, the last one contiguous; `element` bytes each. */
+typedef struct {
+    unsigned char *base;
+    int element;
+    int size[CERTILE_AXES];
+} certile_tensor;
+
+/* A tile on the chip: along every axis, element x lies at place (x - first) modulo extent. */
+typedef struct {
+    unsigned char *base;
+    int element;
+    int extent[CERTILE_AXES];
+    int first[CERTILE_AXES];
+} certile_tile;
+
+/* Elements lo to hi - 1 along every axis. */
+typedef struct {
+    int lo[CERTILE_AXES], hi[CERTILE_AXES];
+} certile_box;
+
+int certile_empty(const certile_box *box);
+
+/* Add the pieces of a box to the call that was begun. */
+void certile_move(const certile_tile *tile, const certile_tensor *tensor, const certile_box *box);
+
+/* A whole call; none for an empty box. */
+void certile_load(int operand, const certile_tile *tile, const certile_tensor *tensor, const certile_box *box);
+void certile_store(int operand, const certile_tile *tile, const certile_tensor *tensor, const certile_box *box);
+
+/* Cut lo..hi to what lies beyond first..end, on the side where it sticks out; nothing is cut if first..end is empty. */
+void certile_beyond(int *lo, int *hi, int first, int end);
+
+/* The k-th piece of lo..hi, cut at those places that lie inside; returns how many pieces there are. */
+int certile_piece(const int *places, int number, int lo, int hi, int k, int *begin, int *end);
+
+static inline int certile_min(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static inline int certile_max(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+/* The least whole number that is not below a / b, for b > 0. */
+static inline int certile_ceil(int a, int b)
+{
+    return a > 0 ? (a + b - 1) / b : -(-a / b);
+}
+
+static inline ptrdiff_t certile_place(const certile_tile *tile, int axis, int x)
+{
+    return (x - tile->first[axis]) % tile->extent[axis];
+}
+
+#define CERTILE_NUMBER(name, type)                               \
+    static inline type certile_get_##name(const unsigned char *from) \
+    {                                                            \
+        type x;                                                  \
+        memcpy(&x, from, sizeof x);                              \
+        return x;                                                \
+    }                                                            \
+    static inline void certile_put_##name(unsigned char *to, type x) \
+    {                                                            \
+        memcpy(to, &x, sizeof x);                                \
+    }
+
+CERTILE_NUMBER(i8, int8_t)
+CERTILE_NUMBER(u8, uint8_t)
+CERTILE_NUMBER(i16, int16_t)
+CERTILE_NUMBER(i32, int32_t)
+CERTILE_NUMBER(i64, int64_t)
+CERTILE_NUMBER(f32, float)
+
+#endif

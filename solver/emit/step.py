@@ -1,0 +1,154 @@
+"""What a step computes on the tiles that lie on chip, in C.
+
+One row of results at a time: the totals of a row begin as zero (with the bias) or as the partial sums of the tile, take
+the products of every input channel and tap along the row, and are written back. The row lies along columns, or along
+rows for layers with one column (products of matrices).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from solver.emit.frame import Frame
+from solver.emit.places import Places
+from solver.emit.text import block, function, larger, loop, quotient, smaller, total
+
+
+@dataclass(frozen=True)
+class StepCode:
+    """The functions `compute` (a step) and `finish` (partial sums of a tile become results)."""
+
+    frame: Frame
+    places: Places
+
+    def lines(self) -> list[str]:
+        """Both functions."""
+        return [*self._compute(), *(["", *self._finish()] if self.frame.cut else [])]
+
+    def _lo(self, d: str) -> str:
+        return f"s->{d}" if d in self.frame.moving else "0"
+
+    def _hi(self, d: str) -> str:
+        return f"s->{d}_end" if d in self.frame.moving else str(self.frame.layer.extent(d))
+
+    @property
+    def _along(self) -> str:
+        """The dimension of results that a row lies along."""
+        layer = self.frame.layer
+        return "r" if layer.c == layer.l == layer.kw == 1 else "c"
+
+    def _at(self) -> str:
+        """The number of a result in its row."""
+        return (
+            total((self._along, 1), (self._lo(self._along), -1))
+            if self._along not in self.frame.moving
+            else (f"{self._along} - {self._lo(self._along)}")
+        )
+
+    def _compute(self) -> list[str]:
+        frame, numbers, along = self.frame, self.frame.numbers, self._along
+        across = "c" if along == "r" else "r"
+        longest = int(frame.found.cuts[along].lengths.max())
+        target = self.places.place("OUT", "out", {d: d for d in "bgmrc"})
+        begin = f"s->fresh ? first : {numbers.read(numbers.sums, target)}" if frame.cut else "first"
+        write = numbers.write(numbers.sums if frame.cut else numbers.result, target, f"row[{self._at()}]")
+        lo, hi = self._lo(along), self._hi(along)
+        body = [f"{numbers.total} row[{longest}] = {{0}};", f"const {numbers.total} first = {self._first()};"]
+        body += (
+            loop(along, lo, hi, [f"row[{self._at()}] = {begin};"])
+            if longest > 1
+            else block("", loop(along, lo, hi, [f"row[{self._at()}] = {begin};"]))
+        )
+        body += self._products()
+        body += block("", loop(along, lo, hi, [write]))
+        for d in (across, "m", "g", "b"):
+            body = loop(d, self._lo(d), self._hi(d), body)
+        head = ["const certile_tile *out = &s->out;"]
+        head += ["const certile_tile *w = &s->w;"] if "W" in frame.layer.operands else []
+        head += ["const certile_tile *bias = &s->bias;"] if self.places.has_bias_tile else []
+        return ["/* Compute a step, one row of results at a time. */",
+                *function("static void compute", ["const step *s"], head + body)]  # fmt: skip
+
+    def _first(self) -> str:
+        """What totals begin with."""
+        numbers, layer = self.frame.numbers, self.frame.layer
+        if not layer.bias:
+            return "0"
+        if not self.places.has_bias_tile:
+            return numbers.read(numbers.bias, f"bias_dram.base + ((ptrdiff_t)g * {layer.m} + m) * 4")
+        pitch, size = self.places.buffer("W").extents.get("m", 1), self.frame.machine.bias_bytes
+        place = f"((ptrdiff_t)(g - bias->first[3]) * {pitch} + m - bias->first[4])"
+        return numbers.read(numbers.bias, f"bias->base + {place} * {size}")
+
+    def _products(self) -> list[str]:
+        """Add what every input, input channel and tap gives to the row."""
+        lined, lines = bool(self.frame.lines), []
+        for k in range(self.frame.layer.inputs):
+            body = [f"const certile_{'lines' if lined else 'tile'} *in = &s->in[{k}];"]
+            body += self._in_lines() if lined else self._in_tile(k)
+            lines += block("", body)
+        return lines
+
+    def _weight(self) -> str:
+        return self.frame.numbers.read(self.frame.numbers.weights, self.places.place("W", "w", {d: d for d in "gmnij"}))
+
+    def _taps(self, d: str, body: list[str]) -> list[str]:
+        tap = self.frame.window(d).tap
+        return loop(tap, self._lo(tap), self._hi(tap), body)
+
+    def _in_tile(self, k: int) -> list[str]:
+        """Tap by tap: the results whose input is on the map."""
+        along = self._along
+        across = "c" if along == "r" else "r"
+        window, numbers = self.frame.window(along), self.frame.numbers
+        on_map = total(("1", window.pad), (window.tap, -window.dilation))
+        until = total(("1", window.size + window.pad), (window.tap, -window.dilation))
+        body = [
+            f"const int begin = {larger(self._lo(along), quotient(on_map, window.stride))};",
+            f"const int end = {smaller(self._hi(along), quotient(until, window.stride))};",
+        ]
+        weighted = "W" in self.frame.layer.operands
+        body += [f"const {numbers.total} weight = {self._weight()};"] if weighted else []
+        axis = self.places.axis("IN", 3 if along == "r" else 4)
+        at = total((along, window.stride), (window.tap, window.dilation), ("1", -window.pad))
+        ring, pitch = self.places.ring(along), self.places.pitches("IN", k)[along]
+        place = f"line + (ptrdiff_t){f'(at % {ring})' if ring else 'at'} * {pitch}"
+        body += block(f"for (int {along} = begin; {along} < end; {along}++)", [
+            f"const int at = {at} - in->first[{axis}];",
+            f"row[{self._at()}] += {'weight * ' if weighted else ''}{numbers.read(numbers.inputs, place)};",
+        ])  # fmt: skip
+        body = self._taps(along, body)
+        window = self.frame.window(across)
+        inside = total((across, window.stride), (window.tap, window.dilation), ("1", -window.pad))
+        line = self.places.place("IN", "in", {"b": "b", "g": "g", "n": "n", across: "inside"}, k)
+        head = [f"const int inside = {inside};", f"const unsigned char *line = {line};"]
+        body = [head[0], *block(f"if (inside >= 0 && inside < {window.size})", [head[1], *body])]
+        return loop("n", self._lo("n"), self._hi("n"), self._taps(across, body))
+
+    def _in_lines(self) -> list[str]:
+        """In lines every element is found by its row and column."""
+        numbers, along = self.frame.numbers, self._along
+        value = numbers.read(numbers.inputs, "certile_lines_at(in, b, g, n, y, x)")
+        weight = f"{self._weight()} * " if "W" in self.frame.layer.operands else ""
+        body, inside = [], []
+        for name, d in (("y", "r"), ("x", "c")):
+            window = self.frame.window(d)
+            body.append(
+                f"const int {name} = {total((d, window.stride), (window.tap, window.dilation), ('1', -window.pad))};"
+            )
+            inside.append(f"{name} >= 0 && {name} < {window.size}")
+        body += block(f"if ({' && '.join(inside)})", [f"row[{self._at()}] += {weight}{value};"])
+        body = loop(along, self._lo(along), self._hi(along), body)
+        return loop("n", self._lo("n"), self._hi("n"), self._taps("r", self._taps("c", body)))
+
+    def _finish(self) -> list[str]:
+        """Partial sums become results where they are: elements in ascending order, each no larger than before."""
+        numbers, machine = self.frame.numbers, self.frame.machine
+        value = numbers.read(numbers.sums, f"tile->base + (ptrdiff_t)k * {machine.psum_bytes}")
+        body = loop("k", "0", str(prod(self.places.extents("OUT"))), [
+            f"const {numbers.total} sum = {value};",
+            numbers.write(numbers.result, f"tile->base + (ptrdiff_t)k * {machine.out_bytes}", "sum"),
+        ])  # fmt: skip
+        return ["/* Turn the sums of a tile into results, where they are. */",
+                *function("static void finish", ["const certile_tile *tile"], body)]  # fmt: skip

@@ -1,0 +1,157 @@
+"""Random layers, machines and nests for the C that is written of them, and how programs are built and run."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from hwmodels.nest.replay import replay
+from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
+from instances.errors import InputError
+from instances.machine import Machine, Transfer
+from instances.workload import DIMS, Layer
+from solver.emit.program import Planned
+
+#: Flags of the four builds of every program: as fast as may be, and with sanitizers, with a DMA that copies at once or
+#: as late as it may.
+BUILDS = (
+    "-O2", "-O2 -DCERTILE_DMA_LATE", "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all",
+    "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -DCERTILE_DMA_LATE",
+)  # fmt: skip
+
+
+def random_case(rng: random.Random, name: str) -> Planned:
+    """A layer, a machine whose memory has not one byte more than its nest takes, and the nest."""
+    while True:
+        try:
+            layer, machine = _layer(rng, name), _machine(rng)
+            nest = _nest(rng, layer, machine)
+            steps = 1
+            for d in DIMS:
+                steps *= -(-layer.extent(d) // nest.tile(layer)[d])
+            if steps > 400 or (machine.psum_first_read and machine.psum_bytes > machine.out_bytes):
+                continue
+            walked = replay(layer, machine, nest, execute=False)
+        except (InputError, ValidationError):
+            continue
+        taken = walked.outcome.occupancy_bytes
+        if machine.ocm_bytes is not None:
+            return Planned(layer, machine.model_copy(update={"ocm_bytes": taken["ocm"]}), nest)
+        sizes = {f"{memory}_buffer_bytes": max(1, size) for memory, size in taken.items()}
+        return Planned(layer, machine.model_copy(update=sizes), nest)
+
+
+def _layer(rng: random.Random, name: str) -> Layer:
+    kind = rng.choice(["conv", "conv", "conv", "matmul", "pool", "eltwise"])
+    few = lambda: rng.randint(1, 3)  # noqa: E731
+    fields: dict[str, object] = {"name": name, "kind": kind, "b": rng.randint(1, 2), "g": few()}
+    fields |= {"m": rng.randint(1, 5), "n": rng.randint(1, 5), "bias": rng.random() < 0.5}
+    if kind in ("pool", "eltwise"):
+        fields |= {"m": 1, "n": 1, "weights": "none", "bias": False}
+    if kind == "eltwise":
+        fields["inputs"] = few()
+    if kind == "matmul":
+        fields["b"] = 1
+    windows = kind in ("conv", "pool")
+    for out, kernel, stride, dilation, pad, size in (
+        ("r", "kh", "stride_h", "dilation_h", "pad_top", "h"), ("c", "kw", "stride_w", "dilation_w", "pad_left", "l"),
+    ):  # fmt: skip
+        number, taps = rng.randint(1, 6), few() if windows else 1
+        number = 1 if kind == "matmul" and out == "c" else number
+        step, spread = (few(), rng.randint(1, 2)) if windows else (1, 1)
+        reach = (taps - 1) * spread
+        before, after = rng.randint(0, reach), rng.randint(-step, reach) if windows else 0
+        fields |= {out: number, kernel: taps, stride: step, dilation: spread, pad: before}
+        fields[size] = (number - 1) * step + reach + 1 - before - after
+    return Layer.model_validate(fields)
+
+
+def _machine(rng: random.Random) -> Machine:
+    coin = lambda p=0.5: rng.random() < p  # noqa: E731
+    psum = rng.choice([1, 2, 4, 8])
+    sliding = coin(0.6)
+    fields: dict[str, object] = {
+        "name": "random", "tick_ps": 1, "in_bytes": rng.choice([1, 2, 4]), "w_bytes": rng.choice([1, 2, 4]),
+        "psum_bytes": psum, "out_bytes": rng.choice([k for k in (1, 2, 4, 8) if k <= psum]),
+        "bias_bytes": rng.choice([0, 1, 2, 4]), "in_layout": rng.choice(["CHW", "HWC"]),
+        "out_layout": rng.choice(["CHW", "HWC"]), "w_layout": rng.choice(["OIHW", "OHWI"]), "sliding": sliding,
+        "psum_first_read": coin(0.2), "reserved_bytes": rng.randint(0, 9),
+        "buffering": rng.choice(["single", "double", "choose"]), "transfer": Transfer(byte_ticks=1),
+    }  # fmt: skip
+    if coin(0.3):
+        fields |= dict.fromkeys(("in_buffer_bytes", "w_buffer_bytes", "out_buffer_bytes"), 10**6)
+    else:
+        fields |= {"ocm_bytes": 10**6}
+    if coin():
+        fields |= {"snake": coin(), "line": sliding and coin()}
+    elif coin():
+        fields |= {"tles": 64, "tlts": 64, "overlap": rng.choice(["serial", "transfer_only"])}
+    return Machine.model_validate(fields)
+
+
+def _nest(rng: random.Random, layer: Layer, machine: Machine) -> Nest:
+    size = {d: layer.extent(d) for d in DIMS}
+
+    def cut(dims: str) -> tuple[str, int]:
+        dim = rng.choice(dims)
+        size[dim] = rng.randint(1, size[dim])
+        return dim, size[dim]
+
+    items: list[Item] = []
+    if machine.tles > 1:
+        for over in ("tle", "tlt"):
+            items += [Spatial(*cut("bgmrc"), over) for _ in range(rng.randint(0, 2))]
+    loops: list[Item] = [Loop(*cut("".join(DIMS))) for _ in range(rng.randint(0, 6))]
+    line = machine.line and rng.random() < 0.7
+    if line and rng.random() < 0.7:
+        loops += [Loop(*cut(d)) for d in rng.sample("rc", 2)]
+    if machine.tles == 1 and rng.random() < 0.3:
+        _cut_freely(rng, loops, layer)
+    places = {op: rng.randint(0, len(loops)) for op in layer.operands}
+    if line:
+        places["IN"] = rng.randint(max(0, len(loops) - 1), len(loops))
+    for position in range(len(loops) + 1):
+        here = [op for op in rng.sample(layer.operands, len(layer.operands)) if places[op] == position]
+        items += [Hold(op, rng.choice([None, 1, 2]) if machine.buffering == "choose" else None, line and op == "IN")
+                  for op in here]  # fmt: skip
+        items += loops[position : position + 1]
+    return Nest(tuple(items))
+
+
+def _cut_freely(rng: random.Random, loops: list[Item], layer: Layer) -> None:
+    """Cut the first loop over some dimension at free places; those inside it single elements."""
+    dims = [d for d in DIMS if layer.extent(d) > 1 and any(isinstance(x, Loop) and x.dim == d for x in loops)]
+    if not dims:
+        return
+    dim, cut = rng.choice(dims), False
+    for k, loop in enumerate(loops):
+        if isinstance(loop, Loop) and loop.dim == dim:
+            extent = layer.extent(dim)
+            places = sorted(rng.sample(range(1, extent), rng.randint(1, extent - 1)))
+            longest = max(b - a for a, b in pairwise([0, *places, extent]))
+            loops[k] = Loop(dim, 1) if cut else Loop(dim, longest, tuple(places))
+            cut = True
+
+
+def write(files: Mapping[str, str | bytes], folder: Path) -> None:
+    """Write files into a new folder."""
+    folder.mkdir(parents=True)
+    for name, text in files.items():
+        path = folder / name
+        path.write_bytes(text) if isinstance(text, bytes) else path.write_text(text)
+
+
+def build_and_run(folder: Path, flags: str, *arguments: str) -> str:
+    """Build a program with some flags and run it; returns what it prints, raises AssertionError if it fails."""
+    made = subprocess.run(
+        ["make", "-s", "-B", f"CFLAGS={flags}"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert made.returncode == 0, made.stderr[-3000:]
+    run = subprocess.run(["./certile", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, (run.stdout + run.stderr)[-3000:]
+    return run.stdout

@@ -1,0 +1,152 @@
+"""C code of plans: built with warnings as errors and with sanitizers, run, compared with NumPy and with the plan."""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hwmodels.nest.execute import Operands, direct
+from hwmodels.schedule import Hold, Loop, Nest
+from instances.errors import InputError
+from instances.load import load_machine
+from instances.machine import Machine, Transfer
+from instances.workload import Layer
+from solver.emit.emit import emit_c, files_of
+from solver.emit.program import Planned, single_layers
+from solver.emit.text import comment, function, identifier, total
+from solver.solve import solve
+from tests.emitted import BUILDS, build_and_run, random_case, write
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make"
+)
+
+
+def random_program(seed: int, number: int) -> dict[str, str]:
+    rng = random.Random(seed)
+    return single_layers([random_case(rng, f"case{k}") for k in range(number)])
+
+
+def test_random_layers_compute_and_move_what_is_planned(tmp_path: Path) -> None:
+    write(random_program(1, 40), tmp_path / "c")
+    assert "40 of 40" in build_and_run(tmp_path / "c", "-O1 -DCERTILE_DMA_LATE")
+    assert "40 of 40" in build_and_run(tmp_path / "c", BUILDS[2])
+
+
+@pytest.mark.slow(120)
+@pytest.mark.parametrize("flags", BUILDS)
+def test_300_random_layers(tmp_path: Path, flags: str) -> None:
+    """The same 300 layers in all builds: any kind, spilled sums, rings, lines, to and fro, cores, exact memories."""
+    write(random_program(300, 300), tmp_path / "c")
+    assert "300 of 300" in build_and_run(tmp_path / "c", flags)
+
+
+def numbers(count: int, state: int) -> tuple[np.ndarray, int]:
+    """Bytes as certile_check.c makes them, and the state after them."""
+    made = np.zeros(count, np.int8)
+    for k in range(count):
+        state = (state * 1664525 + 1013904223) & 0xFFFFFFFF
+        made[k] = np.uint8(state >> 24).astype(np.int8)
+    return made, state
+
+
+def test_results_are_those_of_numpy(tmp_path: Path) -> None:
+    """A convolution with bias, stride and padding whose sums are spilled, against the direct one on the same data."""
+    layer = Layer.conv(
+        "a", channels=4, filters=6, size=(9, 8), kernel=(3, 3), stride=(2, 1), pad=(1, 1, 1, 1), bias=True
+    )
+    machine = Machine(
+        name="m", tick_ps=1, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=4, bias_bytes=1, ocm_bytes=4096,
+        transfer=Transfer(byte_ticks=1), sliding=True,
+    )  # fmt: skip
+    nest = Nest((Loop("n", 3), Loop("r", 2), Hold("IN"), Loop("m", 4), Hold("W"), Hold("OUT")))
+    write(single_layers([Planned(layer, machine, nest)]), tmp_path / "c")
+    build_and_run(tmp_path / "c", "-O1", "results.bin")
+    maps, state = numbers(4 * 9 * 8, 20)
+    weights, state = numbers(6 * 4 * 9, state)
+    bias, _ = numbers(6, state)
+    data = Operands(
+        (maps.astype(np.int64).reshape(1, 1, 4, 9, 8),), weights.astype(np.int64).reshape(1, 6, 4, 3, 3),
+        bias.astype(np.int64).reshape(1, 6),
+    )  # fmt: skip
+    results = np.fromfile(tmp_path / "c" / "results.bin", np.int8)
+    assert (results == direct(layer, data).ravel().astype(np.int8)).all()
+    assert len(set(results.tolist())) > 50  # they say something
+
+
+def test_what_differs_is_said(tmp_path: Path) -> None:
+    """One segment more in the plan, and one pixel more in a tile: the program ends with 1 and says what."""
+    files = random_program(5, 3)
+    row = re.search(r"\{\{(\d+), (\d+), (\d+)\}, \{\d+, \d+, \d+\}, \{\d+", files["main.c"])
+    assert row is not None
+    wrong = files["main.c"].replace(
+        row.group(0), row.group(0).replace(f"{row[1]}, {row[2]}", f"{row[1]}, {int(row[2]) + 1}", 1)
+    )
+    write({**files, "main.c": wrong}, tmp_path / "counts")
+    with pytest.raises(AssertionError, match=r"IN moved by .* segments"):
+        build_and_run(tmp_path / "counts", "-O1")
+    name = next(name for name in files if name.startswith("layer_000"))
+    wrong = re.sub(r"(certile_get_i\d+\(line)", r"1 + \1", files[name])
+    write({**files, name: wrong}, tmp_path / "results")
+    with pytest.raises(AssertionError, match="results differ from the naive loop nest"):
+        build_and_run(tmp_path / "results", "-O1")
+
+
+@pytest.mark.parametrize(("machine", "kinds"), [("scratchpad_64k", False), ("nmp", True), ("zynq7020", True)])
+def test_a_network_layer_by_layer(tmp_path: Path, machine: str, kinds: bool) -> None:
+    """On one core, on 32 cores that broadcast, and on buffers of their own; pools too."""
+    plan = solve("lenet5", machine, all_kinds=kinds)
+    names = emit_c(plan, tmp_path / "c")
+    assert "main.c" in names
+    layers = len(plan.layers)  # type: ignore[attr-defined]
+    assert f"{layers} of {layers} layers" in build_and_run(tmp_path / "c", "-O2")
+
+
+def test_buffers_hold_the_tiles_of_every_core() -> None:
+    """Padding clips the tile of the first core, so that another one has more rows of IN: 3 by 3 windows on 6 rows."""
+    layer = Layer.conv("a", channels=1, filters=1, size=(6, 4), kernel=(3, 3), pad=(1, 1, 1, 1))
+    machine = load_machine("nmp").model_copy(update={"sliding": False})
+    plan = solve(layer, machine, problem="slicing", pins=["partition=OFM"])
+    one = plan.layers[0]  # type: ignore[attr-defined]
+    held = {buffer.name: buffer.bytes for buffer in one.buffers}
+    assert held["IN"] == one.occupancy_bytes["in"] // one.buffers[0].copies
+
+
+def test_nothing_is_written_where_something_cannot_be(tmp_path: Path) -> None:
+    plan = solve("lenet5", "scratchpad_64k", layers="c3")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine")
+    with pytest.raises(InputError, match="is not empty"):
+        emit_c(plan, tmp_path / "full")
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine.txt"]
+    with pytest.raises(InputError, match="not of mapping"):
+        emit_c(solve("lenet5", "galaxy_s9"), tmp_path / "new")
+    small = plan.machine_data.model_copy(update={"psum_bytes": 1, "out_bytes": 2})
+    with pytest.raises(InputError, match="partial sums would lose"):
+        emit_c(plan.model_copy(update={"machine_data": small}), tmp_path / "new")
+    lost = plan.layers[0].model_copy(update={"schedule": None})  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match="no schedule for c3"):
+        files_of(plan.model_copy(update={"layers": (lost,)}))
+    assert not (tmp_path / "new").exists()
+
+
+def test_text_of_c() -> None:
+    assert identifier("block1/dw*3-a") == "block1_dw_3_a"
+    assert identifier("***") == "layer"
+    assert comment("a */ b\nü") == ["/*", " * a * / b", " * ?", " */"]
+    assert total(("r", 2), ("i", 1), ("1", -1)) == "r * 2 + i - 1"
+    assert total(("3", 2), ("1", -1)) == "5"
+    assert total(("j", -2), ("1", 3)) == "3 - j * 2"
+    assert function("void f", [], ["return;"]) == ["void f(void)", "{", "    return;", "}"]
+
+
+def test_layers_of_one_name_are_told_apart() -> None:
+    case = random_case(random.Random(3), "same")
+    files = single_layers([case, replace(case)])
+    assert {"layer_000_same.c", "layer_001_same.c"} <= set(files)
