@@ -69,6 +69,8 @@ class Stores:
     """For every layer the store of each input (as many as `Layer.inputs`)."""
     writes: tuple[int, ...]
     """For every layer its store."""
+    members: tuple[tuple[str, ...], ...] = ()
+    """For every store the operators whose results lie in it, in the network's order."""
     barriers: tuple[int, ...] = ()
     """For every layer the last layer that must be complete before it begins, -1 if none must."""
 
@@ -94,6 +96,17 @@ class Groups:
     def join(self, one: str, two: str) -> None:
         """Put both in one set, named after `two`'s."""
         self.parent[self.find(one)] = self.find(two)
+
+
+def inputs_of(network: Network, operator: Operator, layer: Layer) -> tuple[str, ...]:
+    """Return the operators whose results a layer reads as IN: neither a right operand, nor what is broadcast."""
+    if isinstance(operator, MatMul):
+        return operator.inputs[:1]
+    if isinstance(operator, Eltwise):
+        elements = layer.g * layer.b * layer.r * layer.c
+        full = tuple(n for n in operator.inputs if prod(network.operator(n).shape) == elements)
+        return full or operator.inputs[:1]
+    return operator.inputs
 
 
 def stores(network: Network) -> Stores:
@@ -135,7 +148,7 @@ class _Reader:
         writes = tuple(number[self.groups.find(name)] for name in self.made)
         return Stores(
             self.network.name, tuple(self.layers), tuple(self._store(root, at, reads, writes) for root, at in
-            number.items()), reads, writes,
+            number.items()), reads, writes, tuple(self._members(root) for root in number),
         )  # fmt: skip
 
     def _operator(self, operator: Operator) -> None:
@@ -165,19 +178,17 @@ class _Reader:
 
     def _inputs(self, operator: Operator, layer: Layer) -> tuple[str, ...]:
         """The operators whose results the layer reads as IN."""
+        names = inputs_of(self.network, operator, layer)
         if isinstance(operator, MatMul):
             self.dram |= set(operator.inputs[1:])
             if operator.transpose_a:
                 self.whole.add(operator.inputs[0])
             if self._elements(operator.inputs[0]) != layer.g * layer.r * layer.n:  # broadcast
                 self.dram.add(operator.inputs[0])
-            return operator.inputs[:1]
         if isinstance(operator, Eltwise):
             elements = layer.g * layer.b * layer.r * layer.c
-            full = tuple(n for n in operator.inputs if self._elements(n) == elements)
-            self.dram |= set(operator.inputs) - set(full)
-            return full or operator.inputs[:1]
-        return operator.inputs
+            self.dram |= {name for name in operator.inputs if self._elements(name) != elements}
+        return names
 
     def _elements(self, name: str) -> int:
         return prod(self.network.operator(name).shape)
@@ -189,8 +200,11 @@ class _Reader:
                 if self.rows.setdefault(root, rows) != rows:
                     self.whole.add(root)
 
+    def _members(self, root: str) -> tuple[str, ...]:
+        return tuple(name for name in self.groups.parent if self.groups.find(name) == root)
+
     def _store(self, root: str, at: int, reads: Sequence[Sequence[int]], writes: Sequence[int]) -> Store:
-        members = {name for name in self.groups.parent if self.groups.find(name) == root}
+        members = set(self._members(root))
         parts = [(k, layer) for k, (layer, store) in enumerate(zip(self.layers, writes, strict=True)) if store == at]
         readers = tuple(k for k, given in enumerate(reads) if at in given)
         whole = bool(self.whole & members) or any(self.layers[k].inputs > MOST_INPUTS for k in readers)

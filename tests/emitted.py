@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,6 +14,8 @@ from hwmodels.nest.replay import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
 from instances.errors import InputError
 from instances.machine import Machine, Transfer
+from instances.network import Network
+from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
 from instances.workload import DIMS, Layer
 from solver.emit.program import Planned
 
@@ -155,3 +157,64 @@ def build_and_run(folder: Path, flags: str, *arguments: str) -> str:
     run = subprocess.run(["./certile", *arguments], cwd=folder, capture_output=True, text=True, check=False)
     assert run.returncode == 0, (run.stdout + run.stderr)[-3000:]
     return run.stdout
+
+
+def random_network(rng: random.Random) -> Network:
+    """Convolutions of any kind, pools, sums, concatenations, and now and then a product of matrices at the end."""
+    channels, rows, columns = rng.choice((2, 3, 4)), rng.randint(5, 10), rng.randint(4, 9)
+    made: list[Operator] = [Input(name="in", shape=(1, channels, rows, columns))]
+
+    def add(kind: type[Operator], inputs: Sequence[Operator], **fields: object) -> None:
+        given = {"name": f"n{len(made)}", "inputs": tuple(one.name for one in inputs), **fields}
+        shape = kind.model_validate({**given, "shape": (1,)}).infer([one.shape for one in inputs])
+        made.append(kind.model_validate({**given, "shape": shape}))
+
+    while len(made) < rng.randint(4, 9):
+        recent = made[max(0, len(made) - 3) :]
+        source = rng.choice(recent)
+        try:
+            _grow(rng, source, recent, add)
+        except ValueError:  # a window that does not fit
+            continue
+    last = made[-1]
+    if rng.random() < 0.4:
+        flat = (1, last.shape[1] * last.shape[2] * last.shape[3])
+        made.append(Reshape(name="flat", inputs=(last.name,), shape=flat))
+        add(MatMul, [made[-1]], out_features=rng.randint(1, 5), bias=True)
+    return Network(name="random", operators=tuple(made))
+
+
+def _grow(rng: random.Random, source: Operator, recent: Sequence[Operator], add: Callable[..., None]) -> None:
+    kind, channels = rng.choice(["conv"] * 4 + ["pool", "sum", "concat", "relu"]), source.shape[1]
+    if kind == "conv":
+        groups = channels if rng.random() < 0.3 else 1
+        kernel = rng.choice(((1, 1), (3, 3), (3, 3), (2, 1)))
+        pad = rng.choice(((0, 0, 0, 0), (1, 1, 1, 1), (1, 0, 0, 0))) if kernel == (3, 3) else (0, 0, 0, 0)
+        filters = channels if groups > 1 else rng.randint(1, 5)
+        add(Conv, [source], filters=filters, kernel=kernel, stride=rng.choice(((1, 1), (1, 1), (2, 2))), pad=pad,
+            groups=groups, bias=rng.random() < 0.5)  # fmt: skip
+    elif kind == "pool":
+        add(Pool, [source], fn="max", kernel=(2, 2), stride=rng.choice(((1, 1), (2, 2))))
+    elif kind == "relu":
+        add(Eltwise, [source], fn="relu")
+    else:
+        size = 1 if kind == "sum" else 2
+        alike = [x for x in recent if x.shape[size:] == source.shape[size:] and x.name != source.name]
+        if alike:
+            other = rng.choice(alike)
+            add(Eltwise if kind == "sum" else Concat, [source, other], **({"fn": "add"} if kind == "sum" else {}))
+
+
+def random_scratchpad(rng: random.Random, network: Network) -> Machine:
+    """One core with a shared memory in which some of the network's maps have room."""
+    largest = max(sum(x.b * x.g * s for s in (x.n * x.h * x.l, x.m * x.r * x.c)) for x in network.layers)
+    layout = rng.choice(("CHW", "HWC"))
+    size, banks = rng.choice((1, 2)), rng.choice((8, 16, 24))
+    memory = max(banks, round(largest * size * rng.uniform(0.4, 2))) // banks * banks + 8 * banks
+    return Machine.model_validate({
+        "name": "random", "tick_ps": 1, "in_bytes": size, "out_bytes": size, "w_bytes": rng.choice((1, 2)),
+        "psum_bytes": size * rng.choice((1, 2)), "bias_bytes": rng.choice((0, 4)), "in_layout": layout,
+        "out_layout": layout, "w_layout": rng.choice(("OIHW", "OHWI")), "sliding": rng.random() < 0.7,
+        "ocm_banks": banks, "ocm_bytes": memory,
+        "buffering": rng.choice(("single", "single", "double")), "problem": "joint", "transfer": Transfer(byte_ticks=1),
+    })  # fmt: skip

@@ -9,7 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from instances.errors import InputError, OutputError
+from solver.emit.network import NetworkPlanned, network_program
 from solver.emit.program import Planned, single_layers
+from solver.joint.plan import JointPlan
+from solver.joint.problem import runs_in
 from solver.plan import Plan
 from solver.tiling.plan import LayersPlan
 
@@ -20,7 +23,7 @@ def emit_c(plan: Plan, out: str | os.PathLike[str]) -> tuple[str, ...]:
     Parameters
     ----------
     plan : Plan
-        Of problem tiling or slicing, with a schedule for every layer.
+        Of problem tiling, slicing or joint, with a schedule for every layer.
     out : str or path
         A folder that does not exist yet, or is empty.
 
@@ -46,8 +49,13 @@ def emit_c(plan: Plan, out: str | os.PathLike[str]) -> tuple[str, ...]:
 
 def files_of(plan: Plan) -> Mapping[str, str]:
     """Return the text of every file by its name; raises InputError as `emit_c`."""
+    if isinstance(plan, JointPlan):
+        if not plan.layers:
+            raise InputError(f"plan of {plan.network}: no schedule")
+        return network_program(NetworkPlanned(plan.network_data, plan.machine_data, runs_in(plan)))
     if not isinstance(plan, LayersPlan):
-        raise InputError(f"plan of {plan.network}: C is written of problems tiling and slicing, not of {plan.problem}")
+        said = f"C is written of problems tiling, slicing and joint, not of {plan.problem}"
+        raise InputError(f"plan of {plan.network}: {said}")
     missing = [layer.layer for layer in plan.layers if layer.schedule is None]
     if missing:
         shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")

@@ -40,6 +40,26 @@ class Window:
 
 
 @dataclass(frozen=True)
+class Kept:
+    """Where the first rows of a map lie on chip while a layer runs."""
+
+    memory: str
+    address: int
+    rows: int
+    """Of the layer's tensor."""
+    pitch: Mapping[str, int]
+    """In elements, along b, g, n (or m), r and c."""
+    offset: int = 0
+    """Elements from the address to the tensor's first one."""
+
+    def place(self, names: Mapping[str, str], element: int) -> str:
+        """The address of an element; dimensions without a name are left out."""
+        terms = (f"(ptrdiff_t)({name}) * {self.pitch[d] * element}" for d, name in names.items())
+        first = self.address + self.offset * element
+        return " + ".join([f"certile_{self.memory} + {first}", *terms])
+
+
+@dataclass(frozen=True)
 class Frame:
     """A layer, its machine and its nest, as C code sees them."""
 
@@ -49,6 +69,12 @@ class Frame:
     numbers: Numbers
     memories: str = "extern"
     """"extern", or "static": the layer has memories of its own."""
+    kept_in: tuple[Kept | None, ...] = ()
+    """Of every input the rows that lie on chip already; none if empty."""
+    kept_out: Kept | None = None
+    """The rows of the result that stay on chip."""
+    base: int = 0
+    """Where the layer's buffers begin in the memory."""
 
     @cached_property
     def found(self) -> NestOnCore:

@@ -73,7 +73,8 @@ class Places:
             lines.append(f"{frame.memories} unsigned char certile_{memory}[{frame.machine.memories[memory]}];")
         for name, buffer in frame.buffers.items():
             if name not in ("reserved", "im2col"):
-                lines.append(f"enum {{ {name}_AT = {buffer.address}, {name}_BYTES = {buffer.bytes} }};")
+                address = frame.base + buffer.address
+                lines.append(f"enum {{ {name}_AT = {address}, {name}_BYTES = {buffer.bytes} }};")
         lines += ["", "/* A step: its ranges, and the tiles that it works on; `fresh`: its sums begin here. */"]
         names = ", ".join(f"{d}, {d}_end" for d in frame.moving)
         lines += ["typedef struct {", *([f"    int {names};"] if names else []), "    int fresh;"]

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
-from math import prod
 
 from hwmodels.nest.replay import replay
 from hwmodels.outcome import Counts
 from hwmodels.schedule import Nest
 from instances.errors import InputError
 from instances.machine import Broadcast, Machine
-from instances.workload import DIMS, Layer
-from solver.emit.frame import Frame, storage_order
+from instances.workload import Layer
+from solver.emit.frame import Frame
 from solver.emit.nest import layer_file
 from solver.emit.numbers import integers
+from solver.emit.table import row
 from solver.emit.text import identifier
 
 _RUNTIME = (
@@ -28,7 +28,6 @@ _RUNTIME = (
     "certile_check.h",
     "certile_check.c",
 )
-_ROWS = ("IN", "W", "OUT", "PSUM")
 #: As many inputs as certile_check.c has room for.
 MOST_INPUTS = 16
 
@@ -63,27 +62,27 @@ def single_layers(planned: Sequence[Planned]) -> dict[str, str]:
     tables: list[str] = []
     together = len({tuple(one.machine.memories.items()) for one in planned}) == 1
     for number, one in enumerate(planned):
-        _refuse(one)
+        refuse(one.layer, one.machine, one.nest)
         name = f"layer_{number:03}_{identifier(one.layer.name)}"
         frame = Frame(one.layer, one.machine, one.nest, integers(one.machine), "extern" if together else "static")
         files[f"{name}.c"] = layer_file(frame, name)
         names.append(name)
-        tables.append(_table(name, one))
+        tables.append(row(name, one.layer, one.machine, planned_counts(one)))
     if together:
-        files["memories.c"] = _memories(planned[0].machine)
+        files["memories.c"] = memories(planned[0].machine)
     files["main.c"] = _main(names, tables)
     files["Makefile"] = _makefile()
     return files
 
 
-def _refuse(one: Planned) -> None:
-    layer, machine = one.layer, one.machine
+def refuse(layer: Layer, machine: Machine, nest: Nest) -> None:
+    """Raise InputError for what C is not written of."""
     where = f"layer {layer.name}"
     if layer.kind == "correlation":
         raise InputError(f"{where}: C of a correlation is not written: only problem mesh plans it")
     if layer.inputs > MOST_INPUTS:
         raise InputError(f"{where}: {layer.inputs} inputs, C is written for up to {MOST_INPUTS}")
-    cut = any(step < layer.extent(d) for d in "nij" for step in one.nest.steps(d))
+    cut = any(step < layer.extent(d) for d in "nij" for step in nest.steps(d))
     if machine.psum_first_read and not cut and machine.psum_bytes > machine.out_bytes:
         said = f"partial sums of {machine.psum_bytes} bytes are read into a tile of {machine.out_bytes}"
         raise InputError(f"{where}: machine {machine.name} has psum_first_read, and {said}")
@@ -99,29 +98,8 @@ def planned_counts(one: Planned) -> Mapping[str, Counts]:
     return replay(one.layer, exact(one.machine), one.nest, execute=False).outcome.by_operand
 
 
-def _pitches(operand: str, layer: Layer, machine: Machine) -> str:
-    """Element pitches along b g n rows columns, g m n i j or b g m r c."""
-    sizes = {d: layer.extent(d) for d in DIMS} | ({"r": layer.h, "c": layer.l} if operand == "IN" else {})
-    order = storage_order(operand, machine)
-    pitch = {d: prod(sizes[e] for e in order[k + 1 :]) for k, d in enumerate(order)}
-    return ", ".join(str(pitch[d]) for d in {"IN": "bgnrc", "W": "gmnij", "OUT": "bgmrc"}[operand])
-
-
-def _table(name: str, one: Planned) -> str:
-    layer, machine = one.layer, one.machine
-    sizes = [layer.extent(d) for d in DIMS] + [
-        layer.stride_h, layer.stride_w, layer.dilation_h, layer.dilation_w, layer.pad_top, layer.pad_left, layer.h,
-        layer.l, layer.inputs, machine.in_bytes, machine.w_bytes if "W" in layer.operands else 0, machine.out_bytes,
-        machine.psum_bytes, (machine.bias_bytes or 4) if layer.bias else 0,
-    ]  # fmt: skip
-    pitches = ", ".join(f"{{{_pitches(operand, layer, machine)}}}" for operand in ("IN", "W", "OUT"))
-    counts = planned_counts(one)
-    rows = [counts.get(row, Counts()) for row in _ROWS]
-    planned = ", ".join(f"{{{row.calls}, {row.segments}, {row.bytes}}}" for row in rows)
-    return f'    {{"{name}", {name}, {", ".join(map(str, sizes))}, {pitches}, {{{planned}}}}},'
-
-
-def _memories(machine: Machine) -> str:
+def memories(machine: Machine) -> str:
+    """Return the file with the machine's memories."""
     lines = (f"unsigned char certile_{name}[{size}];" for name, size in machine.memories.items())
     return "\n".join(["/* The memories on the chip. */", *lines, ""])
 

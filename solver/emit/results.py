@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from solver.emit.frame import Frame
+from math import prod
+
+from solver.emit.frame import Frame, Kept
 from solver.emit.loads import all_dims, if_new, remember, turned
 from solver.emit.places import Places
 from solver.emit.text import block, function, indented
@@ -11,6 +13,7 @@ from solver.emit.text import block, function, indented
 def evict(frame: Frame, places: Places) -> list[str]:
     """Return the function that stores a tile of OUT."""
     final = ["finish(tile);"] if frame.cut else []
+    final += _keep(frame, places, frame.kept_out) if frame.kept_out else []
     final += ["certile_tile result = *tile;", f"result.element = {frame.machine.out_bytes};"]
     rest = "box"
     if frame.layer.resident_out:
@@ -26,6 +29,20 @@ def evict(frame: Frame, places: Places) -> list[str]:
         "/* Store a tile of OUT: a result if all its sums are complete, else partial sums. */",
         *function("static void evict", ["const certile_tile *tile", "const certile_box *box", "int last"], body),
     ]
+
+
+def _keep(frame: Frame, places: Places, kept: Kept) -> list[str]:
+    """Copy the rows of a result that stay on chip to their place; of a tile in partial sums elements are small now."""
+    size, names = frame.machine.out_bytes, {d: d for d in "bgmrc"}
+    order, extents = places.order("OUT"), places.extents("OUT")
+    pitch = {d: size * prod(extents[k + 1 :]) for k, d in enumerate(order)}
+    terms = (f"(ptrdiff_t)({d} - tile->first[{k}]) * {pitch[d]}" for k, d in enumerate(order))
+    body = [f"memcpy({kept.place(names, size)},", f"       {' + '.join(['tile->base', *terms])}, {size});"]
+    for d in reversed(order):
+        k, end = order.index(d), f"box->hi[{order.index(d)}]"
+        end = f"certile_min({end}, {kept.rows})" if d == "r" else end
+        body = block(f"for (int {d} = box->lo[{k}]; {d} < {end}; {d}++)", body)
+    return ["/* The rows that stay on chip. */", *body]
 
 
 def compute_late(frame: Frame) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from solver.emit.frame import Frame
+from solver.emit.frame import Frame, Kept
 from solver.emit.places import Places
 from solver.emit.text import block, function, larger, loop, quotient, smaller, total
 
@@ -36,7 +36,7 @@ class StepCode:
     def _along(self) -> str:
         """The dimension of results that a row lies along."""
         layer = self.frame.layer
-        return "r" if layer.c == layer.l == layer.kw == 1 else "c"
+        return "r" if layer.c == layer.l == layer.kw == 1 and not any(self.frame.kept_in) else "c"
 
     def _at(self) -> str:
         """The number of a result in its row."""
@@ -86,7 +86,7 @@ class StepCode:
         lined, lines = bool(self.frame.lines), []
         for k in range(self.frame.layer.inputs):
             body = [f"const certile_{'lines' if lined else 'tile'} *in = &s->in[{k}];"]
-            body += self._in_lines() if lined else self._in_tile(k)
+            body += self._in_lines(k) if lined else self._in_tile(k)
             lines += block("", body)
         return lines
 
@@ -112,10 +112,14 @@ class StepCode:
         body += [f"const {numbers.total} weight = {self._weight()};"] if weighted else []
         axis = self.places.axis("IN", 3 if along == "r" else 4)
         at = total((along, window.stride), (window.tap, window.dilation), ("1", -window.pad))
-        ring, pitch = self.places.ring(along), self.places.pitches("IN", k)[along]
+        ring, pitch = str(self.places.ring(along) or ""), str(self.places.pitches("IN", k)[along])
+        kept = self.frame.kept_in[k] if self.frame.kept_in else None
+        first = f"in->first[{axis}]"
+        if kept:
+            pitch, first, ring = "pitch", "first", "ring" if ring else ""
         place = f"line + (ptrdiff_t){f'(at % {ring})' if ring else 'at'} * {pitch}"
         body += block(f"for (int {along} = begin; {along} < end; {along}++)", [
-            f"const int at = {at} - in->first[{axis}];",
+            f"const int at = {at} - {first};",
             f"row[{self._at()}] += {'weight * ' if weighted else ''}{numbers.read(numbers.inputs, place)};",
         ])  # fmt: skip
         body = self._taps(along, body)
@@ -123,13 +127,33 @@ class StepCode:
         inside = total((across, window.stride), (window.tap, window.dilation), ("1", -window.pad))
         line = self.places.place("IN", "in", {"b": "b", "g": "g", "n": "n", across: "inside"}, k)
         head = [f"const int inside = {inside};", f"const unsigned char *line = {line};"]
-        body = [head[0], *block(f"if (inside >= 0 && inside < {window.size})", [head[1], *body])]
+        if kept:
+            head[1:] = self._kept_line(k, kept, line, axis)
+        body = [head[0], *block(f"if (inside >= 0 && inside < {window.size})", [*head[1:], *body])]
         return loop("n", self._lo("n"), self._hi("n"), self._taps(across, body))
 
-    def _in_lines(self) -> list[str]:
+    def _kept_line(self, k: int, kept: Kept, line: str, axis: int) -> list[str]:
+        """A row of the map lies where it is kept, or in the tile."""
+        size = self.frame.machine.in_bytes
+        place = kept.place({"b": "b", "g": "g", "n": "n", "r": "inside"}, size)
+        pitch = self.places.pitches("IN", k)["c"]
+        ring = self.places.ring("c")
+        return [
+            f"const int there = inside < {kept.rows};",
+            *([f"const int ring = there ? {self.frame.layer.l} : {ring};"] if ring else []),
+            f"const int first = there ? 0 : in->first[{axis}];",
+            f"const ptrdiff_t pitch = there ? {kept.pitch['c'] * size} : {pitch};",
+            f"const unsigned char *line = there ? {place} : {line};",
+        ]
+
+    def _in_lines(self, k: int) -> list[str]:
         """In lines every element is found by its row and column."""
         numbers, along = self.frame.numbers, self._along
-        value = numbers.read(numbers.inputs, "certile_lines_at(in, b, g, n, y, x)")
+        place = "certile_lines_at(in, b, g, n, y, x)"
+        if self.frame.kept_in and (kept := self.frame.kept_in[k]):
+            there = kept.place({"b": "b", "g": "g", "n": "n", "r": "y", "c": "x"}, self.frame.machine.in_bytes)
+            place = f"(y < {kept.rows} ? {there} : {place})"
+        value = numbers.read(numbers.inputs, place)
         weight = f"{self._weight()} * " if "W" in self.frame.layer.operands else ""
         body, inside = [], []
         for name, d in (("y", "r"), ("x", "c")):

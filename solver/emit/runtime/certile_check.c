@@ -1,17 +1,21 @@
 /* Checks of layers: see certile_check.h. */
 #include "certile_check.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* Of layers with more products than this only every so many-th result is compared. */
+#ifndef CERTILE_MOST_PRODUCTS
+#define CERTILE_MOST_PRODUCTS 20000000
+#endif
+
 static const char *const operand_name[CERTILE_OPERANDS] = {"IN", "W", "OUT", "PSUM"};
 
-static uint32_t state;
+static uint32_t state = 20;
 
-/* The k-th byte of all data is the top byte of the k-th number after the seed; then small, so that sums say much. */
-static void fill(unsigned char *to, size_t bytes)
+/* The k-th byte of all data is the top byte of the k-th number after the seed. */
+void certile_fill(unsigned char *to, size_t bytes)
 {
     for (size_t k = 0; k < bytes; k++) {
         state = state * 1664525u + 1013904223u;
@@ -38,25 +42,24 @@ static void put(unsigned char *to, int bytes, uint64_t x)
     }
 }
 
-static uint64_t element(const certile_layer *a, unsigned char *const in[], const unsigned char *w,
-                        const unsigned char *bias, const int at[5])
+static uint64_t result(const certile_layer *a, const certile_tensors *t, const int at[5])
 {
     const int b = at[0], g = at[1], m = at[2], r = at[3], c = at[4];
-    uint64_t sum = a->bias_bytes ? get(bias + ((size_t)g * a->m + m) * a->bias_bytes, a->bias_bytes) : 0;
-    for (int n = 0; n < a->n; n++) {
-        for (int i = 0; i < a->kh; i++) {
-            for (int j = 0; j < a->kw; j++) {
-                const int y = r * a->stride_h + i * a->dilation_h - a->pad_top;
-                const int x = c * a->stride_w + j * a->dilation_w - a->pad_left;
-                if (y < 0 || y >= a->h || x < 0 || x >= a->l) {
-                    continue;
-                }
+    uint64_t sum = a->bias_bytes ? get(t->bias + ((size_t)g * a->m + m) * a->bias_bytes, a->bias_bytes) : 0;
+    for (int i = 0; i < a->kh; i++) {
+        for (int j = 0; j < a->kw; j++) {
+            const int y = r * a->stride_h + i * a->dilation_h - a->pad_top;
+            const int x = c * a->stride_w + j * a->dilation_w - a->pad_left;
+            if (y < 0 || y >= a->h || x < 0 || x >= a->l) {
+                continue;
+            }
+            for (int n = 0; n < a->n; n++) {
                 const size_t *p = a->in_pitch, *q = a->w_pitch;
                 const size_t place = b * p[0] + g * p[1] + n * p[2] + y * p[3] + x * p[4];
                 const size_t tap = g * q[0] + m * q[1] + n * q[2] + i * q[3] + j * q[4];
-                const uint64_t weight = a->w_bytes ? get(w + tap * a->w_bytes, a->w_bytes) : 1;
+                const uint64_t weight = a->w_bytes ? get(t->w + tap * a->w_bytes, a->w_bytes) : 1;
                 for (int k = 0; k < a->inputs; k++) {
-                    sum += weight * get(in[k] + place * a->in_bytes, a->in_bytes);
+                    sum += weight * get(t->in[k] + place * a->in_bytes, a->in_bytes);
                 }
             }
         }
@@ -64,48 +67,78 @@ static uint64_t element(const certile_layer *a, unsigned char *const in[], const
     return sum;
 }
 
-/* Of layers with more products than this only every so many-th result is compared. */
-#ifndef CERTILE_MOST_PRODUCTS
-#define CERTILE_MOST_PRODUCTS 20000000
-#endif
-
-static size_t every(const certile_layer *a, size_t outputs)
+static size_t outputs(const certile_layer *a)
 {
-    const double products = (double)outputs * a->n * a->kh * a->kw * a->inputs;
-    const size_t step = 1 + (size_t)(products / CERTILE_MOST_PRODUCTS);
-    return step == 1 || step % 2 ? step : step + 1;
+    return (size_t)a->b * a->g * a->m * a->r * a->c;
 }
 
-static size_t differ(const certile_layer *a, unsigned char *const in[], const unsigned char *w,
-                     const unsigned char *bias, const unsigned char *out)
+/* Move on to the next element of the result; returns 0 behind the last one. */
+static int next(const certile_layer *a, int at[5])
 {
-    size_t wrong = 0, number = 0;
-    const size_t step = every(a, (size_t)a->b * a->g * a->m * a->r * a->c);
-    unsigned char want[8];
-    int at[5];
-    for (at[0] = 0; at[0] < a->b; at[0]++) {
-        for (at[1] = 0; at[1] < a->g; at[1]++) {
-            for (at[2] = 0; at[2] < a->m; at[2]++) {
-                for (at[3] = 0; at[3] < a->r; at[3]++) {
-                    for (at[4] = 0; at[4] < a->c; at[4]++) {
-                        size_t place = 0;
-                        if (number++ % step) {
-                            continue;
-                        }
-                        for (int k = 0; k < 5; k++) {
-                            place += at[k] * a->out_pitch[k];
-                        }
-                        put(want, a->out_bytes, element(a, in, w, bias, at));
-                        wrong += memcmp(want, out + place * a->out_bytes, a->out_bytes) != 0;
-                    }
-                }
-            }
+    const int size[5] = {a->b, a->g, a->m, a->r, a->c};
+    for (int k = 4; k >= 0; k--) {
+        if (++at[k] < size[k]) {
+            return 1;
         }
+        at[k] = 0;
+    }
+    return 0;
+}
+
+static size_t place(const certile_layer *a, const int at[5])
+{
+    size_t sum = 0;
+    for (int k = 0; k < 5; k++) {
+        sum += at[k] * a->out_pitch[k];
+    }
+    return sum * (size_t)a->out_bytes;
+}
+
+void certile_naive(const certile_layer *a, const certile_tensors *tensors)
+{
+    int at[5] = {0};
+    do {
+        put(tensors->out + place(a, at), a->out_bytes, result(a, tensors, at));
+    } while (next(a, at));
+}
+
+static size_t say(const certile_layer *a, size_t wrong)
+{
+    if (wrong) {
+        printf("%s: %zu of %zu results differ from the naive loop nest\n", a->name, wrong, outputs(a));
     }
     return wrong;
 }
 
-static int counted_as_planned(const certile_layer *a)
+size_t certile_differ(const certile_layer *a, const unsigned char *is, const unsigned char *want)
+{
+    size_t wrong = 0;
+    int at[5] = {0};
+    do {
+        const size_t here = place(a, at);
+        wrong += at[3] >= a->unwritten && memcmp(is + here, want + here, (size_t)a->out_bytes) != 0;
+    } while (next(a, at));
+    return say(a, wrong);
+}
+
+/* Compare every so many-th result. */
+static size_t sample(const certile_layer *a, const certile_tensors *t)
+{
+    const double products = (double)outputs(a) * a->n * a->kh * a->kw * a->inputs;
+    size_t step = 1 + (size_t)(products / CERTILE_MOST_PRODUCTS), number = 0, wrong = 0;
+    unsigned char want[8];
+    int at[5] = {0};
+    step += step > 1 && step % 2 == 0;
+    do {
+        if (number++ % step == 0) {
+            put(want, a->out_bytes, result(a, t, at));
+            wrong += memcmp(want, t->out + place(a, at), (size_t)a->out_bytes) != 0;
+        }
+    } while (next(a, at));
+    return say(a, wrong);
+}
+
+int certile_moved_as_planned(const certile_layer *a)
 {
     int equal = 1;
     for (int k = 0; k < CERTILE_OPERANDS; k++) {
@@ -116,6 +149,7 @@ static int counted_as_planned(const certile_layer *a)
             equal = 0;
         }
     }
+    memset(certile_counted, 0, sizeof certile_counted);
     return equal;
 }
 
@@ -126,37 +160,34 @@ static unsigned char *room(size_t bytes)
         fputs("out of memory\n", stderr);
         exit(2);
     }
-    fill(p, bytes);
+    certile_fill(p, bytes);
     return p;
 }
 
 int certile_check(const certile_layer *a, void *dump)
 {
-    unsigned char *in[CERTILE_MOST_INPUTS];
-    const size_t outputs = (size_t)a->b * a->g * a->m * a->r * a->c;
+    certile_tensors t;
     state = 20;
     for (int k = 0; k < a->inputs; k++) {
-        in[k] = room((size_t)a->b * a->g * a->n * a->h * a->l * a->in_bytes);
+        t.in[k] = room((size_t)a->b * a->g * a->n * a->h * a->l * a->in_bytes);
     }
-    unsigned char *w = room((size_t)a->g * a->m * a->n * a->kh * a->kw * a->w_bytes);
-    unsigned char *bias = room((size_t)a->g * a->m * a->bias_bytes);
-    unsigned char *out = room(outputs * a->out_bytes), *psum = room(outputs * a->psum_bytes);
+    t.w = room((size_t)a->g * a->m * a->n * a->kh * a->kw * a->w_bytes);
+    t.bias = room((size_t)a->g * a->m * a->bias_bytes);
+    t.out = room(outputs(a) * a->out_bytes);
+    unsigned char *psum = room(outputs(a) * a->psum_bytes);
     memset(certile_counted, 0, sizeof certile_counted);
-    a->run(in, w, bias, out, psum);
-    const size_t wrong = differ(a, in, w, bias, out);
-    const int planned = counted_as_planned(a);
-    if (wrong) {
-        printf("%s: %zu of %zu results differ from the naive loop nest\n", a->name, wrong, outputs);
-    }
+    a->run(t.in, t.w, t.bias, t.out, psum);
+    const size_t wrong = sample(a, &t);
+    const int planned = certile_moved_as_planned(a);
     if (dump) {
-        fwrite(out, 1, outputs * a->out_bytes, dump);
+        fwrite(t.out, 1, outputs(a) * a->out_bytes, dump);
     }
     for (int k = 0; k < a->inputs; k++) {
-        free(in[k]);
+        free(t.in[k]);
     }
-    free(w);
-    free(bias);
-    free(out);
+    free(t.w);
+    free(t.bias);
+    free(t.out);
     free(psum);
     return !wrong && planned;
 }

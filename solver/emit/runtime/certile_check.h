@@ -1,4 +1,4 @@
-/* Checks a layer's function against a naive loop nest, on integers made by a fixed rule. */
+/* Checks layers against naive loop nests, on integers made by a fixed rule. */
 #ifndef CERTILE_CHECK_H
 #define CERTILE_CHECK_H
 
@@ -21,10 +21,28 @@ typedef struct {
     size_t w_pitch[5];   /* g m n i j */
     size_t out_pitch[5]; /* b g m r c */
     certile_counts planned[CERTILE_OPERANDS];
+    int unwritten; /* so many first rows of the result never leave the chip */
 } certile_layer;
 
-/* Run a layer and compare; returns whether results and transfers are as they must be. Of large layers every so many-th
- * result is compared (CERTILE_MOST_PRODUCTS). Results go to `dump` if it is not NULL. */
+/* The tensors of a layer off the chip. */
+typedef struct {
+    unsigned char *in[CERTILE_MOST_INPUTS], *w, *bias, *out;
+} certile_tensors;
+
+/* Fill with the bytes that come next. */
+void certile_fill(unsigned char *to, size_t bytes);
+
+/* Compute a layer by a naive loop nest. */
+void certile_naive(const certile_layer *layer, const certile_tensors *tensors);
+
+/* Compare what was written of a result with another one; returns how many elements differ, and says so. */
+size_t certile_differ(const certile_layer *layer, const unsigned char *is, const unsigned char *want);
+
+/* Compare what moved since the last time with the plan; says what differs. Returns whether all is as planned. */
+int certile_moved_as_planned(const certile_layer *layer);
+
+/* Run a layer by itself and compare; returns whether results and transfers are as they must be. Of large layers every so
+ * many-th result is compared (CERTILE_MOST_PRODUCTS). Results go to `dump` if it is not NULL. */
 int certile_check(const certile_layer *layer, void *dump);
 
 #endif

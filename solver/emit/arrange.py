@@ -1,0 +1,232 @@
+"""The arrays of a network off the chip, and what the host copies between layers.
+
+Every layer reads arrays in its own layout and writes one. Where a tensor already lies as its reader wants it, that
+array is read; else the host copies it. What is joined along channels is written in place where channels are outermost
+(CHW, one image). Operators of one input that change single elements, and what is not planned, are left as they are:
+without a model a network is run on integers, its element-wise functions are the identity, poolings and element-wise
+layers add.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+
+from instances.errors import InputError
+from instances.machine import Machine
+from instances.network import Network
+from instances.operators import Concat, Eltwise, Input, MatMul, Opaque, Operator, Reshape, Shape
+from instances.stores import inputs_of
+from instances.workload import Layer
+from solver.emit.text import identifier
+from solver.emit.values import Axis, Value, axes_of, in_layer, pitches, rows_of, shared_right
+
+
+@dataclass(frozen=True)
+class Copy:
+    """The host copies a tensor."""
+
+    to: Value
+    source: Value
+    why: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """A layer runs; arrays by name, with the first element of each."""
+
+    layer: Layer
+    inputs: tuple[Value, ...]
+    weights: Value | None
+    result: Value
+
+
+@dataclass
+class Arranged:
+    """Arrays (name -> elements, bytes of one), which of them are data, and what happens in turn."""
+
+    arrays: dict[str, tuple[int, int]] = field(default_factory=dict)
+    data: list[str] = field(default_factory=list)
+    steps: list[Copy | Run] = field(default_factory=list)
+    values: dict[str, Value] = field(default_factory=dict)
+    """By operator."""
+
+
+def arranged(network: Network, machine: Machine) -> Arranged:
+    """Lay the tensors of a network out.
+
+    Raises
+    ------
+    InputError
+        If results cannot be read again: they have other bytes than inputs.
+    """
+    if machine.in_bytes != machine.out_bytes:
+        said = f"in_bytes is {machine.in_bytes}, out_bytes {machine.out_bytes}"
+        raise InputError(f"machine {machine.name}: {said}: layers read what others wrote")
+    return _Arranger(network, machine).run()
+
+
+class _Arranger:
+    def __init__(self, network: Network, machine: Machine) -> None:
+        self.network, self.machine, self.made = network, machine, Arranged()
+        self.homes = self._joined()
+        self.copies: dict[tuple[Value, tuple[int, ...]], Value] = {}
+
+    def run(self) -> Arranged:
+        """Go through the operators."""
+        for number, operator in enumerate(self.network.operators):
+            layer = operator.layer(self.network.input_shapes(operator))
+            if layer is not None:
+                self._layer(number, operator, layer)
+            else:
+                self.made.values[operator.name] = self._value(number, operator)
+        return self.made
+
+    def array(self, name: str, elements: int, element: int | None = None) -> str:
+        """A new array."""
+        self.made.arrays[name] = elements, element or self.machine.in_bytes
+        return name
+
+    # ---- operators without a layer ---------------------------------------------------------------------------------
+
+    def _value(self, number: int, operator: Operator) -> Value:
+        name = f"map_{number:03}_{identifier(operator.name)}"
+        if isinstance(operator, Input | Opaque):
+            self.made.data.append(name)
+            return self._fresh(name, operator.shape)
+        if isinstance(operator, Concat):
+            return self._concat(name, operator)
+        source = self.made.values[operator.inputs[0]]
+        if isinstance(operator, Reshape) and operator.fn in ("slice", "pad") and source.shape != operator.shape:
+            return self._resized(name, operator, source)
+        return source if source.shape == operator.shape else self._reshaped(name, operator, source)
+
+    def _fresh(self, name: str, shape: Shape) -> Value:
+        """A new array for a tensor: a map in the machine's layout, others with the last axis innermost."""
+        pitch = rows_of(shape)
+        if len(shape) == 4 and self.machine.in_layout == "HWC":
+            _, c, h, w = shape
+            pitch = (c * h * w, 1, w * c, c)
+        return Value(self.array(name, prod(shape)), shape, pitch)
+
+    def _reshaped(self, name: str, operator: Operator, source: Value) -> Value:
+        if seen := source.reshaped(operator.shape):
+            return seen
+        flat = Value(self.array(name, prod(source.shape)), source.shape, rows_of(source.shape))
+        self._copy(flat, source, f"{operator.name}: elements one after the other")
+        return Value(name, operator.shape, rows_of(operator.shape))
+
+    def _resized(self, name: str, operator: Reshape, source: Value) -> Value:
+        """What is sliced or padded where: without a model, the first elements of every axis."""
+        if len(source.shape) != len(operator.shape):
+            smaller = min(prod(source.shape), prod(operator.shape))
+            made = Value(self.array(name, prod(operator.shape)), operator.shape, rows_of(operator.shape))
+            flat = self._reshaped(f"{name}_flat", operator.model_copy(update={"shape": (prod(source.shape),)}), source)
+            self._copy(Value(name, (smaller,), (1,)), flat.part((0,), (1,), (smaller,)), operator.name)
+            return made
+        both = tuple(map(min, source.shape, operator.shape))
+        zero, one = (0,) * len(both), (1,) * len(both)
+        if both == operator.shape:
+            return source.part(zero, one, both)
+        made = self._fresh(name, operator.shape)
+        self._copy(made.part(zero, one, both), source.part(zero, one, both), f"{operator.name}: padded with zeros")
+        return made
+
+    def _concat(self, name: str, operator: Concat) -> Value:
+        whole = self.homes.get(operator.name) or self._fresh(name, operator.shape)
+        begin = [0] * len(operator.shape)
+        for source in operator.inputs:
+            value = self.made.values[source]
+            part = whole.part(begin, (1,) * len(begin), value.shape)
+            if not value.same_places(part):
+                self._copy(part, value, f"{operator.name}: {source} beside the others")
+            begin[operator.axis] += value.shape[operator.axis]
+        return whole
+
+    def _joined(self) -> dict[str, Value]:
+        """Results that are written where they are joined: each in its part of an array of the last concatenation."""
+        homes: dict[str, Value] = {}
+        if self.machine.in_layout != "CHW" or self.machine.out_layout != "CHW":
+            return homes
+        for number, operator in reversed(list(enumerate(self.network.operators))):
+            if (
+                not isinstance(operator, Concat)
+                or operator.axis != 1
+                or len(operator.shape) != 4
+                or operator.shape[0] > 1
+            ):
+                continue
+            if operator.name not in homes:
+                homes[operator.name] = self._fresh(f"map_{number:03}_{identifier(operator.name)}", operator.shape)
+            whole, channel = homes[operator.name], 0
+            for name in operator.inputs:
+                source = self.network.operator(name)
+                part = whole.part((0, channel, 0, 0), (1, 1, 1, 1), source.shape)
+                channel += source.shape[1]
+                homes.setdefault(self._maker(name), part)
+        return homes
+
+    def _maker(self, name: str) -> str:
+        """The operator whose result it is: before those of one input that leave elements where they are."""
+        operator = self.network.operator(name)
+        while len(operator.inputs) == 1 and self.network.operator(operator.inputs[0]).shape == operator.shape and (
+            isinstance(operator, Eltwise) or (isinstance(operator, Reshape) and operator.fn == "identity")
+        ):  # fmt: skip
+            operator = self.network.operator(operator.inputs[0])
+        return operator.name
+
+    # ---- layers ----------------------------------------------------------------------------------------------------
+
+    def _layer(self, number: int, operator: Operator, layer: Layer) -> None:
+        name = f"{number:03}_{identifier(operator.name)}"
+        right = self.network.operator(operator.inputs[1]).shape if len(operator.inputs) > 1 else ()
+        shared = shared_right(operator, right)
+        inputs = []
+        for k, source in enumerate(inputs_of(self.network, operator, layer)):
+            value = self.made.values[source]
+            if isinstance(operator, MatMul) and len(operator.inputs) > 1 and not shared:
+                value = value.broadcast((*operator.shape[:-2], *value.shape[-2:]))
+            if isinstance(operator, Eltwise):
+                value = value.broadcast(operator.shape)
+            inputs.append(self._read(f"in_{name}_{k}", value, operator, layer, "IN", shared))
+        weights = None
+        if layer.weights == "activation":
+            value = self.made.values[operator.inputs[1]]
+            value = value if shared else value.broadcast((*operator.shape[:-2], *value.shape[-2:]))
+            weights = self._read(f"w_{name}", value, operator, layer, "W", shared)
+        elif layer.weights == "constant":
+            elements = layer.g * layer.m * layer.n * layer.kh * layer.kw
+            weights = Value(self.array(f"w_{name}", elements, self.machine.w_bytes), (elements,), (1,))
+            self.made.data.append(f"w_{name}")
+        result = self._write(f"map_{name}", operator, layer, shared)
+        self.made.values[operator.name] = result
+        self.made.steps.append(Run(layer, tuple(inputs), weights, result))
+
+    def _seen(self, operator: Operator, operand: str, shape: Shape, shared: bool) -> tuple[Axis, ...]:
+        axes = axes_of(operator, operand, shape)
+        return tuple(("r",) if axis == ("g",) and shared else axis for axis in axes) if operand != "W" else axes
+
+    def _read(self, name: str, value: Value, operator: Operator, layer: Layer, operand: str, shared: bool) -> Value:
+        """A tensor in a layer's layout, copied if it lies otherwise."""
+        axes = self._seen(operator, operand, value.shape, shared)
+        wanted = in_layer(name, value.shape, axes, pitches(operand, layer, self.machine))
+        if wanted.pitch == value.pitch or wanted.same_places(Value(name, value.shape, value.pitch)):
+            return value
+        if (known := self.copies.get((value, wanted.pitch))) is None:
+            self.array(name, prod(value.shape), self.machine.w_bytes if operand == "W" else None)
+            self._copy(wanted, value, f"{operator.name} reads it in the layout of its machine")
+            known = self.copies[value, wanted.pitch] = wanted
+        return known
+
+    def _write(self, name: str, operator: Operator, layer: Layer, shared: bool) -> Value:
+        """Where a layer's result goes: the array in which it is joined with others, or one of its own."""
+        axes = self._seen(operator, "OUT", operator.shape, shared)
+        wanted = in_layer(name, operator.shape, axes, pitches("OUT", layer, self.machine))
+        home = self.homes.get(operator.name)
+        if home is not None and wanted.same_places(Value(name, home.shape, home.pitch)):
+            return home
+        self.array(name, prod(operator.shape))
+        return wanted
+
+    def _copy(self, to: Value, source: Value, why: str) -> None:
+        self.made.steps.append(Copy(to, source, why))

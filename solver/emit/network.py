@@ -1,0 +1,308 @@
+"""The files of a program that runs a whole network as its plan says, and checks itself on integers.
+
+Layers run in their order, each by its function; between them the host copies tensors into other layouts where a reader
+needs that. The check runs the network again layer by layer by naive loop nests, and compares every result as far as it
+was written, and what every layer moved with the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from formulations.placement.blocks import Block
+from hwmodels.nest.replay import replay
+from hwmodels.schedule import LayerRun, Nest
+from instances.errors import InputError
+from instances.machine import Machine
+from instances.network import Network
+from instances.stores import Stores, inputs_of, stores
+from instances.workload import Layer
+from solver.emit.addresses import placed
+from solver.emit.arrange import Arranged, Copy, Run, arranged
+from solver.emit.chip import ChipMap, chip_map
+from solver.emit.frame import Frame, Kept
+from solver.emit.nest import layer_file
+from solver.emit.numbers import integers
+from solver.emit.program import exact, memories, refuse, runtime
+from solver.emit.table import row
+from solver.emit.text import block, identifier, indented
+from solver.emit.values import Value
+from solver.tiling.buffers import buffers
+
+
+@dataclass(frozen=True)
+class NetworkPlanned:
+    """A network, its machine, and what a plan says of every layer."""
+
+    network: Network
+    machine: Machine
+    runs: Sequence[LayerRun]
+
+
+def network_program(planned: NetworkPlanned) -> dict[str, str]:
+    """Return the files.
+
+    Raises
+    ------
+    InputError
+        If something cannot be written; names it.
+    """
+    return _Program(planned).files()
+
+
+def alone(network: Network, nests: Sequence[Nest]) -> list[LayerRun]:
+    """Return runs of layers that keep nothing on chip."""
+    if len(nests) != len(network.layers):
+        raise InputError(f"network {network.name} has {len(network.layers)} layers, the plan {len(nests)}")
+    return [LayerRun(nest, {}, 0, ()) for nest in nests]
+
+
+class _Program:
+    def __init__(self, planned: NetworkPlanned) -> None:
+        self.network, self.machine, self.runs = planned.network, planned.machine, planned.runs
+        self.found: Stores = stores(self.network)
+        self.arranged: Arranged = arranged(self.network, self.machine)
+        self.taken = [self._layer(t) for t in range(len(self.runs))]
+        self.buffer_bytes = [self._tile_bytes(t) for t in range(len(self.runs))]
+        self.addresses = self._addresses()
+        self.chips = {s: self._chip(s) for s in sorted({s for run in self.runs for s in run.residents})}
+        self.names = [f"layer_{t:03}_{identifier(layer.name)}" for t, layer in enumerate(self.found.layers)]
+
+    def _layer(self, t: int) -> Layer:
+        return self.found.layer(t, self.runs[t].rows, self.runs[t].unwritten)
+
+    def _tile_bytes(self, t: int) -> int:
+        return max((b.end for b in buffers(self.taken[t], self.machine, self.runs[t].nest)), default=0)
+
+    # ---- addresses -------------------------------------------------------------------------------------------------
+
+    def _addresses(self) -> Mapping[str, int]:
+        """Of the tiles of every layer and of every map that stays."""
+        if not any(run.residents for run in self.runs):
+            return {f"tiles {t}": 0 for t in range(len(self.runs))}
+        blocks = [Block(f"tiles {t}", t, (size,)) for t, size in enumerate(self.buffer_bytes)]
+        for s, store in enumerate(self.found.stores):
+            times = [t for t, run in enumerate(self.runs) if s in run.residents]
+            if times:
+                row_bytes = store.row_elements * self.machine.out_bytes
+                rows = [self.runs[t].residents[s][0] if s in self.runs[t].residents else 0
+                        for t in range(times[0], times[-1] + 1)]  # fmt: skip
+                blocks.append(Block(f"map {s}", times[0], tuple(n * row_bytes for n in rows)))
+        capacity = self.machine.memories["ocm"]
+        if (found := placed(blocks, capacity)) is None:
+            said = f"no addresses found for its {len(blocks)} buffers and maps in {capacity:,} bytes"
+            raise InputError(f"network {self.network.name}: {said}: what is free is in pieces")
+        return found
+
+    def _chip(self, s: int) -> ChipMap:
+        return chip_map(self.network, self.found.stores[s], self.found.members[s], self.machine)
+
+    def _kept(self, t: int) -> tuple[tuple[Kept | None, ...], Kept | None]:
+        """Where inputs and the result of a layer lie on chip."""
+        run, layer = self.runs[t], self.found.layers[t]
+        operator = self.network.operator(layer.name)
+        names = inputs_of(self.network, operator, layer)
+
+        def kept(s: int, name: str, operand: str, extent: int) -> Kept | None:
+            if s not in run.residents:
+                return None
+            rows = self.found.stores[s].seen(run.residents[s][0], extent)
+            return self.chips[s].kept(operator, operand, name, layer, self.addresses[f"map {s}"], rows)
+
+        inputs = tuple(kept(s, name, "IN", layer.h) for s, name in zip(self.found.reads[t], names, strict=True))
+        made = kept(self.found.writes[t], operator.name, "OUT", layer.r)
+        return inputs if any(inputs) else (), made
+
+    # ---- files -----------------------------------------------------------------------------------------------------
+
+    def files(self) -> dict[str, str]:
+        """All files by name."""
+        files = runtime() | runtime(("certile_host.h", "certile_host.c"))
+        for t, name in enumerate(self.names):
+            refuse(self.taken[t], self.machine, self.runs[t].nest)
+            kept_in, kept_out = self._kept(t)
+            frame = Frame(
+                self.taken[t], self.machine, self.runs[t].nest, integers(self.machine), kept_in=kept_in,
+                kept_out=kept_out, base=self.addresses[f"tiles {t}"],
+            )  # fmt: skip
+            files[f"{name}.c"] = layer_file(frame, name)
+        files["memories.c"] = memories(self.machine)
+        files["network.h"] = self._header()
+        files["network.c"] = self._network()
+        files["main.c"] = self._main()
+        files["Makefile"] = _makefile()
+        return files
+
+    def _header(self) -> str:
+        lines = [
+            f"/* {self.network.name} on {self.machine.name}: tensors off the chip, and the function that runs it. */",
+            "#ifndef NETWORK_H", "#define NETWORK_H", "",
+        ]  # fmt: skip
+        for name, (elements, size) in self.arranged.arrays.items():
+            lines.append(f"extern unsigned char {name}[{elements * size}];")
+        lines += ["", "void certile_network(void);", "", "/* With CERTILE_CHECK: before and after layer k. */",
+                  "int certile_instead(int k);", "void certile_after(int k);", "", "#endif", ""]  # fmt: skip
+        return "\n".join(lines)
+
+    def _place(self, value: Value) -> str:
+        size = self.arranged.arrays[value.array][1]
+        return value.array if value.offset == 0 else f"{value.array} + {value.offset * size}"
+
+    def _network(self) -> str:
+        most = max(one.b * one.g * one.m * one.r * one.c for one in self.found.layers) * self.machine.psum_bytes
+        lines = ['#include "network.h"', "", '#include "certile_host.h"', '#include "certile_check.h"', ""]
+        lines += [f"unsigned char {name}[{n * size}];" for name, (n, size) in self.arranged.arrays.items()]
+        lines += [f"unsigned char certile_psum[{most}];", ""]
+        lines += [f"unsigned char {name}_bias[{self._bias_bytes(t)}];" for t, name in enumerate(self.names)
+                  if self.taken[t].bias]  # fmt: skip
+        lines += [f"certile_function {name};" for name in self.names]
+        lines += [
+            "", "/* A layer of the plan; a check may run another function in its place, and looks at what moved. */",
+            "#ifdef CERTILE_CHECK", "#define LAYER(k, call) \\",
+            "    do { if (!certile_instead(k)) { call; } certile_after(k); } while (0)",
+            "#else", "#define LAYER(k, call) call", "#endif", "",
+        ]  # fmt: skip
+        body: list[str] = []
+        t = 0
+        for step in self.arranged.steps:
+            if isinstance(step, Copy):
+                body += self._copy(step)
+            else:
+                body += self._call(t, step)
+                t += 1
+        return "\n".join([*lines, "void certile_network(void)", "{", *indented(body), "}", ""])
+
+    def _bias_bytes(self, t: int) -> int:
+        return self.taken[t].g * self.taken[t].m * (self.machine.bias_bytes or 4)
+
+    def _copy(self, step: Copy) -> list[str]:
+        size = self.arranged.arrays[step.to.array][1]
+        axes = [k for k, extent in enumerate(step.to.shape) if extent > 1]
+
+        def numbers(values: Sequence[int]) -> str:
+            return "(const long[]){" + (", ".join(str(values[k]) for k in axes) or "0") + "}"
+
+        return [
+            f"/* {identifier_text(step.why)} */",
+            f"certile_copy({self._place(step.to)}, {numbers(step.to.pitch)}, {self._place(step.source)}, "
+            f"{numbers(step.source.pitch)},",
+            f"             {numbers(step.to.shape)}, {len(axes)}, {size});",
+        ]
+
+    def _call(self, t: int, step: Run) -> list[str]:
+        inputs = ", ".join(self._place(value) for value in step.inputs)
+        weights = self._place(step.weights) if step.weights else "NULL"
+        bias = f"{self.names[t]}_bias" if step.layer.bias else "NULL"
+        text = f"{self.names[t]}(in, {weights}, {bias}, {self._place(step.result)}, certile_psum)"
+        return block("", [f"unsigned char *const in[] = {{{inputs}}};", f"LAYER({t}, {text});"])
+
+    # ---- the check -------------------------------------------------------------------------------------------------
+
+    def _main(self) -> str:
+        runs = [step for step in self.arranged.steps if isinstance(step, Run)]
+        rows, tensors = [], []
+        for t, (step, name) in enumerate(zip(runs, self.names, strict=True)):
+            counts = replay(self.taken[t], exact(self.machine), self.runs[t].nest, execute=False).outcome.by_operand
+            rows.append(row(name, step.layer, self.machine, counts, self.taken[t].resident_out))
+            inputs = ", ".join(self._place(value) for value in step.inputs)
+            weights = self._place(step.weights) if step.weights else "NULL"
+            bias = f"{name}_bias" if step.layer.bias else "NULL"
+            tensors.append(f"    {{{{{inputs}}}, {weights}, {bias}, {self._place(step.result)}}},")
+        data = [f"    certile_fill({name}, sizeof {name});" for name in self.arranged.data]
+        data += [f"    certile_fill({name}_bias, sizeof {name}_bias);" for t, name in enumerate(self.names)
+                 if self.taken[t].bias]  # fmt: skip
+        biases = [f"extern unsigned char {name}_bias[{self._bias_bytes(t)}];" for t, name in enumerate(self.names)
+                  if self.taken[t].bias]  # fmt: skip
+        results = [f"    {{{step.result.array}, sizeof {step.result.array}}}," for step in runs]
+        return _MAIN.format(
+            names="\n".join(f"certile_function {name};" for name in self.names), rows="\n".join(rows),
+            tensors="\n".join(tensors), data="\n".join(data), biases="\n".join(biases), results="\n".join(results),
+            number=len(runs),
+        )  # fmt: skip
+
+
+def identifier_text(text: str) -> str:
+    """Return a text that may stand in a comment."""
+    return (
+        "".join(c if c.isascii() and c.isprintable() else "?" for c in text).replace("*/", "* /").replace("/*", "/ *")
+    )
+
+
+def _makefile() -> str:
+    return "\n".join([
+        "# make run: build, run, and check", "CC ?= gcc", "CFLAGS ?= -O2", "WARN := -std=c11 -Wall -Wextra -Werror",
+        "SOURCES := $(wildcard *.c)", "OBJECTS := $(SOURCES:.c=.o)", "", "certile: $(OBJECTS)",
+        "\t$(CC) $(CFLAGS) -o $@ $(OBJECTS)", "", "%.o: %.c $(wildcard *.h)",
+        "\t$(CC) $(WARN) $(CFLAGS) -DCERTILE_CHECK -c -o $@ $<", "", ".PHONY: run clean", "run: certile", "\t./certile",
+        "", "clean:", "\trm -f certile $(OBJECTS)", "",
+    ])  # fmt: skip
+
+
+_MAIN = """\
+/* Runs the network as planned and by naive loop nests, and compares results and what moved with the plan. */
+#include "certile_check.h"
+#include "network.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+{names}
+
+{biases}
+
+static const certile_layer layers[] = {{
+{rows}
+}};
+
+static const certile_tensors tensors[] = {{
+{tensors}
+}};
+
+static const struct {{
+    unsigned char *array;
+    size_t bytes;
+}} results[] = {{
+{results}
+}};
+
+static unsigned char *made[{number}];
+static int naive, wrong;
+
+int certile_instead(int k)
+{{
+    if (naive) {{
+        certile_naive(&layers[k], &tensors[k]);
+    }}
+    return naive;
+}}
+
+/* Keep what the plan made of a result; the naive nests' one is compared with it. */
+void certile_after(int k)
+{{
+    const ptrdiff_t place = tensors[k].out - results[k].array;
+    if (naive) {{
+        wrong += certile_differ(&layers[k], made[k] + place, tensors[k].out) != 0;
+        free(made[k]);
+        return;
+    }}
+    wrong += !certile_moved_as_planned(&layers[k]);
+    made[k] = malloc(results[k].bytes);
+    if (!made[k]) {{
+        fputs("out of memory\\n", stderr);
+        exit(2);
+    }}
+    memcpy(made[k], results[k].array, results[k].bytes);
+}}
+
+int main(void)
+{{
+{data}
+    certile_network();
+    naive = 1;
+    certile_network();
+    printf("{number} layers as one network: %s\\n", wrong ? "NOT as planned" : "results and transfers as planned");
+    return wrong != 0;
+}}
+"""
