@@ -199,6 +199,10 @@ def _grow(rng: random.Random, source: Operator, recent: Sequence[Operator], add:
         add(Eltwise, [source], fn="relu")
     else:
         size = 1 if kind == "sum" else 2
+        if kind == "concat":  # nothing is joined with itself, not even under another name
+            recent = [x for x in (*recent, source) if not (isinstance(x, Eltwise) and len(x.inputs) == 1)]
+            if source not in recent:
+                return
         alike = [x for x in recent if x.shape[size:] == source.shape[size:] and x.name != source.name]
         if alike:
             other = rng.choice(alike)

@@ -1,20 +1,23 @@
-"""What elements are in C: their types on and off the chip, and how products are summed.
+"""What elements are in C: their types on and off the chip, how products are summed, and what becomes of a sum.
 
 Integers
     An element of k bytes is a signed integer; sums are taken modulo 2^(8 k), k the bytes of a partial sum, and a result
     is the sum's low bytes. So the order of additions does not matter, and a sum that is spilled loses nothing that the
     result needs. Layers without weights add.
+Floats
+    Elements and sums of 4 bytes are IEEE single precision. Sums are taken in the order of the plan.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from instances.errors import InputError
 from instances.machine import Machine
 
 #: Names of integers by their bytes, as in certile_tile.h.
 _INTEGERS = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
+_C_TYPES = {"i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t", "f32": "float"}
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,16 @@ class Numbers:
     bias: str
     total: str
     """The C type that sums are taken in."""
+    start: str = "0"
+    """What a sum begins with."""
+    combine: str = "{row} += {value};"
+    """How a value comes to a total."""
+    combine_first: str = ""
+    """The same for the first of several inputs, if that differs."""
+    finished: tuple[str, ...] = ()
+    """A C function ``finished(x, b, g, m, r, c)`` that makes a result of a complete sum, with what it needs; none: the
+    sum is the result.
+    """
 
     def read(self, kind: str, place: str) -> str:
         """Read a number, as a total."""
@@ -36,8 +49,19 @@ class Numbers:
 
     def write(self, kind: str, place: str, value: str) -> str:
         """Write a total as a number."""
-        c_type = {"i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t", "f32": "float"}[kind]
-        return f"certile_put_{kind}({place}, ({c_type}){value});"
+        return f"certile_put_{kind}({place}, ({_C_TYPES[kind]}){value});"
+
+    def final(self, value: str) -> str:
+        """What a complete sum of the result b, g, m, r, c becomes."""
+        return f"finished({value}, b, g, m, r, c)" if self.finished else value
+
+    def add(self, row: str, value: str, *, first: bool) -> str:
+        """Take a value into a total."""
+        return (self.combine_first if first and self.combine_first else self.combine).format(row=row, value=value)
+
+    def with_meaning(self, **fields: object) -> Numbers:
+        """The same with other fields."""
+        return replace(self, **fields)  # type: ignore[arg-type]
 
 
 def integers(machine: Machine) -> Numbers:
@@ -62,3 +86,20 @@ def integers(machine: Machine) -> Numbers:
         names["in_bytes"], names["w_bytes"], names["out_bytes"], names["psum_bytes"], names["bias_bytes"],
         "uint64_t" if wide else "uint32_t",
     )  # fmt: skip
+
+
+def floats(machine: Machine) -> Numbers:
+    """Return single precision for all elements.
+
+    Raises
+    ------
+    InputError
+        If the machine's elements have other sizes.
+    """
+    sizes = {"in_bytes": machine.in_bytes, "w_bytes": machine.w_bytes, "out_bytes": machine.out_bytes,
+             "psum_bytes": machine.psum_bytes, "bias_bytes": machine.bias_bytes or 4}  # fmt: skip
+    wrong = [f"{name} {size}" for name, size in sizes.items() if size != 4]
+    if wrong:
+        options = " ".join(f"--set {text.split()[0]}=4" for text in wrong)
+        raise InputError(f"machine {machine.name}: float32 takes 4 bytes, it has {', '.join(wrong)}: plan with {options}")
+    return Numbers("f32", "f32", "f32", "f32", "f32", "float")

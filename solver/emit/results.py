@@ -12,7 +12,7 @@ from solver.emit.text import block, function, indented
 
 def evict(frame: Frame, places: Places) -> list[str]:
     """Return the function that stores a tile of OUT."""
-    final = ["finish(tile);"] if frame.cut else []
+    final = ["finish(tile, box);"] if frame.cut else []
     final += _keep(frame, places, frame.kept_out) if frame.kept_out else []
     final += ["certile_tile result = *tile;", f"result.element = {frame.machine.out_bytes};"]
     rest = "box"

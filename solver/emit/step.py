@@ -24,7 +24,8 @@ class StepCode:
 
     def lines(self) -> list[str]:
         """Both functions."""
-        return [*self._compute(), *(["", *self._finish()] if self.frame.cut else [])]
+        final = [*self.frame.numbers.finished, ""] if self.frame.numbers.finished else []
+        return [*final, *self._compute(), *(["", *self._finish()] if self.frame.cut else [])]
 
     def _lo(self, d: str) -> str:
         return f"s->{d}" if d in self.frame.moving else "0"
@@ -52,7 +53,10 @@ class StepCode:
         longest = int(frame.found.cuts[along].lengths.max())
         target = self.places.place("OUT", "out", {d: d for d in "bgmrc"})
         begin = f"s->fresh ? first : {numbers.read(numbers.sums, target)}" if frame.cut else "first"
-        write = numbers.write(numbers.sums if frame.cut else numbers.result, target, f"row[{self._at()}]")
+        made = f"row[{self._at()}]"
+        write = numbers.write(numbers.sums, target, made) if frame.cut else (
+            numbers.write(numbers.result, target, numbers.final(made))
+        )
         lo, hi = self._lo(along), self._hi(along)
         body = [f"{numbers.total} row[{longest}] = {{0}};", f"const {numbers.total} first = {self._first()};"]
         body += (
@@ -74,7 +78,7 @@ class StepCode:
         """What totals begin with."""
         numbers, layer = self.frame.numbers, self.frame.layer
         if not layer.bias:
-            return "0"
+            return numbers.start
         if not self.places.has_bias_tile:
             return numbers.read(numbers.bias, f"bias_dram.base + ((ptrdiff_t)g * {layer.m} + m) * 4")
         pitch, size = self.places.buffer("W").extents.get("m", 1), self.frame.machine.bias_bytes
@@ -120,7 +124,7 @@ class StepCode:
         place = f"line + (ptrdiff_t){f'(at % {ring})' if ring else 'at'} * {pitch}"
         body += block(f"for (int {along} = begin; {along} < end; {along}++)", [
             f"const int at = {at} - {first};",
-            f"row[{self._at()}] += {'weight * ' if weighted else ''}{numbers.read(numbers.inputs, place)};",
+            numbers.add(f"row[{self._at()}]", f"{'weight * ' if weighted else ''}{numbers.read(numbers.inputs, place)}", first=k == 0),
         ])  # fmt: skip
         body = self._taps(along, body)
         window = self.frame.window(across)
@@ -162,17 +166,21 @@ class StepCode:
                 f"const int {name} = {total((d, window.stride), (window.tap, window.dilation), ('1', -window.pad))};"
             )
             inside.append(f"{name} >= 0 && {name} < {window.size}")
-        body += block(f"if ({' && '.join(inside)})", [f"row[{self._at()}] += {weight}{value};"])
+        body += block(f"if ({' && '.join(inside)})", [numbers.add(f"row[{self._at()}]", f"{weight}{value}", first=k == 0)])
         body = loop(along, self._lo(along), self._hi(along), body)
         return loop("n", self._lo("n"), self._hi("n"), self._taps("r", self._taps("c", body)))
 
     def _finish(self) -> list[str]:
         """Partial sums become results where they are: elements in ascending order, each no larger than before."""
-        numbers, machine = self.frame.numbers, self.frame.machine
-        value = numbers.read(numbers.sums, f"tile->base + (ptrdiff_t)k * {machine.psum_bytes}")
-        body = loop("k", "0", str(prod(self.places.extents("OUT"))), [
-            f"const {numbers.total} sum = {value};",
-            numbers.write(numbers.result, f"tile->base + (ptrdiff_t)k * {machine.out_bytes}", "sum"),
-        ])  # fmt: skip
+        numbers, machine, places = self.frame.numbers, self.frame.machine, self.places
+        order, extents = places.order("OUT"), places.extents("OUT")
+        number = " + ".join(f"({d} - box->lo[{k}]) * {prod(extents[k + 1 :])}" for k, d in enumerate(order))
+        value = numbers.read(numbers.sums, f"tile->base + k * {machine.psum_bytes}")
+        body = [f"const ptrdiff_t k = {number};", f"const {numbers.total} sum = {value};",
+                numbers.write(numbers.result, f"tile->base + k * {machine.out_bytes}", numbers.final("sum"))]  # fmt: skip
+        for d in reversed(order):
+            a = order.index(d)
+            body = block(f"for (int {d} = box->lo[{a}]; {d} < box->hi[{a}]; {d}++)", body)
+        given = ["const certile_tile *tile", "const certile_box *box"]
         return ["/* Turn the sums of a tile into results, where they are. */",
-                *function("static void finish", ["const certile_tile *tile"], body)]  # fmt: skip
+                *function("static void finish", given, body)]  # fmt: skip
