@@ -60,6 +60,11 @@ class Node:
         value = self._attributes.get(name, default)
         return value if isinstance(value, int) else default
 
+    def number(self, name: str, default: float) -> float:
+        """Return a numeric attribute."""
+        value = self._attributes.get(name, default)
+        return float(value) if isinstance(value, int | float) else default
+
     def integers(self, name: str) -> tuple[int, ...] | None:
         """Return a list attribute of integers, None when absent."""
         value = self._attributes.get(name)
@@ -87,6 +92,10 @@ class Graph:
         self.padding: dict[str, tuple[str, tuple[int, int, int, int]]] = {}
         #: Tensors whose size is unknown -> where that began.
         self.unknown: dict[str, str] = {}
+        #: The node that is being converted; operator -> the node that it was made of; tensor -> nodes folded before it.
+        self.node: onnx.NodeProto | None = None
+        self.origin: dict[str, onnx.NodeProto] = {}
+        self.folded: dict[str, tuple[onnx.NodeProto, ...]] = {}
         self.readers = Counter(x for n in proto.node for x in used_tensors(n)) + Counter(o.name for o in proto.output)
 
     def is_constant(self, tensor: str) -> bool:
@@ -160,6 +169,8 @@ class Graph:
         """Add an operator that makes `tensor`; return its name."""
         self.operators[operator.name] = operator
         self.makers[tensor] = operator.name
+        if self.node is not None:
+            self.origin[operator.name] = self.node
         if foldable:
             self.foldable[tensor] = operator.name
         return operator.name
@@ -171,6 +182,8 @@ class Graph:
     def alias(self, tensor: str, source: str) -> None:
         """Let `tensor` be the tensor `source`: the operator between them was folded away."""
         self.makers[tensor] = self.makers[source]
+        into = self.foldable[source]
+        self.folded[into] = (*self.folded.get(into, ()), *([self.node] if self.node is not None else []))
         self.foldable[tensor] = self.foldable[source]
 
     def only_reader(self, tensor: str) -> bool:

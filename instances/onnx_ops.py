@@ -55,6 +55,7 @@ def convert(node: Node, graph: Graph) -> None:
     """
     if all(graph.is_constant(o) for o in node.proto.output if o):
         return
+    graph.node = node.proto
     try:
         handler = HANDLERS.get(node.op)
         if handler is None:

@@ -58,6 +58,13 @@ def read_onnx(
     InputError
         If the file is no ONNX model, its opset is not supported, or shapes are missing or contradict each other.
     """
+    return read_graph(path, batch=batch, symbols=symbols)[0]
+
+
+def read_graph(
+    path: str | os.PathLike[str], *, batch: int | None = None, symbols: Mapping[str, int] | None = None
+) -> tuple[Network, Graph]:
+    """Read an ONNX file as `read_onnx` does; return also which nodes operators were made of."""
     where = f"network {os.fspath(path)}"
     _check_numbers(batch, symbols or {}, where)
     model = _parse(read_bytes(path, what="network", largest=LARGEST_MODEL), where)
@@ -84,7 +91,7 @@ def read_onnx(
     if batch is not None and not batch_bound:
         network = network.with_batch(batch)
     _report(network, where)
-    return network
+    return network, graph
 
 
 def _check_numbers(batch: int | None, symbols: Mapping[str, int], where: str) -> None:

@@ -18,6 +18,10 @@ from instances.network import Network
 from instances.operators import Concat, Eltwise, Input, MatMul, Opaque, Operator, Reshape, Shape
 from instances.stores import inputs_of
 from instances.workload import Layer
+from solver.emit.host import element_by_element, of_rows, stage_of
+from solver.emit.meaning import Meaning
+from solver.emit.moves import moved
+from solver.emit.pointwise import require
 from solver.emit.text import identifier
 from solver.emit.values import Axis, Value, axes_of, in_layer, pitches, rows_of, shared_right
 
@@ -28,6 +32,14 @@ class Copy:
 
     to: Value
     source: Value
+    why: str
+
+
+@dataclass(frozen=True)
+class Host:
+    """The host computes what no plan has."""
+
+    lines: tuple[str, ...]
     why: str
 
 
@@ -47,13 +59,16 @@ class Arranged:
 
     arrays: dict[str, tuple[int, int]] = field(default_factory=dict)
     data: list[str] = field(default_factory=list)
-    steps: list[Copy | Run] = field(default_factory=list)
+    inputs: list[str] = field(default_factory=list)
+    results: list[str] = field(default_factory=list)
+    """`inputs`, `results`: of a model."""
+    steps: list[Copy | Host | Run] = field(default_factory=list)
     values: dict[str, Value] = field(default_factory=dict)
     """By operator."""
 
 
-def arranged(network: Network, machine: Machine) -> Arranged:
-    """Lay the tensors of a network out.
+def arranged(network: Network, machine: Machine, meaning: Meaning | None = None) -> Arranged:
+    """Lay the tensors of a network out; with a model's meaning also what operators between layers do.
 
     Raises
     ------
@@ -63,7 +78,7 @@ def arranged(network: Network, machine: Machine) -> Arranged:
     if machine.in_bytes != machine.out_bytes:
         said = f"in_bytes is {machine.in_bytes}, out_bytes {machine.out_bytes}"
         raise InputError(f"machine {machine.name}: {said}: layers read what others wrote")
-    return _Arranger(network, machine).run()
+    return (_Arranger(network, machine) if meaning is None else _ModelArranger(meaning, machine)).run()
 
 
 class _Arranger:
@@ -169,11 +184,15 @@ class _Arranger:
     def _maker(self, name: str) -> str:
         """The operator whose result it is: before those of one input that leave elements where they are."""
         operator = self.network.operator(name)
-        while len(operator.inputs) == 1 and self.network.operator(operator.inputs[0]).shape == operator.shape and (
-            isinstance(operator, Eltwise) or (isinstance(operator, Reshape) and operator.fn == "identity")
-        ):  # fmt: skip
+        while len(operator.inputs) == 1 and self._same(operator):
             operator = self.network.operator(operator.inputs[0])
         return operator.name
+
+    def _same(self, operator: Operator) -> bool:
+        """Whether an operator of one input leaves its elements where they are."""
+        if self.network.operator(operator.inputs[0]).shape != operator.shape:
+            return False
+        return isinstance(operator, Eltwise) or (isinstance(operator, Reshape) and operator.fn == "identity")
 
     # ---- layers ----------------------------------------------------------------------------------------------------
 
@@ -230,3 +249,106 @@ class _Arranger:
 
     def _copy(self, to: Value, source: Value, why: str) -> None:
         self.made.steps.append(Copy(to, source, why))
+
+
+class _ModelArranger(_Arranger):
+    """The same for a model: operators do what its nodes say."""
+
+    def __init__(self, meaning: Meaning, machine: Machine) -> None:
+        self.meaning, self.model = meaning, meaning.model
+        super().__init__(meaning.model.network, machine)
+        meaning.values = self.made.values
+
+    def run(self) -> Arranged:
+        """Go through the operators, then lay the results out."""
+        made = super().run()
+        for k, tensor in enumerate(self.model.outputs):
+            if (maker := self.model.makers.get(tensor)) is not None:
+                value = made.values[maker]
+                self.made.results.append(f"output_{k}")
+                self._copy(contiguous(self.array(f"output_{k}", prod(value.shape)), value.shape), value, "a result")
+        return made
+
+    def _value(self, number: int, operator: Operator) -> Value:
+        name = f"map_{number:03}_{identifier(operator.name)}"
+        if isinstance(operator, Input):
+            value = contiguous(self.array(f"input_{len(self.made.inputs)}", prod(operator.shape)), operator.shape)
+            self.made.inputs.append(value.array)
+            return value
+        if isinstance(operator, Opaque):
+            said = operator.reason or "it is not planned"
+            raise InputError(f"operator {operator.name} ({operator.kind}): {said}: no C is written")
+        if isinstance(operator, Concat):
+            return self._concat(name, operator)
+        source = self.made.values[operator.inputs[0]]
+        if isinstance(operator, Eltwise):
+            return source if operator.name in self.meaning.applied else self._computed(name, operator, source)
+        assert isinstance(operator, Reshape)
+        if operator.fn == "pad" and self.model.node(operator.name).op == "Pad":
+            return self._padded(name, operator, source)
+        return self._moved(name, operator, source)
+
+    def _moved(self, name: str, operator: Reshape, source: Value) -> Value:
+        seen = moved(self.model, operator, source)
+        if seen is None:
+            flat = self._flat(f"{name}_in", source, operator.name)
+            seen = moved(self.model, operator, flat)
+            assert seen is not None
+        made = seen if seen.shape == operator.shape else seen.reshaped(operator.shape)
+        if made is not None:
+            return made
+        self._flat(name, seen, operator.name)
+        return contiguous(name, operator.shape)
+
+    def _flat(self, name: str, value: Value, why: str) -> Value:
+        """A copy whose elements lie one after the other."""
+        made = contiguous(self.array(name, prod(value.shape)), value.shape)
+        self._copy(made, value, f"{why}: elements one after the other")
+        return made
+
+    def _padded(self, name: str, operator: Reshape, source: Value) -> Value:
+        node = self.model.node(operator.name)
+        pads = node.integers("pads") or tuple(int(x) for x in self.model.constant(node.input(1)).ravel())
+        value = self.model.constant(node.input(2)).any() if node.input(2) else node.number("value", 0)
+        plain = not value and node.text("mode", "constant") == "constant" and len(pads) == 2 * len(operator.shape)
+        require(plain, f"operator {operator.name}", "padding that is not with zeros")
+        if not self._read_by_anybody(operator):
+            return contiguous(name, operator.shape)
+        made = contiguous(self.array(name, prod(operator.shape)), operator.shape)
+        ones = (1,) * len(operator.shape)
+        self._copy(made.part(pads[: len(operator.shape)], ones, source.shape), source, f"{operator.name}: padded")
+        return made
+
+    def _read_by_anybody(self, operator: Operator) -> bool:
+        return operator.name in self.meaning.results or any(operator.name in o.inputs for o in self.network.operators)
+
+    def _computed(self, name: str, operator: Eltwise, source: Value) -> Value:
+        """A function that no layer applies."""
+        made = stage_of(self.model, operator, "t")
+        to = self.homes.get(operator.name)
+        if made is not None:
+            to = to or self._fresh(name, operator.shape)
+            lines = element_by_element(to, source, made, place)
+        else:
+            flat = source if source.same_places(contiguous(source.array, source.shape)) else (
+                self._flat(f"{name}_in", source, operator.name)
+            )
+            to = contiguous(self.array(name, prod(operator.shape)), operator.shape)
+            lines = of_rows(self.model, operator, place(to), place(flat))
+        self.made.steps.append(Host(tuple(lines), f"{operator.name}: no part of the plan"))
+        return to
+
+    def _same(self, operator: Operator) -> bool:
+        if isinstance(operator, Eltwise):
+            return operator.name in self.meaning.applied
+        return super()._same(operator)
+
+
+def place(value: Value) -> str:
+    """The address of a tensor of floats."""
+    return value.array if value.offset == 0 else f"{value.array} + {value.offset * 4}"
+
+
+def contiguous(name: str, shape: Shape) -> Value:
+    """A tensor of its own whose last axis is innermost."""
+    return Value(name, shape, rows_of(shape))

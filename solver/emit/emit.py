@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from instances.errors import InputError, OutputError
-from solver.emit.network import NetworkPlanned, network_program
+from instances.onnx_model import read_model
+from solver.emit.meaning import Meaning
+from solver.emit.network import NetworkPlanned, alone, network_program
 from solver.emit.program import Planned, single_layers
 from solver.joint.plan import JointPlan
 from solver.joint.problem import runs_in
@@ -17,13 +19,17 @@ from solver.plan import Plan
 from solver.tiling.plan import LayersPlan
 
 
-def emit_c(plan: Plan, out: str | os.PathLike[str]) -> tuple[str, ...]:
+def emit_c(
+    plan: Plan, out: str | os.PathLike[str], model: str | os.PathLike[str] | None = None
+) -> tuple[str, ...]:  # fmt: skip
     """Write C11 that carries a plan out, and checks itself.
 
     Parameters
     ----------
     plan : Plan
         Of problem tiling, slicing or joint, with a schedule for every layer.
+    model : str or path, optional
+        The ONNX file that was planned: the program computes what it does, in single precision.
     out : str or path
         A folder that does not exist yet, or is empty.
 
@@ -42,17 +48,21 @@ def emit_c(plan: Plan, out: str | os.PathLike[str]) -> tuple[str, ...]:
     folder = Path(out)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"folder {folder}: is not empty: name a new one, or remove it first")
-    files = files_of(plan)
+    files = files_of(plan, model)
     _write(folder, files)
     return tuple(sorted(files))
 
 
-def files_of(plan: Plan) -> Mapping[str, str]:
+def files_of(plan: Plan, model: str | os.PathLike[str] | None = None) -> Mapping[str, str | bytes]:
     """Return the text of every file by its name; raises InputError as `emit_c`."""
+    meaning = None if model is None else Meaning(read_model(model), plan.machine_data)
     if isinstance(plan, JointPlan):
         if not plan.layers:
             raise InputError(f"plan of {plan.network}: no schedule")
-        return network_program(NetworkPlanned(plan.network_data, plan.machine_data, runs_in(plan)))
+        if meaning and meaning.model.network.layers != plan.network_data.layers:
+            raise InputError(f"model {model}: its layers are not those of the plan of {plan.network}")
+        network = meaning.model.network if meaning else plan.network_data
+        return network_program(NetworkPlanned(network, plan.machine_data, runs_in(plan), meaning))
     if not isinstance(plan, LayersPlan):
         said = f"C is written of problems tiling, slicing and joint, not of {plan.problem}"
         raise InputError(f"plan of {plan.network}: {said}")
@@ -65,10 +75,18 @@ def files_of(plan: Plan) -> Mapping[str, str]:
         for layer in plan.layers
         if layer.schedule is not None
     ]
-    return single_layers(planned)
+    if meaning is None:
+        return dict(single_layers(planned))
+    network = meaning.model.network
+    if network.layers != tuple(one.layer for one in planned):
+        said = "plan all of them, with --all-kinds"
+        raise InputError(f"model {model}: its layers are not those of the plan of {plan.network}: {said}")
+    return network_program(
+        NetworkPlanned(network, plan.machine_data, alone(network, [one.nest for one in planned]), meaning)
+    )
 
 
-def _write(folder: Path, files: Mapping[str, str]) -> None:
+def _write(folder: Path, files: Mapping[str, str | bytes]) -> None:
     """Write all files into a new folder beside it, then rename it."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +95,7 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
         raise InputError(f"folder {folder}: cannot be made: {error.strerror}") from None
     try:
         for name, text in files.items():
-            (aside / name).write_text(text, encoding="utf-8")
+            (aside / name).write_bytes(text.encode() if isinstance(text, str) else text)
         aside.chmod(0o755)
         os.replace(aside, folder)
     except OSError as error:

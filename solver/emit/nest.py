@@ -11,6 +11,8 @@ Double buffering
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from instances.workload import DIMS
 from solver.emit import loads, results
 from solver.emit.frame import Frame
@@ -21,7 +23,7 @@ from solver.emit.text import block, call, comment, function, indented
 from solver.tiling.pseudo_code import pseudo_code
 
 
-def layer_file(frame: Frame, name: str) -> str:
+def layer_file(frame: Frame, name: str, includes: Sequence[str] = ()) -> str:
     """Return the C file of a layer; `name` is that of its function.
 
     Raises
@@ -32,7 +34,7 @@ def layer_file(frame: Frame, name: str) -> str:
     places = Places(frame)
     text = f"{frame.layer.name} on {frame.machine.name}\n\n{pseudo_code(frame.layer, frame.machine, frame.nest)}"
     parts = [
-        ['#include "certile_dma.h"', '#include "certile_lines.h"'], comment(text), places.lines(), loads.state(frame),
+        [f"#include {file}" for file in ('"certile_dma.h"', '"certile_lines.h"', *includes)], comment(text), places.lines(), loads.state(frame),
         StepCode(frame, places).lines(), results.evict(frame, places), results.compute_late(frame),
         loads.load_in(frame, places), loads.load_w(frame, places), results.close_out(frame),
         results.open_out(frame, places), results.run(frame),

@@ -19,11 +19,13 @@ from instances.network import Network
 from instances.stores import Stores, inputs_of, stores
 from instances.workload import Layer
 from solver.emit.addresses import placed
-from solver.emit.arrange import Arranged, Copy, Run, arranged
+from solver.emit.arrange import Arranged, Copy, Host, Run, arranged
 from solver.emit.chip import ChipMap, chip_map
 from solver.emit.frame import Frame, Kept
 from solver.emit.nest import layer_file
-from solver.emit.numbers import integers
+from solver.emit.meaning import Meaning
+from solver.emit.numbers import Numbers, integers
+from solver.emit.recorded import recorded
 from solver.emit.program import exact, memories, refuse, runtime
 from solver.emit.table import row
 from solver.emit.text import block, identifier, indented
@@ -38,10 +40,12 @@ class NetworkPlanned:
     network: Network
     machine: Machine
     runs: Sequence[LayerRun]
+    meaning: Meaning | None = None
+    """What the network computes; without it, it is run on integers."""
 
 
-def network_program(planned: NetworkPlanned) -> dict[str, str]:
-    """Return the files.
+def network_program(planned: NetworkPlanned) -> dict[str, str | bytes]:
+    """Return the files; of a model also its weights, an input, and what onnxruntime makes of it if that is installed.
 
     Raises
     ------
@@ -62,7 +66,8 @@ class _Program:
     def __init__(self, planned: NetworkPlanned) -> None:
         self.network, self.machine, self.runs = planned.network, planned.machine, planned.runs
         self.found: Stores = stores(self.network)
-        self.arranged: Arranged = arranged(self.network, self.machine)
+        self.meaning = planned.meaning
+        self.arranged: Arranged = arranged(self.network, self.machine, self.meaning)
         self.taken = [self._layer(t) for t in range(len(self.runs))]
         self.buffer_bytes = [self._tile_bytes(t) for t in range(len(self.runs))]
         self.addresses = self._addresses()
@@ -116,23 +121,43 @@ class _Program:
 
     # ---- files -----------------------------------------------------------------------------------------------------
 
-    def files(self) -> dict[str, str]:
+    def files(self) -> dict[str, str | bytes]:
         """All files by name."""
-        files = runtime() | runtime(("certile_host.h", "certile_host.c"))
+        files: dict[str, str | bytes] = {**runtime(), **runtime(("certile_host.h", "certile_host.c"))}
         for t, name in enumerate(self.names):
             refuse(self.taken[t], self.machine, self.runs[t].nest)
             kept_in, kept_out = self._kept(t)
             frame = Frame(
-                self.taken[t], self.machine, self.runs[t].nest, integers(self.machine), kept_in=kept_in,
+                self.taken[t], self.machine, self.runs[t].nest, self._numbers(t), kept_in=kept_in,
                 kept_out=kept_out, base=self.addresses[f"tiles {t}"],
             )  # fmt: skip
-            files[f"{name}.c"] = layer_file(frame, name)
+            files[f"{name}.c"] = layer_file(frame, name, ["<math.h>", '"network.h"'] if self.meaning else [])
         files["memories.c"] = memories(self.machine)
         files["network.h"] = self._header()
         files["network.c"] = self._network()
         files["main.c"] = self._main()
         files["Makefile"] = _makefile()
+        if self.meaning is not None:
+            files |= {"weights.bin": self._weights(), **recorded(self.meaning.model)}
         return files
+
+    def _numbers(self, t: int) -> Numbers:
+        layer = self.found.layers[t]
+        if self.meaning is None:
+            return integers(self.machine)
+        return self.meaning.numbers(self.network.operator(layer.name), layer)
+
+    def _weights(self) -> bytes:
+        """Weights and biases of every layer in the order of `_data`."""
+        assert self.meaning is not None
+        parts = []
+        for layer in self.found.layers:
+            operator = self.network.operator(layer.name)
+            if layer.weights == "constant":
+                parts.append(self.meaning.weights(operator, layer).tobytes())
+            if layer.bias:
+                parts.append(self.meaning.bias(operator, layer).tobytes())
+        return b"".join(parts)
 
     def _header(self) -> str:
         lines = [
@@ -151,7 +176,8 @@ class _Program:
 
     def _network(self) -> str:
         most = max(one.b * one.g * one.m * one.r * one.c for one in self.found.layers) * self.machine.psum_bytes
-        lines = ['#include "network.h"', "", '#include "certile_host.h"', '#include "certile_check.h"', ""]
+        lines = ['#include "network.h"', "", '#include "certile_host.h"', '#include "certile_check.h"']
+        lines += ['#include "certile_tile.h"', "", "#include <math.h>", ""]
         lines += [f"unsigned char {name}[{n * size}];" for name, (n, size) in self.arranged.arrays.items()]
         lines += [f"unsigned char certile_psum[{most}];", ""]
         lines += [f"unsigned char {name}_bias[{self._bias_bytes(t)}];" for t, name in enumerate(self.names)
@@ -168,6 +194,8 @@ class _Program:
         for step in self.arranged.steps:
             if isinstance(step, Copy):
                 body += self._copy(step)
+            elif isinstance(step, Host):
+                body += [f"/* {identifier_text(step.why)} */", *step.lines]
             else:
                 body += self._call(t, step)
                 t += 1
@@ -209,17 +237,36 @@ class _Program:
             weights = self._place(step.weights) if step.weights else "NULL"
             bias = f"{name}_bias" if step.layer.bias else "NULL"
             tensors.append(f"    {{{{{inputs}}}, {weights}, {bias}, {self._place(step.result)}}},")
-        data = [f"    certile_fill({name}, sizeof {name});" for name in self.arranged.data]
-        data += [f"    certile_fill({name}_bias, sizeof {name}_bias);" for t, name in enumerate(self.names)
-                 if self.taken[t].bias]  # fmt: skip
+        fill = "certile_fill({name}, sizeof {name});" if self.meaning is None else "take(weights, {name}, sizeof {name});"
+        data = [f"    {fill.format(name=name)}" for name in self._data(runs)]
         biases = [f"extern unsigned char {name}_bias[{self._bias_bytes(t)}];" for t, name in enumerate(self.names)
                   if self.taken[t].bias]  # fmt: skip
         results = [f"    {{{step.result.array}, sizeof {step.result.array}}}," for step in runs]
+        if self.meaning is not None:
+            made, given = self.arranged.results, self.arranged.inputs
+            return _MODEL.format(
+                names="\n".join(f"certile_function {name};" for name in self.names), rows="\n".join(rows),
+                data="\n".join(data), biases="\n".join(biases), number=len(runs),
+                inputs="\n".join(f"    take(input, {name}, sizeof {name});" for name in given),
+                results="\n".join(f"    give(output, expected, {name}, sizeof {name});" for name in made),
+            )  # fmt: skip
         return _MAIN.format(
             names="\n".join(f"certile_function {name};" for name in self.names), rows="\n".join(rows),
             tensors="\n".join(tensors), data="\n".join(data), biases="\n".join(biases), results="\n".join(results),
             number=len(runs),
         )  # fmt: skip
+
+
+    def _data(self, runs: Sequence[Run]) -> list[str]:
+        """Arrays that are filled: what is data, weights and biases layer by layer."""
+        weights = {step.weights.array for step in runs if step.weights and step.layer.weights == "constant"}
+        names = [name for name in self.arranged.data if name not in weights]
+        for step, name in zip(runs, self.names, strict=True):
+            if step.weights and step.layer.weights == "constant":
+                names.append(step.weights.array)
+            if step.layer.bias:
+                names.append(f"{name}_bias")
+        return names
 
 
 def identifier_text(text: str) -> str:
@@ -233,7 +280,7 @@ def _makefile() -> str:
     return "\n".join([
         "# make run: build, run, and check", "CC ?= gcc", "CFLAGS ?= -O2", "WARN := -std=c11 -Wall -Wextra -Werror",
         "SOURCES := $(wildcard *.c)", "OBJECTS := $(SOURCES:.c=.o)", "", "certile: $(OBJECTS)",
-        "\t$(CC) $(CFLAGS) -o $@ $(OBJECTS)", "", "%.o: %.c $(wildcard *.h)",
+        "\t$(CC) $(CFLAGS) -o $@ $(OBJECTS) -lm", "", "%.o: %.c $(wildcard *.h)",
         "\t$(CC) $(WARN) $(CFLAGS) -DCERTILE_CHECK -c -o $@ $<", "", ".PHONY: run clean", "run: certile", "\t./certile",
         "", "clean:", "\trm -f certile $(OBJECTS)", "",
     ])  # fmt: skip
@@ -303,6 +350,94 @@ int main(void)
     naive = 1;
     certile_network();
     printf("{number} layers as one network: %s\\n", wrong ? "NOT as planned" : "results and transfers as planned");
+    return wrong != 0;
+}}
+"""
+
+
+_MODEL = """\
+/* Runs the network on an input: certile INPUT OUTPUT [EXPECTED], files of floats one after the other. Compares what moved
+ * with the plan, and the output with what is expected. */
+#include "certile_check.h"
+#include "network.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+{names}
+
+{biases}
+
+static const certile_layer layers[] = {{
+{rows}
+}};
+
+static int wrong;
+static double most, largest;
+
+int certile_instead(int k)
+{{
+    (void)k;
+    return 0;
+}}
+
+void certile_after(int k)
+{{
+    wrong += !certile_moved_as_planned(&layers[k]);
+}}
+
+static FILE *opened(const char *name, const char *how)
+{{
+    FILE *file = fopen(name, how);
+    if (!file) {{
+        fprintf(stderr, "%s: cannot be opened\\n", name);
+        exit(2);
+    }}
+    return file;
+}}
+
+static void take(FILE *file, unsigned char *to, size_t bytes)
+{{
+    if (fread(to, 1, bytes, file) != bytes) {{
+        fputs("a file of floats is too short\\n", stderr);
+        exit(2);
+    }}
+}}
+
+/* Write a result, and compare it with the next floats of another file. */
+static void give(FILE *output, FILE *expected, const unsigned char *from, size_t bytes)
+{{
+    if (output) {{
+        fwrite(from, 1, bytes, output);
+    }}
+    for (size_t k = 0; expected && k < bytes / sizeof(float); k++) {{
+        float want, is;
+        take(expected, (unsigned char *)&want, sizeof want);
+        memcpy(&is, from + k * sizeof is, sizeof is);
+        largest = fmax(largest, fabs(want));
+        most = isnan(is) ? INFINITY : fmax(most, fabs(is - want));
+    }}
+}}
+
+int main(int argc, char **argv)
+{{
+    FILE *weights = opened("weights.bin", "rb"), *input = opened(argc > 1 ? argv[1] : "input.bin", "rb");
+    FILE *output = argc > 2 ? opened(argv[2], "wb") : NULL;
+    FILE *expected = argc > 3 ? opened(argv[3], "rb") : argc > 1 ? NULL : fopen("expected.bin", "rb");
+{data}
+{inputs}
+    certile_network();
+{results}
+    printf("{number} layers as one network: transfers %s\\n", wrong ? "NOT as planned" : "as planned");
+    if (expected) {{
+        printf("results differ from those expected by %.3g of the largest one\\n", most / fmax(largest, 1e-30));
+        wrong += !(most <= 1e-4 * largest);
+    }}
+    if (output && fclose(output)) {{
+        return 2;
+    }}
     return wrong != 0;
 }}
 """

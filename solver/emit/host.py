@@ -1,0 +1,82 @@
+"""Functions of a model that no plan has: element by element behind what several read, and those of whole rows, in C."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+from instances.onnx_graph import Node
+from instances.onnx_model import OnnxModel
+from instances.operators import Eltwise
+from solver.emit.pointwise import Stage, literal, require, stage
+from solver.emit.text import block
+from solver.emit.values import Value
+
+
+def element_by_element(to: Value, source: Value, made: Stage, place: Callable[[Value], str]) -> list[str]:
+    """Return loops that apply a stage to every element of a tensor."""
+    names = [f"i{k}" for k in range(len(to.shape))]
+
+    def at(value: Value) -> str:
+        terms = [f"{name} * {pitch}" for name, pitch, size in zip(names, value.pitch, to.shape, strict=True) if size > 1]
+        return f"{place(value)} + ({' + '.join(terms) or '0'}) * 4"
+
+    body = [f"float x = certile_get_f32({at(source)});", *made.statements, f"certile_put_f32({at(to)}, x);"]
+    for name, size in zip(reversed(names), reversed(to.shape), strict=True):
+        body = block(f"for (long {name} = 0; {name} < {size}; {name}++)", body)
+    return block("", [*made.lines(), *body])
+
+
+def of_rows(model: OnnxModel, operator: Eltwise, to: str, source: str) -> list[str]:
+    """Return the call of a function of whole rows, on arrays whose elements lie one after the other.
+
+    Raises
+    ------
+    InputError
+        For a function that is not known.
+    """
+    node, shape = model.node(operator.name), operator.shape
+    if node.op in ("Softmax", "LogSoftmax"):
+        outer, size, inner = _along(node, shape, _softmax_axis(model, node, len(shape)))
+        return [f"certile_softmax({to}, {source}, {outer}, {size}, {inner}, {int(node.op == 'LogSoftmax')});"]
+    if node.op == "LRN":
+        numbers = (node.number("alpha", 1e-4), node.number("beta", 0.75), node.number("bias", 1.0))
+        outer, size, inner = shape[0], shape[1], prod(shape[2:])
+        values = ", ".join(map(literal, numbers))
+        return [f"certile_lrn({to}, {source}, {outer}, {size}, {inner}, {node.integer('size', 1)}, {values});"]
+    if node.op == "LayerNormalization":
+        axis = node.integer("axis", -1) % len(shape)
+        return _normalised(model, node, to, source, prod(shape[:axis]), prod(shape[axis:]), 0)
+    require(node.op == "InstanceNormalization", f"operator {operator.name} ({node.op})", "its function is not known")
+    return _normalised(model, node, to, source, shape[0] * shape[1], prod(shape[2:]), shape[1])
+
+
+def _softmax_axis(model: OnnxModel, node: Node, rank: int) -> tuple[int, int]:
+    """The axes that are taken together: up to opset 12 all from one on, since then one."""
+    if model.opset < 13:
+        return node.integer("axis", 1) % rank, rank
+    axis = node.integer("axis", -1) % rank
+    return axis, axis + 1
+
+
+def _along(node: Node, shape: tuple[int, ...], axes: tuple[int, int]) -> tuple[int, int, int]:
+    return prod(shape[: axes[0]]), prod(shape[axes[0] : axes[1]]), prod(shape[axes[1] :])
+
+
+def _normalised(
+    model: OnnxModel, node: Node, to: str, source: str, outer: int, size: int, channels: int
+) -> list[str]:  # fmt: skip
+    tables, names = [], []
+    for k, name in ((1, "scale"), (2, "shift")):
+        if node.input(k):
+            values = ", ".join(literal(float(v)) for v in model.constant(node.input(k)).ravel())
+            tables.append(f"static const float {name}[] = {{{values}}};")
+        names.append(name if node.input(k) else "NULL")
+    epsilon = literal(node.number("epsilon", 1e-5))
+    call = f"certile_normalise({to}, {source}, {outer}, {size}, {epsilon}, {', '.join(names)}, {channels});"
+    return block("", [*tables, call])
+
+
+def stage_of(model: OnnxModel, operator: Eltwise, name: str) -> Stage | None:
+    """Return what an operator does to every element, by loop variables i0, i1, ...; None if it is no such operator."""
+    return stage(model, operator, name, [f"i{k}" for k in range(len(operator.shape))])

@@ -1,0 +1,168 @@
+"""Element-wise functions of ONNX in C: each changes a float x where it stands, by constants of its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from instances.errors import InputError
+from instances.onnx_graph import Node
+from instances.onnx_model import OnnxModel
+from instances.operators import Eltwise, Shape
+
+#: Functions without parameters, of x.
+_PLAIN = {
+    "Relu": "x > 0 ? x : 0", "Sigmoid": "1 / (1 + expf(-x))", "Tanh": "tanhf(x)", "Exp": "expf(x)", "Log": "logf(x)",
+    "Sqrt": "sqrtf(x)", "Abs": "fabsf(x)", "Neg": "-x", "Reciprocal": "1 / x", "Erf": "erff(x)", "Floor": "floorf(x)",
+    "Ceil": "ceilf(x)", "Round": "rintf(x)", "Sin": "sinf(x)", "Cos": "cosf(x)", "Tan": "tanf(x)",
+    "Softplus": "logf(1 + expf(x))", "Softsign": "x / (1 + fabsf(x))", "Sign": "(x > 0) - (x < 0)",
+    "HardSwish": "x * fminf(fmaxf(x / 6 + 0.5f, 0), 1)", "Mish": "x * tanhf(logf(1 + expf(x)))", "Identity": "x",
+    "Dropout": "x", "Cast": "x", "CastLike": "x",
+}  # fmt: skip
+#: Functions with numbers as attributes: their defaults, and the expression.
+_WITH_NUMBERS: dict[str, tuple[dict[str, float], str]] = {
+    "LeakyRelu": ({"alpha": 0.01}, "x < 0 ? {alpha} * x : x"),
+    "Elu": ({"alpha": 1.0}, "x < 0 ? {alpha} * (expf(x) - 1) : x"),
+    "Celu": ({"alpha": 1.0}, "fmaxf(0, x) + fminf(0, {alpha} * (expf(x / {alpha}) - 1))"),
+    "Selu": (
+        {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875},
+        "{gamma} * (x > 0 ? x : {alpha} * (expf(x) - 1))",
+    ),
+    "HardSigmoid": ({"alpha": 0.2, "beta": 0.5}, "fminf(fmaxf({alpha} * x + {beta}, 0), 1)"),
+    "ThresholdedRelu": ({"alpha": 1.0}, "x > {alpha} ? x : 0"),
+    "Swish": ({"alpha": 1.0}, "x / (1 + expf(-{alpha} * x))"),
+}
+#: Functions of x and another operand y.
+BINARY = {
+    "Add": "x + y", "Sum": "x + y", "Sub": "x - y", "Mul": "x * y", "Div": "x / y", "Max": "fmaxf(x, y)",
+    "Min": "fminf(x, y)", "Pow": "powf(x, y)", "PRelu": "x < 0 ? y * x : x",
+}  # fmt: skip
+
+
+def literal(value: float) -> str:
+    """Return a float as C text."""
+    if np.isinf(value):
+        return "INFINITY" if value > 0 else "-INFINITY"
+    text = f"{np.float32(value):.9g}"
+    return f"{text}f" if "." in text or "e" in text else f"{text}.0f"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What becomes of an element: tables of constants (name, values), and statements that change x."""
+
+    tables: tuple[tuple[str, np.ndarray], ...]
+    statements: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        """The tables as C."""
+        made = []
+        for name, values in self.tables:
+            flat = ", ".join(literal(float(v)) for v in values.ravel())
+            made.append(f"static const float {name}[] = {{{flat}}};")
+        return made
+
+
+def stage(model: OnnxModel, operator: Eltwise, name: str, coordinates: Sequence[str]) -> Stage | None:
+    """Return what an element-wise operator of one input does; None if it looks at more than one element.
+
+    Parameters
+    ----------
+    name : str
+        A C name that tables begin with.
+    coordinates : sequence of str
+        C texts of the element's place along every axis of the operator's tensor.
+    """
+    node = model.node(operator.name)
+    if node.op in _PLAIN:
+        return Stage((), (f"x = {_PLAIN[node.op]};",))
+    if node.op in _WITH_NUMBERS:
+        numbers, text = _WITH_NUMBERS[node.op]
+        given = {key: literal(node.number(key, default)) for key, default in numbers.items()}
+        return Stage((), (f"x = {text.format(**given)};",))
+    if node.op == "Gelu":
+        if node.text("approximate", "none") == "tanh":
+            return Stage((), ("x = 0.5f * x * (1 + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));",))
+        return Stage((), ("x = 0.5f * x * (1 + erff(x * 0.70710678f));",))
+    if node.op == "Clip":
+        lo, hi = _clip(model, node)
+        return Stage((), (f"x = fminf(fmaxf(x, {literal(lo)}), {literal(hi)});",))
+    if node.op == "BatchNormalization":
+        factor, addend = norm_of(model, node)
+        for behind in model.folded.get(operator.name, ()):
+            factor, addend = by_channel(model, Node(behind), factor, addend)
+        channel = coordinates[1]
+        tables = (f"{name}_factor", factor), (f"{name}_addend", addend)
+        return Stage(tables, (f"x = x * {name}_factor[{channel}] + {name}_addend[{channel}];",))
+    if node.op in BINARY:
+        return _with_constants(model, node, operator.shape, name, coordinates)
+    return None
+
+
+def _clip(model: OnnxModel, node: Node) -> tuple[float, float]:
+    lo, hi = node.number("min", -np.inf), node.number("max", np.inf)
+    lo = float(model.constant(node.input(1)).ravel()[0]) if node.input(1) else lo
+    return lo, float(model.constant(node.input(2)).ravel()[0]) if node.input(2) else hi
+
+
+def norm_of(model: OnnxModel, node: Node) -> tuple[np.ndarray, np.ndarray]:
+    """Return factor and addend of a batch norm by channel."""
+    scale, shift, mean, variance = (model.constant(node.input(k)).astype(np.float64) for k in range(1, 5))
+    factor = scale / np.sqrt(variance + node.number("epsilon", 1e-5))
+    return factor, shift - mean * factor
+
+
+def by_channel(model: OnnxModel, node: Node, factor: np.ndarray, addend: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return factor and addend by channel of what stands before a node, with the node: a norm, or a constant."""
+    if node.op == "BatchNormalization":
+        mine = norm_of(model, node)
+        return factor * mine[0], addend * mine[0] + mine[1]
+    tensor = next(t for t in node.proto.input if model.is_constant(t))
+    value = np.broadcast_to(model.constant(tensor).astype(np.float64).reshape(-1), len(addend))
+    if node.op in ("Add", "Sub"):
+        return factor, addend + (value if node.op == "Add" else -value)
+    times = value if node.op == "Mul" else 1 / value
+    return factor * times, addend * times
+
+
+def _with_constants(model: OnnxModel, node: Node, shape: Shape, name: str, coordinates: Sequence[str]) -> Stage:
+    """A sum, product and the like of a tensor and constants."""
+    tables, statements = [], []
+    names = [t for t in node.proto.input if t]
+    constants = [t for t in names if model.is_constant(t)]
+    for k, tensor in enumerate(constants):
+        value = model.constant(tensor).astype(np.float64)
+        text = literal(float(value.ravel()[0]))
+        if value.size > 1:
+            tables.append((f"{name}_{k}", value))
+            text = f"{name}_{k}[{place_in(value.shape, shape, coordinates)}]"
+        swapped = node.op in ("Sub", "Div", "Pow") and names.index(tensor) == 0
+        expression = BINARY[node.op] if not swapped else _swap(BINARY[node.op])
+        statements.append(f"{{ const float y = {text}; x = {expression}; }}")
+    return Stage(tuple(tables), tuple(statements))
+
+
+def _swap(text: str) -> str:
+    return text.translate(str.maketrans("xy", "yx"))
+
+
+def place_in(small: Shape, shape: Shape, coordinates: Sequence[str]) -> str:
+    """Return the place of an element in a tensor that is broadcast to a shape, its last axis innermost."""
+    padded = (1,) * (len(shape) - len(small)) + tuple(small)
+    terms, pitch = [], 1
+    for size, coordinate in zip(reversed(padded), reversed(coordinates), strict=True):
+        if size > 1:
+            terms.append(f"({coordinate}) * {pitch}" if pitch > 1 else f"{coordinate}")
+        pitch *= size
+    return " + ".join(reversed(terms)) or "0"
+
+
+def require(condition: object, where: str, said: str) -> None:
+    """Raise InputError unless a condition holds."""
+    if not condition:
+        raise InputError(f"{where}: {said}: no C is written")
+
+
+Coordinates = Callable[[Shape], Sequence[str]]
