@@ -282,7 +282,8 @@ class _ModelArranger(_Arranger):
             return self._concat(name, operator)
         source = self.made.values[operator.inputs[0]]
         if isinstance(operator, Eltwise):
-            return source if operator.name in self.meaning.applied else self._computed(name, operator, source)
+            passed = operator.name in self.meaning.applied | self.meaning.read
+            return source if passed else self._computed(name, operator, source)
         assert isinstance(operator, Reshape)
         if operator.fn == "pad" and self.model.node(operator.name).op == "Pad":
             return self._padded(name, operator, source)
@@ -330,8 +331,10 @@ class _ModelArranger(_Arranger):
             to = to or self._fresh(name, operator.shape)
             lines = element_by_element(to, source, made, place)
         else:
-            flat = source if source.same_places(contiguous(source.array, source.shape)) else (
-                self._flat(f"{name}_in", source, operator.name)
+            flat = (
+                source
+                if source.same_places(contiguous(source.array, source.shape))
+                else (self._flat(f"{name}_in", source, operator.name))
             )
             to = contiguous(self.array(name, prod(operator.shape)), operator.shape)
             lines = of_rows(self.model, operator, place(to), place(flat))

@@ -19,33 +19,44 @@ from instances.operators import Concat, Eltwise, Operator, Reshape
 from instances.stores import Store
 from instances.workload import Layer
 from solver.emit.frame import Kept
+from solver.emit.meaning import Meaning
+from solver.emit.moves import moved
 from solver.emit.values import Axis, Value, axes_of, rows_of
 
 
 @dataclass(frozen=True)
 class ChipMap:
-    """A store on chip, and how its operators lie in it."""
+    """A store on chip, and how its operators lie in it: maybe with an axis cut into several."""
 
     store: Store
     values: Mapping[str, Value]
+    shapes: Mapping[str, tuple[int, ...]]
+    """Of all operators."""
 
     def kept(self, operator: Operator, operand: str, name: str, layer: Layer, address: int, rows: int) -> Kept:
-        """Where a layer's input (or result) called `name` lies; `rows` of the layer's tensor are there.
+        """Where a layer's input (or result) called `name`, of this shape, lies; `rows` of the layer's tensor are there.
 
         Raises
         ------
         InputError
             If its elements are no regular pitch apart.
         """
-        value = self.values.get(name)
-        pitch = None if value is None else _pitch(value, axes_of(operator, operand, value.shape), operand, layer)
-        if value is None or pitch is None:
+        value, shape = self.values.get(name), self.shape(operator, operand, name)
+        terms = None if value is None else _terms(value, shape, axes_of(operator, operand, shape), layer, operand)
+        if value is None or terms is None:
             said = f"map {self.store.name} stays on chip, where {operator.name} does not see it as regular rows"
             raise InputError(f"layer {layer.name}: {said}: no C is written")
-        return Kept("ocm", address, rows, pitch, value.offset)
+        columns = [pitch for text, pitch in terms if "{c}" in text]
+        return Kept("ocm", address, rows, tuple(t for t in terms if "{c}" not in t[0]), sum(columns), value.offset)
+
+    def shape(self, operator: Operator, operand: str, name: str) -> tuple[int, ...]:
+        """The shape of the tensor."""
+        return operator.shape if operand == "OUT" else self.shapes[name]
 
 
-def chip_map(network: Network, store: Store, members: Sequence[str], machine: Machine) -> ChipMap:
+def chip_map(
+    network: Network, store: Store, members: Sequence[str], machine: Machine, meaning: Meaning | None
+) -> ChipMap:  # fmt: skip
     """Return how the operators of a store (`members`) lie in it.
 
     Raises
@@ -53,27 +64,29 @@ def chip_map(network: Network, store: Store, members: Sequence[str], machine: Ma
     InputError
         If they are no parts of one tensor: some results are joined twice.
     """
-    inside = set(members)
-    joins = [network.operator(name) for name in members if isinstance(network.operator(name), Concat)]
-    joined = {name for join in joins for name in join.inputs}
-    roots = [join for join in joins if _last(network, join, inside) not in joined]
-    first = next(name for name in members if not set(network.operator(name).inputs) & inside)
-    root = roots[0] if roots else network.operator(first)
+    root = _root(network, members)
     if prod(root.shape) != store.rows * store.row_elements:
         said = f"a tensor of {prod(root.shape):,} elements, results of {store.rows * store.row_elements:,}"
         raise InputError(
-            f"map {store.name} stays on chip; it is {said}: joined with itself or with several: no C is written"
+            f"map {store.name} stays on chip; it is {said}: joined with itself or several: no C is written"
         )
     values = {root.name: _tensor(root, store, machine)}
-    _spread(network, members, values)
-    return ChipMap(store, values)
+    _spread(network, members, values, meaning)
+    return ChipMap(store, values, {o.name: o.shape for o in network.operators})
 
 
-def _last(network: Network, operator: Operator, inside: set[str]) -> str:
-    """The last operator of one input behind a concatenation, inside the store."""
-    name = operator.name
-    readers = [o for o in network.operators if o.inputs == (name,) and o.name in inside and not isinstance(o, Concat)]
-    return _last(network, readers[0], inside) if len(readers) == 1 else name
+def _root(network: Network, members: Sequence[str]) -> Operator:
+    """The last concatenation of a store, or the layer whose result it is."""
+    inside = set(members)
+    joined: set[str] = set()  # what is joined, and what it was before operators of one input
+    for operator in reversed(network.operators):
+        if isinstance(operator, Concat) and operator.name in inside:
+            joined.update(operator.inputs)
+        elif operator.name in joined and len(operator.inputs) == 1 and operator.inputs[0] in inside:
+            joined.update(operator.inputs)
+    joins = [o for o in network.operators if isinstance(o, Concat) and o.name in inside - joined]
+    first = next(name for name in members if not set(network.operator(name).inputs) & inside)
+    return joins[-1] if joins else network.operator(first)
 
 
 def _tensor(root: Operator, store: Store, machine: Machine) -> Value:
@@ -86,7 +99,7 @@ def _tensor(root: Operator, store: Store, machine: Machine) -> Value:
     return Value("", shape, (c * w, w, b * c * w, 1))
 
 
-def _spread(network: Network, members: Sequence[str], values: dict[str, Value]) -> None:
+def _spread(network: Network, members: Sequence[str], values: dict[str, Value], meaning: Meaning | None) -> None:
     """Find the other operators of a store from those that are known, until nothing new is found."""
     inside, before = set(members), -1
     while len(values) > before:
@@ -100,38 +113,61 @@ def _spread(network: Network, members: Sequence[str], values: dict[str, Value]) 
                     values.setdefault(name, mine.part(begin, (1,) * len(begin), size))
                     begin[operator.axis] += size[operator.axis]
             elif isinstance(operator, Eltwise | Reshape) and len(operator.inputs) == 1 and operator.name in inside:
-                _through(network, operator, values)
+                _through(network, operator, values, meaning)
 
 
-def _through(network: Network, operator: Eltwise | Reshape, values: dict[str, Value]) -> None:
-    """An operator of one input leaves elements where they are."""
-    if isinstance(operator, Reshape) and operator.fn in ("slice", "pad") and operator.inputs[0]:
-        before = network.operator(operator.inputs[0]).shape
-        if before != operator.shape:
+def _through(
+    network: Network, operator: Eltwise | Reshape, values: dict[str, Value], meaning: Meaning | None
+) -> None:  # fmt: skip
+    """An operator of one input: what it makes of what is known, or what it was made of."""
+    source, name = operator.inputs[0], operator.name
+    shape = network.operator(source).shape
+    if isinstance(operator, Eltwise):
+        if meaning is not None and name not in meaning.applied | meaning.read:
             return
-    one, two = operator.inputs[0], operator.name
-    for known, other in ((one, two), (two, one)):
-        if known in values and other not in values:
-            seen = values[known].reshaped(network.operator(other).shape)
-            if values[known].shape == network.operator(other).shape:
-                seen = values[known]
-            if seen is not None:
-                values[other] = seen
-
-
-def _pitch(value: Value, axes: Sequence[Axis], operand: str, layer: Layer) -> Mapping[str, int] | None:
-    """Pitches along b, g, n (m of a result), r and c; None if an axis has no regular pitch."""
-    channel = "n" if operand == "IN" else "m"
-    found: dict[str, tuple[int, int]] = {}  # by dimension: elements so far, and the pitch of the innermost axis
-    for size, dims, step in zip(reversed(value.shape), reversed(axes), reversed(value.pitch), strict=True):
-        inner = dims[-1]
-        if inner in found and size > 1 and found[inner][0] > 1 and step != found[inner][0] * found[inner][1]:
-            return None
-        if inner not in found or found[inner][0] == 1:
-            found[inner] = size, step
+        for known, other in ((source, name), (name, source)):
+            if known in values:
+                values.setdefault(other, values[known])
+        return
+    if source in values and name not in values:
+        if meaning is not None and values[source].shape == shape:
+            seen = moved(meaning.model, operator, values[source])
         else:
-            found[inner] = found[inner][0] * size, found[inner][1]
-    pitch = {d: found.get(d, (1, 0))[1] for d in ("b", "g", channel, "r", "c")}
-    if ("g", channel) in axes:  # channels of a group follow each other
-        pitch["g"] = pitch[channel] * layer.extent(channel)
-    return pitch
+            flat = operator.fn not in ("slice", "pad") or shape == operator.shape
+            seen = values[source] if flat else None
+        if seen is not None:
+            values[name] = seen.reshaped(operator.shape) or seen
+    elif name in values and operator.fn == "identity":
+        values.setdefault(source, values[name])
+
+
+def _terms(
+    value: Value, shape: Sequence[int], axes: Sequence[Axis], layer: Layer, operand: str
+) -> list[tuple[str, int]] | None:  # fmt: skip
+    """The place of an element as a sum of terms of b, g, n (m of a result), r and c with their pitches.
+
+    None if an axis of the layer's tensor is no product of axes of the value, or columns lie irregularly.
+    """
+    terms: list[tuple[str, int]] = []
+    left = list(zip(value.shape, value.pitch, strict=True))
+    number = {"IN": layer.n, "OUT": layer.m}[operand]
+    inner = dict.fromkeys("bgnmrc", 1)  # of axes that share a dimension, elements further in
+    for size, dims in zip(reversed(shape), reversed(axes), strict=True):
+        text = "{%s}" % dims[-1] if len(dims) == 1 else "({g} * %d + {%s})" % (number, dims[-1])
+        text = text.replace(" * 1 +", " +")
+        rest = size
+        while rest > 1:
+            if not left or rest % left[-1][0]:
+                return None
+            part, pitch = left.pop()
+            if part == 1:
+                continue
+            divisor = inner[dims[-1]] * (size // rest)
+            whole = part == size and inner[dims[-1]] == 1 and sum(d == dims for d in axes) == 1
+            term = text if whole else f"{text} / {divisor} % {part}"
+            if "{c}" in term and not whole:
+                return None
+            terms.append((term, pitch))
+            rest //= part
+        inner[dims[-1]] *= size
+    return terms if all(part == 1 for part, _ in left) else None

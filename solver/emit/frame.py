@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from hwmodels.nest.execute import FetchPoint, fetch_points
@@ -41,22 +41,25 @@ class Window:
 
 @dataclass(frozen=True)
 class Kept:
-    """Where the first rows of a map lie on chip while a layer runs."""
+    """Where the first rows of a map lie on chip while a layer runs; places are in elements."""
 
     memory: str
     address: int
     rows: int
     """Of the layer's tensor."""
-    pitch: Mapping[str, int]
-    """In elements, along b, g, n (or m), r and c."""
-    offset: int = 0
-    """Elements from the address to the tensor's first one."""
+    terms: tuple[tuple[str, int], ...]
+    """Texts with {b}, {g}, {n} (or {m}) and {r}, each with its pitch."""
+    column: int
+    """The pitch of columns."""
+    offset: int
+    """From the address to the tensor's first element."""
 
     def place(self, names: Mapping[str, str], element: int) -> str:
-        """The address of an element; dimensions without a name are left out."""
-        terms = (f"(ptrdiff_t)({name}) * {self.pitch[d] * element}" for d, name in names.items())
-        first = self.address + self.offset * element
-        return " + ".join([f"certile_{self.memory} + {first}", *terms])
+        """The address of an element, of the first column if c has no name."""
+        terms = [f"(ptrdiff_t)({text.format(**names)}) * {pitch * element}" for text, pitch in self.terms]
+        if "c" in names:
+            terms.append(f"(ptrdiff_t)({names['c']}) * {self.column * element}")
+        return " + ".join([f"certile_{self.memory} + {self.address + self.offset * element}", *terms])
 
 
 @dataclass(frozen=True)
@@ -73,8 +76,8 @@ class Frame:
     """Of every input the rows that lie on chip already; none if empty."""
     kept_out: Kept | None = None
     """The rows of the result that stay on chip."""
-    base: int = 0
-    """Where the layer's buffers begin in the memory."""
+    placed: Mapping[str, int] = field(default_factory=dict)
+    """By buffer its address, if it is not the one of the plan of the layer by itself."""
 
     @cached_property
     def found(self) -> NestOnCore:

@@ -18,7 +18,9 @@ def element_by_element(to: Value, source: Value, made: Stage, place: Callable[[V
     names = [f"i{k}" for k in range(len(to.shape))]
 
     def at(value: Value) -> str:
-        terms = [f"{name} * {pitch}" for name, pitch, size in zip(names, value.pitch, to.shape, strict=True) if size > 1]
+        terms = [
+            f"{name} * {pitch}" for name, pitch, size in zip(names, value.pitch, to.shape, strict=True) if size > 1
+        ]
         return f"{place(value)} + ({' + '.join(terms) or '0'}) * 4"
 
     body = [f"float x = certile_get_f32({at(source)});", *made.statements, f"certile_put_f32({at(to)}, x);"]

@@ -77,6 +77,40 @@ class Meaning:
         """All operators that layers apply."""
         return frozenset(o.name for chain in self.behind.values() for o in chain)
 
+    @cached_property
+    def read(self) -> frozenset[str]:
+        """Element-wise operators that their readers apply: all of them are layers, or such operators themselves."""
+        network, found = self.model.network, set[str]()
+        readers: dict[str, list[Operator]] = {o.name: [] for o in network.operators}
+        for operator in network.operators:
+            for name in operator.inputs:
+                readers[name].append(operator)
+        for operator in reversed(network.operators):
+            if not isinstance(operator, Eltwise) or len(operator.inputs) != 1 or not readers[operator.name]:
+                continue
+            if operator.name in self.applied | self.results or not all(
+                reader.name in found or self._takes(reader, operator.name) for reader in readers[operator.name]
+            ):
+                continue
+            if stage(self.model, operator, "t", ["0"] * len(operator.shape)) is not None:
+                found.add(operator.name)
+        return frozenset(found)
+
+    def _takes(self, reader: Operator, name: str) -> bool:
+        """Whether a layer reads an operator's result as an input."""
+        layer = reader.layer(self.model.network.input_shapes(reader))
+        return layer is not None and name in inputs_of(self.model.network, reader, layer)
+
+    def before(self, name: str) -> tuple[Eltwise, ...]:
+        """The operators that a reader of `name` applies, in their order."""
+        chain: list[Eltwise] = []
+        while name in self.read:
+            operator = self.model.network.operator(name)
+            assert isinstance(operator, Eltwise)
+            chain.insert(0, operator)
+            name = operator.inputs[0]
+        return tuple(chain)
+
     # ---- numbers ---------------------------------------------------------------------------------------------------
 
     def numbers(self, operator: Operator, layer: Layer) -> Numbers:
@@ -98,6 +132,7 @@ class Meaning:
             made, lines = self._eltwise(operator, layer, node, made)
         tables, statements = self._behind(operator, layer)
         body = [*lines, *statements]
+        made = made.with_meaning(seen=self._seen(operator, layer))
         if not body:
             return made
         unused = ["(void)b, (void)g, (void)m, (void)r, (void)c;"]
@@ -105,6 +140,26 @@ class Meaning:
         text = [*tables, "/* What a complete sum becomes. */",
                 *function("static inline float finished", given, [*unused, *body, "return x;"])]  # fmt: skip
         return made.with_meaning(finished=tuple(text))
+
+    def _seen(self, operator: Operator, layer: Layer) -> tuple[tuple[str, ...], ...]:
+        """By input the function that the layer applies to what it reads; empty where there is none."""
+        found: list[tuple[str, ...]] = []
+        for k, name in enumerate(inputs_of(self.model.network, operator, layer)):
+            tables, statements = [], []
+            for number, one in enumerate(self.before(name)):
+                made = stage(self.model, one, f"seen_{k}_{number}", coordinates_in(operator, one, layer))
+                assert made is not None
+                tables += made.lines()
+                statements += [f"/* {identifier(one.name)} */", *made.statements]
+            given = ["float x", "int b", "int g", "int n", "int row", "int column"]
+            body = ["(void)b, (void)g, (void)n, (void)row, (void)column;", *statements, "return x;"]
+            text = [
+                *tables,
+                "/* What an input is taken as. */",
+                *function(f"static inline float seen_{k}", given, body),
+            ]
+            found.append(tuple(text) if statements else ())
+        return tuple(found) if any(found) else ()
 
     def _behind(self, operator: Operator, layer: Layer) -> tuple[list[str], list[str]]:
         tables, statements = [], []
@@ -210,3 +265,16 @@ def coordinates_of(operator: Operator, layer: Layer) -> Sequence[str]:
         found = [f"g / {prod(shape[k + 1 : -2])} % {size}" for k, size in enumerate(shape[:-2])]
         return *found, "r", last
     return *(f"r / {prod(lead[k + 1 :])} % {size}" for k, size in enumerate(lead)), last
+
+
+def coordinates_in(operator: Operator, source: Operator, layer: Layer) -> Sequence[str]:
+    """Return the place of the input b, g, n, row, column along every axis of the tensor that a layer reads."""
+    shape = source.shape
+    if layer.kind != "matmul" and len(shape) == 4:
+        return "b", f"g * {layer.n} + n" if layer.n > 1 else "g", "row", "column"
+    if layer.kind == "matmul" and len(operator.inputs) > 1:
+        lead = [f"g / {prod(shape[k + 1 : -2])} % {size}" for k, size in enumerate(shape[:-2])]
+        swapped = isinstance(operator, MatMul) and operator.transpose_a
+        return *lead, *(("n", "row") if swapped else ("row", "n"))
+    last = "g" if layer.kind == "eltwise" else "n"
+    return *(f"row / {prod(shape[k + 1 : -1])} % {size}" for k, size in enumerate(shape[:-1])), last

@@ -69,7 +69,9 @@ class _Program:
         self.meaning = planned.meaning
         self.arranged: Arranged = arranged(self.network, self.machine, self.meaning)
         self.taken = [self._layer(t) for t in range(len(self.runs))]
-        self.buffer_bytes = [self._tile_bytes(t) for t in range(len(self.runs))]
+        self.tiles = [
+            buffers(layer, self.machine, run.nest) for layer, run in zip(self.taken, self.runs, strict=True)
+        ]  # fmt: skip
         self.addresses = self._addresses()
         self.chips = {s: self._chip(s) for s in sorted({s for run in self.runs for s in run.residents})}
         self.names = [f"layer_{t:03}_{identifier(layer.name)}" for t, layer in enumerate(self.found.layers)]
@@ -77,16 +79,15 @@ class _Program:
     def _layer(self, t: int) -> Layer:
         return self.found.layer(t, self.runs[t].rows, self.runs[t].unwritten)
 
-    def _tile_bytes(self, t: int) -> int:
-        return max((b.end for b in buffers(self.taken[t], self.machine, self.runs[t].nest)), default=0)
-
     # ---- addresses -------------------------------------------------------------------------------------------------
 
     def _addresses(self) -> Mapping[str, int]:
         """Of the tiles of every layer and of every map that stays."""
         if not any(run.residents for run in self.runs):
-            return {f"tiles {t}": 0 for t in range(len(self.runs))}
-        blocks = [Block(f"tiles {t}", t, (size,)) for t, size in enumerate(self.buffer_bytes)]
+            return {}
+        blocks = [
+            Block(f"{t} {b.name}", t, (b.bytes * b.copies,)) for t, placed in enumerate(self.tiles) for b in placed if b.bytes
+        ]  # fmt: skip
         for s, store in enumerate(self.found.stores):
             times = [t for t, run in enumerate(self.runs) if s in run.residents]
             if times:
@@ -101,7 +102,7 @@ class _Program:
         return found
 
     def _chip(self, s: int) -> ChipMap:
-        return chip_map(self.network, self.found.stores[s], self.found.members[s], self.machine)
+        return chip_map(self.network, self.found.stores[s], self.found.members[s], self.machine, self.meaning)
 
     def _kept(self, t: int) -> tuple[tuple[Kept | None, ...], Kept | None]:
         """Where inputs and the result of a layer lie on chip."""
@@ -129,7 +130,7 @@ class _Program:
             kept_in, kept_out = self._kept(t)
             frame = Frame(
                 self.taken[t], self.machine, self.runs[t].nest, self._numbers(t), kept_in=kept_in,
-                kept_out=kept_out, base=self.addresses[f"tiles {t}"],
+                kept_out=kept_out, placed={b.name: self.addresses.get(f"{t} {b.name}", b.address) for b in self.tiles[t]},
             )  # fmt: skip
             files[f"{name}.c"] = layer_file(frame, name, ["<math.h>", '"network.h"'] if self.meaning else [])
         files["memories.c"] = memories(self.machine)
@@ -237,7 +238,9 @@ class _Program:
             weights = self._place(step.weights) if step.weights else "NULL"
             bias = f"{name}_bias" if step.layer.bias else "NULL"
             tensors.append(f"    {{{{{inputs}}}, {weights}, {bias}, {self._place(step.result)}}},")
-        fill = "certile_fill({name}, sizeof {name});" if self.meaning is None else "take(weights, {name}, sizeof {name});"
+        fill = (
+            "certile_fill({name}, sizeof {name});" if self.meaning is None else "take(weights, {name}, sizeof {name});"
+        )
         data = [f"    {fill.format(name=name)}" for name in self._data(runs)]
         biases = [f"extern unsigned char {name}_bias[{self._bias_bytes(t)}];" for t, name in enumerate(self.names)
                   if self.taken[t].bias]  # fmt: skip
@@ -255,7 +258,6 @@ class _Program:
             tensors="\n".join(tensors), data="\n".join(data), biases="\n".join(biases), results="\n".join(results),
             number=len(runs),
         )  # fmt: skip
-
 
     def _data(self, runs: Sequence[Run]) -> list[str]:
         """Arrays that are filled: what is data, weights and biases layer by layer."""

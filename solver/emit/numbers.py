@@ -43,6 +43,14 @@ class Numbers:
     sum is the result.
     """
 
+    seen: tuple[tuple[str, ...], ...] = ()
+    """By input a C function ``seen_k(x, b, g, n, y, x)`` of what is read; none: it is taken as it is."""
+
+    def given(self, k: int, place: str, names: str) -> str:
+        """Read an element of an input, as what the layer takes; `names` is its place: b, g, n, row, column."""
+        value = self.read(self.inputs, place)
+        return f"seen_{k}({value}, {names})" if k < len(self.seen) and self.seen[k] else value
+
     def read(self, kind: str, place: str) -> str:
         """Read a number, as a total."""
         return f"({self.total})certile_get_{kind}({place})"
@@ -101,5 +109,7 @@ def floats(machine: Machine) -> Numbers:
     wrong = [f"{name} {size}" for name, size in sizes.items() if size != 4]
     if wrong:
         options = " ".join(f"--set {text.split()[0]}=4" for text in wrong)
-        raise InputError(f"machine {machine.name}: float32 takes 4 bytes, it has {', '.join(wrong)}: plan with {options}")
+        raise InputError(
+            f"machine {machine.name}: float32 takes 4 bytes, it has {', '.join(wrong)}: plan with {options}"
+        )
     return Numbers("f32", "f32", "f32", "f32", "f32", "float")

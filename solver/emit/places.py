@@ -73,7 +73,7 @@ class Places:
             lines.append(f"{frame.memories} unsigned char certile_{memory}[{frame.machine.memories[memory]}];")
         for name, buffer in frame.buffers.items():
             if name not in ("reserved", "im2col"):
-                address = frame.base + buffer.address
+                address = frame.placed.get(name, buffer.address)
                 lines.append(f"enum {{ {name}_AT = {address}, {name}_BYTES = {buffer.bytes} }};")
         lines += ["", "/* A step: its ranges, and the tiles that it works on; `fresh`: its sums begin here. */"]
         names = ", ".join(f"{d}, {d}_end" for d in frame.moving)

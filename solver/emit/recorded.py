@@ -14,7 +14,9 @@ logger = logging.getLogger(__name__)
 def recorded(model: OnnxModel) -> dict[str, bytes]:
     """Return an input of small numbers from a fixed seed and, if onnxruntime is installed, the outputs for it."""
     rng = np.random.default_rng(20)
-    feeds = {o: rng.normal(size=model.network.operator(name).shape).astype(np.float32) for o, name in model.inputs.items()}
+    feeds = {
+        o: rng.normal(size=model.network.operator(name).shape).astype(np.float32) for o, name in model.inputs.items()
+    }
     files = {"input.bin": b"".join(value.tobytes() for value in feeds.values())}
     try:
         import onnxruntime

@@ -24,7 +24,9 @@ class StepCode:
 
     def lines(self) -> list[str]:
         """Both functions."""
-        final = [*self.frame.numbers.finished, ""] if self.frame.numbers.finished else []
+        final: list[str] = []
+        for text in (self.frame.numbers.finished, *self.frame.numbers.seen):
+            final += [*text, ""] if text else []
         return [*final, *self._compute(), *(["", *self._finish()] if self.frame.cut else [])]
 
     def _lo(self, d: str) -> str:
@@ -54,8 +56,10 @@ class StepCode:
         target = self.places.place("OUT", "out", {d: d for d in "bgmrc"})
         begin = f"s->fresh ? first : {numbers.read(numbers.sums, target)}" if frame.cut else "first"
         made = f"row[{self._at()}]"
-        write = numbers.write(numbers.sums, target, made) if frame.cut else (
-            numbers.write(numbers.result, target, numbers.final(made))
+        write = (
+            numbers.write(numbers.sums, target, made)
+            if frame.cut
+            else (numbers.write(numbers.result, target, numbers.final(made)))
         )
         lo, hi = self._lo(along), self._hi(along)
         body = [f"{numbers.total} row[{longest}] = {{0}};", f"const {numbers.total} first = {self._first()};"]
@@ -122,9 +126,11 @@ class StepCode:
         if kept:
             pitch, first, ring = "pitch", "first", "ring" if ring else ""
         place = f"line + (ptrdiff_t){f'(at % {ring})' if ring else 'at'} * {pitch}"
+        names = f"b, g, n, inside, {at}" if along == "c" else f"b, g, n, {at}, inside"
+        value = numbers.given(k, place, names)
         body += block(f"for (int {along} = begin; {along} < end; {along}++)", [
             f"const int at = {at} - {first};",
-            numbers.add(f"row[{self._at()}]", f"{'weight * ' if weighted else ''}{numbers.read(numbers.inputs, place)}", first=k == 0),
+            numbers.add(f"row[{self._at()}]", f"{'weight * ' if weighted else ''}{value}", first=k == 0),
         ])  # fmt: skip
         body = self._taps(along, body)
         window = self.frame.window(across)
@@ -146,7 +152,7 @@ class StepCode:
             f"const int there = inside < {kept.rows};",
             *([f"const int ring = there ? {self.frame.layer.l} : {ring};"] if ring else []),
             f"const int first = there ? 0 : in->first[{axis}];",
-            f"const ptrdiff_t pitch = there ? {kept.pitch['c'] * size} : {pitch};",
+            f"const ptrdiff_t pitch = there ? {kept.column * size} : {pitch};",
             f"const unsigned char *line = there ? {place} : {line};",
         ]
 
@@ -157,7 +163,7 @@ class StepCode:
         if self.frame.kept_in and (kept := self.frame.kept_in[k]):
             there = kept.place({"b": "b", "g": "g", "n": "n", "r": "y", "c": "x"}, self.frame.machine.in_bytes)
             place = f"(y < {kept.rows} ? {there} : {place})"
-        value = numbers.read(numbers.inputs, place)
+        value = numbers.given(k, place, "b, g, n, y, x")
         weight = f"{self._weight()} * " if "W" in self.frame.layer.operands else ""
         body, inside = [], []
         for name, d in (("y", "r"), ("x", "c")):
@@ -166,7 +172,9 @@ class StepCode:
                 f"const int {name} = {total((d, window.stride), (window.tap, window.dilation), ('1', -window.pad))};"
             )
             inside.append(f"{name} >= 0 && {name} < {window.size}")
-        body += block(f"if ({' && '.join(inside)})", [numbers.add(f"row[{self._at()}]", f"{weight}{value}", first=k == 0)])
+        body += block(
+            f"if ({' && '.join(inside)})", [numbers.add(f"row[{self._at()}]", f"{weight}{value}", first=k == 0)]
+        )
         body = loop(along, self._lo(along), self._hi(along), body)
         return loop("n", self._lo("n"), self._hi("n"), self._taps("r", self._taps("c", body)))
 
