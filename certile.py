@@ -18,6 +18,7 @@ from instances.profiles import Profile, load_profile
 from instances.workload import Layer
 from solver.calibration.calibrate import calibrate
 from solver.check import CheckReport, check
+from solver.emit.compile import Compiled, compile_model
 from solver.emit.emit import emit_c
 from solver.front import Front
 from solver.partial_engine.size import front_engine, size_engine
@@ -29,6 +30,7 @@ from solver.verify import PlanMismatch
 __all__ = [
     "Applications",
     "CheckReport",
+    "Compiled",
     "Explained",
     "Front",
     "InputError",
@@ -40,6 +42,7 @@ __all__ = [
     "Profile",
     "calibrate",
     "check",
+    "compile_model",
     "emit_c",
     "explain",
     "front_engine",

@@ -1,7 +1,7 @@
 """An ONNX file with its weights: what `onnx_reader` leaves out, for the C code that runs the network.
 
-`read_onnx` never looks at weights. Here the file is read once more, with the data that lies in other files; a constant is
-found by name, and what is computed from constants alone is evaluated by the reference implementation of ONNX.
+`read_onnx` never looks at weights. Here the file is read once more, with the data that lies in other files; a constant
+is found by name, and what is computed from constants alone is evaluated by the reference implementation of ONNX.
 """
 
 from __future__ import annotations
@@ -90,7 +90,9 @@ class OnnxModel:
             found: list[Any] = list(ReferenceEvaluator(tiny).run(None, feeds))
         except Exception as error:  # noqa: BLE001 - the evaluator raises many types
             said = str(error)[:150]
-            raise InputError(f"{self.where}: constant {tensor!r} ({node.op_type}) cannot be evaluated: {said}") from None
+            raise InputError(
+                f"{self.where}: constant {tensor!r} ({node.op_type}) cannot be evaluated: {said}"
+            ) from None
         return np.asarray(found[[n for n in node.output if n].index(tensor)])
 
 
@@ -123,9 +125,10 @@ def read_model(
     return OnnxModel(
         network, Path(path), graph.where, graph.origin, graph.folded, graph.makers,
         tuple(info.name for info in model.graph.output),
-        {info.name: graph.makers[info.name] for info in model.graph.input if info.name in inputs}, {t.name: t for t in model.graph.initializer},
+        {info.name: graph.makers[info.name] for info in model.graph.input if info.name in inputs},
+        {t.name: t for t in model.graph.initializer},
         {o: node for node in model.graph.node for o in node.output if o and o not in reached},
-        list(model.opset_import),
+        list(model.opset_import), dict(graph.known.values),
     )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from instances.onnx_graph import Graph, Node
 from instances.onnx_macs import folded_macs
 from instances.onnx_ops import convert
 from instances.onnx_shapes import bind, infer, sort_nodes, strip_weights
-from instances.operators import Input
+from instances.operators import Input, Reshape
 
 logger = logging.getLogger(__name__)
 
@@ -79,6 +79,7 @@ def read_graph(
         _inputs(graph)
         for proto in model.graph.node:
             convert(Node(proto), graph)
+        _results(graph)
         if len(graph.operators) == sum(isinstance(o, Input) for o in graph.operators.values()):
             raise InputError(f"{where}: holds constants only, no operator of the inputs")
         network = Network(
@@ -156,6 +157,20 @@ def _inputs(graph: Graph) -> None:
     for info in graph.proto.input:
         if info.name not in graph.known.constants:
             graph.emit(Input(name=graph.unique(info.name), shape=graph.shape(info.name)), info.name)
+
+
+def _results(graph: Graph) -> None:
+    """Results that operators read, too, get an operator that nobody reads, so that they count as results."""
+    graph.node = None
+    read = {name for operator in graph.operators.values() for name in operator.inputs}
+    for info in graph.proto.output:
+        maker = graph.makers.get(info.name)
+        if maker in read and graph.has_shape(info.name):
+            made = Reshape(
+                name=graph.unique(f"{info.name} (result)"), inputs=(maker,), shape=graph.operators[maker].shape,
+                fn="identity",
+            )  # fmt: skip
+            graph.emit(made, info.name)
 
 
 def _describe(model: onnx.ModelProto, file: str) -> str:

@@ -8,6 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
 from pydantic import ValidationError
 
 from hwmodels.nest.replay import replay
@@ -222,3 +225,81 @@ def random_scratchpad(rng: random.Random, network: Network) -> Machine:
         "ocm_banks": banks, "ocm_bytes": memory,
         "buffering": rng.choice(("single", "single", "double")), "problem": "joint", "transfer": Transfer(byte_ticks=1),
     })  # fmt: skip
+
+
+def light_model(name: str, path: Path) -> None:
+    """Write a model of the ONNX wheel with random weights in place of its constants, and without a last softmax."""
+    folder = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+    model, rng = onnx.load(folder / f"light_{name}.onnx"), np.random.default_rng(1)
+    shapes = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
+    readers = {tensor: (node.op_type, k) for node in model.graph.node for k, tensor in enumerate(node.input)}
+    nodes, weights = [], []
+    for node in model.graph.node:
+        if node.op_type != "ConstantOfShape":
+            nodes.append(onnx.NodeProto.FromString(node.SerializeToString()))
+            continue
+        value = _weights(rng, tuple(int(n) for n in shapes[node.input[0]]), *readers[node.output[0]])
+        weights.append(numpy_helper.from_array(value.astype(np.float32), node.output[0]))
+    results = list(model.graph.output)
+    if nodes[-1].op_type == "Softmax":  # which saturates, and then says little
+        results = [helper.make_tensor_value_info(nodes.pop().input[0], onnx.TensorProto.FLOAT, None)]
+    used = {tensor for node in nodes for tensor in node.input}
+    weights += [t for t in model.graph.initializer if t.name in used]
+    named = {t.name for t in weights}
+    inputs = [i for i in model.graph.input if i.name in used - named]
+    graph = helper.make_graph(nodes, name, inputs, results, initializer=weights)
+    onnx.save(helper.make_model(graph, opset_imports=model.opset_import, ir_version=8), path)
+
+
+def _weights(rng: np.random.Generator, shape: tuple[int, ...], reader: str, position: int) -> np.ndarray:
+    """Weights that keep the size of what goes through, positive scales and variances."""
+    if reader in ("BatchNormalization", "Unsqueeze") and (position in (1, 4) or reader == "Unsqueeze"):
+        return rng.uniform(0.5, 1.5, shape)
+    if len(shape) > 1 and position == 1:
+        return rng.normal(0, (2 / np.prod(shape[1:])) ** 0.5, shape)
+    return rng.normal(0, 0.1, shape)
+
+
+def small_model(path: Path) -> None:
+    """Write a model with what networks have between their layers: norms, activations, shuffles, gates, joins."""
+    rng, nodes, weights = np.random.default_rng(2), list[onnx.NodeProto](), list[onnx.TensorProto]()
+
+    def constant(name: str, *shape: int, positive: bool = False) -> str:
+        value = rng.uniform(0.5, 1.5, shape) if positive else rng.normal(0, 0.5, shape)
+        weights.append(numpy_helper.from_array(value.astype(np.float32), name))
+        return name
+
+    def numbers(name: str, *values: int) -> str:
+        weights.append(numpy_helper.from_array(np.array(values, np.int64), name))
+        return name
+
+    def node(op: str, inputs: list[str], output: str, **attributes: object) -> str:
+        nodes.append(helper.make_node(op, inputs, [output], name=f"n_{output}", **attributes))
+        return output
+
+    conv = node("Conv", ["x", constant("w1", 6, 3, 3, 3), constant("b1", 6)], "c1", pads=[1, 1, 1, 1], strides=[2, 1])
+    norm = [constant("s1", 6, positive=True), constant("t1", 6), constant("m1", 6), constant("v1", 6, positive=True)]
+    conv = node("LeakyRelu", [node("BatchNormalization", [conv, *norm], "n1")], "a1", alpha=0.1)
+    deep = node("Conv", [conv, constant("w2", 6, 1, 3, 3)], "d1", group=6, pads=[2, 2, 2, 2], dilations=[2, 2])
+    deep = node("Add", [deep, conv], "sum")
+    again = [constant("s2", 6, positive=True), constant("t2", 6), constant("m2", 6), constant("v2", 6, positive=True)]
+    both = node("Relu", [node("BatchNormalization", [deep, *again], "n2")], "a2")  # before two readers
+    left = node("Conv", [both, constant("w3", 4, 6, 1, 1), constant("b3", 4)], "l")
+    right = node("AveragePool", [both], "r", kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    joined = node("Concat", [left, right, deep], "j", axis=1)  # 16 channels
+    shape = numbers("cut", 1, 4, 4, 4, 8), numbers("whole", 1, 16, 4, 8)
+    turned = node("Transpose", [node("Reshape", [joined, shape[0]], "r1")], "t", perm=[0, 2, 1, 3, 4])
+    mixed = node("Reshape", [turned, shape[1]], "r2")
+    gate = node("Conv", [node("GlobalAveragePool", [mixed], "g"), constant("w4", 16, 16, 1, 1)], "gc")
+    gated = node("Mul", [mixed, node("HardSigmoid", [gate], "gs")], "gm")
+    part = node("Slice", [gated, numbers("from", 2), numbers("to", 10), numbers("axes", 1)], "part")
+    pooled = node("MaxPool", [part], "p", kernel_shape=[2, 2], strides=[2, 2])
+    flat = node("Flatten", [pooled], "f")
+    last = node("Gemm", [flat, constant("w5", 5, 64), constant("b5", 5)], "fc", transB=1)
+    node("Softmax", [last], "y", axis=1)
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes, "small", [info("x", onnx.TensorProto.FLOAT, (1, 3, 8, 8))],
+        [info("y", onnx.TensorProto.FLOAT, (1, 5)), info("gm", onnx.TensorProto.FLOAT, None)], initializer=weights,
+    )  # fmt: skip
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)

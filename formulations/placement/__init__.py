@@ -6,6 +6,6 @@ Variables   address[i]
 Constraints 0 <= address[i], address[i] + size[i, t] <= C
             (APART) for i, j and t in which both live: address[i] + size[i, t] <= address[j], or the reverse
 
-An example: a lives at times 0 and 1 with 4 bytes, b with 6 and then 2, c at time 1 with 4. In 10 bytes a lies at 0, b at
-4, and c at 6: when b has lost its last 4 bytes there is room behind it.
+An example: a lives at times 0 and 1 with 4 bytes, b with 6 and then 2, c at time 1 with 4. In 10 bytes a lies at 0, b
+at 4, and c at 6: when b has lost its last 4 bytes there is room behind it.
 """

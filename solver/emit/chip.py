@@ -80,9 +80,9 @@ def _root(network: Network, members: Sequence[str]) -> Operator:
     inside = set(members)
     joined: set[str] = set()  # what is joined, and what it was before operators of one input
     for operator in reversed(network.operators):
-        if isinstance(operator, Concat) and operator.name in inside:
-            joined.update(operator.inputs)
-        elif operator.name in joined and len(operator.inputs) == 1 and operator.inputs[0] in inside:
+        join = isinstance(operator, Concat) and operator.name in inside
+        passed = operator.name in joined and len(operator.inputs) == 1 and operator.inputs[0] in inside
+        if join or passed:
             joined.update(operator.inputs)
     joins = [o for o in network.operators if isinstance(o, Concat) and o.name in inside - joined]
     first = next(name for name in members if not set(network.operator(name).inputs) & inside)
@@ -153,8 +153,8 @@ def _terms(
     number = {"IN": layer.n, "OUT": layer.m}[operand]
     inner = dict.fromkeys("bgnmrc", 1)  # of axes that share a dimension, elements further in
     for size, dims in zip(reversed(shape), reversed(axes), strict=True):
-        text = "{%s}" % dims[-1] if len(dims) == 1 else "({g} * %d + {%s})" % (number, dims[-1])
-        text = text.replace(" * 1 +", " +")
+        last = f"{{{dims[-1]}}}"
+        text = last if len(dims) == 1 else f"({{g}} * {number} + {last})"
         rest = size
         while rest > 1:
             if not left or rest % left[-1][0]:

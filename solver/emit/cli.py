@@ -1,4 +1,4 @@
-"""The command `certile emit-c`."""
+"""The commands `certile emit-c` and `certile compile`."""
 
 from __future__ import annotations
 
@@ -7,24 +7,70 @@ from typing import Annotated
 import typer
 
 from solver import console
+from solver.emit.compile import compile_model
 from solver.emit.emit import emit_c
 from solver.plan import load_plan
+from solver.progress import progress_bar
+
+OutOpt = Annotated[str, typer.Option("--out", "-o", metavar="FOLDER", help="A new folder for the files: -o out/")]
 
 
 def emit(
     plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan file: plan.json")],
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FOLDER", help="A new folder for the files: -o out/")],
+    out: OutOpt,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", metavar="FILE", help="The .onnx file that was planned: compute what it does"),
+    ] = None,
 ) -> int:
     """Write C11 that carries a plan out: loops, transfers and tiles as planned, memories as static arrays.
 
-    `make run` in the folder builds it with gcc, runs every layer on integers, and compares results with a naive loop
-    nest and what was moved with the plan. docs/emit.md says how the files are used.
+    `make run` in the folder builds it with gcc and runs it. Without a model it computes on integers and is compared
+    with naive loop nests, with one in single precision and with onnxruntime; what moves is compared with the plan.
+    docs/emit.md says how the files are used.
     """
-    names = emit_c(load_plan(plan), out)
+    names = emit_c(load_plan(plan), out, model)
     console.emit(f"{len(names)} files written to {out}; build and check them: make -C {out} run")
     return 0
 
 
+def compile_(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="An .onnx file: model.onnx")],
+    machine: Annotated[
+        str, typer.Option("--machine", "-m", metavar="M", help="Bundled name or .json file: -m scratchpad_768k")
+    ],
+    out: OutOpt,
+    objective: Annotated[
+        str | None, typer.Option("--objective", metavar="O", help="time, bytes, energy: as of certile solve")
+    ] = None,
+    pin: Annotated[
+        list[str] | None, typer.Option("--pin", metavar="K=V", help="Fix or bound a decision: T_C<=73")
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="F=V", help="Override a machine field: ocm_bytes=98304")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option("--time-limit", metavar="S", help="Seconds in all; best so far is kept: 60")
+    ] = None,
+    batch: Annotated[int | None, typer.Option("--batch", metavar="N", help="Batch size: --batch 1")] = None,
+) -> int:
+    """Plan an ONNX model as a whole and write C11 that runs it: import, plan, addresses, code, report.
+
+    On machines with a shared memory in banks problem joint, else layer by layer. `make run` in the folder builds the
+    program, runs it on an input, and compares results with onnxruntime (if it is installed) and what moves with the
+    plan.
+    """
+    made = compile_model(
+        model, machine, out, objective=objective, pins=pin, settings=set_, time_limit_s=time_limit, batch=batch,
+        progress=progress_bar(),
+    )  # fmt: skip
+    for line in made.lines():
+        console.emit(line)
+    console.emit(f"{len(made.files)} files written to {out}; build and check them: make -C {out} run")
+    return 0
+
+
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Add the commands."""
     app.command("emit-c")(emit)
+    app.command("compile")(compile_)

@@ -1,8 +1,9 @@
 """What a model's layers compute: weights in the machine's layout, biases, poolings, and what becomes of a result.
 
-Element-wise functions behind a layer belong to it as long as nobody else reads what lies between: the layer applies them
-when a result is complete. Batch norms and sums with a constant for every channel that the reader has folded into a
-convolution or product are in its weights and bias.
+Element-wise functions behind a layer belong to it as long as nobody else reads what lies between: the layer applies
+them when a result is complete. Those that layers alone read are applied by their readers. Batch norms and sums with a
+constant for every channel that the reader of the file has folded into a convolution or product are in its weights and
+bias.
 """
 
 from __future__ import annotations

@@ -34,7 +34,8 @@ def layer_file(frame: Frame, name: str, includes: Sequence[str] = ()) -> str:
     places = Places(frame)
     text = f"{frame.layer.name} on {frame.machine.name}\n\n{pseudo_code(frame.layer, frame.machine, frame.nest)}"
     parts = [
-        [f"#include {file}" for file in ('"certile_dma.h"', '"certile_lines.h"', *includes)], comment(text), places.lines(), loads.state(frame),
+        [f"#include {file}" for file in ('"certile_dma.h"', '"certile_lines.h"', *includes)], comment(text),
+        places.lines(), loads.state(frame),
         StepCode(frame, places).lines(), results.evict(frame, places), results.compute_late(frame),
         loads.load_in(frame, places), loads.load_w(frame, places), results.close_out(frame),
         results.open_out(frame, places), results.run(frame),

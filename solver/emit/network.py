@@ -22,11 +22,11 @@ from solver.emit.addresses import placed
 from solver.emit.arrange import Arranged, Copy, Host, Run, arranged
 from solver.emit.chip import ChipMap, chip_map
 from solver.emit.frame import Frame, Kept
-from solver.emit.nest import layer_file
 from solver.emit.meaning import Meaning
+from solver.emit.nest import layer_file
 from solver.emit.numbers import Numbers, integers
-from solver.emit.recorded import recorded
 from solver.emit.program import exact, memories, refuse, runtime
+from solver.emit.recorded import recorded
 from solver.emit.table import row
 from solver.emit.text import block, identifier, indented
 from solver.emit.values import Value
@@ -86,8 +86,13 @@ class _Program:
         if not any(run.residents for run in self.runs):
             return {}
         blocks = [
-            Block(f"{t} {b.name}", t, (b.bytes * b.copies,)) for t, placed in enumerate(self.tiles) for b in placed if b.bytes
-        ]  # fmt: skip
+            Block(f"{t} {b.name}", t, (b.bytes * b.copies,))
+            for t, tiles in enumerate(self.tiles)
+            for b in tiles
+            if b.bytes and b.name != "reserved"
+        ]
+        if self.machine.reserved_bytes:
+            blocks.append(Block("reserved", 0, (self.machine.reserved_bytes,) * len(self.runs)))
         for s, store in enumerate(self.found.stores):
             times = [t for t, run in enumerate(self.runs) if s in run.residents]
             if times:
@@ -130,7 +135,8 @@ class _Program:
             kept_in, kept_out = self._kept(t)
             frame = Frame(
                 self.taken[t], self.machine, self.runs[t].nest, self._numbers(t), kept_in=kept_in,
-                kept_out=kept_out, placed={b.name: self.addresses.get(f"{t} {b.name}", b.address) for b in self.tiles[t]},
+                kept_out=kept_out,
+                placed={b.name: self.addresses.get(f"{t} {b.name}", b.address) for b in self.tiles[t]},
             )  # fmt: skip
             files[f"{name}.c"] = layer_file(frame, name, ["<math.h>", '"network.h"'] if self.meaning else [])
         files["memories.c"] = memories(self.machine)
@@ -358,8 +364,8 @@ int main(void)
 
 
 _MODEL = """\
-/* Runs the network on an input: certile INPUT OUTPUT [EXPECTED], files of floats one after the other. Compares what moved
- * with the plan, and the output with what is expected. */
+/* Runs the network on an input: certile INPUT OUTPUT [EXPECTED], files of floats one after the other. Compares what
+ * moved with the plan, and the output with what is expected. */
 #include "certile_check.h"
 #include "network.h"
 

@@ -185,7 +185,8 @@ class StepCode:
         number = " + ".join(f"({d} - box->lo[{k}]) * {prod(extents[k + 1 :])}" for k, d in enumerate(order))
         value = numbers.read(numbers.sums, f"tile->base + k * {machine.psum_bytes}")
         body = [f"const ptrdiff_t k = {number};", f"const {numbers.total} sum = {value};",
-                numbers.write(numbers.result, f"tile->base + k * {machine.out_bytes}", numbers.final("sum"))]  # fmt: skip
+                numbers.write(numbers.result, f"tile->base + k * {machine.out_bytes}", numbers.final("sum")),
+        ]  # fmt: skip
         for d in reversed(order):
             a = order.index(d)
             body = block(f"for (int {d} = box->lo[{a}]; {d} < box->hi[{a}]; {d}++)", body)

@@ -19,11 +19,21 @@ from instances.load import load_machine
 from instances.machine import Machine, Transfer
 from instances.workload import Layer
 from solver.emit.addresses import placed
+from solver.emit.compile import compile_model
 from solver.emit.emit import emit_c, files_of
 from solver.emit.program import Planned, single_layers
 from solver.emit.text import comment, function, identifier, total
 from solver.solve import solve
-from tests.emitted import BUILDS, build_and_run, random_case, random_network, random_scratchpad, write
+from tests.emitted import (
+    BUILDS,
+    build_and_run,
+    light_model,
+    random_case,
+    random_network,
+    random_scratchpad,
+    small_model,
+    write,
+)
 
 pytestmark = pytest.mark.skipif(
     shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make"
@@ -197,3 +207,70 @@ def test_a_map_without_room_in_one_piece() -> None:
     assert placed([*blocks, Block("d", 1, (1,))], 10) is None
     lies = [(found[b.name], found[b.name] + b.sizes[1 - b.begin]) for b in blocks]
     assert all(a[1] <= b[0] or b[1] <= a[0] for k, a in enumerate(lies) for b in lies[:k])
+
+
+# ---- models ------------------------------------------------------------------------------------------------------
+
+FLOATS = ["in_bytes=4", "w_bytes=4", "out_bytes=4", "psum_bytes=4"]
+
+
+def difference(printed: str) -> float:
+    """How far results are from those of onnxruntime."""
+    found = re.search(r"differ from those expected by (\S+)", printed)
+    assert found is not None
+    return float(found.group(1))
+
+
+@pytest.mark.parametrize("layout", ["CHW", "HWC"])
+@pytest.mark.parametrize(("machine", "settings"), [
+    ("scratchpad_64k", ["ocm_bytes=4096"]), ("scratchpad_768k", ["ocm_bytes=9600", "bias_bytes=4"]),
+])  # fmt: skip
+def test_a_model_computes_what_onnxruntime_does(
+    tmp_path: Path, machine: str, settings: list[str], layout: str
+) -> None:  # fmt: skip
+    """Norms, activations before one reader and before two, a shuffle, a gate, slices, padded averages."""
+    pytest.importorskip("onnxruntime")
+    small_model(tmp_path / "small.onnx")
+    fields = [*FLOATS, *settings, f"in_layout={layout}", f"out_layout={layout}"]
+    made = compile_model(tmp_path / "small.onnx", machine, tmp_path / "c", settings=fields)
+    assert made.plan.problem == ("joint" if machine == "scratchpad_768k" else "tiling")
+    assert made.peak_bytes <= 9600
+    assert difference(build_and_run(tmp_path / "c", BUILDS[3])) < 1e-5
+
+
+@pytest.mark.slow(60)
+@pytest.mark.parametrize(("name", "machine"), [
+    ("squeezenet", "scratchpad_768k"), ("shufflenet", "scratchpad_768k"), ("inception_v1", "scratchpad_512k"),
+    ("resnet50", "scratchpad_512k"), ("densenet121", "scratchpad_512k"),
+])  # fmt: skip
+def test_networks_compute_what_onnxruntime_does(tmp_path: Path, name: str, machine: str) -> None:
+    """Single precision within 1e-4 of the largest result, random weights; transfers as planned."""
+    pytest.importorskip("onnxruntime")
+    light_model(name, tmp_path / "model.onnx")
+    made = compile_model(tmp_path / "model.onnx", machine, tmp_path / "c", settings=FLOATS, objective="bytes")
+    assert made.bytes > 0
+    printed = build_and_run(tmp_path / "c", "-O2")
+    assert "transfers as planned" in printed
+    assert difference(printed) < 1e-4
+
+
+def test_a_wrong_weight_shows(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    small_model(tmp_path / "small.onnx")
+    compile_model(tmp_path / "small.onnx", "scratchpad_64k", tmp_path / "c", settings=FLOATS)
+    weights = bytearray((tmp_path / "c" / "weights.bin").read_bytes())
+    weights[3] ^= 0x80  # the sign of the first one
+    (tmp_path / "c" / "weights.bin").write_bytes(bytes(weights))
+    with pytest.raises(AssertionError, match="results differ"):
+        build_and_run(tmp_path / "c", "-O1")
+
+
+def test_models_that_cannot_be_written(tmp_path: Path) -> None:
+    small_model(tmp_path / "small.onnx")
+    with pytest.raises(InputError, match=r"float32 takes 4 bytes, it has in_bytes 1.*--set in_bytes=4"):
+        compile_model(tmp_path / "small.onnx", "scratchpad_64k", tmp_path / "c")
+    with pytest.raises(InputError, match=r"an \.onnx file is expected"):
+        compile_model("lenet5", "scratchpad_64k", tmp_path / "c")
+    with pytest.raises(InputError, match="its layers are not those of the plan"):
+        emit_c(solve("lenet5", "scratchpad_64k"), tmp_path / "c", tmp_path / "small.onnx")
+    assert not (tmp_path / "c").exists()

@@ -1,0 +1,91 @@
+"""From an ONNX file to C in one call: import, plan the network as a whole, find addresses, write the program."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from instances.errors import InputError
+from instances.machine import Machine
+from instances.onnx_model import is_onnx
+from instances.onnx_reader import read_onnx
+from instances.stores import stores
+from solver.emit.emit import emit_c
+from solver.joint.plan import JointPlan
+from solver.options import pick_machine
+from solver.plan import Plan
+from solver.progress import Progress
+from solver.solve import solve
+from solver.tiling.plan import LayersPlan
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A program and what is known of it."""
+
+    plan: Plan
+    files: tuple[str, ...]
+    bytes: int
+    """To and from the memory off the chip."""
+    peak_bytes: int
+    """The most that tiles and maps take on chip at one time."""
+    time_ticks: int
+    macs: int
+    """Multiply-accumulates that are planned."""
+
+    def lines(self) -> list[str]:
+        """The report, a line each."""
+        machine, plan = self.plan.machine_data, self.plan
+        gap = "" if plan.bound is None or plan.objective is None else f", bound {plan.bound:,}"
+        room, value = sum(machine.memories.values()), 0 if plan.objective is None else plan.objective.value
+        return [
+            f"plan: {plan.problem}, {plan.status}, {plan.objectives[0]} {value:,}{gap}",
+            f"bytes: {self.bytes:,} to and from memory",
+            f"peak: {self.peak_bytes:,} of {room:,} bytes on chip",
+            f"time: {self.time_ticks * machine.tick_ps / 1e6:,.1f} us, layer after layer; {self.macs:,} MACs",
+        ]
+
+
+def compile_model(
+    model: str | os.PathLike[str], machine: str | os.PathLike[str] | Machine, out: str | os.PathLike[str], *,
+    objective: str | None = None, pins: Sequence[str] | None = None, settings: Sequence[str] | None = None,
+    time_limit_s: float | None = None, batch: int | None = None, progress: Progress | None = None,
+) -> Compiled:  # fmt: skip
+    """Plan an ONNX model and write C that runs it.
+
+    The problem is joint where the machine's memory has banks (`ocm_banks`), else tiling or slicing, layer by layer.
+
+    Parameters
+    ----------
+    out : str or path
+        A folder that does not exist yet, or is empty.
+
+    Raises
+    ------
+    InputError
+        If the model cannot be planned, or C of it cannot be written: names what and why, and nothing is written.
+    """
+    if not is_onnx(model):
+        raise InputError(f"model {os.fspath(model)}: an .onnx file is expected")
+    network = read_onnx(model, batch=batch)
+    found = pick_machine(machine, settings or ())
+    problem = "joint" if found.ocm_banks else found.problem if found.problem == "slicing" else "tiling"
+    plan = solve(
+        network, machine, problem=problem, objective=objective, pins=pins, settings=settings or (),
+        time_limit_s=time_limit_s, all_kinds=problem != "joint", progress=progress,
+    )  # fmt: skip
+    if plan.status not in ("OPTIMAL", "FEASIBLE"):
+        raise InputError(f"model {os.fspath(model)}: {plan.status}: {'; '.join(plan.conflicts[:3]) or 'no plan'}")
+    names = emit_c(plan, out, model)
+    measures = plan.measures  # type: ignore[attr-defined]
+    return Compiled(plan, names, measures.bytes, _peak(plan), measures.time, network.macs)
+
+
+def _peak(plan: Plan) -> int:
+    """The most bytes on chip while a layer runs."""
+    if isinstance(plan, LayersPlan):
+        return max(sum(layer.occupancy_bytes.values()) for layer in plan.layers if layer.occupancy_bytes)
+    assert isinstance(plan, JointPlan)
+    size = {s.name: s.row_elements * plan.machine_data.out_bytes for s in stores(plan.network_data).stores}
+    return max(row.occupancy_bytes + sum(kept.rows * size[kept.map] for kept in row.on_chip) for row in plan.layers)
