@@ -41,6 +41,8 @@ class Host:
 
     lines: tuple[str, ...]
     why: str
+    rows: bool
+    """Whether it is a function of certile_rows.h."""
 
 
 @dataclass(frozen=True)
@@ -338,7 +340,7 @@ class _ModelArranger(_Arranger):
             )
             to = contiguous(self.array(name, prod(operator.shape)), operator.shape)
             lines = of_rows(self.model, operator, place(to), place(flat))
-        self.made.steps.append(Host(tuple(lines), f"{operator.name}: no part of the plan"))
+        self.made.steps.append(Host(tuple(lines), f"{operator.name}: no part of the plan", rows=made is None))
         return to
 
     def _same(self, operator: Operator) -> bool:

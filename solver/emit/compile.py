@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from instances.errors import InputError
@@ -13,7 +13,7 @@ from instances.onnx_reader import read_onnx
 from instances.stores import stores
 from solver.emit.emit import emit_c
 from solver.joint.plan import JointPlan
-from solver.options import pick_machine
+from solver.options import as_texts, pick_machine
 from solver.plan import Plan
 from solver.progress import Progress
 from solver.solve import solve
@@ -49,7 +49,8 @@ class Compiled:
 
 def compile_model(
     model: str | os.PathLike[str], machine: str | os.PathLike[str] | Machine, out: str | os.PathLike[str], *,
-    objective: str | None = None, pins: Sequence[str] | None = None, settings: Sequence[str] | None = None,
+    objective: str | None = None, pins: Sequence[str] | None = None,
+    settings: Sequence[str] | Mapping[str, str | int] | None = None,
     time_limit_s: float | None = None, batch: int | None = None, progress: Progress | None = None,
 ) -> Compiled:  # fmt: skip
     """Plan an ONNX model and write C that runs it.
@@ -69,10 +70,11 @@ def compile_model(
     if not is_onnx(model):
         raise InputError(f"model {os.fspath(model)}: an .onnx file is expected")
     network = read_onnx(model, batch=batch)
-    found = pick_machine(machine, settings or ())
+    fields = as_texts("settings", settings)
+    found = pick_machine(machine, fields)
     problem = "joint" if found.ocm_banks else found.problem if found.problem == "slicing" else "tiling"
     plan = solve(
-        network, machine, problem=problem, objective=objective, pins=pins, settings=settings or (),
+        network, machine, problem=problem, objective=objective, pins=pins, settings=fields,
         time_limit_s=time_limit_s, all_kinds=problem != "joint", progress=progress,
     )  # fmt: skip
     if plan.status not in ("OPTIMAL", "FEASIBLE"):

@@ -173,7 +173,7 @@ class Meaning:
 
     def _pool(self, operator: Pool, layer: Layer, node: Node, numbers: Numbers) -> tuple[Numbers, list[str]]:
         if operator.fn in ("max", "global_max"):
-            return numbers.with_meaning(start="-INFINITY", combine="{row} = fmaxf({row}, {value});"), []
+            return numbers.with_meaning(start="-INFINITY", combine="{row} = certile_fmax({row}, {value});"), []
         if operator.fn == "global_avg":
             return numbers, [f"x /= {layer.kh * layer.kw};"]
         ends = "+ {pad}" if node.integer("count_include_pad", 0) else ""

@@ -22,6 +22,7 @@ from solver.emit.addresses import placed
 from solver.emit.arrange import Arranged, Copy, Host, Run, arranged
 from solver.emit.chip import ChipMap, chip_map
 from solver.emit.frame import Frame, Kept
+from solver.emit.mains import MAIN, MODEL, makefile
 from solver.emit.meaning import Meaning
 from solver.emit.nest import layer_file
 from solver.emit.numbers import Numbers, integers
@@ -130,6 +131,8 @@ class _Program:
     def files(self) -> dict[str, str | bytes]:
         """All files by name."""
         files: dict[str, str | bytes] = {**runtime(), **runtime(("certile_host.h", "certile_host.c"))}
+        if self._uses_rows:
+            files |= runtime(("certile_rows.h", "certile_rows.c"))
         for t, name in enumerate(self.names):
             refuse(self.taken[t], self.machine, self.runs[t].nest)
             kept_in, kept_out = self._kept(t)
@@ -143,10 +146,15 @@ class _Program:
         files["network.h"] = self._header()
         files["network.c"] = self._network()
         files["main.c"] = self._main()
-        files["Makefile"] = _makefile()
+        files["Makefile"] = makefile()
         if self.meaning is not None:
             files |= {"weights.bin": self._weights(), **recorded(self.meaning.model)}
         return files
+
+    @property
+    def _uses_rows(self) -> bool:
+        """Whether the host computes functions of several elements."""
+        return any(isinstance(step, Host) and step.rows for step in self.arranged.steps)
 
     def _numbers(self, t: int) -> Numbers:
         layer = self.found.layers[t]
@@ -184,7 +192,8 @@ class _Program:
     def _network(self) -> str:
         most = max(one.b * one.g * one.m * one.r * one.c for one in self.found.layers) * self.machine.psum_bytes
         lines = ['#include "network.h"', "", '#include "certile_host.h"', '#include "certile_check.h"']
-        lines += ['#include "certile_tile.h"', "", "#include <math.h>", ""]
+        rows = ['#include "certile_rows.h"'] if self._uses_rows else []
+        lines += [*rows, '#include "certile_tile.h"', "", "#include <math.h>", ""]
         lines += [f"unsigned char {name}[{n * size}];" for name, (n, size) in self.arranged.arrays.items()]
         lines += [f"unsigned char certile_psum[{most}];", ""]
         lines += [f"unsigned char {name}_bias[{self._bias_bytes(t)}];" for t, name in enumerate(self.names)
@@ -253,13 +262,13 @@ class _Program:
         results = [f"    {{{step.result.array}, sizeof {step.result.array}}}," for step in runs]
         if self.meaning is not None:
             made, given = self.arranged.results, self.arranged.inputs
-            return _MODEL.format(
+            return MODEL.format(
                 names="\n".join(f"certile_function {name};" for name in self.names), rows="\n".join(rows),
                 data="\n".join(data), biases="\n".join(biases), number=len(runs),
                 inputs="\n".join(f"    take(input, {name}, sizeof {name});" for name in given),
                 results="\n".join(f"    give(output, expected, {name}, sizeof {name});" for name in made),
             )  # fmt: skip
-        return _MAIN.format(
+        return MAIN.format(
             names="\n".join(f"certile_function {name};" for name in self.names), rows="\n".join(rows),
             tensors="\n".join(tensors), data="\n".join(data), biases="\n".join(biases), results="\n".join(results),
             number=len(runs),
@@ -282,170 +291,3 @@ def identifier_text(text: str) -> str:
     return (
         "".join(c if c.isascii() and c.isprintable() else "?" for c in text).replace("*/", "* /").replace("/*", "/ *")
     )
-
-
-def _makefile() -> str:
-    return "\n".join([
-        "# make run: build, run, and check", "CC ?= gcc", "CFLAGS ?= -O2", "WARN := -std=c11 -Wall -Wextra -Werror",
-        "SOURCES := $(wildcard *.c)", "OBJECTS := $(SOURCES:.c=.o)", "", "certile: $(OBJECTS)",
-        "\t$(CC) $(CFLAGS) -o $@ $(OBJECTS) -lm", "", "%.o: %.c $(wildcard *.h)",
-        "\t$(CC) $(WARN) $(CFLAGS) -DCERTILE_CHECK -c -o $@ $<", "", ".PHONY: run clean", "run: certile", "\t./certile",
-        "", "clean:", "\trm -f certile $(OBJECTS)", "",
-    ])  # fmt: skip
-
-
-_MAIN = """\
-/* Runs the network as planned and by naive loop nests, and compares results and what moved with the plan. */
-#include "certile_check.h"
-#include "network.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-{names}
-
-{biases}
-
-static const certile_layer layers[] = {{
-{rows}
-}};
-
-static const certile_tensors tensors[] = {{
-{tensors}
-}};
-
-static const struct {{
-    unsigned char *array;
-    size_t bytes;
-}} results[] = {{
-{results}
-}};
-
-static unsigned char *made[{number}];
-static int naive, wrong;
-
-int certile_instead(int k)
-{{
-    if (naive) {{
-        certile_naive(&layers[k], &tensors[k]);
-    }}
-    return naive;
-}}
-
-/* Keep what the plan made of a result; the naive nests' one is compared with it. */
-void certile_after(int k)
-{{
-    const ptrdiff_t place = tensors[k].out - results[k].array;
-    if (naive) {{
-        wrong += certile_differ(&layers[k], made[k] + place, tensors[k].out) != 0;
-        free(made[k]);
-        return;
-    }}
-    wrong += !certile_moved_as_planned(&layers[k]);
-    made[k] = malloc(results[k].bytes);
-    if (!made[k]) {{
-        fputs("out of memory\\n", stderr);
-        exit(2);
-    }}
-    memcpy(made[k], results[k].array, results[k].bytes);
-}}
-
-int main(void)
-{{
-{data}
-    certile_network();
-    naive = 1;
-    certile_network();
-    printf("{number} layers as one network: %s\\n", wrong ? "NOT as planned" : "results and transfers as planned");
-    return wrong != 0;
-}}
-"""
-
-
-_MODEL = """\
-/* Runs the network on an input: certile INPUT OUTPUT [EXPECTED], files of floats one after the other. Compares what
- * moved with the plan, and the output with what is expected. */
-#include "certile_check.h"
-#include "network.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-{names}
-
-{biases}
-
-static const certile_layer layers[] = {{
-{rows}
-}};
-
-static int wrong;
-static double most, largest;
-
-int certile_instead(int k)
-{{
-    (void)k;
-    return 0;
-}}
-
-void certile_after(int k)
-{{
-    wrong += !certile_moved_as_planned(&layers[k]);
-}}
-
-static FILE *opened(const char *name, const char *how)
-{{
-    FILE *file = fopen(name, how);
-    if (!file) {{
-        fprintf(stderr, "%s: cannot be opened\\n", name);
-        exit(2);
-    }}
-    return file;
-}}
-
-static void take(FILE *file, unsigned char *to, size_t bytes)
-{{
-    if (fread(to, 1, bytes, file) != bytes) {{
-        fputs("a file of floats is too short\\n", stderr);
-        exit(2);
-    }}
-}}
-
-/* Write a result, and compare it with the next floats of another file. */
-static void give(FILE *output, FILE *expected, const unsigned char *from, size_t bytes)
-{{
-    if (output) {{
-        fwrite(from, 1, bytes, output);
-    }}
-    for (size_t k = 0; expected && k < bytes / sizeof(float); k++) {{
-        float want, is;
-        take(expected, (unsigned char *)&want, sizeof want);
-        memcpy(&is, from + k * sizeof is, sizeof is);
-        largest = fmax(largest, fabs(want));
-        most = isnan(is) ? INFINITY : fmax(most, fabs(is - want));
-    }}
-}}
-
-int main(int argc, char **argv)
-{{
-    FILE *weights = opened("weights.bin", "rb"), *input = opened(argc > 1 ? argv[1] : "input.bin", "rb");
-    FILE *output = argc > 2 ? opened(argv[2], "wb") : NULL;
-    FILE *expected = argc > 3 ? opened(argv[3], "rb") : argc > 1 ? NULL : fopen("expected.bin", "rb");
-{data}
-{inputs}
-    certile_network();
-{results}
-    printf("{number} layers as one network: transfers %s\\n", wrong ? "NOT as planned" : "as planned");
-    if (expected) {{
-        printf("results differ from those expected by %.3g of the largest one\\n", most / fmax(largest, 1e-30));
-        wrong += !(most <= 1e-4 * largest);
-    }}
-    if (output && fclose(output)) {{
-        return 2;
-    }}
-    return wrong != 0;
-}}
-"""

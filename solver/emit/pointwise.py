@@ -18,26 +18,27 @@ _PLAIN = {
     "Sqrt": "sqrtf(x)", "Abs": "fabsf(x)", "Neg": "-x", "Reciprocal": "1 / x", "Erf": "erff(x)", "Floor": "floorf(x)",
     "Ceil": "ceilf(x)", "Round": "rintf(x)", "Sin": "sinf(x)", "Cos": "cosf(x)", "Tan": "tanf(x)",
     "Softplus": "logf(1 + expf(x))", "Softsign": "x / (1 + fabsf(x))", "Sign": "(x > 0) - (x < 0)",
-    "HardSwish": "x * fminf(fmaxf(x / 6 + 0.5f, 0), 1)", "Mish": "x * tanhf(logf(1 + expf(x)))", "Identity": "x",
+    "HardSwish": "x * certile_fmin(certile_fmax(x / 6 + 0.5f, 0), 1)",
+    "Mish": "x * tanhf(logf(1 + expf(x)))", "Identity": "x",
     "Dropout": "x", "Cast": "x", "CastLike": "x",
 }  # fmt: skip
 #: Functions with numbers as attributes: their defaults, and the expression.
 _WITH_NUMBERS: dict[str, tuple[dict[str, float], str]] = {
     "LeakyRelu": ({"alpha": 0.01}, "x < 0 ? {alpha} * x : x"),
     "Elu": ({"alpha": 1.0}, "x < 0 ? {alpha} * (expf(x) - 1) : x"),
-    "Celu": ({"alpha": 1.0}, "fmaxf(0, x) + fminf(0, {alpha} * (expf(x / {alpha}) - 1))"),
+    "Celu": ({"alpha": 1.0}, "certile_fmax(0, x) + certile_fmin(0, {alpha} * (expf(x / {alpha}) - 1))"),
     "Selu": (
         {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875},
         "{gamma} * (x > 0 ? x : {alpha} * (expf(x) - 1))",
     ),
-    "HardSigmoid": ({"alpha": 0.2, "beta": 0.5}, "fminf(fmaxf({alpha} * x + {beta}, 0), 1)"),
+    "HardSigmoid": ({"alpha": 0.2, "beta": 0.5}, "certile_fmin(certile_fmax({alpha} * x + {beta}, 0), 1)"),
     "ThresholdedRelu": ({"alpha": 1.0}, "x > {alpha} ? x : 0"),
     "Swish": ({"alpha": 1.0}, "x / (1 + expf(-{alpha} * x))"),
 }
 #: Functions of x and another operand y.
 BINARY = {
-    "Add": "x + y", "Sum": "x + y", "Sub": "x - y", "Mul": "x * y", "Div": "x / y", "Max": "fmaxf(x, y)",
-    "Min": "fminf(x, y)", "Pow": "powf(x, y)", "PRelu": "x < 0 ? y * x : x",
+    "Add": "x + y", "Sum": "x + y", "Sub": "x - y", "Mul": "x * y", "Div": "x / y", "Max": "certile_fmax(x, y)",
+    "Min": "certile_fmin(x, y)", "Pow": "powf(x, y)", "PRelu": "x < 0 ? y * x : x",
 }  # fmt: skip
 
 
@@ -88,7 +89,7 @@ def stage(model: OnnxModel, operator: Eltwise, name: str, coordinates: Sequence[
         return Stage((), ("x = 0.5f * x * (1 + erff(x * 0.70710678f));",))
     if node.op == "Clip":
         lo, hi = _clip(model, node)
-        return Stage((), (f"x = fminf(fmaxf(x, {literal(lo)}), {literal(hi)});",))
+        return Stage((), (f"x = certile_fmin(certile_fmax(x, {literal(lo)}), {literal(hi)});",))
     if node.op == "BatchNormalization":
         factor, addend = norm_of(model, node)
         for behind in model.folded.get(operator.name, ()):

@@ -13,6 +13,7 @@ from instances.errors import InputError
 from instances.machine import Broadcast, Machine
 from instances.workload import Layer
 from solver.emit.frame import Frame
+from solver.emit.mains import makefile
 from solver.emit.nest import layer_file
 from solver.emit.numbers import integers
 from solver.emit.table import row
@@ -27,6 +28,7 @@ _RUNTIME = (
     "certile_lines.c",
     "certile_check.h",
     "certile_check.c",
+    "bare.c",
 )
 #: As many inputs as certile_check.c has room for.
 MOST_INPUTS = 16
@@ -71,7 +73,7 @@ def single_layers(planned: Sequence[Planned]) -> dict[str, str]:
     if together:
         files["memories.c"] = memories(planned[0].machine)
     files["main.c"] = _main(names, tables)
-    files["Makefile"] = _makefile()
+    files["Makefile"] = makefile()
     return files
 
 
@@ -118,13 +120,4 @@ def _main(names: Sequence[str], tables: Sequence[str]) -> str:
         "    if (dump && fclose(dump)) {", "        return 2;", "    }",
         '    printf("%d of %d layers: results and transfers as planned\\n", right, all);',
         "    return right == all ? 0 : 1;", "}", "",
-    ])  # fmt: skip
-
-
-def _makefile() -> str:
-    return "\n".join([
-        "# make run: build, run, and check", "CC ?= gcc", "CFLAGS ?= -O2", "WARN := -std=c11 -Wall -Wextra -Werror",
-        "SOURCES := $(wildcard *.c)", "", "certile: $(SOURCES) $(wildcard *.h)",
-        "\t$(CC) $(WARN) $(CFLAGS) -o $@ $(SOURCES)", "", ".PHONY: run clean", "run: certile", "\t./certile", "",
-        "clean:", "\trm -f certile", "",
     ])  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,7 +52,7 @@ def test_random_layers_compute_and_move_what_is_planned(tmp_path: Path) -> None:
     assert "40 of 40" in build_and_run(tmp_path / "c", BUILDS[2])
 
 
-@pytest.mark.slow(120)
+@pytest.mark.slow(40)
 @pytest.mark.parametrize("flags", [BUILDS[0], BUILDS[3]])
 def test_300_random_layers(tmp_path: Path, flags: str) -> None:
     """The same 300 layers in two builds: any kind, spilled sums, rings, lines, to and fro, cores, exact memories."""
@@ -183,20 +184,14 @@ def emitted_networks(problem: str, seed: int, number: int, folder: Path, flags: 
 
 
 def test_random_networks_with_maps_on_chip(tmp_path: Path) -> None:
-    assert emitted_networks("joint", 1, 5, tmp_path, BUILDS[2]) >= 3
+    assert emitted_networks("joint", 1, 3, tmp_path, BUILDS[2]) >= 2
+    bare = subprocess.run(["make", "-s", "bare"], cwd=tmp_path / "0", capture_output=True, text=True, check=True)
+    assert "network.bare" in bare.stdout  # linked without a C library: no malloc, nothing but memcpy and the like
 
 
-@pytest.mark.slow(60)
+@pytest.mark.slow(35)
 def test_more_random_networks_with_maps_on_chip(tmp_path: Path) -> None:
-    assert emitted_networks("joint", 2, 40, tmp_path, BUILDS[3]) >= 30
-
-
-@pytest.mark.slow(30)
-def test_squeezenet_with_maps_on_chip(tmp_path: Path) -> None:
-    """Fire modules: two layers write parts of one map, which stays."""
-    plan = solve("squeezenet1_1", "scratchpad_768k", problem="joint")
-    emit_c(plan, tmp_path / "c")
-    assert "30 layers as one network: results and transfers as planned" in build_and_run(tmp_path / "c", "-O2")
+    assert emitted_networks("joint", 2, 12, tmp_path, BUILDS[3]) >= 9
 
 
 def test_a_map_without_room_in_one_piece() -> None:
@@ -238,10 +233,10 @@ def test_a_model_computes_what_onnxruntime_does(
     assert difference(build_and_run(tmp_path / "c", BUILDS[3])) < 1e-5
 
 
-@pytest.mark.slow(60)
+@pytest.mark.slow(20)
 @pytest.mark.parametrize(("name", "machine"), [
-    ("squeezenet", "scratchpad_768k"), ("shufflenet", "scratchpad_768k"), ("inception_v1", "scratchpad_512k"),
-    ("resnet50", "scratchpad_512k"), ("densenet121", "scratchpad_512k"),
+    ("squeezenet", "scratchpad_768k"), ("shufflenet", "scratchpad_768k"), ("resnet50", "scratchpad_512k"),
+    ("densenet121", "scratchpad_512k"),
 ])  # fmt: skip
 def test_networks_compute_what_onnxruntime_does(tmp_path: Path, name: str, machine: str) -> None:
     """Single precision within 1e-4 of the largest result, random weights; transfers as planned."""

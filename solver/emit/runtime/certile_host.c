@@ -1,9 +1,6 @@
 /* What the host does between layers: see certile_host.h. */
 #include "certile_host.h"
 
-#include "certile_tile.h"
-
-#include <math.h>
 #include <string.h>
 
 void certile_copy(unsigned char *to, const long *to_pitch, const unsigned char *from, const long *from_pitch,
@@ -20,63 +17,5 @@ void certile_copy(unsigned char *to, const long *to_pitch, const unsigned char *
     for (long k = 0; k < size[0]; k++) {
         certile_copy(to + k * to_pitch[0] * bytes, to_pitch + 1, from + k * from_pitch[0] * bytes, from_pitch + 1,
                      size + 1, axes - 1, bytes);
-    }
-}
-
-void certile_softmax(unsigned char *to, const unsigned char *from, long outer, long size, long inner, int logarithm)
-{
-    for (long k = 0; k < outer * inner; k++) {
-        const long first = k / inner * size * inner + k % inner;
-        float most = -INFINITY, sum = 0;
-        for (long i = 0; i < size; i++) {
-            most = fmaxf(most, certile_get_f32(from + (first + i * inner) * 4));
-        }
-        for (long i = 0; i < size; i++) {
-            sum += expf(certile_get_f32(from + (first + i * inner) * 4) - most);
-        }
-        for (long i = 0; i < size; i++) {
-            const float x = certile_get_f32(from + (first + i * inner) * 4) - most;
-            certile_put_f32(to + (first + i * inner) * 4, logarithm ? x - logf(sum) : expf(x) / sum);
-        }
-    }
-}
-
-void certile_normalise(unsigned char *to, const unsigned char *from, long outer, long size, float epsilon,
-                       const float *scale, const float *shift, long channels)
-{
-    for (long k = 0; k < outer; k++) {
-        double mean = 0, variance = 0;
-        for (long i = 0; i < size; i++) {
-            mean += certile_get_f32(from + (k * size + i) * 4);
-        }
-        mean /= (double)size;
-        for (long i = 0; i < size; i++) {
-            const double x = certile_get_f32(from + (k * size + i) * 4) - mean;
-            variance += x * x;
-        }
-        const double factor = 1 / sqrt(variance / (double)size + epsilon);
-        for (long i = 0; i < size; i++) {
-            const long c = channels ? k % channels : i;
-            double x = (certile_get_f32(from + (k * size + i) * 4) - mean) * factor;
-            x = x * (scale ? scale[c] : 1) + (shift ? shift[c] : 0);
-            certile_put_f32(to + (k * size + i) * 4, (float)x);
-        }
-    }
-}
-
-void certile_lrn(unsigned char *to, const unsigned char *from, long outer, long size, long inner, long window, float alpha,
-                 float beta, float bias)
-{
-    for (long k = 0; k < outer * inner; k++) {
-        const long first = k / inner * size * inner + k % inner;
-        for (long i = 0; i < size; i++) {
-            float sum = 0;
-            for (long c = i - (window - 1) / 2; c <= i + window / 2; c++) {
-                const float x = c >= 0 && c < size ? certile_get_f32(from + (first + c * inner) * 4) : 0;
-                sum += x * x;
-            }
-            const float x = certile_get_f32(from + (first + i * inner) * 4);
-            certile_put_f32(to + (first + i * inner) * 4, x / powf(bias + alpha / (float)window * sum, beta));
-        }
     }
 }

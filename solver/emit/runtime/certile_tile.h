@@ -53,6 +53,16 @@ static inline int certile_max(int a, int b)
     return a > b ? a : b;
 }
 
+static inline float certile_fmin(float a, float b)
+{
+    return b < a ? b : a;
+}
+
+static inline float certile_fmax(float a, float b)
+{
+    return b > a ? b : a;
+}
+
 /* The least whole number that is not below a / b, for b > 0. */
 static inline int certile_ceil(int a, int b)
 {
