@@ -13,6 +13,8 @@ from instances.onnx_model import read_model
 from solver.emit.meaning import Meaning
 from solver.emit.network import NetworkPlanned, alone, network_program
 from solver.emit.program import Planned, single_layers
+from solver.fusion.plan import FusionPlan
+from solver.fusion.problem import runs_in as fused_runs_in
 from solver.joint.plan import JointPlan
 from solver.joint.problem import runs_in
 from solver.plan import Plan
@@ -27,7 +29,7 @@ def emit_c(
     Parameters
     ----------
     plan : Plan
-        Of problem tiling, slicing or joint, with a schedule for every layer.
+        Of problem tiling, slicing, joint or fusion, with a schedule for every layer.
     model : str or path, optional
         The ONNX file that was planned: the program computes what it does, in single precision.
     out : str or path
@@ -56,15 +58,16 @@ def emit_c(
 def files_of(plan: Plan, model: str | os.PathLike[str] | None = None) -> Mapping[str, str | bytes]:
     """Return the text of every file by its name; raises InputError as `emit_c`."""
     meaning = None if model is None else Meaning(read_model(model), plan.machine_data)
-    if isinstance(plan, JointPlan):
+    if isinstance(plan, JointPlan | FusionPlan):
         if not plan.layers:
             raise InputError(f"plan of {plan.network}: no schedule")
         if meaning and meaning.model.network.layers != plan.network_data.layers:
             raise InputError(f"model {model}: its layers are not those of the plan of {plan.network}")
         network = meaning.model.network if meaning else plan.network_data
-        return network_program(NetworkPlanned(network, plan.machine_data, runs_in(plan), meaning))
+        runs = runs_in(plan) if isinstance(plan, JointPlan) else fused_runs_in(plan)
+        return network_program(NetworkPlanned(network, plan.machine_data, runs, meaning))
     if not isinstance(plan, LayersPlan):
-        said = f"C is written of problems tiling, slicing and joint, not of {plan.problem}"
+        said = f"C is written of problems tiling, slicing, joint and fusion, not of {plan.problem}"
         raise InputError(f"plan of {plan.network}: {said}")
     missing = [layer.layer for layer in plan.layers if layer.schedule is None]
     if missing:

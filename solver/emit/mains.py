@@ -36,6 +36,18 @@ clean:
 \trm -f certile network.bare $(OBJECTS)
 """
 
+#: How network.c calls layers: a check may run another function in their place, and looks at what moved.
+LAYER = """\
+/* A layer of the plan; a check may run another function in its place, and looks at what moved. */
+#ifdef CERTILE_CHECK
+#define LAYER(k, call) \\
+    do { if (!certile_instead(k)) { call; } certile_after(k); } while (0)
+#define GROUP_DONE(first, last) certile_after_group(first, last);
+#else
+#define LAYER(k, call) call
+#define GROUP_DONE(first, last)
+#endif"""
+
 MAIN = """\
 /* Runs the network as planned and by naive loop nests, and compares results and what moved with the plan. */
 #include "certile_check.h"
@@ -64,18 +76,32 @@ static const struct {{
 {results}
 }};
 
+static const certile_group_bytes groups[] = {{
+{groups}
+}};
+
 static unsigned char *made[{number}];
 static int naive, wrong;
 
 int certile_instead(int k)
 {{
-    if (naive) {{
+    if (naive && k >= 0) {{
         certile_naive(&layers[k], &tensors[k]);
     }}
     return naive;
 }}
 
 /* Keep what the plan made of a result; the naive nests' one is compared with it. */
+static void keep(int k)
+{{
+    made[k] = malloc(results[k].bytes);
+    if (!made[k]) {{
+        fputs("out of memory\\n", stderr);
+        exit(2);
+    }}
+    memcpy(made[k], results[k].array, results[k].bytes);
+}}
+
 void certile_after(int k)
 {{
     const ptrdiff_t place = tensors[k].out - results[k].array;
@@ -85,12 +111,15 @@ void certile_after(int k)
         return;
     }}
     wrong += !certile_moved_as_planned(&layers[k]);
-    made[k] = malloc(results[k].bytes);
-    if (!made[k]) {{
-        fputs("out of memory\\n", stderr);
-        exit(2);
+    keep(k);
+}}
+
+void certile_after_group(int first, int last)
+{{
+    wrong += !certile_bytes_as_planned(layers[first].name, groups, first);
+    for (int k = first; k <= last; k++) {{
+        keep(k);
     }}
-    memcpy(made[k], results[k].array, results[k].bytes);
 }}
 
 int main(void)
@@ -124,6 +153,10 @@ static const certile_layer layers[] = {{
 {rows}
 }};
 
+static const certile_group_bytes groups[] = {{
+{groups}
+}};
+
 static int wrong;
 static double most, largest;
 
@@ -136,6 +169,12 @@ int certile_instead(int k)
 void certile_after(int k)
 {{
     wrong += !certile_moved_as_planned(&layers[k]);
+}}
+
+void certile_after_group(int first, int last)
+{{
+    (void)last;
+    wrong += !certile_bytes_as_planned(layers[first].name, groups, first);
 }}
 
 static FILE *opened(const char *name, const char *how)

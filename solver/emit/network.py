@@ -10,28 +10,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from formulations.placement.blocks import Block
+from hwmodels.fusion.replay_count import Count
+from hwmodels.fusion.replay_strips import Walk
 from hwmodels.nest.replay import replay
-from hwmodels.schedule import LayerRun, Nest
+from hwmodels.outcome import Counts
+from hwmodels.schedule import FusedRun, LayerRun, Nest
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
-from instances.stores import Stores, inputs_of, stores
-from instances.workload import Layer
-from solver.emit.addresses import placed
+from instances.stores import Stores, stores
 from solver.emit.arrange import Arranged, Copy, Host, Run, arranged
-from solver.emit.chip import ChipMap, chip_map
-from solver.emit.frame import Frame, Kept
-from solver.emit.mains import MAIN, MODEL, makefile
+from solver.emit.frame import Frame
+from solver.emit.mains import LAYER, MAIN, MODEL, makefile
 from solver.emit.meaning import Meaning
 from solver.emit.nest import layer_file
-from solver.emit.numbers import Numbers, integers
+from solver.emit.onchip import AnyRun, OnChip
 from solver.emit.program import exact, memories, refuse, runtime
 from solver.emit.recorded import recorded
+from solver.emit.strips import GroupFile
+from solver.emit.strips import refuse as refuse_group
 from solver.emit.table import row
 from solver.emit.text import block, identifier, indented
 from solver.emit.values import Value
-from solver.tiling.buffers import buffers
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class NetworkPlanned:
 
     network: Network
     machine: Machine
-    runs: Sequence[LayerRun]
+    runs: Sequence[AnyRun]
     meaning: Meaning | None = None
     """What the network computes; without it, it is run on integers."""
 
@@ -69,62 +69,9 @@ class _Program:
         self.found: Stores = stores(self.network)
         self.meaning = planned.meaning
         self.arranged: Arranged = arranged(self.network, self.machine, self.meaning)
-        self.taken = [self._layer(t) for t in range(len(self.runs))]
-        self.tiles = [
-            buffers(layer, self.machine, run.nest) for layer, run in zip(self.taken, self.runs, strict=True)
-        ]  # fmt: skip
-        self.addresses = self._addresses()
-        self.chips = {s: self._chip(s) for s in sorted({s for run in self.runs for s in run.residents})}
+        self.chip = OnChip(self.network, self.machine, self.found, self.runs, self.meaning)
+        self.taken = [self.chip.layer(t) for t in range(len(self.found.layers))]
         self.names = [f"layer_{t:03}_{identifier(layer.name)}" for t, layer in enumerate(self.found.layers)]
-
-    def _layer(self, t: int) -> Layer:
-        return self.found.layer(t, self.runs[t].rows, self.runs[t].unwritten)
-
-    # ---- addresses -------------------------------------------------------------------------------------------------
-
-    def _addresses(self) -> Mapping[str, int]:
-        """Of the tiles of every layer and of every map that stays."""
-        if not any(run.residents for run in self.runs):
-            return {}
-        blocks = [
-            Block(f"{t} {b.name}", t, (b.bytes * b.copies,))
-            for t, tiles in enumerate(self.tiles)
-            for b in tiles
-            if b.bytes and b.name != "reserved"
-        ]
-        if self.machine.reserved_bytes:
-            blocks.append(Block("reserved", 0, (self.machine.reserved_bytes,) * len(self.runs)))
-        for s, store in enumerate(self.found.stores):
-            times = [t for t, run in enumerate(self.runs) if s in run.residents]
-            if times:
-                row_bytes = store.row_elements * self.machine.out_bytes
-                rows = [self.runs[t].residents[s][0] if s in self.runs[t].residents else 0
-                        for t in range(times[0], times[-1] + 1)]  # fmt: skip
-                blocks.append(Block(f"map {s}", times[0], tuple(n * row_bytes for n in rows)))
-        capacity = self.machine.memories["ocm"]
-        if (found := placed(blocks, capacity)) is None:
-            said = f"no addresses found for its {len(blocks)} buffers and maps in {capacity:,} bytes"
-            raise InputError(f"network {self.network.name}: {said}: what is free is in pieces")
-        return found
-
-    def _chip(self, s: int) -> ChipMap:
-        return chip_map(self.network, self.found.stores[s], self.found.members[s], self.machine, self.meaning)
-
-    def _kept(self, t: int) -> tuple[tuple[Kept | None, ...], Kept | None]:
-        """Where inputs and the result of a layer lie on chip."""
-        run, layer = self.runs[t], self.found.layers[t]
-        operator = self.network.operator(layer.name)
-        names = inputs_of(self.network, operator, layer)
-
-        def kept(s: int, name: str, operand: str, extent: int) -> Kept | None:
-            if s not in run.residents:
-                return None
-            rows = self.found.stores[s].seen(run.residents[s][0], extent)
-            return self.chips[s].kept(operator, operand, name, layer, self.addresses[f"map {s}"], rows)
-
-        inputs = tuple(kept(s, name, "IN", layer.h) for s, name in zip(self.found.reads[t], names, strict=True))
-        made = kept(self.found.writes[t], operator.name, "OUT", layer.r)
-        return inputs if any(inputs) else (), made
 
     # ---- files -----------------------------------------------------------------------------------------------------
 
@@ -133,15 +80,20 @@ class _Program:
         files: dict[str, str | bytes] = {**runtime(), **runtime(("certile_host.h", "certile_host.c"))}
         if self._uses_rows:
             files |= runtime(("certile_rows.h", "certile_rows.c"))
-        for t, name in enumerate(self.names):
-            refuse(self.taken[t], self.machine, self.runs[t].nest)
-            kept_in, kept_out = self._kept(t)
+        includes = ["<math.h>", '"network.h"'] if self.meaning else []
+        for t, run in self.chip.alone.items():
+            refuse(self.taken[t], self.machine, run.nest)
+            kept_in, kept_out = self.chip.kept(t)
+            addresses = {b.name: self.chip.addresses.get(f"{t} {b.name}", b.address) for b in self.chip.tiles[t]}
             frame = Frame(
-                self.taken[t], self.machine, self.runs[t].nest, self._numbers(t), kept_in=kept_in,
-                kept_out=kept_out,
-                placed={b.name: self.addresses.get(f"{t} {b.name}", b.address) for b in self.tiles[t]},
+                self.taken[t], self.machine, run.nest, self.chip.numbers(t), kept_in=kept_in, kept_out=kept_out,
+                placed=addresses,
             )  # fmt: skip
-            files[f"{name}.c"] = layer_file(frame, name, ["<math.h>", '"network.h"'] if self.meaning else [])
+            files[f"{self.names[t]}.c"] = layer_file(frame, self.names[t], includes)
+        for begin, fused in self.chip.grouped.items():
+            refuse_group(group := self.chip.group(fused))
+            mine = {k.split(" ", 1)[1]: v for k, v in self.chip.addresses.items() if k.split(" ")[0] == str(begin)}
+            files[f"{self._group_name(fused)}.c"] = GroupFile(group, self._group_name(fused), mine, includes).text()
         files["memories.c"] = memories(self.machine)
         files["network.h"] = self._header()
         files["network.c"] = self._network()
@@ -156,11 +108,8 @@ class _Program:
         """Whether the host computes functions of several elements."""
         return any(isinstance(step, Host) and step.rows for step in self.arranged.steps)
 
-    def _numbers(self, t: int) -> Numbers:
-        layer = self.found.layers[t]
-        if self.meaning is None:
-            return integers(self.machine)
-        return self.meaning.numbers(self.network.operator(layer.name), layer)
+    def _group_name(self, run: FusedRun) -> str:
+        return f"group_{run.first:03}_to_{run.last:03}"
 
     def _weights(self) -> bytes:
         """Weights and biases of every layer in the order of `_data`."""
@@ -181,8 +130,10 @@ class _Program:
         ]  # fmt: skip
         for name, (elements, size) in self.arranged.arrays.items():
             lines.append(f"extern unsigned char {name}[{elements * size}];")
-        lines += ["", "void certile_network(void);", "", "/* With CERTILE_CHECK: before and after layer k. */",
-                  "int certile_instead(int k);", "void certile_after(int k);", "", "#endif", ""]  # fmt: skip
+        lines += ["", "void certile_network(void);", "",
+                  "/* With CERTILE_CHECK: before and after a layer or a group. */", "int certile_instead(int k);",
+                  "void certile_after(int k);", "void certile_after_group(int first, int last);", "",
+                  "#endif", ""]  # fmt: skip
         return "\n".join(lines)
 
     def _place(self, value: Value) -> str:
@@ -198,24 +149,55 @@ class _Program:
         lines += [f"unsigned char certile_psum[{most}];", ""]
         lines += [f"unsigned char {name}_bias[{self._bias_bytes(t)}];" for t, name in enumerate(self.names)
                   if self.taken[t].bias]  # fmt: skip
-        lines += [f"certile_function {name};" for name in self.names]
-        lines += [
-            "", "/* A layer of the plan; a check may run another function in its place, and looks at what moved. */",
-            "#ifdef CERTILE_CHECK", "#define LAYER(k, call) \\",
-            "    do { if (!certile_instead(k)) { call; } certile_after(k); } while (0)",
-            "#else", "#define LAYER(k, call) call", "#endif", "",
-        ]  # fmt: skip
+        lines += [f"certile_function {self.names[t]};" for t in self.chip.alone]
+        lines += [f"certile_group {self._group_name(run)};" for run in self.chip.grouped.values()]
+        lines += ["", *LAYER.splitlines(), ""]
         body: list[str] = []
-        t = 0
+        t, waiting = 0, list[Copy | Host | Run]()
         for step in self.arranged.steps:
-            if isinstance(step, Copy):
-                body += self._copy(step)
-            elif isinstance(step, Host):
-                body += [f"/* {identifier_text(step.why)} */", *step.lines]
-            else:
-                body += self._call(t, step)
+            group = next((run for run in self.chip.grouped.values() if run.first <= t <= run.last), None)
+            if isinstance(step, Run):
                 t += 1
+            if group is None or (not waiting and not isinstance(step, Run)):
+                body += self._step(step, t - 1)
+                continue
+            waiting.append(step)
+            if isinstance(step, Run) and t > group.last:
+                body += self._group(group, waiting)
+                waiting = []
         return "\n".join([*lines, "void certile_network(void)", "{", *indented(body), "}", ""])
+
+    def _step(self, step: Copy | Host | Run, t: int) -> list[str]:
+        if isinstance(step, Copy):
+            return self._copy(step)
+        if isinstance(step, Host):
+            return [f"/* {identifier_text(step.why)} */", *step.lines]
+        return self._call(t, step)
+
+    def _group(self, run: FusedRun, steps: Sequence[Copy | Host | Run]) -> list[str]:
+        """A group, and what the host does between its layers: before it for what comes from outside, and after it."""
+        layers = {run.first + k: step for k, step in enumerate(s for s in steps if isinstance(s, Run))}
+        others = [line for step in steps if not isinstance(step, Run) for line in self._step(step, 0)]
+        one_by_one, t = list[str](), run.first
+        for step in steps:
+            one_by_one += self._step(step, t)
+            t += isinstance(step, Run)
+        inputs = [self._outside(run, k, layers) for k in range(len(run.streams))]
+        weights = [self._place(s.weights) if s.weights else "NULL" for s in layers.values()]
+        biases = [f"{self.names[t]}_bias" if s.layer.bias else "NULL" for t, s in layers.items()]
+        arrays = {"in": inputs, "out": [self._place(s.result) for s in layers.values()], "w": weights, "bias": biases}
+        body = list(others)
+        body += [f"unsigned char *const {name}[] = {{{', '.join(places)}}};" for name, places in arrays.items()]
+        body += [f"{self._group_name(run)}(in, out, w, bias);", *others, f"GROUP_DONE({run.first}, {run.last})"]
+        return ["#ifdef CERTILE_CHECK", "if (certile_instead(-1)) {", *indented(one_by_one), "} else", "#endif",
+                *block("", body)]  # fmt: skip
+
+    def _outside(self, run: FusedRun, k: int, layers: Mapping[int, Run]) -> str:
+        """The array that a map from outside is loaded from."""
+        if not run.streams[k].outside:
+            return "NULL"
+        t, _ = self.chip.reference(run, k)
+        return self._place(layers[t].inputs[self.found.reads[t].index(run.streams[k].store)])
 
     def _bias_bytes(self, t: int) -> int:
         return self.taken[t].g * self.taken[t].m * (self.machine.bias_bytes or 4)
@@ -239,6 +221,8 @@ class _Program:
         weights = self._place(step.weights) if step.weights else "NULL"
         bias = f"{self.names[t]}_bias" if step.layer.bias else "NULL"
         text = f"{self.names[t]}(in, {weights}, {bias}, {self._place(step.result)}, certile_psum)"
+        if t not in self.chip.alone:
+            return [f"LAYER({t}, (void)0);"]
         return block("", [f"unsigned char *const in[] = {{{inputs}}};", f"LAYER({t}, {text});"])
 
     # ---- the check -------------------------------------------------------------------------------------------------
@@ -247,8 +231,12 @@ class _Program:
         runs = [step for step in self.arranged.steps if isinstance(step, Run)]
         rows, tensors = [], []
         for t, (step, name) in enumerate(zip(runs, self.names, strict=True)):
-            counts = replay(self.taken[t], exact(self.machine), self.runs[t].nest, execute=False).outcome.by_operand
-            rows.append(row(name, step.layer, self.machine, counts, self.taken[t].resident_out))
+            run = self.chip.alone.get(t)
+            counts: Mapping[str, Counts] = {}
+            if run is not None:
+                counts = replay(self.taken[t], exact(self.machine), run.nest, execute=False).outcome.by_operand
+            function = name if run is not None else "NULL"
+            rows.append(row(name, function, step.layer, self.machine, counts, self.taken[t].resident_out))
             inputs = ", ".join(self._place(value) for value in step.inputs)
             weights = self._place(step.weights) if step.weights else "NULL"
             bias = f"{name}_bias" if step.layer.bias else "NULL"
@@ -263,16 +251,26 @@ class _Program:
         if self.meaning is not None:
             made, given = self.arranged.results, self.arranged.inputs
             return MODEL.format(
-                names="\n".join(f"certile_function {name};" for name in self.names), rows="\n".join(rows),
+                names="\n".join(f"certile_function {self.names[t]};" for t in self.chip.alone), rows="\n".join(rows),
+                groups=self._groups(),
                 data="\n".join(data), biases="\n".join(biases), number=len(runs),
                 inputs="\n".join(f"    take(input, {name}, sizeof {name});" for name in given),
                 results="\n".join(f"    give(output, expected, {name}, sizeof {name});" for name in made),
             )  # fmt: skip
         return MAIN.format(
-            names="\n".join(f"certile_function {name};" for name in self.names), rows="\n".join(rows),
+            names="\n".join(f"certile_function {self.names[t]};" for t in self.chip.alone), rows="\n".join(rows),
+            groups=self._groups(),
             tensors="\n".join(tensors), data="\n".join(data), biases="\n".join(biases), results="\n".join(results),
             number=len(runs),
         )  # fmt: skip
+
+    def _groups(self) -> str:
+        """Of every group the bytes that its plan moves; a last row ends the table."""
+        rows = []
+        for run in self.chip.grouped.values():
+            moved = Count(self.found, self.machine, Walk(self.found.layers, run)).run_all().operand_bytes
+            rows.append(f"    {{{run.first}, {{{moved['IN']}, {moved['W']}, {moved['OUT']}, 0}}}},")
+        return "\n".join([*rows, "    {-1, {0, 0, 0, 0}},"])
 
     def _data(self, runs: Sequence[Run]) -> list[str]:
         """Arrays that are filled: what is data, weights and biases layer by layer."""

@@ -69,7 +69,7 @@ def single_layers(planned: Sequence[Planned]) -> dict[str, str]:
         frame = Frame(one.layer, one.machine, one.nest, integers(one.machine), "extern" if together else "static")
         files[f"{name}.c"] = layer_file(frame, name)
         names.append(name)
-        tables.append(row(name, one.layer, one.machine, planned_counts(one)))
+        tables.append(row(name, name, one.layer, one.machine, planned_counts(one)))
     if together:
         files["memories.c"] = memories(planned[0].machine)
     files["main.c"] = _main(names, tables)

@@ -12,7 +12,9 @@ from solver.emit.values import pitches
 _ROWS = ("IN", "W", "OUT", "PSUM")
 
 
-def row(name: str, layer: Layer, machine: Machine, planned: Mapping[str, Counts], unwritten: int = 0) -> str:
+def row(
+    name: str, function: str, layer: Layer, machine: Machine, planned: Mapping[str, Counts], unwritten: int = 0
+) -> str:
     """Return a layer with what its plan moves, as the initialiser of a `certile_layer`."""
     sizes = [layer.extent(d) for d in DIMS] + [
         layer.stride_h, layer.stride_w, layer.dilation_h, layer.dilation_w, layer.pad_top, layer.pad_left, layer.h,
@@ -26,4 +28,4 @@ def row(name: str, layer: Layer, machine: Machine, planned: Mapping[str, Counts]
     )
     counts = [planned.get(operand, Counts()) for operand in _ROWS]
     moved = ", ".join(f"{{{one.calls}, {one.segments}, {one.bytes}}}" for one in counts)
-    return f'    {{"{name}", {name}, {", ".join(map(str, sizes))}, {places}, {{{moved}}}, {unwritten}}},'
+    return f'    {{"{name}", {function}, {", ".join(map(str, sizes))}, {places}, {{{moved}}}, {unwritten}}},'

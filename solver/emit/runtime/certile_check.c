@@ -153,6 +153,23 @@ int certile_moved_as_planned(const certile_layer *a)
     return equal;
 }
 
+int certile_bytes_as_planned(const char *name, const certile_group_bytes *table, int first)
+{
+    int equal = 1;
+    while (table->first != first) {
+        table++;
+    }
+    for (int k = 0; k < CERTILE_OPERANDS; k++) {
+        if (certile_counted[k].bytes != table->bytes[k]) {
+            printf("%s and the layers of its group: %s moved by %llu bytes; planned %llu\n", name, operand_name[k],
+                   certile_counted[k].bytes, table->bytes[k]);
+            equal = 0;
+        }
+    }
+    memset(certile_counted, 0, sizeof certile_counted);
+    return equal;
+}
+
 static unsigned char *room(size_t bytes)
 {
     unsigned char *p = malloc(bytes ? bytes : 1);

@@ -11,6 +11,10 @@ enum { CERTILE_MOST_INPUTS = 16 };
 typedef void certile_function(unsigned char *const in[], unsigned char *w, unsigned char *bias, unsigned char *out,
                               unsigned char *psum);
 
+/* Layers that run together: maps from outside by number, results, weights and biases by layer. */
+typedef void certile_group(unsigned char *const in[], unsigned char *const out[], unsigned char *const w[],
+                           unsigned char *const bias[]);
+
 /* A layer: sizes, bytes of elements, and the element pitches of its tensors along their dimensions. */
 typedef struct {
     const char *name;
@@ -40,6 +44,15 @@ size_t certile_differ(const certile_layer *layer, const unsigned char *is, const
 
 /* Compare what moved since the last time with the plan; says what differs. Returns whether all is as planned. */
 int certile_moved_as_planned(const certile_layer *layer);
+
+/* The bytes that a group moves, by its first layer; -1 ends a table. */
+typedef struct {
+    int first;
+    unsigned long long bytes[CERTILE_OPERANDS];
+} certile_group_bytes;
+
+/* The same for the bytes of a group, of which a plan counts neither calls nor segments. */
+int certile_bytes_as_planned(const char *name, const certile_group_bytes *table, int first);
 
 /* Run a layer by itself and compare; returns whether results and transfers are as they must be. Of large layers every so
  * many-th result is compared (CERTILE_MOST_PRODUCTS). Results go to `dump` if it is not NULL. */

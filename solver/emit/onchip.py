@@ -1,0 +1,201 @@
+"""What lies on chip while a network runs: layers with the rows that stay, groups of layers, and one address for all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from itertools import accumulate
+
+from formulations.placement.blocks import Block
+from hwmodels.schedule import FusedRun, LayerRun
+from instances.errors import InputError
+from instances.machine import Machine
+from instances.network import Network
+from instances.operators import Concat
+from instances.stores import Stores, inputs_of
+from instances.workload import Layer
+from solver.emit.addresses import placed
+from solver.emit.chip import ChipMap, chip_map
+from solver.emit.frame import Kept
+from solver.emit.meaning import Meaning
+from solver.emit.numbers import Numbers, integers
+from solver.emit.strips import Group, Part
+from solver.tiling.buffers import Buffer, buffers
+
+AnyRun = LayerRun | FusedRun
+
+
+class OnChip:
+    """The runs of a network, by layer and as groups, with addresses."""
+
+    def __init__(
+        self, network: Network, machine: Machine, found: Stores, runs: Sequence[AnyRun], meaning: Meaning | None
+    ) -> None:
+        self.network, self.machine, self.found, self.runs, self.meaning = network, machine, found, runs, meaning
+        sizes = [1 if isinstance(run, LayerRun) else run.last - run.first + 1 for run in runs]
+        #: The first layer of every run, which is also its first time; the end.
+        self.begins = [0, *accumulate(sizes)]
+        self.alone = {begin: run for begin, run in zip(self.begins, runs, strict=False) if isinstance(run, LayerRun)}
+        self.grouped = {begin: run for begin, run in zip(self.begins, runs, strict=False) if isinstance(run, FusedRun)}
+        self.chips: dict[int, ChipMap] = {}
+
+    # ---- layers by themselves --------------------------------------------------------------------------------------
+
+    def layer(self, t: int) -> Layer:
+        """A layer with the rows that it finds on chip, and those that it never writes."""
+        if (run := self.alone.get(t)) is not None:
+            return self.found.layer(t, run.rows, run.unwritten)
+        run_of = next(run for run in self.grouped.values() if run.first <= t <= run.last)
+        return self.found.layer(t, {}, run_of.unwritten[t - run_of.first])
+
+    @cached_property
+    def tiles(self) -> Mapping[int, Sequence[Buffer]]:
+        """The buffers of layers that run by themselves."""
+        return {t: buffers(self.layer(t), self.machine, run.nest) for t, run in self.alone.items()}
+
+    def kept(self, t: int) -> tuple[tuple[Kept | None, ...], Kept | None]:
+        """Where inputs and the result of a layer that runs by itself lie on chip."""
+        run, layer = self.alone[t], self.found.layers[t]
+        names = inputs_of(self.network, self.network.operator(layer.name), layer)
+        inputs = tuple(self._kept(run, s, t, name, "IN") for s, name in zip(self.found.reads[t], names, strict=True))
+        return inputs if any(inputs) else (), self._kept(run, self.found.writes[t], t, layer.name, "OUT")
+
+    def _kept(self, run: AnyRun, s: int, t: int, name: str, operand: str) -> Kept | None:
+        """Where a map lies that stays while a run lasts, as layer t reads or makes it under a name."""
+        if s not in run.residents:
+            return None
+        layer = self.found.layers[t]
+        extent = layer.h if operand == "IN" else layer.r
+        rows = self.found.stores[s].seen(run.residents[s][0], extent)
+        address = self.addresses[f"map {s}"]
+        return self.chip(s).kept(self.network.operator(layer.name), operand, name, layer, address, rows)
+
+    def chip(self, s: int) -> ChipMap:
+        """How a store lies on chip."""
+        if s not in self.chips:
+            members = self.found.members[s]
+            self.chips[s] = chip_map(self.network, self.found.stores[s], members, self.machine, self.meaning)
+        return self.chips[s]
+
+    def numbers(self, t: int) -> Numbers:
+        """How a layer computes."""
+        layer = self.found.layers[t]
+        if self.meaning is None:
+            return integers(self.machine)
+        return self.meaning.numbers(self.network.operator(layer.name), layer)
+
+    # ---- groups ----------------------------------------------------------------------------------------------------
+
+    def sized(self, run: FusedRun, ringed: frozenset[int]) -> Group:
+        """A group of which only the buffers matter, some as rings."""
+        return Group(self.found, self.machine, run, (), (), (), ringed)
+
+    def group(self, run: FusedRun) -> Group:
+        """A group with all that its C depends on."""
+        layers = range(run.first, run.last + 1)
+        parts = tuple(tuple(self._parts(run, t, k) for k in range(self.found.layers[t].inputs)) for t in layers)
+        kept = tuple(self._kept_stream(run, k) for k in range(len(run.streams)))
+        return Group(self.found, self.machine, run, parts, kept, tuple(self.numbers(t) for t in layers),
+                     self.rings[run.first])  # fmt: skip
+
+    def reference(self, run: FusedRun, k: int) -> tuple[int, str]:
+        """Of a map from outside the reader with the most channels, and the name under which that reads it."""
+        stream = run.streams[k]
+        t = max(stream.readers, key=lambda u: self.found.layers[u].g * self.found.layers[u].n)
+        return t, self._name(t, stream.store)
+
+    def _name(self, t: int, s: int) -> str:
+        layer = self.found.layers[t]
+        names = inputs_of(self.network, self.network.operator(layer.name), layer)
+        return next(n for n, store in zip(names, self.found.reads[t], strict=True) if store == s)
+
+    def _kept_stream(self, run: FusedRun, k: int) -> Kept | None:
+        stream = run.streams[k]
+        if stream.outside:
+            t, name = self.reference(run, k)
+            return self._kept(run, stream.store, t, name, "IN")
+        return self._kept(run, stream.store, stream.maker, self.found.layers[stream.maker].name, "OUT")
+
+    def _parts(self, run: FusedRun, t: int, number: int) -> tuple[Part, ...]:
+        """Which channels of an input come from which stream."""
+        layer, s = self.found.layers[t], self.found.reads[t][number]
+        operator = self.network.operator(layer.name)
+        name = inputs_of(self.network, operator, layer)[number]
+        streams = [k for k, stream in enumerate(run.streams) if stream.store == s and t in stream.readers]
+        channels = layer.g * layer.n
+        joined = any(isinstance(self.network.operator(n), Concat) for n in self.found.members[s])
+        if len(streams) == 1 and not joined and not self.found.stores[s].whole:
+            return (Part(streams[0], 0, channels),)
+        values, parts = self.chip(s).values, []
+        seen = values.get(name)
+        for k in streams:
+            stream = run.streams[k]
+            source = self.reference(run, k)[1] if stream.outside else self.found.layers[stream.maker].name
+            there = values.get(source)
+            if seen is None or there is None or len(seen.shape) != 4 or seen.pitch != there.pitch:
+                said = f"map {self.found.stores[s].name} is reshaped on its way through a group"
+                raise InputError(f"layer {layer.name}: {said}: no C is written")
+            parts.append(Part(k, (there.offset - seen.offset) // seen.pitch[1], there.shape[1]))
+        return tuple(parts)
+
+    @cached_property
+    def rings(self) -> Mapping[int, frozenset[int]]:
+        """By the first layer of a group the streams whose pieces are rings: so that it takes the least at any time."""
+        return {begin: self._rings(run) for begin, run in self.grouped.items()}
+
+    def _rings(self, run: FusedRun) -> frozenset[int]:
+        chosen = min((frozenset[int](), frozenset(range(len(run.streams)))), key=lambda r: _most(self.sized(run, r)))
+        best = _most(self.sized(run, chosen))
+        for _ in run.streams:
+            tries = [chosen ^ {k} for k in range(len(run.streams))]
+            found = min(tries, key=lambda ringed: _most(self.sized(run, ringed)))
+            if _most(self.sized(run, found)) >= best:
+                break
+            chosen, best = found, _most(self.sized(run, found))
+        return chosen
+
+    # ---- addresses -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def addresses(self) -> Mapping[str, int]:
+        """Of every buffer and every map that stays; empty if each layer by itself has the addresses of its plan.
+
+        Raises
+        ------
+        InputError
+            If no search finds them.
+        """
+        if not self.grouped and not any(run.residents for run in self.runs):
+            return {}
+        blocks = [
+            Block(f"{t} {b.name}", t, (b.bytes * b.copies,))
+            for t, tiles in self.tiles.items()
+            for b in tiles
+            if b.bytes and b.name != "reserved"
+        ]
+        for begin, run in self.grouped.items():
+            blocks += self.sized(run, self.rings[begin]).blocks(str(begin), begin)
+        if self.machine.reserved_bytes:
+            blocks.append(Block("reserved", 0, (self.machine.reserved_bytes,) * self.begins[-1]))
+        blocks += [block for s in range(len(self.found.stores)) if (block := self._stay(s)) is not None]
+        capacity = self.machine.memories["ocm"]
+        if (found := placed(blocks, capacity)) is None:
+            said = f"no addresses found for its {len(blocks)} buffers and maps in {capacity:,} bytes"
+            raise InputError(f"network {self.network.name}: {said}: what is free is in pieces")
+        return found
+
+    def _stay(self, s: int) -> Block | None:
+        """A map that stays: its bytes by time."""
+        row = self.found.stores[s].row_elements * self.machine.out_bytes
+        rows: list[int] = []
+        for begin, end, run in zip(self.begins[:-1], self.begins[1:], self.runs, strict=True):
+            rows += [run.residents[s][0] if s in run.residents else 0] * (end - begin)
+        times = [t for t, number in enumerate(rows) if number]
+        return Block(f"map {s}", times[0], tuple(n * row for n in rows[times[0] : times[-1] + 1])) if times else None
+
+
+def _most(group: Group) -> tuple[int, int]:
+    """The most bytes that a group's buffers take at one time; of equals all bytes together."""
+    blocks = group.blocks("", 0)
+    by_time = [sum(b.sizes[t - b.begin] for b in blocks if b.begin <= t < b.end) for t in range(len(group.layers))]
+    return max(by_time), sum(by_time)
