@@ -21,6 +21,7 @@ from instances.network import Network
 from instances.stores import Stores, stores
 from solver.emit.arrange import Arranged, Copy, Host, Run, arranged
 from solver.emit.frame import Frame
+from solver.emit.groups import refuse as refuse_group
 from solver.emit.mains import LAYER, MAIN, MODEL, makefile
 from solver.emit.meaning import Meaning
 from solver.emit.nest import layer_file
@@ -28,7 +29,6 @@ from solver.emit.onchip import AnyRun, OnChip
 from solver.emit.program import exact, memories, refuse, runtime
 from solver.emit.recorded import recorded
 from solver.emit.strips import GroupFile
-from solver.emit.strips import refuse as refuse_group
 from solver.emit.table import row
 from solver.emit.text import block, identifier, indented
 from solver.emit.values import Value

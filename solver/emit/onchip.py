@@ -17,9 +17,9 @@ from instances.workload import Layer
 from solver.emit.addresses import placed
 from solver.emit.chip import ChipMap, chip_map
 from solver.emit.frame import Kept
+from solver.emit.groups import Group, Part
 from solver.emit.meaning import Meaning
 from solver.emit.numbers import Numbers, integers
-from solver.emit.strips import Group, Part
 from solver.tiling.buffers import Buffer, buffers
 
 AnyRun = LayerRun | FusedRun

@@ -1,0 +1,152 @@
+"""A group of layers that runs strip by strip, as its C sees it: buffers of every map, and where inputs come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from formulations.placement.blocks import Block
+from hwmodels.fusion.replay_count import extent, resident_rows, weight_bytes
+from hwmodels.fusion.replay_strips import AxisStep, Walk
+from hwmodels.schedule import FusedRun
+from instances.errors import InputError
+from instances.machine import Machine
+from instances.stores import Stores
+from instances.workload import Layer
+from solver.emit.frame import Kept
+from solver.emit.numbers import Numbers
+
+
+@dataclass(frozen=True)
+class Part:
+    """Channels of a layer's input: those of a stream of the group."""
+
+    stream: int
+    first: int
+    number: int
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Of a stream: lines, columns that stay, rows and columns of a piece; all zero where its whole map stays anyway."""
+
+    lines: int
+    columns: int
+    rows: int
+    width: int
+    ring: str = ""
+    """"rows" or "columns" where the piece is a ring along them."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group, and all that its C depends on. `parts`: by layer and input; `kept`: by stream, of results and inputs."""
+
+    found: Stores
+    machine: Machine
+    run: FusedRun
+    parts: Sequence[Sequence[Sequence[Part]]]
+    kept: Sequence[Kept | None]
+    numbers: Sequence[Numbers]
+    ringed: frozenset[int] = frozenset()
+    """The streams whose pieces are rings, if that may be."""
+
+    @cached_property
+    def walk(self) -> Walk:
+        """How it runs."""
+        return Walk(self.found.layers, self.run)
+
+    @property
+    def layers(self) -> Sequence[Layer]:
+        """Its layers."""
+        return self.found.layers[self.run.first : self.run.last + 1]
+
+    @cached_property
+    def rows(self) -> list[list[AxisStep]]:
+        """The steps of rows of every stream."""
+        return list(self.walk._steps("rows"))
+
+    @cached_property
+    def columns(self) -> list[list[AxisStep]]:
+        """The steps of columns of every stream."""
+        return list(self.walk._steps("columns"))
+
+    def channels(self, k: int) -> int:
+        """Channels of a stream."""
+        layer = self.seen_by(k)
+        return layer.g * (layer.n if self.run.streams[k].outside else layer.m)
+
+    def seen_by(self, k: int) -> Layer:
+        """The layer whose tensor a stream is: its maker, or of a map from outside the reader with the most channels."""
+        stream = self.run.streams[k]
+        if not stream.outside:
+            return self.found.layers[stream.maker]
+        return max((self.found.layers[u] for u in stream.readers), key=lambda layer: layer.g * layer.n)
+
+    def element(self, k: int) -> int:
+        """Bytes of an element of a stream."""
+        return self.machine.in_bytes if self.run.streams[k].outside else self.machine.out_bytes
+
+    def resident(self, k: int) -> int:
+        """Rows of a stream that stay on chip."""
+        return resident_rows(self.found, self.walk, k)
+
+    def sizes(self, k: int) -> Sizes:
+        """The buffers of a stream."""
+        store = self.run.streams[k].store
+        if store in self.run.residents and self.run.residents[store][0] == self.found.stores[store].rows:
+            return Sizes(0, 0, 0, 0)
+        rows, columns = [step[k] for step in self.rows], [step[k] for step in self.columns]
+        down, over = self.run.rows.halo == "retain", self.run.columns.halo == "retain"
+        lines = max(max(s.end - s.need_after, s.before - s.need) for s in rows) if down else 0
+        wide = max(max(s.end - s.need_after, s.before - s.need) for s in columns) if over and len(columns) > 1 else 0
+        if k in self.ringed and len(columns) == 1 and lines > 0:
+            return Sizes(0, 0, max(s.end - s.need for s in rows), max(s.end - s.begin for s in columns), "rows")
+        if k in self.ringed and wide > 0:
+            width = max(s.end - s.need for s in columns)
+            return Sizes(max(0, lines), 0, max(s.end - s.begin for s in rows), width, "columns")
+        return Sizes(
+            max(0, lines), max(0, wide), max(s.end - s.begin for s in rows), max(s.end - s.begin for s in columns)
+        )  # fmt: skip
+
+    @cached_property
+    def filter_bytes(self) -> int:
+        """The buffer that filters pass through."""
+        through = [
+            weight_bytes(layer, self.machine) // (layer.g * layer.m)
+            for layer, stay in zip(self.layers, self.run.weights, strict=True)
+            if stay < weight_bytes(layer, self.machine)
+        ]
+        return max(through, default=0)
+
+    def blocks(self, name: str, begin: int) -> list[Block]:
+        """The group's buffers; a time for every layer, from `begin` on."""
+        number, found = len(self.layers), list[Block]()
+
+        def add(what: str, size: int, first: int = 0, last: int = number - 1) -> None:
+            if size:
+                found.append(Block(f"{name} {what}", begin + first, (size,) * (last - first + 1)))
+
+        for k, stream in enumerate(self.run.streams):
+            pixel, sizes = self.channels(k) * self.element(k), self.sizes(k)
+            add(f"lines {k}", sizes.lines * extent(self.walk, k)[1] * pixel)
+            add(f"columns {k}", sizes.columns * sizes.rows * pixel)
+            first, last = stream.maker - self.run.first, max((stream.maker, *stream.readers)) - self.run.first
+            first, last = (0, number - 1) if sizes.ring else (first, last)
+            add(f"piece {k}", sizes.rows * sizes.width * pixel, first, last)
+        for k, stay in enumerate(self.run.weights):
+            add(f"weights {k}", min(stay, weight_bytes(self.layers[k], self.machine)))
+        add("filter", self.filter_bytes)
+        return found
+
+
+def refuse(group: Group) -> None:
+    """Raise InputError for a group that no C is written of."""
+    name = f"{group.layers[0].name} to {group.layers[-1].name}"
+    if group.run.blocks:
+        raise InputError(f"layers {name}: take turns for blocks of channels: no C is written")
+    for layer in group.layers:
+        if layer.b > 1 or layer.weights == "activation":
+            said = f"{layer.name} has several images, or two inputs to multiply"
+            raise InputError(f"layers {name}: {said}: no C is written")
