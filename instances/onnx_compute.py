@@ -2,43 +2,13 @@
 
 from __future__ import annotations
 
+from instances.onnx_frames import conv3d, global_pool3d, pool3d
 from instances.onnx_graph import Graph, Node, Unsupported
+from instances.onnx_products import contract, matmul_terms
+from instances.onnx_windows import window
 from instances.operators import Conv, Input, MatMul, Pool, Reshape, Shape
 
 Pads = tuple[int, int, int, int]
-
-
-def _two(values: tuple[int, ...], fill: int) -> tuple[int, int]:
-    if len(values) > 2 or not values:
-        raise Unsupported(f"{len(values)}-dimensional windows")
-    return (fill, values[0]) if len(values) == 1 else (values[0], values[1])
-
-
-def _window(node: Node, kernel: tuple[int, ...], size: Shape) -> dict[str, tuple[int, ...]]:
-    """Return kernel, stride, dilation and pads of a node, in two dimensions: others get a first axis of 1."""
-    axes = len(kernel)
-    two_kernel = _two(kernel, 1)
-    stride = node.integers("strides") or (1,) * axes
-    dilation = node.integers("dilations") or (1,) * axes
-    pads = node.integers("pads") or (0,) * (2 * axes)
-    if len(stride) != axes or len(dilation) != axes or len(pads) != 2 * axes:
-        raise Unsupported("attributes of different ranks")
-    two_stride, two_dilation = _two(stride, 1), _two(dilation, 1)
-    before, after = _two(pads[:axes], 0), _two(pads[axes:], 0)
-    mode = node.text("auto_pad", "NOTSET")
-    if mode in ("SAME_UPPER", "SAME_LOWER"):
-        both = [_same(size[i], two_kernel[i], two_stride[i], two_dilation[i], mode == "SAME_UPPER") for i in (0, 1)]
-        before, after = (both[0][0], both[1][0]), (both[0][1], both[1][1])
-    elif mode == "VALID":
-        before, after = (0, 0), (0, 0)
-    return {"kernel": two_kernel, "stride": two_stride, "dilation": two_dilation, "pad": (*before, *after)}
-
-
-def _same(size: int, kernel: int, stride: int, dilation: int, upper: bool) -> tuple[int, int]:
-    """Return the pads before and after for which the output has ceil(size / stride) elements."""
-    total = max((-(-size // stride) - 1) * stride + (kernel - 1) * dilation + 1 - size, 0)
-    less = total // 2
-    return (less, total - less) if upper else (total - less, less)
 
 
 def _map(node: Node, graph: Graph, tensor: str) -> tuple[str, Shape]:
@@ -79,6 +49,9 @@ def conv(node: Node, graph: Graph, weight: int = 1, bias: int | None = 2) -> Non
     tensor = node.input(0)
     if graph.is_constant(tensor) and tensor not in graph.makers:  # a map of constants lies in DRAM as an input does
         graph.emit(Input(name=graph.unique(tensor), shape=graph.shape(tensor)), tensor)
+    if len(kernel) == 3 and graph.rank(tensor) == 5:
+        conv3d(node, graph, weights, node.input(bias) if bias is not None else "")
+        return
     extra: Pads = (0, 0, 0, 0)
     if tensor in graph.padding and graph.only_reader(tensor):
         inner, pads = graph.padding[tensor]
@@ -91,10 +64,10 @@ def conv(node: Node, graph: Graph, weight: int = 1, bias: int | None = 2) -> Non
             graph.makers[tensor] = graph.maker(inner)
             tensor, extra = inner, pads
     source, shape = _map(node, graph, tensor)
-    window = _window(node, tuple(kernel), shape[2:])
-    window["pad"] = tuple(a + b for a, b in zip(window["pad"], extra, strict=True))
+    view = window(node, tuple(kernel), shape[2:])
+    view["pad"] = tuple(a + b for a, b in zip(view["pad"], extra, strict=True))
     biased = bias is not None and bool(node.input(bias))
-    operator = graph.made(node, Conv, [source], filters=filters, groups=node.integer("group", 1), bias=biased, **window)
+    operator = graph.made(node, Conv, [source], filters=filters, groups=node.integer("group", 1), bias=biased, **view)
     channels = graph.shape(weights)[1] * operator.groups
     if channels != shape[1]:
         raise graph.fault(node, f"weights for {channels} channels, its input has {shape[1]}")
@@ -109,7 +82,9 @@ def gemm(node: Node, graph: Graph) -> None:
     if c and not graph.is_constant(c):
         raise Unsupported("an addend that is not constant")
     if graph.is_constant(a):
-        raise Unsupported("a constant left operand")
+        one, two = ("ba" if node.integer("transA", 0) else "ab"), ("cb" if node.integer("transB", 0) else "bc")
+        contract(node, graph, (a, b), (one, two, "ac"), c)
+        return
     left, right = bool(node.integer("transA", 0)), bool(node.integer("transB", 0))
     if not graph.is_constant(b):
         graph.place(node, graph.made(node, MatMul, (a, b), bias=bool(c), transpose_a=left, transpose_b=right))
@@ -134,14 +109,14 @@ def _fully_connected(node: Node, graph: Graph, a: str, b: str, transposed: bool,
 def matmul(node: Node, graph: Graph, right: int = 1) -> None:
     """Convert MatMul, MatMulInteger and QLinearMatMul (`right` is the right operand's position)."""
     a, b = node.input(0), node.input(right)
-    if graph.is_constant(a):
-        raise Unsupported("a constant left operand")
-    if graph.is_constant(b):
+    plain = graph.rank(a) >= 2 and graph.rank(b) == 2 and not graph.is_constant(a)
+    if plain and graph.is_constant(b):
         _fully_connected(node, graph, a, b, False, False)
-        return
-    if graph.rank(a) < 2 or graph.rank(b) < 2:
-        raise Unsupported("a product with a vector")
-    graph.place(node, graph.made(node, MatMul, (a, b)))
+    elif graph.is_constant(a) or graph.is_constant(b) or graph.rank(a) < 2 or graph.rank(b) < 2:
+        shapes = [graph.known.shapes.get(tensor) or () for tensor in (a, b)]
+        contract(node, graph, (a, b), matmul_terms(*shapes))
+    else:
+        graph.place(node, graph.made(node, MatMul, (a, b)))
 
 
 def pool(node: Node, graph: Graph) -> None:
@@ -149,14 +124,21 @@ def pool(node: Node, graph: Graph) -> None:
     kernel = node.integers("kernel_shape")
     if not kernel:
         raise graph.fault(node, "kernel_shape is missing")
+    if len(kernel) == 3 and graph.rank(node.input(0)) == 5:
+        fn = "max" if node.op == "MaxPool" else "avg"
+        pool3d(node, graph, fn, kernel, bool(node.integer("ceil_mode", 0)))
+        return
     source, shape = _map(node, graph, node.input(0))
-    window, ceil = _window(node, kernel, shape[2:]), bool(node.integer("ceil_mode", 0))
+    view, ceil = window(node, kernel, shape[2:]), bool(node.integer("ceil_mode", 0))
     fn = "max" if node.op == "MaxPool" else "avg"
-    _finish(node, graph, graph.made(node, Pool, [source], fn=fn, ceil_mode=ceil, **window))
+    _finish(node, graph, graph.made(node, Pool, [source], fn=fn, ceil_mode=ceil, **view))
 
 
 def global_pool(node: Node, graph: Graph) -> None:
     """Convert GlobalAveragePool and GlobalMaxPool."""
+    if graph.rank(node.input(0)) == 5:
+        global_pool3d(node, graph, "global_max" if node.op == "GlobalMaxPool" else "global_avg")
+        return
     source, _ = _map(node, graph, node.input(0))
     fn = "global_max" if node.op == "GlobalMaxPool" else "global_avg"
     _finish(node, graph, graph.made(node, Pool, [source], fn=fn))

@@ -15,6 +15,9 @@ from instances.jsonfile import explain_faults
 from instances.onnx_compute import conv, gemm, global_pool, matmul, pool, reduce
 from instances.onnx_graph import Graph, Node, Unsupported
 from instances.onnx_macs import macs_of
+from instances.onnx_products import einsum
+from instances.onnx_steps import Steps
+from instances.onnx_transposed import conv_transpose
 from instances.operators import Concat, Conv, Eltwise, MatMul, Reshape
 
 logger = logging.getLogger(__name__)
@@ -195,8 +198,8 @@ def _pad(node: Node, graph: Graph) -> None:
 
 def _concat(node: Node, graph: Graph) -> None:
     tensors = [t for t in node.proto.input if t]
-    if any(graph.is_constant(t) for t in tensors):
-        raise Unsupported("a constant part")
+    for tensor in tensors:  # a constant part lies in DRAM as an input does
+        Steps(node, graph).source(tensor)
     axis = node.integer("axis", 1) % max(graph.rank(tensors[0]), 1)
     graph.place(node, graph.made(node, Concat, tensors, axis=axis))
 
@@ -215,6 +218,7 @@ HANDLERS: dict[str, Callable[[Node, Graph], None]] = {
     **_each("Conv", conv), **_each("ConvInteger", partial(conv, bias=None)),
     **_each("QLinearConv", partial(conv, weight=3, bias=8)),
     **_each("Gemm", gemm), **_each("MatMul MatMulInteger", matmul), **_each("QLinearMatMul", partial(matmul, right=3)),
+    **_each("ConvTranspose", conv_transpose), **_each("Einsum", einsum),
     **_each("AveragePool MaxPool", pool), **_each("GlobalAveragePool GlobalMaxPool", global_pool),
     **_each("ReduceMax ReduceMean", reduce),
 }  # fmt: skip

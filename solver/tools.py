@@ -121,12 +121,20 @@ def import_(
     symbol: Annotated[
         list[str] | None, typer.Option("--symbol", metavar="NAME=N", help="Size of a symbolic dimension: sequence=128")
     ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse a model with operators that are not planned")
+    ] = False,
 ) -> int:
-    """Read an ONNX file (weights are never loaded) and write it as a network file."""
+    """Read an ONNX file (weights are never loaded) and write it as a network file.
+
+    It says how many multiply-accumulates are planned, and names every operator that is not, with its own and why.
+    """
     options.check_writable(out)
     if not out.lower().endswith(".json"):
         raise InputError(f"output {out}: a network file ends in .json, or certile solve would not find it")
     network = load_network(model, batch=batch, symbols=options.parse_symbols(symbol or ()) or None)
+    if strict and network.opaque:
+        raise InputError(f"network {model}: not planned: {'; '.join(network.warnings)}")
     dump_network(network, out)
     for line in network.warnings:
         complain("warning", line)

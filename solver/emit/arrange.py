@@ -274,6 +274,8 @@ class _ModelArranger(_Arranger):
     def _value(self, number: int, operator: Operator) -> Value:
         name = f"map_{number:03}_{identifier(operator.name)}"
         if isinstance(operator, Input):
+            given = operator.name in self.model.inputs.values()
+            require(given, f"operator {operator.name}", "a tensor of constants that is read as an input")
             value = contiguous(self.array(f"input_{len(self.made.inputs)}", prod(operator.shape)), operator.shape)
             self.made.inputs.append(value.array)
             return value

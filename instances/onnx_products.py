@@ -1,0 +1,203 @@
+"""ONNX products of two tensors: Einsum, and the forms of MatMul and Gemm that are no plain matrix product.
+
+Every letter of ``ab,bc->ac`` is an axis. Letters of both operands and the result count independent products
+(*batch*), letters of both operands only are summed over; what is left makes the *rows* (of the first operand) and the
+*columns* (of the second). So a product is transposes and one
+
+* `MatMul` with constant weights, where the second operand is constant and there is no batch;
+* 1x1 `Conv` with a group for every product, where it is constant and there is;
+* `MatMul` of two inputs otherwise;
+* `Eltwise` multiplication, where nothing is summed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from string import ascii_letters
+
+from instances.onnx_graph import Graph, Node, Unsupported
+from instances.onnx_steps import Steps
+from instances.operators import Conv, Eltwise, MatMul, Shape
+
+#: Stands for an axis of size 1 that is dropped.
+DROPPED = "."
+
+
+@dataclass(frozen=True)
+class Product:
+    """The letters of both operands (the second may be constant) and of the result, and their sizes."""
+
+    one: str
+    two: str
+    out: str
+    sizes: dict[str, int]
+
+    def size(self, letters: str) -> int:
+        """Return the elements of some axes."""
+        return prod(self.sizes[x] for x in letters)
+
+    @property
+    def batch(self) -> str:
+        """What counts products."""
+        return "".join(x for x in self.out if x in self.one and x in self.two)
+
+    @property
+    def summed(self) -> str:
+        """What is summed over."""
+        return "".join(x for x in self.one if x in self.two and x not in self.out)
+
+    @property
+    def rows(self) -> str:
+        """What only the first operand has."""
+        return "".join(x for x in self.out if x not in self.two)
+
+    @property
+    def columns(self) -> str:
+        """What only the second operand has."""
+        return "".join(x for x in self.out if x not in self.one)
+
+
+def _checked(one: str, two: str, out: str, shapes: Sequence[Shape]) -> Product:
+    sizes: dict[str, int] = {}
+    for term, shape in zip((one, two), shapes, strict=True):
+        letters = term.replace(DROPPED, "")
+        if len(set(letters)) != len(letters):
+            raise Unsupported("a letter twice in one operand")
+        for letter, size in zip(term, shape, strict=True):
+            if letter != DROPPED and sizes.setdefault(letter, size) != size:
+                raise Unsupported(f"axis {letter} has sizes {sizes[letter]} and {size}")
+    if any(x not in out and (x in one) != (x in two) for x in sizes):
+        raise Unsupported("a sum over one operand alone")
+    if len(set(out)) != len(out) or set(out) - set(sizes):
+        raise Unsupported("a result with letters that its operands do not have")
+    return Product(one, two, out, sizes)
+
+
+class _Contraction:
+    def __init__(self, node: Node, graph: Graph, tensors: Sequence[str], product: Product) -> None:
+        self.steps = Steps(node, graph)
+        self.graph = graph
+        self.tensors = tensors
+        self.product = product
+
+    def make(self, bias: str) -> None:
+        """Add the operators; `bias` is a constant that is added to the result."""
+        p = self.product
+        constant = self.graph.is_constant(self.tensors[1]) and self.tensors[1] not in self.graph.makers
+        if not p.summed:
+            made, letters = self._elementwise()
+        elif not constant:
+            made, letters = self._of_two_inputs()
+        elif p.batch:
+            made, letters = self._grouped()
+        else:
+            one = self._arranged(0, p.one, [*p.rows] or [""], p.summed)
+            made = self.steps.add(MatMul, [one], out_features=p.size(p.columns))
+            letters = p.rows + p.columns
+        made = self.steps.bias(self._ordered(made, letters), bias)
+        self.steps.finish(made)
+
+    def _arranged(self, which: int, term: str, *groups: str | list[str]) -> str:
+        """Return an operand with one axis for every group of letters."""
+        source = self.steps.source(self.tensors[which])
+        axes = [x for group in groups for x in ([group] if isinstance(group, str) else group)]
+        suffix = "ab"[which]
+        kept = term.replace(DROPPED, "")
+        source = self.steps.move(source, [self.product.sizes[x] for x in kept] or [1], suffix)
+        if kept:
+            source = self.steps.permute(source, [kept.index(x) for x in "".join(axes)], suffix)
+        return self.steps.move(source, [self.product.size(x) for x in axes], suffix)
+
+    def _ordered(self, source: str, letters: str) -> str:
+        source = self.steps.move(source, [self.product.sizes[x] for x in letters] or [1], "split")
+        if not letters:
+            return source
+        return self.steps.permute(source, [letters.index(x) for x in self.product.out], "order")
+
+    def _of_two_inputs(self) -> tuple[str, str]:
+        p = self.product
+        # The second operand stays as it lies where only its last two axes would change places.
+        left = [x for x in p.two if x in p.columns + p.summed]
+        swapped = bool(left) and left[-1] in p.summed
+        second = (p.columns, p.summed) if swapped else (p.summed, p.columns)
+        one = self._arranged(0, p.one, [*p.batch], p.rows, p.summed)
+        two = self._arranged(1, p.two, [*p.batch], *second)
+        return self.steps.add(MatMul, [one, two], transpose_b=swapped), p.batch + p.rows + p.columns
+
+    def _grouped(self) -> tuple[str, str]:
+        p = self.product
+        groups = p.size(p.batch)
+        one = self._arranged(0, p.one, p.batch + p.summed, p.rows)
+        channels, rows = self.steps.shape(one)
+        one = self.steps.move(one, (1, channels, rows, 1), "map")
+        filters = groups * p.size(p.columns)
+        made = self.steps.add(Conv, [one], filters=filters, groups=groups, kernel=(1, 1))
+        return made, p.batch + p.columns + p.rows
+
+    def _elementwise(self) -> tuple[str, str]:
+        p = self.product
+        inputs = []
+        for which, term in enumerate((p.one, p.two)):
+            mine = self._arranged(which, term, [x for x in p.out if x in term] or [""])
+            inputs.append(self.steps.move(mine, [p.sizes[x] if x in term else 1 for x in p.out] or [1], "ab"[which]))
+        return self.steps.add(Eltwise, inputs, fn="mul"), p.out
+
+
+def contract(node: Node, graph: Graph, tensors: Sequence[str], terms: Sequence[str], bias: str = "") -> None:
+    """Add the operators of a product of two tensors; `terms` are the letters of both and of the result."""
+    (a, b), (one, two, out) = tensors, terms
+    if graph.is_constant(a):
+        a, b, one, two = b, a, two, one
+    shapes = [graph.known.shapes.get(tensor) or () for tensor in (a, b)]
+    _Contraction(node, graph, (a, b), _checked(one, two, out, shapes)).make(bias)
+
+
+def einsum(node: Node, graph: Graph) -> None:
+    """Convert Einsum of two operands."""
+    equation = node.text("equation", "").replace(" ", "")
+    ranks = [graph.rank(tensor) for tensor in node.proto.input]
+    terms, out = _letters(equation, ranks)
+    if len(terms) != 2:
+        raise Unsupported(
+            f"a product of {len(terms)} operands" if len(terms) > 2 else "a sum or diagonal of one operand"
+        )
+    contract(node, graph, list(node.proto.input), (*terms, out))
+
+
+def _letters(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
+    """Return the terms of an equation and its result's, with letters for ``...``."""
+    left, arrow, out = equation.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(ranks):
+        raise ValueError(f"equation {equation[:60]!r} has {len(terms)} operands, the node {len(ranks)}")
+    free = [x for x in ascii_letters if x not in equation]
+    hidden = [rank - len(term.replace("...", "")) for term, rank in zip(terms, ranks, strict=True)]
+    most = max([0, *(n for n, term in zip(hidden, terms, strict=True) if "..." in term)])
+    if any(n < 0 or (n and "..." not in term) for n, term in zip(hidden, terms, strict=True)) or most > len(free):
+        raise ValueError(f"equation {equation[:60]!r} does not fit operands of {list(ranks)} dimensions")
+    ellipsis = "".join(free[:most])
+    found = [term.replace("...", ellipsis[most - n :]) for term, n in zip(terms, hidden, strict=True)]
+    if not arrow:
+        plain = left.replace(",", "").replace("...", "")
+        out = "..." + "".join(sorted(x for x in set(plain) if plain.count(x) == 1))
+    return found, out.replace("...", ellipsis)
+
+
+def matmul_terms(one: Shape, two: Shape) -> tuple[str, str, str]:
+    """Return the letters of MatMul: matrices, vectors, and axes before them that are broadcast."""
+    if not one or not two:
+        raise ValueError("a single number as operand")
+    lead = max(len(one), len(two), 2) - 2
+    letters = ascii_letters[:lead]
+    terms = []
+    for shape, matrix in ((one, "YZ"), (two, "ZW")):
+        term = matrix if len(shape) > 1 else "Z"
+        mine = letters[lead - (len(shape) - len(term)) :]
+        terms.append((mine, term, dict(zip(mine, shape, strict=False))))
+    (a, first, sizes_a), (b, second, sizes_b) = terms
+    a = "".join(DROPPED if sizes_a[x] == 1 and sizes_b.get(x, 1) > 1 else x for x in a)
+    b = "".join(DROPPED if sizes_b[x] == 1 and x in sizes_a else x for x in b)
+    out = "".join(x for x in letters if x in a or x in b) + first.replace("Z", "") + second.replace("Z", "")
+    return a + first, b + second, out

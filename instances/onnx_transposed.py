@@ -1,0 +1,166 @@
+"""ConvTranspose, by one of two forms that multiply exactly what the operator does: each input element meets each tap.
+
+* **Phases**, where the output is `stride` times the input in rows and columns (the usual padding): of the kernel, every
+  stride-th tap makes every stride-th pixel. Each of the ``S_h * S_w`` phases is a convolution of the input; their
+  results are joined and interleaved. With stride 1 that is one plain convolution.
+* **Columns** otherwise, and where windows do not overlap: a 1x1 convolution makes all taps of each input element, and
+  windows that overlap are added. Without overlap the result is only reordered.
+
+The stride-expanded input of the textbooks, with its products by zero, is never made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from instances.onnx_graph import Graph, Node, Unsupported
+from instances.onnx_steps import Steps
+from instances.operators import Concat, Conv, Eltwise, Shape
+
+#: More convolutions or summands than these are not worth a plan.
+MOST_PARTS = 64
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class _Window:
+    """A transposed convolution of a map in two dimensions; `begin` pixels are cut off before the result."""
+
+    size: Pair
+    out: Pair
+    kernel: Pair
+    stride: Pair
+    dilation: Pair
+    begin: Pair
+    channels: int
+    groups: int
+
+    @property
+    def in_phases(self) -> bool:
+        """Whether every phase of the output is as large as the input, and has taps."""
+        scaled = all(o == s * i for o, s, i in zip(self.out, self.stride, self.size, strict=True))
+        plain = all(d == 1 or s == 1 for d, s in zip(self.dilation, self.stride, strict=True))
+        taps = all(k >= s for k, s in zip(self.kernel, self.stride, strict=True))
+        return (
+            scaled and plain and taps and all(self._fits(axis) for axis in (0, 1)) and prod(self.stride) <= MOST_PARTS
+        )
+
+    def _fits(self, axis: int) -> bool:
+        return all(0 <= x < self.phase(axis, p)[0] * self.dilation[axis] for p in range(self.stride[axis])
+                   for x in self.phase(axis, p)[1:])  # fmt: skip
+
+    @property
+    def apart(self) -> bool:
+        """Whether windows do not overlap."""
+        return all(k <= s for k, s in zip(self.kernel, self.stride, strict=True))
+
+    def phase(self, axis: int, phase: int) -> tuple[int, int, int]:
+        """Return the taps of a phase along an axis, and its padding before and behind."""
+        stride, dilation = self.stride[axis], self.dilation[axis]
+        first = (phase + self.begin[axis]) % stride
+        taps = -(-(self.kernel[axis] - first) // stride)
+        before = (taps - 1) * dilation - (phase + self.begin[axis]) // stride
+        return taps, before, (taps - 1) * dilation - before
+
+
+def conv_transpose(node: Node, graph: Graph) -> None:
+    """Convert ConvTranspose of a map or a sequence."""
+    tensor, weights = node.input(0), node.input(1)
+    if graph.is_constant(tensor) or not graph.is_constant(weights) or not graph.has_shape(weights):
+        raise Unsupported("weights that are not constant")
+    if graph.rank(tensor) not in (3, 4) or not graph.has_shape(node.output):
+        raise Unsupported(f"an input with {graph.rank(tensor)} dimensions")
+    window = _window(node, graph)
+    steps = Steps(node, graph)
+    batch, filters = graph.shape(node.output)[:2]
+    source = steps.move(steps.source(tensor), (batch, window.channels, *window.size), "in")
+    if window.in_phases and not window.apart:
+        made = _phases(steps, source, window, filters)
+    else:
+        made = _columns(steps, source, window, filters)
+    made = steps.move(made, graph.shape(node.output), "out")
+    steps.finish(steps.bias(made, node.input(2)))
+
+
+def _pair(values: tuple[int, ...], fill: int) -> Pair:
+    return (values[0], values[1]) if len(values) > 1 else (fill, values[0])
+
+
+def _window(node: Node, graph: Graph) -> _Window:
+    shape, out = graph.shape(node.input(0)), graph.shape(node.output)
+    channels, per_group, *kernel = graph.shape(node.input(1))
+    groups, axes = node.integer("group", 1), len(kernel)
+    stride = node.integers("strides") or (1,) * axes
+    dilation = node.integers("dilations") or (1,) * axes
+    if channels != shape[1] or channels % groups or per_group * groups != out[1]:
+        raise graph.fault(node, f"weights for {channels} channels in {groups} groups, its input has {shape[1]}")
+    if not len(shape) - 2 == axes == len(stride) == len(dilation):
+        raise Unsupported("attributes of different ranks")
+    whole = [(i - 1) * s + (k - 1) * d + 1 for i, s, k, d in zip(shape[2:], stride, kernel, dilation, strict=True)]
+    begin = _begin(node, [w - o for w, o in zip(whole, out[2:], strict=True)])
+    return _Window(
+        _pair(shape[2:], 1), _pair(out[2:], 1), _pair(tuple(kernel), 1), _pair(stride, 1), _pair(dilation, 1),
+        _pair(begin, 0), channels, groups,
+    )  # fmt: skip
+
+
+def _begin(node: Node, cut: list[int]) -> tuple[int, ...]:
+    """Return how much is cut off before the result; `cut` is that before and behind (negative: output padding)."""
+    mode = node.text("auto_pad", "NOTSET")
+    if mode in ("SAME_UPPER", "SAME_LOWER"):  # the odd one is cut at the end or the begin
+        return tuple(
+            max(total, 0) - max(total, 0) // 2 if mode == "SAME_LOWER" else max(total, 0) // 2 for total in cut
+        )
+    pads = node.integers("pads")
+    return (0,) * len(cut) if pads is None or mode == "VALID" else pads[: len(cut)]
+
+
+def _phases(steps: Steps, source: str, w: _Window, filters: int) -> str:
+    rows, columns = w.stride
+    parts = []
+    for number, (i, j) in enumerate(product(range(rows), range(columns))):
+        (kh, top, bottom), (kw, left, right) = w.phase(0, i), w.phase(1, j)
+        fields = {"kernel": (kh, kw), "pad": (top, left, bottom, right), "dilation": w.dilation}
+        suffix = f"phase{number}" if rows * columns > 1 else ""
+        parts.append(steps.add(Conv, [source], suffix, filters=filters, groups=w.groups, **fields))
+    if len(parts) == 1:
+        return parts[0]
+    return _interleaved(steps, steps.add(Concat, parts, "join"), (rows, columns), filters, channels_last=True)
+
+
+def _interleaved(steps: Steps, source: str, block: Pair, filters: int, *, channels_last: bool) -> str:
+    """Turn channels (phases first, or filters first) into blocks of pixels."""
+    batch, _, rows, columns = steps.shape(source)
+    order = (0, 3, 4, 1, 5, 2) if channels_last else (0, 1, 4, 2, 5, 3)
+    split = (*block, filters) if channels_last else (filters, *block)
+    source = steps.move(source, (batch, *split, rows, columns), "split")
+    source = steps.permute(source, order, "order")
+    return steps.move(source, (batch, filters, rows * block[0], columns * block[1]), "map")
+
+
+def _columns(steps: Steps, source: str, w: _Window, filters: int) -> str:
+    if any(d > 1 and k > 1 for d, k in zip(w.dilation, w.kernel, strict=True)):
+        raise Unsupported("a dilated transposed convolution that changes the size of its map")
+    blocks = [-(-k // s) for k, s in zip(w.kernel, w.stride, strict=True)]
+    if prod(blocks) > MOST_PARTS:
+        raise Unsupported(f"{prod(blocks)} windows overlap in a pixel")
+    batch = steps.shape(source)[0]
+    made = steps.add(Conv, [source], filters=filters * prod(w.kernel), groups=w.groups, kernel=(1, 1))
+    full = tuple((i + b - 1) * s for i, b, s in zip(w.size, blocks, w.stride, strict=True))
+    parts = []
+    for at in product(*map(range, blocks)):
+        mine = [min(k - b * s, s) for k, b, s in zip(w.kernel, at, w.stride, strict=True)]
+        part = steps.move(made, (batch, filters * prod(mine), *w.size), "taps", "slice")
+        filled = steps.move(part, (batch, filters * prod(w.stride), *w.size), "filled", "pad")
+        whole = _interleaved(steps, filled, w.stride, filters, channels_last=False)
+        parts.append(steps.move(whole, (batch, filters, *full), "placed", "pad"))
+    total = parts[0] if len(parts) == 1 else steps.add(Eltwise, parts, "sum", fn="add")
+    return _cut(steps, total, (batch, filters, *w.out))
+
+
+def _cut(steps: Steps, source: str, shape: Shape) -> str:
+    """Cut a map off, or add the rows and columns that no window reaches."""
+    least = tuple(map(min, steps.shape(source), shape))
+    return steps.move(steps.move(source, least, "cut", "slice"), shape, "rest", "pad")
