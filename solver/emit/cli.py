@@ -22,6 +22,10 @@ def emit(
         str | None,
         typer.Option("--model", metavar="FILE", help="The .onnx file that was planned: compute what it does"),
     ] = None,
+    memory: Annotated[
+        int | None,
+        typer.Option("--memory", metavar="BYTES", help="Memory on chip, if more than planned (joint, fusion): 851968"),
+    ] = None,
 ) -> int:
     """Write C11 that carries a plan out: loops, transfers and tiles as planned, memories as static arrays.
 
@@ -29,7 +33,7 @@ def emit(
     with naive loop nests, with one in single precision and with onnxruntime; what moves is compared with the plan.
     docs/emit.md says how the files are used.
     """
-    names = emit_c(load_plan(plan), out, model)
+    names = emit_c(load_plan(plan), out, model, memory_bytes=memory)
     console.emit(f"{len(names)} files written to {out}; build and check them: make -C {out} run")
     return 0
 
@@ -40,6 +44,10 @@ def compile_(
         str, typer.Option("--machine", "-m", metavar="M", help="Bundled name or .json file: -m scratchpad_768k")
     ],
     out: OutOpt,
+    problem: Annotated[
+        str | None,
+        typer.Option("--problem", metavar="P", help="tiling, slicing, joint or fusion; default: joint, or by layers"),
+    ] = None,
     objective: Annotated[
         str | None, typer.Option("--objective", metavar="O", help="time, bytes, energy: as of certile solve")
     ] = None,
@@ -61,7 +69,8 @@ def compile_(
     plan.
     """
     made = compile_model(
-        model, machine, out, objective=objective, pins=pin, settings=set_, time_limit_s=time_limit, batch=batch,
+        model, machine, out, problem=problem, objective=objective,
+        pins=pin, settings=set_, time_limit_s=time_limit, batch=batch,
         progress=progress_bar(),
     )  # fmt: skip
     for line in made.lines():

@@ -12,12 +12,16 @@ from instances.onnx_model import is_onnx
 from instances.onnx_reader import read_onnx
 from instances.stores import stores
 from solver.emit.emit import emit_c
+from solver.fusion.plan import FusionPlan
 from solver.joint.plan import JointPlan
 from solver.options import as_texts, pick_machine
 from solver.plan import Plan
 from solver.progress import Progress
 from solver.solve import solve
 from solver.tiling.plan import LayersPlan
+
+#: Whose plans become C.
+_PROBLEMS = ("tiling", "slicing", "joint", "fusion")
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ class Compiled:
             f"plan: {plan.problem}, {plan.status}, {plan.objectives[0]} {value:,}{gap}",
             f"bytes: {self.bytes:,} to and from memory",
             f"peak: {self.peak_bytes:,} of {room:,} bytes on chip",
-            f"time: {self.time_ticks * machine.tick_ps / 1e6:,.1f} us, layer after layer; {self.macs:,} MACs",
+            f"time: {self.time_ticks * machine.tick_ps / 1e6:,.1f} us; {self.macs:,} MACs",
         ]
 
 
@@ -51,14 +55,16 @@ def compile_model(
     model: str | os.PathLike[str], machine: str | os.PathLike[str] | Machine, out: str | os.PathLike[str], *,
     objective: str | None = None, pins: Sequence[str] | None = None,
     settings: Sequence[str] | Mapping[str, str | int] | None = None,
-    time_limit_s: float | None = None, batch: int | None = None, progress: Progress | None = None,
+    problem: str | None = None, time_limit_s: float | None = None, batch: int | None = None,
+    progress: Progress | None = None,
 ) -> Compiled:  # fmt: skip
     """Plan an ONNX model and write C that runs it.
 
-    The problem is joint where the machine's memory has banks (`ocm_banks`), else tiling or slicing, layer by layer.
-
     Parameters
     ----------
+    problem : str, optional
+        By default joint where the machine's memory has banks (`ocm_banks`), else tiling or slicing, layer by layer.
+        Plans of fusion are made with the pin turns=no, as C has no groups whose layers take turns.
     out : str or path
         A folder that does not exist yet, or is empty.
 
@@ -72,22 +78,27 @@ def compile_model(
     network = read_onnx(model, batch=batch)
     fields = as_texts("settings", settings)
     found = pick_machine(machine, fields)
-    problem = "joint" if found.ocm_banks else found.problem if found.problem == "slicing" else "tiling"
+    if problem not in (None, *_PROBLEMS):
+        raise InputError(f"problem {problem}: C is written of {', '.join(_PROBLEMS)}")
+    single = found.problem if found.problem == "slicing" else "tiling"
+    problem = problem or ("joint" if found.ocm_banks else single)
+    demands = [*(pins or ()), *(["turns=no"] if problem == "fusion" else [])]
     plan = solve(
-        network, machine, problem=problem, objective=objective, pins=pins, settings=fields,
-        time_limit_s=time_limit_s, all_kinds=problem != "joint", progress=progress,
+        network, machine, problem=problem, objective=objective, pins=demands, settings=fields,
+        time_limit_s=time_limit_s, all_kinds=problem in ("tiling", "slicing"), progress=progress,
     )  # fmt: skip
     if plan.status not in ("OPTIMAL", "FEASIBLE"):
         raise InputError(f"model {os.fspath(model)}: {plan.status}: {'; '.join(plan.conflicts[:3]) or 'no plan'}")
     names = emit_c(plan, out, model)
     measures = plan.measures  # type: ignore[attr-defined]
-    return Compiled(plan, names, measures.bytes, _peak(plan), measures.time, network.macs)
+    time = sum(row.time_ticks for row in plan.layers) if isinstance(plan, FusionPlan) else measures.time
+    return Compiled(plan, names, measures.bytes, _peak(plan), time, network.macs)
 
 
 def _peak(plan: Plan) -> int:
     """The most bytes on chip while a layer runs."""
     if isinstance(plan, LayersPlan):
         return max(sum(layer.occupancy_bytes.values()) for layer in plan.layers if layer.occupancy_bytes)
-    assert isinstance(plan, JointPlan)
+    assert isinstance(plan, JointPlan | FusionPlan)
     size = {s.name: s.row_elements * plan.machine_data.out_bytes for s in stores(plan.network_data).stores}
     return max(row.occupancy_bytes + sum(kept.rows * size[kept.map] for kept in row.on_chip) for row in plan.layers)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from instances.errors import InputError, OutputError
+from instances.machine import Machine
 from instances.onnx_model import read_model
 from solver.emit.meaning import Meaning
 from solver.emit.network import NetworkPlanned, alone, network_program
@@ -22,7 +23,8 @@ from solver.tiling.plan import LayersPlan
 
 
 def emit_c(
-    plan: Plan, out: str | os.PathLike[str], model: str | os.PathLike[str] | None = None
+    plan: Plan, out: str | os.PathLike[str], model: str | os.PathLike[str] | None = None, *,
+    memory_bytes: int | None = None,
 ) -> tuple[str, ...]:  # fmt: skip
     """Write C11 that carries a plan out, and checks itself.
 
@@ -32,6 +34,9 @@ def emit_c(
         Of problem tiling, slicing, joint or fusion, with a schedule for every layer.
     model : str or path, optional
         The ONNX file that was planned: the program computes what it does, in single precision.
+    memory_bytes : int, optional
+        Of plans of whole networks, the bytes of the memory on chip, where it has more than was planned with: for
+        buffers that keep one size all the time and would find no room.
     out : str or path
         A folder that does not exist yet, or is empty.
 
@@ -50,12 +55,14 @@ def emit_c(
     folder = Path(out)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"folder {folder}: is not empty: name a new one, or remove it first")
-    files = files_of(plan, model)
+    files = files_of(plan, model, memory_bytes)
     _write(folder, files)
     return tuple(sorted(files))
 
 
-def files_of(plan: Plan, model: str | os.PathLike[str] | None = None) -> Mapping[str, str | bytes]:
+def files_of(
+    plan: Plan, model: str | os.PathLike[str] | None = None, memory_bytes: int | None = None
+) -> Mapping[str, str | bytes]:  # fmt: skip
     """Return the text of every file by its name; raises InputError as `emit_c`."""
     meaning = None if model is None else Meaning(read_model(model), plan.machine_data)
     if isinstance(plan, JointPlan | FusionPlan):
@@ -65,7 +72,10 @@ def files_of(plan: Plan, model: str | os.PathLike[str] | None = None) -> Mapping
             raise InputError(f"model {model}: its layers are not those of the plan of {plan.network}")
         network = meaning.model.network if meaning else plan.network_data
         runs = runs_in(plan) if isinstance(plan, JointPlan) else fused_runs_in(plan)
-        return network_program(NetworkPlanned(network, plan.machine_data, runs, meaning))
+        machine = _with_memory(plan.machine_data, memory_bytes)
+        return network_program(NetworkPlanned(network, machine, runs, meaning))
+    if memory_bytes is not None:
+        raise InputError(f"memory_bytes: for plans of problems joint and fusion, not of {plan.problem}")
     if not isinstance(plan, LayersPlan):
         said = f"C is written of problems tiling, slicing, joint and fusion, not of {plan.problem}"
         raise InputError(f"plan of {plan.network}: {said}")
@@ -87,6 +97,14 @@ def files_of(plan: Plan, model: str | os.PathLike[str] | None = None) -> Mapping
     return network_program(
         NetworkPlanned(network, plan.machine_data, alone(network, [one.nest for one in planned]), meaning)
     )
+
+
+def _with_memory(machine: Machine, memory_bytes: int | None) -> Machine:
+    """The machine with another memory, no smaller than planned."""
+    planned = machine.memories["ocm"]
+    if memory_bytes is not None and memory_bytes < planned:
+        raise InputError(f"memory_bytes {memory_bytes:,}: the plan needs {planned:,}, a number no smaller is accepted")
+    return machine if memory_bytes is None else machine.model_copy(update={"ocm_bytes": memory_bytes})
 
 
 def _write(folder: Path, files: Mapping[str, str | bytes]) -> None:

@@ -145,7 +145,9 @@ def refuse(group: Group) -> None:
     """Raise InputError for a group that no C is written of."""
     name = f"{group.layers[0].name} to {group.layers[-1].name}"
     if group.run.blocks:
-        raise InputError(f"layers {name}: take turns for blocks of channels: no C is written")
+        raise InputError(
+            f"layers {name}: take turns for blocks of channels: no C is written; plan with the pin turns=no"
+        )
     for layer in group.layers:
         if layer.b > 1 or layer.weights == "activation":
             said = f"{layer.name} has several images, or two inputs to multiply"

@@ -268,6 +268,20 @@ def test_networks_compute_what_onnxruntime_does(tmp_path: Path, name: str, machi
     assert difference(printed) < 1e-4
 
 
+@pytest.mark.slow(20)
+def test_a_fused_network_computes_what_onnxruntime_does(tmp_path: Path) -> None:
+    """SqueezeNet in two groups: strips of rows and columns, in the memory that was planned with."""
+    pytest.importorskip("onnxruntime")
+    light_model("squeezenet", tmp_path / "model.onnx")
+    made = compile_model(
+        tmp_path / "model.onnx", "scratchpad_768k", tmp_path / "c", settings=FLOATS, problem="fusion"
+    )  # fmt: skip
+    assert any(row.strips for row in made.plan.layers)  # type: ignore[attr-defined]
+    printed = build_and_run(tmp_path / "c", "-O2")
+    assert "transfers as planned" in printed
+    assert difference(printed) < 1e-4
+
+
 def test_a_wrong_weight_shows(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     small_model(tmp_path / "small.onnx")
@@ -283,6 +297,10 @@ def test_models_that_cannot_be_written(tmp_path: Path) -> None:
     small_model(tmp_path / "small.onnx")
     with pytest.raises(InputError, match=r"float32 takes 4 bytes, it has in_bytes 1.*--set in_bytes=4"):
         compile_model(tmp_path / "small.onnx", "scratchpad_64k", tmp_path / "c")
+    with pytest.raises(InputError, match="C is written of tiling, slicing, joint, fusion"):
+        compile_model(tmp_path / "small.onnx", "scratchpad_64k", tmp_path / "c", settings=FLOATS, problem="mesh")
+    with pytest.raises(InputError, match=r"memory_bytes 5: the plan needs 786,432"):
+        emit_c(solve("lenet5", "scratchpad_768k", problem="joint"), tmp_path / "c", memory_bytes=5)
     with pytest.raises(InputError, match=r"an \.onnx file is expected"):
         compile_model("lenet5", "scratchpad_64k", tmp_path / "c")
     with pytest.raises(InputError, match="its layers are not those of the plan"):
