@@ -25,8 +25,8 @@ from solver.emit.program import Planned
 #: Flags of the four builds of every program: as fast as may be, and with sanitizers, with a DMA that copies at once or
 #: as late as it may.
 BUILDS = (
-    "-O2", "-O2 -DCERTILE_DMA_LATE", "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all",
-    "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -DCERTILE_DMA_LATE",
+    "-O2", "-O2 -DCERTILE_DMA_LATE", "-O1 -fsanitize=address,undefined -fno-sanitize-recover=all",
+    "-O1 -fsanitize=address,undefined -fno-sanitize-recover=all -DCERTILE_DMA_LATE",
 )  # fmt: skip
 
 
