@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from instances.onnx_frames import conv3d, global_pool3d, pool3d
 from instances.onnx_graph import Graph, Node, Unsupported
 from instances.onnx_products import contract, matmul_terms
+from instances.onnx_steps import Steps
 from instances.onnx_windows import window
 from instances.operators import Conv, Input, MatMul, Pool, Reshape, Shape
 
@@ -79,27 +82,18 @@ def conv(node: Node, graph: Graph, weight: int = 1, bias: int | None = 2) -> Non
 def gemm(node: Node, graph: Graph) -> None:
     """Convert Gemm: constant weights give a fully connected layer, else a product of two inputs."""
     a, b, c = node.input(0), node.input(1), node.input(2)
-    if c and not graph.is_constant(c):
-        raise Unsupported("an addend that is not constant")
-    if graph.is_constant(a):
-        one, two = ("ba" if node.integer("transA", 0) else "ab"), ("cb" if node.integer("transB", 0) else "bc")
-        contract(node, graph, (a, b), (one, two, "ac"), c)
-        return
     left, right = bool(node.integer("transA", 0)), bool(node.integer("transB", 0))
-    if not graph.is_constant(b):
+    fixed = graph.is_constant(b)
+    if graph.is_constant(a) or (left and fixed) or (c and not graph.is_constant(c)):
+        contract(node, graph, (a, b), ("ba" if left else "ab", "cb" if right else "bc", "ac"), c)
+    elif fixed:
+        _fully_connected(node, graph, a, b, right, bool(c))
+    else:
         graph.place(node, graph.made(node, MatMul, (a, b), bias=bool(c), transpose_a=left, transpose_b=right))
-        return
-    if left:
-        raise Unsupported("a transposed input")
-    _fully_connected(node, graph, a, b, right, bool(c))
 
 
 def _fully_connected(node: Node, graph: Graph, a: str, b: str, transposed: bool, bias: bool) -> None:
     shape = graph.shape(b)
-    if graph.rank(b) != 2:
-        raise Unsupported("constant weights that are not a matrix")
-    if graph.rank(a) < 2:
-        raise Unsupported("a vector times a matrix")
     inner, features = (shape[1], shape[0]) if transposed else shape
     if graph.shape(a)[-1] != inner:
         raise graph.fault(node, f"weights for {inner} features, its input has shape {graph.shape(a)}")
@@ -145,16 +139,19 @@ def global_pool(node: Node, graph: Graph) -> None:
 
 
 def reduce(node: Node, graph: Graph) -> None:
-    """Convert ReduceMean and ReduceMax over rows and columns, which are global poolings."""
-    tensor = node.input(0)
-    shape = graph.shape(tensor)
-    axes = node.integers("axes") or graph.integers(node.input(1)) or ()
-    if graph.rank(tensor) != 4 or sorted(axis % 4 for axis in axes) != [2, 3]:
-        raise Unsupported("a reduction that is not over rows and columns")
-    fn = "global_max" if node.op == "ReduceMax" else "global_avg"
-    pooled = graph.made(node, Pool, [tensor], shape=(*shape[:2], 1, 1), fn=fn)
-    if node.integer("keepdims", 1):
-        graph.place(node, pooled)
-        return
-    graph.emit(pooled, f"{pooled.name} (tensor)")
-    graph.place(node, Reshape(name=graph.unique(f"{node.label}:out"), inputs=(pooled.name,), shape=shape[:2]))
+    """Convert ReduceMean and ReduceMax: poolings of a whole map, over whichever axes are reduced."""
+    steps, tensor = Steps(node, graph), node.input(0)
+    shape, rank = graph.shape(tensor), graph.rank(tensor)
+    given = node.integers("axes") or graph.integers(node.input(1)) or ()
+    axes = sorted(axis % rank for axis in given)
+    if not axes:
+        raise Unsupported("a reduction over axes that are not known")
+    kept = [axis for axis in range(rank) if axis not in axes]
+    source = steps.source(tensor)
+    if axes != [2, 3] or rank != 4:
+        source = steps.permute(source, [*kept, *axes], "in")
+        lead, last = prod(shape[axis] for axis in kept), shape[axes[-1]]
+        source = steps.move(source, (1, lead, prod(shape) // lead // last, last), "in")
+    pooled = steps.add(Pool, [source], fn="global_max" if node.op == "ReduceMax" else "global_avg")
+    out = [1 if axis in axes else size for axis, size in enumerate(shape)]
+    steps.finish(pooled, out if node.integer("keepdims", 1) else [shape[axis] for axis in kept] or [1])

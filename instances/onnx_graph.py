@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -79,7 +79,9 @@ class Node:
 class Graph:
     """The operators made so far, and where each tensor comes from."""
 
-    def __init__(self, proto: onnx.GraphProto, known: Inferred, where: str) -> None:
+    def __init__(
+        self, proto: onnx.GraphProto, known: Inferred, where: str, originals: Mapping[str, onnx.NodeProto]
+    ) -> None:
         self.proto = proto
         self.known = known
         self.where = where
@@ -94,6 +96,8 @@ class Graph:
         self.unknown: dict[str, str] = {}
         #: The node that is being converted; operator -> the node that it was made of; tensor -> nodes folded before it.
         self.node: onnx.NodeProto | None = None
+        #: Tensor -> the node of the file, where a standard one stands for it.
+        self.originals = originals
         self.origin: dict[str, onnx.NodeProto] = {}
         self.folded: dict[str, tuple[onnx.NodeProto, ...]] = {}
         self.readers = Counter(x for n in proto.node for x in used_tensors(n)) + Counter(o.name for o in proto.output)
@@ -178,6 +182,16 @@ class Graph:
     def replace(self, name: str, **fields: object) -> None:
         """Change fields of an operator that was added before."""
         self.operators[name] = self.operators[name].model_copy(update=fields)
+
+    def drop(self, kept: int) -> None:
+        """Take back all operators but the first ones: those of a node that is not converted after all."""
+        dropped = set(list(self.operators)[kept:])
+        for name in dropped:
+            del self.operators[name]
+            self.origin.pop(name, None)
+        for table in (self.makers, self.foldable):
+            for tensor in [tensor for tensor, name in table.items() if name in dropped]:
+                del table[tensor]
 
     def alias(self, tensor: str, source: str) -> None:
         """Let `tensor` be the tensor `source`: the operator between them was folded away."""

@@ -8,6 +8,7 @@ from functools import partial
 from math import prod
 from typing import Literal
 
+import numpy as np
 from pydantic import ValidationError
 
 from instances.errors import InputError
@@ -16,9 +17,10 @@ from instances.onnx_compute import conv, gemm, global_pool, matmul, pool, reduce
 from instances.onnx_graph import Graph, Node, Unsupported
 from instances.onnx_macs import macs_of
 from instances.onnx_products import einsum
+from instances.onnx_recurrent import recurrent
 from instances.onnx_steps import Steps
 from instances.onnx_transposed import conv_transpose
-from instances.operators import Concat, Conv, Eltwise, MatMul, Reshape
+from instances.operators import Concat, Conv, Eltwise, MatMul, Pool, Reshape
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +48,8 @@ COMPUTES = frozenset(
     """AveragePool Conv ConvInteger Gemm GlobalAveragePool GlobalMaxPool MatMul MatMulInteger MaxPool QLinearConv
     QLinearMatMul""".split()
 )
+#: Operators with several results.
+SEVERAL = frozenset("DynamicQuantizeLinear GRU LSTM RNN Split".split())
 
 
 def convert(node: Node, graph: Graph) -> None:
@@ -58,7 +62,7 @@ def convert(node: Node, graph: Graph) -> None:
     """
     if all(graph.is_constant(o) for o in node.proto.output if o):
         return
-    graph.node = node.proto
+    graph.node, before = graph.originals.get(node.output, node.proto), len(graph.operators)
     try:
         handler = HANDLERS.get(node.op)
         if handler is None:
@@ -69,12 +73,13 @@ def convert(node: Node, graph: Graph) -> None:
                 for tensor in tensors:
                     graph.shape(tensor)
             raise Unsupported("a shape is unknown")
-        if node.op != "Split" and any(o and graph.readers[o] for o in node.proto.output[1:]):
+        if node.op not in SEVERAL and any(o and graph.readers[o] for o in node.proto.output[1:]):
             raise Unsupported("its further outputs are used")
         handler(node, graph)
     except InputError:
         raise
     except Unsupported as reason:
+        graph.drop(before)
         logger.debug("%s: operator %r (%s) stays opaque: %s", graph.where, node.label, node.op, reason)
         graph.opaque(node, str(reason), macs_of(node, graph))
     except ValidationError as error:
@@ -101,8 +106,30 @@ def _nary(node: Node, graph: Graph) -> None:
     constants = [t for t in inputs if graph.is_constant(t)]
     if len(tensors) == 1 and len(constants) == 1 and _fold(node, graph, tensors[0], constants[0]):
         return
+    steps, wanted = Steps(node, graph), graph.shape(node.output)
+    given = np.broadcast_shapes(*map(graph.shape, tensors))
+    if prod(given) < prod(wanted):  # constants that make the result larger are read as inputs
+        steps.finish(steps.add(Eltwise, [steps.source(t) for t in inputs], fn=NARY[node.op]))
+        return
     parameters = sum(graph.size(t) for t in constants if graph.size(t) > 1)
+    if len(given) < len(wanted) and len(tensors) == 1:  # a constant with more axes adds some
+        source = steps.move(graph.maker(tensors[0]), wanted, "in")
+        steps.finish(steps.add(Eltwise, [source], fn=NARY[node.op], parameters=parameters))
+        return
     graph.place(node, graph.made(node, Eltwise, tensors, fn=NARY[node.op], parameters=parameters))
+
+
+def _quantize(node: Node, graph: Graph) -> None:
+    """Convert DynamicQuantizeLinear: what is quantised, and a pooling of all of it that finds its range."""
+    steps, outputs = Steps(node, graph), [o for o in node.proto.output[1:] if graph.readers[o]]
+    source = steps.source(node.input(0))
+    if outputs:
+        shape = steps.shape(source)
+        whole = steps.move(source, (1, 1, prod(shape[:-1]), shape[-1]), "whole")
+        found = steps.add(Pool, [whole], "range", fn="global_max")
+        for tensor in outputs:
+            steps.finish(found, (1,), tensor)
+    steps.finish(steps.add(Eltwise, [source], fn="quantize"))
 
 
 def _fold(node: Node, graph: Graph, tensor: str, constant: str) -> bool:
@@ -210,7 +237,8 @@ def _each(names: str, handler: Callable[[Node, Graph], None]) -> dict[str, Calla
 
 HANDLERS: dict[str, Callable[[Node, Graph], None]] = {
     **dict.fromkeys(UNARY, _unary), **dict.fromkeys(NARY, _nary),
-    **_each("BatchNormalization", _batch_norm), **_each("Concat", _concat), **_each("Pad", _pad),
+    **_each("BatchNormalization", _batch_norm), **_each("DynamicQuantizeLinear", _quantize),
+    **_each("Concat", _concat), **_each("Pad", _pad),
     **_each("Split", _split), **_each("Expand Gather Slice Tile", _slice),
     **_each("DepthToSpace Flatten Reshape SpaceToDepth Squeeze Unsqueeze", partial(_move, fn="reshape")),
     **_each("Cast CastLike Dropout Identity", partial(_move, fn="identity")),
@@ -219,6 +247,7 @@ HANDLERS: dict[str, Callable[[Node, Graph], None]] = {
     **_each("QLinearConv", partial(conv, weight=3, bias=8)),
     **_each("Gemm", gemm), **_each("MatMul MatMulInteger", matmul), **_each("QLinearMatMul", partial(matmul, right=3)),
     **_each("ConvTranspose", conv_transpose), **_each("Einsum", einsum),
+    **_each("GRU LSTM RNN", recurrent),
     **_each("AveragePool MaxPool", pool), **_each("GlobalAveragePool GlobalMaxPool", global_pool),
     **_each("ReduceMax ReduceMean", reduce),
 }  # fmt: skip

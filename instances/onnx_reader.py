@@ -23,6 +23,7 @@ from instances.onnx_graph import Graph, Node
 from instances.onnx_macs import folded_macs
 from instances.onnx_ops import convert
 from instances.onnx_shapes import bind, infer, sort_nodes, strip_weights
+from instances.onnx_standard import standardise
 from instances.operators import Input, Reshape
 
 logger = logging.getLogger(__name__)
@@ -70,11 +71,12 @@ def read_graph(
     model = _parse(read_bytes(path, what="network", largest=LARGEST_MODEL), where)
     _check(model, where)
     model = _inline(model, where)
+    originals = standardise(model.graph, _opset(model))
     known = strip_weights(model.graph, where)
     sort_nodes(model.graph, where)
     batch_bound = bind(model.graph, known, batch, symbols or {}, where)
     infer(model, known, where)
-    graph = Graph(model.graph, known, where)
+    graph = Graph(model.graph, known, where, originals)
     try:
         _inputs(graph)
         for proto in model.graph.node:
@@ -173,10 +175,13 @@ def _results(graph: Graph) -> None:
             graph.emit(made, info.name)
 
 
+def _opset(model: onnx.ModelProto) -> int:
+    return int(next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx")))
+
+
 def _describe(model: onnx.ModelProto, file: str) -> str:
-    version = next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
     producer = "".join(c for c in str(model.producer_name) if c.isprintable())[:60]
-    return f"read from {file} (opset {version}{', by ' + producer if producer else ''})"
+    return f"read from {file} (opset {_opset(model)}{', by ' + producer if producer else ''})"
 
 
 def _report(network: Network, where: str) -> None:

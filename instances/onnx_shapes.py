@@ -21,19 +21,20 @@ from instances.operators import Shape
 
 #: Tensors up to this size may describe shapes, axes or pads; larger ones are weights.
 SMALL = 1024
-ROUNDS = 8
 #: Operators that may be evaluated on small constants: their results are never larger than their inputs' sum.
 FOLDABLE = frozenset(
     """Abs Add And Cast Ceil Concat Div Equal Flatten Floor Gather Greater GreaterOrEqual Identity Less LessOrEqual Max
     Min Mod Mul Neg Not Or ReduceMax ReduceMin ReduceProd ReduceSum Reshape Slice Split Sqrt Squeeze Sub Transpose
     Unsqueeze Where""".split()
 )
+#: Operators that older opsets do not have: their first result has the shape of their first input.
+SAME_SHAPE = frozenset("Gelu HardSwish LayerNormalization Mish RMSNormalization Swish".split())
 RANDOM = frozenset("Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike".split())
 
 
-#: Convolutions, and the position of their data; with products of matrices what multiplies.
-DATA = {"Conv": 0, "ConvInteger": 0, "QLinearConv": 0, "ConvTranspose": 0, "DeformConv": 0}
-PRODUCTS = frozenset({*DATA, "Einsum", "Gemm", "MatMul", "MatMulInteger", "QLinearMatMul"})
+#: What multiplies, all of it with its data first; and which operands of convolutions are always weights.
+CONVS = frozenset("Conv ConvInteger QLinearConv ConvTranspose DeformConv".split())
+PRODUCTS = CONVS | frozenset("Einsum Gemm MatMul MatMulInteger QLinearMatMul".split())
 
 
 @dataclass
@@ -216,7 +217,7 @@ def infer(model: onnx.ModelProto, known: Inferred, where: str) -> None:
     InputError
         If shape inference itself refuses the model.
     """
-    for _ in range(ROUNDS):
+    while True:  # every round finds a value or a shape that none before did
         try:
             graph = shape_inference.infer_shapes(model, check_type=False, strict_mode=False, data_prop=True).graph
         except Exception as error:  # noqa: BLE001 - the C++ side raises many types
@@ -226,10 +227,23 @@ def infer(model: onnx.ModelProto, known: Inferred, where: str) -> None:
             if shape is not None or info.name not in known.shapes:
                 known.shapes[info.name] = shape
         found = _fold(graph, known, list(model.opset_import))
-        if not found or all(known.shapes.get(o) is not None for node in graph.node for o in node.output if o):
+        passed = _pass_on(model.graph, known)
+        if not (found or passed) or all(known.shapes.get(o) is not None for n in graph.node for o in n.output if o):
             break
         _make_initializers(model.graph, found)
     _spread_constants(model.graph, known)
+
+
+def _pass_on(graph: onnx.GraphProto, known: Inferred) -> bool:
+    """Give results the shape of what is read, where shape inference does not know the operator; say whether any."""
+    found = False
+    for node in graph.node:
+        shape = known.shapes.get(node.input[0]) if node.op_type in SAME_SHAPE and node.input else None
+        if shape is not None and node.output and known.shapes.get(node.output[0]) is None:
+            known.shapes[node.output[0]] = shape
+            graph.value_info.append(helper.make_tensor_value_info(node.output[0], onnx.TensorProto.FLOAT, shape))
+            found = True
+    return found
 
 
 def _shape(info: onnx.ValueInfoProto) -> Shape | None:
@@ -249,7 +263,8 @@ def _fold(graph: onnx.GraphProto, known: Inferred, opsets: list[onnx.OperatorSet
             continue
         outputs = _evaluate(node, known, opsets)
         for name, value in zip(node.output, outputs, strict=False):
-            if name and isinstance(value, np.ndarray | np.generic) and value.size <= SMALL:
+            new = bool(name) and name not in known.values
+            if new and isinstance(value, np.ndarray | np.generic) and value.size <= SMALL:
                 found[name] = np.asarray(value)
                 known.values[name] = found[name]
                 known.shapes[name] = tuple(found[name].shape)
@@ -296,17 +311,17 @@ def _make_initializers(graph: onnx.GraphProto, found: dict[str, np.ndarray]) -> 
 
 
 def _spread_constants(graph: onnx.GraphProto, known: Inferred) -> None:
-    """Mark the outputs of operators that read constants only; but a convolution of a constant map is computed.
+    """Mark the outputs of operators that read constants only; but a product of a constant map is computed.
 
-    Such maps are what a network starts from (a flow of zeros, say). A convolution that makes weights for others is
-    folded like any other arithmetic on constants.
+    Such maps are what a network starts from (a flow of zeros, the queries of a decoder). A product that makes weights
+    for others is folded like any other arithmetic on constants.
     """
     given = set(known.constants)
     _spread(graph, known, frozenset())
     weights = _weights(graph, known)
     computed = {
         node.output[0] for node in graph.node
-        if node.op_type in DATA and node.output and node.output[0] in known.constants - given - weights
+        if node.op_type in PRODUCTS and node.output and node.output[0] in known.constants - given - weights
     }  # fmt: skip
     if computed:
         known.constants.intersection_update(given)
@@ -325,13 +340,11 @@ def _spread(graph: onnx.GraphProto, known: Inferred, computed: Collection[str]) 
 
 
 def _weights(graph: onnx.GraphProto, known: Inferred) -> set[str]:
-    """Return the constants that weights are made of."""
+    """Return the constants that weights are made of: what stands behind the data of a product."""
     found: set[str] = set()
     for node in reversed(graph.node):
         if any(o in found for o in node.output):
             found.update(used_tensors(node))
-        elif node.op_type in DATA:
-            found.update(name for k, name in enumerate(node.input) if k != DATA[node.op_type])
-        elif node.op_type in PRODUCTS and not all(n in known.constants for n in node.input if n):
-            found.update(n for n in node.input if n in known.constants)
+        elif node.op_type in CONVS or (node.op_type in PRODUCTS and not all(n in known.constants for n in node.input)):
+            found.update(name for name in node.input[1:] if name in known.constants)
     return found

@@ -71,9 +71,11 @@ class Steps:
         return self._emit(made.model_copy(update={"shape": shape}))
 
     def bias(self, source: str, tensor: str) -> str:
-        """Add a constant to what an operator makes (nothing if there is none)."""
+        """Add a constant, or another tensor, to what an operator makes (nothing if there is none)."""
         if not tensor:
             return source
+        if not self.graph.is_constant(tensor):
+            return self.add(Eltwise, [source, self.source(tensor)], "sum", fn="add")
         return self.add(Eltwise, [source], "bias", fn="add", parameters=self.graph.size(tensor))
 
     def finish(self, source: str, shape: Sequence[int] = (), tensor: str = "", inner: str = "") -> None:

@@ -1,0 +1,143 @@
+"""LSTM, GRU and RNN: one product for the inputs of all steps, then one for the state of each step.
+
+The inputs of all steps are known before the first, so ``X W`` is a single product with constant weights for each
+direction. ``h R`` needs the state of the step before: a product for every step. Its weights are a tensor in DRAM (an
+input) that every step reads; they are counted as parameters where the two products are added. The element-wise work of
+a step is one operator for each state that it writes, which reads the gates and states that it needs. A GRU that resets
+the state before its product (``linear_before_reset`` 0) has two products for every step, with the same weights in all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from instances.onnx_graph import Graph, Node, Unsupported
+from instances.onnx_steps import Steps
+from instances.operators import Concat, Eltwise, MatMul, Shape
+
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+#: Longer sequences stay opaque: a network with as many layers is of no use to a plan.
+MOST_STEPS = 512
+_WEIGHTS, _RECURRENT, _BIAS, _LENGTHS, _STATE, _CELL, _PEEPHOLES = range(1, 8)
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    steps: int
+    batch: int
+    hidden: int
+    gates: int
+    bias: bool
+    directions: int
+    batch_first: bool
+    reset_first: bool
+
+    @property
+    def state(self) -> Shape:
+        return (self.batch, self.hidden)
+
+
+def recurrent(node: Node, graph: Graph) -> None:
+    """Convert LSTM, GRU and RNN."""
+    sizes = _sizes(node, graph)
+    steps = Steps(node, graph)
+    source = steps.source(node.input(0))
+    if sizes.batch_first:
+        source = steps.permute(source, (1, 0, 2), "in")
+    lanes = [_Lane(steps, sizes, number).run(source) for number in range(sizes.directions)]
+    for k, tensor in enumerate(node.proto.output):
+        if not tensor:
+            continue
+        # all states: steps, directions, batch, features; the last one: directions, batch, features
+        shape, axis = ((sizes.steps, 1, *sizes.state), 1) if k == 0 else ((1, *sizes.state), 0)
+        parts = [steps.move(lane[k], shape, f"result{k}") for lane in lanes]
+        whole = parts[0] if len(parts) == 1 else steps.add(Concat, parts, f"both{k}", axis=axis)
+        if sizes.batch_first:
+            whole = steps.permute(whole, (2, 0, 1, 3) if k == 0 else (1, 0, 2), f"result{k}")
+        steps.finish(whole, tensor=tensor)
+
+
+def _sizes(node: Node, graph: Graph) -> _Sizes:
+    batch_first = bool(node.integer("layout", 0))
+    steps, batch, inputs = graph.shape(node.input(0))
+    steps, batch = (batch, steps) if batch_first else (steps, batch)
+    if not all(graph.is_constant(node.input(k)) for k in (_WEIGHTS, _RECURRENT)):
+        raise Unsupported("weights that are not constant")
+    if node.input(_LENGTHS) and set(graph.integers(node.input(_LENGTHS)) or ()) != {steps}:
+        raise Unsupported("sequences of different lengths, or of lengths that are not known")
+    if node.input(_PEEPHOLES):
+        raise Unsupported("gates that see the cell (peepholes)")
+    if steps > MOST_STEPS:
+        raise Unsupported(f"{steps} steps; up to {MOST_STEPS} are planned")
+    directions, rows, hidden = graph.shape(node.input(_RECURRENT))
+    gates = GATES[node.op]
+    expected = (2 if node.text("direction", "forward") == "bidirectional" else 1, gates * hidden, inputs)
+    if (directions, rows) != expected[:2] or graph.shape(node.input(_WEIGHTS)) != expected:
+        raise graph.fault(node, f"weights of shape {graph.shape(node.input(_WEIGHTS))}, {expected} are needed")
+    reset_first = gates == GATES["GRU"] and not node.integer("linear_before_reset", 0)
+    bias = bool(node.input(_BIAS))
+    return _Sizes(steps, batch, hidden, gates, bias, directions, batch_first, reset_first)
+
+
+class _Lane:
+    """One direction."""
+
+    def __init__(self, steps: Steps, sizes: _Sizes, number: int) -> None:
+        self.steps, self.sizes = steps, sizes
+        self.prefix = "back." if number else ""
+        backwards = number == 1 or steps.node.text("direction", "forward") == "reverse"
+        self.order = range(sizes.steps)[:: -1 if backwards else 1]
+
+    def run(self, source: str) -> tuple[str, str, str]:
+        """Add the operators; return those of all states, of the last one, and of the last cell."""
+        s, steps = self.sizes, self.steps
+        features = s.gates * s.hidden
+        given = steps.add(MatMul, [source], f"{self.prefix}x", out_features=features, bias=s.bias)
+        sizes = [2 * s.hidden, s.hidden] if s.reset_first else [features]
+        weights = [steps.given(f"{steps.node.label}:{self.prefix}R", (s.hidden, size)) for size in sizes]
+        state, cell = self._initial(_STATE), self._initial(_CELL) if s.gates == GATES["LSTM"] else ""
+        made: dict[int, str] = {}
+        for number in self.order:
+            # the weights of the state, and their biases, count as parameters of the first step
+            parameters = 0 if made else features * (s.hidden + s.bias)
+            state, cell = self._step(number, (given, weights, state, cell), parameters)
+            made[number] = steps.move(state, (1, *s.state), f"{self.prefix}t{number}.h")
+        parts = [made[number] for number in range(s.steps)]
+        whole = parts[0] if s.steps == 1 else steps.add(Concat, parts, f"{self.prefix}steps", axis=0)
+        return whole, state, cell
+
+    def _initial(self, which: int) -> str:
+        """Return the state before the first step: given, or zeros that lie in DRAM."""
+        steps, tensor, shape = self.steps, self.steps.node.input(which), self.sizes.state
+        name = f"{self.prefix}{'hc'[which - _STATE]}0"
+        if not tensor or steps.graph.is_constant(tensor):
+            return steps.given(f"{steps.node.label}:{name}", shape)
+        source = steps.source(tensor)
+        if self.sizes.batch_first:
+            source = steps.permute(source, (1, 0, 2), name)
+        return steps.move(steps.move(source, (1, *shape), name, "slice"), shape, name)
+
+    def _step(self, number: int, given: tuple[str, list[str], str, str], parameters: int) -> tuple[str, str]:
+        """Return the state and the cell after a step."""
+        s, steps, at = self.sizes, self.steps, f"{self.prefix}t{number}"
+        inputs, weights, state, cell = given
+        mine = steps.move(inputs, (1, s.batch, s.gates * s.hidden), f"{at}.x", "slice")
+        mine = steps.move(mine, (s.batch, s.gates * s.hidden), f"{at}.x")
+        product = steps.add(MatMul, [state, weights[0]], f"{at}.R")
+        if s.gates == GATES["RNN"]:
+            total = steps.add(Eltwise, [product, mine], f"{at}.sum", fn="add", parameters=parameters)
+            return steps.add(Eltwise, [total], f"{at}.state", fn="tanh"), ""
+
+        def gates(count: int) -> list[str]:
+            """Return some gates, each as what comes of the state and what comes of the inputs."""
+            return [steps.move(t, s.state, f"{at}.gate", "slice") for _ in range(count) for t in (product, mine)]
+
+        if s.gates == GATES["LSTM"]:
+            cell = steps.add(Eltwise, [*gates(3), cell], f"{at}.cell", fn="mul", parameters=parameters)
+            return steps.add(Eltwise, [*gates(1), cell], f"{at}.state", fn="mul"), cell
+        if not s.reset_first:
+            return steps.add(Eltwise, [*gates(3), state], f"{at}.state", fn="mul", parameters=parameters), ""
+        kept = steps.add(Eltwise, [*gates(1), state], f"{at}.reset", fn="mul", parameters=parameters)
+        new = steps.add(MatMul, [kept, weights[1]], f"{at}.Rh")
+        last = steps.move(mine, s.state, f"{at}.gate", "slice")
+        return steps.add(Eltwise, [new, last, *gates(1), state], f"{at}.state", fn="mul"), ""
