@@ -67,13 +67,19 @@ class OnnxModel:
         if tensor in self._values:
             return self._values[tensor]
         if tensor in self._tensors:
-            value = numpy_helper.to_array(self._tensors[tensor])
+            value = self._held(tensor)
         elif tensor in self._nodes:
             value = self._evaluated(tensor)
         else:
             raise InputError(f"{self.where}: tensor {tensor!r} is no constant")
         self._values[tensor] = value
         return value
+
+    def _held(self, tensor: str) -> np.ndarray:
+        try:
+            return numpy_helper.to_array(self._tensors[tensor])
+        except ValueError as error:
+            raise InputError(f"{self.where}: tensor {tensor!r} does not hold its data ({error})") from None
 
     def is_constant(self, tensor: str) -> bool:
         """Whether no input of the model reaches a tensor."""

@@ -18,6 +18,7 @@ from instances.onnx_graph import Graph, Node, Unsupported
 from instances.onnx_macs import macs_of
 from instances.onnx_products import einsum
 from instances.onnx_recurrent import recurrent
+from instances.onnx_resize import grid_sample, resize
 from instances.onnx_steps import Steps
 from instances.onnx_transposed import conv_transpose
 from instances.operators import Concat, Conv, Eltwise, MatMul, Pool, Reshape
@@ -247,7 +248,7 @@ HANDLERS: dict[str, Callable[[Node, Graph], None]] = {
     **_each("QLinearConv", partial(conv, weight=3, bias=8)),
     **_each("Gemm", gemm), **_each("MatMul MatMulInteger", matmul), **_each("QLinearMatMul", partial(matmul, right=3)),
     **_each("ConvTranspose", conv_transpose), **_each("Einsum", einsum),
-    **_each("GRU LSTM RNN", recurrent),
+    **_each("GRU LSTM RNN", recurrent), **_each("Resize Upsample", resize), **_each("GridSample", grid_sample),
     **_each("AveragePool MaxPool", pool), **_each("GlobalAveragePool GlobalMaxPool", global_pool),
     **_each("ReduceMax ReduceMean", reduce),
 }  # fmt: skip

@@ -9,10 +9,10 @@ from typing import Literal
 from pydantic import BaseModel
 
 from instances.onnx_graph import Graph, Node, Unsupported
-from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Pool, Reshape, Shape
+from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Pool, Resample, Reshape, Shape
 
 Move = Literal["reshape", "transpose", "slice", "pad", "identity"]
-Step = Conv | MatMul | Pool | Eltwise | Concat
+Step = Conv | MatMul | Pool | Resample | Eltwise | Concat
 
 #: The largest number of dimensions of a tensor.
 MOST_DIMENSIONS = 8
@@ -63,7 +63,7 @@ class Steps:
     def add(self, kind: type[BaseModel], sources: Sequence[str], suffix: str = "", **fields: object) -> str:
         """Add an operator that computes; its shape is inferred. The one without a suffix has the node's name."""
         made = kind.model_validate({"name": self._name(suffix), "inputs": tuple(sources), "shape": (1,), **fields})
-        assert isinstance(made, Conv | MatMul | Pool | Eltwise | Concat)
+        assert isinstance(made, Step)
         try:
             shape = tuple(made.infer([self.shape(name) for name in sources]))
         except ValueError as error:

@@ -9,6 +9,7 @@ matmul    ``[..., K] x K x out_features`` with constant weights, or a (batched) 
 correlation  products of every pixel with its neighbours in another map, over the channels
 pool      max or average pooling over a window, or over the whole map
 eltwise   element-wise operation of one or more inputs, and row-wise ones (softmax, layer_norm)
+resample  a map of another size, or one that is read where a grid says: moves data, without weights
 concat    joins inputs along one axis
 reshape   moves or drops elements without computing (reshape, transpose, slice, pad)
 opaque    anything else: kept in the graph, reported, never planned
@@ -20,13 +21,14 @@ Feature maps are (batch, channels, rows, columns); sequences are (batch, tokens,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
-from typing import Annotated, Literal
+from math import gcd, prod
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from instances.frozen import Frozen
-from instances.workload import Layer, room_of
+from instances.shape_rules import broadcast, check_arity, count_windows, feature_map
+from instances.workload import Layer
 
 #: The largest size of one dimension (a signed 32-bit count, as in every deployment format).
 LARGEST = 2**31 - 1
@@ -35,6 +37,8 @@ Pad = Annotated[int, Field(ge=0, le=LARGEST)]
 Pair = tuple[Size, Size]
 Pads = tuple[Pad, Pad, Pad, Pad]
 Shape = tuple[int, ...]
+#: Blocks of more elements of a map are not taken as one window.
+LARGEST_BLOCK = 8
 Count = Annotated[int, Field(ge=0, le=2**53)]
 
 #: Element-wise functions of one tensor (some row-wise), and of several tensors.
@@ -62,7 +66,7 @@ class _Operator(Frozen):
 
     def infer(self, inputs: Sequence[Shape]) -> Shape:
         """Return the output shape for the given input shapes; ValueError when they do not fit."""
-        _arity(self, inputs, 0, None)
+        check_arity(inputs, 0, None)
         return self.shape
 
     def layer(self, inputs: Sequence[Shape]) -> Layer | None:
@@ -74,18 +78,6 @@ class _Operator(Frozen):
         return 0
 
 
-def _arity(operator: _Operator, inputs: Sequence[Shape], least: int, most: int | None) -> None:
-    if len(inputs) < least or (most is not None and len(inputs) > most):
-        wanted = f"{least}" if least == most else f"at least {least}" if most is None else f"{least} to {most}"
-        raise ValueError(f"has {len(inputs)} inputs, needs {wanted}")
-
-
-def _feature_map(shape: Shape) -> Shape:
-    if len(shape) != 4:
-        raise ValueError(f"needs a feature map (batch, channels, rows, columns), its input has shape {shape}")
-    return shape
-
-
 class Input(_Operator):
     """A tensor from outside the network."""
 
@@ -93,7 +85,7 @@ class Input(_Operator):
 
     def infer(self, inputs: Sequence[Shape]) -> Shape:
         """Return the declared shape."""
-        _arity(self, inputs, 0, 0)
+        check_arity(inputs, 0, 0)
         return self.shape
 
 
@@ -119,8 +111,8 @@ class Conv(_Operator):
 
     def layer(self, inputs: Sequence[Shape]) -> Layer:
         """Return the convolution; a folded batch norm is a bias."""
-        _arity(self, inputs, 1, 1)
-        batch, channels, rows, columns = _feature_map(inputs[0])
+        check_arity(inputs, 1, 1)
+        batch, channels, rows, columns = feature_map(inputs[0])
         return Layer.conv(
             self.name, channels=channels, filters=self.filters, size=(rows, columns), kernel=self.kernel,
             stride=self.stride, pad=self.pad, dilation=self.dilation, groups=self.groups, batch=batch,
@@ -161,11 +153,11 @@ class MatMul(_Operator):
         b = (*b[:-2], b[-1], b[-2]) if self.transpose_b else b
         if a[-1] != b[-2]:
             raise ValueError(f"inner sizes differ: {a[-1]} in {a} and {b[-2]} in {b}")
-        return _broadcast([a[:-2], b[:-2]]), a[-2], a[-1], b[-1]
+        return broadcast([a[:-2], b[:-2]]), a[-2], a[-1], b[-1]
 
     def infer(self, inputs: Sequence[Shape]) -> Shape:
         """Return the product's shape."""
-        _arity(self, inputs, 1, 2)
+        check_arity(inputs, 1, 2)
         if len(inputs) == 2:
             lead, rows, _, cols = self._operands(inputs)
             return (*lead, rows, cols)
@@ -202,8 +194,8 @@ class Correlation(_Operator):
 
     def infer(self, inputs: Sequence[Shape]) -> Shape:
         """Return a map with one channel for every displacement, -displacement to displacement in steps of stride."""
-        _arity(self, inputs, 2, 2)
-        first, second = (_feature_map(shape) for shape in inputs)
+        check_arity(inputs, 2, 2)
+        first, second = (feature_map(shape) for shape in inputs)
         if first != second:
             raise ValueError(f"the maps differ: {first} and {second}")
         return (
@@ -248,24 +240,63 @@ class Pool(_Operator):
 
     def layer(self, inputs: Sequence[Shape]) -> Layer:
         """Return the pooling as a depthwise layer without weights."""
-        _arity(self, inputs, 1, 1)
-        batch, channels, *size = _feature_map(inputs[0])
+        check_arity(inputs, 1, 1)
+        batch, channels, *size = feature_map(inputs[0])
         kernel = self.kernel or (size[0], size[1])
-        out = [self._extent(axis, size[axis], kernel[axis]) for axis in (0, 1)]
+        axes = zip(size, kernel, self.stride, self.dilation, self.pad[:2], self.pad[2:], strict=True)
+        out = [count_windows(*axis, ceil=self.ceil_mode) for axis in axes]
         return Layer(
             name=self.name, kind="pool", b=batch, g=channels, m=1, n=1, r=out[0], c=out[1], kh=kernel[0], kw=kernel[1],
             stride_h=self.stride[0], stride_w=self.stride[1], dilation_h=self.dilation[0], dilation_w=self.dilation[1],
             pad_top=self.pad[0], pad_left=self.pad[1], h=size[0], l=size[1], weights="none",
         )  # fmt: skip
 
-    def _extent(self, axis: int, size: int, kernel: int) -> int:
-        before, stride = self.pad[axis], self.stride[axis]
-        room = room_of("window", size, kernel, self.dilation[axis], before, self.pad[axis + 2])
-        if not self.ceil_mode:
-            return room // stride + 1
-        out = -(-room // stride) + 1
-        # A window that would start in the padding behind the map is dropped (the rule of every framework).
-        return out - 1 if (out - 1) * stride >= size + before else out
+
+class Resample(_Operator):
+    """A feature map of another size, or (two inputs) one that is read where a grid says: data that moves.
+
+    The ``blocks`` of an axis are as many parts as both sizes have in common; of each the result has ``up`` elements
+    of ``down`` of the map and the neighbours that an interpolation looks at. Where `down` exceeds `LARGEST_BLOCK`, and
+    by a grid (batch, rows, columns, 2), every element of the result is taken to read its neighbours by itself.
+    """
+
+    op: Literal["resample"] = "resample"
+    fn: Literal["nearest", "linear", "cubic"] = "nearest"
+    size: Pair
+    """Rows and columns of the result."""
+
+    def infer(self, inputs: Sequence[Shape]) -> Shape:
+        """Return (batch, channels, rows, columns)."""
+        check_arity(inputs, 1, 2)
+        batch, channels, *_ = feature_map(inputs[0])
+        if len(inputs) == 2 and tuple(inputs[1]) != (batch, *self.size, 2):
+            raise ValueError(f"needs a grid of shape {(batch, *self.size, 2)}, its second input has {tuple(inputs[1])}")
+        return (batch, channels, *self.size)
+
+    def scattered(self, inputs: Sequence[Shape]) -> bool:
+        """Whether every element of the result reads its neighbours by itself."""
+        return len(inputs) == 2 or any(
+            before // gcd(before, after) > LARGEST_BLOCK for before, after in zip(inputs[0][2:], self.size, strict=True)
+        )
+
+    def layer(self, inputs: Sequence[Shape]) -> Layer:
+        """Return a layer without weights: a filter for each element of a block, or an operand for each neighbour."""
+        batch, channels, rows, columns = self.infer(inputs)
+        shape: dict[str, Any] = {"name": self.name, "b": batch, "g": channels, "n": 1, "weights": "none"}
+        if self.scattered(inputs):
+            grid = -(-2 // channels) if len(inputs) == 2 else 0  # its two numbers for every pixel, in whole operands
+            taps = {"nearest": 1, "linear": 2, "cubic": 4}[self.fn]
+            moved = zip(inputs[0][2:], self.size, strict=True)
+            reads = prod(taps if len(inputs) == 2 or 1 != one != other else 1 for one, other in moved)
+            return Layer(kind="eltwise", m=1, r=rows, c=columns, h=rows, l=columns, inputs=reads + grid, **shape)
+        before = inputs[0][2:]
+        blocks = [gcd(*sizes) for sizes in zip(before, self.size, strict=True)]
+        up, down = ([size // n for size, n in zip(sizes, blocks, strict=True)] for sizes in (self.size, before))
+        reach = [{"nearest": 0, "linear": 1, "cubic": 2}[self.fn] if u > 1 else 0 for u in up]
+        return Layer(
+            kind="resample", m=prod(up), r=blocks[0], c=blocks[1], kh=down[0] + 2 * reach[0], kw=down[1] + 2 * reach[1],
+            stride_h=down[0], stride_w=down[1], pad_top=reach[0], pad_left=reach[1], h=before[0], l=before[1], **shape,
+        )  # fmt: skip
 
 
 class Eltwise(_Operator):
@@ -284,8 +315,8 @@ class Eltwise(_Operator):
 
     def infer(self, inputs: Sequence[Shape]) -> Shape:
         """Return the broadcast shape of the inputs."""
-        _arity(self, inputs, 1, 1 if self.fn in UNARY else None)
-        return _broadcast(inputs)
+        check_arity(inputs, 1, 1 if self.fn in UNARY else None)
+        return broadcast(inputs)
 
     def layer(self, inputs: Sequence[Shape]) -> Layer | None:
         """Return a layer for two or more inputs. Operands that are broadcast are small and not counted."""
@@ -312,7 +343,7 @@ class Concat(_Operator):
 
     def infer(self, inputs: Sequence[Shape]) -> Shape:
         """Return the joined shape."""
-        _arity(self, inputs, 1, None)
+        check_arity(inputs, 1, None)
         first = tuple(inputs[0])
         if self.axis >= len(first):
             raise ValueError(f"axis {self.axis} of shape {first} does not exist")
@@ -332,7 +363,7 @@ class Reshape(_Operator):
 
     def infer(self, inputs: Sequence[Shape]) -> Shape:
         """Return the declared shape if the number of elements allows it."""
-        _arity(self, inputs, 1, 1)
+        check_arity(inputs, 1, 1)
         before, after = prod(inputs[0]), prod(self.shape)
         fits = {"slice": after <= before, "pad": after >= before}.get(self.fn, after == before)
         if self.fn == "transpose":
@@ -363,17 +394,5 @@ class Opaque(_Operator):
         return self.parameters
 
 
-def _broadcast(shapes: Sequence[Shape]) -> Shape:
-    """Return the NumPy broadcast of `shapes`."""
-    rank = max(len(s) for s in shapes)
-    padded = [(1,) * (rank - len(s)) + tuple(s) for s in shapes]
-    out = tuple(max(axis) for axis in zip(*padded, strict=True))
-    for shape in padded:
-        if any(x not in (1, y) for x, y in zip(shape, out, strict=True)):
-            raise ValueError(f"shapes {' and '.join(str(tuple(s)) for s in shapes)} do not fit together")
-    return out
-
-
-Operator = Annotated[
-    Input | Conv | MatMul | Correlation | Pool | Eltwise | Concat | Reshape | Opaque, Field(discriminator="op")
-]  # fmt: skip
+_Any = Input | Conv | MatMul | Correlation | Pool | Resample | Eltwise | Concat | Reshape | Opaque
+Operator = Annotated[_Any, Field(discriminator="op")]

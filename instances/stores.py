@@ -6,8 +6,8 @@ Stores
     A store has `rows` rows, the rows of its maps; every row has ``sum of the parts' row bytes``.
 Rows
     The first rows of a store may stay on chip. A reshape (but one that changes nothing), a reader or writer with
-    another number of rows, one that reads a matrix transposed, and a sum of more than two need all of it there or
-    nothing: such a store stays whole or not at all.
+    another number of rows, one that reads a matrix transposed or pixels anywhere, and a sum of more than two need all
+    of it there or nothing: such a store stays whole or not at all.
 DRAM
     What comes from outside, what an operator without a plan of its own reads or writes, the right operand of a product
     of two inputs and operands that are broadcast lie in DRAM: their stores never stay. An operator that nobody reads is
@@ -22,7 +22,7 @@ from math import prod
 
 from instances.errors import InputError
 from instances.network import Network
-from instances.operators import Concat, Eltwise, Input, MatMul, Opaque, Operator, Reshape
+from instances.operators import Concat, Eltwise, Input, MatMul, Opaque, Operator, Resample, Reshape
 from instances.workload import Layer
 
 #: Maps that a sum of more reads stay whole or not at all.
@@ -106,6 +106,9 @@ def inputs_of(network: Network, operator: Operator, layer: Layer) -> tuple[str, 
         elements = layer.g * layer.b * layer.r * layer.c
         full = tuple(n for n in operator.inputs if prod(network.operator(n).shape) == elements)
         return full or operator.inputs[:1]
+    if isinstance(operator, Resample) and operator.scattered(network.input_shapes(operator)):
+        grids = operator.inputs[1:] * -(-2 // layer.g)  # as many operands as the layer has for them
+        return (*operator.inputs[:1] * (layer.inputs - len(grids)), *grids)
     return operator.inputs
 
 
@@ -185,6 +188,8 @@ class _Reader:
                 self.whole.add(operator.inputs[0])
             if self._elements(operator.inputs[0]) != layer.g * layer.r * layer.n:  # broadcast
                 self.dram.add(operator.inputs[0])
+        if isinstance(operator, Resample) and operator.scattered(self.network.input_shapes(operator)):
+            self.whole |= set(operator.inputs)  # any of its rows may read any of theirs
         if isinstance(operator, Eltwise):
             elements = layer.g * layer.b * layer.r * layer.c
             self.dram |= {name for name in operator.inputs if self._elements(name) != elements}
@@ -242,6 +247,8 @@ def _passing(network: Network, operator: Operator, number: dict[str, int]) -> tu
     if isinstance(operator, Eltwise) and operator.name in number:
         sizes = [network.operator(n).shape for n in operator.inputs]
         return tuple(n for n, shape in zip(operator.inputs, sizes, strict=True) if shape == operator.shape)
+    if isinstance(operator, Resample) and operator.scattered(network.input_shapes(operator)):
+        return ()
     if operator.name in number or isinstance(operator, (Concat, Eltwise, Reshape, Input)):
         return operator.inputs
     return ()

@@ -12,6 +12,7 @@ conv           as written; depthwise is ``m = n = 1`` with ``g`` channels
 matmul         OUT[r, m] = IN[r, n] * W[n, m] with ``c = kh = kw = 1``; a batched product of
                two activations has one group per product and ``weights = "activation"``
 pool           depthwise without weights
+resample       a pool with ``m`` results for every window: a map of another size
 eltwise        a 1x1 pool over ``inputs`` operands of the same shape
 correlation    OUT[b, r, c, i, j] += W[b, n, r, c] * IN[b, n, S_h*r + D_h*i - P_h, S_w*c + D_w*j - P_w]: every
                pixel of one map against its neighbours in the other; the displacements i, j are not summed over
@@ -56,7 +57,7 @@ class Layer(Sparse):
     LEFT_OUT: ClassVar = frozenset(("resident_in", "resident_out"))
 
     name: str = Field(min_length=1)
-    kind: Literal["conv", "matmul", "pool", "eltwise", "correlation"] = "conv"
+    kind: Literal["conv", "matmul", "pool", "resample", "eltwise", "correlation"] = "conv"
     b: Size = 1
     g: Size = 1
     m: Size
@@ -117,6 +118,8 @@ class Layer(Sparse):
                 raise ValueError(f"{out} output {what} with stride {stride} start beyond the {size} input {what}")
         if self.kind in ("pool", "eltwise") and (self.m, self.n, self.weights) != (1, 1, "none"):
             raise ValueError(f"a {self.kind} layer has m = n = 1 per group and weights 'none'")
+        if self.kind == "resample" and (self.n, self.weights) != (1, "none"):
+            raise ValueError("a resample layer has n = 1 and weights 'none'")
         if self.kind == "correlation" and (self.g, self.m, self.weights) != (1, 1, "activation"):
             raise ValueError("a correlation layer has g = m = 1 and weights 'activation', its other map")
         if self.kind != "eltwise" and self.inputs != 1:

@@ -138,7 +138,7 @@ def work_of(layer: Layer, engine: PartialEngine) -> Work:
         If the layer is of another kind or has a batch.
     """
     refuse_long(layer, "engine")
-    if layer.kind == "eltwise" or layer.weights == "activation":
+    if layer.kind in ("eltwise", "resample") or layer.weights == "activation":
         raise InputError(f"layer {layer.name}: runs of an engine are convolutions, products with constants or poolings")
     if layer.b != 1:
         raise InputError(f"layer {layer.name}: batch {layer.b}; an engine takes one image at a time")

@@ -30,7 +30,8 @@ def moved(model: OnnxModel, operator: Reshape, value: Value) -> Value | None:
     node = model.node(operator.name)
     where = f"operator {operator.name} ({node.op})"
     if node.op in _RESHAPES or operator.fn == "identity" or node.op not in _MOVES:
-        made = node.op in _RESHAPES or (prod(value.shape) == prod(operator.shape) and node.op in _LIFTED)
+        lifted = node.op in _LIFTED and operator.fn == "reshape" and prod(value.shape) == prod(operator.shape)
+        made = node.op in _RESHAPES or lifted
         require(made, where, "how it moves elements is not known")
         return value
     if node.op == "Transpose":

@@ -534,7 +534,7 @@ def test_a_convolution_of_constants_that_cannot_be_planned_is_named(tmp_path: Pa
     [
         ("ConvTranspose", "x,up", {"strides": [2, 2], "dilations": [2, 2]}, 4 * 6 * 6 * (3 * 2 * 2), "dilated"),
         ("Einsum", "x,mix", {"equation": "bchw,de->bd"}, 4 * 6 * 6 * 4 * 5, "a sum over one operand alone"),
-        ("Resize", "x,,scales", {}, 0, "no conversion"),
+        ("CumSum", "x,axis", {}, 0, "no conversion"),
     ],
 )
 def test_what_is_not_planned_says_why_and_how_much(
@@ -545,7 +545,7 @@ def test_what_is_not_planned_says_why_and_how_much(
     m.constant("w", 4, 4, 1, 1)
     m.constant("up", 4, 3, 2, 2)
     m.constant("mix", 4, 5)
-    m.constant("scales", value=np.array([1, 1, 2, 2], np.float32))
+    m.constant("axis", value=np.array(1, np.int64))
     m.node("Conv", "x,w", "c", name="conv")
     m.node(op, inputs.replace("x,", "c,", 1), "y", name="odd", **attributes)
     network = m.read(tmp_path)

@@ -15,12 +15,12 @@ from instances.network import Network
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 #: Steps, batch, inputs, hidden.
-T, B, I, H = 5, 2, 3, 4
+T, B, N, H = 5, 2, 3, 4
 
 
 def read(
     folder: Path, op: str, *, state: bool = False, outputs: tuple[str, ...] = ("y",), lengths: tuple[int, ...] = (),
-    peepholes: bool = False, columns: int = I, **attributes: object,
+    peepholes: bool = False, columns: int = N, **attributes: object,
 ) -> Network:  # fmt: skip
     """The network of one recurrent operator with a bias, and a Relu behind each result."""
     directions = 2 if attributes.get("direction") == "bidirectional" else 1
@@ -31,7 +31,7 @@ def read(
         constants["L"] = np.array(lengths, np.int32)
     if peepholes:
         constants["P"] = np.ones((directions, 3 * H), np.float32)
-    infos = [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, (B, T, I) if first else (T, B, I))]
+    infos = [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, (B, T, N) if first else (T, B, N))]
     if state:
         shape = (B, directions, H) if first else (directions, B, H)
         infos.append(helper.make_tensor_value_info("h", onnx.TensorProto.FLOAT, shape))
@@ -58,10 +58,10 @@ def test_every_step_multiplies_its_inputs_and_its_state(tmp_path: Path, op: str,
     ways = 2 if direction == "bidirectional" else 1
     features = GATES[op] * H
     assert network.opaque == ()
-    assert network.macs == ways * T * B * features * (I + H)
-    assert network.parameters == ways * features * (I + H + 2)  # and two biases, one for each product
+    assert network.macs == ways * T * B * features * (N + H)
+    assert network.parameters == ways * features * (N + H + 2)  # and two biases, one for each product
     products = [(layer.r, layer.n, layer.m) for layer in network.conv_layers]
-    assert products == ways * [(T * B, I, features), *[(B, H, features)] * T]
+    assert products == ways * [(T * B, N, features), *[(B, H, features)] * T]
     assert network.operators[-1].shape == (T, ways, B, H)
 
 
@@ -80,8 +80,8 @@ def test_a_gru_that_resets_first_has_two_products_a_step(tmp_path: Path) -> None
     """Two gates need the state; the candidate needs the state that the second gate has reset."""
     network = read(tmp_path, "GRU")
     products = [(layer.r, layer.n, layer.m) for layer in network.conv_layers]
-    assert products == [(T * B, I, 3 * H), *[(B, H, 2 * H), (B, H, H)] * T]
-    assert network.macs == T * B * 3 * H * (I + H)
+    assert products == [(T * B, N, 3 * H), *[(B, H, 2 * H), (B, H, H)] * T]
+    assert network.macs == T * B * 3 * H * (N + H)
     assert network.operator("cell:t0.Rh").inputs[0] == "cell:t0.reset"
 
 
@@ -96,7 +96,7 @@ def test_all_results_and_a_state_that_is_given(tmp_path: Path) -> None:
 
 def test_a_batch_before_the_steps(tmp_path: Path) -> None:
     network = read(tmp_path, "LSTM", layout=1, state=True, outputs=("y", "last"))
-    assert network.macs == T * B * 4 * H * (I + H)
+    assert network.macs == T * B * 4 * H * (N + H)
     assert [o.shape for o in network.operators[-2:]] == [(B, T, 1, H), (B, 1, H)]
 
 
@@ -117,7 +117,7 @@ def test_what_stays_opaque_says_why_and_how_much(
     network = read(tmp_path, op, **options)  # type: ignore[arg-type]
     (kept,) = network.opaque
     assert said in kept.reason
-    assert (network.macs, kept.macs) == (0, T * B * GATES[op] * H * (I + H))
+    assert (network.macs, kept.macs) == (0, T * B * GATES[op] * H * (N + H))
     assert [o.op for o in network.operators] == ["input", "opaque", "eltwise"]
 
 
