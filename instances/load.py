@@ -88,7 +88,8 @@ def network_to_json(network: Network) -> str:
         fields = operator.model_dump(mode="json", exclude_defaults=True)
         first = {"op": operator.op, "name": operator.name}
         lines.append("  " + json.dumps(first | fields, ensure_ascii=False))
-    head = {"format": NETWORK_FORMAT, "name": network.name, "description": network.description}
+    types = {field: text for field in ("map_type", "weight_type") if (text := getattr(network, field))}
+    head = {"format": NETWORK_FORMAT, "name": network.name, "description": network.description, **types}
     fields_text = ",\n ".join(f"{json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in head.items())
     return "{" + fields_text + ',\n "operators": [\n' + ",\n".join(lines) + "\n ]}\n"
 

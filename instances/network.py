@@ -11,12 +11,13 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from functools import cached_property
 from math import prod
+from typing import ClassVar
 
 import networkx as nx
 from pydantic import Field, ValidationError, model_validator
 
 from instances.errors import InputError, did_you_mean
-from instances.frozen import Frozen
+from instances.frozen import Sparse
 from instances.operators import Input, Opaque, Operator, Reshape, Shape
 from instances.workload import Layer
 
@@ -24,13 +25,19 @@ from instances.workload import Layer
 MOST_FAULTS = 5
 
 
-class Network(Frozen):
+class Network(Sparse):
     """A network as an operator graph."""
+
+    LEFT_OUT: ClassVar = frozenset(("map_type", "weight_type"))
 
     name: str = Field(min_length=1, max_length=200)
     """Short name, as in ``certile solve NAME``."""
     description: str = ""
     """One line: what it is and the public definition it follows."""
+    map_type: str = Field("", max_length=40)
+    """Element type of the maps in the file that it was read from: ``float32``, ``int8``; empty: not known."""
+    weight_type: str = Field("", max_length=40)
+    """That of the weights."""
     operators: tuple[Operator, ...] = Field(min_length=1)
     """In topological order; an operator names the producers of its inputs."""
 
@@ -243,7 +250,8 @@ class Network(Frozen):
                     shape = operator.infer(given)
                 shapes[operator.name] = shape
                 made.append(operator.model_copy(update={"shape": shape}))
-            return Network(name=self.name, description=self.description, operators=tuple(made))
+            own = {field: getattr(self, field) for field in type(self).model_fields}
+            return Network(**{**own, "operators": tuple(made)})
         except ValidationError as error:
             raise InputError(f"network {self.name} cannot have {what}: {_plain(error)}") from error
         except ValueError as error:

@@ -24,6 +24,7 @@ from instances.onnx_macs import folded_macs
 from instances.onnx_ops import convert
 from instances.onnx_shapes import bind, infer, sort_nodes, strip_weights
 from instances.onnx_standard import standardise
+from instances.onnx_types import element_types
 from instances.operators import Input, Reshape
 
 logger = logging.getLogger(__name__)
@@ -76,6 +77,7 @@ def read_graph(
     sort_nodes(model.graph, where)
     batch_bound = bind(model.graph, known, batch, symbols or {}, where)
     infer(model, known, where)
+    maps, weights = element_types(model.graph, known.constants)
     graph = Graph(model.graph, known, where, originals)
     try:
         _inputs(graph)
@@ -87,6 +89,8 @@ def read_graph(
         network = Network(
             name=Path(path).stem,
             description="; ".join(filter(None, (_describe(model, Path(path).name), folded_macs(graph)))),
+            map_type=maps,
+            weight_type=weights,
             operators=tuple(graph.operators.values()),
         )
     except ValidationError as error:

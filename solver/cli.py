@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from instances.applications import Applications, applications, is_several
+from instances.elements import unlike_elements
 from instances.errors import InputError
 from instances.load import load_network
 from instances.network import Network
@@ -183,6 +184,8 @@ def solve(
     )  # fmt: skip
     rivals = {name: replace(question, engine=asked.engine(name, question.objectives)) for name in names}
     _warn(question.network.warnings if not isinstance(target, Layer) else ())
+    for line in unlike_elements(question.network, question.machine):
+        console.complain("note", line)
     plan = answered(asked, question)
     saved = [] if out is None else [console.save(plan, out)]
     others = {name: asked.solve(rival) for name, rival in rivals.items()}

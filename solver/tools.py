@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from instances.elements import unlike_elements
 from instances.errors import InputError
-from instances.load import dump_network, list_machines, list_networks, load_network
+from instances.load import dump_network, list_machines, list_networks, load_machine, load_network
 from instances.measured import list_measured
 from instances.new_machine import machine_template
 from solver import options
@@ -124,6 +125,10 @@ def import_(
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse a model with operators that are not planned")
     ] = False,
+    machine: Annotated[
+        str | None,
+        typer.Option("--machine", "-m", metavar="NAME", help="Compare element types with those of a machine"),
+    ] = None,
 ) -> int:
     """Read an ONNX file (weights are never loaded) and write it as a network file.
 
@@ -133,11 +138,14 @@ def import_(
     if not out.lower().endswith(".json"):
         raise InputError(f"output {out}: a network file ends in .json, or certile solve would not find it")
     network = load_network(model, batch=batch, symbols=options.parse_symbols(symbol or ()) or None)
+    unlike = () if machine is None else unlike_elements(network, load_machine(machine))
     if strict and network.opaque:
         raise InputError(f"network {model}: not planned: {'; '.join(network.warnings)}")
     dump_network(network, out)
     for line in network.warnings:
         complain("warning", line)
+    for line in unlike:
+        complain("note", line)
     left_out = f"; not planned: {network.unplanned}" if network.opaque else ""
     emit(
         printable(
@@ -147,6 +155,8 @@ def import_(
         )
     )
     emit(printable(network.description))
+    if network.map_type:
+        emit(f"maps of {network.map_type}, weights of {network.weight_type or 'a type that is not known'}")
     return 0
 
 

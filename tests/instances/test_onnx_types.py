@@ -1,0 +1,82 @@
+"""Element types of ONNX files, and those that a machine counts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from instances.elements import unlike_elements
+from instances.load import load_machine, load_network
+from solver.cli import main
+
+FOLDER = Path(__file__).resolve().parents[1] / "data" / "onnx"
+
+
+@pytest.mark.parametrize(("name", "maps", "weights"), [
+    ("resnet_ts", "float32", "float32"),
+    ("resnet_qdq", "uint8", "int8"),  # quantised between the layers, by nodes
+    ("resnet_qoperator", "uint8", "int8"),  # and by the operators
+    ("lstm_ts", "float32", "float32"),
+])  # fmt: skip
+def test_types_of_exports(name: str, maps: str, weights: str) -> None:
+    network = load_network(str(FOLDER / f"{name}.onnx"))
+    assert (network.map_type, network.weight_type) == (maps, weights)
+
+
+def test_types_stay_with_another_batch() -> None:
+    assert load_network(str(FOLDER / "resnet_ts.onnx")).with_batch(6).map_type == "float32"
+
+
+def model(path: Path, maps: int, weights: int) -> str:
+    """A product of two types (as exporters of weights alone write it, with a cast)."""
+    nodes = [
+        helper.make_node("Cast", ["w"], ["wide"], to=maps),
+        helper.make_node("MatMul", ["x", "wide"], ["y"]),
+    ]
+    held = TensorProto(name="w", data_type=weights, dims=[3, 4], raw_data=b"0" * 96)
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", maps, (2, 3))],
+        [helper.make_tensor_value_info("y", maps, (2, 4))], initializer=[held],
+    )  # fmt: skip
+    onnx.save(helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)]), path)
+    return str(path)
+
+
+def test_differences_are_one_line(tmp_path: Path) -> None:
+    machine = load_machine("scratchpad_64k")  # a byte for everything
+    network = load_network(str(FOLDER / "resnet_ts.onnx"))
+    assert unlike_elements(network, machine) == (
+        "network resnet_ts, machine scratchpad_64k: the file holds maps of float32 (4 bytes each; the machine has "
+        "in_bytes 1 and out_bytes 1), weights of float32 (4 bytes each; the machine has w_bytes 1): "
+        "--set in_bytes=4 --set out_bytes=4 --set w_bytes=4 counts as the file does",
+    )
+    assert unlike_elements(load_network(str(FOLDER / "resnet_qdq.onnx")), machine) == ()
+    half = network.model_copy(update={"map_type": "uint8", "weight_type": "int4"})
+    assert unlike_elements(half, machine) == (
+        "network resnet_ts, machine scratchpad_64k: the file holds weights of int4 (0.5 bytes each; the machine has "
+        "w_bytes 1)",
+    )
+    assert unlike_elements(load_network("lenet5"), machine) == ()  # no file, no types
+
+
+def test_types_of_casts(tmp_path: Path) -> None:
+    network = load_network(model(tmp_path / "m.onnx", TensorProto.FLOAT16, TensorProto.FLOAT))
+    assert (network.map_type, network.weight_type) == ("float16", "float16")
+
+
+def test_import_and_solve_say_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, made = str(FOLDER / "decoder_ts.onnx"), str(tmp_path / "net.json")
+    assert main(["import", source, "-o", made, "-m", "scratchpad_64k"]) == 0
+    said = capsys.readouterr()
+    assert "maps of float32, weights of float32" in said.out
+    assert said.err.count("note: network decoder_ts, machine scratchpad_64k: the file holds maps of float32") == 1
+    assert json.loads(Path(made).read_text())["map_type"] == "float32"
+    assert main(["solve", made, "-m", "scratchpad_64k", "--objective", "bytes"]) == 0
+    assert "certile: note: network decoder_ts" in capsys.readouterr().err
+    wide = [arg for field in ("in", "w", "out") for arg in ("--set", f"{field}_bytes=4")]
+    assert main(["solve", made, "-m", "scratchpad_64k", "--objective", "bytes", *wide]) == 0
+    assert "note" not in capsys.readouterr().err
