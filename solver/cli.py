@@ -18,11 +18,11 @@ from instances.elements import unlike_elements
 from instances.errors import InputError
 from instances.load import load_network
 from instances.network import Network
-from instances.workload import Layer
 from solver import check_cli, console, options, tools
 from solver.calibration import cli as calibrate_cli
 from solver.emit import cli as emit_cli
 from solver.exits import BAD_INPUT, EXIT_CODES, exit_code
+from solver.placement.target import holds_buffers
 from solver.plan import Plan, version
 from solver.progress import progress_bar
 from solver.report import front_line, front_table
@@ -55,7 +55,10 @@ TargetArg = Annotated[
     ),
 ]
 MachineOpt = Annotated[
-    str, typer.Option("--machine", "-m", metavar="M", help="Bundled name or .json file: -m scratchpad_64k")
+    str | None,
+    typer.Option(
+        "--machine", "-m", metavar="M", help="Bundled name or .json file; a plan brings its own: -m scratchpad_64k"
+    ),
 ]
 LayerOpt = Annotated[
     list[str] | None, typer.Option("--layer", "-l", metavar="NAME", help="Only this layer (repeatable): -l conv1")
@@ -142,7 +145,7 @@ def _root(
 @app.command()
 def solve(
     network: TargetArg,
-    machine: MachineOpt,
+    machine: MachineOpt = None,
     layer: LayerOpt = None,
     problem: ProblemOpt = None,
     engine: EngineOpt = options.AUTO,
@@ -172,7 +175,7 @@ def solve(
         options.check_writable(out)
     if is_several(network):
         _refuse("several applications", size=size, symbol=symbol)
-        target: Network | Applications = applications(network, batch=batch)
+        target: Network | Applications | str = applications(network, batch=batch)
     else:
         target = _load(network, batch, size, symbol)
     names = list(dict.fromkeys(name.strip() for name in compare.split(",") if name.strip()))
@@ -183,9 +186,10 @@ def solve(
         bounding=not no_bounding,
     )  # fmt: skip
     rivals = {name: replace(question, engine=asked.engine(name, question.objectives)) for name in names}
-    _warn(question.network.warnings if not isinstance(target, Layer) else ())
-    for line in unlike_elements(question.network, question.machine):
-        console.complain("note", line)
+    if isinstance(question.target, Network | Applications):
+        _warn(question.network.warnings)
+        for line in unlike_elements(question.network, question.machine):
+            console.complain("note", line)
     plan = answered(asked, question)
     saved = [] if out is None else [console.save(plan, out)]
     others = {name: asked.solve(rival) for name, rival in rivals.items()}
@@ -211,9 +215,13 @@ def _refuse(what: str, **given: object) -> None:
         raise InputError(f"{', '.join(wrong)}: not for {what}")
 
 
-def _load(network: str, batch: int | None, size: str | None, symbol: list[str] | None) -> Network:
+def _load(network: str, batch: int | None, size: str | None, symbol: list[str] | None) -> Network | str:
+    """The network; a file of buffers, or a plan, is read by `ask`."""
     if is_several(network):
         raise InputError(f"{network!r}: several applications are planned together, by certile solve only")
+    if holds_buffers(network):
+        _refuse("buffers", batch=batch, size=size, symbol=symbol)
+        return network
     loaded = load_network(network, batch=batch, symbols=options.parse_symbols(symbol or ()) or None)
     return loaded if size is None else loaded.with_size(*options.parse_size(size))
 
@@ -249,7 +257,7 @@ def show(
 @app.command()
 def pareto(
     network: NetworkArg,
-    machine: MachineOpt,
+    machine: MachineOpt = None,
     layer: LayerOpt = None,
     axes: Annotated[
         str | None,
@@ -292,7 +300,7 @@ def pareto(
 @app.command()
 def explain(
     network: NetworkArg,
-    machine: MachineOpt,
+    machine: MachineOpt = None,
     layer: LayerOpt = None,
     problem: ProblemOpt = None,
     pin: PinOpt = None,
@@ -320,7 +328,7 @@ def explain(
         for one in parts:
             said = f"infeasible: {'; '.join(one.conflicts)}" if one.conflicts else "feasible"
             size = "; " + ", ".join(f"{count:,} {what}" for what, count in one.size.items()) if one.size else ""
-            console.emit(console.printable(f"{one.part or question.network.name}: {said}{size}"))
+            console.emit(console.printable(f"{one.part or question.name}: {said}{size}"))
         for name, about in asked.pins.items():
             console.emit(f"  --pin {name}: {about}")
     return EXIT_CODES["INFEASIBLE"] if any(one.conflicts for one in parts) else 0

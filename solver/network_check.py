@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import cast
 
 from hwmodels.outcome import UNITS
-from solver.network_plan import NetworkPlan, WholePlan
+from solver.network_plan import NetworkPlan, SubjectPlan
 from solver.plan import Frozen, digest
 from solver.verify import gap_of, unequal
 
 
-def head_of(plan: WholePlan, *, unit: str | None = None) -> Iterator[str]:
+def head_of(plan: SubjectPlan, *, unit: str | None = None) -> Iterator[str]:
     """Names, digests, unit and objectives."""
     yield from unequal("network", plan.network, plan.network_data.name)
     yield from unequal("machine", plan.machine, plan.machine_data.name)
@@ -22,7 +22,7 @@ def head_of(plan: WholePlan, *, unit: str | None = None) -> Iterator[str]:
         yield f"objectives: {', '.join(plan.objectives)}: one stands twice"
 
 
-def status_of(plan: WholePlan) -> Iterator[str]:
+def status_of(plan: SubjectPlan) -> Iterator[str]:
     """Status, objective, bound and gap against each other."""
     value, solved = plan.objective.value if plan.objective else None, plan.status in ("OPTIMAL", "FEASIBLE")
     yield from unequal("gap", plan.gap, gap_of(value, plan.bound))
@@ -46,7 +46,7 @@ def undecided_of(plan: NetworkPlan, replayed: bool | None) -> Iterator[str]:
         yield "status INFEASIBLE without conflicts"
 
 
-def fields_of(plan: WholePlan, made: Mapping[str, object], *, later: Collection[str] = ()) -> Iterator[str]:
+def fields_of(plan: SubjectPlan, made: Mapping[str, object], *, later: Collection[str] = ()) -> Iterator[str]:
     """Fields of a plan, and of its layers one by one, against those derived again; None of `later` fields is old."""
     for name, value in made.items():
         stated = getattr(plan, name)

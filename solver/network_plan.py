@@ -8,12 +8,19 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from hwmodels.outcome import UNITS
+from instances.buffers import Buffers
 from instances.network import Network
 from solver.plan import FORMAT, Measure, Measures, Natural, Plan, Status, digest, version
 from solver.question import Question
 
 
-class WholePlan(Plan):
+class SubjectPlan(Plan):
+    """A plan that holds what it is for."""
+
+    network_data: Network | Buffers
+
+
+class WholePlan(SubjectPlan):
     """A plan of a whole network, with the network that it is for."""
 
     network_data: Network
@@ -32,14 +39,16 @@ class NetworkPlan(WholePlan):
 def head(
     question: Question, problem: str, engine: str, *, status: Status, start: float, **said: object
 ) -> dict[str, object]:
-    """Return the fields that every plan of a network begins with; `said` what is known of objective, bound and stats.
+    """Return the fields that every plan of a network, or of buffers, begins with.
+
+    `said` is what is known of objective, bound and stats.
 
     Parameters
     ----------
     start : float
         When the question was asked, by `time.monotonic`.
     """
-    network, machine = question.network, question.machine
+    network, machine = question.subject, question.machine
     unit = UNITS.get(question.objectives[0].partition(":")[0], "")
     fields: dict[str, object] = {
         "format": FORMAT, "certile": version(), "problem": problem, "network": network.name,

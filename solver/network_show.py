@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from solver.network_plan import NetworkPlan, WholePlan
+from solver.network_plan import NetworkPlan, SubjectPlan, WholePlan
 from solver.plan import Measures
 from solver.report import ABSENT, Column, percent, ratio
 from solver.tiling.plan import LayersPlan
@@ -53,7 +53,7 @@ def measure_columns(plan: NetworkPlan | LayersPlan, rows: Sequence[Measured]) ->
     ]
 
 
-def known_parts(plan: WholePlan) -> list[str]:
+def known_parts(plan: SubjectPlan) -> list[str]:
     """Status, value, bound and gap; why there is no plan if there is none."""
     parts = [f"{plan.network} on {plan.machine} ({plan.problem}, {plan.engine}): {plan.status}"]
     bound = "no bound" if plan.bound is None else f"bound {plan.bound:,}"

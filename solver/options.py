@@ -152,7 +152,7 @@ def pick_network(target: Network | str | os.PathLike[str], problem: str) -> Netw
     return network
 
 
-def pick_machine(machine: Machine | str | os.PathLike[str], settings: Sequence[str]) -> Machine:
+def pick_machine(machine: Machine | str | os.PathLike[str] | None, settings: Sequence[str]) -> Machine:
     """Return a machine with its overrides.
 
     Raises
@@ -160,6 +160,8 @@ def pick_machine(machine: Machine | str | os.PathLike[str], settings: Sequence[s
     InputError
         If there is none, an override is bad, or a ready-made `Machine` is to be overridden.
     """
+    if machine is None:
+        raise InputError("machine: a bundled name or a .json file is needed (--machine): see certile list machines")
     if isinstance(machine, Machine):
         if settings:
             raise InputError("settings apply to a machine given by name or path; make another Machine instead")

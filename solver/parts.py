@@ -134,7 +134,7 @@ class PartsProblem(FormulationProblem[P]):
                 points.append(FrontPoint(verdict.values, body, part.label(verdict.said.schedule)))
             parts.append(FrontPart(part.name, tuple(points), complete=proven, proven=proven))
         units = {axis: self.axes[axis] for axis in wanted}
-        return Front(self.name, question.network.name, question.machine.name, units, tuple(parts))
+        return Front(self.name, question.subject.name, question.machine.name, units, tuple(parts))
 
     def explain(self, question: Question) -> Iterator[Explained]:
         """Part by part."""

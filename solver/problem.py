@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from instances.applications import Applications
+from instances.buffers import Buffers
 from instances.errors import InputError
 from instances.network import Network
 from instances.workload import Layer
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 #: What may be planned.
-Target = Network | Layer | Applications
+Target = Network | Layer | Applications | Buffers
 
 P = TypeVar("P", bound=Plan)
 
@@ -253,7 +254,7 @@ def front_of_plans(
         for plan in plans
     ]  # fmt: skip
     part = FrontPart("", tuple(points), complete=proven, proven=proven)
-    return Front(problem.name, question.network.name, question.machine.name, problem.axes, (part,))
+    return Front(problem.name, question.subject.name, question.machine.name, problem.axes, (part,))
 
 
 def _ratios(plan: Plan, others: Mapping[str, Plan]) -> str:

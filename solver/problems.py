@@ -17,6 +17,7 @@ from solver.mapping.problem import MappingProblem
 from solver.mesh.problem import Mesh
 from solver.options import unknown
 from solver.partial_engine.problem import PartialEngineProblem
+from solver.placement.problem import PlacementProblem
 from solver.plan import Plan
 from solver.problem import Problem
 from solver.tiling.problem import LayersProblem
@@ -32,6 +33,7 @@ _ALL: tuple[Problem[Any], ...] = (
     JointProblem(),
     HybridProblem(),
     FusionProblem(),
+    PlacementProblem(),
     *map(GenericProblem, registry.FORMULATIONS),
 )
 PROBLEMS: dict[str, Problem[Any]] = {problem.name: problem for problem in _ALL}

@@ -10,6 +10,7 @@ import os
 from dataclasses import dataclass, field
 
 from instances.applications import Applications
+from instances.buffers import Buffers
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
@@ -24,7 +25,7 @@ from solver.watch import Watch
 class Question:
     """What is asked, with network and machine loaded."""
 
-    target: Layer | Network | Applications
+    target: Layer | Network | Applications | Buffers
     machine: Machine
     """With the overrides of `settings`, which are kept for the plan to say."""
     objectives: tuple[str, ...]
@@ -57,11 +58,18 @@ class Question:
     @property
     def name(self) -> str:
         """Of what is planned."""
-        return self.target.name if isinstance(self.target, Layer) else self.network.name
+        return self.target.name if isinstance(self.target, Layer) else self.subject.name
+
+    @property
+    def subject(self) -> Network | Buffers:
+        """The network, or the buffers to place; raises InputError if the target is a single layer."""
+        return self.target if isinstance(self.target, Buffers) else self.network
 
     @property
     def network(self) -> Network:
-        """The network, of several applications that of all; raises InputError if the target is a single layer."""
+        """The network, of several applications that of all; raises InputError if the target is something else."""
+        if isinstance(self.target, Buffers):
+            raise InputError(f"target {self.target.name}: problem {self.problem} plans networks, these are buffers")
         if isinstance(self.target, Applications):
             return self.target.network
         if isinstance(self.target, Layer):

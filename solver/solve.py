@@ -7,14 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from instances.applications import Applications, applications, is_several
+from instances.buffers import Buffers
 from instances.errors import InputError, choices
 from instances.machine import Machine
-from instances.network import Network
 from instances.profiles import Profile
 from instances.workload import Layer
 from solver.cache import keep, kept, path_of
 from solver.front import Front
 from solver.options import AUTO, as_texts, check_jobs, check_memory, check_time_limit, pick_machine, pick_target
+from solver.placement.target import buffers_of, read_target
 from solver.plan import Plan
 from solver.problem import Explained, Problem, Target
 from solver.problems import PROBLEMS, pick_problem, problem_of
@@ -32,8 +33,8 @@ _OPTIONS = {
 
 
 def solve(
-    target: Layer | Network | Applications | str | os.PathLike[str],
-    machine: Machine | str | os.PathLike[str],
+    target: Target | Plan | str | os.PathLike[str],
+    machine: Machine | str | os.PathLike[str] | None = None,
     *,
     problem: str | None = None,
     objective: str | Sequence[str] | None = None,
@@ -56,11 +57,12 @@ def solve(
 
     Parameters
     ----------
-    target : Layer, Network, Applications, str or path
+    target : Layer, Network, Applications, Buffers, Plan, str or path
         What to plan: an object, a bundled network's name, a JSON or ONNX file, or
-        ``squeezenet1_1@33ms,mobilenet_v1@40ms/35ms`` (name, period, deadline; the highest priority first).
-    machine : Machine, str or path
-        An object, a bundled name or a JSON file.
+        ``squeezenet1_1@33ms,mobilenet_v1@40ms/35ms`` (name, period, deadline; the highest priority first). Of problem
+        placement: buffers, a file of them (.csv, .json), a plan or a plan file.
+    machine : Machine, str or path, optional
+        An object, a bundled name or a JSON file; a plan brings its own.
     problem : str, optional
         See ``certile list problems``; by default what the machine is meant for.
     objective : str or sequence of str, optional
@@ -128,8 +130,8 @@ def solve_as(kind: type[P], target: Target | str | os.PathLike[str], machine: Ma
 
 
 def pareto(
-    target: Layer | Network | str | os.PathLike[str],
-    machine: Machine | str | os.PathLike[str],
+    target: Target | Plan | str | os.PathLike[str],
+    machine: Machine | str | os.PathLike[str] | None = None,
     *,
     problem: str | None = None,
     axes: str | Sequence[str] | None = None,
@@ -166,8 +168,8 @@ def pareto(
 
 
 def explain(
-    target: Layer | Network | Applications | str | os.PathLike[str],
-    machine: Machine | str | os.PathLike[str],
+    target: Target | Plan | str | os.PathLike[str],
+    machine: Machine | str | os.PathLike[str] | None = None,
     *,
     problem: str | None = None,
     pins: Texts = (),
@@ -208,8 +210,8 @@ def show(plan: Plan | str | os.PathLike[str], layer: str | None = None, *, detai
 
 
 def ask(
-    target: Target | str | os.PathLike[str],
-    machine: Machine | str | os.PathLike[str],
+    target: Target | Plan | str | os.PathLike[str],
+    machine: Machine | str | os.PathLike[str] | None,
     *,
     problem: str | None = None,
     objective: str | Sequence[str] | None = None,
@@ -228,7 +230,8 @@ def ask(
 ) -> tuple[Problem[Any], Question]:
     """Load and check everything that is asked, before any time is spent; raises InputError."""
     set_fields = as_texts("settings", settings)
-    real, loaded = pick_machine(machine, set_fields), _target(target)
+    loaded, own = _target(target)
+    real = pick_machine(own if machine is None else machine, set_fields)
     asked = _problem(problem, real, loaded)
     try:
         objectives = asked.objectives(objective, loaded)
@@ -261,12 +264,17 @@ def _elsewhere(asked: Problem[Any], objectives: Sequence[str], engine: str) -> s
     return ""
 
 
-def _target(target: Target | str | os.PathLike[str]) -> Target:
-    if isinstance(target, Applications):
-        return target
+def _target(target: Target | Plan | str | os.PathLike[str]) -> tuple[Target, Machine | None]:
+    """What is planned, and the machine that it brings."""
+    if isinstance(target, Plan):
+        return buffers_of(target), target.machine_data
+    if isinstance(target, Applications | Buffers):
+        return target, None
     if isinstance(target, str) and is_several(target):
-        return applications(target)
-    return pick_target(target)
+        return applications(target), None
+    if isinstance(target, str | os.PathLike) and (read := read_target(target)) is not None:
+        return read
+    return pick_target(target), None
 
 
 def _problem(name: str | None, machine: Machine, target: Target) -> Problem[Any]:
@@ -275,7 +283,11 @@ def _problem(name: str | None, machine: Machine, target: Target) -> Problem[Any]
         if name not in (None, "mapping", "applications"):
             raise InputError(f"problem {name} plans one network; several applications are of problem applications")
         return pick_problem("applications")
+    if isinstance(target, Buffers):
+        name = "placement" if name is None else name
     asked = pick_problem(machine.problem if name is None else name)
+    if isinstance(target, Buffers) and asked.name != "placement":
+        raise InputError(f"target {target.name}: problem {asked.name} plans networks, these are buffers")
     if isinstance(target, Layer) and not asked.single:
         raise InputError(f"target {target.name}: problem {asked.name} plans whole networks, this is one layer")
     return asked

@@ -18,7 +18,7 @@ from formulations.problem import Part
 from instances.errors import InputError
 from solver.formulated import FormulationProblem
 from solver.network_check import fields_of, head_of, status_of
-from solver.network_plan import WholePlan, head
+from solver.network_plan import SubjectPlan, head
 from solver.plan import Options, proof
 from solver.problem import Derived
 from solver.question import Question
@@ -26,7 +26,7 @@ from solver.search import Answer
 from solver.verdict import Verdict, judged, proven_of
 from solver.verify import unequal
 
-P = TypeVar("P", bound=WholePlan)
+P = TypeVar("P", bound=SubjectPlan)
 
 
 class WholeProblem(FormulationProblem[P]):

@@ -1,48 +1,125 @@
-"""F9 placement for CP-SAT: a rectangle of times and addresses for every time in which a buffer keeps its size."""
+"""F9 placement for CP-SAT: for every memory rectangles of times and addresses, and bytes by time.
+
+x[b,m] as in `formulations.placement`; a[b] = align[b] * k[b]; (APART) no two rectangles of a memory overlap, and by
+time the bytes that are alive fit below top[m], which follows from it and helps the search.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 
 from ortools.sat.python import cp_model
 
-from formulations.placement.blocks import Block
+from formulations.placement.instance import Instance
+from formulations.placement.master_cp_sat import measures_of
+from formulations.problem import Goal, Model
+from hwmodels.placement.schedule import Place, Placement
+from instances.buffers import Buffer, Memory, together
+
+Ints = Mapping[tuple[str, str], cp_model.IntVar]
 
 
-@dataclass(frozen=True)
-class PlacementModel:
-    """The model, and the addresses of a solution."""
+@dataclass
+class _Builder:
+    instance: Instance
+    goal: Goal
 
-    model: cp_model.CpModel
-    address: Mapping[str, cp_model.IntVar]
+    def __post_init__(self) -> None:
+        instance = self.instance
+        self.model = cp_model.CpModel()
+        self.x = {(b.name, m.name): self.model.new_bool_var("") for b in instance.buffers for m in instance.may(b)}
+        self.top = {m.name: self.model.new_int_var(0, instance.capacity[m.name], m.name) for m in instance.memories}
+        self.address = {b.name: self._address(b) for b in instance.buffers}
 
-    def decode(self, solver: cp_model.CpSolver) -> dict[str, int]:
-        """The address of every buffer."""
-        return {name: solver.value(variable) for name, variable in self.address.items()}
+    def _address(self, buffer: Buffer) -> cp_model.LinearExprT:
+        if buffer.offset is not None:
+            return buffer.offset
+        most = max([0, *(self.instance.capacity[m.name] - buffer.size for m in self.instance.may(buffer))])
+        return self.model.new_int_var(0, most // buffer.alignment, "") * buffer.alignment
+
+    def built(self) -> cp_model.CpModel:
+        """All constraints, one family after the other."""
+        self._one()
+        self._room()
+        for memory in self.instance.memories:
+            self._apart(memory)
+            self._banks(memory)
+        measures = measures_of(self.instance, self.x, self.top)
+        for name, most in self.goal.caps.items():
+            self.model.add(measures[name] <= most)
+        if self.goal.below is not None:
+            self.model.add(measures[self.goal.measure] <= self.goal.below - 1)
+        self.model.minimize(measures[self.goal.measure])
+        self._hint()
+        return self.model
+
+    def _one(self) -> None:
+        for b in self.instance.buffers:
+            chosen = [self.x[b.name, m.name] for m in self.instance.may(b)]
+            (self.model.add_exactly_one if b.spill is None else self.model.add_at_most_one)(chosen)
+
+    def _room(self) -> None:
+        for b in self.instance.buffers:
+            for m in self.instance.may(b):
+                self.model.add(self.address[b.name] + b.size <= self.top[m.name]).only_enforce_if(
+                    self.x[b.name, m.name]
+                )
+
+    def _apart(self, memory: Memory) -> None:
+        times, places, demands = [], [], []
+        for b in self.instance.buffers:
+            if (b.name, memory.name) not in self.x:
+                continue
+            literal = self.x[b.name, memory.name]
+            for extent in b.extents():
+                life, size = extent.upper - extent.lower, extent.high - extent.low
+                first = self.address[b.name] + extent.low
+                times.append(self.model.new_optional_fixed_size_interval_var(extent.lower, life, literal, ""))
+                places.append(self.model.new_optional_fixed_size_interval_var(first, size, literal, ""))
+                demands.append(size)
+        self.model.add_no_overlap_2d(times, places)
+        self.model.add_cumulative(times, demands, self.top[memory.name])
+
+    def _banks(self, memory: Memory) -> None:
+        bank = memory.bank_bytes or memory.bytes
+        for b, c in self._foes(memory):
+            both = [self.x[b.name, memory.name], self.x[c.name, memory.name]]
+            for b_low, b_high, c_low, c_high in together(b, c):
+                below = self.model.new_bool_var("")
+                for first, high, second, low, literal in (
+                    (b, b_high, c, c_low, below), (c, c_high, b, b_low, below.negated()),
+                ):  # fmt: skip
+                    border = self.model.new_int_var(0, -(-self.instance.capacity[memory.name] // bank), "")
+                    self.model.add(self.address[first.name] + high <= border * bank).only_enforce_if([*both, literal])
+                    self.model.add(border * bank <= self.address[second.name] + low).only_enforce_if([*both, literal])
+
+    def _foes(self, memory: Memory) -> Iterator[tuple[Buffer, Buffer]]:
+        for b, c in combinations(self.instance.buffers, 2):
+            meet = c.name in self.instance.rooms.partners.get(b.name, ())
+            if meet and (b.name, memory.name) in self.x and (c.name, memory.name) in self.x:
+                yield b, c
+
+    def _hint(self) -> None:
+        known = self.goal.known
+        where = {} if known is None else {place.buffer: place for place in known.places}
+        for (b, m), literal in self.x.items():
+            if where:
+                self.model.add_hint(literal, b in where and where[b].memory == m)
+
+    def decode(self, solver: cp_model.CpSolver) -> Placement:
+        """The placement of a solution."""
+        return Placement(
+            tuple(
+                Place(b, m, solver.value(self.address[b]))
+                for (b, m), literal in self.x.items()
+                if solver.value(literal)
+            )
+        )
 
 
-def build(blocks: Sequence[Block], capacity: int) -> PlacementModel | None:
-    """Return the model; None if a buffer is larger than the memory."""
-    if any(max(block.sizes) > capacity for block in blocks):
-        return None
-    model = cp_model.CpModel()
-    address = {b.name: model.new_int_var(0, capacity - max(b.sizes), b.name) for b in blocks}
-    times, places = [], []
-    for block in blocks:
-        for begin, end, size in _stretches(block):
-            times.append(model.new_fixed_size_interval_var(begin, end - begin, ""))
-            places.append(model.new_fixed_size_interval_var(address[block.name], size, ""))
-    model.add_no_overlap_2d(times, places)
-    return PlacementModel(model, address)
-
-
-def _stretches(block: Block) -> Iterator[tuple[int, int, int]]:
-    """Times in which a buffer keeps one size that is not zero."""
-    begin = block.begin
-    for k, size in enumerate(block.sizes):
-        end = block.begin + k + 1
-        if k + 1 == len(block.sizes) or block.sizes[k + 1] != size:
-            if size:
-                yield begin, end, size
-            begin = end
+def build(instance: Instance, goal: Goal) -> Model[Placement]:
+    """Return the model; with two workers, as one alone seldom packs what is tight."""
+    builder = _Builder(instance, goal)
+    return Model(builder.built(), builder.decode, parameters={"num_workers": 2})

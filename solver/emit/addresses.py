@@ -9,17 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from formulations.placement.blocks import ORDERS, Block, first_fit
-from formulations.placement.cp_sat import build
-from solver.engines import driver_cp_sat
+from formulations.clock import Clock
+from formulations.placement.blocks import Block
+from formulations.placement.greedy import GREEDY, Rooms
+from formulations.placement.greedy import placed as by_heuristic
+from formulations.placement.packing import Packing
+from formulations.placement.search import fit
+from instances.buffers import Memory
+
+_NAME = "ocm"
 
 
 def placed(blocks: Sequence[Block], capacity: int, seconds: float = 30) -> Mapping[str, int] | None:
-    """Return an address for every buffer: by the greedy orders, else by CP-SAT; None if that finds none in time."""
-    for order in ORDERS:
-        if (found := first_fit(blocks, capacity, order)) is not None:
-            return found
-    if (made := build(blocks, capacity)) is None:
+    """Return an address for every buffer: by heuristics, else by the exact search; None if that finds none in time."""
+    buffers = [block.buffer() for block in blocks]
+    rooms = Rooms([Memory(name=_NAME, bytes=capacity)], {_NAME: capacity}, {})
+    for name in GREEDY:
+        if (made := by_heuristic(buffers, rooms, name)) is not None:
+            return {place.buffer: place.address for place in made.places}
+    told = fit(Packing(buffers, {}, 0), capacity, Clock.of(seconds))
+    if told.status != "fits":
         return None
-    answer = driver_cp_sat.solve(made.model, seconds, parameters={"num_workers": 2})
-    return made.decode(answer.solver) if answer.status in ("OPTIMAL", "FEASIBLE") else None
+    return {buffer.name: address for buffer, address in zip(buffers, told.addresses, strict=True)}

@@ -167,6 +167,17 @@ class OnChip:
         """
         if not self.grouped and not any(run.residents for run in self.runs):
             return {}
+        blocks, capacity = self.blocks, self.machine.memories["ocm"]
+        if self.machine.reserved_bytes:
+            blocks = [*blocks, Block("reserved", 0, (self.machine.reserved_bytes,) * self.begins[-1])]
+        if (found := placed(blocks, capacity)) is None:
+            said = f"no addresses found for its {len(blocks)} buffers and maps in {capacity:,} bytes"
+            raise InputError(f"network {self.network.name}: {said}: what is free is in pieces")
+        return found
+
+    @cached_property
+    def blocks(self) -> Sequence[Block]:
+        """All that lies on chip, a time for every layer; what is reserved aside."""
         blocks = [
             Block(f"{t} {b.name}", t, (b.bytes * b.copies,))
             for t, tiles in self.tiles.items()
@@ -175,14 +186,7 @@ class OnChip:
         ]
         for begin, run in self.grouped.items():
             blocks += self.sized(run, self.rings[begin]).blocks(str(begin), begin)
-        if self.machine.reserved_bytes:
-            blocks.append(Block("reserved", 0, (self.machine.reserved_bytes,) * self.begins[-1]))
-        blocks += [block for s in range(len(self.found.stores)) if (block := self._stay(s)) is not None]
-        capacity = self.machine.memories["ocm"]
-        if (found := placed(blocks, capacity)) is None:
-            said = f"no addresses found for its {len(blocks)} buffers and maps in {capacity:,} bytes"
-            raise InputError(f"network {self.network.name}: {said}: what is free is in pieces")
-        return found
+        return [*blocks, *(block for s in range(len(self.found.stores)) if (block := self._stay(s)) is not None)]
 
     def _stay(self, s: int) -> Block | None:
         """A map that stays: its bytes by time."""

@@ -17,6 +17,7 @@ from formulations.tiling.part import Assignment, NestPart
 from hwmodels.outcome import MEASURES
 from hwmodels.schedule import Nest
 from instances.applications import Applications
+from instances.buffers import Buffers
 from instances.errors import InputError
 from instances.machine import NESTED
 from instances.workload import Layer
@@ -59,6 +60,8 @@ def prepare(question: Question) -> Request:
     machine, target = question.machine, question.target
     if isinstance(target, Applications):
         raise InputError("several applications are planned together, by problem applications only")
+    if isinstance(target, Buffers):
+        raise InputError(f"target {target.name}: problem {question.problem} plans networks, these are buffers")
     if machine.problem not in NESTED:
         raise InputError(f"machine {machine.name}: it is meant for problem {machine.problem}, not {question.problem}")
     formulation = pick_nests(question.problem)

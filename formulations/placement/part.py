@@ -1,0 +1,225 @@
+"""All placements of an instance, as the part that is decided; see `formulations.placement` for the engines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any, cast
+
+from formulations.clock import Clock
+from formulations.pins import Pins
+from formulations.placement import cp_sat, milp
+from formulations.placement.instance import Instance
+from formulations.placement.master_cp_sat import Cut, Master, Split, read
+from formulations.placement.packing import Packing
+from formulations.placement.peak import least_peak
+from formulations.placement.search import fit
+from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Steps
+from hwmodels.placement.replay import replay
+from hwmodels.placement.schedule import Place, Placement
+from instances.buffers import Buffers, Memory
+
+#: Nodes of a search for a smaller set that does not fit, and the most buffers of a set that is worth it.
+_CUT_NODES, _CUT_BUFFERS = 4_000, 80
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """One memory: addresses, or none; what its buffers are not below (None: they do not fit); a set that shows it."""
+
+    addresses: Mapping[str, int] | None
+    least: int | None
+    witness: frozenset[str]
+    undecided: bool = False
+
+
+class PlacementPart(Part[Placement]):
+    """The buffers, with what pins say."""
+
+    def __init__(self, given: Buffers, pins: Pins) -> None:
+        self.name, self.instance = given.name, Instance(given, pins)
+
+    def pieces(self, goal: Goal) -> Iterator[Piece[Placement]]:
+        """One: everything; none if it is plain that it does not fit."""
+        if not self.instance.plain():
+            yield Everything(self.instance)
+
+    def price(self, schedule: Placement) -> Priced:
+        """Bytes of what is off the chip, bytes that lie where others are preferred, and bytes of memories."""
+        return self.instance.price(schedule)
+
+    def replay(self, schedule: Placement) -> Replayed:
+        """What the referee sees."""
+        walked = replay(self.instance.asked, schedule)
+        measures = {
+            "bytes": walked.spilled_bytes, "preference": walked.displaced_bytes, "peak": sum(walked.peaks.values()),
+        }  # fmt: skip
+        return Replayed(measures, walked.faults)
+
+    def contains(self, schedule: Placement) -> tuple[str, ...]:
+        """Fixed addresses and the pin `cap`."""
+        return self.instance.contains(schedule)
+
+    def explain(self) -> tuple[str, ...]:
+        """Buffers that are too large, or too many at one time; else that no addresses exist."""
+        room, number = sum(self.instance.capacity.values()), len(self.instance.buffers)
+        said = f"no addresses for {number} buffers in {room:,} bytes"
+        alive = f"though at most {self.instance.least_load():,} are alive at one time"
+        return self.instance.plain() or (f"{said}, {alive}",)
+
+
+class Everything(Piece[Placement]):
+    """All placements."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+
+    def floor(self, goal: Goal) -> int:
+        """Bytes of the fullest time."""
+        if goal.measure == "bytes":
+            return self.instance.least_spill()
+        return self.instance.least_load() if goal.measure == "peak" else 0
+
+    def cp_sat(self, goal: Goal) -> Model[Placement]:
+        """The model of rectangles."""
+        return cp_sat.build(self.instance, goal)
+
+    def milp(self, goal: Goal) -> Model[Placement]:
+        """The model of orders."""
+        return milp.build(self.instance, goal)
+
+    def steps(self, goal: Goal, engine: str) -> Steps[Placement]:
+        """Engine search: a master, packing, cuts; others as always."""
+        return self._search(goal) if engine == "search" else super().steps(goal, engine)
+
+    def _search(self, goal: Goal) -> Steps[Placement]:
+        master, bound, best = Master(self.instance), self.floor(goal), None
+        for rounds in count(1):
+            split = self._only(goal)
+            if split is None:
+                told = yield self._model(master, goal)
+                if told.bound is None:
+                    return best, None if best is None else self._value(best, goal)
+                bound, split = max(bound, told.bound), cast("Split | None", told.schedule)
+                if split is None:
+                    return best, bound
+            goal.stats["rounds"] = rounds
+            packed = {m.name: self._packed(m, split, goal) for m in self.instance.memories}
+            made = self._made(split, packed)
+            if made is not None and self._meets(made, goal):
+                best = made
+                value = self._value(made, goal)
+                if value <= bound or not master_needed(self.instance):
+                    least = [one.least for one in packed.values()]
+                    proven = max(bound, sum(n or 0 for n in least)) if goal.measure == "peak" else bound
+                    return best, min(value, proven)
+                goal = replace(goal, below=value)
+            if not master_needed(self.instance):
+                return best, self._alone(packed, goal, bound)
+            cuts = [cut for cut in _cuts(split, packed) if cut not in master.cuts]
+            if not cuts or goal.clock.over:
+                return best, bound
+            master.cuts += cuts
+        raise AssertionError  # pragma: no cover - `count` does not end
+
+    def _only(self, goal: Goal) -> Split | None:
+        """The one way to share out buffers over memories, if there is only one."""
+        if master_needed(self.instance):
+            return None
+        (memory,) = self.instance.memories
+        return Split({memory.name: [b.name for b in self.instance.buffers]}, {})
+
+    def _alone(self, packed: Mapping[str, _Packed], goal: Goal, bound: int) -> int | None:
+        """The bound where there is one memory and nothing to decide but addresses; None if nothing meets the goal."""
+        (told,) = packed.values()
+        if told.undecided:
+            return max(bound, told.least or 0) if goal.measure == "peak" else bound
+        return None
+
+    def _model(self, master: Master, goal: Goal) -> Model[Any]:
+        model, x, top = master.model(goal)
+        return Model(model, lambda solver: read(self.instance, solver, x, top), solver="cp-sat")
+
+    def _packed(self, memory: Memory, split: Split, goal: Goal) -> _Packed:
+        names = split.inside[memory.name]
+        if not names:
+            return _Packed({}, 0, frozenset())
+        packing, capacity = self.instance.packing(names, memory), self.instance.capacity[memory.name]
+        if goal.measure == "peak" or "peak" in goal.caps:
+            if not master_needed(self.instance):
+                capacity = min([capacity, *self._most_peak(goal)])
+            return _least(packing, capacity, goal.clock)
+        addresses = dict[str, int]()
+        for part in packing.parts():
+            told = fit(part, capacity, goal.clock)
+            if told.status != "fits":
+                none = told.status == "does not fit"
+                return _Packed(None, None, _smaller(part, capacity, goal.clock) if none else frozenset(), not none)
+            addresses |= {b.name: a for b, a in zip(part.buffers, told.addresses, strict=True)}
+        return _Packed(addresses, 0, frozenset())
+
+    def _most_peak(self, goal: Goal) -> Sequence[int]:
+        """What the peak may be, by the goal."""
+        below = [goal.below - 1] if goal.measure == "peak" and goal.below is not None else []
+        return [*below, *([goal.caps["peak"]] if "peak" in goal.caps else [])]
+
+    def _made(self, split: Split, packed: Mapping[str, _Packed]) -> Placement | None:
+        """The placement, if all memories are packed."""
+        where = dict[str, Place]()
+        for memory, told in packed.items():
+            if told.addresses is None:
+                return None
+            where |= {name: Place(name, memory, address) for name, address in told.addresses.items()}
+        return Placement(tuple(where[b.name] for b in self.instance.buffers if b.name in where))
+
+    def _value(self, made: Placement, goal: Goal) -> int:
+        return self.instance.price(made).measures[goal.measure]
+
+    def _meets(self, made: Placement, goal: Goal) -> bool:
+        measures = self.instance.price(made).measures
+        under = goal.below is None or measures[goal.measure] < goal.below
+        return under and all(measures[name] <= most for name, most in goal.caps.items())
+
+
+def master_needed(instance: Instance) -> bool:
+    """Whether there is more to decide than addresses."""
+    return len(instance.memories) > 1 or any(b.spill is not None for b in instance.buffers)
+
+
+def _least(packing: Packing, capacity: int, clock: Clock) -> _Packed:
+    """The least bytes that buffers take, and a part of them that takes as many."""
+    told = least_peak(packing, capacity, clock)
+    names = [b.name for b in packing.buffers]
+    witness = frozenset(names)
+    for part in packing.parts():
+        mine = least_peak(part, capacity, clock) if len(packing.parts()) > 1 else told
+        if mine.bound >= told.bound:
+            witness = frozenset(b.name for b in part.buffers)
+            break
+    if told.addresses is None:
+        return _Packed(None, None if told.bound > capacity else told.bound, witness, told.bound <= capacity)
+    return _Packed(dict(zip(names, told.addresses, strict=True)), told.bound, witness, told.bound < (told.peak or 0))
+
+
+def _cuts(split: Split, packed: Mapping[str, _Packed]) -> list[Cut]:
+    """What a packing teaches the master."""
+    found = []
+    for memory, told in packed.items():
+        if told.witness and (told.least is None or told.least > split.tops.get(memory, 0)):
+            found.append(Cut(memory, told.witness, told.least))
+    return found
+
+
+def _smaller(packing: Packing, capacity: int, clock: Clock) -> frozenset[str]:
+    """Of buffers that do not fit as few as still do not: one after the other is left out if a short search says so."""
+    kept = list(range(len(packing.buffers)))
+    for number in tuple(kept) if len(kept) <= _CUT_BUFFERS else ():
+        less = [k for k in kept if k != number]
+        if (
+            less
+            and not clock.over
+            and fit(packing.of(less), capacity, clock, nodes=_CUT_NODES).status == "does not fit"
+        ):
+            kept = less
+    return frozenset(packing.buffers[k].name for k in kept)

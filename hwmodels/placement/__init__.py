@@ -1,0 +1,1 @@
+"""Problem placement: where buffers lie, and the referee that walks through time."""
