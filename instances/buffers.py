@@ -102,6 +102,8 @@ class Buffer(Frozen):
                 raise ValueError(f"buffer {self.name}: gap {gap_text(gap)}: it is empty, or beyond the buffer")
         if any(one.upper > two.lower for one, two in pairwise(gaps)):
             raise ValueError(f"buffer {self.name}: two gaps are at one time")
+        if not any(self.extents()):
+            raise ValueError(f"buffer {self.name}: its gaps leave nothing of it")
         return self
 
     def extents(self) -> Iterator[Extent]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from instances.applications import Application, Applications
+from instances.buffers import Buffer, Buffers, Memory
 from instances.load import load_machine
 from instances.machine import Machine
 from instances.network import Network
@@ -77,6 +78,16 @@ def side_by_side(*times_us: int) -> Applications:
     return Applications(Network(name="pairs", operators=tuple(operators)), tuple(asked))
 
 
+def lives(*rows: tuple[int, int, int, int | None]) -> Buffers:
+    """Buffers b0, b1, ...: begin, end, bytes, and what moves if they are off the chip."""
+    buffers = (
+        Buffer(name=f"b{n}", lower=a, upper=b, size=size, spill=cost) for n, (a, b, size, cost) in enumerate(rows)
+    )
+    memories = (Memory(name="fast", bytes=12), Memory(name="slow", bytes=8))
+    return Buffers(name="lives", buffers=tuple(buffers), memories=memories)
+
+
+FEW = lives((0, 3, 4, None), (1, 4, 6, 9), (2, 5, 5, 20), (2, 3, 7, None), (3, 6, 4, 8), (4, 6, 8, None))
 SMALL, WIDE, FLAT, SKIP, GRID = chain(4, 2), chain(8), chain(4, 2, taps=1), skip(4, 4), chain(6, 4, taps=1)
 PAIRS = side_by_side(20_000, 30_000)
 
@@ -263,6 +274,13 @@ CASES = (
     case("engine", "in the banks", solve, GRID, ENGINE, pins=["inputs=banks", "results=banks"],
          but={"engine.bank_bytes": 128}),
     case("engine", "conflict", solve, GRID, ENGINE, but={"engine.bank_bytes": 8}),
+    *(case("placement", f"{objective}, {engine}", solve, FEW, "scratchpad_24k", objective=objective, engine=engine)
+      for objective, engine in (
+          ("bytes", "search"), ("bytes,peak", "search"), ("peak", "search"), ("bytes", "greedy"), ("bytes", "size"),
+          ("peak", "best-fit"), ("bytes", "cp-sat"), ("peak", "milp"))),
+    case("placement", "all may leave", solve, FEW, "scratchpad_24k", objective="bytes,peak",
+         pins=["spill=yes", "cap<=8"]),
+    case("placement", "conflict", solve, FEW, "scratchpad_24k", pins=["spill=no"]),
     case("engine", "size", size_engine, ["lenet5", "alexnet"], "partial_cnn_16", most=16),
     case("engine", "size, mean rate", size_engine, ["lenet5", "alexnet"], "partial_cnn_16", most=16, aim="mean"),
     case("engine", "sizes", front_engine, ["lenet5"], "partial_cnn_16", most=8),

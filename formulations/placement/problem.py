@@ -62,6 +62,7 @@ class PlacementFormulation(Formulation[Placement]):
         "time": ("in the order of their times, at the lowest address", _heuristic("time")),
         "best-fit": ("the largest first, in the narrowest gap", _heuristic("best-fit")),
     }
+    ties = ("bytes", "preference")
     starts = ("greedy",)
     quick = ("greedy",)
 

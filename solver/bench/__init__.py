@@ -16,6 +16,7 @@ from solver.bench.mapping import mapping
 from solver.bench.nests import nests
 from solver.bench.partial_engine import runs
 from solver.bench.peers import peers
+from solver.bench.placement import placement
 from solver.bench.report import Report
 from solver.bench.speed import speed
 from solver.bench.table2 import table2
@@ -44,6 +45,7 @@ SUITES: dict[str, tuple[str, Callable[..., Report]]] = {
     "mapping": ("tasks on cores and GPU: optimum or gap, clustering, genetic search, HEFT; 100 cases, fronts", mapping),
     "nests": ("free hold depths: bytes against time, whole networks, nmp, growth with layer and memory", nests),
     "peers": ("five layers that other mappers were measured on: proven bytes, textbook tiles, heuristics", peers),
+    "placement": ("addresses of buffers: greedy orders, CP-SAT and the exact search, no byte to spare", placement),
     "speed": ("ratios in one run: reduced against full search, solvers with and without bounding", speed),
     "table2": (
         "Table II of the TSO paper beside plans on nmp, by what is broadcast: cell by cell, median error",

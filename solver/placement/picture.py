@@ -13,7 +13,7 @@ _COLUMNS, _ROWS = 72, 16
 def picture(plan: PlacementPlan, memory: MemoryUse) -> Iterator[str]:
     """Yield the lines; of many times every so-many-th is shown, and of an address range whoever is at its begin."""
     known = {b.name: b for b in plan.network_data.buffers}
-    rows = [b for b in plan.buffers if b.memory == memory.name and b.buffer in known]
+    rows = [b for b in plan.places if b.memory == memory.name and b.buffer in known]
     letters = {b.buffer: _LETTERS[k % len(_LETTERS)] for k, b in enumerate(rows)}
     times = sorted({extent.lower for b in rows for extent in known[b.buffer].extents()})
     shown = times[:: -(-len(times) // _COLUMNS) or 1]

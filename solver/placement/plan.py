@@ -81,17 +81,17 @@ class PlacementPlan(SubjectPlan):
     measures: PlacementMeasures | None
     replay: PlacementReplay
     memories: tuple[MemoryUse, ...]
-    buffers: tuple[PlacedBuffer, ...]
+    places: tuple[PlacedBuffer, ...]
 
     @property
     def size(self) -> int:
         """How many buffers there are."""
-        return len(self.buffers)
+        return len(self.places)
 
     def to_csv(self) -> str:
         """Return the buffers as a CSV file with their addresses in column `offset`, as MiniMalloc writes it."""
         places = {
-            b.buffer: (b.memory, b.address) for b in self.buffers if b.memory is not None and b.address is not None
+            b.buffer: (b.memory, b.address) for b in self.places if b.memory is not None and b.address is not None
         }
         return buffers_to_csv(self.network_data, places)
 

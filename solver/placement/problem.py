@@ -75,7 +75,7 @@ class PlacementProblem(WholeProblem[PlacementPlan]):
         if priced is None:
             none = PlacementReplay(ok=None, faults=())
             return {
-                "unit": "bytes", "measures": None, "objective": None, "replay": none, "memories": (), "buffers": (),
+                "unit": "bytes", "measures": None, "objective": None, "replay": none, "memories": (), "places": (),
             }  # fmt: skip
         first, schedule = question.objectives[0], cast(Placement, verdict.said.schedule)
         where = {place.buffer: place for place in schedule.places}
@@ -102,23 +102,23 @@ class PlacementProblem(WholeProblem[PlacementPlan]):
         return {
             "unit": "bytes", "measures": PlacementMeasures(**priced.measures),
             "objective": Objective(value=value, unit="bytes", terms=terms or {first: value}),
-            "replay": PlacementReplay(ok=True, faults=()), "memories": tuple(memories), "buffers": tuple(rows),
+            "replay": PlacementReplay(ok=True, faults=()), "memories": tuple(memories), "places": tuple(rows),
         }  # fmt: skip
 
     def decided(self, plan: PlacementPlan, part: Any) -> Placement | None:
         """The schedule of the rows; raises InputError for names that are not those of the buffers."""
-        if not plan.buffers:
+        if not plan.places:
             return None
         instance = cast(PlacementPart, part).instance
-        stated = [(b.buffer, b.lower, b.upper, b.size) for b in plan.buffers]
+        stated = [(b.buffer, b.lower, b.upper, b.size) for b in plan.places]
         if stated != [(b.name, b.lower, b.upper, b.size) for b in instance.buffers]:
             raise InputError(f"buffers: the plan has {len(stated)}, {len(instance.buffers)} were given, or other ones")
-        if half := [b.buffer for b in plan.buffers if (b.memory is None) != (b.address is None)]:
+        if half := [b.buffer for b in plan.places if (b.memory is None) != (b.address is None)]:
             raise InputError(f"buffer {half[0]}: memory and address are given, or neither")
         return Placement(
             tuple(
                 Place(b.buffer, b.memory, b.address)
-                for b in plan.buffers
+                for b in plan.places
                 if b.memory is not None and b.address is not None
             )
         )
@@ -145,7 +145,7 @@ class PlacementProblem(WholeProblem[PlacementPlan]):
 
     def names(self, plan: PlacementPlan) -> list[str]:
         """The buffers."""
-        return [b.buffer for b in plan.buffers]
+        return [b.buffer for b in plan.places]
 
     def status(self, plan: PlacementPlan) -> list[str]:
         """What is known, and how full memories are."""
@@ -157,7 +157,7 @@ class PlacementProblem(WholeProblem[PlacementPlan]):
 
     def sheet(self, plan: PlacementPlan) -> Sheet:
         """A row a buffer."""
-        rows = plan.buffers
+        rows = plan.places
         return Sheet(
             [
                 name_column("buffer", [b.buffer for b in rows]),
@@ -176,12 +176,12 @@ class PlacementProblem(WholeProblem[PlacementPlan]):
         if layer is None:
             for memory in plan.memories:
                 yield from (*picture(plan, memory), "")
-        for b in plan.buffers:
+        for b in plan.places:
             if layer in (None, b.buffer):
                 where = "off the chip" if b.memory is None else f"{b.memory} {b.address:,} to {_end(b):,}"
                 yield f"{b.buffer}: {where}, {b.size:,} bytes, times {b.lower} to {b.upper}"
         if layer is not None:
-            yield from _beside(plan, next(b for b in plan.buffers if b.buffer == layer))
+            yield from _beside(plan, next(b for b in plan.places if b.buffer == layer))
 
 
 def _end(buffer: PlacedBuffer) -> int:
@@ -190,7 +190,7 @@ def _end(buffer: PlacedBuffer) -> int:
 
 def _beside(plan: PlacementPlan, buffer: PlacedBuffer) -> Iterator[str]:
     """Those alive at the same time in the same memory."""
-    for other in sorted(plan.buffers, key=lambda b: b.address or 0):
+    for other in sorted(plan.places, key=lambda b: b.address or 0):
         alive = other.lower < buffer.upper and buffer.lower < other.upper
         if other.buffer != buffer.buffer and other.memory == buffer.memory is not None and alive:
             yield f"  beside {other.buffer}: {other.address:,} to {_end(other):,}, times {other.lower} to {other.upper}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from solver.selftest import applications, banks, fusion, joint, mapping, mesh, partial_engine
+from solver.selftest import applications, banks, fusion, joint, mapping, mesh, partial_engine, placement
 from solver.selftest.base import Tester
 from solver.selftest.nest_tester import NestTester
 
@@ -16,4 +16,5 @@ TESTERS: dict[str, Tester] = {
     "mapping": mapping.TESTER,
     "applications": applications.TESTER,
     "mesh": mesh.TESTER,
+    "placement": placement.TESTER,
 }

@@ -39,10 +39,28 @@ from solver.selftest.nests import fronts, nests_of
 from solver.selftest.pricing import Pricer
 from solver.selftest.registry import TESTERS
 
-PROBLEMS = ("banks", "joint", "fusion", "partial_engine", "mapping", "applications", "mesh")
+PROBLEMS = ("banks", "joint", "fusion", "partial_engine", "mapping", "applications", "mesh", "placement")
 #: Cases of a fast and of a slow test.
-FEW = {"banks": 25, "joint": 8, "fusion": 6, "partial_engine": 40, "mapping": 60, "applications": 60, "mesh": 20}
-MANY = {"banks": 120, "joint": 24, "fusion": 14, "partial_engine": 90, "mapping": 200, "applications": 200, "mesh": 50}
+FEW = {
+    "banks": 25,
+    "joint": 8,
+    "fusion": 6,
+    "partial_engine": 40,
+    "mapping": 60,
+    "applications": 60,
+    "mesh": 20,
+    "placement": 8,
+}
+MANY = {
+    "banks": 120,
+    "joint": 24,
+    "fusion": 14,
+    "partial_engine": 90,
+    "mapping": 200,
+    "applications": 200,
+    "mesh": 50,
+    "placement": 40,
+}
 
 
 def hunt(tester: base.Tester, seed: int, number: int, most: int = 1) -> tuple[list[base.Disagreement], int]:
