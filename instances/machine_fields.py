@@ -24,6 +24,7 @@ from instances.machine import Machine
 
 PROBLEMS = (
     "tiling", "slicing", "joint", "fusion", "banks", "hybrid", "mapping", "applications", "partial_engine", "mesh",
+    "placement",
 )  # fmt: skip
 _NESTS = ("tiling", "slicing", "joint", "fusion")
 _BOARD = ("mapping", "applications")
@@ -34,13 +35,14 @@ _READ_BY: dict[tuple[str, ...], str] = {
     (*_NESTS, "banks"): "byte_fj mac_fj",
     (*_NESTS, "banks", "hybrid"): "transfer compute",
     _NESTS: """
-        bias_bytes in_layout w_layout out_layout ocm_bytes reserved_bytes im2col_rows buffering sliding
+        bias_bytes in_layout w_layout out_layout im2col_rows buffering sliding
         line snake overlap tles tlts dram layer_ticks reading edge_tiles psum_first_read off_chip homes
         transfer.segment_ticks transfer.burst_ticks transfer.burst_bytes transfer.burst_count compute.model
         compute.macs_per_cycle compute.rows compute.cols broadcast""",
     ("tiling", "slicing", "joint"): "im2col_channels",
-    ("tiling", "slicing"): "in_buffer_bytes w_buffer_bytes out_buffer_bytes",
-    ("joint", "fusion"): "ocm_banks",
+    (*_NESTS, "placement"): "ocm_bytes reserved_bytes",
+    ("tiling", "slicing", "placement"): "in_buffer_bytes w_buffer_bytes out_buffer_bytes",
+    ("joint", "fusion", "placement"): "ocm_banks",
     ("banks", "hybrid"): "banks",
     _BOARD: "processors",
     ("mapping",): "processors.split_sync_ns",

@@ -19,7 +19,7 @@ from instances.machine_fields import Row, rows
 TEMPLATES: Mapping[str, str] = {
     "tiling": "scratchpad_64k", "slicing": "nmp", "joint": "scratchpad_768k", "fusion": "scratchpad_768k",
     "banks": "midap", "hybrid": "midap", "mapping": "hikey970", "applications": "hikey970",
-    "partial_engine": "partial_cnn_16", "mesh": "vectormesh_128",
+    "partial_engine": "partial_cnn_16", "mesh": "vectormesh_128", "placement": "scratchpad_64k",
 }  # fmt: skip
 
 

@@ -44,7 +44,11 @@ def _compiled(*arguments: str, kind: str = "number") -> Callable[[Function], Fun
         except ImportError:
             return function
         kinds = {"number": numba.int64, "row": numba.int64[::1], "table": numba.int64[:, ::1]}
-        made: Any = numba.njit(kinds[kind](*(kinds[name] for name in arguments)), nogil=True, cache=True)(function)
+        signature = kinds[kind](*(kinds[name] for name in arguments))
+        try:
+            made: Any = numba.njit(signature, nogil=True, cache=True)(function)
+        except RuntimeError:  # there is no folder to keep it in
+            made = numba.njit(signature, nogil=True)(function)
         return made  # type: ignore[no-any-return]
 
     return compile_it

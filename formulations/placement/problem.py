@@ -90,7 +90,10 @@ def in_machine(given: Buffers, machine: Machine) -> Buffers:
         raise InputError(
             f"machine {machine.name}: problem placement needs a memory with addresses (ocm_bytes, or the three buffers)"
         )
-    memories = [Memory(name=name, bytes=size, bank_bytes=machine.bank_bytes) for name, size in machine.memories.items()]
+    memories = [
+        Memory(name=name, bytes=size, bank_bytes=machine.bank_bytes if machine.ocm_banks else 0)
+        for name, size in machine.memories.items()
+    ]
     life = {"lower": min(b.lower for b in given.buffers), "upper": max(b.upper for b in given.buffers)}
     reserved = [
         Buffer(

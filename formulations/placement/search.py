@@ -42,7 +42,7 @@ from typing import Final, Literal
 import numpy as np
 
 from formulations.clock import ENDLESS, Clock
-from formulations.placement.explore import BEGIN, END, MOST, NODES, Ints
+from formulations.placement.explore import BEGIN, END, NODES, Ints
 from formulations.placement.packing import Packing
 
 _DONE: Final = 1
@@ -145,7 +145,6 @@ def _tried(packing: Packing, capacity: int, letters: str, nodes: int, stop: Ints
         begin, end = boxes[k, [BEGIN, END]]
         waiting[begin:end] += high[boxes[k, 2] : boxes[k, 2] + end - begin]
     limits = np.array([capacity, max(1, packing.bank_bytes // packing.unit), 0, nodes], dtype=np.int64)
-    assert limits[MOST] == nodes
     keys = np.ascontiguousarray(packing.keys(letters)[:, order])
     said = explore(
         np.arange(len(order)), boxes, high, links, limits, keys, address, np.zeros_like(waiting), waiting, stop

@@ -74,7 +74,7 @@ def _notes(section: Section) -> None:
 
 def _row(given: Buffers) -> list[Cell]:
     """An instance in as much memory as the worst heuristic takes."""
-    wide = given.model_copy(update={"memories": (Memory(name="m", bytes=2 * sum(b.size for b in given.buffers)),)})
+    wide = given.model_copy(update={"memories": (Memory(name="ocm", bytes=2 * sum(b.size for b in given.buffers)),)})
     plans = [solve(wide, "scratchpad_768k", objective="peak", engine=name) for name in GREEDY]
     load = plans[0].bound or 1
     cells: list[Cell] = [given.name, len(given.buffers), load]
@@ -91,7 +91,7 @@ def _row(given: Buffers) -> list[Cell]:
 
 def _challenge(path: Path) -> list[Cell]:
     """Whether an instance fits."""
-    given = load_buffers(path).model_copy(update={"memories": (Memory(name="m", bytes=_CAPACITY),)})
+    given = load_buffers(path).model_copy(update={"memories": (Memory(name="ocm", bytes=_CAPACITY),)})
     cells: list[Cell] = [given.name, len(given.buffers)]
     for name in _ENGINES:
         plan = solve(given, "scratchpad_768k", engine=name, time_limit_s=_LIMIT_S)

@@ -14,6 +14,7 @@ from typing import get_args, get_origin
 import pytest
 from pydantic import BaseModel
 
+from instances.buffers import Buffer, Buffers, buffers_to_csv
 from instances.errors import InputError
 from instances.frozen import Frozen
 from instances.jsonfile import Json
@@ -121,6 +122,11 @@ OPERATORS: list[dict[str, Json]] = [
 ]
 #: Convolutions, and the average of all pixels.
 TINY = network_from_json({"format": "certile-network/1", "name": "tiny", "operators": OPERATORS})
+BUFFERS = Buffers(
+    name="two",
+    buffers=(Buffer(name="a", lower=0, upper=2, size=9), Buffer(name="b", lower=1, upper=3, size=9)),
+    conflicts=(("a", "b"),),
+)
 #: Read when a file is loaded, which refuses results in a memory that is not writable; joint need not ask again.
 AT_LOAD = {"off_chip[].writable"}
 
@@ -184,6 +190,7 @@ def cases(folder: Path) -> dict[str, list[Callable[[], object]]]:
             partial(size_engine, [TINY], "partial_cnn_16"),
         ],
         "mesh": [partial(solve, TINY, m, layers=["c1"]) for m in ("vectormesh_128", "tpu_128", "eyeriss_128")],
+        "placement": [partial(solve, BUFFERS, "scratchpad_768k"), partial(solve, BUFFERS, "nmp")],
     }  # fmt: skip
 
 
@@ -212,7 +219,9 @@ def test_who_reads_a_field(problem: str, monkeypatch: pytest.MonkeyPatch, tmp_pa
 def test_a_template_is_a_machine(problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, network = tmp_path / "mine.json", tmp_path / "tiny.json"
     dump_network(TINY, network)
-    target = f"{network}@9ms" if problem == "applications" else str(network)
+    (tmp_path / "two.csv").write_text(buffers_to_csv(BUFFERS.model_copy(update={"conflicts": ()})))
+    targets = {"applications": f"{network}@9ms", "placement": str(tmp_path / "two.csv")}
+    target = targets.get(problem, str(network))
     assert main(["new-machine", problem, "-o", str(file)]) == 0
     plan = tmp_path / "plan.json"
     assert main(["solve", target, "--machine", str(file), "--time-limit", "20", "-o", str(plan)]) == 0
