@@ -84,7 +84,9 @@ class _Program:
         for t, run in self.chip.alone.items():
             refuse(self.taken[t], self.machine, run.nest)
             kept_in, kept_out = self.chip.kept(t)
-            addresses = {b.name: self.chip.addresses.buffers.get(f"{t} {b.name}", b.address) for b in self.chip.tiles[t]}
+            addresses = {
+                b.name: self.chip.addresses.buffers.get(f"{t} {b.name}", b.address) for b in self.chip.tiles[t]
+            }
             frame = Frame(
                 self.taken[t], self.machine, run.nest, self.chip.numbers(t), kept_in=kept_in, kept_out=kept_out,
                 placed=addresses,
@@ -94,7 +96,9 @@ class _Program:
             files |= runtime(("certile_strips.h", "certile_strips.c"))
         for begin, fused in self.chip.grouped.items():
             refuse_group(group := self.chip.group(fused))
-            mine = {k.split(" ", 1)[1]: v for k, v in self.chip.addresses.buffers.items() if k.split(" ")[0] == str(begin)}
+            mine = {
+                k.split(" ", 1)[1]: v for k, v in self.chip.addresses.buffers.items() if k.split(" ")[0] == str(begin)
+            }
             files[f"{self._group_name(fused)}.c"] = GroupFile(group, self._group_name(fused), mine, includes).text()
         files["memories.c"] = memories(self.machine)
         files["network.h"] = self._header()

@@ -14,8 +14,7 @@ from functools import cached_property
 
 from hwmodels.fusion.replay_count import extent
 from solver.emit.groups import Group
-from solver.emit.standing import STEPS
-from solver.emit.text import block, function
+from solver.emit.text import function
 
 
 class Packed:
@@ -30,7 +29,11 @@ class Packed:
     def strips(self) -> dict[int, int]:
         """By stream its strip; of one between layers that take turns the block that is on."""
         found, number = dict[int, int](), 0
-        last = [k for blocks in self.run.blocks for k in range(blocks.first - self.run.first, blocks.last - self.run.first + 1)]
+        last = [
+            k
+            for blocks in self.run.blocks
+            for k in range(blocks.first - self.run.first, blocks.last - self.run.first + 1)
+        ]
         last = [k for k in last if k in self.group.adding] + [k for k in last if k in self.group.between]
         for k in [*(k for k in range(len(self.run.streams)) if k not in last), *last]:
             if k in self.group.between:
@@ -61,7 +64,11 @@ class Packed:
 
     def begin(self) -> list[str]:
         """Before the first visit: no strip has anything."""
-        lines = [f"for (int k = 0; k < {self.number}; k++) {{", f"    strips[k] = (certile_strip){{.base = {self.at('strips')}}};", "}"]
+        lines = [
+            f"for (int k = 0; k < {self.number}; k++) {{",
+            f"    strips[k] = (certile_strip){{.base = {self.at('strips')}}};",
+            "}",
+        ]
         for k, strip in self.strips.items():
             planes, count = self._planes(k)
             blocks = self.group.between.get(k)
@@ -142,7 +149,8 @@ class Packed:
         made = [f"static const certile_passing passing_{k} = {{{how}}};", ""]
         given = ["int strip"] if k in self.group.between else []
         strip = "strip" if given else str(self.strips[k])
-        body = ["certile_band bands[CERTILE_BANDS];", f"certile_bands(bands, &row[{k}], &column[{k}], when, &passing_{k});",
+        body = ["certile_band bands[CERTILE_BANDS];",
+                f"certile_bands(bands, &row[{k}], &column[{k}], when, &passing_{k});",
                 f"certile_reshape(strips, {self.number}, {strip}, bands);"]  # fmt: skip
         if k in self.group.adding and self.group.stays(k):
             body[1] = "memset(bands, 0, sizeof bands);"

@@ -98,7 +98,10 @@ class Standing:
             first = f"certile_max(certile_max(r->need_after, r->before), {resident})"
             to = f"{self.at(f'lines {k}')} + {self._term(k, sizes.lines, width, f'y % {sizes.lines}', 'x')}"
             rows, columns = (first, "r->end"), ("c->need", "c->need_after")
-            body += ["/* Of columns that no step reads again the rows that stay. */", *self._copied(k, to, rows, columns)]
+            body += [
+                "/* Of columns that no step reads again the rows that stay. */",
+                *self._copied(k, to, rows, columns),
+            ]
         if sizes.columns:
             term = self._term(k, sizes.rows, sizes.columns, "y - r->begin", f"x % {sizes.columns}")
             rows, columns = (f"certile_max(r->begin, {resident})", "r->end"), (
@@ -120,10 +123,10 @@ class Standing:
 
     def load(self, k: int) -> list[str]:
         """Load the piece of a map."""
-        order = storage_order("IN", self.machine)
+        order, first = storage_order("IN", self.machine), f"certile_max(r->begin, {self.group.resident(k)})"
         return [
             f"const certile_tile tile = {self._tile(k, order)};",
-            f"const certile_box box = {self._box(k, order, f'certile_max(r->begin, {self.group.resident(k)})', 'c->begin')};",
+            f"const certile_box box = {self._box(k, order, first, 'c->begin')};",
             f"certile_load(CERTILE_IN, &tile, &in_{k}, &box);",
         ]
 

@@ -194,7 +194,10 @@ class GroupFile:
     def _finish(self, k: int) -> list[str]:
         """Make results of sums, each in the place of its sum, and beside it where it stays on chip."""
         layer, numbers = self.group.layers[k], self.group.numbers[k]
-        pixel = [f"unsigned char *const at = sum_{k}(b, m, r, c);", f"{numbers.total} x = {numbers.read(numbers.sums, 'at')};"]
+        pixel = [
+            f"unsigned char *const at = sum_{k}(b, m, r, c);",
+            f"{numbers.total} x = {numbers.read(numbers.sums, 'at')};",
+        ]
         pixel.append(numbers.write(numbers.result, "at", self._final(k)))
         if (rows := self.group.resident(k)) > 0:
             pixel += block(f"if (r < {rows})", [f"memcpy(map_{k}(b, m, r, c), at, {self.machine.out_bytes});"])
@@ -247,7 +250,9 @@ class GroupFile:
             visit += self._loads(k)
             visit += self._turns(blocks) if blocks else [*self.strips.alive(k), f"make_{k}();"]
             visit += [f"store_{last}();"] if self._writes(last) else []
-            ends = [s for s in range(len(self.run.streams)) if self._end(s) in (k, last) and s not in self.group.between]
+            ends = [
+                s for s in range(len(self.run.streams)) if self._end(s) in (k, last) and s not in self.group.between
+            ]
             visit += [line for s in ends for line in self.strips.done(s)]
             k = last + 1
         visit = ["row = rows[r];", "column = columns[c];", *self.strips.begin_visit(), *visit]
