@@ -11,7 +11,9 @@ Rows
 DRAM
     What comes from outside, what an operator without a plan of its own reads or writes, the right operand of a product
     of two inputs and operands that are broadcast lie in DRAM: their stores never stay. An operator that nobody reads is
-    a result of the network: its store may stay for readers, but is written whole.
+    a result of the network: its store may stay for readers, but is written whole. What is joined with itself (x beside
+    relu(x)) has more elements than layers make: like an operator without a plan its concatenation reads x in DRAM, and
+    is a store of its own there. An example: x has 4 channels, a layer that reads x beside relu(x) reads 8 of them.
 """
 
 from __future__ import annotations
@@ -71,6 +73,8 @@ class Stores:
     """For every layer its store."""
     members: tuple[tuple[str, ...], ...] = ()
     """For every store the operators whose results lie in it, in the network's order."""
+    copied: frozenset[str] = frozenset()
+    """Concatenations with elements that no layer makes: something is joined with itself."""
     barriers: tuple[int, ...] = ()
     """For every layer the last layer that must be complete before it begins, -1 if none must."""
 
@@ -138,6 +142,9 @@ class _Reader:
         self.dram: set[str] = set()
         self.whole: set[str] = set()
         self.rows: dict[str, int] = {}
+        self.copied: set[str] = set()
+        self.elements: dict[str, int] = {}
+        """Of what an operator makes that no other one does; none of those that leave a map where it is."""
 
     def read(self) -> Stores:
         """Make layers and stores."""
@@ -151,15 +158,13 @@ class _Reader:
         writes = tuple(number[self.groups.find(name)] for name in self.made)
         return Stores(
             self.network.name, tuple(self.layers), tuple(self._store(root, at, reads, writes) for root, at in
-            number.items()), reads, writes, tuple(self._members(root) for root in number),
+            number.items()), reads, writes, tuple(self._members(root) for root in number), frozenset(self.copied),
         )  # fmt: skip
 
     def _operator(self, operator: Operator) -> None:
         layer = operator.layer(self.network.input_shapes(operator))
-        if isinstance(operator, Input):
-            self.dram.add(operator.name)
-        elif isinstance(operator, Opaque):
-            self.dram |= {operator.name, *operator.inputs}
+        if isinstance(operator, (Input, Opaque)):
+            self._from_outside(operator)
         elif isinstance(operator, Reshape) or (isinstance(operator, Eltwise) and layer is None):
             self.groups.join(operator.name, operator.inputs[0])
             before = self.network.operator(operator.inputs[0]).shape
@@ -171,9 +176,21 @@ class _Reader:
             names = self._inputs(operator, layer)
             self.layers.append(layer)
             self.made.append(operator.name)
+            self.elements[operator.name] = self._elements(operator.name)
             self.read_names.append(names)
 
+    def _from_outside(self, operator: Operator) -> None:
+        """What no layer makes: it lies in DRAM, with what it is made of."""
+        self.dram |= {operator.name, *operator.inputs}
+        self.elements[operator.name] = self._elements(operator.name)
+
     def _concat(self, operator: Concat) -> None:
+        roots = {self.groups.find(name) for name in operator.inputs}
+        there = sum(size for name, size in self.elements.items() if self.groups.find(name) in roots)
+        if self._elements(operator.name) > there:
+            self.copied.add(operator.name)
+            self._from_outside(operator)
+            return
         for name in operator.inputs:
             self.groups.join(name, operator.name)
         if len(operator.shape) != 4 or operator.axis != 1:
@@ -232,7 +249,7 @@ def barriers(network: Network, found: Stores) -> tuple[int, ...]:
     behind: dict[str, int] = {}  # the last layer among what an operator is computed from, itself included
     ready: dict[str, int] = {}  # the last layer that must be complete before an operator begins
     for operator in network.operators:
-        passing = _passing(network, operator, number)
+        passing = () if operator.name in found.copied else _passing(network, operator, number)
         hard = [behind[name] for name in operator.inputs if name not in passing]
         through = [ready[name] for name in passing if name not in number]
         ready[operator.name] = max([-1, *hard, *through])

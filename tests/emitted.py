@@ -13,13 +13,21 @@ import onnx
 from onnx import helper, numpy_helper
 from pydantic import ValidationError
 
+from formulations.fusion.groups import Group
+from formulations.fusion.memory import turns_of
+from formulations.fusion.options import Option, weights_of
+from formulations.fusion.part import FusionPart
+from formulations.fusion.pricing import MODES
+from formulations.fusion.schedule import streams_of
+from formulations.pins import Pins
 from hwmodels.nest.replay import replay
-from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
+from hwmodels.schedule import Blocks, FusedRun, Hold, Item, Loop, Nest, Spatial
 from instances.errors import InputError
 from instances.machine import Machine, Transfer
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
 from instances.workload import DIMS, Layer
+from solver.emit.network import NetworkPlanned
 from solver.emit.program import Planned
 
 #: Flags of the four builds of every program: as fast as may be, and with sanitizers, with a DMA that copies at once or
@@ -164,13 +172,19 @@ def build_and_run(folder: Path, flags: str, *arguments: str) -> str:
 
 def random_network(rng: random.Random) -> Network:
     """Convolutions of any kind, pools, sums, concatenations, and now and then a product of matrices at the end."""
-    channels, rows, columns = rng.choice((2, 3, 4)), rng.randint(5, 10), rng.randint(4, 9)
-    made: list[Operator] = [Input(name="in", shape=(1, channels, rows, columns))]
+    images, channels, rows, columns = (
+        rng.choice((1, 1, 2)),
+        rng.choice((2, 3, 4)),
+        rng.randint(5, 10),
+        rng.randint(4, 9),
+    )
+    made: list[Operator] = [Input(name="in", shape=(images, channels, rows, columns))]
 
-    def add(kind: type[Operator], inputs: Sequence[Operator], **fields: object) -> None:
+    def add(kind: type[Operator], inputs: Sequence[Operator], **fields: object) -> Operator:
         given = {"name": f"n{len(made)}", "inputs": tuple(one.name for one in inputs), **fields}
         shape = kind.model_validate({**given, "shape": (1,)}).infer([one.shape for one in inputs])
         made.append(kind.model_validate({**given, "shape": shape}))
+        return made[-1]
 
     while len(made) < rng.randint(4, 9):
         recent = made[max(0, len(made) - 3) :]
@@ -181,15 +195,17 @@ def random_network(rng: random.Random) -> Network:
             continue
     last = made[-1]
     if rng.random() < 0.4:
-        flat = (1, last.shape[1] * last.shape[2] * last.shape[3])
+        flat = (images, last.shape[1] * last.shape[2] * last.shape[3])
         made.append(Reshape(name="flat", inputs=(last.name,), shape=flat))
         add(MatMul, [made[-1]], out_features=rng.randint(1, 5), bias=True)
     return Network(name="random", operators=tuple(made))
 
 
-def _grow(rng: random.Random, source: Operator, recent: Sequence[Operator], add: Callable[..., None]) -> None:
-    kind, channels = rng.choice(["conv"] * 4 + ["pool", "sum", "concat", "relu"]), source.shape[1]
-    if kind == "conv":
+def _grow(rng: random.Random, source: Operator, recent: Sequence[Operator], add: Callable[..., Operator]) -> None:
+    kind, channels = rng.choice(["conv"] * 4 + ["turns", "pool", "sum", "concat", "relu"]), source.shape[1]
+    if kind == "turns":
+        _narrow(rng, source, add)
+    elif kind == "conv":
         groups = channels if rng.random() < 0.3 else 1
         kernel = rng.choice(((1, 1), (3, 3), (3, 3), (2, 1)))
         pad = rng.choice(((0, 0, 0, 0), (1, 1, 1, 1), (1, 0, 0, 0))) if kernel == (3, 3) else (0, 0, 0, 0)
@@ -202,14 +218,71 @@ def _grow(rng: random.Random, source: Operator, recent: Sequence[Operator], add:
         add(Eltwise, [source], fn="relu")
     else:
         size = 1 if kind == "sum" else 2
-        if kind == "concat":  # nothing is joined with itself, not even under another name
-            recent = [x for x in (*recent, source) if not (isinstance(x, Eltwise) and len(x.inputs) == 1)]
-            if source not in recent:
-                return
         alike = [x for x in recent if x.shape[size:] == source.shape[size:] and x.name != source.name]
         if alike:
             other = rng.choice(alike)
             add(Eltwise if kind == "sum" else Concat, [source, other], **({"fn": "add"} if kind == "sum" else {}))
+
+
+def _narrow(rng: random.Random, source: Operator, add: Callable[..., Operator]) -> None:
+    """Many channels, maybe each by itself for a while, then few: layers that may take turns."""
+    channels, plain = rng.randint(6, 14), (0, 0, 0, 0)
+    fields: dict[str, object] = {"stride": (1, 1), "pad": plain, "bias": rng.random() < 0.5}
+    last = add(Conv, [source], filters=channels, kernel=(1, 1), groups=1, **fields)
+    if rng.random() < 0.5:
+        stride = rng.choice(((1, 1), (2, 2)))
+        last = add(Conv, [last], filters=channels, kernel=(3, 3), groups=channels, stride=stride, pad=(1, 1, 1, 1))
+    if rng.random() < 0.3:
+        last = add(Pool, [last], fn="max", kernel=(2, 2), stride=(1, 1))
+    kernel = rng.choice(((1, 1), (3, 3), (2, 1)))
+    add(Conv, [last], filters=rng.randint(1, 4), kernel=kernel, groups=1, **fields)
+
+
+def random_group(rng: random.Random) -> NetworkPlanned:
+    """A network that runs as one group, in a memory that has not one byte more than its plan counts.
+
+    Halos kept or made again along both axes, warm-up, any weights that stay, layers that take turns, maps loaded twice.
+    """
+    while True:
+        network = random_network(rng)
+        machine = random_scratchpad(rng, network)
+        machine = machine.model_copy(update={"ocm_bytes": 2**20, "ocm_banks": 1, "buffering": "single"})
+        part = FusionPart(network, machine, Pins(()), None)
+        layers, last = part.net.layers, len(part.net.layers) - 1
+        twice = frozenset(s for s in sorted(Group(part.net, 0, last).shared) if rng.random() < 0.5)
+        group = Group(part.net, 0, last, twice)
+        steps = rng.randint(1, layers[-1].r), rng.randint(1, layers[-1].c)
+        option = Option(*steps, rng.choice(MODES), rng.choice(MODES), twice)
+        try:
+            run = _run(rng, part, group, option)
+            walked = part.walked((run,))
+        except InputError:  # it is not legal, or strips of this size do not suit it
+            continue
+        assert not walked.faults
+        peak = walked.runs[0].peak_bytes  # type: ignore[union-attr]
+        return NetworkPlanned(network, machine.model_copy(update={"ocm_bytes": peak}), (run,))
+
+
+def _run(rng: random.Random, part: FusionPart, group: Group, option: Option) -> FusedRun:
+    """The run of all layers, with weights that stay and layers that take turns as it happens."""
+    if group.first == group.last:
+        raise InputError("one layer is no group")
+    part.figures.walked(group.first, group.last, option)
+    rows, columns, streams = streams_of(group, option)
+    sizes = weights_of(group, part.figures.groups.weight_bytes).bytes
+    stay = tuple(rng.choice((0, size, rng.randint(0, size))) for size in sizes)
+    blocks: list[Blocks] = []
+    turns = turns_of(group)
+    for first, last in rng.sample(turns, len(turns)):
+        count = part.net.layers[last].n
+        if rng.random() < 0.8 and all(last < one.first or one.last < first for one in blocks):
+            channels = rng.choice([size for size in range(1, count) if count % size == 0])
+            blocks.append(Blocks(first, last, channels))
+    unwritten = tuple(0 if s.result else part.net.stores[s.store].rows for s in group.streams[: len(group.layers)])
+    blocks.sort(key=lambda one: one.first)
+    return FusedRun(
+        group.first, group.last, rows, columns, streams, stay, {}, unwritten, (0,), tuple(blocks)
+    )  # fmt: skip
 
 
 def random_scratchpad(rng: random.Random, network: Network) -> Machine:

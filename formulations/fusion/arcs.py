@@ -73,7 +73,7 @@ class Groups:
         shared = sorted(group.shared)
         for twice in chain.from_iterable(combinations(shared, k) for k in range(len(shared) + 1)):
             mine = Group(group.net, group.first, group.last, frozenset(twice))
-            pricing = self._pricing(mine)
+            pricing = self._pricing(mine) if mine.alike else None
             if pricing is not None and (sketch := pricing.sketch()) is not None:
                 yield self._arc(mine, [sketch])
 

@@ -140,6 +140,12 @@ class Group:
         """The outside stores that several of its layers read."""
         return frozenset(s for s in self.outside if sum(s in self.net.reads[t] for t in self.layers) > 1)
 
+    @property
+    def alike(self) -> bool:
+        """Whether all readers of a map from outside that is loaded once for them see the same rows and columns."""
+        layers = self.net.layers
+        return all(len({(layers[u].h, layers[u].l) for u in s.readers}) == 1 for s in self.streams if s.outside)
+
     def used_after(self, store: int) -> bool:
         """Whether somebody outside the group needs what it makes of a store."""
         mine = self.net.stores[store]
@@ -198,7 +204,7 @@ class Net(Stores):
     def read(cls, network: Network, machine: Machine) -> Net:
         """Read a network; raises InputError if it has no layers."""
         found = stores(network)
-        net = cls(found.network, found.layers, found.stores, found.reads, found.writes)
+        net = cls(found.network, found.layers, found.stores, found.reads, found.writes, copied=found.copied)
         object.__setattr__(net, "barriers", tuple(_barriers(network, net)))
         object.__setattr__(net, "element_bytes", machine.out_bytes)
         object.__setattr__(net, "sum_bytes", max(machine.psum_bytes, machine.out_bytes))

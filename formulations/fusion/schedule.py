@@ -69,7 +69,7 @@ class Figures:
         key = first, last, option
         if key not in self._known:
             group = Group(self.groups.net, first, last, option.twice)
-            if not (option.twice <= group.shared and group.legal):
+            if not (option.twice <= group.shared and group.legal and group.alike):
                 raise InputError(f"{self.name(first, last)} cannot run strip by strip")
             down = strips(group, "rows", [(option.rows, option.height)])
             across = strips(group, "columns", [(option.columns, option.width)])

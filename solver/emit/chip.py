@@ -32,6 +32,8 @@ class ChipMap:
     values: Mapping[str, Value]
     shapes: Mapping[str, tuple[int, ...]]
     """Of all operators."""
+    elements: int
+    """Of the tensor that all are parts of."""
 
     def kept(self, operator: Operator, operand: str, name: str, layer: Layer, address: int, rows: int) -> Kept:
         """Where a layer's input (or result) called `name`, of this shape, lies; `rows` of the layer's tensor are there.
@@ -39,8 +41,11 @@ class ChipMap:
         Raises
         ------
         InputError
-            If its elements are no regular pitch apart.
+            If its elements are no regular pitch apart, or results are joined twice and so are no parts of one tensor.
         """
+        if self.elements != (there := self.store.rows * self.store.row_elements):
+            said = f"a tensor of {self.elements:,} elements, results of {there:,}: joined several times"
+            raise InputError(f"map {self.store.name} stays on chip; it is {said}: no C is written")
         value, shape = self.values.get(name), self.shape(operator, operand, name)
         terms = None if value is None else _terms(value, shape, axes_of(operator, operand, shape), layer, operand)
         if value is None or terms is None:
@@ -57,22 +62,11 @@ class ChipMap:
 def chip_map(
     network: Network, store: Store, members: Sequence[str], machine: Machine, meaning: Meaning | None
 ) -> ChipMap:  # fmt: skip
-    """Return how the operators of a store (`members`) lie in it.
-
-    Raises
-    ------
-    InputError
-        If they are no parts of one tensor: some results are joined twice.
-    """
+    """Return how the operators of a store (`members`) lie in it."""
     root = _root(network, members)
-    if prod(root.shape) != store.rows * store.row_elements:
-        said = f"a tensor of {prod(root.shape):,} elements, results of {store.rows * store.row_elements:,}"
-        raise InputError(
-            f"map {store.name} stays on chip; it is {said}: joined with itself or several: no C is written"
-        )
     values = {root.name: _tensor(root, store, machine)}
     _spread(network, members, values, meaning)
-    return ChipMap(store, values, {o.name: o.shape for o in network.operators})
+    return ChipMap(store, values, {o.name: o.shape for o in network.operators}, prod(root.shape))
 
 
 def _root(network: Network, members: Sequence[str]) -> Operator:

@@ -64,7 +64,6 @@ def compile_model(
     ----------
     problem : str, optional
         By default joint where the machine's memory has banks (`ocm_banks`), else tiling or slicing, layer by layer.
-        Plans of fusion are made with the pin turns=no, as C has no groups whose layers take turns.
     out : str or path
         A folder that does not exist yet, or is empty.
 
@@ -82,9 +81,8 @@ def compile_model(
         raise InputError(f"problem {problem}: C is written of {', '.join(_PROBLEMS)}")
     single = found.problem if found.problem == "slicing" else "tiling"
     problem = problem or ("joint" if found.ocm_banks else single)
-    demands = [*(pins or ()), *(["turns=no"] if problem == "fusion" else [])]
     plan = solve(
-        network, machine, problem=problem, objective=objective, pins=demands, settings=fields,
+        network, machine, problem=problem, objective=objective, pins=pins, settings=fields,
         time_limit_s=time_limit_s, all_kinds=problem in ("tiling", "slicing"), progress=progress,
     )  # fmt: skip
     if plan.status not in ("OPTIMAL", "FEASIBLE"):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 
 from formulations.placement.blocks import Block
-from hwmodels.fusion.replay_count import extent, resident_rows, weight_bytes
+from hwmodels.fusion.replay_count import Count, extent, resident_rows, weight_bytes
 from hwmodels.fusion.replay_strips import AxisStep, Walk
-from hwmodels.schedule import FusedRun
+from hwmodels.schedule import Blocks, FusedRun
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.stores import Stores
@@ -51,6 +52,8 @@ class Group:
     numbers: Sequence[Numbers]
     ringed: frozenset[int] = frozenset()
     """The streams whose pieces are rings, if that may be."""
+    packed: bool = False
+    """Whether its strips lie one behind the other without gaps and move, in the bytes that the plan counts."""
 
     @cached_property
     def walk(self) -> Walk:
@@ -72,10 +75,32 @@ class Group:
         """The steps of columns of every stream."""
         return list(self.walk._steps("columns"))
 
+    @cached_property
+    def adding(self) -> Mapping[int, Blocks]:
+        """Layers that add up blocks of channels, by their numbers in the group."""
+        return {blocks.last - self.run.first: blocks for blocks in self.run.blocks}
+
+    @cached_property
+    def between(self) -> Mapping[int, Blocks]:
+        """Layers (and their streams) that make block after block of channels."""
+        return {t - self.run.first: blocks for blocks in self.run.blocks for t in range(blocks.first, blocks.last)}
+
+    def inner(self, k: int) -> int:
+        """Channels of a stream in each of its groups of channels."""
+        layer = self.seen_by(k)
+        return layer.n if self.run.streams[k].outside else layer.m
+
     def channels(self, k: int) -> int:
         """Channels of a stream."""
-        layer = self.seen_by(k)
-        return layer.g * (layer.n if self.run.streams[k].outside else layer.m)
+        return self.seen_by(k).g * self.inner(k)
+
+    def images(self, k: int) -> int:
+        """Images of a stream."""
+        return self.seen_by(k).b
+
+    def layout(self, k: int) -> str:
+        """The order of a stream's axes."""
+        return self.machine.in_layout if self.run.streams[k].outside else self.machine.out_layout
 
     def seen_by(self, k: int) -> Layer:
         """The layer whose tensor a stream is: its maker, or of a map from outside the reader with the most channels."""
@@ -92,10 +117,14 @@ class Group:
         """Rows of a stream that stay on chip."""
         return resident_rows(self.found, self.walk, k)
 
+    def stays(self, k: int) -> bool:
+        """Whether the whole map of a stream stays on chip anyway."""
+        store = self.run.streams[k].store
+        return store in self.run.residents and self.run.residents[store][0] == self.found.stores[store].rows
+
     def sizes(self, k: int) -> Sizes:
         """The buffers of a stream."""
-        store = self.run.streams[k].store
-        if store in self.run.residents and self.run.residents[store][0] == self.found.stores[store].rows:
+        if self.stays(k):
             return Sizes(0, 0, 0, 0)
         rows, columns = [step[k] for step in self.rows], [step[k] for step in self.columns]
         down, over = self.run.rows.halo == "retain", self.run.columns.halo == "retain"
@@ -120,35 +149,50 @@ class Group:
         ]
         return max(through, default=0)
 
+    @cached_property
+    def peak(self) -> int:
+        """The most bytes that the plan counts."""
+        return Count(self.found, self.machine, self.walk).run_all().peak_bytes
+
+    def stay_bytes(self, k: int) -> int:
+        """Bytes of weights of a layer that stay."""
+        return min(self.run.weights[k], weight_bytes(self.layers[k], self.machine))
+
+    def places(self, address: Mapping[str, int]) -> Mapping[str, int]:
+        """The addresses of all buffers; where strips are packed those of weights and of the first strip."""
+        if not self.packed:
+            return address
+        ends = [*accumulate(map(self.stay_bytes, range(len(self.layers))), initial=address["packed"])]
+        found = {f"weights {k}": end for k, end in enumerate(ends[:-1])}
+        return found | {"filter": ends[-1], "strips": ends[-1] + self.filter_bytes}
+
     def blocks(self, name: str, begin: int) -> list[Block]:
         """The group's buffers; a time for every layer, from `begin` on."""
         number, found = len(self.layers), list[Block]()
+        if self.packed:
+            return [Block(f"{name} packed", begin, (self.peak,) * number)]
 
         def add(what: str, size: int, first: int = 0, last: int = number - 1) -> None:
             if size:
                 found.append(Block(f"{name} {what}", begin + first, (size,) * (last - first + 1)))
 
         for k, stream in enumerate(self.run.streams):
-            pixel, sizes = self.channels(k) * self.element(k), self.sizes(k)
+            pixel, sizes = self.images(k) * self.channels(k) * self.element(k), self.sizes(k)
             add(f"lines {k}", sizes.lines * extent(self.walk, k)[1] * pixel)
             add(f"columns {k}", sizes.columns * sizes.rows * pixel)
             first, last = stream.maker - self.run.first, max((stream.maker, *stream.readers)) - self.run.first
             first, last = (0, number - 1) if sizes.ring else (first, last)
             add(f"piece {k}", sizes.rows * sizes.width * pixel, first, last)
-        for k, stay in enumerate(self.run.weights):
-            add(f"weights {k}", min(stay, weight_bytes(self.layers[k], self.machine)))
+        for k in range(number):
+            add(f"weights {k}", self.stay_bytes(k))
         add("filter", self.filter_bytes)
         return found
 
 
 def refuse(group: Group) -> None:
     """Raise InputError for a group that no C is written of."""
-    name = f"{group.layers[0].name} to {group.layers[-1].name}"
-    if group.run.blocks:
-        raise InputError(
-            f"layers {name}: take turns for blocks of channels: no C is written; plan with the pin turns=no"
-        )
-    for layer in group.layers:
-        if layer.b > 1 or layer.weights == "activation":
-            said = f"{layer.name} has several images, or two inputs to multiply"
-            raise InputError(f"layers {name}: {said}: no C is written")
+    for k, stream in enumerate(group.run.streams):
+        images = {group.found.layers[u].b for u in stream.readers} | {group.images(k)}
+        if len(images) > 1:
+            name, said = f"{group.layers[0].name} to {group.layers[-1].name}", group.found.stores[stream.store].name
+            raise InputError(f"layers {name}: {said} is read as several images and as one: no C is written")

@@ -84,15 +84,21 @@ class _Program:
         for t, run in self.chip.alone.items():
             refuse(self.taken[t], self.machine, run.nest)
             kept_in, kept_out = self.chip.kept(t)
-            addresses = {b.name: self.chip.addresses.get(f"{t} {b.name}", b.address) for b in self.chip.tiles[t]}
+            addresses = {
+                b.name: self.chip.addresses.buffers.get(f"{t} {b.name}", b.address) for b in self.chip.tiles[t]
+            }
             frame = Frame(
                 self.taken[t], self.machine, run.nest, self.chip.numbers(t), kept_in=kept_in, kept_out=kept_out,
                 placed=addresses,
             )  # fmt: skip
             files[f"{self.names[t]}.c"] = layer_file(frame, self.names[t], includes)
+        if self.chip.grouped:
+            files |= runtime(("certile_strips.h", "certile_strips.c"))
         for begin, fused in self.chip.grouped.items():
             refuse_group(group := self.chip.group(fused))
-            mine = {k.split(" ", 1)[1]: v for k, v in self.chip.addresses.items() if k.split(" ")[0] == str(begin)}
+            mine = {
+                k.split(" ", 1)[1]: v for k, v in self.chip.addresses.buffers.items() if k.split(" ")[0] == str(begin)
+            }
             files[f"{self._group_name(fused)}.c"] = GroupFile(group, self._group_name(fused), mine, includes).text()
         files["memories.c"] = memories(self.machine)
         files["network.h"] = self._header()
@@ -145,6 +151,7 @@ class _Program:
         lines = ['#include "network.h"', "", '#include "certile_host.h"', '#include "certile_check.h"']
         rows = ['#include "certile_rows.h"'] if self._uses_rows else []
         lines += [*rows, '#include "certile_tile.h"', "", "#include <math.h>", ""]
+        lines += [f"extern unsigned char certile_{name}[{n}];" for name, n in self.machine.memories.items()]
         lines += [f"unsigned char {name}[{n * size}];" for name, (n, size) in self.arranged.arrays.items()]
         lines += [f"unsigned char certile_psum[{most}];", ""]
         lines += [f"unsigned char {name}_bias[{self._bias_bytes(t)}];" for t, name in enumerate(self.names)
@@ -157,6 +164,7 @@ class _Program:
         for step in self.arranged.steps:
             group = next((run for run in self.chip.grouped.values() if run.first <= t <= run.last), None)
             if isinstance(step, Run):
+                body += self._moves(t)
                 t += 1
             if group is None or (not waiting and not isinstance(step, Run)):
                 body += self._step(step, t - 1)
@@ -166,6 +174,12 @@ class _Program:
                 body += self._group(group, waiting)
                 waiting = []
         return "\n".join([*lines, "void certile_network(void)", "{", *indented(body), "}", ""])
+
+    def _moves(self, t: int) -> list[str]:
+        """Move maps that lie elsewhere from a layer or a group on."""
+        moves = self.chip.moves(t) if t in self.chip.begins else []
+        said = ["/* Maps that stay on chip make room. */"] if moves else []
+        return said + [f"memmove(certile_ocm + {to}, certile_ocm + {source}, {size});" for source, to, size in moves]
 
     def _step(self, step: Copy | Host | Run, t: int) -> list[str]:
         if isinstance(step, Copy):

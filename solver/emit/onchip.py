@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 
@@ -23,6 +24,15 @@ from solver.emit.numbers import Numbers, integers
 from solver.tiling.buffers import Buffer, buffers
 
 AnyRun = LayerRun | FusedRun
+
+
+@dataclass(frozen=True)
+class Places:
+    """Addresses: of buffers by name, of maps that stay by the first layer of a run and store; and packed groups."""
+
+    buffers: Mapping[str, int]
+    maps: Mapping[tuple[int, int], int]
+    packed: frozenset[int]
 
 
 class OnChip:
@@ -55,19 +65,20 @@ class OnChip:
 
     def kept(self, t: int) -> tuple[tuple[Kept | None, ...], Kept | None]:
         """Where inputs and the result of a layer that runs by itself lie on chip."""
-        run, layer = self.alone[t], self.found.layers[t]
+        layer = self.found.layers[t]
         names = inputs_of(self.network, self.network.operator(layer.name), layer)
-        inputs = tuple(self._kept(run, s, t, name, "IN") for s, name in zip(self.found.reads[t], names, strict=True))
-        return inputs if any(inputs) else (), self._kept(run, self.found.writes[t], t, layer.name, "OUT")
+        inputs = tuple(self._kept(t, s, t, name, "IN") for s, name in zip(self.found.reads[t], names, strict=True))
+        return inputs if any(inputs) else (), self._kept(t, self.found.writes[t], t, layer.name, "OUT")
 
-    def _kept(self, run: AnyRun, s: int, t: int, name: str, operand: str) -> Kept | None:
+    def _kept(self, begin: int, s: int, t: int, name: str, operand: str) -> Kept | None:
         """Where a map lies that stays while a run lasts, as layer t reads or makes it under a name."""
+        run = self.runs[self.begins.index(begin)]
         if s not in run.residents:
             return None
         layer = self.found.layers[t]
         extent = layer.h if operand == "IN" else layer.r
         rows = self.found.stores[s].seen(run.residents[s][0], extent)
-        address = self.addresses[f"map {s}"]
+        address = self.addresses.maps[begin, s]
         return self.chip(s).kept(self.network.operator(layer.name), operand, name, layer, address, rows)
 
     def chip(self, s: int) -> ChipMap:
@@ -86,9 +97,9 @@ class OnChip:
 
     # ---- groups ----------------------------------------------------------------------------------------------------
 
-    def sized(self, run: FusedRun, ringed: frozenset[int]) -> Group:
+    def sized(self, run: FusedRun, ringed: frozenset[int], *, packed: bool = False) -> Group:
         """A group of which only the buffers matter, some as rings."""
-        return Group(self.found, self.machine, run, (), (), (), ringed)
+        return Group(self.found, self.machine, run, (), (), (), ringed, packed)
 
     def group(self, run: FusedRun) -> Group:
         """A group with all that its C depends on."""
@@ -96,7 +107,7 @@ class OnChip:
         parts = tuple(tuple(self._parts(run, t, k) for k in range(self.found.layers[t].inputs)) for t in layers)
         kept = tuple(self._kept_stream(run, k) for k in range(len(run.streams)))
         return Group(self.found, self.machine, run, parts, kept, tuple(self.numbers(t) for t in layers),
-                     self.rings[run.first])  # fmt: skip
+                     self.rings[run.first], run.first in self.addresses.packed)  # fmt: skip
 
     def reference(self, run: FusedRun, k: int) -> tuple[int, str]:
         """Of a map from outside the reader with the most channels, and the name under which that reads it."""
@@ -113,8 +124,8 @@ class OnChip:
         stream = run.streams[k]
         if stream.outside:
             t, name = self.reference(run, k)
-            return self._kept(run, stream.store, t, name, "IN")
-        return self._kept(run, stream.store, stream.maker, self.found.layers[stream.maker].name, "OUT")
+            return self._kept(run.first, stream.store, t, name, "IN")
+        return self._kept(run.first, stream.store, stream.maker, self.found.layers[stream.maker].name, "OUT")
 
     def _parts(self, run: FusedRun, t: int, number: int) -> tuple[Part, ...]:
         """Which channels of an input come from which stream."""
@@ -124,7 +135,8 @@ class OnChip:
         streams = [k for k, stream in enumerate(run.streams) if stream.store == s and t in stream.readers]
         channels = layer.g * layer.n
         joined = any(isinstance(self.network.operator(n), Concat) for n in self.found.members[s])
-        if len(streams) == 1 and not joined and not self.found.stores[s].whole:
+        mine = [k for k in streams if run.streams[k].outside and self.reference(run, k) == (t, name)]
+        if len(streams) == 1 and (mine or not (joined or self.found.stores[s].whole)):
             return (Part(streams[0], 0, channels),)
         values, parts = self.chip(s).values, []
         seen = values.get(name)
@@ -157,45 +169,100 @@ class OnChip:
     # ---- addresses -------------------------------------------------------------------------------------------------
 
     @cached_property
-    def addresses(self) -> Mapping[str, int]:
+    def addresses(self) -> Places:
         """Of every buffer and every map that stays; empty if each layer by itself has the addresses of its plan.
 
-        Raises
-        ------
-        InputError
-            If no search finds them.
+        Every buffer keeps its address while it is needed, as far as that is found; else groups are packed, the largest
+        first; else maps that stay move between layers, which always fits.
         """
         if not self.grouped and not any(run.residents for run in self.runs):
-            return {}
-        blocks, capacity = self.blocks, self.machine.memories["ocm"]
-        if self.machine.reserved_bytes:
-            blocks = [*blocks, Block("reserved", 0, (self.machine.reserved_bytes,) * self.begins[-1])]
-        if (found := placed(blocks, capacity)) is None:
-            said = f"no addresses found for its {len(blocks)} buffers and maps in {capacity:,} bytes"
-            raise InputError(f"network {self.network.name}: {said}: what is free is in pieces")
-        return found
+            return Places({}, {}, frozenset())
+        capacity = self.machine.memories["ocm"]
+        for some in dict.fromkeys((self._packed, frozenset(self.grouped))):
+            blocks = self._blocks(some)
+            if self.machine.reserved_bytes:
+                blocks.append(Block("reserved", 0, (self.machine.reserved_bytes,) * self.begins[-1]))
+            if (found := placed(blocks, capacity)) is not None:
+                maps = {(begin, s): found[f"map {s}"] for begin, run in self._each() for s in run.residents}
+                return Places(found, maps, some)
+        return self._stacked(frozenset(self.grouped))
 
-    @cached_property
-    def blocks(self) -> Sequence[Block]:
-        """All that lies on chip, a time for every layer; what is reserved aside."""
-        blocks = [
-            Block(f"{t} {b.name}", t, (b.bytes * b.copies,))
-            for t, tiles in self.tiles.items()
-            for b in tiles
-            if b.bytes and b.name != "reserved"
-        ]
-        for begin, run in self.grouped.items():
-            blocks += self.sized(run, self.rings[begin]).blocks(str(begin), begin)
-        return [*blocks, *(block for s in range(len(self.found.stores)) if (block := self._stay(s)) is not None)]
+    def _each(self) -> Iterator[tuple[int, AnyRun]]:
+        """Every run by its first layer."""
+        return zip(self.begins, self.runs, strict=False)
+
+    @property
+    def _packed(self) -> frozenset[int]:
+        return frozenset(begin for begin, run in self.grouped.items() if self._packs(begin, run))
+
+    def blocks(self) -> list[Block]:
+        """All that lies on chip, what is reserved aside, under the names of layers and maps; a layer is a time."""
+        return [replace(block, name=self._called(block.name)) for block in self._blocks(self._packed)]
+
+    def _called(self, name: str) -> str:
+        what, rest = name.split(" ", 1)
+        if what == "map":
+            return f"map {self.found.stores[int(rest)].name}"
+        run, layers = self.grouped.get(int(what)), self.found.layers
+        if run is None:
+            return f"{layers[int(what)].name}: {rest}"
+        return f"{layers[run.first].name}..{layers[run.last].name}: {rest}"
+
+    def _packs(self, begin: int, run: FusedRun) -> bool:
+        """Whether a group's buffers have no room as they are: its layers take turns, or the plan counted less."""
+        stays = self.machine.reserved_bytes + sum(self._map_bytes(run, s) for s in run.residents)
+        room = self.machine.memories["ocm"] - stays
+        return bool(run.blocks) or _most(self.sized(run, self.rings[begin]))[0] > room
+
+    def _stacked(self, packed: frozenset[int]) -> Places:
+        """Maps that stay one behind the other, then what a layer or a group needs: in every run anew."""
+        buffers: dict[str, int] = {}
+        maps: dict[tuple[int, int], int] = {}
+        for begin, run in self._each():
+            end = self.machine.reserved_bytes
+            for s in sorted(run.residents):
+                maps[begin, s] = end
+                end += self._map_bytes(run, s)
+            for block in self._run_blocks(begin, packed):
+                buffers[block.name] = end
+                end += max(block.sizes)
+        return Places(buffers, maps, packed)
+
+    def _blocks(self, packed: frozenset[int]) -> list[Block]:
+        """All buffers and maps, some groups packed."""
+        blocks = [block for begin in self.begins[:-1] for block in self._run_blocks(begin, packed)]
+        return blocks + [block for s in range(len(self.found.stores)) if (block := self._stay(s)) is not None]
+
+    def _run_blocks(self, begin: int, packed: frozenset[int]) -> list[Block]:
+        """The buffers of a run."""
+        if (run := self.grouped.get(begin)) is not None:
+            return self.sized(run, self.rings[begin], packed=begin in packed).blocks(str(begin), begin)
+        tiles = (b for b in self.tiles[begin] if b.bytes and b.name != "reserved")
+        return [Block(f"{begin} {b.name}", begin, (b.bytes * b.copies,)) for b in tiles]
+
+    def moves(self, begin: int) -> list[tuple[int, int, int]]:
+        """Maps that lie elsewhere than in the run before: from, to, bytes, in an order in which none is overwritten."""
+        number = self.begins.index(begin)
+        if number == 0:
+            return []
+        before, run, maps = self.begins[number - 1], self.runs[number], self.addresses.maps
+        moved = [(maps[before, s], maps[begin, s], self._map_bytes(run, s))
+                 for s in run.residents if (before, s) in maps and maps[before, s] != maps[begin, s]]  # fmt: skip
+        down = sorted(move for move in moved if move[1] < move[0])
+        return down + sorted((move for move in moved if move[1] > move[0]), reverse=True)
+
+    def _map_bytes(self, run: AnyRun, s: int) -> int:
+        """Bytes of a map that stay while a run lasts."""
+        rows = run.residents[s][0] if s in run.residents else 0
+        return rows * self.found.stores[s].row_elements * self.machine.out_bytes
 
     def _stay(self, s: int) -> Block | None:
         """A map that stays: its bytes by time."""
-        row = self.found.stores[s].row_elements * self.machine.out_bytes
-        rows: list[int] = []
-        for begin, end, run in zip(self.begins[:-1], self.begins[1:], self.runs, strict=True):
-            rows += [run.residents[s][0] if s in run.residents else 0] * (end - begin)
-        times = [t for t, number in enumerate(rows) if number]
-        return Block(f"map {s}", times[0], tuple(n * row for n in rows[times[0] : times[-1] + 1])) if times else None
+        sizes: list[int] = []
+        for (begin, run), end in zip(self._each(), self.begins[1:], strict=True):
+            sizes += [self._map_bytes(run, s)] * (end - begin)
+        times = [t for t, size in enumerate(sizes) if size]
+        return Block(f"map {s}", times[0], tuple(sizes[times[0] : times[-1] + 1])) if times else None
 
 
 def _most(group: Group) -> tuple[int, int]:

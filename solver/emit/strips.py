@@ -1,29 +1,21 @@
-"""The C file of a group of layers that runs strip by strip (docs/fusion.md).
+"""The C file of a group of layers that runs strip by strip (docs/fusion.md): its visits, and in each layer after layer.
 
-Of every map on its way through the group there are up to three buffers, with all its channels:
-
-    lines     rows that later steps of rows read again, over the width of the map: row y in line y modulo their number
-    columns   of a step's rows, columns that the next step of columns reads again: column x at x modulo their number
-    piece     what a visit loads or makes, from then on until its last reader has run
-
-When the last reader has run, columns that stay for the next step are copied from the piece to the columns, and of
-those that no step reads again the rows that stay are copied to the lines. That takes the bytes that the plan counts:
-those of the halo all the time, those of a piece while it is read. Where the first piece is larger than the others a
-ring may take less: rows at their number modulo its height where a step has all columns, else columns modulo its width,
-in place of columns and piece. Rows that stay on chip beyond the group lie in their own place.
-
-Weights: a filter (with its bias) that stays is loaded before the first visit; the others pass through one buffer,
-filter by filter, in every visit in which their layer makes something.
+Where elements lie is said by `solver.emit.standing` (every buffer has one address all the time) or, where that takes
+more than there is, and of layers that take turns, by `solver.emit.packed` (strips move, and take what the plan counts).
+Weights are in `solver.emit.filters`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hwmodels.fusion.replay_count import extent, weight_bytes
+from hwmodels.schedule import Blocks
 from instances.workload import Layer
+from solver.emit.filters import Filters
 from solver.emit.frame import storage_order
 from solver.emit.groups import Group, Part
+from solver.emit.packed import Packed
+from solver.emit.standing import STEPS, Standing
 from solver.emit.text import block, comment, function, loop, total
 from solver.emit.values import pitches
 
@@ -32,17 +24,18 @@ class GroupFile:
     """Writes the file of a group. `address`: by buffer, as in `Group.blocks` without the group's name."""
 
     def __init__(self, group: Group, name: str, address: Mapping[str, int], includes: Sequence[str]) -> None:
-        self.group, self.name, self.address, self.includes = group, name, address, includes
+        self.group, self.name, self.includes = group, name, includes
+        self.address = group.places(address)
         self.machine, self.run = group.machine, group.run
+        self.strips = Packed(group, self._at) if group.packed else Standing(group, self._at)
+        self.filters = Filters(group, self._at)
 
     def text(self) -> str:
         """The file."""
-        streams = range(len(self.run.streams))
         parts = [
-            [f"#include {file}" for file in ('"certile_dma.h"', '"certile_lines.h"', *self.includes)],
+            [f"#include {file}" for file in ('"certile_dma.h"', *self.strips.includes, *self.includes)],
             comment(self._head()), self._declarations(), self._tables(),
-            *(self._place(k) for k in streams), *(self._retire(k) for k in streams),
-            *(self._load(k) for k in streams if self.run.streams[k].outside),
+            *(part for k in range(len(self.run.streams)) for part in self._stream(k)),
             *(part for k in range(len(self.group.layers)) for part in self._layer(k)), self._entry(),
         ]  # fmt: skip
         return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
@@ -55,9 +48,7 @@ class GroupFile:
         for k, stream in enumerate(self.run.streams):
             layer = self.group.found.layers[stream.maker]
             what = f"loaded for {layer.name}" if stream.outside else f"made by {layer.name}"
-            sizes = self.group.sizes(k)
-            stays = f"{sizes.lines} lines, {sizes.columns} columns"
-            lines.append(f"map {k}: {what}; {stays}, pieces of {sizes.rows} x {sizes.width}")
+            lines.append(f"map {k}: {what}; {self.strips.head(k)}")
         return "\n".join(lines)
 
     def _at(self, what: str) -> str:
@@ -65,22 +56,20 @@ class GroupFile:
 
     def _declarations(self) -> list[str]:
         size = self.machine.memories["ocm"]
-        lines = [f"extern unsigned char certile_ocm[{size}];", ""]
-        lines += ["/* A step of a map along an axis: what was there, what is made, what is needed before and after. */",
-                  "typedef struct {", "    int before, begin, end, need, need_after, first;", "} axis_step;", "",
-                  "static const axis_step *row, *column; /* of the visit, by map */"]  # fmt: skip
+        lines = [f"extern unsigned char certile_ocm[{size}];", "",
+                 "static const certile_step *row, *column; /* of the visit, by map */"]  # fmt: skip
         for k, layer in enumerate(self.group.layers):
             weights = f", w_{k}, bias_{k}" if layer.weights != "none" else ""
             lines.append(f"static certile_tensor out_{k}{weights};")
         for k, stream in enumerate(self.run.streams):
             lines += [f"static certile_tensor in_{k};"] if stream.outside else []
-        return lines
+        return [*lines, *self.strips.declarations()]
 
     def _tables(self) -> list[str]:
         lines = []
         for name, steps in (("rows", self.group.rows), ("columns", self.group.columns)):
             front = [0] * len(self.run.streams)
-            lines.append(f"static const axis_step {name}[{len(steps)}][{len(front)}] = {{")
+            lines.append(f"static const certile_step {name}[{len(steps)}][{len(front)}] = {{")
             for step in steps:
                 cells = [", ".join(map(str, (*one, front[k]))) for k, one in enumerate(step)]
                 lines.append("    {" + ", ".join(f"{{{cell}}}" for cell in cells) + "},")
@@ -88,177 +77,140 @@ class GroupFile:
             lines.append("};")
         return lines
 
-    # ---- places ----------------------------------------------------------------------------------------------------
+    # ---- streams -----------------------------------------------------------------------------------------------------
 
-    def _pitches(self, k: int, rows: int, columns: int) -> tuple[int, int, int]:
-        """Bytes from channel to channel, row to row, column to column of a buffer."""
-        size, channels = self.group.element(k), self.group.channels(k)
-        if self._layout(k) == "CHW":
-            return rows * columns * size, columns * size, size
-        return size, columns * channels * size, channels * size
+    def _stream(self, k: int) -> list[list[str]]:
+        """The functions of a map: the place of an element, what is done with its strip, and its transfers."""
+        body = ["(void)b, (void)ch, (void)y, (void)x;"]
+        if self.group.kept[k] is not None:
+            body += block(f"if (y < {self.group.resident(k)})", [f"return {self._kept(k)};"])
+        place = [f"/* Where an element of map {k} lies in this visit. */",
+                 *function(f"static inline unsigned char *map_{k}", ["int b", "int ch", "int y", "int x"],
+                           [*body, *self.strips.place(k)])]  # fmt: skip
+        moved = self._load(k) if self.run.streams[k].outside else self._store(k)
+        return [place, self.strips.functions(k), moved]
 
-    def _layout(self, k: int) -> str:
-        return self.machine.in_layout if self.run.streams[k].outside else self.machine.out_layout
-
-    def _term(self, k: int, rows: int, columns: int, y: str, x: str) -> str:
-        channel, down, over = self._pitches(k, rows, columns)
-        return f"(ptrdiff_t)ch * {channel} + (ptrdiff_t)({y}) * {down} + (ptrdiff_t)({x}) * {over}"
-
-    def _place(self, k: int) -> list[str]:
-        """Where an element of a map lies while its piece is there."""
-        sizes, width, kept = self.group.sizes(k), extent(self.group.walk, k)[1], self.group.kept[k]
-        body = [f"const axis_step *r = &row[{k}], *c = &column[{k}];", "(void)r, (void)c, (void)ch, (void)y, (void)x;"]
-        if kept is not None:
-            inner = self.group.seen_by(k).n if self.run.streams[k].outside else self.group.seen_by(k).m
-            names = {"b": "0", "g": f"(ch / {inner})", "r": "y", "c": "x"} | dict.fromkeys("nm", f"(ch % {inner})")
-            place = kept.place(names, self.group.element(k))
-            body += block(f"if (y < {self.group.resident(k)})", [f"return {place};"])
-        if not sizes.rows:
-            return self._inline(k, [*body, "return NULL;"])
-        if sizes.lines:
-            line = self._term(k, sizes.lines, width, f"y % {sizes.lines}", "x")
-            body += block("if (y < r->before)", [f"return {self._at(f'lines {k}')} + {line};"])
-        if sizes.columns:
-            term = self._term(k, sizes.rows, sizes.columns, "y - r->begin", f"x % {sizes.columns}")
-            body += block("if (x < c->before)", [f"return {self._at(f'columns {k}')} + {term};"])
-        y = f"y % {sizes.rows}" if sizes.ring == "rows" else "y - r->begin"
-        x = f"x % {sizes.width}" if sizes.ring == "columns" else "x - c->begin"
-        piece = self._term(k, sizes.rows, sizes.width, y, x)
-        return self._inline(k, [*body, f"return {self._at(f'piece {k}')} + {piece};"])
-
-    def _inline(self, k: int, body: list[str]) -> list[str]:
-        return [f"/* Where an element of map {k} lies in this visit. */",
-                *function(f"static inline unsigned char *map_{k}", ["int ch", "int y", "int x"], body)]  # fmt: skip
-
-    def _retire(self, k: int) -> list[str]:
-        """The last reader has run: what stays leaves the piece."""
-        sizes, width = self.group.sizes(k), extent(self.group.walk, k)[1]
-        if not sizes.lines and not sizes.columns:
-            return []
-        element, channels = self.group.element(k), self.group.channels(k)
-        body = [f"const axis_step *r = &row[{k}], *c = &column[{k}];", "if (r->begin >= r->end) {", "    return;", "}"]
-        if sizes.lines:
-            to = self._term(k, sizes.lines, width, f"y % {sizes.lines}", "x")
-            first = total_max("r->need_after", "r->before", str(self.group.resident(k)))
-            inner = block(f"for (int y = {first}; y < r->end; y++)",
-                          [f"memcpy({self._at(f'lines {k}')} + {to}, map_{k}(ch, y, x), {element});"])  # fmt: skip
-            inner = block("for (int x = c->need; x < c->need_after; x++)", inner)
-            body += ["/* Of columns that no step reads again the rows that stay. */"]
-            body += loop("ch", "0", str(channels), inner)
-        if sizes.columns:
-            to = self._term(k, sizes.rows, sizes.columns, "y - r->begin", f"x % {sizes.columns}")
-            inner = block(f"for (int y = certile_max(r->begin, {self.group.resident(k)}); y < r->end; y++)",
-                          [f"memcpy({self._at(f'columns {k}')} + {to}, map_{k}(ch, y, x), {element});"])  # fmt: skip
-            inner = block("for (int x = certile_max(c->need_after, c->before); x < c->end; x++)", inner)
-            body += ["/* Columns that the next step reads again. */", *loop("ch", "0", str(channels), inner)]
-        return [f"/* Map {k} was read for the last time in this visit. */",
-                *function(f"static void retire_{k}", [], body)]  # fmt: skip
-
-    def _box(self, k: int, order: str, first: str) -> str:
-        lo = {"b": "0", "g": "0", "n": "0", "m": "0", "r": first, "c": "c->begin"}
-        layer = self.group.seen_by(k)
-        g, inner = (layer.g, layer.n) if self.run.streams[k].outside else (layer.g, layer.m)
-        hi = {"b": "1", "g": str(g), "n": str(inner), "m": str(inner), "r": "r->end", "c": "c->end"}
-        return f"{{{{{', '.join(lo[d] for d in order)}}}, {{{', '.join(hi[d] for d in order)}}}}}"
-
-    def _tile(self, k: int, order: str) -> str:
-        """A piece as a tile."""
-        layer, sizes = self.group.seen_by(k), self.group.sizes(k)
-        inner = layer.n if self.run.streams[k].outside else layer.m
-        extents = {"b": 1, "g": layer.g, "n": inner, "m": inner, "r": sizes.rows, "c": sizes.width}
-        first = {"r": "0" if sizes.ring == "rows" else "r->begin", "c": "0" if sizes.ring == "columns" else "c->begin"}
-        numbers = ", ".join(str(extents[d]) for d in order)
-        firsts = ", ".join(first.get(d, "0") for d in order)
-        return f"{{{self._at(f'piece {k}')}, {self.group.element(k)}, {{{numbers}}}, {{{firsts}}}}}"
+    def _kept(self, k: int) -> str:
+        """Where an element of a map lies that stays on chip."""
+        kept, inner = self.group.kept[k], self.group.inner(k)
+        assert kept is not None
+        names = {"b": "b", "g": f"(ch / {inner})", "r": "y", "c": "x"} | dict.fromkeys("nm", f"(ch % {inner})")
+        return kept.place(names, self.group.element(k))
 
     def _load(self, k: int) -> list[str]:
-        order, first = storage_order("IN", self.machine), f"certile_max(r->begin, {self.group.resident(k)})"
-        body = [f"const axis_step *r = &row[{k}], *c = &column[{k}];"]
-        if not self.group.sizes(k).rows:
-            return [f"/* Map {k} lies on chip. */", *function(f"static void load_{k}", [], [])]
-        body += [
-            f"const certile_tile tile = {self._tile(k, order)};",
-            f"const certile_box box = {self._box(k, order, first)};",
-            f"certile_load(CERTILE_IN, &tile, &in_{k}, &box);",
-        ]
+        if self.group.stays(k):
+            return []
+        body = [STEPS.format(k=k), *self.strips.load(k), "certile_dma_wait();"]
         return [f"/* Load the piece of map {k}. */", *function(f"static void load_{k}", [], body)]
 
-    # ---- layers ----------------------------------------------------------------------------------------------------
+    def _writes(self, k: int) -> bool:
+        """Whether anything of a layer's result leaves the chip."""
+        return k not in self.group.between and self._unwritten(k) < self.group.layers[k].r
+
+    def _unwritten(self, k: int) -> int:
+        return self.group.found.stores[self.run.streams[k].store].seen(self.run.unwritten[k], self.group.layers[k].r)
+
+    def _store(self, k: int) -> list[str]:
+        """Write what is made for the first time: rows that stay as well from their own place."""
+        if not self._writes(k):
+            return []
+        unwritten, resident = self._unwritten(k), self.group.resident(k)
+        body = [STEPS.format(k=k)]
+        body += self._store_kept(k, unwritten, resident) if unwritten < resident else []
+        if not self.group.stays(k):
+            first = f"certile_max(certile_max(r->begin, r->first), {max(unwritten, resident)})"
+            body += self.strips.store(k, first, "certile_max(c->begin, c->first)")
+        name = self.group.layers[k].name
+        return [*comment(f"Write the piece of {name}."),
+                *function(f"static void store_{k}", [], [*body, "certile_dma_wait();"])]  # fmt: skip
+
+    def _store_kept(self, k: int, first: int, end: int) -> list[str]:
+        """Write rows of a result that lie in their own place, element by element."""
+        layer, size = self.group.layers[k], self.machine.out_bytes
+        pitch = pitches("OUT", layer, self.machine)
+        channel = pitch["m"] if layer.m > 1 else pitch["g"]
+        terms = {"b": pitch["b"], "ch": channel, "y": pitch["r"], "x": pitch["c"]}
+        place = " + ".join(f"(ptrdiff_t){name} * {step * size}" for name, step in terms.items())
+        body = [f"certile_dma_2d(map_{k}(b, ch, y, x), out_{k}.base + {place}, {size}, 1, 0, 0);"]
+        body = block("for (int x = certile_max(c->begin, c->first); x < c->end; x++)", body)
+        rows = f"int y = certile_max(certile_max(r->begin, r->first), {first}); y < certile_min(r->end, {end}); y++"
+        body = block(f"for ({rows})", body)
+        body = loop("b", "0", str(layer.b), loop("ch", "0", str(layer.g * layer.m), body))
+        return ["certile_dma_begin(CERTILE_OUT, 0);", *block("", body), "certile_dma_start();"]
+
+    # ---- layers ------------------------------------------------------------------------------------------------------
 
     def _layer(self, k: int) -> list[list[str]]:
-        layer = self.group.layers[k]
         made = [list(text) for text in self._meaning(k)]
-        return [*made, self._filter(k) if layer.weights != "none" else [], self._make(k)]
+        return [*made, self.filters.functions(k), self._make(k), self._finish(k) if k in self.group.adding else []]
 
     def _meaning(self, k: int) -> list[list[str]]:
         """The functions of the numbers, under names of this layer."""
         numbers = self.group.numbers[k]
         return [_renamed(text, k) for text in (numbers.finished, *numbers.seen) if text]
 
-    def _filter(self, k: int) -> list[str]:
-        """A filter with its bias: where it stays, or in the buffer that filters pass through."""
-        layer, stay = self.group.layers[k], self.run.weights[k]
-        taps = layer.n * layer.kh * layer.kw * self.machine.w_bytes
-        bias = self.machine.bias_bytes if layer.bias else 0
-        size, stay = taps + bias, min(stay, weight_bytes(layer, self.machine))
-        kept, through = self._at(f"weights {k}"), self._at("filter")
-        whole = weight_bytes(layer, self.machine)
-        record = [
-            "/* Bytes `first` to `end` of filter f (with its bias), to a place that begins with the filter. */",
-            *function(f"static void filter_bytes_{k}", ["unsigned char *to", "int f", "int first", "int end"], [
-                f"const int taps = certile_min(end, {taps}) - first;",
-                *block("if (taps > 0)", [
-                    f"unsigned char *from = w_{k}.base + (ptrdiff_t)f * {taps} + first;",
-                    "certile_dma_2d(to + first, from, (size_t)taps, 1, 0, 0);",
-                ]),
-                *(block(f"if (end > {taps})", [
-                    f"const int begin = certile_max(first, {taps});",
-                    f"unsigned char *from = bias_{k}.base + (ptrdiff_t)f * {bias} + begin - {taps};",
-                    "certile_dma_2d(to + begin, from, (size_t)(end - begin), 1, 0, 0);",
-                ]) if bias else []),
-            ]), "",
-        ]  # fmt: skip
-        body = []
-        if stay:
-            body += block(f"if ((f + 1) * {size} <= {stay})", [f"return {kept} + (ptrdiff_t)f * {size};"])
-        if stay < whole:
-            first = f"certile_max(0, {stay} - f * {size})" if stay else "0"
-            body += [f"const int there = {first};"]
-            body += [f"memcpy({through}, {kept} + (ptrdiff_t)f * {size}, (size_t)there);"] if stay % size else []
-            body += ["certile_dma_begin(CERTILE_W, 1);", f"filter_bytes_{k}({through}, f, there, {size});",
-                     "certile_dma_start();", "certile_dma_wait();"]  # fmt: skip
-            body += [f"return {through};"]
-        else:
-            body += ["return NULL;"]
-        return [*record, f"/* A filter of {layer.name}. */",
-                *function(f"static const unsigned char *filter_{k}", ["int f"], body)]  # fmt: skip
-
     def _make(self, k: int) -> list[str]:
+        """Make a piece; of layers that take turns a block of its channels, or add one to the sums."""
         group, layer, numbers = self.group, self.group.layers[k], self.group.numbers[k]
-        body = [f"const axis_step *r_ = &row[{k}], *c_ = &column[{k}];",
-                *block("if (r_->begin >= r_->end || c_->begin >= c_->end)", ["return;"])]  # fmt: skip
+        what = "make the piece of a visit"
         pixel = [f"{numbers.total} x = {self._first(k)};"]
+        if k in group.adding:
+            what = "add a block of channels to the sums of a piece"
+            at = f"sum_{k}(b, g * {layer.m} + m, r, c)"
+            pixel = [f"unsigned char *const at = {at};", f"{numbers.total} x = {numbers.read(numbers.sums, 'at')};"]
+            pixel += block("if (turn == 0)", [f"x = {self._first(k)};"])
         for number, parts in enumerate(group.parts[k]):
             for part in parts:
                 pixel += self._products(k, number, part)
-        done = numbers.final("x").replace("finished(", f"finished_{k}(")
-        pixel.append(numbers.write(numbers.result, f"map_{k}(g * {layer.m} + m, r, c)", done))
-        inner = block("for (int c = c_->begin; c < c_->end; c++)", pixel)
-        inner = block("for (int r = r_->begin; r < r_->end; r++)", inner)
-        if layer.weights != "none":
-            inner = [f"const unsigned char *w = filter_{k}(g * {layer.m} + m);", *inner]
-        loops = block(f"for (int g = 0; g < {layer.g}; g++)", block(f"for (int m = 0; m < {layer.m}; m++)", inner))
-        body += ["const int b = 0;", "(void)b;", *loops, *self._store(k)]
-        return [*comment(f"{layer.name}: make the piece of a visit, and write what leaves the chip."),
-                *function(f"static void make_{k}", [], body)]  # fmt: skip
+        if k in group.adding:
+            pixel.append(numbers.write(numbers.sums, "at", "x"))
+        else:
+            pixel.append(numbers.write(numbers.result, f"map_{k}(b, g * {layer.m} + m, r, c)", self._final(k)))
+        weights = [f"const unsigned char *w = filter_{k}(g * {layer.m} + m);"] if layer.weights != "none" else []
+        body = [*self._unless_empty(k), *self._channels(k, [*weights, *self._pixels(k, pixel)])]
+        return [*comment(f"{layer.name}: {what}."), *function(f"static void make_{k}", [], body)]
+
+    def _unless_empty(self, k: int) -> list[str]:
+        return [f"const certile_step *r_ = &row[{k}], *c_ = &column[{k}];",
+                *block("if (r_->begin >= r_->end || c_->begin >= c_->end)", ["return;"])]  # fmt: skip
+
+    def _channels(self, k: int, body: list[str]) -> list[str]:
+        """Go through the channels of a piece, or of a block."""
+        layer, blocks = self.group.layers[k], self.group.between.get(k)
+        if blocks is None:
+            return block(f"for (int g = 0; g < {layer.g}; g++)", block(f"for (int m = 0; m < {layer.m}; m++)", body))
+        head = f"for (int f = turn * {blocks.channels}; f < (turn + 1) * {blocks.channels}; f++)"
+        return block(head, [f"const int g = f / {layer.m}, m = f % {layer.m};", *body])
+
+    def _pixels(self, k: int, body: list[str]) -> list[str]:
+        """Go through the images, rows and columns of a piece."""
+        body = block("for (int c = c_->begin; c < c_->end; c++)", body)
+        body = block("for (int r = r_->begin; r < r_->end; r++)", body)
+        return block(f"for (int b = 0; b < {self.group.layers[k].b}; b++)", body)
+
+    def _final(self, k: int) -> str:
+        return self.group.numbers[k].final("x").replace("finished(", f"finished_{k}(")
+
+    def _finish(self, k: int) -> list[str]:
+        """Make results of sums, each in the place of its sum, and beside it where it stays on chip."""
+        layer, numbers = self.group.layers[k], self.group.numbers[k]
+        pixel = [
+            f"unsigned char *const at = sum_{k}(b, m, r, c);",
+            f"{numbers.total} x = {numbers.read(numbers.sums, 'at')};",
+        ]
+        pixel.append(numbers.write(numbers.result, "at", self._final(k)))
+        if (rows := self.group.resident(k)) > 0:
+            pixel += block(f"if (r < {rows})", [f"memcpy(map_{k}(b, m, r, c), at, {self.machine.out_bytes});"])
+        body = [*self._unless_empty(k), "const int g = 0;", "(void)g;",
+                *block(f"for (int m = 0; m < {layer.m}; m++)", self._pixels(k, pixel))]  # fmt: skip
+        return [*comment(f"{layer.name}: its sums are complete."), *function(f"static void finish_{k}", [], body)]
 
     def _first(self, k: int) -> str:
         layer, numbers = self.group.layers[k], self.group.numbers[k]
         if not layer.bias:
             return numbers.start
-        taps = layer.n * layer.kh * layer.kw * self.machine.w_bytes
         if self.machine.bias_bytes:
-            return numbers.read(numbers.bias, f"w + {taps}")
+            return numbers.read(numbers.bias, f"w + {self.filters.taps(k)}")
         return numbers.read(numbers.bias, f"bias_{k}.base + (ptrdiff_t)(g * {layer.m} + m) * 4")
 
     def _products(self, k: int, number: int, part: Part) -> list[str]:
@@ -266,7 +218,7 @@ class GroupFile:
         layer, numbers = self.group.layers[k], self.group.numbers[k]
         y = total(("r", layer.stride_h), ("i", layer.dilation_h), ("1", -layer.pad_top))
         x = total(("c", layer.stride_w), ("j", layer.dilation_w), ("1", -layer.pad_left))
-        value = numbers.given(number, f"map_{part.stream}(ch - {part.first}, at_y, at_x)", "b, g, n, at_y, at_x")
+        value = numbers.given(number, f"map_{part.stream}(b, ch - {part.first}, at_y, at_x)", "b, g, n, at_y, at_x")
         value = value.replace(f"seen_{number}(", f"seen_{k}_{number}(")
         if layer.weights != "none":
             order = "nij" if self.machine.w_layout == "OIHW" else "ijn"
@@ -282,60 +234,58 @@ class GroupFile:
         body = loop("i", "0", str(layer.kh), loop("j", "0", str(layer.kw), step))
         body = [f"const int ch = g * {layer.n} + n;",
                 *block(f"if (ch >= {part.first} && ch < {part.first + part.number})", body)]  # fmt: skip
+        if (blocks := self.group.adding.get(k)) is not None:
+            size = blocks.channels
+            return block("", block(f"for (int n = turn * {size}; n < (turn + 1) * {size}; n++)", body))
         return block("", block(f"for (int n = 0; n < {layer.n}; n++)", body))
-
-    def _store(self, k: int) -> list[str]:
-        """Write what is made for the first time, but rows that stay."""
-        group, layer = self.group, self.group.layers[k]
-        unwritten = group.found.stores[self.run.streams[k].store].seen(self.run.unwritten[k], layer.r)
-        if unwritten >= layer.r:
-            return []
-        order = storage_order("OUT", self.machine)
-        tile = self._tile(k, order).replace("r->", "r_->").replace("c->", "c_->")
-        box = self._box(k, order, "r->begin").replace("r->", "r_->").replace("c->", "c_->")
-        r, c = order.index("r"), order.index("c")
-        if not group.sizes(k).rows:
-            return self._store_kept(k, unwritten)
-        return [
-            f"const certile_tile tile = {tile};", f"certile_box box = {box};",
-            f"box.lo[{r}] = certile_max(certile_max(r_->begin, r_->first), {unwritten});",
-            f"box.lo[{c}] = certile_max(c_->begin, c_->first);",
-            f"certile_store(CERTILE_OUT, &tile, &out_{k}, &box);", "certile_dma_wait();",
-        ]  # fmt: skip
-
-    def _store_kept(self, k: int, unwritten: int) -> list[str]:
-        """Write a result that lies in its own place, element by element."""
-        layer, size = self.group.layers[k], self.machine.out_bytes
-        pitch = pitches("OUT", layer, self.machine)
-        channel = pitch["m"] if layer.m > 1 else pitch["g"]
-        place = f"((ptrdiff_t)ch * {channel} + (ptrdiff_t)r * {pitch['r']} + (ptrdiff_t)c * {pitch['c']}) * {size}"
-        body = [f"certile_dma_2d(map_{k}(ch, r, c), out_{k}.base + {place}, {size}, 1, 0, 0);"]
-        body = block("for (int c = certile_max(c_->begin, c_->first); c < c_->end; c++)", body)
-        first = f"certile_max(certile_max(r_->begin, r_->first), {unwritten})"
-        body = block(f"for (int r = {first}; r < r_->end; r++)", body)
-        body = block(f"for (int ch = 0; ch < {layer.g * layer.m}; ch++)", body)
-        return ["certile_dma_begin(CERTILE_OUT, 0);", *body, "certile_dma_start();", "certile_dma_wait();"]
 
     # ---- the group ---------------------------------------------------------------------------------------------------
 
     def _entry(self) -> list[str]:
-        body = self._bind() + self._weights()
-        visit = ["row = rows[r];", "column = columns[c];"]
-        for k in range(len(self.group.layers)):
-            t = self.run.first + k
-            for s, stream in enumerate(self.run.streams):
-                visit += [f"load_{s}();"] if stream.outside and stream.maker == t else []
-            visit += ["certile_dma_wait();", f"make_{k}();"]
-            for s, stream in enumerate(self.run.streams):
-                sizes = self.group.sizes(s)
-                if max((stream.maker, *stream.readers)) == t and (sizes.lines or sizes.columns):
-                    visit.append(f"retire_{s}();")
+        """The group's function: its visits, in each layer after layer, some of them in turns."""
+        turns, k, visit = {blocks.first: blocks for blocks in self.run.blocks}, 0, list[str]()
+        while k < len(self.group.layers):
+            blocks = turns.get(self.run.first + k)
+            last = k if blocks is None else blocks.last - self.run.first
+            visit += self._loads(k)
+            visit += self._turns(blocks) if blocks else [*self.strips.alive(k), f"make_{k}();"]
+            visit += [f"store_{last}();"] if self._writes(last) else []
+            ends = [
+                s for s in range(len(self.run.streams)) if self._end(s) in (k, last) and s not in self.group.between
+            ]
+            visit += [line for s in ends for line in self.strips.done(s)]
+            k = last + 1
+        visit = ["row = rows[r];", "column = columns[c];", *self.strips.begin_visit(), *visit]
+        body = self._bind() + self.filters.load() + self.strips.begin()
         body += block(f"for (int r = 0; r < {len(self.group.rows)}; r++)",
                       block(f"for (int c = 0; c < {len(self.group.columns)}; c++)", visit))  # fmt: skip
         given = ["unsigned char *const in[]", "unsigned char *const out[]", "unsigned char *const w[]",
                  "unsigned char *const bias[]"]  # fmt: skip
-        unused = ["(void)in, (void)w, (void)bias;"]
-        return function(f"void {self.name}", given, unused + body)
+        return function(f"void {self.name}", given, ["(void)in, (void)out, (void)w, (void)bias;", *body])
+
+    def _loads(self, k: int) -> list[str]:
+        """Load what layer k is the first to read from outside."""
+        lines = []
+        for s, stream in enumerate(self.run.streams):
+            if stream.outside and stream.maker == self.run.first + k and not self.group.stays(s):
+                lines += [*self.strips.alive(s), f"load_{s}();"]
+        return lines
+
+    def _end(self, s: int) -> int:
+        """The layer of the group after which a map is needed no more in a visit."""
+        stream = self.run.streams[s]
+        return max((stream.maker, *stream.readers)) - self.run.first
+
+    def _turns(self, blocks: Blocks) -> list[str]:
+        """Layers that take turns: block after block of channels, then the result."""
+        assert isinstance(self.strips, Packed)
+        first, last = blocks.first - self.run.first, blocks.last - self.run.first
+        between, layer = range(first, last), self.group.layers[last]
+        turn = [line for k in between for line in self.strips.take(k)]
+        turn += [f"make_{k}();" for k in (*between, last)]
+        turn += [line for k in between for line in self.strips.leave(k)]
+        return [*self.strips.sums(last), *block(f"for (turn = 0; turn < {layer.n // blocks.channels}; turn++)", turn),
+                f"finish_{last}();", *self.strips.alive(last)]  # fmt: skip
 
     def _bind(self) -> list[str]:
         """Tensors off the chip: maps from outside by stream, results, weights and biases by layer."""
@@ -357,20 +307,6 @@ class GroupFile:
         numbers = ", ".join(str(sizes[d]) for d in storage_order(operand, self.machine))
         return f"(certile_tensor){{{pointer}, {element}, {{{numbers}}}}}"
 
-    def _weights(self) -> list[str]:
-        """Load the weights that stay."""
-        lines = []
-        for k, layer in enumerate(self.group.layers):
-            stay = min(self.run.weights[k], weight_bytes(layer, self.machine))
-            if layer.weights == "none" or not stay:
-                continue
-            size = weight_bytes(layer, self.machine) // (layer.g * layer.m)
-            lines += ["certile_dma_begin(CERTILE_W, 1);", *block(f"for (int f = 0; f * {size} < {stay}; f++)", [
-                f"unsigned char *to = {self._at(f'weights {k}')} + (ptrdiff_t)f * {size};",
-                f"filter_bytes_{k}(to, f, 0, certile_min({size}, {stay} - f * {size}));",
-            ]), "certile_dma_start();"]  # fmt: skip
-        return [*lines, "certile_dma_wait();"] if lines else []
-
 
 def _renamed(text: Sequence[str], k: int) -> list[str]:
     """Functions and tables of a layer under names of their own in the group's file."""
@@ -379,11 +315,3 @@ def _renamed(text: Sequence[str], k: int) -> list[str]:
         new = {"finished": f"finished_{k}", "stage_": f"stage_{k}_", "seen_": f"seen_{k}_"}[word]
         made = made.replace(f"{word}(", f"{new}(") if word == "finished" else made.replace(word, new)
     return made.splitlines()
-
-
-def total_max(*texts: str) -> str:
-    """The largest of several numbers."""
-    text = texts[0]
-    for one in texts[1:]:
-        text = f"certile_max({text}, {one})"
-    return text

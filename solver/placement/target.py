@@ -73,7 +73,7 @@ def buffers_of(plan: Plan) -> Buffers:
     elif isinstance(plan, JointPlan | FusionPlan) and plan.layers:
         runs = runs_in(plan) if isinstance(plan, JointPlan) else fused_runs_in(plan)
         chip = OnChip(plan.network_data, plan.machine_data, stores(plan.network_data), runs, None)
-        blocks = dict.fromkeys(chip.blocks, "ocm")
+        blocks = dict.fromkeys(chip.blocks(), "ocm")
     else:
         raise InputError(
             f"plan of {plan.network}: problem placement takes plans of tiling, slicing, joint and fusion that have "

@@ -531,6 +531,26 @@ def test_stores_of_a_branching_network() -> None:
     assert [store.name for store in found.stores if store.dram] == ["in"]
 
 
+@pytest.mark.parametrize("problem", ["joint", "fusion"])
+def test_what_is_joined_with_itself_lies_in_dram(problem: str) -> None:
+    """a beside relu(a): in 96 bytes and 16 of weights, a written 96, read twice 192 and 32 of weights, b 96: 528."""
+    shape = (1, 4, 6, 4)
+    both = Concat(name="both", inputs=("a", "relu"), shape=(1, 8, 6, 4))
+    network = Network(name="itself", operators=(
+        Input(name="in", shape=shape), conv("a", "in", shape, 4),
+        Eltwise(name="relu", inputs=("a",), shape=shape, fn="relu"), both, conv("b", "both", both.shape, 4),
+    ))  # fmt: skip
+    found = stores(network)
+    assert found.copied == {"both"}
+    assert [store.name for store in found.stores if store.dram] == ["a", "in", "both"]
+    assert found.barriers == (-1, 0)  # the copy is made when a is complete
+    plan = solve(network, MACHINE, problem=problem)
+    assert (plan.status, plan.measures and plan.measures.bytes) == ("OPTIMAL", 528)  # type: ignore[attr-defined]
+    assert check(plan).ok
+    other = (*network.operators[:2], conv("c", "in", shape, 4), both.model_copy(update={"inputs": ("a", "c")}))
+    assert stores(Network(name="others", operators=other)).copied == frozenset()
+
+
 def test_what_an_unknown_operator_reads_is_in_dram() -> None:
     network = load_network("bert_base_encoder")
     assert any(store.dram and store.parts for store in stores(network).stores)  # right operands of products

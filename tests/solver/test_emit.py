@@ -167,49 +167,31 @@ def test_layers_of_one_name_are_told_apart() -> None:
 # ---- networks ----------------------------------------------------------------------------------------------------
 
 
-def emitted_networks(problem: str, seed: int, number: int, folder: Path, flags: str) -> int:
-    """Emit, build and run plans of random networks; returns how many keep a map on chip or run layers in groups.
-
-    Groups may be refused: those that take turns, and where buffers of one size have no room.
-    """
+def emitted_networks(problem: str, seeds: range, folder: Path, flags: str) -> int:
+    """Emit, build and run plans of random networks; returns how many keep a map on chip or run layers in groups."""
     kept = 0
-    for k in range(number):
-        rng = random.Random(seed * 1000 + k)
+    for seed in seeds:
+        rng = random.Random(seed)
         network = random_network(rng)
         plan = solve(network, random_scratchpad(rng, network), problem=problem)
         if not plan.decided:  # a layer that does not fit
             continue
-        try:
-            emit_c(plan, folder / str(k))
-        except InputError as error:
-            if problem == "fusion" and re.search("take turns|no addresses found|joined with itself", str(error)):
-                continue
-            raise
-        assert "results and transfers as planned" in build_and_run(folder / str(k), flags)
+        emit_c(plan, folder / str(seed))
+        assert "results and transfers as planned" in build_and_run(folder / str(seed), flags)
         rows = plan.layers  # type: ignore[attr-defined]
         kept += any(row.strips for row in rows) if problem == "fusion" else any(row.on_chip for row in rows)
     return kept
 
 
 def test_random_networks_with_maps_on_chip(tmp_path: Path) -> None:
-    assert emitted_networks("joint", 1, 2, tmp_path, BUILDS[2]) >= 1
-    bare = subprocess.run(["make", "-s", "bare"], cwd=tmp_path / "0", capture_output=True, text=True, check=True)
+    assert emitted_networks("joint", range(1000, 1002), tmp_path, BUILDS[2]) >= 1
+    bare = subprocess.run(["make", "-s", "bare"], cwd=tmp_path / "1000", capture_output=True, text=True, check=True)
     assert "network.bare" in bare.stdout  # linked without a C library: no malloc, nothing but memcpy and the like
 
 
 @pytest.mark.slow(35)
 def test_more_random_networks_with_maps_on_chip(tmp_path: Path) -> None:
-    assert emitted_networks("joint", 2, 8, tmp_path, BUILDS[3]) >= 5
-
-
-def test_random_networks_in_groups(tmp_path: Path) -> None:
-    """Strips of rows and columns, lines and rings, maps from outside, weights that stay and that pass through."""
-    assert emitted_networks("fusion", 1, 2, tmp_path, BUILDS[2]) >= 1
-
-
-@pytest.mark.slow(40)
-def test_more_random_networks_in_groups(tmp_path: Path) -> None:
-    assert emitted_networks("fusion", 2, 8, tmp_path, BUILDS[3]) >= 3
+    assert emitted_networks("joint", range(2000, 2008), tmp_path, BUILDS[3]) >= 5
 
 
 def test_a_map_without_room_in_one_piece() -> None:
@@ -261,20 +243,6 @@ def test_networks_compute_what_onnxruntime_does(tmp_path: Path, name: str, machi
     light_model(name, tmp_path / "model.onnx")
     made = compile_model(tmp_path / "model.onnx", machine, tmp_path / "c", settings=FLOATS, objective="bytes")
     assert made.bytes > 0
-    printed = build_and_run(tmp_path / "c", "-O2")
-    assert "transfers as planned" in printed
-    assert difference(printed) < 1e-4
-
-
-@pytest.mark.slow(20)
-def test_a_fused_network_computes_what_onnxruntime_does(tmp_path: Path) -> None:
-    """SqueezeNet in two groups: strips of rows and columns, in the memory that was planned with."""
-    pytest.importorskip("onnxruntime")
-    light_model("squeezenet", tmp_path / "model.onnx")
-    made = compile_model(
-        tmp_path / "model.onnx", "scratchpad_768k", tmp_path / "c", settings=FLOATS, problem="fusion"
-    )  # fmt: skip
-    assert any(row.strips for row in made.plan.layers)  # type: ignore[attr-defined]
     printed = build_and_run(tmp_path / "c", "-O2")
     assert "transfers as planned" in printed
     assert difference(printed) < 1e-4

@@ -19,6 +19,8 @@ from hwmodels.fusion.replay import FusedReplay
 from hwmodels.schedule import FusedRun
 from instances.errors import InputError
 from instances.load import load_machine
+from instances.network import Network
+from instances.operators import Conv, Input, MatMul, Reshape
 from instances.zoo.chains import CHAINS
 from solver import check, show
 from solver.bench.fusion import convolutions, fusion, fusion_chains
@@ -207,3 +209,23 @@ def test_growth_with_depth(monkeypatch: pytest.MonkeyPatch) -> None:
 def rows_of(report: object) -> list[dict[str, int]]:
     assert isinstance(report, dict)
     return report["rows"]  # type: ignore[no-any-return]
+
+
+def test_readers_that_see_a_map_unlike_load_it_each() -> None:
+    """a goes as 3 x 3 pixels to a convolution and flattened to a product: one stream cannot be both."""
+    shape, fields = (1, 4, 3, 3), {"kernel": (1, 1), "stride": (1, 1), "pad": (0, 0, 0, 0)}
+    network = Network(name="unlike", operators=(
+        Input(name="in", shape=shape), Conv(name="a", inputs=("in",), shape=shape, filters=4, **fields),
+        Conv(name="b", inputs=("a",), shape=(1, 3, 3, 3), filters=3, **fields),
+        Reshape(name="flat", inputs=("a",), shape=(1, 36)),
+        MatMul(name="c", inputs=("flat",), shape=(1, 1), out_features=1),
+    ))  # fmt: skip
+    settings = {"ocm_bytes": 128, "ocm_banks": 8}
+    part = FusionPart(network, load_machine("scratchpad_768k", {"ocm_bytes": "128", "ocm_banks": "8"}), Pins(()), None)  # type: ignore[arg-type]
+    group = Group(part.net, 1, 2)
+    assert (group.legal, group.alike) == (True, False)
+    assert Group(part.net, 1, 2, group.shared).alike
+    plan = solve_as(FusionPlan, network, "scratchpad_768k", problem="fusion", settings=settings, pins=("fuse=b..c",))
+    assert plan.status == "OPTIMAL"
+    assert [one.readers for one in plan.layers[-1].strips.streams if one.loaded] == [("b",), ("c",)]  # type: ignore[union-attr]
+    assert check(plan).ok

@@ -1,0 +1,99 @@
+"""C of groups of layers: strips at constant addresses and packed ones, turns, images, maps that move."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from certile import compile_model, emit_c, solve
+from instances.zoo.chains import CHAINS
+from solver.emit import onchip
+from solver.emit.network import network_program
+from tests.emitted import BUILDS, build_and_run, light_model, random_group, write
+from tests.solver.test_emit import FLOATS, difference, emitted_networks
+
+Files = Mapping[str, str | bytes]
+
+
+def text_of(files: Files, begin: str) -> str:
+    """All files whose names begin so."""
+    return "".join(str(text) for name, text in files.items() if name.startswith(begin))
+
+
+def packed(files: Files) -> bool:
+    """Whether some group's strips move."""
+    return "certile_reshape" in text_of(files, "group_")
+
+
+def run_groups(seeds: range, folder: Path, flags: str) -> Counter[str]:
+    """Write, build and run random groups in the least memory; returns how they are written."""
+    how: Counter[str] = Counter()
+    for seed in seeds:
+        planned = random_group(random.Random(seed))
+        files = network_program(planned)
+        write(files, folder / str(seed))
+        assert "results and transfers as planned" in build_and_run(folder / str(seed), flags)
+        run = planned.runs[0]
+        how["turns" if getattr(run, "blocks", ()) else "packed" if packed(files) else "standing"] += 1
+        how["images"] += planned.network.operators[0].shape[0] > 1
+    return how
+
+
+def test_random_groups_in_the_bytes_that_are_counted(tmp_path: Path) -> None:
+    how = run_groups(range(4), tmp_path, BUILDS[3])
+    assert how["turns"] > 0
+
+
+@pytest.mark.slow(60)
+@pytest.mark.parametrize("flags", [BUILDS[1], BUILDS[2]])
+def test_50_random_groups(tmp_path: Path, flags: str) -> None:
+    """In memories of the plan's peak: halos kept or made again, warm-up, weights that stay in part, turns, images."""
+    how = run_groups(range(100, 150), tmp_path, flags)
+    assert min(how[kind] for kind in ("turns", "packed", "standing", "images")) >= 5
+
+
+def test_random_networks_in_groups(tmp_path: Path) -> None:
+    """Strips of rows and columns, lines and rings, maps from outside, weights that stay and that pass through."""
+    assert emitted_networks("fusion", range(1000, 1002), tmp_path, BUILDS[2]) >= 1
+
+
+@pytest.mark.slow(150)
+@pytest.mark.parametrize("flags", [BUILDS[0], BUILDS[3]])
+def test_100_random_networks_in_groups(tmp_path: Path, flags: str) -> None:
+    """All that is planned is written, in the memory that was planned with."""
+    assert emitted_networks("fusion", range(100), tmp_path, flags) >= 60
+
+
+def test_where_maps_have_no_room_in_one_piece_they_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a search for constant addresses maps lie one behind the other, and move when others go."""
+    monkeypatch.setattr(onchip, "placed", lambda *_: None)
+    for problem, seed in (("joint", 1001), ("fusion", 1007)):
+        assert emitted_networks(problem, range(seed, seed + 1), tmp_path / problem, BUILDS[3]) == 1
+        assert "memmove(certile_ocm" in (tmp_path / problem / str(seed) / "network.c").read_text()
+
+
+def test_two_products_take_turns(tmp_path: Path) -> None:
+    """One channel of the map between at a time (docs/fusion.md): 164,608 bytes move, in 64 KiB without a gap."""
+    settings = {"ocm_bytes": 65_536, "ocm_banks": 16, "psum_bytes": 1}
+    plan = solve(CHAINS["products"](), "scratchpad_768k", problem="fusion", settings=settings)
+    assert plan.measures.bytes == 164_608  # type: ignore[attr-defined]
+    emit_c(plan, tmp_path / "c")
+    assert "results and transfers as planned" in build_and_run(tmp_path / "c", "-O2")
+
+
+@pytest.mark.slow(20)
+def test_a_fused_network_computes_what_onnxruntime_does(tmp_path: Path) -> None:
+    """SqueezeNet in two groups: strips of rows and columns, in the memory that was planned with."""
+    pytest.importorskip("onnxruntime")
+    light_model("squeezenet", tmp_path / "model.onnx")
+    made = compile_model(
+        tmp_path / "model.onnx", "scratchpad_768k", tmp_path / "c", settings=FLOATS, problem="fusion"
+    )  # fmt: skip
+    assert any(row.strips for row in made.plan.layers)  # type: ignore[attr-defined]
+    printed = build_and_run(tmp_path / "c", "-O2")
+    assert "transfers as planned" in printed
+    assert difference(printed) < 1e-4
