@@ -70,6 +70,8 @@ def conv(node: Node, graph: Graph, weight: int = 1, bias: int | None = 2) -> Non
     view = window(node, tuple(kernel), shape[2:])
     view["pad"] = tuple(a + b for a, b in zip(view["pad"], extra, strict=True))
     biased = bias is not None and bool(node.input(bias))
+    if bias is not None and biased and not graph.is_constant(node.input(bias)):
+        raise Unsupported("a bias that is not constant")
     operator = graph.made(node, Conv, [source], filters=filters, groups=node.integer("group", 1), bias=biased, **view)
     channels = graph.shape(weights)[1] * operator.groups
     if channels != shape[1]:
@@ -142,10 +144,13 @@ def reduce(node: Node, graph: Graph) -> None:
     """Convert ReduceMean and ReduceMax: poolings of a whole map, over whichever axes are reduced."""
     steps, tensor = Steps(node, graph), node.input(0)
     shape, rank = graph.shape(tensor), graph.rank(tensor)
-    given = node.integers("axes") or graph.integers(node.input(1)) or ()
-    axes = sorted(axis % rank for axis in given)
-    if not axes:
+    given = node.integers("axes") or (graph.integers(node.input(1)) if node.input(1) else ())
+    if given is None:
         raise Unsupported("a reduction over axes that are not known")
+    if not given and node.integer("noop_with_empty_axes", 0):
+        steps.finish(steps.source(tensor))
+        return
+    axes = sorted(axis % rank for axis in given) or list(range(rank))
     kept = [axis for axis in range(rank) if axis not in axes]
     source = steps.source(tensor)
     if axes != [2, 3] or rank != 4:
