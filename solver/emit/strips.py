@@ -237,11 +237,11 @@ class GroupFile:
         group, layer, numbers = self.group, self.group.layers[k], self.group.numbers[k]
         body = [f"const axis_step *r_ = &row[{k}], *c_ = &column[{k}];",
                 *block("if (r_->begin >= r_->end || c_->begin >= c_->end)", ["return;"])]  # fmt: skip
-        pixel = [f"{numbers.total} x = {self._first(k)};"]
+        pixel = [f"{numbers.total} sum = {self._first(k)};"]
         for number, parts in enumerate(group.parts[k]):
             for part in parts:
                 pixel += self._products(k, number, part)
-        done = numbers.final("x").replace("finished(", f"finished_{k}(")
+        done = numbers.final("sum").replace("finished(", f"finished_{k}(")
         pixel.append(numbers.write(numbers.result, f"map_{k}(g * {layer.m} + m, r, c)", done))
         inner = block("for (int c = c_->begin; c < c_->end; c++)", pixel)
         inner = block("for (int r = r_->begin; r < r_->end; r++)", inner)
@@ -277,7 +277,7 @@ class GroupFile:
             value = f"{numbers.read(numbers.weights, 'w + (' + ' + '.join(terms) + ')')} * {value}"
         step = [f"const int at_y = {y}, at_x = {x};", *block(
             f"if (at_y >= 0 && at_y < {layer.h} && at_x >= 0 && at_x < {layer.l})",
-            [numbers.add("x", value, first=number == 0)],
+            [numbers.add("sum", value, first=number == 0)],
         )]  # fmt: skip
         body = loop("i", "0", str(layer.kh), loop("j", "0", str(layer.kw), step))
         body = [f"const int ch = g * {layer.n} + n;",

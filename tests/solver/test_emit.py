@@ -32,6 +32,7 @@ from tests.emitted import (
     random_case,
     random_network,
     random_scratchpad,
+    residual_model,
     small_model,
     write,
 )
@@ -278,6 +279,17 @@ def test_a_fused_network_computes_what_onnxruntime_does(tmp_path: Path) -> None:
     printed = build_and_run(tmp_path / "c", "-O2")
     assert "transfers as planned" in printed
     assert difference(printed) < 1e-4
+
+
+def test_a_group_adds_maps(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    residual_model(tmp_path / "model.onnx")
+    made = compile_model(
+        tmp_path / "model.onnx", "scratchpad_768k", tmp_path / "c", settings=[*FLOATS, "ocm_bytes=20000"],
+        problem="fusion",
+    )  # fmt: skip
+    assert [row.layers for row in made.plan.layers if "e" in row.layers] == [("a", "c", "d", "e")]  # type: ignore[attr-defined]
+    assert difference(build_and_run(tmp_path / "c", BUILDS[3])) < 1e-5
 
 
 def test_a_wrong_weight_shows(tmp_path: Path) -> None:
