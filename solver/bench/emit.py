@@ -14,20 +14,19 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-import onnx
-
 from instances.errors import InputError
 from instances.load import load_machine
 from instances.machine import Machine
 from instances.onnx_reader import read_onnx
+from solver.bench.demo import wheel_model
 from solver.bench.report import Cell, Report
 from solver.emit.emit import emit_c
 from solver.plan import Plan
 from solver.progress import Progress
 from solver.solve import solve
 
-#: Of the ONNX wheel: SqueezeNet 1.1 at 224x224.
-_MODEL = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light" / "light_squeezenet.onnx"
+#: Of the onnx package: SqueezeNet 1.1 at 224x224.
+_MODEL = "light_squeezenet"
 _BANK = 16 * 1024
 _L2_BYTES = 1 << 20
 #: Runs of every program, in turn; the medians count.
@@ -91,9 +90,10 @@ def _cpu_s(folder: Path) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def emit(progress: Progress, model: Path = _MODEL, runs: int = _RUNS) -> Report:
+def emit(progress: Progress, model: Path | None = None, runs: int = _RUNS) -> Report:
     """Bytes and run times of one network, planned by rules, layer by layer, with maps on chip, and fused."""
     _compiler()
+    model = model or wheel_model(_MODEL)
     size = l2_bytes() // _BANK * _BANK
     fields = dict.fromkeys(("in_bytes", "w_bytes", "out_bytes", "psum_bytes"), "4")
     machine = load_machine("scratchpad_768k", {**fields, "ocm_bytes": str(size), "ocm_banks": str(size // _BANK)})
