@@ -9,7 +9,7 @@ from instances.onnx_graph import Graph, Node, Unsupported
 from instances.onnx_products import contract, matmul_terms
 from instances.onnx_steps import Steps
 from instances.onnx_windows import window
-from instances.operators import Conv, Input, MatMul, Pool, Reshape, Shape
+from instances.operators import Conv, Eltwise, Input, MatMul, Pool, Reshape, Shape
 
 Pads = tuple[int, int, int, int]
 
@@ -86,10 +86,15 @@ def gemm(node: Node, graph: Graph) -> None:
     a, b, c = node.input(0), node.input(1), node.input(2)
     left, right = bool(node.integer("transA", 0)), bool(node.integer("transB", 0))
     fixed = graph.is_constant(b)
-    if graph.is_constant(a) or (left and fixed) or (c and not graph.is_constant(c)):
+    rows = bool(c) and graph.size(c) > graph.shape(node.output)[-1]  # no bias: another addend for every row
+    if graph.is_constant(a) or (left and fixed) or rows or (c and not graph.is_constant(c)):
         contract(node, graph, (a, b), ("ba" if left else "ab", "cb" if right else "bc", "ac"), c)
     elif fixed:
         _fully_connected(node, graph, a, b, right, bool(c))
+    elif node.number("alpha", 1.0) != 1.0:
+        steps = Steps(node, graph)
+        made = steps.add(MatMul, [steps.source(a), steps.source(b)], transpose_a=left, transpose_b=right)
+        steps.finish(steps.bias(steps.add(Eltwise, [made], "alpha", fn="mul"), c))
     else:
         graph.place(node, graph.made(node, MatMul, (a, b), bias=bool(c), transpose_a=left, transpose_b=right))
 
