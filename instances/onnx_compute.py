@@ -9,7 +9,7 @@ from instances.onnx_graph import Graph, Node, Unsupported
 from instances.onnx_products import contract, matmul_terms
 from instances.onnx_steps import Steps
 from instances.onnx_windows import window
-from instances.operators import Conv, Input, MatMul, Pool, Reshape, Shape
+from instances.operators import Conv, Eltwise, Input, MatMul, Pool, Reshape, Shape
 
 Pads = tuple[int, int, int, int]
 
@@ -70,6 +70,8 @@ def conv(node: Node, graph: Graph, weight: int = 1, bias: int | None = 2) -> Non
     view = window(node, tuple(kernel), shape[2:])
     view["pad"] = tuple(a + b for a, b in zip(view["pad"], extra, strict=True))
     biased = bias is not None and bool(node.input(bias))
+    if bias is not None and biased and not graph.is_constant(node.input(bias)):
+        raise Unsupported("a bias that is not constant")
     operator = graph.made(node, Conv, [source], filters=filters, groups=node.integer("group", 1), bias=biased, **view)
     channels = graph.shape(weights)[1] * operator.groups
     if channels != shape[1]:
@@ -84,10 +86,15 @@ def gemm(node: Node, graph: Graph) -> None:
     a, b, c = node.input(0), node.input(1), node.input(2)
     left, right = bool(node.integer("transA", 0)), bool(node.integer("transB", 0))
     fixed = graph.is_constant(b)
-    if graph.is_constant(a) or (left and fixed) or (c and not graph.is_constant(c)):
+    rows = bool(c) and graph.size(c) > graph.shape(node.output)[-1]  # no bias: another addend for every row
+    if graph.is_constant(a) or (left and fixed) or rows or (c and not graph.is_constant(c)):
         contract(node, graph, (a, b), ("ba" if left else "ab", "cb" if right else "bc", "ac"), c)
     elif fixed:
         _fully_connected(node, graph, a, b, right, bool(c))
+    elif node.number("alpha", 1.0) != 1.0:
+        steps = Steps(node, graph)
+        made = steps.add(MatMul, [steps.source(a), steps.source(b)], transpose_a=left, transpose_b=right)
+        steps.finish(steps.bias(steps.add(Eltwise, [made], "alpha", fn="mul"), c))
     else:
         graph.place(node, graph.made(node, MatMul, (a, b), bias=bool(c), transpose_a=left, transpose_b=right))
 
@@ -142,10 +149,13 @@ def reduce(node: Node, graph: Graph) -> None:
     """Convert ReduceMean and ReduceMax: poolings of a whole map, over whichever axes are reduced."""
     steps, tensor = Steps(node, graph), node.input(0)
     shape, rank = graph.shape(tensor), graph.rank(tensor)
-    given = node.integers("axes") or graph.integers(node.input(1)) or ()
-    axes = sorted(axis % rank for axis in given)
-    if not axes:
+    given = node.integers("axes") or (graph.integers(node.input(1)) if node.input(1) else ())
+    if given is None:
         raise Unsupported("a reduction over axes that are not known")
+    if not given and node.integer("noop_with_empty_axes", 0):
+        steps.finish(steps.source(tensor))
+        return
+    axes = sorted(axis % rank for axis in given) or list(range(rank))
     kept = [axis for axis in range(rank) if axis not in axes]
     source = steps.source(tensor)
     if axes != [2, 3] or rank != 4:

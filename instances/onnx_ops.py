@@ -13,9 +13,10 @@ from pydantic import ValidationError
 
 from instances.errors import InputError
 from instances.jsonfile import explain_faults
+from instances.onnx_attention import attention
 from instances.onnx_compute import conv, gemm, global_pool, matmul, pool, reduce
 from instances.onnx_graph import Graph, Node, Unsupported
-from instances.onnx_macs import macs_of
+from instances.onnx_macs import macs_of, runs_a_graph
 from instances.onnx_products import einsum
 from instances.onnx_recurrent import recurrent
 from instances.onnx_resize import grid_sample, resize
@@ -30,6 +31,7 @@ UNARY = {
     "Abs": "abs", "Ceil": "ceil", "Celu": "celu", "Clip": "clip", "Cos": "cos", "DequantizeLinear": "dequantize",
     "Elu": "elu", "Erf": "erf", "Exp": "exp", "Floor": "floor", "Gelu": "gelu", "GroupNormalization": "group_norm",
     "HardSigmoid": "hard_sigmoid", "HardSwish": "hard_swish", "InstanceNormalization": "instance_norm",
+    "IsInf": "is_inf", "IsNaN": "is_nan",
     "LayerNormalization": "layer_norm", "LeakyRelu": "leaky_relu", "Log": "log", "LogSoftmax": "log_softmax",
     "LpNormalization": "lp_norm", "LRN": "lrn", "Mish": "mish", "Neg": "neg", "Not": "not", "PRelu": "prelu",
     "QuantizeLinear": "quantize", "RMSNormalization": "rms_norm", "Reciprocal": "reciprocal", "Relu": "relu",
@@ -50,7 +52,7 @@ COMPUTES = frozenset(
     QLinearMatMul""".split()
 )
 #: Operators with several results.
-SEVERAL = frozenset("DynamicQuantizeLinear GRU LSTM RNN Split".split())
+SEVERAL = frozenset("Attention DynamicQuantizeLinear GRU LSTM RNN Split".split())
 
 
 def convert(node: Node, graph: Graph) -> None:
@@ -67,9 +69,10 @@ def convert(node: Node, graph: Graph) -> None:
     try:
         handler = HANDLERS.get(node.op)
         if handler is None:
-            raise Unsupported("no conversion")
+            raise Unsupported("it runs a graph of its own" if runs_a_graph(node) else "no conversion")
         tensors = graph.activations(node)
-        if not all(map(graph.has_shape, tensors)) or (node.op not in COMPUTES and not graph.has_shape(node.output)):
+        first = next((o for o in node.proto.output if o), "")
+        if not all(map(graph.has_shape, tensors)) or (node.op not in COMPUTES and not graph.has_shape(first)):
             if node.op in COMPUTES:
                 for tensor in tensors:
                     graph.shape(tensor)
@@ -188,11 +191,11 @@ def _move(node: Node, graph: Graph, fn: Move) -> None:
 
 
 def _slice(node: Node, graph: Graph) -> None:
-    """Convert Slice; Gather with constant indices that repeats nothing; Expand and Tile that change nothing."""
+    """Convert Slice; Gather with constant indices, Expand and Tile that repeat nothing."""
     if node.op == "Gather" and not graph.is_constant(node.input(1)):
         raise Unsupported("indices that depend on the data")
     before, after = prod(graph.shape(node.input(0))), prod(graph.shape(node.output))
-    if node.op in ("Expand", "Tile") and before != after:
+    if before < after:
         raise Unsupported("it repeats elements")
     _move(node, graph, "slice")
 
@@ -210,9 +213,9 @@ def _split(node: Node, graph: Graph) -> None:
 def _pad(node: Node, graph: Graph) -> None:
     """Convert Pad; zeros around rows and columns are remembered, so that a convolution can absorb them."""
     tensor, rank = node.input(0), graph.rank(node.input(0))
-    pads = node.integers("pads") or graph.integers(node.input(1))
-    if pads is None or len(pads) != 2 * rank or any(p < 0 for p in pads):
-        raise Unsupported("pads that are unknown, negative, or for some axes only")
+    pads = _pads(node, graph, rank)
+    if any(p < 0 for p in pads):
+        raise Unsupported("negative pads")
     if not any(pads):
         _move(node, graph, "identity")
         return
@@ -224,9 +227,21 @@ def _pad(node: Node, graph: Graph) -> None:
         graph.padding[node.output] = (tensor, (pads[2], pads[3], pads[6], pads[7]))
 
 
+def _pads(node: Node, graph: Graph, rank: int) -> tuple[int, ...]:
+    """Return the pads before all axes, then those behind; an input may say which axes are meant."""
+    given = node.integers("pads") or graph.integers(node.input(1))
+    axes = graph.integers(node.input(3)) if node.input(3) else tuple(range(rank))
+    if given is None or axes is None or len(given) != 2 * len(axes):
+        raise Unsupported("pads that are not known")
+    pads = [0] * (2 * rank)
+    for number, axis in enumerate(axes):
+        pads[axis % rank], pads[axis % rank + rank] = given[number], given[number + len(axes)]
+    return tuple(pads)
+
+
 def _concat(node: Node, graph: Graph) -> None:
-    tensors = [t for t in node.proto.input if t]
-    for tensor in tensors:  # a constant part lies in DRAM as an input does
+    tensors = [t for t in node.proto.input if t and (graph.size(t) or not graph.is_constant(t))]
+    for tensor in tensors:  # a constant part lies in DRAM as an input does; one of no elements is none
         Steps(node, graph).source(tensor)
     axis = node.integer("axis", 1) % max(graph.rank(tensors[0]), 1)
     graph.place(node, graph.made(node, Concat, tensors, axis=axis))
@@ -247,7 +262,7 @@ HANDLERS: dict[str, Callable[[Node, Graph], None]] = {
     **_each("Conv", conv), **_each("ConvInteger", partial(conv, bias=None)),
     **_each("QLinearConv", partial(conv, weight=3, bias=8)),
     **_each("Gemm", gemm), **_each("MatMul MatMulInteger", matmul), **_each("QLinearMatMul", partial(matmul, right=3)),
-    **_each("ConvTranspose", conv_transpose), **_each("Einsum", einsum),
+    **_each("Attention", attention), **_each("ConvTranspose", conv_transpose), **_each("Einsum", einsum),
     **_each("GRU LSTM RNN", recurrent), **_each("Resize Upsample", resize), **_each("GridSample", grid_sample),
     **_each("AveragePool MaxPool", pool), **_each("GlobalAveragePool GlobalMaxPool", global_pool),
     **_each("ReduceMax ReduceMean", reduce),

@@ -158,7 +158,7 @@ def einsum(node: Node, graph: Graph) -> None:
     """Convert Einsum of two operands."""
     equation = node.text("equation", "").replace(" ", "")
     ranks = [graph.rank(tensor) for tensor in node.proto.input]
-    terms, out = _letters(equation, ranks)
+    terms, out = letters_of(equation, ranks)
     if len(terms) != 2:
         raise Unsupported(
             f"a product of {len(terms)} operands" if len(terms) > 2 else "a sum or diagonal of one operand"
@@ -166,7 +166,7 @@ def einsum(node: Node, graph: Graph) -> None:
     contract(node, graph, list(node.proto.input), (*terms, out))
 
 
-def _letters(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
+def letters_of(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     """Return the terms of an equation and its result's, with letters for ``...``."""
     left, arrow, out = equation.partition("->")
     terms = left.split(",")

@@ -27,6 +27,8 @@ FOLDABLE = frozenset(
     Min Mod Mul Neg Not Or ReduceMax ReduceMin ReduceProd ReduceSum Reshape Slice Split Sqrt Squeeze Sub Transpose
     Unsqueeze Where""".split()
 )
+#: Operators that may be evaluated where shape inference says that their results are small.
+GROWING = frozenset("Expand Pad Range Tile".split())
 #: Operators that older opsets do not have: their first result has the shape of their first input.
 SAME_SHAPE = frozenset("Gelu HardSwish LayerNormalization Mish RMSNormalization Swish".split())
 RANDOM = frozenset("Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike".split())
@@ -45,7 +47,7 @@ class Inferred:
     constants: set[str] = field(default_factory=set)
     values: dict[str, np.ndarray] = field(default_factory=dict)
     folded: list[onnx.NodeProto] = field(default_factory=list)
-    """Products of constants, whose results are constants."""
+    """Nodes whose results are constants: products and other work that no plan holds may be among them."""
 
 
 def strip_weights(graph: onnx.GraphProto, where: str) -> Inferred:
@@ -286,6 +288,9 @@ def _evaluate(node: onnx.NodeProto, known: Inferred, opsets: list[onnx.OperatorS
     if node.op_type == "ConstantOfShape" and len(node.input) == 1 and node.input[0] in known.values:
         sizes = [abs(int(size)) for size in known.values[node.input[0]].reshape(-1)]
         foldable = prod(sizes) <= SMALL
+    if node.op_type in GROWING:
+        size = known.shapes.get(node.output[0])
+        foldable = size is not None and prod(size) <= SMALL
     if not foldable or any(name and name not in known.values for name in node.input):
         return []
     feeds = {name: known.values[name] for name in node.input if name}
@@ -326,7 +331,7 @@ def _spread_constants(graph: onnx.GraphProto, known: Inferred) -> None:
     if computed:
         known.constants.intersection_update(given)
         _spread(graph, known, computed)
-    known.folded.extend(n for n in graph.node if n.output and n.output[0] in known.constants and n.op_type in PRODUCTS)
+    known.folded.extend(n for n in graph.node if n.output and n.output[0] in known.constants)
 
 
 def _spread(graph: onnx.GraphProto, known: Inferred, computed: Collection[str]) -> None:

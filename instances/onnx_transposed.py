@@ -68,7 +68,7 @@ class _Window:
 def conv_transpose(node: Node, graph: Graph) -> None:
     """Convert ConvTranspose of a map or a sequence."""
     tensor, weights = node.input(0), node.input(1)
-    if graph.is_constant(tensor) or not graph.is_constant(weights) or not graph.has_shape(weights):
+    if not graph.is_constant(weights) or not graph.has_shape(weights):
         raise Unsupported("weights that are not constant")
     if graph.rank(tensor) not in (3, 4) or not graph.has_shape(node.output):
         raise Unsupported(f"an input with {graph.rank(tensor)} dimensions")

@@ -44,8 +44,9 @@ Count = Annotated[int, Field(ge=0, le=2**53)]
 #: Element-wise functions of one tensor (some row-wise), and of several tensors.
 UNARY = frozenset(
     """abs batch_norm cast ceil celu clip cos dequantize elu erf exp floor gelu group_norm hard_sigmoid hard_swish
-    instance_norm layer_norm leaky_relu log log_softmax lp_norm lrn mish neg not prelu quantize reciprocal relu relu6
-    rms_norm round selu sigmoid sign sin softmax softplus softsign sqrt swish tan tanh thresholded_relu""".split()
+    instance_norm is_inf is_nan layer_norm leaky_relu log log_softmax lp_norm lrn mish neg not prelu quantize reciprocal
+    relu relu6 rms_norm round selu sigmoid sign sin softmax softplus softsign sqrt swish tan tanh
+    thresholded_relu""".split()
 )
 NARY = frozenset("add and div equal greater less max mean min mod mul or pow sub where xor".split())
 

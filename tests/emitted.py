@@ -376,3 +376,18 @@ def small_model(path: Path) -> None:
         [info("y", onnx.TensorProto.FLOAT, (1, 5)), info("gm", onnx.TensorProto.FLOAT, None)], initializer=weights,
     )  # fmt: skip
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+
+
+def residual_model(path: Path) -> None:
+    """Write a model of two convolutions and what goes past them, which a group of layers adds."""
+    rng = np.random.default_rng(3)
+    weights = [numpy_helper.from_array(rng.normal(0, 0.3, (8, 8, 3, 3)).astype(np.float32), name) for name in "uvw"]
+    node = lambda op, *tensors, **fields: helper.make_node(op, tensors[:-1], tensors[-1:], **fields)  # noqa: E731
+    nodes = [
+        node("Conv", "x", "u", "a", pads=[1, 1, 1, 1]), node("Relu", "a", "b"),
+        node("Conv", "b", "v", "c", pads=[1, 1, 1, 1]), node("Conv", "c", "w", "d", pads=[1, 1, 1, 1]),
+        node("Add", "d", "b", "e"), node("Relu", "e", "y"),
+    ]  # fmt: skip
+    x, y = (helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, (1, 8, 16, 16)) for name in "xy")
+    graph = helper.make_graph(nodes, "residual", [x], [y], initializer=weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)

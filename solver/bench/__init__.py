@@ -7,6 +7,7 @@ from collections.abc import Callable
 from solver.bench.applications import applications_suite
 from solver.bench.banks import banks, table42
 from solver.bench.demo import demo
+from solver.bench.emit import emit
 from solver.bench.engines import engines
 from solver.bench.fusion import fusion, fusion_chains, fusion_depth
 from solver.bench.heuristics import heuristics
@@ -31,6 +32,7 @@ SUITES: dict[str, tuple[str, Callable[..., Report]]] = {
     "applications": ("three networks with periods on one board: least responses and energy, gaps", applications_suite),
     "banks": ("feature maps in memory banks: bytes and delay of policies and proven optima, five networks", banks),
     "demo": ("ResNet-50 from an ONNX file on nmp and scratchpad_64k, written to out/ and checked", demo),
+    "emit": ("SqueezeNet as C on this host, planned five ways: bytes and run times as ratios", emit),
     "engine": ("a small fixed engine: frame rates beside the published, transfers, best sizes and their front", runs),
     "engines": ("every layer of five networks: cp-sat, milp and exhaustive must prove the same integers", engines),
     "fusion": (

@@ -153,17 +153,17 @@ class GroupFile:
         """Make a piece; of layers that take turns a block of its channels, or add one to the sums."""
         group, layer, numbers = self.group, self.group.layers[k], self.group.numbers[k]
         what = "make the piece of a visit"
-        pixel = [f"{numbers.total} x = {self._first(k)};"]
+        pixel = [f"{numbers.total} sum = {self._first(k)};"]
         if k in group.adding:
             what = "add a block of channels to the sums of a piece"
             at = f"sum_{k}(b, g * {layer.m} + m, r, c)"
-            pixel = [f"unsigned char *const at = {at};", f"{numbers.total} x = {numbers.read(numbers.sums, 'at')};"]
-            pixel += block("if (turn == 0)", [f"x = {self._first(k)};"])
+            pixel = [f"unsigned char *const at = {at};", f"{numbers.total} sum = {numbers.read(numbers.sums, 'at')};"]
+            pixel += block("if (turn == 0)", [f"sum = {self._first(k)};"])
         for number, parts in enumerate(group.parts[k]):
             for part in parts:
                 pixel += self._products(k, number, part)
         if k in group.adding:
-            pixel.append(numbers.write(numbers.sums, "at", "x"))
+            pixel.append(numbers.write(numbers.sums, "at", "sum"))
         else:
             pixel.append(numbers.write(numbers.result, f"map_{k}(b, g * {layer.m} + m, r, c)", self._final(k)))
         weights = [f"const unsigned char *w = filter_{k}(g * {layer.m} + m);"] if layer.weights != "none" else []
@@ -189,14 +189,14 @@ class GroupFile:
         return block(f"for (int b = 0; b < {self.group.layers[k].b}; b++)", body)
 
     def _final(self, k: int) -> str:
-        return self.group.numbers[k].final("x").replace("finished(", f"finished_{k}(")
+        return self.group.numbers[k].final("sum").replace("finished(", f"finished_{k}(")
 
     def _finish(self, k: int) -> list[str]:
         """Make results of sums, each in the place of its sum, and beside it where it stays on chip."""
         layer, numbers = self.group.layers[k], self.group.numbers[k]
         pixel = [
             f"unsigned char *const at = sum_{k}(b, m, r, c);",
-            f"{numbers.total} x = {numbers.read(numbers.sums, 'at')};",
+            f"{numbers.total} sum = {numbers.read(numbers.sums, 'at')};",
         ]
         pixel.append(numbers.write(numbers.result, "at", self._final(k)))
         if (rows := self.group.resident(k)) > 0:
@@ -229,7 +229,7 @@ class GroupFile:
             value = f"{numbers.read(numbers.weights, 'w + (' + ' + '.join(terms) + ')')} * {value}"
         step = [f"const int at_y = {y}, at_x = {x};", *block(
             f"if (at_y >= 0 && at_y < {layer.h} && at_x >= 0 && at_x < {layer.l})",
-            [numbers.add("x", value, first=number == 0)],
+            [numbers.add("sum", value, first=number == 0)],
         )]  # fmt: skip
         body = loop("i", "0", str(layer.kh), loop("j", "0", str(layer.kw), step))
         body = [f"const int ch = g * {layer.n} + n;",

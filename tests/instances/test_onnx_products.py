@@ -104,6 +104,21 @@ def test_convolution_of_videos(tmp_path: Path, size: Shape, weights: Shape, fiel
     assert network.macs == prod(made) * prod(weights[1:])
 
 
+@pytest.mark.parametrize(("shapes", "constants", "fields", "operators"), [
+    ([(5, 4), (4, 6)], (), {}, ["matmul"]),
+    ([(5, 4), (4, 6)], (), {"alpha": 0.5}, ["matmul", "eltwise"]),  # a factor of both
+    ([(5, 4), (4, 6)], (1,), {"alpha": 0.5}, ["matmul"]),  # which is in constant weights
+    ([(5, 4), (6, 4), (6,)], (1, 2), {"transB": 1}, ["matmul"]),  # a bias
+    ([(5, 4), (6, 4), (5, 6)], (1, 2), {"transB": 1}, ["matmul", "eltwise"]),  # another addend for every row
+])  # fmt: skip
+def test_factors_and_addends_of_gemm(
+    tmp_path: Path, shapes: list[Shape], constants: tuple[int, ...], fields: dict[str, object], operators: list[str]
+) -> None:  # fmt: skip
+    network = read(tmp_path, "Gemm", shapes, constants=constants, **fields)
+    assert network.macs == 5 * 4 * 6
+    assert [o.op for o in network.operators if o.op != "input"][:-1] == operators
+
+
 def test_a_constant_part_of_a_concatenation(tmp_path: Path) -> None:
     network = read(tmp_path, "Concat", [(1, 3, 4, 4), (1, 2, 4, 4)], constants=(1,), axis=1)
     assert network.opaque == ()

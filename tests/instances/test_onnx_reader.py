@@ -405,7 +405,8 @@ def test_normalisation_and_embedding(tmp_path: Path) -> None:
     ("op", "inputs", "attributes"),
     [
         ("Conv", "x,x", {}),  # weights that depend on the input
-        ("ReduceMean", "x", {}),  # over all axes
+        ("ReduceSum", "x", {}),
+        ("Conv", "x,w4,bias", {}),  # a bias that depends on the input
         ("Gather", "v,i", {}),
         ("Clip", "v,k", {}),
         ("Tile", "v,two", {}),
@@ -422,8 +423,8 @@ def test_forms_that_are_not_planned_stay_opaque(
         helper.make_tensor_value_info("k", FLOAT, ()),
         helper.make_tensor_value_info("i", TensorProto.INT64, (2,)),
     ]
-    m.constant("w2", 4, 4)
-    m.constant("w3", 4, 4, 4)
+    m.inputs.append(helper.make_tensor_value_info("bias", FLOAT, (4,)))
+    m.constant("w4", 4, 4, 1, 1)
     m.constant("two", value=np.array([2, 2], np.int64))
     m.constant("big", value=np.array([3, 4, 4], np.int64))
     m.node(op, inputs, "y", name="odd", **attributes)
@@ -461,6 +462,51 @@ def test_operators_that_change_nothing(tmp_path: Path) -> None:
         ("gather", "slice", (1, 4, 4)),
         ("t", "transpose", (1, 4, 4)),
     ]
+
+
+@pytest.mark.parametrize(("axes", "opset", "pooled"), [
+    (None, 13, (1, 1, 24, 4)),  # all of them
+    ([1], 13, (1, 16, 1, 6)), ([1, 2], 18, (1, 4, 6, 4)),
+])  # fmt: skip
+def test_reductions(tmp_path: Path, axes: list[int] | None, opset: int, pooled: tuple[int, ...]) -> None:
+    m = Model(1, 6, 4, 4, opset=opset)
+    if axes and opset >= 18:
+        m.constant("axes", value=np.array(axes, np.int64))
+        m.node("ReduceMean", "x,axes", "y", name="mean")
+    else:
+        m.node("ReduceMean", "x", "y", name="mean", **({"axes": axes} if axes else {}))
+    network = m.read(tmp_path)
+    (layer,) = network.layers
+    assert network.opaque == ()
+    assert (layer.b, layer.g, layer.h, layer.l) == pooled
+    assert network.operators[-1].shape == tuple(
+        1 if axes is None or k in axes else n for k, n in enumerate((1, 6, 4, 4))
+    )
+
+
+def test_a_reduction_over_no_axes(tmp_path: Path) -> None:
+    m = Model(1, 6, 4, 4, opset=18)
+    m.node("ReduceMean", "x", "a", name="mean", noop_with_empty_axes=1)
+    m.node("Relu", "a", "y", name="relu")
+    assert m.read(tmp_path).operator("relu").inputs == ("x",)
+
+
+def test_pads_of_some_axes(tmp_path: Path) -> None:
+    m = Model(1, 2, 4, 4, opset=18)
+    m.constant("pads", value=np.array([1, 0, 0, 2], np.int64))
+    m.constant("axes", value=np.array([-1, 2], np.int64))
+    m.constant("w", 3, 2, 3, 3)
+    m.node("Pad", "x,pads,,axes", "a", name="pad")
+    m.node("Conv", "a,w", "y", name="conv")
+    (conv,) = [o for o in m.read(tmp_path).operators if isinstance(o, Conv)]
+    assert (conv.pad, conv.shape) == ((0, 1, 2, 0), (1, 3, 4, 3))  # two rows below, a column to the left
+
+
+def test_parts_without_elements(tmp_path: Path) -> None:
+    m = Model(2, 4)
+    m.constant("none", 0, 4)
+    m.node("Concat", "none,x", "y", name="both", axis=0)
+    assert m.read(tmp_path).operator("both").inputs == ("x",)
 
 
 # --- nothing vanishes ----------------------------------------------------------------------------------------------
@@ -518,6 +564,32 @@ def test_products_that_make_weights_are_left_out_with_a_word(tmp_path: Path) -> 
     assert "left out: Conv x1 (144 MACs)" in network.description  # 4*2*3*3 results of 2 channels
 
 
+def test_a_transposed_convolution_of_a_constant_is_planned(tmp_path: Path) -> None:
+    m = Model(1, 2, 11, 11)
+    m.constant("map", 1, 3, 5, 5)
+    m.constant("w", 3, 2, 3, 3)
+    m.node("ConvTranspose", "map,w", "up", name="up", strides=[2, 2])
+    m.node("Add", "x,up", "sum")
+    network = m.read(tmp_path)
+    assert (network.opaque, network.macs) == ((), 25 * 3 * 2 * 9)
+
+
+def test_other_work_on_constants_is_left_out_with_a_word(tmp_path: Path) -> None:
+    """Recurrent cells: 5 steps of a batch of 2, 16 gates of 3 inputs and 4 states. And a branch."""
+    m = Model(5, 1, 2, 4)
+    m.constant("steps", 5, 2, 3)
+    m.constant("w", 1, 16, 3)
+    m.constant("r", 1, 16, 4)
+    m.node("LSTM", "steps,w,r", "states", hidden_size=4)
+    m.node("Add", "x,states", "y")
+    assert m.read(tmp_path).description.endswith(f"left out: LSTM x1 ({5 * 2 * 16 * 7:,} MACs)")
+    inner = [helper.make_tensor_value_info("o", FLOAT, (5, 2, 3))]
+    branch = [helper.make_graph([helper.make_node(op, ["steps"], ["o"])], op, [], inner) for op in ("Relu", "Neg")]
+    m.constant("cond", value=np.array(True))
+    m.nodes[0] = helper.make_node("If", ["cond"], ["states"], then_branch=branch[0], else_branch=branch[1])
+    assert m.read(tmp_path).description.endswith("left out: If x1 (MACs not known)")
+
+
 def test_a_convolution_of_constants_that_cannot_be_planned_is_named(tmp_path: Path) -> None:
     m = Model(1, 3, 2, 2, 2, 2)
     m.constant("volume", 1, 2, 2, 2, 2, 2)
@@ -534,6 +606,7 @@ def test_a_convolution_of_constants_that_cannot_be_planned_is_named(tmp_path: Pa
     [
         ("ConvTranspose", "x,up", {"strides": [2, 2], "dilations": [2, 2]}, 4 * 6 * 6 * (3 * 2 * 2), "dilated"),
         ("Einsum", "x,mix", {"equation": "bchw,de->bd"}, 4 * 6 * 6 * 4 * 5, "a sum over one operand alone"),
+        ("Einsum", "x,mix", {"equation": "...hw,de->...d"}, 4 * 6 * 6 * 4 * 5, "a sum over one operand alone"),
         ("CumSum", "x,axis", {}, 0, "no conversion"),
     ],
 )
@@ -587,6 +660,7 @@ def test_subgraphs_are_opaque_and_read_from_outside(tmp_path: Path) -> None:
     m.node("If", "cond", "y", name="choice", then_branch=then, else_branch=other)
     (choice,) = m.read(tmp_path).opaque
     assert (choice.kind, choice.inputs, choice.shape) == ("If", ("cond", "before"), (1, 8))
+    assert (choice.macs, choice.reason) == (None, "it runs a graph of its own")
 
 
 def test_weights_in_other_files_are_never_opened(tmp_path: Path) -> None:

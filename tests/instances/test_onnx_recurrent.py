@@ -94,6 +94,29 @@ def test_all_results_and_a_state_that_is_given(tmp_path: Path) -> None:
     assert [layer.inputs for layer in network.layers if layer.name.startswith("cell:t0")] == [1, 7, 3]
 
 
+def test_the_last_state_alone(tmp_path: Path) -> None:
+    network = read(tmp_path, "GRU", outputs=("", "last"))
+    assert (network.opaque, network.macs) == ((), T * B * 3 * H * (N + H))
+    assert network.operators[-1].shape == (1, B, H)
+
+
+def test_lengths_that_are_computed(tmp_path: Path) -> None:
+    """The number of steps, once for every image: Shape, Slice, Expand, Cast."""
+    read(tmp_path, "RNN", lengths=(T, T))
+    model = onnx.load(tmp_path / "one.onnx")
+    (held,) = [t for t in model.graph.initializer if t.name == "L"]
+    model.graph.initializer.remove(held)
+    numbers = {"first": [0], "second": [1], "both": [B]}
+    model.graph.initializer.extend(numpy_helper.from_array(np.array(v, np.int64), k) for k, v in numbers.items())
+    model.graph.node.extend([
+        helper.make_node("Shape", ["x"], ["s"]), helper.make_node("Slice", ["s", "first", "second"], ["t"]),
+        helper.make_node("Expand", ["t", "both"], ["e"]),
+        helper.make_node("Cast", ["e"], ["L"], to=onnx.TensorProto.INT32),
+    ])  # fmt: skip
+    onnx.save(model, tmp_path / "two.onnx")
+    assert load_network(str(tmp_path / "two.onnx")).opaque == ()
+
+
 def test_a_batch_before_the_steps(tmp_path: Path) -> None:
     network = read(tmp_path, "LSTM", layout=1, state=True, outputs=("y", "last"))
     assert network.macs == T * B * 4 * H * (N + H)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from formulations.placement.blocks import Block
@@ -32,6 +33,7 @@ from tests.emitted import (
     random_case,
     random_network,
     random_scratchpad,
+    residual_model,
     small_model,
     write,
 )
@@ -246,6 +248,28 @@ def test_networks_compute_what_onnxruntime_does(tmp_path: Path, name: str, machi
     printed = build_and_run(tmp_path / "c", "-O2")
     assert "transfers as planned" in printed
     assert difference(printed) < 1e-4
+
+
+def test_a_group_adds_maps(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    residual_model(tmp_path / "model.onnx")
+    made = compile_model(
+        tmp_path / "model.onnx", "scratchpad_768k", tmp_path / "c", settings=[*FLOATS, "ocm_bytes=20000"],
+        problem="fusion",
+    )  # fmt: skip
+    assert [row.layers for row in made.plan.layers if "e" in row.layers] == [("a", "c", "d", "e")]  # type: ignore[attr-defined]
+    assert difference(build_and_run(tmp_path / "c", BUILDS[3])) < 1e-5
+
+
+def test_a_model_without_weights(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, (1, 4, 6, 5)) for name in "xy")
+    nodes = [onnx.helper.make_node("Relu", ["x"], ["r"]), onnx.helper.make_node("Sub", ["x", "r"], ["y"])]
+    graph = onnx.helper.make_graph(nodes, "g", [x], [y])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, tmp_path / "model.onnx")
+    compile_model(tmp_path / "model.onnx", "scratchpad_64k", tmp_path / "c", settings=FLOATS)
+    assert difference(build_and_run(tmp_path / "c", "-O1")) == 0
 
 
 def test_a_wrong_weight_shows(tmp_path: Path) -> None:
