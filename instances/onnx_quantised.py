@@ -54,6 +54,29 @@ def move_integers(model: onnx.ModelProto) -> bool:
     return found
 
 
+def one_for_each(model: onnx.ModelProto) -> bool:
+    """Give every reader of dequantised numbers a DequantizeLinear of its own; return whether any was added.
+
+    So that one that computes real numbers does not keep the others from reading integers.
+    """
+    graph = model.graph
+    results, read = {info.name for info in graph.output}, set[str]()
+    shared = {node.output[0]: node for node in graph.node if node.op_type == "DequantizeLinear"}
+    nodes = []
+    for node in graph.node:
+        for k, name in enumerate(node.input):
+            if name in read and name not in results:
+                own = onnx.NodeProto.FromString(shared[name].SerializeToString())
+                own.name = own.output[0] = node.input[k] = f"{name}:for:{node.name or node.output[0]}:{k}"
+                nodes.append(own)
+            read |= {name} & set(shared)
+        nodes.append(onnx.NodeProto.FromString(node.SerializeToString()))
+    added = len(nodes) > len(graph.node)
+    del graph.node[:]
+    graph.node.extend(nodes)
+    return added
+
+
 class _Constants:
     """Small constants of a graph."""
 
@@ -118,6 +141,8 @@ class _Mover(_Constants):
         kept = [onnx.NodeProto.FromString(one.SerializeToString()) for one in self.graph.node if id(one) not in gone]
         for one in kept:
             one.input[:] = [names.get(name, name) for name in one.input]
+        read = {name for one in kept for name in one.input} | self.results
+        kept = [one for one in kept if one.op_type != "DequantizeLinear" or one.output[0] in read]
         infos = [info for info in self.graph.value_info if info.name not in node.output]
         infos = [onnx.ValueInfoProto.FromString(info.SerializeToString()) for info in infos]
         for old, new in ((self.graph.node, kept), (self.graph.value_info, infos)):

@@ -22,7 +22,7 @@ from instances.onnx_model import OnnxModel
 from instances.operators import Concat, Conv, Eltwise, MatMul, Operator, Pool
 from instances.stores import inputs_of
 from instances.workload import Layer
-from solver.emit.kinds import C_TYPES, FLOATS, Elements
+from solver.emit.kinds import C_TYPES, FLOATS, NAMES, Elements
 from solver.emit.numbers import Numbers, floats
 from solver.emit.passing import Chain, Passing
 from solver.emit.pointwise import clip_of, require, stage
@@ -96,6 +96,14 @@ class Arithmetic:
         """Return the layer's numbers with what it takes of its inputs."""
         lines = self._read_functions()
         return base.with_meaning(seen=tuple(lines) if any(lines) else (), taken=self._taken(lines))
+
+    def require_held(self) -> None:
+        """Raise InputError unless the machine's elements hold what the layer reads."""
+        read = [*self.names, *self.operator.inputs[1:]] if self.layer.weights == "activation" else self.names
+        for name in read:
+            kind, size = self.passing.stored(name), self.elements.machine.in_bytes
+            said = f"it reads maps of {NAMES[kind]}, and the machine has in_bytes {size}"
+            require(self.elements.held(kind) == kind, f"layer {self.layer.name}", said)
 
     def single(self) -> Numbers:
         """Single precision."""

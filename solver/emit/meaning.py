@@ -102,6 +102,7 @@ class Meaning:
         require(node.op != "DynamicQuantizeLinear", where, "a scale that depends on the data")
         require(node.op in _LAYERS, where, "its arithmetic is not known")
         made = self.arithmetic(operator, layer)
+        made.require_held()
         base = made.single() if made.grid is None else made.whole()
         lines: list[str] = []
         divisor = 1
