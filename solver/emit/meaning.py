@@ -118,7 +118,7 @@ class Meaning:
         """Operands of the full shape are inputs of the layer; others are read where they lie off the chip."""
         op = {"Mean": "Sum"}.get(node.op, node.op)
         require(op in BINARY, f"layer {layer.name}", f"{node.op} of several tensors")
-        combine = "{{ const float x = {row}, y = {value}; {row} = " + BINARY[op] + "; }}"
+        combine = "{{ const float seen = {value}, x = {row}, y = seen; {row} = " + BINARY[op] + "; }}"
         numbers = numbers.with_meaning(combine=combine, combine_first="{row} = {value};")
         full = inputs_of(self.model.network, operator, layer)
         names = [t for t in node.proto.input if t]
@@ -166,7 +166,7 @@ def _pool(operator: Pool, layer: Layer, node: Node, numbers: Numbers) -> tuple[N
     if operator.fn in ("max", "global_max"):
         if numbers.total == "float":
             return numbers.with_meaning(start="-INFINITY", combine="{row} = certile_fmax({row}, {value});"), [], 1
-        combine = f"{{{{ const {numbers.total} y = {{value}}; {{row}} = {{row}} < y ? y : {{row}}; }}}}"
+        combine = f"{{{{ const {numbers.total} seen = {{value}}; {{row}} = {{row}} < seen ? seen : {{row}}; }}}}"
         return numbers.with_meaning(start="INT32_MIN", combine=combine), [], 1
     if operator.fn == "global_avg":
         taps = layer.kh * layer.kw
