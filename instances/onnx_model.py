@@ -2,6 +2,7 @@
 
 `read_onnx` never looks at weights. Here the file is read once more, with the data that lies in other files; a constant
 is found by name, and what is computed from constants alone is evaluated by the reference implementation of ONNX.
+Operators on quantised tensors are spelled out (`onnx_quantised`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,30 @@ from onnx.reference import ReferenceEvaluator
 from instances.errors import InputError
 from instances.network import Network
 from instances.onnx_graph import Node
+from instances.onnx_quantised import move_integers, one_for_each, spell_out
 from instances.onnx_reader import read_graph
+
+#: The axis that a DequantizeLinear has scales along, if it does not say.
+_SCALES_ALONG = 1
+
+
+@dataclass(frozen=True)
+class Quantised:
+    """Integers with scales and zero points: they stand for (integer - zero) * scale."""
+
+    integers: np.ndarray
+    scale: np.ndarray
+    zero: np.ndarray
+    """`scale`, `zero`: one number, or one for every place along an axis of the integers."""
+    axis: int | None
+
+    def real(self) -> np.ndarray:
+        """What they stand for."""
+        along = [1] * self.integers.ndim
+        if self.axis is not None:
+            along[self.axis] = -1
+        scale, zero = (x.reshape(along if self.axis is not None else ()) for x in (self.scale, self.zero))
+        return ((self.integers.astype(np.int64) - zero.astype(np.int64)) * scale).astype(self.scale.dtype)
 
 
 @dataclass
@@ -40,6 +64,8 @@ class OnnxModel:
     """Tensors that are results of the model."""
     inputs: Mapping[str, str]
     """Tensors that come from outside -> operators, in the file's order."""
+    elements: Mapping[str, int]
+    """Element types of inputs and results, as ONNX numbers them."""
     _tensors: Mapping[str, onnx.TensorProto] = field(repr=False)
     _nodes: Mapping[str, onnx.NodeProto] = field(repr=False)
     _opsets: list[onnx.OperatorSetIdProto] = field(repr=False)
@@ -68,12 +94,40 @@ class OnnxModel:
             return self._values[tensor]
         if tensor in self._tensors:
             value = self._held(tensor)
+        elif (stands := self.quantised(tensor)) is not None:
+            value = stands.real()
         elif tensor in self._nodes:
             value = self._evaluated(tensor)
         else:
             raise InputError(f"{self.where}: tensor {tensor!r} is no constant")
         self._values[tensor] = value
         return value
+
+    def quantised(self, tensor: str) -> Quantised | None:
+        """The integers that a constant is the meaning of (by a DequantizeLinear); None if it is made otherwise.
+
+        Raises
+        ------
+        InputError
+            For scales of blocks, which are not read.
+        """
+        proto = self._nodes.get(tensor)
+        if proto is None or proto.op_type != "DequantizeLinear":
+            return None
+        node = Node(proto)
+        integers, scale = self.constant(node.input(0)), self.constant(node.input(1))
+        zero = self.constant(node.input(2)) if node.input(2) else np.zeros(1, integers.dtype)
+        zero = np.broadcast_to(zero.reshape(-1), scale.size)
+        axis = node.integer("axis", _SCALES_ALONG) % max(integers.ndim, 1) if scale.size > 1 else None
+        if node.integer("block_size", 0) or scale.ndim > 1:
+            raise InputError(f"{self.where}: tensor {tensor!r} has a scale for every block: one for an axis is read")
+        return Quantised(integers, scale.reshape(-1), zero, axis)
+
+    def element(self, tensor: str) -> str:
+        """The element type of an input or a result of the model, or of a constant, as numpy calls it."""
+        if tensor in self.elements:
+            return str(helper.tensor_dtype_to_np_dtype(self.elements[tensor]))
+        return str(self.constant(tensor).dtype)
 
     def _held(self, tensor: str) -> np.ndarray:
         try:
@@ -123,6 +177,10 @@ def read_model(
     except Exception as error:  # noqa: BLE001 - missing files, short data
         raise InputError(f"{graph.where}: its weights cannot be read: {str(error)[:200]}") from None
     model = inliner.inline_local_functions(model) if model.functions else model
+    if any([spell_out(model), move_integers(model), one_for_each(model)]):
+        spelled = onnx.ModelProto()
+        spelled.CopyFrom(model)
+        network, graph = read_graph(path, batch=batch, symbols=symbols, model=spelled)
     inputs = {info.name for info in model.graph.input} - {tensor.name for tensor in model.graph.initializer}
     reached = set(inputs)
     for node in model.graph.node:
@@ -132,6 +190,7 @@ def read_model(
         network, Path(path), graph.where, graph.origin, graph.folded, graph.makers,
         tuple(info.name for info in model.graph.output),
         {info.name: graph.makers[info.name] for info in model.graph.input if info.name in inputs},
+        {info.name: info.type.tensor_type.elem_type for info in (*model.graph.input, *model.graph.output)},
         {t.name: t for t in model.graph.initializer},
         {o: node for node in model.graph.node for o in node.output if o and o not in reached},
         list(model.opset_import), dict(graph.known.values),

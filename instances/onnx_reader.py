@@ -64,12 +64,16 @@ def read_onnx(
 
 
 def read_graph(
-    path: str | os.PathLike[str], *, batch: int | None = None, symbols: Mapping[str, int] | None = None
-) -> tuple[Network, Graph]:
-    """Read an ONNX file as `read_onnx` does; return also which nodes operators were made of."""
+    path: str | os.PathLike[str], *, batch: int | None = None, symbols: Mapping[str, int] | None = None,
+    model: onnx.ModelProto | None = None,
+) -> tuple[Network, Graph]:  # fmt: skip
+    """Read an ONNX file as `read_onnx` does; return also which nodes operators were made of.
+
+    `model` is what the file holds, if it is in memory already; it is changed.
+    """
     where = f"network {os.fspath(path)}"
     _check_numbers(batch, symbols or {}, where)
-    model = _parse(read_bytes(path, what="network", largest=LARGEST_MODEL), where)
+    model = model or _parse(read_bytes(path, what="network", largest=LARGEST_MODEL), where)
     _check(model, where)
     model = _inline(model, where)
     originals = standardise(model.graph, _opset(model))

@@ -42,8 +42,8 @@ def random_case(rng: random.Random, name: str) -> Planned:
     """A layer, a machine whose memory has not one byte more than its nest takes, and the nest."""
     while True:
         try:
-            layer, machine = _layer(rng, name), _machine(rng)
-            nest = _nest(rng, layer, machine)
+            layer, machine = _layer(rng, name), random_machine(rng)
+            nest = random_nest(rng, layer, machine)
             steps = 1
             for d in DIMS:
                 steps *= -(-layer.extent(d) // nest.tile(layer)[d])
@@ -84,7 +84,8 @@ def _layer(rng: random.Random, name: str) -> Layer:
     return Layer.model_validate(fields)
 
 
-def _machine(rng: random.Random) -> Machine:
+def random_machine(rng: random.Random) -> Machine:
+    """One memory or several, any layouts, elements, buffering and ways to move tiles."""
     coin = lambda p=0.5: rng.random() < p  # noqa: E731
     psum = rng.choice([1, 2, 4, 8])
     sliding = coin(0.6)
@@ -107,7 +108,8 @@ def _machine(rng: random.Random) -> Machine:
     return Machine.model_validate(fields)
 
 
-def _nest(rng: random.Random, layer: Layer, machine: Machine) -> Nest:
+def random_nest(rng: random.Random, layer: Layer, machine: Machine) -> Nest:
+    """Loops, cores and holds in any order."""
     size = {d: layer.extent(d) for d in DIMS}
 
     def cut(dims: str) -> tuple[str, int]:

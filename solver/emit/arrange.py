@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import prod
 
+import numpy as np
+
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
@@ -19,9 +21,10 @@ from instances.operators import Concat, Eltwise, Input, MatMul, Opaque, Operator
 from instances.stores import inputs_of
 from instances.workload import Layer
 from solver.emit.host import element_by_element, of_rows, stage_of
+from solver.emit.kinds import BYTES, FLOATS, KINDS, dtype
 from solver.emit.meaning import Meaning
 from solver.emit.moves import moved
-from solver.emit.pointwise import require
+from solver.emit.pointwise import Stage, require
 from solver.emit.text import identifier
 from solver.emit.values import Axis, Value, axes_of, in_layer, pitches, rows_of, shared_right
 
@@ -64,6 +67,10 @@ class Arranged:
     inputs: list[str] = field(default_factory=list)
     results: list[str] = field(default_factory=list)
     """`inputs`, `results`: of a model."""
+    constants: dict[str, np.ndarray] = field(default_factory=dict)
+    """Of a model, those of `data` that are read as maps."""
+    steps_of: dict[str, float] = field(default_factory=dict)
+    """Results that integers stand for -> their scale."""
     steps: list[Copy | Host | Run] = field(default_factory=list)
     values: dict[str, Value] = field(default_factory=dict)
     """By operator."""
@@ -104,13 +111,17 @@ class _Arranger:
         self.made.arrays[name] = elements, element or self.machine.in_bytes
         return name
 
+    def element(self, operator: Operator) -> int:
+        """The bytes in which an operator's elements lie in memory."""
+        return self.machine.in_bytes
+
     # ---- operators without a layer ---------------------------------------------------------------------------------
 
     def _value(self, number: int, operator: Operator) -> Value:
         name = f"map_{number:03}_{identifier(operator.name)}"
         if isinstance(operator, Input | Opaque):
             self.made.data.append(name)
-            return self._fresh(name, operator.shape)
+            return self._fresh(name, operator)
         if isinstance(operator, Concat):
             return self._concat(name, operator)
         source = self.made.values[operator.inputs[0]]
@@ -118,13 +129,14 @@ class _Arranger:
             return self._resized(name, operator, source)
         return source if source.shape == operator.shape else self._reshaped(name, operator, source)
 
-    def _fresh(self, name: str, shape: Shape) -> Value:
+    def _fresh(self, name: str, operator: Operator) -> Value:
         """A new array for a tensor: a map in the machine's layout, others with the last axis innermost."""
+        shape = operator.shape
         pitch = rows_of(shape)
         if len(shape) == 4 and self.machine.in_layout == "HWC":
             _, c, h, w = shape
             pitch = (c * h * w, 1, w * c, c)
-        return Value(self.array(name, prod(shape)), shape, pitch)
+        return Value(self.array(name, prod(shape), self.element(operator)), shape, pitch)
 
     def _reshaped(self, name: str, operator: Operator, source: Value) -> Value:
         if seen := source.reshaped(operator.shape):
@@ -145,12 +157,12 @@ class _Arranger:
         zero, one = (0,) * len(both), (1,) * len(both)
         if both == operator.shape:
             return source.part(zero, one, both)
-        made = self._fresh(name, operator.shape)
+        made = self._fresh(name, operator)
         self._copy(made.part(zero, one, both), source.part(zero, one, both), f"{operator.name}: padded with zeros")
         return made
 
     def _concat(self, name: str, operator: Concat) -> Value:
-        whole = self.homes.get(operator.name) or self._fresh(name, operator.shape)
+        whole = self.homes.get(operator.name) or self._fresh(name, operator)
         begin = [0] * len(operator.shape)
         for source in operator.inputs:
             value = self.made.values[source]
@@ -174,7 +186,7 @@ class _Arranger:
             ):
                 continue
             if operator.name not in homes:
-                homes[operator.name] = self._fresh(f"map_{number:03}_{identifier(operator.name)}", operator.shape)
+                homes[operator.name] = self._fresh(f"map_{number:03}_{identifier(operator.name)}", operator)
             whole, channel = homes[operator.name], 0
             for name in operator.inputs:
                 source = self.network.operator(name)
@@ -257,7 +269,7 @@ class _ModelArranger(_Arranger):
     """The same for a model: operators do what its nodes say."""
 
     def __init__(self, meaning: Meaning, machine: Machine) -> None:
-        self.meaning, self.model = meaning, meaning.model
+        self.meaning, self.model, self.passing = meaning, meaning.model, meaning.passing
         super().__init__(meaning.model.network, machine)
         meaning.values = self.made.values
 
@@ -266,32 +278,74 @@ class _ModelArranger(_Arranger):
         made = super().run()
         for k, tensor in enumerate(self.model.outputs):
             if (maker := self.model.makers.get(tensor)) is not None:
-                value = made.values[maker]
-                self.made.results.append(f"output_{k}")
-                self._copy(contiguous(self.array(f"output_{k}", prod(value.shape)), value.shape), value, "a result")
+                value, kind = made.values[maker], KINDS[self.model.element(tensor)]
+                name = self.array(f"output_{k}", prod(value.shape), BYTES[kind])
+                self.made.results.append(name)
+                self._bring(contiguous(name, value.shape), kind, value, self.passing.stored(maker), "a result")
+                if step := self.passing.step(maker):
+                    self.made.steps_of[name] = step
         return made
+
+    def element(self, operator: Operator) -> int:
+        """By what the machine holds it as, or the model."""
+        return BYTES[self.passing.stored(operator.name)]
 
     def _value(self, number: int, operator: Operator) -> Value:
         name = f"map_{number:03}_{identifier(operator.name)}"
         if isinstance(operator, Input):
-            given = operator.name in self.model.inputs.values()
-            require(given, f"operator {operator.name}", "a tensor of constants that is read as an input")
-            value = contiguous(self.array(f"input_{len(self.made.inputs)}", prod(operator.shape)), operator.shape)
-            self.made.inputs.append(value.array)
-            return value
+            return self._given(name, operator)
         if isinstance(operator, Opaque):
             said = operator.reason or "it is not planned"
             raise InputError(f"operator {operator.name} ({operator.kind}): {said}: no C is written")
         if isinstance(operator, Concat):
+            kinds = {self.passing.stored(source) for source in operator.inputs}
+            require(len(kinds) == 1, f"operator {operator.name}", f"it joins elements of {' and '.join(sorted(kinds))}")
             return self._concat(name, operator)
         source = self.made.values[operator.inputs[0]]
+        if operator.name in self.passing.applied | self.passing.read:
+            return source
         if isinstance(operator, Eltwise):
-            passed = operator.name in self.meaning.applied | self.meaning.read
-            return source if passed else self._computed(name, operator, source)
+            return self._computed(name, operator, source)
         assert isinstance(operator, Reshape)
         if operator.fn == "pad" and self.model.node(operator.name).op == "Pad":
             return self._padded(name, operator, source)
+        alike = {self.passing.kinds[one] in FLOATS for one in (operator.name, operator.inputs[0])}
+        require(len(alike) == 1, f"operator {operator.name}", "integers that become real numbers, or the other way round")
         return self._moved(name, operator, source)
+
+    def _given(self, name: str, operator: Input) -> Value:
+        """An input of the model, or constants that are read as one."""
+        tensor = next(tensor for tensor, maker in self.model.makers.items() if maker == operator.name)
+        kind, held = self.passing.kinds[operator.name], self.passing.stored(operator.name)
+        if operator.name not in self.model.inputs.values():
+            value = contiguous(self.array(name, prod(operator.shape), BYTES[held]), operator.shape)
+            self.made.data.append(name)
+            self.made.constants[name] = self.model.constant(tensor).astype(dtype(held))
+            return value
+        array = self.array(f"input_{len(self.made.inputs)}", prod(operator.shape), BYTES[kind])
+        value = contiguous(array, operator.shape)
+        self.made.inputs.append(value.array)
+        return self._as(name, value, kind, held)
+
+    def _as(self, name: str, value: Value, kind: str, wanted: str) -> Value:
+        """A tensor in elements of another kind, one after the other; itself if it is of that kind."""
+        if kind == wanted:
+            return value
+        made = contiguous(self.array(name, prod(value.shape), BYTES[wanted]), value.shape)
+        self._bring(made, wanted, value, kind, "elements of another kind")
+        return made
+
+    def _bring(self, to: Value, wanted: str, source: Value, kind: str, why: str) -> None:
+        """Copy, maybe into elements of another kind."""
+        if kind == wanted:
+            self._copy(to, source, why)
+            return
+        lines = element_by_element(to, source, Stage((), ()), self._address, (wanted, kind))
+        self.made.steps.append(Host(tuple(lines), why, rows=False))
+
+    def _address(self, value: Value) -> str:
+        size = self.made.arrays[value.array][1]
+        return value.array if value.offset == 0 else f"{value.array} + {value.offset * size}"
 
     def _moved(self, name: str, operator: Reshape, source: Value) -> Value:
         seen = moved(self.model, operator, source)
@@ -307,7 +361,7 @@ class _ModelArranger(_Arranger):
 
     def _flat(self, name: str, value: Value, why: str) -> Value:
         """A copy whose elements lie one after the other."""
-        made = contiguous(self.array(name, prod(value.shape)), value.shape)
+        made = contiguous(self.array(name, prod(value.shape), self.made.arrays[value.array][1]), value.shape)
         self._copy(made, value, f"{why}: elements one after the other")
         return made
 
@@ -319,41 +373,36 @@ class _ModelArranger(_Arranger):
         require(plain, f"operator {operator.name}", "padding that is not with zeros")
         if not self._read_by_anybody(operator):
             return contiguous(name, operator.shape)
-        made = contiguous(self.array(name, prod(operator.shape)), operator.shape)
+        made = contiguous(self.array(name, prod(operator.shape), self.element(operator)), operator.shape)
         ones = (1,) * len(operator.shape)
         self._copy(made.part(pads[: len(operator.shape)], ones, source.shape), source, f"{operator.name}: padded")
         return made
 
     def _read_by_anybody(self, operator: Operator) -> bool:
-        return operator.name in self.meaning.results or any(operator.name in o.inputs for o in self.network.operators)
+        return operator.name in self.passing.results or bool(self.passing.readers[operator.name])
 
     def _computed(self, name: str, operator: Eltwise, source: Value) -> Value:
         """A function that no layer applies."""
         made = stage_of(self.model, operator, "t")
-        to = self.homes.get(operator.name)
+        kind, wanted = (self.passing.stored(one) for one in (operator.inputs[0], operator.name))
         if made is not None:
-            to = to or self._fresh(name, operator.shape)
-            lines = element_by_element(to, source, made, place)
-        else:
-            flat = (
-                source
-                if source.same_places(contiguous(source.array, source.shape))
-                else (self._flat(f"{name}_in", source, operator.name))
-            )
-            to = contiguous(self.array(name, prod(operator.shape)), operator.shape)
-            lines = of_rows(self.model, operator, place(to), place(flat))
-        self.made.steps.append(Host(tuple(lines), f"{operator.name}: no part of the plan", rows=made is None))
-        return to
+            to = self.homes.get(operator.name) or self._fresh(name, operator)
+            lines = element_by_element(to, source, made, self._address, (wanted, kind))
+            self.made.steps.append(Host(tuple(lines), f"{operator.name}: no part of the plan", rows=False))
+            return to
+        flat = self._as(f"{name}_real", source, kind, "f32")
+        if not flat.same_places(contiguous(flat.array, flat.shape)):
+            flat = self._flat(f"{name}_in", flat, operator.name)
+        rows = f"{name}_rows" if wanted != "f32" else name
+        to = contiguous(self.array(rows, prod(operator.shape), BYTES["f32"]), operator.shape)
+        lines = of_rows(self.model, operator, self._address(to), self._address(flat))
+        self.made.steps.append(Host(tuple(lines), f"{operator.name}: no part of the plan", rows=True))
+        return self._as(name, to, "f32", wanted)
 
     def _same(self, operator: Operator) -> bool:
         if isinstance(operator, Eltwise):
-            return operator.name in self.meaning.applied
+            return operator.name in self.passing.applied | self.passing.read
         return super()._same(operator)
-
-
-def place(value: Value) -> str:
-    """The address of a tensor of floats."""
-    return value.array if value.offset == 0 else f"{value.array} + {value.offset * 4}"
 
 
 def contiguous(name: str, shape: Shape) -> Value:

@@ -117,7 +117,7 @@ def _through(
     source, name = operator.inputs[0], operator.name
     shape = network.operator(source).shape
     if isinstance(operator, Eltwise):
-        if meaning is not None and name not in meaning.applied | meaning.read:
+        if meaning is not None and name not in meaning.passing.applied | meaning.passing.read:
             return
         for known, other in ((source, name), (name, source)):
             if known in values:

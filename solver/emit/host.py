@@ -8,22 +8,28 @@ from math import prod
 from instances.onnx_graph import Node
 from instances.onnx_model import OnnxModel
 from instances.operators import Eltwise
-from solver.emit.pointwise import Stage, literal, require, stage
-from solver.emit.text import block
+from solver.emit.kinds import BYTES, C_TYPES, FLOATS
+from solver.emit.pointwise import Stage, require, stage
+from solver.emit.text import block, literal
 from solver.emit.values import Value
 
 
-def element_by_element(to: Value, source: Value, made: Stage, place: Callable[[Value], str]) -> list[str]:
-    """Return loops that apply a stage to every element of a tensor."""
+def element_by_element(
+    to: Value, source: Value, made: Stage, place: Callable[[Value], str], kinds: tuple[str, str]
+) -> list[str]:  # fmt: skip
+    """Return loops that apply a stage to every element of a tensor; `kinds`: of the result, and of what is read."""
     names = [f"i{k}" for k in range(len(to.shape))]
 
-    def at(value: Value) -> str:
+    def at(value: Value, kind: str) -> str:
         terms = [
             f"{name} * {pitch}" for name, pitch, size in zip(names, value.pitch, to.shape, strict=True) if size > 1
         ]
-        return f"{place(value)} + ({' + '.join(terms) or '0'}) * 4"
+        return f"{place(value)} + ({' + '.join(terms) or '0'}) * {BYTES[kind]}"
 
-    body = [f"float x = certile_get_f32({at(source)});", *made.statements, f"certile_put_f32({at(to)}, x);"]
+    wanted, kind = kinds
+    cast = "" if wanted in FLOATS else f"({C_TYPES[wanted]})"
+    body = [f"float x = certile_get_{kind}({at(source, kind)});", *made.statements,
+            f"certile_put_{wanted}({at(to, wanted)}, {cast}x);"]  # fmt: skip
     for name, size in zip(reversed(names), reversed(to.shape), strict=True):
         body = block(f"for (long {name} = 0; {name} < {size}; {name}++)", body)
     return block("", [*made.lines(), *body])

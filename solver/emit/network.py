@@ -22,6 +22,7 @@ from instances.stores import Stores, stores
 from solver.emit.arrange import Arranged, Copy, Host, Run, arranged
 from solver.emit.frame import Frame
 from solver.emit.groups import refuse as refuse_group
+from solver.emit.kinds import BYTES
 from solver.emit.mains import LAYER, MAIN, MODEL, makefile
 from solver.emit.meaning import Meaning
 from solver.emit.nest import layer_file
@@ -30,7 +31,7 @@ from solver.emit.program import exact, memories, refuse, runtime
 from solver.emit.recorded import recorded
 from solver.emit.strips import GroupFile
 from solver.emit.table import row
-from solver.emit.text import block, identifier, indented
+from solver.emit.text import block, identifier, indented, literal
 from solver.emit.values import Value
 
 
@@ -118,9 +119,10 @@ class _Program:
         return f"group_{run.first:03}_to_{run.last:03}"
 
     def _weights(self) -> bytes:
-        """Weights and biases of every layer in the order of `_data`."""
+        """What `_data` names: maps of constants, then weights and biases of every layer."""
         assert self.meaning is not None
-        parts = []
+        held = self.arranged.constants
+        parts = [held[name].tobytes() for name in self.arranged.data if name in held]
         for layer in self.found.layers:
             operator = self.network.operator(layer.name)
             if layer.weights == "constant":
@@ -269,7 +271,7 @@ class _Program:
                 groups=self._groups(),
                 data="\n".join(data), biases="\n".join(biases), number=len(runs),
                 inputs="\n".join(f"    take(input, {name}, sizeof {name});" for name in given),
-                results="\n".join(f"    give(output, expected, {name}, sizeof {name});" for name in made),
+                results="\n".join(self._given(name) for name in made), tolerance=self._tolerance,
             )  # fmt: skip
         return MAIN.format(
             names="\n".join(f"certile_function {self.names[t]};" for t in self.chip.alone), rows="\n".join(rows),
@@ -277,6 +279,19 @@ class _Program:
             tensors="\n".join(tensors), data="\n".join(data), biases="\n".join(biases), results="\n".join(results),
             number=len(runs),
         )  # fmt: skip
+
+    def _given(self, name: str) -> str:
+        """Write a result of a model, and compare it with what is expected."""
+        assert self.meaning is not None
+        kind = self.meaning.result_kinds[self.arranged.results.index(name)]
+        step = literal(self.arranged.steps_of.get(name, 0))
+        return f"    give(output, expected, {name}, sizeof {name}, {BYTES[kind]}, read_{kind}, {step});"
+
+    @property
+    def _tolerance(self) -> str:
+        """How far real results may be from those expected, of the largest one."""
+        assert self.meaning is not None
+        return literal(self.meaning.elements.tolerance)
 
     def _groups(self) -> str:
         """Of every group the bytes that its plan moves; a last row ends the table."""

@@ -5,7 +5,10 @@ Integers
     is the sum's low bytes. So the order of additions does not matter, and a sum that is spilled loses nothing that the
     result needs. Layers without weights add.
 Floats
-    Elements and sums of 4 bytes are IEEE single precision. Sums are taken in the order of the plan.
+    Elements of 4 bytes are IEEE single precision, those of 2 half precision. Sums are single, taken in the order of the
+    plan.
+Quantised models
+    `arithmetic` says how their layers compute.
 """
 
 from __future__ import annotations
@@ -14,10 +17,12 @@ from dataclasses import dataclass, replace
 
 from instances.errors import InputError
 from instances.machine import Machine
+from solver.emit.kinds import C_TYPES
 
 #: Names of integers by their bytes, as in certile_tile.h.
 _INTEGERS = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
-_C_TYPES = {"i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t", "f32": "float"}
+#: Floats by their bytes.
+_FLOATS = {2: "f16", 4: "f32"}
 
 
 @dataclass(frozen=True)
@@ -45,11 +50,21 @@ class Numbers:
 
     seen: tuple[tuple[str, ...], ...] = ()
     """By input a C function ``seen_k(x, b, g, n, y, x)`` of what is read; none: it is taken as it is."""
+    taken: tuple[str, ...] = ()
+    """By input how an element is read, a C text of {place} and {names}; none: as `inputs`."""
+    weight_zero: str = ""
+    """What is taken off every weight, a C text of g and m."""
+    tables: tuple[str, ...] = ()
+    """Lines that stand before all functions."""
 
     def given(self, k: int, place: str, names: str) -> str:
         """Read an element of an input, as what the layer takes; `names` is its place: b, g, n, row, column."""
-        value = self.read(self.inputs, place)
-        return f"seen_{k}({value}, {names})" if k < len(self.seen) and self.seen[k] else value
+        return self.taken[k].format(place=place, names=names) if self.taken else self.read(self.inputs, place)
+
+    def weight(self, place: str) -> str:
+        """Read a weight."""
+        value = self.read(self.weights, place)
+        return f"({value} - {self.weight_zero})" if self.weight_zero else value
 
     def read(self, kind: str, place: str) -> str:
         """Read a number, as a total."""
@@ -57,7 +72,7 @@ class Numbers:
 
     def write(self, kind: str, place: str, value: str) -> str:
         """Write a total as a number."""
-        return f"certile_put_{kind}({place}, ({_C_TYPES[kind]}){value});"
+        return f"certile_put_{kind}({place}, ({C_TYPES[kind]}){value});"
 
     def final(self, value: str) -> str:
         """What a complete sum of the result b, g, m, r, c becomes."""
@@ -97,19 +112,25 @@ def integers(machine: Machine) -> Numbers:
 
 
 def floats(machine: Machine) -> Numbers:
-    """Return single precision for all elements.
+    """Return single precision for all elements of 4 bytes, half precision for those of 2.
 
     Raises
     ------
     InputError
         If the machine's elements have other sizes.
     """
+    size = machine.in_bytes if machine.in_bytes == machine.out_bytes == 2 else 4
     sizes = {"in_bytes": machine.in_bytes, "w_bytes": machine.w_bytes, "out_bytes": machine.out_bytes,
              "psum_bytes": machine.psum_bytes, "bias_bytes": machine.bias_bytes or 4}  # fmt: skip
-    wrong = [f"{name} {size}" for name, size in sizes.items() if size != 4]
+    either = ("w_bytes", "bias_bytes")
+    accepted = {name: (size, *_FLOATS) if name in either else (size,) for name in sizes} | {"psum_bytes": (4,)}
+    wrong = [name for name, has in sizes.items() if has not in accepted[name]]
     if wrong:
-        options = " ".join(f"--set {text.split()[0]}=4" for text in wrong)
-        raise InputError(
-            f"machine {machine.name}: float32 takes 4 bytes, it has {', '.join(wrong)}: plan with {options}"
-        )
-    return Numbers("f32", "f32", "f32", "f32", "f32", "float")
+        options = " ".join(f"--set {name}={accepted[name][0]}" for name in wrong)
+        takes = "float32 takes 4 bytes" if size == 4 else "float16 takes 2 bytes and its sums 4"
+        has = ", ".join(f"{name} {sizes[name]}" for name in wrong)
+        raise InputError(f"machine {machine.name}: {takes}, it has {has}: plan with {options}")
+    kinds = {name: _FLOATS[has] for name, has in sizes.items()}
+    return Numbers(
+        kinds["in_bytes"], kinds["w_bytes"], kinds["out_bytes"], "f32", kinds["bias_bytes"], "float",
+    )  # fmt: skip

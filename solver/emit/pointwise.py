@@ -10,7 +10,9 @@ import numpy as np
 from instances.errors import InputError
 from instances.onnx_graph import Node
 from instances.onnx_model import OnnxModel
-from instances.operators import Eltwise, Shape
+from instances.operators import Operator, Shape
+from solver.emit.quantise import QUANTISERS, Grid, grid_of
+from solver.emit.text import literal
 
 #: Functions without parameters, of x.
 _PLAIN = {
@@ -42,14 +44,6 @@ BINARY = {
 }  # fmt: skip
 
 
-def literal(value: float) -> str:
-    """Return a float as C text."""
-    if np.isinf(value):
-        return "INFINITY" if value > 0 else "-INFINITY"
-    text = f"{np.float32(value):.9g}"
-    return f"{text}f" if "." in text or "e" in text else f"{text}.0f"
-
-
 @dataclass(frozen=True)
 class Stage:
     """What becomes of an element: tables of constants (name, values), and statements that change x."""
@@ -66,7 +60,7 @@ class Stage:
         return made
 
 
-def stage(model: OnnxModel, operator: Eltwise, name: str, coordinates: Sequence[str]) -> Stage | None:
+def stage(model: OnnxModel, operator: Operator, name: str, coordinates: Sequence[str]) -> Stage | None:
     """Return what an element-wise operator of one input does; None if it looks at more than one element.
 
     Parameters
@@ -77,6 +71,8 @@ def stage(model: OnnxModel, operator: Eltwise, name: str, coordinates: Sequence[
         C texts of the element's place along every axis of the operator's tensor.
     """
     node = model.node(operator.name)
+    if node.op in QUANTISERS:
+        return _quantiser(grid_of(model, node), node.op == "QuantizeLinear", name, coordinates)
     if node.op in _PLAIN:
         return Stage((), (f"x = {_PLAIN[node.op]};",))
     if node.op in _WITH_NUMBERS:
@@ -100,6 +96,24 @@ def stage(model: OnnxModel, operator: Eltwise, name: str, coordinates: Sequence[
     if node.op in BINARY:
         return _with_constants(model, node, operator.shape, name, coordinates)
     return None
+
+
+def _quantiser(grid: Grid, rounds: bool, name: str, coordinates: Sequence[str]) -> Stage:
+    """To integers (as floats) or back; scales and zero points along an axis are in tables."""
+    tables: tuple[tuple[str, np.ndarray], ...] = ()
+    scale, zero = literal(float(grid.scale[0])), literal(grid.one_zero)
+    if grid.axis is not None:
+        tables = (f"{name}_scale", grid.scale), (f"{name}_zero", grid.zero)
+        scale, zero = (f"{table}[{coordinates[grid.axis]}]" for table, _ in tables)
+    if not rounds:
+        return Stage(tables, (f"x = (x - {zero}) * {scale};",))
+    lo, hi = (f"{literal(end)} - {zero}" for end in grid.limits)
+    return Stage(tables, (f"x = certile_round(x / {scale}, {lo}, {hi}) + {zero};",))
+
+
+def clip_of(model: OnnxModel, node: Node) -> tuple[float, float] | None:
+    """Return the limits of a Relu or Clip; None for other functions."""
+    return (0.0, np.inf) if node.op == "Relu" else _clip(model, node) if node.op == "Clip" else None
 
 
 def _clip(model: OnnxModel, node: Node) -> tuple[float, float]:

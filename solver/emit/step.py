@@ -25,7 +25,8 @@ class StepCode:
     def lines(self) -> list[str]:
         """Both functions."""
         final: list[str] = []
-        for text in (self.frame.numbers.finished, *self.frame.numbers.seen):
+        numbers = self.frame.numbers
+        for text in (numbers.tables, numbers.finished, *numbers.seen):
             final += [*text, ""] if text else []
         return [*final, *self._compute(), *(["", *self._finish()] if self.frame.cut else [])]
 
@@ -99,7 +100,7 @@ class StepCode:
         return lines
 
     def _weight(self) -> str:
-        return self.frame.numbers.read(self.frame.numbers.weights, self.places.place("W", "w", {d: d for d in "gmnij"}))
+        return self.frame.numbers.weight(self.places.place("W", "w", {d: d for d in "gmnij"}))
 
     def _taps(self, d: str, body: list[str]) -> list[str]:
         tap = self.frame.window(d).tap

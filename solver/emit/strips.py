@@ -147,7 +147,7 @@ class GroupFile:
     def _meaning(self, k: int) -> list[list[str]]:
         """The functions of the numbers, under names of this layer."""
         numbers = self.group.numbers[k]
-        return [_renamed(text, k) for text in (numbers.finished, *numbers.seen) if text]
+        return [_renamed(text, k) for text in (numbers.tables, numbers.finished, *numbers.seen) if text]
 
     def _make(self, k: int) -> list[str]:
         """Make a piece; of layers that take turns a block of its channels, or add one to the sums."""
@@ -226,7 +226,8 @@ class GroupFile:
             for d in reversed(order):
                 terms.append(f"{d} * {pitch}")
                 pitch *= sizes[d]
-            value = f"{numbers.read(numbers.weights, 'w + (' + ' + '.join(terms) + ')')} * {value}"
+            weight = numbers.weight("w + (" + " + ".join(terms) + ")").replace("stage_", f"stage_{k}_")
+            value = f"{weight} * {value}"
         step = [f"const int at_y = {y}, at_x = {x};", *block(
             f"if (at_y >= 0 && at_y < {layer.h} && at_x >= 0 && at_x < {layer.l})",
             [numbers.add("sum", value, first=number == 0)],

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+import numpy as np
+
 INDENT = "    "
 #: As long as lines of arguments may get.
 WIDTH = 110
@@ -97,3 +99,11 @@ def smaller(one: str, two: str) -> str:
     if one.isdigit() and two.isdigit():
         return str(min(int(one), int(two)))
     return f"certile_min({one}, {two})"
+
+
+def literal(value: float) -> str:
+    """Return a float as C text."""
+    if np.isinf(value):
+        return "INFINITY" if value > 0 else "-INFINITY"
+    text = f"{np.float32(value):.9g}"
+    return f"{text}f" if "." in text or "e" in text else f"{text}.0f"

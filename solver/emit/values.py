@@ -150,3 +150,32 @@ def in_layer(array: str, shape: Shape, axes: Sequence[Axis], pitch: Mapping[str,
         taken[inner] = taken.get(inner, 1) * size
         found.append(step)
     return Value(array, shape, tuple(reversed(found)))
+
+
+# ---- places of elements --------------------------------------------------------------------------------------------
+
+
+def coordinates_of(operator: Operator, layer: Layer) -> Sequence[str]:
+    """Return the place of the result b, g, m, r, c along every axis of an operator's tensor, as C texts."""
+    shape = operator.shape
+    if len(shape) == 4 and layer.kind != "matmul":
+        return "b", f"g * {layer.m} + m" if layer.m > 1 else "g", "r", "c"
+    last = "g" if layer.kind == "eltwise" else "m"
+    lead = shape[:-1]
+    if layer.kind == "matmul" and layer.g > 1:
+        found = [f"g / {prod(shape[k + 1 : -2])} % {size}" for k, size in enumerate(shape[:-2])]
+        return *found, "r", last
+    return *(f"r / {prod(lead[k + 1 :])} % {size}" for k, size in enumerate(lead)), last
+
+
+def coordinates_in(operator: Operator, source: Operator, layer: Layer) -> Sequence[str]:
+    """Return the place of the input b, g, n, row, column along every axis of the tensor that a layer reads."""
+    shape = source.shape
+    if layer.kind != "matmul" and len(shape) == 4:
+        return "b", f"g * {layer.n} + n" if layer.n > 1 else "g", "row", "column"
+    if layer.kind == "matmul" and len(operator.inputs) > 1:
+        lead = [f"g / {prod(shape[k + 1 : -2])} % {size}" for k, size in enumerate(shape[:-2])]
+        swapped = isinstance(operator, MatMul) and operator.transpose_a
+        return *lead, *(("n", "row") if swapped else ("row", "n"))
+    last = "g" if layer.kind == "eltwise" else "n"
+    return *(f"row / {prod(shape[k + 1 : -1])} % {size}" for k, size in enumerate(shape[:-1])), last

@@ -63,6 +63,14 @@ static inline float certile_fmax(float a, float b)
     return b > a ? b : a;
 }
 
+/* A float between lo and hi as a whole number, half to even: adding 1.5 * 2^23 leaves no place behind the point. */
+static inline float certile_round(float x, float lo, float hi)
+{
+    const float within = x > lo ? (x < hi ? x : hi) : lo;
+    const float shifted = within + 12582912.0f;
+    return shifted - 12582912.0f;
+}
+
 /* The least whole number that is not below a / b, for b > 0. */
 static inline int certile_ceil(int a, int b)
 {
@@ -89,8 +97,43 @@ static inline ptrdiff_t certile_place(const certile_tile *tile, int axis, int x)
 CERTILE_NUMBER(i8, int8_t)
 CERTILE_NUMBER(u8, uint8_t)
 CERTILE_NUMBER(i16, int16_t)
+CERTILE_NUMBER(u16, uint16_t)
 CERTILE_NUMBER(i32, int32_t)
 CERTILE_NUMBER(i64, int64_t)
 CERTILE_NUMBER(f32, float)
+
+/* Half precision is a way to store floats: 1 bit of sign, 5 of the exponent, 10 of the fraction. */
+static inline float certile_get_f16(const unsigned char *from)
+{
+    const uint32_t half = certile_get_u16(from), sign = (half & 0x8000u) << 16, rest = half & 0x7fffu;
+    unsigned char bits[4];
+    if (rest < 0x400u) { /* a number without a leading one, in steps of 2^-24 */
+        const float small = (float)rest * 5.9604644775390625e-8f;
+        return sign ? -small : small;
+    }
+    certile_put_i32(bits, (int32_t)(sign | ((rest << 13) + (rest < 0x7c00u ? 0x38000000u : 0x70000000u))));
+    return certile_get_f32(bits);
+}
+
+/* The nearest one, half to even; what is too large becomes infinite. */
+static inline void certile_put_f16(unsigned char *to, float x)
+{
+    unsigned char bits[4];
+    certile_put_f32(bits, x);
+    const uint32_t all = (uint32_t)certile_get_i32(bits), sign = (all >> 16) & 0x8000u, rest = all & 0x7fffffffu;
+    uint32_t half;
+    if (rest > 0x7f800000u) {
+        half = 0x7e00u; /* not a number */
+    } else if (rest >= 0x47800000u) {
+        half = 0x7c00u;
+    } else if (rest < 0x38800000u) { /* below 2^-14: steps of 2^-24, as those of floats from 1/2 to 1 */
+        certile_put_i32(bits, (int32_t)rest);
+        certile_put_f32(bits, certile_get_f32(bits) + 0.5f);
+        half = (uint32_t)certile_get_i32(bits) - 0x3f000000u;
+    } else {
+        half = (rest + 0xfffu + ((rest >> 13) & 1u) - 0x38000000u) >> 13;
+    }
+    certile_put_u16(to, (uint16_t)(sign | half));
+}
 
 #endif

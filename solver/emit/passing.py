@@ -1,0 +1,271 @@
+"""Which layer applies a function that stands between layers, and what tensors are held as.
+
+Element-wise functions behind a layer belong to it as long as nobody else reads what lies between, up to the last one
+whose result the machine's elements can hold: the layer applies them when a result is complete. Those that layers alone
+read are applied by their readers, through a concatenation too if every reader can. All others are the host's.
+
+An example, quantised: of ``conv, quantise, dequantise, relu, quantise, dequantise, conv`` the first convolution applies
+four functions, and its map holds integers; the second one applies the last function to what it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from onnx import TensorProto, helper
+
+from instances.errors import InputError
+from instances.onnx_model import OnnxModel
+from instances.operators import Concat, Eltwise, Input, MatMul, Operator, Reshape
+from instances.stores import inputs_of
+from solver.emit.kinds import FLOATS, KINDS, Elements
+from solver.emit.pointwise import stage
+from solver.emit.quantise import QUANTISERS, grid_of
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The functions that a reader applies, in their order: to what is stored, or to the parts of a concatenation."""
+
+    operators: tuple[Operator, ...]
+    joined: Concat | None = None
+    parts: tuple[Chain, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.operators or self.joined)
+
+    def without_last(self) -> Chain:
+        """The same but for the last function."""
+        return Chain(self.operators[:-1], self.joined, self.parts)
+
+
+@dataclass
+class Passing:
+    """The functions between the layers of a model, on a machine with some elements."""
+
+    model: OnnxModel
+    elements: Elements
+
+    @cached_property
+    def results(self) -> frozenset[str]:
+        """Operators whose tensors are results of the model."""
+        return frozenset(self.model.makers[t] for t in self.model.outputs if t in self.model.makers)
+
+    @cached_property
+    def readers(self) -> Mapping[str, list[Operator]]:
+        """By operator those that read its result."""
+        readers: dict[str, list[Operator]] = {o.name: [] for o in self.model.network.operators}
+        for operator in self.model.network.operators:
+            for name in operator.inputs:
+                readers[name].append(operator)
+        return readers
+
+    # ---- kinds -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def kinds(self) -> Mapping[str, str]:
+        """By operator the kind of its tensor, as the model says."""
+        tensors = {operator: tensor for tensor, operator in self.model.makers.items()}
+        found: dict[str, str] = {}
+        for operator in self.model.network.operators:
+            if isinstance(operator, Input):
+                found[operator.name] = _kind(self.model.element(tensors[operator.name]), operator.name)
+            else:
+                found[operator.name] = self._made(operator, found[operator.inputs[0]] if operator.inputs else "f32")
+        return found
+
+    def _made(self, operator: Operator, given: str) -> str:
+        if operator.name not in self.model.origin:
+            return given
+        node = self.model.node(operator.name)
+        if node.op in QUANTISERS:
+            return grid_of(self.model, node).kind if node.op == "QuantizeLinear" else "f32"
+        if node.op == "Cast":
+            to = node.integer("to", TensorProto.FLOAT)
+            return _kind(str(helper.tensor_dtype_to_np_dtype(to)), operator.name)
+        return given
+
+    def stored(self, name: str) -> str:
+        """The kind in which an operator's elements lie in memory."""
+        network = self.model.network
+        while name in self.read:
+            name = network.operator(name).inputs[0]
+        operator = network.operator(name)
+        if name in self.behind or name in self.applied:
+            end = self.ends[name]
+            if not (held := self.elements.held(self.kinds[end])):
+                said = f"its result is of {_said(self.kinds[end])}, and out_bytes is {self.elements.machine.out_bytes}"
+                raise InputError(f"layer {name}: {said}: no C is written")
+            return held
+        if isinstance(operator, Reshape | Concat):
+            return self.stored(operator.inputs[0])
+        return self.elements.held(self.kinds[name]) or self.kinds[name]
+
+    def step(self, name: str) -> float:
+        """The distance of the real numbers that a tensor's integers stand for; 0 for other tensors."""
+        network = self.model.network
+        while isinstance(operator := network.operator(name), Reshape):
+            name = operator.inputs[0]
+        if self.kinds[name] not in FLOATS:
+            return 1
+        if not self.per_tensor(operator):
+            return 0
+        return float(grid_of(self.model, self.model.node(name)).scale[0])
+
+    # ---- functions -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def behind(self) -> Mapping[str, tuple[Operator, ...]]:
+        """By layer the functions that it applies to its results."""
+        network, chains = self.model.network, dict[str, tuple[Operator, ...]]()
+        for operator in network.operators:
+            if operator.layer(network.input_shapes(operator)) is None:
+                continue
+            chain: list[Operator] = []
+            last, held = operator, 0
+            while len(self.readers[last.name]) == 1 and last.name not in self.results:
+                follower = self.readers[last.name][0]
+                if not self._single(follower):
+                    break
+                chain.append(follower)
+                last = follower
+                held = len(chain) if self.elements.held(self.kinds[last.name]) else held
+            chains[operator.name] = tuple(chain[:held])
+        return chains
+
+    @cached_property
+    def ends(self) -> Mapping[str, str]:
+        """By layer, and by function that it applies, the last of these."""
+        found = {}
+        for name, chain in self.behind.items():
+            found.update(dict.fromkeys([name, *(o.name for o in chain)], chain[-1].name if chain else name))
+        return found
+
+    @cached_property
+    def applied(self) -> frozenset[str]:
+        """All operators that layers apply to their results."""
+        return frozenset(o.name for chain in self.behind.values() for o in chain)
+
+    def _single(self, operator: Operator) -> bool:
+        """Whether it changes elements one by one."""
+        if isinstance(operator, Reshape):
+            node = self.model.node(operator.name) if operator.name in self.model.origin else None
+            return operator.fn == "identity" and node is not None and node.op in ("Cast", "Identity", "Dropout")
+        return isinstance(operator, Eltwise) and len(operator.inputs) == 1 and self._stage(operator) is not None
+
+    def _stage(self, operator: Operator) -> object:
+        return stage(self.model, operator, "t", ["0"] * len(operator.shape))
+
+    @cached_property
+    def read(self) -> frozenset[str]:
+        """Operators that their readers apply: all of them are layers, or such operators themselves."""
+        refused: set[str] = set()
+        while True:
+            found = _Readers(self, refused).found
+            broken = {
+                name for name in found if isinstance(self.model.network.operator(name), Concat)
+                and not found.issuperset(self.model.network.operator(name).inputs)
+            }  # fmt: skip
+            if not broken:
+                return frozenset(found)
+            refused |= broken
+
+    def before(self, name: str) -> Chain:
+        """The functions that a reader of `name` applies."""
+        chain: list[Operator] = []
+        while name in self.read:
+            operator = self.model.network.operator(name)
+            if isinstance(operator, Concat):
+                return Chain(tuple(chain), operator, tuple(map(self.before, operator.inputs)))
+            chain.insert(0, operator)
+            name = operator.inputs[0]
+        return Chain(tuple(chain))
+
+    def per_tensor(self, operator: Operator) -> bool:
+        """Whether it dequantises, with one scale."""
+        node = self.model.node(operator.name) if operator.name in self.model.origin else None
+        return node is not None and node.op == "DequantizeLinear" and grid_of(self.model, node).axis is None
+
+
+class _Readers:
+    """Finds the operators that their readers apply.
+
+    Readers come first. `direct`: those whose elements readers know the place of; `last`: those that have to be the only
+    function (of right operands of products).
+    """
+
+    def __init__(self, passing: Passing, refused: set[str]) -> None:
+        self.passing, self.network, self.refused = passing, passing.model.network, refused
+        self.found, self.direct, self.last = set[str](), set[str](), set[str]()
+        for operator in reversed(self.network.operators):
+            self._look(operator)
+        self._prune()
+
+    def _look(self, operator: Operator) -> None:
+        passing, name = self.passing, operator.name
+        readers = passing.readers[name]
+        if not readers or name in passing.applied | passing.results | self.refused:
+            return
+        ways = {self._way(reader, name) for reader in readers}
+        if "" in ways:
+            return
+        if isinstance(operator, Concat):
+            if ways == {"direct"} and self._joins(operator):
+                self.found.add(name)
+                self.direct.add(name)
+            return
+        if not isinstance(operator, Eltwise) or not passing._single(operator):
+            return
+        anywhere = not getattr(passing._stage(operator), "tables", ())
+        if (ways == {"direct"} or anywhere) and ("last" not in ways or passing.per_tensor(operator)):
+            self.found.add(name)
+            self.direct |= {name} if ways == {"direct"} else set()
+            self.last |= {name} if "last" in ways else set()
+
+    def _way(self, reader: Operator, name: str) -> str:
+        """How a reader takes a function's result: with its place, without, or as the last one; empty if it does not."""
+        if reader.name in self.found:
+            return "" if reader.name in self.last else "direct" if reader.name in self.direct else "anywhere"
+        layer = reader.layer(self.network.input_shapes(reader))
+        if layer is None:
+            return ""
+        inputs = inputs_of(self.network, reader, layer)
+        if isinstance(reader, MatMul) and name in reader.inputs[1:]:
+            return "" if name in inputs else "last"
+        return "direct" if name in inputs else "anywhere" if isinstance(reader, Eltwise) else ""
+
+    def _joins(self, operator: Concat) -> bool:
+        """Whether a concatenation is of channels that are dequantised from one kind."""
+        parts = [self.network.operator(name) for name in operator.inputs]
+        kinds = {self.passing.kinds[part.inputs[0]] if part.inputs else "" for part in parts}
+        alike = all(map(self.passing.per_tensor, parts)) and len(kinds) == 1
+        return alike and operator.axis == 1 and len(operator.shape) == 4
+
+    def _prune(self) -> None:
+        """Readers apply nothing to what the machine's elements cannot hold."""
+        for operator in self.network.operators:
+            if operator.name not in self.found or isinstance(operator, Concat):
+                continue
+            source = operator.inputs[0]
+            outside = source not in self.found and source not in self.passing.applied | set(self.passing.behind)
+            if outside and not self.passing.elements.held(self.passing.kinds[self._origin(source)]):
+                self.found.discard(operator.name)
+
+    def _origin(self, name: str) -> str:
+        """Where elements come from that are only moved."""
+        operator = self.network.operator(name)
+        while isinstance(operator, Reshape | Concat) and operator.name not in self.found | self.passing.applied:
+            operator = self.network.operator(operator.inputs[0])
+        return operator.name
+
+
+def _kind(name: str, operator: str) -> str:
+    if name not in KINDS:
+        raise InputError(f"operator {operator}: elements of {name}: no C is written")
+    return KINDS[name]
+
+
+def _said(kind: str) -> str:
+    return next(name for name, one in KINDS.items() if one == kind)

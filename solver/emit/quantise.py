@@ -1,0 +1,70 @@
+"""Quantised numbers in C: integers with a scale and a zero point, how they are rounded, and layers that sum integers.
+
+An integer k stands for ``(k - zero) * scale``. A layer whose inputs are dequantised with one scale sums products of
+integers less their zero points, exactly: what lies beyond the border of a map adds nothing, as its real value is 0. A
+complete sum is multiplied by one float, ``scale of inputs * scale of weights / scale of results`` (for every channel
+where weights have one), clamped, rounded half to even, and the zero point is added: as ONNX says and onnxruntime does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import helper
+
+from instances.errors import InputError
+from instances.onnx_graph import Node
+from instances.onnx_model import OnnxModel
+from solver.emit.kinds import KINDS, limits
+
+QUANTISERS = ("QuantizeLinear", "DequantizeLinear")
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The real numbers that the integers of a kind stand for; scales and zero points along an axis, or one of each."""
+
+    kind: str
+    scale: np.ndarray
+    zero: np.ndarray
+    axis: int | None
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The smallest and the largest integer."""
+        return limits(self.kind)
+
+    @property
+    def one_zero(self) -> int:
+        """The zero point, where there is one."""
+        return int(self.zero[0])
+
+
+def grid_of(model: OnnxModel, node: Node) -> Grid:
+    """Return what a QuantizeLinear or DequantizeLinear says of its integers.
+
+    Raises
+    ------
+    InputError
+        If that depends on the data, or differs between blocks.
+    """
+    where = f"operator {node.label} ({node.op})"
+    for k in (1, 2):
+        if node.input(k) and not model.is_constant(node.input(k)):
+            raise InputError(f"{where}: its scale depends on the data: no C is written")
+    scale = model.constant(node.input(1)).astype(np.float32)
+    zero = model.constant(node.input(2)) if node.input(2) else np.zeros(1, _stated(node))
+    if scale.ndim > 1 or node.integer("block_size", 0):
+        raise InputError(f"{where}: a scale for every block: no C is written")
+    name = str(zero.dtype)
+    if name not in KINDS or zero.dtype.kind not in "iu":
+        raise InputError(f"{where}: elements of {name}: no C is written")
+    along = node.integer("axis", 1) if scale.size > 1 else None
+    zeros = np.broadcast_to(zero.reshape(-1).astype(np.int64), scale.size)
+    return Grid(KINDS[name], scale.reshape(-1), zeros, along)
+
+
+def _stated(node: Node) -> np.dtype:
+    stated = node.integer("output_dtype", 0)
+    return np.dtype(helper.tensor_dtype_to_np_dtype(stated)) if stated else np.dtype(np.uint8)
