@@ -272,13 +272,13 @@ class LayerRun:
 
     nest: Nest
     residents: Mapping[int, tuple[int, tuple[int, ...]]] = field(hash=False)
-    """The stores on chip while it runs, by number: their first rows, and the banks
-    that hold them.
+    """The stores on chip while it runs, by number: their first rows, and the banks that hold them; no banks where the
+    memory has none.
     """
     unwritten: int
     """How many first rows of its result never go to DRAM (of the store's rows)."""
     banks: tuple[int, ...]
-    """The banks for its tiles."""
+    """The banks for its tiles; none where the memory has none."""
 
     @property
     def rows(self) -> dict[int, int]:
@@ -364,7 +364,7 @@ class FusedRun:
     unwritten: tuple[int, ...]
     """Of every layer how many first rows of its result never go to DRAM."""
     banks: tuple[int, ...]
-    """The banks for strips and weights, one memory together."""
+    """The banks for strips and weights, one memory together; none where the memory has none."""
     blocks: tuple[Blocks, ...] = ()
     """Layers that take turns for some channels, ascending; the others run one after the other."""
 

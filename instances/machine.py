@@ -268,9 +268,14 @@ class Machine(Sparse):
         return super().silent | ({"transfer"} if self.off_chip else set())
 
     @property
+    def bank_count(self) -> int:
+        """Banks of the shared memory; where it has none (`ocm_banks` is 0) every byte is one."""
+        return self.ocm_banks or self.ocm_bytes or 0
+
+    @property
     def bank_bytes(self) -> int:
-        """Bytes of one of `ocm_banks`."""
-        return (self.ocm_bytes or 0) // self.ocm_banks if self.ocm_banks else 0
+        """Bytes of one of `bank_count`."""
+        return (self.ocm_bytes or 0) // self.ocm_banks if self.ocm_banks else 1
 
     @property
     def timing(self) -> Literal["serial", "double_buffered", "transfer_only"]:

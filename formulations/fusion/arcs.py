@@ -22,7 +22,7 @@ from instances.machine import Machine
 
 @dataclass(frozen=True, eq=False)
 class Grouped:
-    """What an arc of several layers is: for classes and banks the number of the best option; a sketch has none."""
+    """What an arc of several layers is: for classes and room the number of the best option; a sketch has none."""
 
     group: Group
     options: tuple[Option, ...] = ()
@@ -44,6 +44,7 @@ class Groups:
     demands: Demands
     weight_bytes: tuple[int, ...] = field(init=False)
     number: dict[int, int] = field(init=False)
+    _rooms_of: dict[tuple[int, ...], Ints] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.weight_bytes = tuple(tensor_bytes(layer, self.machine).get("W", 0) for layer in self.net.layers)
@@ -90,7 +91,7 @@ class Groups:
         return arcs
 
     def _pricing(self, group: Group) -> Pricing | None:
-        demands, banks = self.demands, np.arange(self.machine.ocm_banks + 1)
+        demands = self.demands
         along = ways(group, demands.heights(group), MODES if demands.recompute else KEPT)
         if along is None:
             return None
@@ -98,8 +99,27 @@ class Groups:
         levels = {s: np.array(self._rows(s), np.int64) for s in group.outside}
         return Pricing(
             group, weights_of(group, self.weight_bytes), stores, demands.turns(group), levels,
-            banks * self.machine.bank_bytes, *along,
+            self.rooms(group) * self.machine.bank_bytes, *along,
         )  # fmt: skip
+
+    def rooms(self, group: Group) -> Ints:
+        """Every number of banks; without banks the bytes that the maps on chip before or after a group may leave."""
+        if self.machine.ocm_banks:
+            return np.arange(self.machine.ocm_banks + 1)
+        key, most = tuple(self._beside(group)), self.machine.bank_count
+        if key not in self._rooms_of:
+            taken = np.zeros(1, np.int64)
+            for k in key:
+                sums = np.unique(np.add.outer(taken, np.array(self.residences[k].banks, np.int64)))
+                taken = sums[sums <= most]
+            self._rooms_of[key] = np.unique(np.append(0, most - taken))
+        return self._rooms_of[key]
+
+    def _beside(self, group: Group) -> Iterator[int]:
+        """The residences alive at either end of a group."""
+        for k, mine in enumerate(self.residences):
+            if mine.born < group.first <= mine.uses[-1] or mine.born <= group.last < mine.uses[-1]:
+                yield k
 
     def axes(self, group: Group) -> tuple[int, ...]:
         """The residences among the maps that a group reads from outside, or that are used after it."""
@@ -135,8 +155,8 @@ class Groups:
         read = [reads.get(self.residences[k].store, np.zeros(n, np.int64)) for k, n in zip(axes, levels, strict=True)]
         options = tuple(one.option for one in priced if one.option is not None)
         return Arc(
-            group.first, group.last, axes, tuple(whole), tuple(read), fixed, priced[0].macs, stacked.min(axis=0),
-            Grouped(group, options, stacked.argmin(axis=0)) if options else Grouped(group),
+            group.first, group.last, axes, tuple(whole), tuple(read), fixed, priced[0].macs, self.rooms(group),
+            stacked.min(axis=0), Grouped(group, options, stacked.argmin(axis=0)) if options else Grouped(group),
         )  # fmt: skip
 
 
@@ -166,6 +186,6 @@ def singles(joint: Joint, macs: Sequence[int]) -> Iterator[Arc]:
             classes.append(names)
             given = zip(step.once, step.inputs, strict=True)
             reads.append(np.array([once for once, source in given if source == k], np.int64).sum(axis=0))
-        table = step.extra[np.ix_(*([levels[0] for levels in members] for members in groups), range(joint.banks + 1))]
+        table = step.extra[np.ix_(*([levels[0] for levels in members] for members in groups), range(len(step.rooms)))]
         fixed = step.fixed + sum(once[0] for once, k in zip(step.once, step.inputs, strict=True) if k < 0)
-        yield Arc(t, t, step.axes, tuple(classes), tuple(reads), fixed, macs[t], table)
+        yield Arc(t, t, step.axes, tuple(classes), tuple(reads), fixed, macs[t], step.rooms, table)

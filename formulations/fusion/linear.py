@@ -16,7 +16,8 @@ Constraints  (PATH)   sum of z over the arcs that end at a cut = sum over those 
                       sum of y[a, g] over all g = z[a]
              (SHRINK) sum of p[a, s, v] over the arcs that begin at a cut <= that over those that end there, and
                       >= that over those that end there and keep s (`Fusion.shrinks` says which may not)
-             (ROOM)   sum (banks[s, v] - banks[s, v - 1]) p[a, s, v] + sum banks[g] y[a, g] <= B z[a]
+             (ROOM)   sum (banks[s, v] - banks[s, v - 1]) p[a, s, v] + sum banks[g] y[a, g] <= B z[a], in grains d of
+                      the arc: step g takes floor(B / d) - floor((B - banks[g]) / d) of floor(B / d)
              (CAP)    another measure, likewise a sum over arcs, is at most its cap
 Every arc has levels of its own, so that a level costs only where its arc is of the path, without any big constant; with
 one map alone and no ROOM the rows are those of a shortest path, whose relaxation is integral.
@@ -158,10 +159,13 @@ class Linear:
                 for y, (kinds, _, _) in zip(ys, steps, strict=True):
                     terms[y] = -1 if kinds[axis] == kind else 0
                 self._add(terms, 0, 0)
-        room_row: Terms = {taken: -fusion.banks}
+        grain = fusion.grain(arc)
+        whole = fusion.banks // grain
+        room_row: Terms = {taken: -whole}
         for k in levels:
-            self._rising(room_row, place, k, fusion.residences[k].banks)
-        self._add({**room_row, **{y: banks for y, (_, banks, _) in zip(ys, steps, strict=True)}}, None, 0)
+            self._rising(room_row, place, k, [banks // grain for banks in fusion.residences[k].banks])
+        needs = {y: whole - (fusion.banks - banks) // grain for y, (_, banks, _) in zip(ys, steps, strict=True)}
+        self._add({**room_row, **needs}, None, 0)
         self._bytes.update({y: size for y, (_, _, size) in zip(ys, steps, strict=True)})
         self._macs[taken] += macs
         self._moved(place)

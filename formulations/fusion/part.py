@@ -1,4 +1,4 @@
-"""F11 fusion as a formulation: a network on a machine with banks, and all cuts with all levels of its maps.
+"""F11 fusion as a formulation: a network on a machine with a shared memory, and all cuts with all levels of its maps.
 
 An example: MobileNetV2 on 512 KiB. `Cuts` builds the arcs of all groups, adds arcs of one layer with lower bounds in
 place of searches of nests, and finds the least path. Where the path relies on a bound that no known nest reaches, that
@@ -27,6 +27,7 @@ from formulations.fusion.problem import Arc, Fusion, Paths, Taken, by_cut
 from formulations.fusion.schedule import Figures, fused, option_of
 from formulations.fusion.tables import Factors, Tables
 from formulations.joint.part import JointPart
+from formulations.joint.places import Places, left_of
 from formulations.joint.plans import Bound, SearchNests
 from formulations.pins import Pins
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Unable
@@ -145,11 +146,13 @@ class FusionPart(Part[Runs]):
             option = option_of(run) if isinstance(run, FusedRun) else None
             said += [f"{name}: {fault}" for fault in self.demands.broken(first, last, option)]
             if isinstance(run, FusedRun):
-                room, peak = len(run.banks) * self.machine.bank_bytes, self.figures.price(run).peak
+                _, left = left_of(self.net, self.machine, run)
+                room = len(run.banks) * self.machine.bank_bytes if self.machine.ocm_banks else left
+                peak = self.figures.price(run).peak
                 if run.blocks and not self.pins.allows("turns", "any"):
                     said.append(f"{name}: layers take turns, which pin turns=no forbids")
                 if peak > room:
-                    said.append(f"{name}: {peak:,} bytes on chip, the banks hold {room:,}")
+                    said.append(f"{name}: {peak:,} bytes on chip, there is room for {room:,}")
             elif not self.joint.holds(first, run):
                 said.append(f"{name}: the schedule is no plan of problem tiling with the pins")
         if self.demands.macs is not None and self.price(runs).measures["macs"] > self.demands.macs:
@@ -170,10 +173,9 @@ class FusionPart(Part[Runs]):
         )
 
     def _faster(self, step: int, run: LayerRun, clock: Clock) -> LayerRun:
-        layer, free = self.joint.layer(step, run), self.joint.free(banks for _, banks in run.residents.values())
+        layer, (free, room) = self.joint.layer(step, run), left_of(self.net, self.machine, run)
         nest = self.joint.tables.plans[step].faster(run.nest, clock)
         now, then = (self.joint.outcome(layer, one) for one in (run.nest, nest))
-        room = len(free) * self.machine.bank_bytes
         if then.bytes > now.bytes or then.occupancy_bytes["ocm"] > room:  # equal with other rows on chip, not these
             return run
         return self.joint.trimmed(step, replace(run, nest=nest, banks=free))
@@ -181,18 +183,12 @@ class FusionPart(Part[Runs]):
     # ---- banks -------------------------------------------------------------------------------------------------------
 
     def runs(self, path: Sequence[Taken]) -> Runs:
-        """Return a path as a schedule with the best nests that are known; a map takes the lowest free banks."""
+        """Return a path as a schedule with the best nests that are known."""
         residences = self.groups.residences
         final = {k: v for s in path for k, v in s.levels.items() if residences[k].uses[-1] <= s.arc.last}
-        held: dict[int, tuple[int, ...]] = {}
-        made: list[FusedRun | LayerRun] = []
+        places, made = Places(self.machine), list[FusedRun | LayerRun]()
         for step in path:
-            sizes = {k: residences[k].banks[level] for k, level in step.levels.items()}
-            held = {k: banks[: sizes[k]] for k, banks in held.items() if k in sizes}
-            free = self.joint.free(held.values())
-            for k in sizes:
-                if k not in held:
-                    held[k], free = free[: sizes[k]], free[sizes[k] :]
+            held, free = places.given({k: residences[k].banks[level] for k, level in step.levels.items()})
             residents = {
                 residences[k].store: (residences[k].rows[level], held[k]) for k, level in step.levels.items() if level
             }

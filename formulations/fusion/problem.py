@@ -5,7 +5,8 @@ Sets
     s: the maps that may stay on chip, with levels V[s] (banks and the rows they hold), uses and birth as in F10 `joint`
     A: arcs, each a group first..last with options that read alike; axes[a]: the maps whose level matters to it
 Given
-    B banks; write[s, v]: bytes of the rows of s beyond level v; reads[a, s, v]: what arc a reads of s at level v
+    B banks, each a byte where the machine has none; write[s, v]: bytes of the rows of s beyond level v; reads[a, s, v]:
+    what arc a reads of s at level v
     class[a, s, v]: levels that are alike for the room (whole on chip or not; of a group of one, the same plans)
     E[a, c, f]: the fewest bytes of weights and (of a group of one) of reading again, for classes c, in f banks
     fixed[a]: bytes that do not depend on levels                                     (all integers; banks, bytes)
@@ -24,7 +25,10 @@ Why groups of one make it F10
 
 `least` solves it by dynamic programming over cuts; a state is the level of every map alive at a cut. Of the maps that
 an arc uses up only the banks that they take together and their classes matter, and likewise of those that are born:
-so an arc costs (states of the maps that go on) x B x B steps, not all pairs of states. Source: none; docs/fusion.md.
+so an arc costs (states of the maps that go on) x B x B steps, not all pairs of states. What maps take during an arc is
+a multiple of the gcd of the banks of their levels, its grain: only so many banks can be free, and in bytes B is counted
+in it: a row of any map of ResNet-50 takes 3,584 bytes or a multiple, so B is 219 on 768 KiB. Source: none;
+docs/fusion.md.
 """
 
 from __future__ import annotations
@@ -33,7 +37,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from math import prod
+from math import gcd, prod
 from typing import Any
 
 import numpy as np
@@ -59,8 +63,10 @@ class Arc:
         For every axis the class and the bytes read at each level.
     fixed, macs : int
         Bytes that do not depend on levels; MACs.
-    table : ndarray (classes of each axis, B + 1)
-        Bytes by classes and banks that are free; they never rise with the banks.
+    rooms : ndarray
+        Numbers of banks, ascending from 0: all that may be free, or in between bytes are those of the one below.
+    table : ndarray (classes of each axis, rooms)
+        Bytes by classes and room; they never rise with the room.
     options : Any
         How it runs, for `formulations.fusion.part`.
     """
@@ -72,6 +78,7 @@ class Arc:
     reads: tuple[Ints, ...]
     fixed: int
     macs: int
+    rooms: Ints
     table: Ints
     options: Any = None
 
@@ -79,12 +86,17 @@ class Arc:
         """The undominated (banks, bytes) of the table for classes of the axes, fewest banks first."""
         row = self.table[classes]
         first = np.flatnonzero(np.append(True, row[1:] < row[:-1]) & (row < NEVER))
-        return tuple((int(banks), int(row[banks])) for banks in first)
+        return tuple((int(self.rooms[at]), int(row[at])) for at in first)
+
+    def column(self, free: Ints | int) -> Ints:
+        """The place of free banks in the table."""
+        found: Ints = np.searchsorted(self.rooms, free, side="right") - 1
+        return found
 
     def bytes(self, levels: Mapping[int, int], free: int) -> int:
         """Bytes of the table for levels and free banks."""
         index = tuple(int(c[levels[k]]) for k, c in zip(self.axes, self.classes, strict=True))
-        return int(self.table[(*index, free)])
+        return int(self.table[(*index, self.column(free))])
 
 
 @dataclass(frozen=True)
@@ -120,6 +132,10 @@ class Fusion:
         """The residences on chip during an arc: those alive at either end of it."""
         return tuple(sorted({*self.alive[arc.first], *self.alive[arc.last + 1]}))
 
+    def grain(self, arc: Arc) -> int:
+        """What all maps on chip during an arc may take together is a multiple of it."""
+        return gcd(*(banks for k in self.held(arc) for banks in self.residences[k].banks)) or self.banks
+
     def shrinks(self, arc: Arc, k: int) -> bool:
         """Whether a level may fall after an arc: the map is there before it and used, or it matters to strips."""
         mine = self.residences[k]
@@ -141,12 +157,12 @@ class Fusion:
         """States of a cut."""
         return tuple(len(self.residences[k].banks) for k in self.alive[cut])
 
-    def sizes(self, names: Sequence[int], levels: Sequence[Ints] | None = None) -> Ints:
-        """Banks of residences together, an axis for the levels (by default all) of each."""
+    def sizes(self, names: Sequence[int], levels: Sequence[Ints]) -> Ints:
+        """Banks of residences together, an axis for the levels of each."""
         total = np.zeros((1,) * len(names), np.int64)
         for axis, k in enumerate(names):
             banks = np.array(self.residences[k].banks, np.int64)
-            total = total + along(banks if levels is None else banks[levels[axis]], axis, len(names))
+            total = total + along(banks[levels[axis]], axis, len(names))
         return total
 
     def cost(self, path: Sequence[Taken]) -> int:
@@ -267,18 +283,22 @@ class Paths:
 
     def _through(self, arc: Arc, values: Ints, ended: Sequence[int], begun: Sequence[int]) -> Ints:
         """Let some residences go and others come, the table of the arc between: (going, ended) to (going, begun)."""
-        fusion, going, table = self.fusion, self._roles(arc)[0], self.fusion.priced(arc.table)
+        fusion, going, grain = self.fusion, self._roles(arc)[0], self.fusion.grain(arc)
+        free = np.arange(fusion.banks % grain, fusion.banks + 1, grain)
+        table = fusion.priced(arc.table)[..., arc.column(free)]
         result = np.full(tuple(len(fusion.residences[k].banks) for k in (*going, *begun)), NEVER, np.int64)
         every = [np.arange(n) for n in values.shape[: len(going)]]
         for gone in self._combinations(arc, ended):
-            sizes, least = _by_size(values[np.ix_(*every, *gone.levels)], len(going), fusion.sizes(ended, gone.levels))
+            sizes, least = _by_size(
+                values[np.ix_(*every, *gone.levels)], len(going), fusion.sizes(ended, gone.levels) // grain
+            )
             for there in self._combinations(arc, going):
                 some = least[np.ix_(*there.levels, np.arange(len(sizes)))]
-                held = fusion.sizes(going, there.levels)
+                held = fusion.sizes(going, there.levels) // grain
                 for made in self._combinations(arc, begun):
                     row = table[self._index(arc, {**gone.classes, **there.classes, **made.classes})]
                     place = np.ix_(*there.levels, *made.levels)
-                    reached = _fitted(some, sizes, held, fusion.sizes(begun, made.levels), row)
+                    reached = _fitted(some, sizes, held, fusion.sizes(begun, made.levels) // grain, row)
                     result[place] = np.minimum(result[place], reached)
         return result
 
@@ -322,7 +342,7 @@ class Paths:
             along(classes[ranges[every.index(k)]], every.index(k), len(every))
             for k, classes in zip(arc.axes, arc.classes, strict=True)
         )
-        moved = np.where(free >= 0, fusion.priced(arc.table)[(*index, np.maximum(free, 0))], NEVER)
+        moved = np.where(free >= 0, fusion.priced(arc.table)[(*index, arc.column(np.maximum(free, 0)))], NEVER)
         total = entering.reshape(entering.shape + (1,) * (len(every) - len(names))) + moved
         if not total.size or total.min() != value:
             return None
@@ -346,7 +366,7 @@ class _Combination:
 
 
 def _by_size(part: Ints, going: int, sizes: Ints) -> tuple[Ints, Ints]:
-    """The least of all levels that take as many banks: (sizes, costs with an axis of sizes last)."""
+    """The least of all levels that take as many grains: (sizes, costs with an axis of sizes last)."""
     flat = part.reshape(*part.shape[:going], -1)
     order = np.argsort(sizes.ravel(), kind="stable")
     unique, starts = np.unique(sizes.ravel()[order], return_index=True)
@@ -354,7 +374,7 @@ def _by_size(part: Ints, going: int, sizes: Ints) -> tuple[Ints, Ints]:
 
 
 def _fitted(some: Ints, sizes: Ints, held: Ints, goals: Ints, row: Ints) -> Ints:
-    """The least cost for every level of what goes on and of what is born (banks `goals`)."""
+    """The least cost for every level of what goes on and of what is born (grains `goals`); `row` by free grains."""
     banks = len(row) - 1
     wanted, where = np.unique(goals, return_inverse=True)
     wanted = wanted[wanted <= banks]

@@ -160,11 +160,11 @@ def fused(groups: Groups, figures: Figures, taken: Taken, banks: tuple[int, ...]
     assert isinstance(grouped, Grouped)
     assert grouped.best is not None
     place = tuple(int(c[taken.levels[k]]) for k, c in zip(arc.axes, arc.classes, strict=True))
-    option = grouped.options[int(grouped.best[(*place, taken.free)])]
+    option = grouped.options[int(grouped.best[(*place, arc.column(taken.free))])]
     walked = figures.walked(arc.first, arc.last, option)
     rows, columns, made = streams_of(walked.group, option)
     memory = walked.memory(residents, groups.demands.turns(walked.group))
-    least, room = int(memory.peaks()[-1, 0, 0]), len(banks) * groups.machine.bank_bytes
+    least, room = int(memory.peaks()[-1, 0, 0]), taken.free * groups.machine.bank_bytes
     weights = weights_of(walked.group, groups.weight_bytes)
     blocks = memory.fewest(_most(weights, walked.visits, room, least))
     stay = weights.resident(walked.visits, room - memory.peak(blocks))

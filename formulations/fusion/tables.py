@@ -26,6 +26,8 @@ Ask = Callable[[Sequence[Arc]], Fusion]
 _Place = tuple[Plans, tuple[int, ...], int]
 #: Groups that are priced between two searches for the least path: pricing one takes less time.
 AT_ONCE = 32
+#: More banks than this are not told apart where a bound is looked for that holds in more room than is asked.
+PARTS = 256
 
 
 class Tables:
@@ -105,7 +107,7 @@ class Tables:
         alone = (arc for arc in singles(nests, self.macs) if demands.allows(arc.first, arc.last))
         arcs = by_cut((*groups, *alone))
         return Fusion(
-            self.groups.machine.ocm_banks, len(self.macs), self.nests.residences, nests.constant, arcs, factors
+            self.groups.machine.bank_count, len(self.macs), self.nests.residences, nests.constant, arcs, factors
         )
 
     def known(self, factors: Factors, groups: Sequence[Arc]) -> Fusion:
@@ -129,12 +131,15 @@ class Tables:
         return tuple(self.nests.rows_of(t, k)[step.levels[k]] if k >= 0 else 0 for k in inputs), step.free
 
     def search(self, places: Sequence[_Place], clock: Clock) -> bool:
-        """Search nests there, and with more banks down from where a nest is known; False if the time ran out."""
+        """Search nests there, and with more banks down from where a nest is known; False if the time ran out.
+
+        Between how many banks a bound holds is found to a part in `PARTS` of all banks.
+        """
         for plans, rows, banks in places:
-            low, high = banks, plans.banks
+            low, high, part = banks, plans.banks, max(1, plans.banks // PARTS)
             if not self.nests.search([(plans, rows, low)], clock):
                 return False
-            while high - low > 1 and not plans.known(rows, low + 1):
+            while high - low > part and not plans.known(rows, low + part):
                 middle = (low + high) // 2
                 if not self.nests.search([(plans, rows, middle)], clock):
                     return False

@@ -31,7 +31,11 @@ def cp_sat(joint: Joint, hint: Choice | None = None) -> Model[Choice]:
         cost.append(cp_model.LinearExpr.weighted_sum(uses[-1], residence.write))
     for t, step in enumerate(joint.steps):
         held = {k: levels[k][joint.residences[k].use(t)] for k in joint.live[t]}
-        taken = [cp_model.LinearExpr.weighted_sum(xs, joint.residences[k].banks) for k, xs in held.items()]
+        grain = joint.grain(t)
+        taken = [
+            cp_model.LinearExpr.weighted_sum(xs, [banks // grain for banks in joint.residences[k].banks])
+            for k, xs in held.items()
+        ]
         cost.append(step.fixed)
         for once, k in zip(step.once, step.inputs, strict=True):
             cost.append(cp_model.LinearExpr.weighted_sum(held[k], once) if k >= 0 else once[0])
@@ -42,9 +46,9 @@ def cp_sat(joint: Joint, hint: Choice | None = None) -> Model[Choice]:
             for number, members in enumerate(step.classes(axis)):
                 mine = [y for y, (numbers, _, _) in zip(ys, choices, strict=True) if numbers[axis] == number]
                 model.add(sum(mine) == sum(held[k][v] for v in members))
-        taken.append(cp_model.LinearExpr.weighted_sum(ys, [need for _, need, _ in choices]))
+        taken.append(cp_model.LinearExpr.weighted_sum(ys, [joint.grains(need, grain) for _, need, _ in choices]))
         cost.append(cp_model.LinearExpr.weighted_sum(ys, [extra for _, _, extra in choices]))
-        model.add(sum(taken) <= joint.banks)
+        model.add(sum(taken) <= joint.banks // grain)
     model.minimize(sum(cost))
     if hint is not None:
         _hint(model, levels, hint)

@@ -61,7 +61,7 @@ def in_sequence(tables: Tables, clock: Clock) -> Choice:
     for step in joint.steps:
         alone = step.plans((0,) * len(step.axes))
         need = alone[-1][0] if alone else 0
-        steps.append(replace(step, extra=np.where(np.arange(joint.banks + 1) < need, NEVER, step.extra)))
+        steps.append(replace(step, extra=np.where(step.rooms < need, NEVER, step.extra)))
     limited = replace(joint, steps=tuple(steps))
     try:
         choice = least(limited)

@@ -8,7 +8,8 @@ Objective    min sum once[v] x[s, u, v] + sum extra[p] y[t, c, p] + sum write[v]
 Constraints  (ONE)       sum_v x[s, u, v] = 1
              (PLAN)      sum of y[t, c, p] over the c with a class = sum of x over its levels  (sum of all y = 1)
              (SHRINK)    sum_{v >= k} x[s, u', v] <= sum_{v >= k} x[s, u, v] for u' after u and every level k
-             (CAPACITY)  sum banks[v] x[s, u, v] + sum banks[p] y[t, c, p] <= B for every t
+             (CAPACITY)  sum banks[v] x[s, u, v] + sum banks[p] y[t, c, p] <= B for every t, in grains: with g the
+                         gcd of all banks[v], plan p takes floor(B / g) - floor((B - banks[p]) / g) of floor(B / g)
 Extra bytes stand beside the levels that they belong to, so the relaxation is the convex hull of every layer alone; only
 CAPACITY couples.
 """
@@ -54,15 +55,19 @@ def milp(joint: Joint) -> Model[Choice]:
         cost += zip(uses[-1], residence.write, strict=True)
     for t, step in enumerate(joint.steps):
         held = {k: levels[k][joint.residences[k].use(t)] for k in joint.live[t]}
-        taken: Terms = [(x, b) for k, xs in held.items() for x, b in zip(xs, joint.residences[k].banks, strict=True)]
+        grain = joint.grain(t)
+        taken: Terms = [
+            (x, b // grain) for k, xs in held.items() for x, b in zip(xs, joint.residences[k].banks, strict=True)
+        ]
         constant += step.fixed
         for once, k in zip(step.once, step.inputs, strict=True):
             if k >= 0:
                 cost += zip(held[k], once, strict=True)
             else:
                 constant += once[0]
-        _plans(problem, t, step, [held[k] for k in step.axes], taken, cost)
-        problem += _sum(taken) <= joint.banks
+        needs, ys = _plans(problem, t, step, [held[k] for k in step.axes], cost)
+        taken += [(y, joint.grains(need, grain)) for y, need in zip(ys, needs, strict=True)]
+        problem += _sum(taken) <= joint.banks // grain
     unit = gcd(*(factor for _, factor in cost)) or 1
     problem.setObjective(_sum([(x, factor // unit) for x, factor in cost]))
 
@@ -75,9 +80,9 @@ def milp(joint: Joint) -> Model[Choice]:
 
 
 def _plans(
-    problem: pulp.LpProblem, t: int, step: Step, axes: Sequence[Sequence[pulp.LpVariable]], taken: Terms, cost: Terms
-) -> None:
-    """Add the plans of a layer."""
+    problem: pulp.LpProblem, t: int, step: Step, axes: Sequence[Sequence[pulp.LpVariable]], cost: Terms
+) -> tuple[list[int], list[pulp.LpVariable]]:
+    """Add the plans of a layer; return their banks, and the variable of each."""
     choices = list(step.choices())
     ys = [pulp.LpVariable(f"y{t}_{number}", cat="Binary") for number in range(len(choices))]
     problem += _sum([(y, 1) for y in ys] or [(pulp.LpVariable(f"n{t}", 0, 0), 1)]) == 1
@@ -85,5 +90,5 @@ def _plans(
         for number, members in enumerate(step.classes(axis)):
             mine = [(y, 1) for y, (numbers, _, _) in zip(ys, choices, strict=True) if numbers[axis] == number]
             problem += _sum([*mine, *((xs[v], -1) for v in members)]) == 0
-    taken += [(y, need) for y, (_, need, _) in zip(ys, choices, strict=True)]
     cost += [(y, extra) for y, (_, _, extra) in zip(ys, choices, strict=True)]
+    return [need for _, need, _ in choices], ys

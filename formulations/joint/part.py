@@ -1,4 +1,4 @@
-"""F10 joint as a formulation: a network on a machine with banks, and all levels of its maps as one piece.
+"""F10 joint as a formulation: a network on a machine with a shared memory, and all levels of its maps as one piece.
 
 An example: ResNet-50 on 48 banks. `Levels` is solved with lower bounds in place of searches that have not been made;
 the searches that its solution relies on are made, and it is solved again (`formulations.joint.tables`): 95 searches
@@ -19,6 +19,7 @@ from typing import Any
 
 from formulations.clock import Clock
 from formulations.joint.heuristics import in_order, in_sequence, no_reuse
+from formulations.joint.places import Places, left_of
 from formulations.joint.plans import Bound, SearchNests
 from formulations.joint.problem import NEVER, Choice, Joint, TooLarge, least
 from formulations.joint.tables import Tables
@@ -124,7 +125,7 @@ class JointPart(Part[Runs]):
 
     def explain(self) -> tuple[str, ...]:
         """The demands that a layer cannot meet even with all banks to itself."""
-        machine = self.machine.model_copy(update={"ocm_bytes": self.machine.ocm_banks * self.machine.bank_bytes})
+        machine = self.machine.model_copy(update={"ocm_bytes": self.machine.bank_count * self.machine.bank_bytes})
         for layer in self.found.layers:
             if said := tiling.build(layer, machine, self.pins).explain():
                 return tuple(f"layer {layer.name}: {line}" for line in said)
@@ -135,24 +136,16 @@ class JointPart(Part[Runs]):
     def runs(self, choice: Choice) -> Runs:
         """Return levels as a schedule with the best nests that are known.
 
-        A map takes the lowest free banks when it is first written, and gives back its last ones.
-
         Raises
         ------
         RuntimeError
             If tables and closed form disagree: a defect of certile.
         """
         tables, joint = self.tables, self.tables.joint(bound="known")
-        held: dict[int, tuple[int, ...]] = {}
-        made = []
+        places, made = Places(self.machine), []
         for t, live in enumerate(joint.live):
             levels = {k: joint.level(choice, k, t) for k in live}
-            held = {k: banks[: joint.residences[k].banks[levels[k]]] for k, banks in held.items() if k in live}
-            free = self.free(held.values())
-            for k in live:
-                if k not in held:
-                    number = joint.residences[k].banks[levels[k]]
-                    held[k], free = free[:number], free[number:]
+            held, free = places.given({k: joint.residences[k].banks[level] for k, level in levels.items()})
             on_chip = [(joint.residences[k], level, held[k]) for k, level in levels.items() if level]
             residents = {r.store: (r.rows[level], banks) for r, level, banks in on_chip}
             rows, room = tables.place(joint, choice, t)
@@ -163,10 +156,6 @@ class JointPart(Part[Runs]):
             raise RuntimeError(f"{self.name}: tables say {said} bytes, prices {self.price(runs).measures['bytes']}")
         return runs
 
-    def free(self, taken: Any) -> tuple[int, ...]:
-        """The banks that none of these has."""
-        return tuple(sorted(set(range(self.machine.ocm_banks)).difference(*taken)))
-
     def _unwritten(self, choice: Choice, step: int) -> int:
         """Rows of the result that never go to DRAM: those on chip until the last use."""
         store, tables = self.found.writes[step], self.tables
@@ -174,24 +163,24 @@ class JointPart(Part[Runs]):
         return 0 if k is None or self.found.stores[store].results else tables.residences[k].rows[choice.levels[k][-1]]
 
     def trimmed(self, step: int, run: LayerRun) -> LayerRun:
-        """A run with those banks alone that the tiles take."""
+        """A run with those banks alone that the tiles take; without banks as it is."""
         taken = self.outcome(self.layer(step, run), run.nest).occupancy_bytes["ocm"]
         return replace(run, banks=run.banks[: -(-taken // self.machine.bank_bytes)])
 
     def polished(self, runs: Runs, clock: Clock) -> Runs:
-        """Of the nests with as few bytes in the banks that are free the fastest; a coarser one if the time is over."""
+        """Of the nests with as few bytes in the room that is free the fastest; a coarser one if the time is over."""
         known: dict[object, Nest] = {}
         made = []
         for t, run in enumerate(runs):
-            layer, free = self.layer(t, run), self.free(banks for _, banks in run.residents.values())
-            key = layer.signature(), len(free)
+            layer, (free, room) = self.layer(t, run), left_of(self.found, self.machine, run)
+            key = layer.signature(), room
             if key not in known:
-                known[key] = self._faster(layer, run.nest, len(free), clock)
+                known[key] = self._faster(layer, run.nest, room, clock)
             made.append(self.trimmed(t, replace(run, nest=known[key], banks=free)))
         return tuple(made)
 
     def _faster(self, layer: Layer, nest: Nest, room: int, clock: Clock) -> Nest:
-        most = {"ocm": room * self.machine.bank_bytes, "bytes": self.outcome(layer, nest).bytes}
+        most = {"ocm": room, "bytes": self.outcome(layer, nest).bytes}
         space = tiling.build(layer, self.machine, self.pins)
         if not clock.over:
             known = {"bytes": most["bytes"]}  # any nest within it is as good, but for the time
@@ -372,7 +361,7 @@ class JointFormulation(Formulation[Runs]):
     def read(
         self, network: Network, machine: Machine, pins: Pins, layers: Sequence[str] | None
     ) -> Sequence[JointPart]:  # fmt: skip
-        """The network; raises InputError for machines without banks, and for layers that no nest plans."""
+        """The network; raises InputError for machines without a shared memory, and for layers that no nest plans."""
         check_machine(machine)
         for layer in network.layers:
             refuse_long(layer, "joint")
@@ -383,9 +372,9 @@ class JointFormulation(Formulation[Runs]):
 
 def check_machine(machine: Machine, problem: str = "joint") -> None:
     """Raise InputError unless the problem can be asked of a machine."""
-    if not machine.ocm_banks:
+    if not machine.bank_count:
         raise InputError(
-            f"machine {machine.name}: problem {problem} needs a shared memory (ocm_bytes) in banks (ocm_banks), "
+            f"machine {machine.name}: problem {problem} needs a memory that all operands share (ocm_bytes), "
             "such as scratchpad_768k has"
         )
     if machine.in_bytes != machine.out_bytes:

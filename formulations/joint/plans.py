@@ -70,7 +70,7 @@ class Plans:
 
     def __init__(self, layer: Layer, machine: Machine, pins: Pins, search_nests: SearchNests) -> None:
         self.layer, self.machine, self.pins, self.search_nests = layer, machine, pins, search_nests
-        self.banks, self.bank_bytes, self.several = machine.ocm_banks, machine.bank_bytes, layer.inputs > 1
+        self.banks, self.bank_bytes, self.several = machine.bank_count, machine.bank_bytes, layer.inputs > 1
         self.nests: list[tuple[Nest, Rows | None]] = []
         self.bounds: dict[Bound, list[tuple[Rows, int, int]]] = {"proven": [], "found": []}
         self.searches, self.seconds = 0, 0.0
@@ -78,7 +78,8 @@ class Plans:
         self._once: dict[int, int] = {}
         self._priced: dict[tuple[int, int, int], tuple[int, int]] = {}
         self._searched: set[tuple[Rows, int]] = set()
-        self._tables: dict[object, Ints] = {}
+        self._laid: dict[object, tuple[Ints, Ints]] = {}
+        self._reached: dict[tuple[Rows, int], bool] = {}
         self._places: dict[Nest, tuple[Rows, int]] = {}
         self._faster: dict[Nest, Nest] = {}
 
@@ -96,8 +97,10 @@ class Plans:
 
     # ---- bounds ------------------------------------------------------------------------------------------------------
 
-    def table(self, levels: tuple[Rows, ...], axes: tuple[int, ...], *, bound: Bound) -> Ints:
-        """Bounds on e for the rows of every level of some inputs, (levels of each, banks + 1).
+    def table(self, levels: tuple[Rows, ...], axes: tuple[int, ...], *, bound: Bound) -> tuple[Ints, Ints]:
+        """Rooms for tiles and bounds on e for the rows of every level of some inputs, (levels of each, rooms).
+
+        Rooms are the numbers of banks at which some bound falls, and 0.
 
         Parameters
         ----------
@@ -105,11 +108,25 @@ class Plans:
             For every input of the layer its place among `levels`; -1 if it lies in DRAM.
         """
         key = levels, axes, bound
-        if key not in self._tables:
-            grids = np.ix_(*levels, range(self.banks + 1))
-            rows = tuple(grids[a] if a >= 0 else np.zeros_like(grids[-1][..., :1]) for a in axes)
-            self._tables[key] = self.e(rows, grids[-1], bound)
-        return self._tables[key]
+        if key not in self._laid:
+            grids = np.ix_(*levels, [0])
+            rows = tuple(grids[a] if a >= 0 else np.zeros_like(grids[-1]) for a in axes)
+            rooms = self._rooms(rows, bound)
+            values = self.e(rows, rooms.reshape((1,) * len(levels) + (-1,)), bound)
+            falls = (values[..., 1:] != values[..., :-1]).any(axis=tuple(range(len(levels))))
+            kept = np.append(True, falls)
+            self._laid[key] = rooms[kept], values[..., kept]
+        return self._laid[key]
+
+    def _rooms(self, rows: Sequence[Ints], bound: Bound) -> Ints:
+        """Numbers of banks between which the bounds for rows of every input are the same."""
+        if bound == "known":
+            sizes = [self._figures(number, rows)[0].ravel() for number in range(len(self.nests))]
+            fewest = [-(-size // self.bank_bytes) for size in sizes]
+        else:
+            fewest = [np.array([1, *(most + 1 for _, most, _ in self.bounds[bound])])]
+        rooms = np.unique(np.concatenate([np.zeros(1, np.int64), *fewest]))
+        return rooms[rooms <= self.banks]
 
     def e(self, rows: Sequence[Ints], banks: Ints, bound: Bound) -> Ints:
         """Bounds on e for rows of every input and banks; `NEVER` where no nest fits, or none is known."""
@@ -131,9 +148,9 @@ class Plans:
     def known(self, rows: Rows, banks: int) -> bool:
         """Whether a nest is known that reaches the lower bound, or none better is to be found."""
         place = [np.array(k) for k in rows], np.array(banks)
-        if (rows, banks) not in self._tables:
-            self._tables[rows, banks] = self.e(*place, "known") == self.e(*place, "proven")
-        return bool(self._tables[rows, banks]) or (rows, self._asked(banks)) in self._searched
+        if (rows, banks) not in self._reached:
+            self._reached[rows, banks] = bool(self.e(*place, "known") == self.e(*place, "proven"))
+        return self._reached[rows, banks] or (rows, self._asked(banks)) in self._searched
 
     def nest(self, rows: Rows, banks: int) -> Nest:
         """The best nest that is known."""
@@ -194,7 +211,7 @@ class Plans:
             self._searched.add((rows, banks))
             self._note("proven", rows, banks, {**said.measures, **said.bounds})
             self._note("found", rows, banks, said.measures)
-        self._tables.clear()
+        self._forget()
         return said.whole
 
     def faster(self, nest: Nest, clock: Clock) -> Nest:
@@ -232,7 +249,12 @@ class Plans:
 
     def _learn(self, nest: Nest, only: Rows | None = None) -> None:
         self.nests.append((nest, only))
-        self._tables.clear()
+        self._forget()
+
+    def _forget(self) -> None:
+        """Tables are no longer what is known."""
+        self._laid.clear()
+        self._reached.clear()
 
     def _variant(self, rows: Rows) -> Layer:
         return self.layer.model_copy(update={"resident_in": rows})

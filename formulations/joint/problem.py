@@ -6,9 +6,9 @@ Sets
     V[s]: levels of s, each a number of banks and the rows that they hold; level 0 is none
     O[t, v]: plans of layer t whose inputs have the levels v, undominated in (banks, bytes)
 Given
-    B banks; once[t, x, v]: bytes of the rows of input x beyond level v, read once; extra[t, v, o]: what plan o moves
-    beyond that and beyond `fixed[t]`, and banks[t, v, o] what its tiles take; write[s, v]: bytes of the rows of s
-    beyond level v                                                                        (integers; bytes, banks)
+    B banks, each a byte where the machine has none; once[t, x, v]: bytes of the rows of input x beyond level v, read
+    once; extra[t, v, o]: what plan o moves beyond that and beyond `fixed[t]`, and banks[t, v, o] what its tiles take;
+    write[s, v]: bytes of the rows of s beyond level v                                    (integers; bytes, banks)
 Variables
     level[s, u] for u in U[s]: what of s is on chip from its birth, or the use before u, until u has read it
     plan[t] in O[t, v]
@@ -23,6 +23,9 @@ Why these rows
 Assumes
     One layer runs after the other, in the network's order; results are made in a tile of their own and then laid where
     they stay; a store's banks are its own from its birth on (a concatenation's from its first part's).
+Bytes
+    Without banks k rows take k times the bytes of a row: B is all bytes, a bank one of them. Then B is large, but the
+    bytes of a layer fall only where a plan of it fits (`Step.rooms` says where), and levels are numbers of rows.
 
 `least` solves it by dynamic programming over the levels of all stores on chip, one array axis for each: exact, and
 reasonable for up to four stores at a time. Source: none; docs/joint.md.
@@ -34,7 +37,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from math import prod
+from math import gcd, prod
 
 import numpy as np
 import numpy.typing as npt
@@ -81,9 +84,11 @@ class Step:
     once: tuple[tuple[int, ...], ...]
     """Per input and level the bytes of reading what is not on chip once."""
     extra: Ints
-    """Ndarray (levels of each of `axes`, B + 1). Per level of the inputs and number of banks for tiles the least bytes
-    beyond that; `NEVER`: no plan.
+    """Ndarray (levels of each of `axes`, rooms). Per level of the inputs and room for tiles the least bytes beyond
+    that; `NEVER`: no plan.
     """
+    rooms: Ints
+    """The rooms: numbers of banks, ascending from 0. With f banks the bytes are those of the largest room up to f."""
 
     @cached_property
     def axes(self) -> tuple[int, ...]:
@@ -94,7 +99,12 @@ class Step:
         """The undominated (banks, extra bytes) for levels of the axes, fewest banks first."""
         row = self.extra[levels]
         first = np.flatnonzero(np.append(True, row[1:] < row[:-1]) & (row < NEVER))
-        return tuple((int(banks), int(row[banks])) for banks in first)
+        return tuple((int(self.rooms[at]), int(row[at])) for at in first)
+
+    def at(self, levels: tuple[Ints, ...] | tuple[int, ...], free: Ints) -> Ints:
+        """The table for levels of the axes and free banks; `NEVER` where fewer than none are free."""
+        found: Ints = self.extra[(*levels, np.searchsorted(self.rooms, np.maximum(free, 0), side="right") - 1)]
+        return np.where(free >= 0, found, NEVER)
 
     def classes(self, axis: int) -> tuple[tuple[int, ...], ...]:
         """The levels of an axis, those together that have the same plans whatever the other levels are."""
@@ -137,6 +147,14 @@ class Joint:
         lasting = [(k, r.born, r.uses[-1]) for k, r in enumerate(self.residences)]
         return tuple(tuple(k for k, born, last in lasting if born <= t <= last) for t in range(len(self.steps)))
 
+    def grain(self, step: int) -> int:
+        """What the banks of all levels of the maps on chip during a step are multiples of: CAPACITY counts in it."""
+        return gcd(*(banks for k in self.live[step] for banks in self.residences[k].banks)) or self.banks
+
+    def grains(self, need: int, grain: int) -> int:
+        """Of all grains those that maps cannot have beside tiles of so many banks."""
+        return self.banks // grain - (self.banks - need) // grain
+
     def level(self, choice: Choice, residence: int, step: int) -> int:
         """The level of a residence during a step."""
         return choice.levels[residence][self.residences[residence].use(step)]
@@ -159,8 +177,8 @@ class Joint:
 
     def moved(self, choice: Choice, step: int) -> int:
         """What a step moves with the best plan that fits, but for writing maps; at least `NEVER` if none does."""
-        here, free = self.steps[step], self.free(choice, step)
-        total = here.fixed + (int(here.extra[(*self.levels(choice, step), free)]) if free >= 0 else NEVER)
+        here, free = self.steps[step], np.array(self.free(choice, step))
+        total = here.fixed + int(here.at(self.levels(choice, step), free))
         for once, k in zip(here.once, here.inputs, strict=True):
             total += once[self.level(choice, k, step) if k >= 0 else 0]
         return total
@@ -203,7 +221,7 @@ def _cost(joint: Joint, t: int, shape: tuple[int, ...]) -> Ints:
         free -= _along(joint.residences[k].banks, axis, len(shape))
     places = [(live.index(k), range(size)) for k, size in zip(step.axes, step.extra.shape, strict=False)]
     levels = tuple(_along(size, axis, len(shape)) for axis, size in places)
-    cost: Ints = np.where(free >= 0, step.extra[(*levels, np.maximum(free, 0))], NEVER) + step.fixed
+    cost = step.at(levels, free) + step.fixed
     for once, k in zip(step.once, step.inputs, strict=True):
         cost += _along(once, live.index(k), len(shape)) if k >= 0 else once[0]
     return np.minimum(cost, NEVER)

@@ -51,7 +51,7 @@ class Tables:
         for at, store in enumerate(self.found.stores):
             if store.dram or not store.readers or not store.parts:
                 continue
-            levels = _levels(store.rows, self._row_bytes(store), self.machine.ocm_banks, self.machine.bank_bytes)
+            levels = _levels(store.rows, self._row_bytes(store), self.machine.bank_count, self.machine.bank_bytes)
             if len(levels) > 1:
                 banks, rows = zip(*levels, strict=True)
                 write = tuple((store.rows - (0 if store.results else k)) * self._row_bytes(store) for k in rows)
@@ -73,13 +73,13 @@ class Tables:
             axes = tuple(dict.fromkeys(k for k in inputs if k >= 0))
             levels = tuple(self.rows_of(t, k) for k in axes)
             once = tuple(tuple(plans.once(rows) for rows in self.rows_of(t, k)) for k in inputs)
-            table = plans.table(levels, tuple(axes.index(k) if k >= 0 else -1 for k in inputs), bound=bound)
-            steps.append(Step(plans.fixed, inputs, once, table))
+            rooms, table = plans.table(levels, tuple(axes.index(k) if k >= 0 else -1 for k in inputs), bound=bound)
+            steps.append(Step(plans.fixed, inputs, once, table, rooms))
         staying = set(self.number)
         constant = sum(
             store.rows * self._row_bytes(store) for at, store in enumerate(self.found.stores) if at not in staying
         )
-        return Joint(self.machine.ocm_banks, tuple(steps), self.residences, constant)
+        return Joint(self.machine.bank_count, tuple(steps), self.residences, constant)
 
     def relied(self, joint: Joint, choice: Choice) -> list[_Place]:
         """Where a choice relies on bounds that no known nest reaches."""
@@ -94,7 +94,7 @@ class Tables:
     def alone(self, *, on_chip: bool) -> list[_Place]:
         """Every layer with all banks to itself, its input in DRAM or as far on chip as it may be."""
         return [
-            (plans, tuple(self.rows_of(t, k)[-1 if on_chip else 0] for k in self.inputs[t]), self.machine.ocm_banks)
+            (plans, tuple(self.rows_of(t, k)[-1 if on_chip else 0] for k in self.inputs[t]), self.machine.bank_count)
             for t, plans in enumerate(self.plans)
         ]
 
@@ -154,9 +154,10 @@ class Tables:
 
 def _levels(rows: int, row_bytes: int, banks: int, bank_bytes: int) -> list[tuple[int, int]]:
     """Numbers of banks, each with the whole rows that they hold, none twice."""
-    levels = [(0, 0)]
-    for number in range(1, banks + 1):
-        held = min(rows, number * bank_bytes // row_bytes)
-        if held > levels[-1][1]:
-            levels.append((number, held))
-    return levels
+    fewest = [-(-held * row_bytes // bank_bytes) for held in range(rows + 1)]
+    most = [min(rows, number * bank_bytes // row_bytes) for number in fewest]
+    return [
+        (number, held)
+        for held, (number, all_) in enumerate(zip(fewest, most, strict=True))
+        if number <= banks and held == all_
+    ]

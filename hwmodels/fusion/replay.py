@@ -15,7 +15,7 @@ from hwmodels.fusion.replay_count import Count, extent, weight_bytes
 from hwmodels.fusion.replay_execute import execute
 from hwmodels.fusion.replay_strips import Walk, channels
 from hwmodels.joint.replay import SingleLayers
-from hwmodels.joint.replay_account import Account
+from hwmodels.joint.replay_account import Account, room_of
 from hwmodels.nest.replay import Replay
 from hwmodels.schedule import FusedRun, LayerRun, Steps, Stream
 from instances.machine import Machine
@@ -107,9 +107,9 @@ def _group(found: Stores, machine: Machine, run: FusedRun) -> FusedReplay:
     walk = Walk(found.layers, run)
     counted = Count(found, machine, walk).run_all()
     faults, executed = list(counted.faults), False
-    room = len(run.banks) * machine.bank_bytes
+    room, whose = room_of(found, machine, run)
     if counted.peak_bytes > room:
-        faults.append(f"strips and weights take {counted.peak_bytes:,} bytes, {len(run.banks)} banks hold {room:,}")
+        faults.append(f"strips and weights take {counted.peak_bytes:,} bytes, {whose} {room:,}")
     if not counted.faults and counted.work <= EXECUTE_WORK and counted.taps <= EXECUTE_TAPS:
         wrong = execute(found, walk)
         faults += wrong

@@ -1,4 +1,4 @@
-"""Replay of a network whose layers share a memory in banks: what lies where, layer by layer, and what must be in DRAM.
+"""Replay of a network whose layers share a memory: what lies on chip, layer by layer, and what must be in DRAM.
 
 Every layer is walked by `hwmodels.nest.replay` with the rows that are on chip; around it, `Account` keeps track of
 banks and rows.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hwmodels.joint.replay_account import Account
+from hwmodels.joint.replay_account import Account, room_of
 from hwmodels.nest.replay import Replay, replay
 from hwmodels.schedule import LayerRun
 from instances.machine import Machine
@@ -67,8 +67,8 @@ class SingleLayers:
         return self.known[key]
 
     def faults(self, run: LayerRun, walked: Replay) -> Iterator[str]:
-        """What is wrong with a walk, the room in the run's banks included."""
+        """What is wrong with a walk, the room that its tiles have included."""
         yield from walked.faults
-        room, taken = len(run.banks) * self.machine.bank_bytes, walked.outcome.occupancy_bytes["ocm"]
+        (room, whose), taken = room_of(self.found, self.machine, run), walked.outcome.occupancy_bytes["ocm"]
         if taken > room:
-            yield f"tiles take {taken:,} bytes, {len(run.banks)} banks hold {room:,}"
+            yield f"tiles take {taken:,} bytes, {whose} {room:,}"

@@ -1,7 +1,8 @@
 """The referee's account of a network in a shared memory: who owns a bank, what lies on chip, what is in DRAM.
 
-A run is a layer or a group of layers. A bank has one owner at a time, a map's banks hold its rows, rows that left the
-chip never come back, every row that is read from DRAM was written there, results of the network are written whole.
+A run is a layer or a group of layers. A bank has one owner at a time, a map's banks hold its rows; where the memory has
+no banks, rows and what the run itself takes are no more bytes together than there are. Rows that left the chip never
+come back, every row that is read from DRAM was written there, results of the network are written whole.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ class Account:
         self.maps: dict[int, _Map] = {}
 
     def faults_before(self, run: Run, layers: range) -> Iterator[str]:
-        """What is wrong with the banks of a run of these layers, and with what it finds and leaves on chip."""
+        """What is wrong with the room of a run of these layers, and with what it finds and leaves on chip."""
         if any(not 0 <= s < len(self.found.stores) for s in run.residents):
             yield f"maps on chip are numbered 0 to {len(self.found.stores) - 1}, not {sorted(run.residents)}"
             return
-        yield from self._banks(run)
+        yield from self._banks(run) if self.machine.ocm_banks else self._bytes(run)
         yield from self._residents(run, {self.found.writes[t] for t in layers})
         yield from self._reads(run, layers)
         yield from self._unwritten(run, layers)
@@ -85,6 +86,19 @@ class Account:
             if need > room or not 0 <= rows <= store.rows:
                 yield f"{rows} rows of {store.name} take {need:,} bytes, {len(banks)} banks hold {room:,}"
 
+    def _bytes(self, run: Run) -> Iterator[str]:
+        """Without banks: maps say none, and take no more than the memory; what a run takes is compared after it."""
+        stores, machine = self.found.stores, self.machine
+        numbered = [*run.banks, *(bank for _, banks in run.residents.values() for bank in banks)]
+        if numbered:
+            yield f"bank {min(numbered)} does not exist, {machine.name} has no banks"
+        for s, (rows, _) in run.residents.items():
+            if not 0 <= rows <= stores[s].rows:
+                yield f"{rows} rows of {stores[s].name} are on chip, it has {stores[s].rows}"
+        room, _ = room_of(self.found, machine, run)
+        if room < 0:
+            yield f"maps on chip take {-room:,} bytes more than {machine.name} has"
+
     def _residents(self, run: Run, made: set[int]) -> Iterator[str]:
         """What is on chip was there before, unless the run is the first to write it."""
         for s, (rows, banks) in run.residents.items():
@@ -117,6 +131,16 @@ class Account:
             elif unwritten > there and (isinstance(run, LayerRun) or self.used_after(store, layers[-1])):
                 what = "the result" if isinstance(run, LayerRun) else self.found.layers[t].name
                 yield f"{unwritten} rows of {what} are not written, {there} stay on chip"
+
+
+def room_of(found: Stores, machine: Machine, run: Run) -> tuple[int, str]:
+    """Return the bytes that a run may take beside the maps on chip, and who says so."""
+    if machine.ocm_banks:
+        return len(run.banks) * machine.bank_bytes, f"{len(run.banks)} banks hold"
+    room = machine.memories["ocm"]
+    for s, (rows, _) in run.residents.items():
+        room -= rows * found.stores[s].row_elements * machine.out_bytes
+    return room, "maps on chip leave"
 
 
 def _unwritten(run: Run) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from solver.bench.banks import banks, table42
 from solver.bench.demo import demo
 from solver.bench.emit import emit
 from solver.bench.engines import engines
-from solver.bench.fusion import fusion, fusion_chains, fusion_depth
+from solver.bench.fusion import fusion, fusion_banks, fusion_chains, fusion_depth
 from solver.bench.heuristics import heuristics
 from solver.bench.hybrid import hybrid_suite
 from solver.bench.joint import joint
@@ -39,6 +39,7 @@ SUITES: dict[str, tuple[str, Callable[..., Report]]] = {
         "layers fused strip by strip: three networks, 128 to 768 KiB, beside layer by layer and cascades",
         fusion,
     ),
+    "fusion-banks": ("what banks of 4 and 16 KiB cost layers that are fused, three networks", fusion_banks),
     "fusion-chains": ("seven short chains fused, beside what a mapper that fuses layers moves", fusion_chains),
     "fusion-depth": ("how seconds to prove fusion grow with depth: ResNet-18 to ResNet-152 on 768 KiB", fusion_depth),
     "heuristics": ("what optimality is worth: greedy, naive and TSO-noburst over the optimum, by network", heuristics),

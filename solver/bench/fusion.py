@@ -1,4 +1,4 @@
-"""Suites ``fusion``, ``fusion-depth`` and ``fusion-chains``: layers that run strip by strip (F11), beside others.
+"""Suites ``fusion``, ``fusion-banks``, ``fusion-depth``, ``fusion-chains``: layers strip by strip (F11), beside others.
 
 Some rows of ``fusion`` are printed only if they are asked for: ``certile bench fusion --only 512x512``.
 """
@@ -13,6 +13,7 @@ from instances.network import Network
 from instances.operators import Reshape
 from instances.zoo.chains import CHAINS
 from instances.zoo.resnet import REPEATS, resnet
+from solver.bench.bank_sizes import HEADS, NOTE, bank_row
 from solver.bench.report import Cell, Report, timed
 from solver.fusion.plan import FusionPlan
 from solver.progress import Progress
@@ -27,6 +28,11 @@ _NETWORKS = (
 )
 #: The same, with larger inputs: only if asked for.
 _LARGE = tuple((f"{name}@512x512", kib) for name in ("resnet50", "mobilenet_v2") for kib in (128, 512, 768))
+#: Network and KiB of the rows that say what banks cost.
+_SIZES = (
+    ("squeezenet1_1", 128), ("mobilenet_v2", 64), ("mobilenet_v2", 128), ("resnet50", 128), ("resnet50", 512),
+    ("resnet50", 768),
+)  # fmt: skip
 #: KiB of the rows by depth: nests of single layers need few searches there.
 _DEPTH_KIB = 768
 #: Engines beside the optimum. `per-layer` is a schedule of problem joint: map after map stays as far as it fits.
@@ -142,6 +148,15 @@ def fusion(progress: Progress, only: str = "") -> Report:
         " nest_seconds: of these, searches of single layers' nests.",
         "compulsory: weights, input and result once. macs_ratio: MACs over those of every layer once.",
     ]
+    return _rows(report)
+
+
+def fusion_banks(progress: Progress) -> Report:
+    """What banks of 4 and 16 KiB cost."""
+    report = Report("fusion-banks", progress=progress)
+    title = "What banks cost: DRAM bytes without, and in banks of 4 and 16 KiB; int8, 4-byte partial sums"
+    section = report.fill(title, HEADS, _SIZES, lambda case: bank_row("fusion", *case), _label)
+    section.notes.append(NOTE)
     return _rows(report)
 
 

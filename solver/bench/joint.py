@@ -10,6 +10,7 @@ from formulations.pins import Pins
 from instances.load import load_machine, load_network
 from instances.machine import Machine
 from instances.network import Network
+from solver.bench.bank_sizes import HEADS, NOTE, bank_row
 from solver.bench.banks import chain
 from solver.bench.report import Cell, Report, timed
 from solver.joint.plan import JointPlan
@@ -24,6 +25,11 @@ _HEURISTICS = ("no-reuse", "greedy", "sequence")
 _SOLVERS = ("milp", "cp-sat")
 _LIMIT_S = 60.0
 _KIB = (64, 256, 512)
+#: Network and KiB of the rows that say what banks cost.
+_SIZES = (
+    ("squeezenet1_1", 768), ("mobilenet_v2", 768), ("resnet50", 64), ("resnet50", 256), ("resnet50", 512),
+    ("resnet50", 768),
+)  # fmt: skip
 #: Layers and banks; ResNet-50 has 72 layers.
 _BANKS = (4, 8, 16, 32, 48, 96)
 _LAYERS = (10, 50, 100, 200, 500)
@@ -96,6 +102,11 @@ def joint(progress: Progress) -> Report:
     networks = report.fill("DRAM bytes, 768 KiB in 48 banks", heads, _NETWORKS, network_row)
     heads = ["KiB", *_HEURISTICS, "optimum", "gap", "searches", "s"]
     report.fill("ResNet-50, banks of 16 KiB", heads, _KIB, memory)
+    sizes = report.fill(
+        "What banks cost: DRAM bytes without, and in banks of 4 and 16 KiB", HEADS, _SIZES,
+        lambda case: bank_row("joint", *case), lambda case: f"{case[0]}, {case[1]} KiB",
+    )  # fmt: skip
+    sizes.notes.append(NOTE)
     heads = ["network", "layers", "banks", "searches and dynamic s", "dynamic s", "variables", "milp s", "cp-sat s"]
     cases = [(load_network("resnet50"), banks) for banks in _BANKS] + [(chain(layers), 48) for layers in _LAYERS]
     report.fill("Growth, 768 KiB", heads, cases, lambda case: grown(*case), lambda case: f"{case[0].name}, {case[1]}")

@@ -86,7 +86,7 @@ class FusionGroup(Frozen):
     unwritten: tuple[Natural, ...]
     """Of every layer how many first rows of its result are never written to DRAM."""
     banks: tuple[Natural, ...]
-    """Where strips and weights lie, or the tiles of a layer by itself."""
+    """Where strips and weights lie, or the tiles of a layer by itself; none where the memory has no banks."""
     schedule: Schedule | None
     """The nest of a layer by itself."""
     strips: StripsPlan | None
@@ -95,7 +95,7 @@ class FusionGroup(Frozen):
     by_operand: dict[Literal["IN", "W", "OUT", "PSUM"], Natural]
     macs: Natural
     occupancy_bytes: Natural
-    """The most bytes in `banks`."""
+    """The most bytes of strips and weights, or tiles."""
     visits: Natural
     """Steps of rows times steps of columns."""
     time_ticks: Natural

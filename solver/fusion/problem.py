@@ -28,7 +28,7 @@ from solver.fusion.plan import (
 )
 from solver.fusion.show import drawn, halo_words
 from solver.joint.homes import check_homes
-from solver.joint.plan import Resident
+from solver.joint.plan import residents_of
 from solver.joint.problem import search_nests
 from solver.network_show import known_parts, microseconds
 from solver.plan import Objective, Options, Schedule
@@ -211,7 +211,6 @@ def _group(
     """A group with its figures."""
     net = part.net
     names = [layer.name for layer in net.layers]
-    held = sorted((net.stores[s].name, *given) for s, given in run.residents.items())
     if isinstance(said, FusedReplay):
         by_operand, macs, taken, visits = dict(said.operand_bytes), said.macs, said.peak_bytes, said.visits
         ticks = said.ticks
@@ -234,7 +233,7 @@ def _group(
         schedule = Schedule.of(run.nest, read(layer, part.machine, run.nest))
     return FusionGroup(
         layers=tuple(names[first : last + 1]),
-        on_chip=tuple(Resident(map=name, rows=number, banks=banks) for name, number, banks in held),
+        on_chip=residents_of(net, part.machine, run),
         unwritten=run.unwritten if isinstance(run, FusedRun) else (run.unwritten,), banks=run.banks,
         schedule=schedule, strips=strips, bytes=sum(by_operand.values()), by_operand=by_operand, macs=macs,
         occupancy_bytes=taken, visits=visits, time_ticks=ticks,

@@ -10,7 +10,7 @@ from hwmodels.fusion.replay_strips import Span, Walk
 from hwmodels.schedule import FusedRun, LayerRun
 from instances.stores import Stores, stores
 from solver.fusion.plan import FusionGroup, FusionPlan, StepsPlan
-from solver.joint.problem import ranges
+from solver.joint.problem import lie_in, ranges
 from solver.tiling.buffers import buffer_lines, buffers
 from solver.tiling.pseudo_code import pseudo_code
 from solver.words import workload_text
@@ -39,9 +39,10 @@ def drawn(plan: FusionPlan, row: FusionGroup, run: FusedRun | LayerRun) -> Itera
     yield f"{row.layer} on {plan.machine}: {row.bytes:,} bytes move, {row.macs:,} MACs"
     for one in row.on_chip:
         total = next(store.rows for store in found.stores if store.name == one.map)
-        yield f"  {one.rows} of {total} rows of {one.map} lie in {_banks(one.banks)}"
+        yield f"  {one.rows} of {total} rows of {one.map} {lie_in(one)}"
     what = "tiles" if isinstance(run, LayerRun) else "strips and weights"
-    yield f"  {what} take at most {row.occupancy_bytes:,} bytes in {_banks(row.banks)}"
+    where = f" in {_banks(row.banks)}" if plan.machine_data.ocm_banks else ""
+    yield f"  {what} take at most {row.occupancy_bytes:,} bytes{where}"
     if isinstance(run, LayerRun):
         yield from _alone(plan, row, run, found)
     else:

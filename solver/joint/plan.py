@@ -1,25 +1,44 @@
-"""Plans of whole networks in a shared memory: a nest for every layer, and which rows of which map stay in which banks.
+"""Plans of whole networks in a shared memory: a nest for every layer, and which rows of which map stay, and where.
 
 Figures of a layer are what the replay counts.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import PositiveInt
 
+from hwmodels.schedule import FusedRun, LayerRun
+from instances.frozen import Sparse
+from instances.machine import Machine
+from instances.stores import Stores
 from solver.network_plan import NetworkPlan
 from solver.plan import Frozen, LayerCounts, Measures, Natural, Schedule
 from solver.tiling.buffers import Buffer
 
 
-class Resident(Frozen):
-    """The first rows of a map, and the banks that hold them one after the other."""
+class Resident(Sparse):
+    """The first rows of a map, and the banks that hold them one after the other; without banks the bytes."""
+
+    LEFT_OUT: ClassVar = frozenset(("banks", "bytes"))
 
     map: str
     rows: PositiveInt
-    banks: tuple[Natural, ...]
+    banks: tuple[Natural, ...] = ()
+    """Left out where the memory has none."""
+    bytes: PositiveInt | None = None
+    """What the rows take; left out where they have banks."""
+
+
+def residents_of(found: Stores, machine: Machine, run: LayerRun | FusedRun) -> tuple[Resident, ...]:
+    """Return the maps on chip while a layer or a group runs, by name."""
+    made = []
+    for s, (rows, banks) in run.residents.items():
+        store = found.stores[s]
+        taken = None if machine.ocm_banks else rows * store.row_elements * machine.out_bytes
+        made.append(Resident(map=store.name, rows=rows, banks=banks, bytes=taken))
+    return tuple(sorted(made, key=lambda one: one.map))
 
 
 class JointLayer(Frozen):
@@ -38,7 +57,7 @@ class JointLayer(Frozen):
     unwritten: Natural
     """How many first rows of the result are never written to DRAM: they are on chip until they were last read."""
     banks: tuple[Natural, ...]
-    """Where its tiles lie."""
+    """Where its tiles lie; none where the memory has no banks."""
     schedule: Schedule
     """The nest; rows that are on chip are read where they are, and are no part of a tile."""
     measures: Measures
@@ -46,8 +65,8 @@ class JointLayer(Frozen):
     occupancy_bytes: Natural
     """What the tiles take."""
     buffers: tuple[Buffer, ...] | None = None
-    """Where the tiles lie: addresses count through `banks` in their order, as if these were one memory. None in plans
-    that earlier versions wrote.
+    """Where the tiles lie: addresses count through `banks` in their order, as if these were one memory (without banks
+    they leave room for tiles alone, not for maps). None in plans that earlier versions wrote.
     """
 
 

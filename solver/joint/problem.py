@@ -20,7 +20,7 @@ from instances.errors import InputError
 from instances.stores import stores
 from instances.workload import Layer
 from solver.joint.homes import check_homes, narrowed
-from solver.joint.plan import JointLayer, JointPlan, JointReplay, Resident
+from solver.joint.plan import JointLayer, JointPlan, JointReplay, Resident, residents_of
 from solver.network_check import undecided_of
 from solver.network_show import measure_columns, microseconds, status_parts
 from solver.plan import Measures, Objective, Options, Schedule
@@ -164,7 +164,7 @@ class JointProblem(WholeProblem[JointPlan]):
                 objective,
                 Column("on chip (rows)", [", ".join(f"{one.map} {one.rows}" for one in row.on_chip) for row in rows],
                        "maps that lie on chip while the layer runs, and how many of their rows", words=True),
-                Column("tile banks", [str(len(row.banks)) for row in rows], "banks for its tiles", spare=1),
+                _tiles(plan),
                 *decision_columns([row.schedule.decision for row in rows]),
                 *measures,
                 moved("IN", "bytes of inputs"), moved("W", "of weights"), moved("OUT", "of results"),
@@ -173,9 +173,9 @@ class JointProblem(WholeProblem[JointPlan]):
         )  # fmt: skip
 
     def details(self, plan: JointPlan, layer: str | None) -> Iterable[str]:
-        """A layer with its nest; or the banks layer by layer, and all layers."""
+        """A layer with its nest; or what is on chip layer by layer, and all layers."""
         if layer is None:
-            yield from (*_banks(plan), "")
+            yield from (*(_banks(plan) if plan.machine_data.ocm_banks else _bytes(plan)), "")
         found, runs = stores(plan.network_data), runs_in(plan)
         for at, row in enumerate(plan.layers):
             if layer in (None, row.layer):
@@ -202,16 +202,35 @@ def runs_in(plan: JointPlan) -> Runs:
 def _row(part: JointPart, step: int, run: LayerRun, one: Replay) -> JointLayer:
     """A layer with its figures."""
     found, layer, outcome = part.found, part.layer(step, run), one.outcome
-    held = sorted((found.stores[s].name, *given) for s, given in run.residents.items())
     return JointLayer(
         layer=layer.name, reads=tuple(found.stores[s].name for s in found.reads[step]),
         writes=found.stores[found.writes[step]].name,
-        on_chip=tuple(Resident(map=name, rows=number, banks=banks) for name, number, banks in held),
+        on_chip=residents_of(found, part.machine, run),
         unwritten=run.unwritten, banks=run.banks,
         schedule=Schedule.of(run.nest, read(layer, part.machine, run.nest)), measures=measures_of(outcome),
         counts=counts_of(outcome), occupancy_bytes=outcome.occupancy_bytes["ocm"],
         buffers=buffers(layer, part.machine, run.nest),
     )  # fmt: skip
+
+
+def _tiles(plan: JointPlan) -> Column:
+    """What tiles take."""
+    if plan.machine_data.ocm_banks:
+        return Column("tile banks", [str(len(row.banks)) for row in plan.layers], "banks for its tiles", spare=1)
+    return Column("tile bytes", [f"{row.occupancy_bytes:,}" for row in plan.layers], "on chip for its tiles", spare=1)
+
+
+def _bytes(plan: JointPlan) -> list[str]:
+    """One line a layer: the bytes of tiles, of every map that is on chip, and those that are free."""
+    width = max((len(row.layer) for row in plan.layers), default=0)
+    whole = plan.machine_data.memories["ocm"]
+    digits = len(f"{whole:,}")
+    lines = [f"bytes on chip, of {whole:,}: those that are free, those of tiles, those of maps", ""]
+    for row in plan.layers:
+        free = whole - row.occupancy_bytes - sum(one.bytes or 0 for one in row.on_chip)
+        said = ", ".join(f"{one.map} {one.bytes:,} ({one.rows} rows)" for one in row.on_chip)
+        lines.append(f"{row.layer:<{width}}  {free:>{digits},}  {row.occupancy_bytes:>{digits},}  {said}".rstrip())
+    return lines
 
 
 def _banks(plan: JointPlan) -> list[str]:
@@ -243,15 +262,23 @@ def _layer(plan: JointPlan, row: JointLayer, layer: Layer, nest: Nest) -> Iterab
             [f"input {k + 1}" for k, name in enumerate(row.reads) if name == one.map]
             + ["the result"] * (row.writes == one.map)
         )
-        yield f"{one.rows} rows of {one.map} ({part or 'for other layers'}) lie in banks {ranges(one.banks)}"
+        yield f"{one.rows} rows of {one.map} ({part or 'for other layers'}) {lie_in(one)}"
     if row.unwritten:
         yield f"the first {row.unwritten} rows of the result are never written to DRAM"
     if len(set(layer.residents)) > 1:
         rows = ", ".join(map(str, layer.residents))
         yield f"inputs have {rows} rows on chip; loads name the rows of the one with the fewest"
-    yield from ("", f"tiles take {row.occupancy_bytes:,} bytes in banks {ranges(row.banks)}:")
+    where = f" in banks {ranges(row.banks)}" if plan.machine_data.ocm_banks else ""
+    yield from ("", f"tiles take {row.occupancy_bytes:,} bytes{where}:")
     yield from buffer_lines(row.buffers or buffers(layer, plan.machine_data, nest))
     yield from ("", *pseudo_code(layer, plan.machine_data, nest).splitlines(), "")
+
+
+def lie_in(one: Resident) -> str:
+    """Where rows are, for people."""
+    if one.bytes is not None:
+        return f"take {one.bytes:,} bytes"
+    return f"lie in {'bank' if len(one.banks) == 1 else 'banks'} {ranges(one.banks)}"
 
 
 def ranges(banks: Sequence[int]) -> str:

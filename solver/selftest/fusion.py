@@ -44,13 +44,22 @@ _KINDS = (
 
 @dataclass(frozen=True)
 class Case(cases.Case):
-    """A small network and a memory in banks."""
+    """A small network and a memory in banks, or without any."""
 
     quick: ClassVar = ("dynamic", "cp-sat", "milp")
     slow: ClassVar = ("per-layer", "cascade", "strips")
-    rules: ClassVar = ("", "", "", "", "", "banks", "scale")
+    rules: ClassVar = ("", "", "", "", "", "banks", "scale", "bytes")
     proves: ClassVar = False  # nests that no search finds may move less
-    least: ClassVar = {"rows": 1, "columns": 1, "channels": 1, "banks": 1, "bank": 1, "energy": 0, "every": 0}
+    least: ClassVar = {
+        "rows": 1,
+        "columns": 1,
+        "channels": 1,
+        "banks": 1,
+        "bank": 1,
+        "energy": 0,
+        "every": 0,
+        "bytewise": 0,
+    }
 
     rows: int
     columns: int
@@ -66,6 +75,8 @@ class Case(cases.Case):
     energy: bool = False
     every: bool = False
     """Whether all numbers of rows are tried, not only the most in so many banks."""
+    bytewise: bool = False
+    """Whether maps take bytes, not banks."""
 
     @property
     def network(self) -> Network | None:
@@ -87,7 +98,8 @@ class Case(cases.Case):
     def machine(self) -> Machine:
         """One core with a shared memory."""
         return Machine.model_validate({
-            "name": "m", "tick_ps": 1, "ocm_bytes": self.banks * self.bank, "ocm_banks": self.banks, "sliding": True,
+            "name": "m", "tick_ps": 1, "ocm_bytes": self.banks * self.bank, "sliding": True,
+            "ocm_banks": 0 if self.bytewise else self.banks,
             "buffering": "single", "mac_fj": 1, "byte_fj": 3, "transfer": Transfer(byte_ticks=1), **widths(self.bytes),
         })  # fmt: skip
 
@@ -118,7 +130,8 @@ class Case(cases.Case):
             pins=case._pinned(rng),
             energy=rng.randrange(5) == 0, every=rng.randrange(4) == 0,
         )  # fmt: skip
-        return replace(case, bank=max(1, int(case._need() * rng.uniform(0.2, 1.1)) // banks))
+        bank = max(1, int(case._need() * rng.uniform(0.2, 1.1)) // banks)
+        return replace(case, bank=bank, bytewise=rng.randrange(3) == 0)
 
     def _need(self) -> int:
         """Bytes of the layer with the largest operands."""
@@ -151,7 +164,9 @@ class Case(cases.Case):
         return tuple(dict.fromkeys(made))
 
     def ruled(self, value: int, schedule: Any) -> tuple[Self, int | None] | None:
-        """Larger elements, or more memory."""
+        """Larger elements, more memory, or the same memory without banks."""
+        if self.rule == "bytes":
+            return None if self.bytewise else (replace(self, bytewise=True), None)
         if self.rule == "banks":
             return replace(self, banks=self.banks + 1), None
         whole = not self.energy and not self.pins

@@ -67,6 +67,8 @@ class Paths:
     ) -> None:  # fmt: skip
         self.network, self.found, self.machine, self.tables = network, found, machine, tables
         self.rules, self.factors, self.every = rules, factors, every
+        memory = machine.memories["ocm"]
+        self.count, self.bank = (machine.ocm_banks, memory // machine.ocm_banks) if machine.ocm_banks else (memory, 1)
         self.groups: dict[tuple[int, int], Group] = {}
         self.staying = {s for s, x in enumerate(found.stores) if not x.dram and x.readers and x.parts}
         self.born = {s: min(t for t, _ in found.stores[s].parts) for s in self.staying}
@@ -122,7 +124,7 @@ class Paths:
         for begun in product(*(self.levels(s) for s in born)):
             for before, (cost, state) in shrunk.items():
                 rows = tuple(sorted({**dict(before), **dict(zip(born, begun, strict=True))}.items()))
-                free = self.machine.ocm_banks - sum(self.banks(s, k) for s, k in rows)
+                free = self.count - sum(self.banks(s, k) for s, k in rows)
                 moved = price(first, last, rows, free) if free >= 0 else NEVER
                 if moved >= NEVER:
                     continue
@@ -138,14 +140,14 @@ class Paths:
 
     def levels(self, s: int) -> list[int]:
         """The numbers of rows that are tried of a store."""
-        fits = [k for k in range(self.found.stores[s].rows + 1) if self.banks(s, k) <= self.machine.ocm_banks]
+        fits = [k for k in range(self.found.stores[s].rows + 1) if self.banks(s, k) <= self.count]
         if self.every:
             return fits
         return sorted({self.banks(s, k): k for k in fits}.values())
 
     def banks(self, s: int, rows: int) -> int:
-        """Banks of some rows of a store."""
-        return -(-rows * self.found.stores[s].row_elements * self.machine.out_bytes // self.machine.bank_bytes)
+        """Banks of some rows of a store; bytes if there are none."""
+        return -(-rows * self.found.stores[s].row_elements * self.machine.out_bytes // self.bank)
 
     def _written(self, first: int, last: int, rows: Mapping[int, int]) -> int:
         """Bytes that are written of maps that a run makes or reads last."""
@@ -185,7 +187,7 @@ class Paths:
     # ---- schedules ---------------------------------------------------------------------------------------------------
 
     def runs(self, path: Sequence[Step]) -> list[Run]:
-        """A path as a schedule: maps take the lowest free banks, and give back their last ones."""
+        """A path as a schedule: maps take the lowest free banks, if there are any, and give back their last ones."""
         final = {s: k for step in path for s, k in step.rows}
         held: dict[int, tuple[int, ...]] = {}
         made: list[Run] = []
@@ -233,7 +235,7 @@ class _Alone:
         paths = self.paths
         seen, plans = paths.seen(first, dict(rows)), paths.tables.plans[first]
         if (first, seen) not in self.known:
-            banks = np.arange(paths.machine.ocm_banks + 1)
+            banks = np.arange(paths.count + 1)
             self.known[first, seen] = plans.e([np.array(k) for k in seen], banks, self.bound)
         moved = int(self.known[first, seen][free])
         each, per_mac = paths.factors
@@ -253,7 +255,7 @@ class Group:
     @cached_property
     def every(self) -> list[Way]:
         """All ways that fit if everything else is on chip for nothing."""
-        room = self.paths.machine.ocm_banks * self.paths.machine.bank_bytes
+        room = self.paths.count * self.paths.bank
         stores = frozenset(range(len(self.paths.found.stores)))
         return [way for way in self.ways.every() if way.peak(stores & self.paths.staying) <= room]
 
@@ -304,7 +306,7 @@ class Group:
         key = id(way), whole
         if key not in self._peaks:
             self._peaks[key] = way.peak(whole)
-        return free * self.paths.machine.bank_bytes - self._peaks[key]
+        return free * self.paths.bank - self._peaks[key]
 
     def _read(self, way: Way, rows: Mapping[int, int]) -> int:
         found = self.paths.found

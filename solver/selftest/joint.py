@@ -2,9 +2,9 @@
 
 For a map that may stay, k_t rows are on chip while layer t runs, from its first writer to its last reader; they never
 rise again. u first rows of a result are never written, if no reader and no result of the network needs them: u <= k_t
-for all of these. Banks that maps leave hold the tiles: the fewest bytes of layer t in so much room are those of all
-its nests (`solver.selftest.nests`). The best schedule is given banks and run by `hwmodels.joint.replay`, which must
-count the same bytes, so that (EQUAL) holds both ways.
+for all of these. Banks or bytes that maps leave hold the tiles: the fewest bytes of layer t in so much room are those
+of all its nests (`solver.selftest.nests`). The best schedule is given banks and run by `hwmodels.joint.replay`, which
+must count the same bytes, so that (EQUAL) holds both ways.
 
 Maps have at most `ROWS` rows: all sets of places to cut four rows and three of a kernel, in all orders, take a second.
 """
@@ -50,13 +50,13 @@ ROWS = 4
 
 @dataclass(frozen=True)
 class Case(cases.Case):
-    """A small network and a memory in banks."""
+    """A small network and a memory in banks, or without any."""
 
     quick: ClassVar = ("dynamic",)
     slow: ClassVar = ("plan", "milp", "cp-sat", "greedy", "sequence", "no-reuse")
-    rules: ClassVar = ("", "", "", "", "", "banks", "scale", "memory")
+    rules: ClassVar = ("", "", "", "", "", "banks", "scale", "memory", "bytes")
     proves: ClassVar = False  # nests that no search finds may move less
-    least: ClassVar = {"rows": 1, "columns": 1, "channels": 1, "sliding": 0, "double": 0, "split": 0}
+    least: ClassVar = {"rows": 1, "columns": 1, "channels": 1, "sliding": 0, "double": 0, "split": 0, "bytewise": 0}
 
     rows: int
     columns: int
@@ -73,6 +73,8 @@ class Case(cases.Case):
     sliding: bool
     double: bool
     split: bool = False
+    bytewise: bool = False
+    """Whether maps take bytes, not banks."""
 
     @property
     def network(self) -> Network | None:
@@ -88,7 +90,8 @@ class Case(cases.Case):
     def machine(self) -> Machine:
         """One core with a shared memory."""
         return Machine.model_validate({
-            "name": "m", "tick_ps": 1, "ocm_bytes": self.memory, "ocm_banks": self.banks, "sliding": self.sliding,
+            "name": "m", "tick_ps": 1, "ocm_bytes": self.memory, "ocm_banks": 0 if self.bytewise else self.banks,
+            "sliding": self.sliding,
             "buffering": "double" if self.double else "single", "mac_fj": 1,
             **(_TWO if self.split else {"transfer": Transfer(byte_ticks=1), "byte_fj": 3}),
             **widths(self.bytes),
@@ -114,16 +117,18 @@ class Case(cases.Case):
         banks = rng.randint(1, 6)
         return replace(
             case, bytes=sizes, banks=banks, memory=banks * rng.randint(1, 6) * size + rng.randint(0, banks - 1),
-            split=rng.randrange(4) == 0,
+            split=rng.randrange(4) == 0, bytewise=rng.randrange(3) == 0,
         )  # fmt: skip
 
     def ruled(self, value: int, schedule: Any) -> tuple[Self, int | None] | None:
-        """Larger elements, or more memory."""
+        """Larger elements, more memory, or the same memory without banks."""
+        if self.rule == "bytes":
+            return None if self.bytewise else (replace(self, bytewise=True), None)
         if self.rule == "memory":
-            return replace(self, memory=self.memory + self.banks), None
+            return replace(self, memory=self.memory + (1 if self.bytewise else self.banks)), None
         if self.rule == "banks":  # one more of the same size
-            return replace(self, banks=self.banks + 1, memory=(self.banks + 1) * (self.memory // self.banks)), None
-        whole = self.memory % self.banks == 0
+            return replace(self, banks=self.banks + 1, memory=self.memory + self.memory // self.banks), None
+        whole = self.bytewise or self.memory % self.banks == 0
         return (replace(self, bytes=times(self.bytes, 3), memory=3 * self.memory), 3 * value) if whole else None
 
     def simpler(self) -> Iterator[Self]:
@@ -177,6 +182,8 @@ class _Plans:
 
     def __init__(self, network: Network, machine: Machine) -> None:
         self.found, self.machine = stores(network), machine
+        memory = machine.memories["ocm"]
+        self.count, self.bank = (machine.ocm_banks, memory // machine.ocm_banks) if machine.ocm_banks else (memory, 1)
         self.known: dict[tuple[int, tuple[tuple[int, int], ...], int, int], Best | None] = {}
 
     def stays(self) -> Iterator[Rows]:
@@ -194,8 +201,8 @@ class _Plans:
             yield dict(chosen)
 
     def banks(self, s: int, rows: int) -> int:
-        """Banks of some rows of a store."""
-        return -(-rows * self.found.stores[s].row_elements * self.machine.out_bytes // self.machine.bank_bytes)
+        """Banks of some rows of a store; bytes if there are none."""
+        return -(-rows * self.found.stores[s].row_elements * self.machine.out_bytes // self.bank)
 
     def layer(self, t: int, on_chip: Mapping[int, int], most: int, free: int) -> tuple[int, Best] | None:
         """Rows that are never written, and the nest: the fewest bytes of a layer; None if no nest fits."""
@@ -205,7 +212,7 @@ class _Plans:
             key = t, reads, unwritten, free
             if key not in self.known:
                 layer = self.found.layer(t, dict(reads), unwritten)
-                room = free * self.machine.bank_bytes
+                room = free * self.bank
                 fits = [one for one in fronts(layer, self.machine) if one.room <= room]
                 self.known[key] = fits[-1] if fits else None
             one = self.known[key]
@@ -218,7 +225,7 @@ class _Plans:
         total, nests = 0, []
         for t in range(len(self.found.layers)):
             on_chip = {s: rows[t] for s, rows in stays.items() if t in rows}
-            free = self.machine.ocm_banks - sum(self.banks(s, k) for s, k in on_chip.items())
+            free = self.count - sum(self.banks(s, k) for s, k in on_chip.items())
             made = self.found.writes[t]
             kept = stays.get(made, {0: 0})
             store = self.found.stores[made]
@@ -242,7 +249,7 @@ class _Plans:
         return None if least is None else Found(least[0], self._runs(least[1], least[2]))
 
     def _runs(self, stays: Rows, nests: Sequence[tuple[int, Best]]) -> tuple[LayerRun, ...]:
-        """The schedule with numbers for the banks: maps take the lowest free ones and give back their last ones."""
+        """The schedule with numbers for banks, if any: maps take the lowest free ones and give back their last ones."""
         held: dict[int, tuple[int, ...]] = {}
         runs = []
         for t, (unwritten, one) in enumerate(nests):

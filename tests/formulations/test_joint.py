@@ -461,9 +461,9 @@ def small() -> Joint:
     first = Residence(0, 0, (1, 2), (0, 1, 2), (0, 1, 2), (20, 10, 0))
     second = Residence(1, 1, (2,), (0, 1, 2), (0, 1, 2), (14, 7, 0))
     steps = (
-        Step(5, (-1,), ((30,),), extra[0]),
-        Step(5, (0,), ((20, 10, 0),), extra),
-        Step(5, (1, 0), ((14, 7, 0), (20, 10, 0)), np.broadcast_to(extra[:, None], (3, 3, 4))),
+        Step(5, (-1,), ((30,),), extra[0], np.arange(4)),
+        Step(5, (0,), ((20, 10, 0),), extra, np.arange(4)),
+        Step(5, (1, 0), ((14, 7, 0), (20, 10, 0)), np.broadcast_to(extra[:, None], (3, 3, 4)), np.arange(4)),
     )
     return Joint(3, steps, (first, second), 8)
 
@@ -665,7 +665,7 @@ def test_a_plan_file_says_everything(tmp_path: Path) -> None:
         (("network_digest",), "x", "network_digest"),
         (("replay", "ok"), False, "replay: the plan says"),
         (("machine_data", "ocm_banks"), 4, "machine_digest"),
-        (("machine_data", "ocm_banks"), 0, "needs a shared memory"),
+        (("machine_data", "ocm_banks"), 0, "does not exist, m has no banks"),
         (("machine_data", "in_bytes"), 2, "in_bytes 2 and out_bytes 1 differ"),
         (("pins",), ["T_R=5"], "is no plan of problem tiling with T_R=5"),
         (("pins",), ["T_X=5"], "T_X"),
@@ -749,7 +749,7 @@ def test_bytes_that_are_no_bank_are_not_there() -> None:
 @pytest.mark.parametrize(
     ("target", "machine", "options", "message"),
     [
-        ("squeezenet1_1", "scratchpad_64k", {}, "needs a shared memory"),
+        ("squeezenet1_1", "nmp", {}, "needs a memory that all operands share"),
         ("squeezenet1_1", "scratchpad_768k", {"objective": "time"}, "problem joint decides bytes"),
         ("squeezenet1_1", "scratchpad_768k", {"engine": "exact"}, "unknown engine for problem joint"),
         ("squeezenet1_1", "scratchpad_768k", {"pins": ["T_X=3"]}, "T_X"),
@@ -782,7 +782,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main(["show", str(out), "--all"]) == 0
     assert "a letter is a map that is on chip" in capsys.readouterr().out
     assert main(["show", str(out), "--layer", "c3"]) == 0
-    assert "lie in banks" in capsys.readouterr().out
+    assert "lie in bank" in capsys.readouterr().out
     assert main(["show", str(out), "--layer", "x"]) == 2
     assert main([*asked, "--layer", "c3"]) == 2
     assert "layers (--layer): not for problem joint" in capsys.readouterr().err

@@ -116,7 +116,7 @@ def test_calls_of_earlier_versions_warn(name: str) -> None:
         ({"problem": "fusion2"}, "unknown problem"),
         ({"engine": "best"}, "unknown engine"),
         ({"profile": "times.csv"}, r"measured times \(--profile\): not for problem tiling"),
-        ({"problem": "joint"}, "needs a shared memory .* in banks"),
+        ({"problem": "joint", "objective": "time"}, "problem joint decides bytes"),
         ({"problem": "applications"}, "name networks with their periods"),
         ({"objective": "speed"}, "unknown objective 'speed'"),
     ],

@@ -6,6 +6,7 @@ import json
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -23,11 +24,12 @@ from instances.network import Network
 from instances.operators import Conv, Input, MatMul, Reshape
 from instances.zoo.chains import CHAINS
 from solver import check, show
+from solver.bench.bank_sizes import HEADS, bank_row
 from solver.bench.fusion import convolutions, fusion, fusion_chains
 from solver.cli import main
 from solver.fusion.plan import FusionPlan
 from solver.progress import Silent
-from solver.solve import solve_as
+from solver.solve import solve, solve_as
 from tests.golden_plans import chain
 
 TWO = chain(4, 4, size=8)
@@ -186,6 +188,29 @@ def test_rows_of_the_benches(monkeypatch: pytest.MonkeyPatch) -> None:
     assert row["compulsory"] <= row["bound"] <= row["fused"] <= row["joint"]
     assert (other["chain"], other["accelforge"]) == ("products", 196_608)
     assert other["fused"] >= other["bound"] >= 131_072
+
+
+def test_rows_that_say_what_banks_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = import_module("solver.bench.fusion")
+    monkeypatch.setattr(bench, "_SIZES", (("lenet5", 16),))
+    (fused,) = rows_of(bench.fusion_banks(Silent()).to_json())
+    alone = dict(zip(HEADS, bank_row("joint", "lenet5", 16), strict=True))
+    assert fused["bytes"] <= alone["bytes"] < alone["in banks of 4 KiB"] < alone["in banks of 16 KiB"]
+    # one bank of 16 KiB: no map stays beside a tile
+    dram = solve("lenet5", "scratchpad_768k", settings={"ocm_bytes": 16384}, problem="joint", engine="no-reuse")
+    assert alone["in banks of 16 KiB"] == dram.measures.bytes  # type: ignore[attr-defined]
+    assert alone["cost of 16 KiB %"] == 100 * (alone["in banks of 16 KiB"] / alone["bytes"] - 1)
+
+
+def test_a_plan_in_banks_that_is_below_the_bound_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = import_module("solver.bench.bank_sizes")
+
+    def lies(*args: object, settings: dict[str, int], **others: object) -> SimpleNamespace:
+        return SimpleNamespace(objective=SimpleNamespace(value=9 if settings["ocm_banks"] else 10), bound=10, gap=0.0)
+
+    monkeypatch.setattr(bench, "solve", lies)
+    with pytest.raises(RuntimeError, match="9 bytes in banks, at least 10 without"):
+        bank_row("joint", "lenet5", 64)
 
 
 def test_rows_that_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
