@@ -51,13 +51,13 @@ def test_a_sliding_nest_in_words() -> None:
     nest = Nest((Loop("m", 4), Hold("W"), Loop("r", 3), Hold("IN"), Hold("OUT")))
     text = pseudo_code(LAYER, MACHINE, nest)
     box = "m m0 to min(m0 + 4, 6), r r0 to min(r0 + 3, 8), c 0 to 8"
-    rows = "rows max(0, r0 - 1) to min(min(r0 + 3, 8) + 1, 8)"
+    rows = "rows max(0, r0 - 1) to min(r0 + 4, 8)"
     assert without_notes(text) == [
         "for m0 in range(0, 6, 4):",
         "  load W[m m0 to min(m0 + 4, 6), n 0 to 4, i 0 to 3, j 0 to 3]",
         "  for r0 in range(0, 8, 3):",
         f"    slide IN[n 0 to 4, {rows}, columns 0 to 8]: load the rows behind those on chip, all of them at the "
-        "first piece",
+        "first piece of r0",
         f"    OUT[{box}] = 0",
         "    OUT += W * IN",
         f"    store OUT[{box}]",
@@ -159,7 +159,7 @@ def test_free_places_in_words() -> None:
         "load W[i 0 to 3, j 0 to 3]",
         "for r0, r0_end in pieces(0, 5, at=[2, 3]):",
         "  for c0, c0_end in pieces(0, 5, at=[2, 3]):",
-        f"    slide IN[{box}]: load the columns behind those on chip, all of them at the first piece",
+        f"    slide IN[{box}]: load the columns behind those on chip, all of them at the first piece of c0",
         "    for r1 in range(r0, r0_end, 1):",
         "      for c1, c1_end in pieces(c0, c0_end, at=[1, 4]):",
         "        OUT[r r1 to r1 + 1, c c1 to c1_end] = 0",
