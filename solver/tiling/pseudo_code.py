@@ -248,10 +248,9 @@ class _Code:
             return f"OUT += W * IN  # {note}"
         inputs = ", ".join(self.found.names("IN"))
         if self.layer.kind == "eltwise":
-            return f"OUT = fn({inputs})  # {note}; fn: the layer's function"
-        return (
-            f"OUT = fn(OUT, {inputs})  # {note}; fn: the layer's function, of a window; neutral: its least value, or 0"
-        )
+            return f"OUT = fn({inputs})  # {note}; fn: that of the layer"
+        begins = "neutral: where it begins (max: the least value, sums: 0)"
+        return f"OUT = fn(OUT, {inputs})  # {note}; fn: that of the layer; {begins}"
 
 
 def _order(found: NestOnCore) -> Iterator[str]:
