@@ -104,6 +104,8 @@ def _pin(text: str, decisions: Mapping[str, Decision]) -> Pin:
     if name not in decisions:
         close = get_close_matches(name, decisions, 1)
         hint = f" (did you mean {close[0]}?)" if close else ""
+        if name.startswith("cuts_") and "pieces" in decisions:
+            hint = " (where loops cut cannot be pinned; pieces=even wants equal steps)"
         raise InputError(f"pin {text!r}: unknown decision {name!r}{hint}, expected {choices(decisions)}")
     decision = decisions[name]
     if decision.decimal:

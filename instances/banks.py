@@ -50,11 +50,11 @@ class Banks(Sparse):
     alignment: Literal["free", "words"] = "free"
     """"free": a kernel column reads ``ceil(k_h' * C_in / lanes)`` words, wherever it lies. "words": it reads the words
     of `lanes` bytes that its stored channels lie in, and one more where they lie later in their word than the weights
-    (`hwmodels.banks.columns`).
+    (docs/banks.md).
     """
     bus: Literal["first_come", "weights_first"] = "first_come"
     """How requests are served: in the order in which they are made; or as the published simulator does, cycle by cycle,
-    weights and streamed operands ahead of loads of maps that are still under way (`hwmodels.banks.clock`), where writes
+    weights and streamed operands ahead of loads of maps that are still under way (docs/banks.md), where writes
     take no time.
     """
     first_layer: Literal["patches", "plain", "either"] = "patches"

@@ -23,7 +23,7 @@ class Transfer(Sparse):
     """The price of moving one tile between DRAM and on-chip memory.
 
     ``call_ticks*calls + segment_ticks*segments + burst_ticks*bursts + row_ticks*rows
-    + refresh_ticks*refreshes + byte_ticks*bytes``; the counting rules are in `hwmodels.transfer`.
+    + refresh_ticks*refreshes + byte_ticks*bytes``; the counting rules are in docs/transfer.md.
     A size of 0 (`burst_bytes`, `row_bytes`, `refresh_bytes`) means that this count is not made.
     """
 

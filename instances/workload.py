@@ -52,7 +52,12 @@ NonNegative = Field(default=0, ge=0)
 
 
 class Layer(Sparse):
-    """One affine layer; see the module docstring for the loop it stands for."""
+    """One affine layer, which stands for this loop (sizes per group; i and j run over kernel rows and columns).
+
+    ``OUT[b, g, m, r, c] += W[g, m, n, i, j] * IN[b, g, n, stride_h*r + dilation_h*i - pad_top,
+    stride_w*c + dilation_w*j - pad_left]``. A matmul has rows r and c = kh = kw = 1. Pools and element-wise layers have
+    no W; their function stands in the network file (`fn`).
+    """
 
     LEFT_OUT: ClassVar = frozenset(("resident_in", "resident_out"))
 

@@ -229,8 +229,9 @@ def _named_layers(target: Layer | Network, names: str | Iterable[str] | None, al
     else:
         layers = target.layers if all_kinds else target.conv_layers
     if not layers:
+        others = "; pools and element-wise layers: --all-kinds" if target.layers and wanted is None else ""
         what = "layers were named" if wanted is not None else "layers" if all_kinds else "conv or matmul layers"
-        raise InputError(f"network {target.name}: no {what} to plan")
+        raise InputError(f"network {target.name}: no {what} to plan{others}")
     return layers
 
 

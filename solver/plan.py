@@ -16,7 +16,6 @@ from importlib import metadata
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import (
-    BaseModel,
     ConfigDict,
     Discriminator,
     Field,
@@ -60,22 +59,29 @@ class Frozen(frozen.Frozen):
 
 
 class SpatialItem(Frozen):
-    """Pieces of `step` along dimension `spatial`, side by side over the units of a level."""
+    """Pieces of `step` along a dimension, side by side over the units of a level."""
 
     spatial: Dim
+    """The dimension that is cut."""
     step: PositiveInt
+    """Size of a piece; the last one may be smaller."""
     over: Literal["tle", "tlt"]
+    """The level: clusters (tle), or cores of a cluster (tlt)."""
 
 
 class LoopItem(Frozen):
-    """Pieces of `step` along dimension `loop`, one after the other; or of free sizes, cut at the places `cuts`.
-
-    Places count from the begin of the core's range; `step` is then the largest piece.
-    """
+    """Pieces of `step` along a dimension, one after the other; or of free sizes, cut at places."""
 
     loop: Dim
+    """The dimension whose current piece is cut."""
     step: PositiveInt
+    """Size of a piece, counted from the begin of the current piece; the last one may be smaller. With `cuts` the
+    largest piece.
+    """
     cuts: tuple[PositiveInt, ...] = ()
+    """Where pieces of free sizes end and begin, counted from the begin of the core's range; left out where steps are
+    equal.
+    """
 
     @model_serializer(mode="wrap")
     def _without_cuts(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
@@ -83,14 +89,14 @@ class LoopItem(Frozen):
 
 
 class HoldItem(Frozen):
-    """The operand's footprint lies on chip from here inwards, in 1 or 2 buffers (left out: as the machine says).
-
-    With `line` IN lies in lines: it slides along rows and columns.
-    """
+    """The tile of an operand lies on chip from here inwards."""
 
     hold: Literal["IN", "W", "OUT"]
+    """The operand."""
     buffers: Literal[1, 2] | None = None
+    """One buffer, or two; left out: as the machine says (`buffering`)."""
     line: bool = False
+    """Whether IN lies in lines: it slides along rows and columns (docs/nest.md)."""
 
     @model_serializer(mode="wrap")
     def _without_none(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
@@ -114,17 +120,22 @@ NestItem = Annotated[
 ]
 
 
-class Schedule(BaseModel):
-    """The nest, outermost item first, and beside it the decisions it stands for (for people).
+class Schedule(frozen.Frozen):
+    """The nest, and beside it the decisions it stands for (for people): all further keys.
 
-    `homes`: operand -> the memory off the chip where it lies, on machines that have several.
+    They are `loops` (the nest in a line: letters are loops, IN, W, OUT are holds), `T_M` and the like (the largest
+    innermost tile), `cuts_R`, `cuts_C` (how loops cut rows or columns: one entry a loop, outermost first, places or
+    ``by 2``), `buffers_IN` and the like, `held` (IN in lines), `home_W` and the like; `partition` and `dataflow` of
+    problem slicing.
     """
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, int | str] = Field(init=False)
 
     nest: tuple[NestItem, ...]
+    """Items, outermost first. What they do: docs/nest.md."""
     homes: dict[Literal["IN", "W", "OUT"], str] | None = None
+    """Operand -> the memory off the chip where it lies, on machines that have several; else left out."""
 
     @model_serializer(mode="wrap")
     def _without_homes(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
@@ -164,20 +175,27 @@ class Measures(Frozen):
 
 
 class Counted(Frozen):
-    """DMA programs, contiguous runs, burst windows, DRAM rows, refresh periods and bytes."""
+    """What moves between the chip and memory (docs/transfer.md)."""
 
     calls: Natural
+    """DMA programs: one for every fetch of a tile, of every input by itself; W comes with its biases."""
     segments: Natural
+    """Contiguous runs of addresses off the chip."""
     bursts: Natural
+    """Burst windows; 0 where the machine has none."""
     rows: Natural
+    """DRAM rows; 0 where the machine does not price them."""
     refreshes: Natural
+    """Refresh periods, likewise."""
     bytes: Natural
+    """All of them."""
 
 
 class LayerCounts(Counted):
-    """Counts of a layer; OUT is final results written, PSUM partial sums written and read back."""
+    """Counts of a layer."""
 
     by_operand: dict[Literal["IN", "W", "OUT", "PSUM"], Counted]
+    """The same by what moves: OUT is final results written, PSUM partial sums written and read back."""
 
 
 class Options(Frozen):

@@ -17,6 +17,7 @@ from instances.errors import InputError
 from instances.load import dump_network, list_machines, list_networks, load_machine, load_network
 from instances.measured import list_measured
 from instances.new_machine import machine_template
+from instances.schemas import FILES, file_schema
 from solver import options
 from solver.console import complain, emit, emit_tables, printable, write
 from solver.generic import GenericProblem
@@ -215,10 +216,15 @@ def doctor() -> int:
 def schema(
     kind: Annotated[
         str,
-        typer.Argument(metavar="PROBLEM", help="See certile list problems; plan: tiling and slicing"),
+        typer.Argument(
+            metavar="KIND", help="network, machine, or a problem (certile list problems); plan: tiling and slicing"
+        ),
     ] = "plan",
 ) -> int:
-    """Print the JSON Schema of plan files."""
+    """Print the JSON Schema of plan files, or of network or machine files."""
+    if kind in FILES:
+        emit(file_schema(kind).rstrip())
+        return 0
     emit(pick_problem("tiling" if kind in ("plan", "layers") else kind).plan.schema_text().rstrip())
     return 0
 

@@ -23,6 +23,11 @@ _MEANS = {
 }
 
 
+def many(number: int, noun: str) -> str:
+    """Return a number of things: ``1 call``, ``2,000 calls``."""
+    return f"{number:,} {noun}" + "s" * (number != 1)
+
+
 # ---- layers -------------------------------------------------------------------------------------------------------
 
 
@@ -62,8 +67,11 @@ def workload_text(layer: Layer) -> str:
         parts.append(f"stride {layer.stride_h}x{layer.stride_w}")
     if (layer.dilation_h, layer.dilation_w) != (1, 1):
         parts.append(f"dilation {layer.dilation_h}x{layer.dilation_w}")
-    if layer.pad_top or layer.pad_left:
-        parts.append(f"padding {layer.pad_top} above, {layer.pad_left} left")
+    below = (layer.r - 1) * layer.stride_h + (layer.kh - 1) * layer.dilation_h + 1 - layer.pad_top - layer.h
+    right = (layer.c - 1) * layer.stride_w + (layer.kw - 1) * layer.dilation_w + 1 - layer.pad_left - layer.l
+    if max(layer.pad_top, layer.pad_left, below, right) > 0:
+        sides = f"{layer.pad_top} above, {max(below, 0)} below, {layer.pad_left} left, {max(right, 0)} right"
+        parts.append(f"padding {sides}")
     parts += [f"{layer.g} groups"] * (layer.g > 1) + [f"batch {layer.b}"] * (layer.b > 1)
     return ", ".join(parts)
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
-from typing import Literal
+from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt
+from pydantic import NonNegativeInt, PositiveInt
 
-from hwmodels.nest.execute import FetchPoint, fetch_points
+from hwmodels.nest.execute import AXES, FetchPoint, fetch_points
 from hwmodels.nest.replay_counts import Stored, stored_tensors
 from hwmodels.nest.replay_cuts import Cuts, cut_range, holds_of
-from hwmodels.nest.replay_slides import lined_bytes
+from hwmodels.nest.replay_slides import lined_bytes, lined_sizes
 from hwmodels.nest.skeleton import Core, cores
 from hwmodels.schedule import Hold, Nest, Spatial
+from instances.frozen import Sparse
 from instances.machine import Machine
 from instances.workload import DIMS, REDUCTION, Layer
+from solver.words import many
 
 _AXES = {
     "IN": {"CHW": "bgnrc", "HWC": "brcgn"},
@@ -24,36 +26,44 @@ _AXES = {
 }
 #: The kernel's dimension along the input's rows and columns.
 KERNEL = {"r": "i", "c": "j"}
-Circular = Literal["", "rows", "columns", "lines"]
-#: The direction in which IN slides, by the axis of its fetches.
-_CIRCULAR: dict[int, Circular] = {3: "rows", 4: "columns"}
+Circular = Literal["", "rows", "columns", "rows columns", "lines"]
+#: The axes of IN (3 rows, 4 columns) that are circular, in words.
+_CIRCULAR: dict[tuple[int, ...], Circular] = {(): "", (3,): "rows", (4,): "columns", (3, 4): "rows columns"}
 _SCRATCH = ("im2col", "reserved")
 
 
-class Buffer(BaseModel):
+class Buffer(Sparse):
     """One buffer of a core."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    LEFT_OUT: ClassVar = frozenset(("bias_bytes", "line_extents", "own_extents"))
 
     name: str
-    """IN (IN1, IN2, ... where a layer has several inputs), W, OUT, im2col or reserved."""
+    """IN (IN1, IN2, ... where a layer has several inputs), W, OUT, im2col (scratch, without a layout) or reserved."""
     memory: str
     """The on-chip memory that it lies in."""
     address: NonNegativeInt
+    """Of the first copy, from the start of the memory. Addresses are not aligned."""
     bytes: NonNegativeInt
-    """`address`, `bytes`: from the start of the memory; of one copy."""
+    """Of one copy, all that lies in it."""
     copies: PositiveInt
-    """2 with double buffering: the second one begins where the first ends."""
+    """2 with double buffering: the second one begins where the first ends, and they are used in turn."""
     element_bytes: PositiveInt
-    """Of one element."""
+    """Of one element; of OUT the larger one of a result and a partial sum where n, i or j is cut."""
     extents: dict[str, PositiveInt]
     """Elements of the largest tile along every dimension that has more than one, in storage order (the last one is
-    contiguous); input rows and columns under r and c. Empty for im2col and reserved.
+    contiguous); for IN, r and c are rows and columns of the input. Empty for im2col and reserved. Where `circular` is
+    "lines" this is the window.
     """
     circular: Circular = ""
-    """"rows" or "columns" where IN slides along them (row y lies at y modulo the rows of the buffer); "lines" where it
-    lies in lines, which take less than the tile (docs/nest.md); else empty.
+    """Along which of "rows" and "columns" (or both: "rows columns") IN slides: row y lies at y modulo the rows of the
+    buffer, columns likewise. "lines" where it lies in lines (docs/nest.md); else empty.
     """
+    bias_bytes: NonNegativeInt = 0
+    """Of W: what the biases of a tile take. They lie behind the weights, and are part of `bytes`, not of `extents`."""
+    line_extents: dict[str, NonNegativeInt] = {}  # noqa: RUF012 - pydantic copies it
+    """Of IN in lines: elements of the lines, which come first in the buffer; in storage order, like `extents`."""
+    own_extents: dict[str, NonNegativeInt] = {}  # noqa: RUF012 - pydantic copies it
+    """Of IN in lines: elements of the part behind the lines, which holds what a window has beyond them."""
 
     @property
     def end(self) -> int:
@@ -64,12 +74,17 @@ class Buffer(BaseModel):
         where = f"{self.address:>8,} {self.bytes:>10,} {self.copies:>7}  {self.name:<8}"
         if self.name in _SCRATCH:
             return where.rstrip()
+        text = f"{where} {self._box(self.extents)}, {many(self.element_bytes, 'byte')} each"
+        if self.bias_bytes:
+            text += f"; then biases, {many(self.bias_bytes, 'byte')}"
+        if self.circular == "lines":
+            return f"{text}; in lines of {self._box(self.line_extents)}, then its own {self._box(self.own_extents)}"
+        rings = [f"{along} at their number modulo {self.extents.get(along[0], 1)}" for along in self.circular.split()]
+        return text + (f"; circular: {', '.join(rings)}" if rings else "")
+
+    def _box(self, extents: Mapping[str, int]) -> str:
         words = {"r": "rows", "c": "columns"} if self.name.startswith("IN") else {}
-        text = " x ".join(f"{words.get(d, d)} {n}" for d, n in self.extents.items()) or "one element"
-        length = self.extents.get(self.circular[:1], 1)
-        ring = f"; circular: {self.circular} at their number modulo {length}" if self.circular else ""
-        ring = "; in lines" if self.circular == "lines" else ring
-        return f"{where} {text}, {self.element_bytes} bytes each{ring}"
+        return " x ".join(f"{words.get(d, d)} {n}" for d, n in extents.items()) or "one element"
 
 
 class NestOnCore:
@@ -108,6 +123,36 @@ class NestOnCore:
         axes = zip(*(one.axes for one in same), strict=True)
         sizes = [max(int(axis.extent.max()) for axis in alike) for alike in axes]
         return dict(zip(_AXES[operand][layout], sizes, strict=True))
+
+    def names(self, operand: str) -> tuple[str, ...]:
+        """What its buffers are called: several inputs are numbered."""
+        number = len(self.tiles(operand))
+        return tuple(f"{operand}{k}" for k in range(1, number + 1)) if number > 1 else (operand,)
+
+    def biases(self, operand: str, extents: Mapping[str, int]) -> int:
+        """Bytes of the biases that lie behind a tile of W of these extents."""
+        return extents["g"] * extents["m"] * self.machine.bias_bytes if operand == "W" and self.layer.bias else 0
+
+    @property
+    def snake(self) -> bool:
+        """Whether loops run to and fro."""
+        return self.machine.snake and not self.nest.line
+
+    @property
+    def rings(self) -> tuple[int, ...]:
+        """The axes of IN (3 rows, 4 columns) along which it slides through a circular buffer."""
+        if not self.machine.sliding:
+            return ()
+        if not self.snake:
+            axis = self.points["IN"].axis
+            return () if axis is None else (axis,)
+        return tuple(sorted({AXES[d] for d in self.sliding}))
+
+    @property
+    def sliding(self) -> tuple[str, ...]:
+        """In snake order the dimensions that move the window of IN, which slides where one of them moves alone."""
+        levels = self.holds["IN"].levels
+        return tuple(d for d in AXES if self.machine.sliding and len(self.cuts[d].start[levels[d]]) > 1)
 
     @property
     def lines(self) -> tuple[tuple[str, int], tuple[str, int]] | None:
@@ -154,32 +199,44 @@ def _laid(found: NestOnCore) -> Iterator[Buffer]:
     machine, layer = found.machine, found.layer
     top = dict.fromkeys(machine.memories, 0)
 
-    def place(
-        memory: str, name: str, size: int, element: int, extents: dict[str, int], copies: int, circular: Circular = ""
-    ) -> Buffer:
+    def place(memory: str, name: str, size: int, element: int, copies: int = 1, **more: object) -> Buffer:
         begin = top[memory]
         top[memory] += size * copies
-        return Buffer(
-            name=name, memory=memory, address=begin, bytes=size, copies=copies, element_bytes=element,
-            extents={d: n for d, n in extents.items() if n > 1}, circular=circular,
-        )  # fmt: skip
+        fields = {
+            "name": name, "memory": memory, "address": begin, "bytes": size, "copies": copies, "element_bytes": element,
+        }  # fmt: skip
+        return Buffer.model_validate({"extents": {}, **fields, **more})
 
     if machine.reserved_bytes:
         for memory in machine.memories:
-            yield place(memory, "reserved", machine.reserved_bytes, 1, {}, 1)
+            yield place(memory, "reserved", machine.reserved_bytes, 1)
     for item in found.items:
         if isinstance(item, Hold):
-            op, element, tiles = item.operand, found.element(item.operand), found.tiles(item.operand)
-            lines = found.lines if op == "IN" else None
-            ring: Circular = "lines" if lines else _CIRCULAR.get(found.points[op].axis or 0, "")
-            for number, tile in enumerate(tiles, 1):
-                extents = found.extents(op, tile)
-                size = lined_bytes(tile, found.cuts, *lines) if lines else prod(extents.values()) * element
-                size += extents["g"] * extents["m"] * machine.bias_bytes if op == "W" and layer.bias else 0
-                name = f"{op}{number}" if len(tiles) > 1 else op
-                yield place(machine.memory_of(op), name, size, element, extents, found.copies(op), ring)
+            op = item.operand
+            for name, tile in zip(found.names(op), found.tiles(op), strict=True):
+                size, more = _tile(found, op, tile)
+                yield place(machine.memory_of(op), name, size, found.element(op), found.copies(op), **more)
     if machine.im2col_rows:
         of_tile = machine.im2col_channels == "tile"
         channels = int(found.cuts["n"].lengths.max()) if of_tile else layer.n
         size = machine.im2col_rows * layer.kh * layer.kw * channels * machine.in_bytes
-        yield place("ocm", "im2col", size, machine.in_bytes, {}, 1)
+        yield place("ocm", "im2col", size, machine.in_bytes)
+
+
+def _tile(found: NestOnCore, operand: str, tile: Stored) -> tuple[int, dict[str, object]]:
+    """The bytes of a buffer, and what is said of its inside."""
+    extents = found.extents(operand, tile)
+    biases = found.biases(operand, extents)
+    size = prod(extents.values()) * found.element(operand) + biases
+    said: dict[str, object] = {"extents": {d: n for d, n in extents.items() if n > 1}, "bias_bytes": biases}
+    if operand != "IN":
+        return size, said
+    if found.lines is None:
+        return size, said | {"circular": _CIRCULAR[found.rings]}
+    (outer, _), (inner, _) = found.lines
+    again, width, beyond, columns = lined_sizes(tile, found.cuts, *found.lines)
+    said |= {"circular": "lines"}
+    for part, sides in (("line_extents", (again, width)), ("own_extents", (beyond, columns))):
+        sizes = {**extents, outer: sides[0], inner: sides[1]}
+        said[part] = {d: n for d, n in sizes.items() if n != 1}
+    return lined_bytes(tile, found.cuts, *found.lines), said

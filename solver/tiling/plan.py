@@ -54,7 +54,7 @@ class PlanReplay(Frozen):
 
 
 class TrafficLimits(Frozen):
-    """Bytes that no plan of the layer can do without (`hwmodels.nest.limits`)."""
+    """Bytes that no plan of the layer can do without (docs/limits.md)."""
 
     compulsory_bytes: Natural
     """Every needed input, weight and output once."""
@@ -75,6 +75,7 @@ class LayerPlan(Frozen):
     """Seconds spent on building and deciding; 0 when the answer was taken from an identical layer (`same_as`)."""
     schedule: Schedule | None
     decision: dict[str, int | str] | None
+    """The decisions of `schedule`, beside its nest."""
     measures: Measures | None
     counts: LayerCounts | None
     occupancy_bytes: dict[str, Natural] | None
@@ -82,10 +83,11 @@ class LayerPlan(Frozen):
     conflicts: tuple[str, ...]
     """For an infeasible layer: a minimal set of demands that cannot be met together."""
     size: dict[str, int]
-    """Of the search space."""
+    """Nests of the search space; 2^53 stands for that many or more."""
     stats: dict[str, Stat]
     """Engine statistics."""
     same_as: str | None
+    """The layer before that it equals, whose plan it has."""
     limits: TrafficLimits | None = None
     """None in the literal reading, whose counts are a paper's estimates."""
     buffers: tuple[Buffer, ...] | None = None
@@ -102,7 +104,7 @@ class LayersOptions(Options):
 
 
 class LayersPlan(Plan):
-    """A plan of one or more layers; docs/files.md says which keys are stable."""
+    """A plan of one or more layers; docs/files.md explains every key."""
 
     PROBLEMS = ("tiling", "slicing")
     FORMAT_1 = "certile-plan/1"

@@ -201,8 +201,16 @@ def nest_table(plan: LayersPlan, others: Mapping[str, LayersPlan]) -> Sheet:
             Column("wall (s)", ["same" if row.same_as else f"{row.wall_s:.2f}" for row in rows],
                    "search, same: as an equal layer above", f"{plan.wall_s:.2f}", spare=4),
         ],
-        conflicts_of(rows),
+        [*conflicts_of(rows), *_buffering_of(plan)],
     )  # fmt: skip
+
+
+def _buffering_of(plan: LayersPlan) -> list[str]:
+    """Return why a demand for buffers cannot be met, if there is one: the machine decides their number."""
+    machine = plan.machine_data
+    asked = any(line.startswith("pin buffers_") for row in plan.layers for line in row.conflicts)
+    said = f"machine {machine.name} has buffering={machine.buffering}; to choose: --set buffering=choose"
+    return [said] if asked and machine.buffering != "choose" else []
 
 
 def _gap(row: LayerPlan) -> str:

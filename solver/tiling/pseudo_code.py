@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -12,17 +13,21 @@ from hwmodels.nest.replay_cuts import Cuts
 from hwmodels.outcome import Counts
 from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
 from instances.machine import Machine
-from instances.workload import DIMS, REDUCTION, Layer
+from instances.workload import DIMS, REDUCTION, RELEVANT, Layer
 from solver.tiling.buffers import KERNEL, NestOnCore
+from solver.tiling.sums import Sum, least, most
+from solver.words import many
 
 _INDENT = "  "
+#: What lies along an axis of IN.
+_ALONG = {3: "rows", 4: "columns"}
 
 
 # ---- the code ------------------------------------------------------------------------------------------------
 
 
 def pseudo_code(layer: Layer, machine: Machine, nest: Nest) -> str:
-    """Return the nest as loops with the transfers where they happen.
+    """Return the nest as loops with the transfers where they happen; lines about the order of the loops come first.
 
     A transfer stands directly inside the innermost loop outside the operand's Hold that it depends on and that cuts
     something (docs/nest.md); ``to`` excludes its end. ``pieces(lo, hi, at)`` are the pieces (begin, end) of lo to hi
@@ -38,24 +43,30 @@ def pseudo_code(layer: Layer, machine: Machine, nest: Nest) -> str:
 
 @dataclass(frozen=True)
 class _Piece:
-    """The current piece of a dimension: its begin and end as texts."""
+    """The current piece of a dimension: its begin, and sums of which the least is its end."""
 
-    lo: str
-    hi: str
+    lo: Sum
+    ends: tuple[Sum, ...]
+
+    @property
+    def hi(self) -> str:
+        """The end as a text."""
+        return least(self.ends)
 
 
 class _Code:
     def __init__(self, found: NestOnCore) -> None:
         self.found, self.layer, self.machine = found, found.layer, found.machine
         self.outcome = price(found.layer, found.machine, found.nest)
-        self.piece = {d: _Piece("0", str(self.layer.extent(d))) for d in DIMS}
-        self.begin = dict.fromkeys(DIMS, "0")  # of the core's range, from which places are counted
+        self.piece = {d: _Piece(Sum(), (Sum(constant=self.layer.extent(d)),)) for d in DIMS}
+        self.begin = dict.fromkeys(DIMS, Sum())  # of the core's range, from which places are counted
         self.names: dict[str, int] = dict.fromkeys(DIMS, 0)
-        self.visits: list[tuple[Loop, str, str]] = []
+        self.variables: dict[int, str] = {}  # of the loops outside, by item
+        self.visits: list[tuple[Loop, str, Sum]] = []
 
     def lines(self) -> list[str]:
         """All lines."""
-        head = []
+        head = list(_order(self.found))
         for depth, item in enumerate(self.found.spatial):
             units = {"tle": "clusters", "tlt": "cores of the cluster"}[item.over]
             head.append(_INDENT * depth + f"parallel {self._loop(item, None)}  # over the {units}")
@@ -68,14 +79,14 @@ class _Code:
         name = f"{d}{self.names[d]}"
         self.names[d] += 1
         if isinstance(item, Loop) and item.cuts:
-            self.piece[d] = _Piece(name, f"{name}_end")
-            places = ", ".join(_affine((self.begin[d], 1), ("0", 1), place) for place in item.cuts)
+            self.piece[d] = _Piece(Sum.of(name), (Sum.of(f"{name}_end"),))
+            places = ", ".join(str(self.begin[d] + place) for place in item.cuts)
             return f"for {name}, {name}_end in pieces({before.lo}, {before.hi}, at=[{places}]):"
         even = cuts is not None and (cuts.lengths == item.step).all()
-        end = f"{name} + {item.step}"
-        self.piece[d] = _Piece(name, end if even else f"min({end}, {before.hi})")
+        end = Sum.of(name) + item.step
+        self.piece[d] = _Piece(Sum.of(name), (end,) if even else (end, *before.ends))
         if isinstance(item, Spatial):
-            self.begin[d] = name
+            self.begin[d] = Sum.of(name)
         return f"for {name} in range({before.lo}, {before.hi}, {item.step}):"
 
     def _body(self, at: int) -> list[str]:
@@ -99,8 +110,9 @@ class _Code:
         kept, names = self.piece[item.dim], self.names[item.dim]
         cuts = self._level(item.dim)
         head = self._loop(item, cuts)
+        self.variables[at] = str(self.piece[item.dim].lo)
         if item.dim in REDUCTION:
-            self.visits.append((item, self.piece[item.dim].lo, kept.lo))
+            self.visits.append((item, self.variables[at], kept.lo))
         lines = [f"{head}  # {_trips(cuts)}", *(_INDENT + line for line in self._body(at + 1))]
         self.piece[item.dim], self.names[item.dim] = kept, names
         if item.dim in REDUCTION:
@@ -129,89 +141,130 @@ class _Code:
 
     def _window(self, dim: str) -> tuple[str, str]:
         window, piece, taps = input_windows(self.layer)[dim], self.piece[dim], self.piece[KERNEL[dim]]
-        if (piece.lo, taps.lo) == ("0", "0") and (piece.hi, taps.hi) == (
-            str(self.layer.extent(dim)), str(window.taps)
-        ):  # fmt: skip
-            return str(window.first), str(window.size)
-        first = _affine((piece.lo, window.stride), (taps.lo, window.dilation), -window.pad)
-        ends = (piece.hi, window.stride), (taps.hi, window.dilation)
-        last = _affine(*ends, 1 - window.stride - window.dilation - window.pad)
-        lo = f"max({window.first}, {first})" if window.pad or window.first else first
-        beyond = window.clipping(0, self.layer.extent(dim))[1] > 0
-        return lo, f"min({last}, {window.size})" if beyond else last
+        first = piece.lo * window.stride + taps.lo * window.dilation + -window.pad
+        beyond = 1 - window.stride - window.dilation - window.pad
+        ends = [a * window.stride + b * window.dilation + beyond for a in piece.ends for b in taps.ends]
+        starts = [Sum(constant=window.first), first] if window.pad or window.first else [first]
+        if window.clipping(0, self.layer.extent(dim))[1] > 0:
+            ends.append(Sum(constant=window.size))
+        return most(starts), least(ends)
 
     def _moved(self, counts: Counts, bytes_most: int | None = None) -> str:
-        text = f"{counts.calls:,} calls, {counts.segments:,} runs, {counts.bytes:,} bytes in all"
-        return text + (f", at most {bytes_most:,} a call" if bytes_most is not None else "")
+        numbers = f"{many(counts.calls, 'call')}, {many(counts.segments, 'run')}, {many(counts.bytes, 'byte')} in all"
+        return numbers + (f", at most {bytes_most:,} a call" if bytes_most is not None else "")
 
     def _load(self, operand: str, point: FetchPoint) -> str:
-        counts = self.outcome.by_operand[operand]
-        sizes = (self.found.extents(operand, tile) for tile in self.found.tiles(operand))
-        largest = max(prod(extents.values()) for extents in sizes) * self.found.element(operand)
-        note = self._moved(counts, largest)
-        if self.machine.timing == "double_buffered" and self.found.copies(operand) == 2:
+        found = self.found
+        tiles = [found.extents(operand, tile) for tile in found.tiles(operand)]
+        largest = max(
+            prod(extents.values()) * found.element(operand) + found.biases(operand, extents) for extents in tiles
+        )
+        note = self._moved(self.outcome.by_operand[operand], largest) + self._shared(operand)
+        if self.machine.timing == "double_buffered" and found.copies(operand) == 2:
             note += "; one step ahead"
         if operand == "W":
             bias = " with biases" if self.layer.bias and self.machine.bias_bytes else ""
             return f"load W[{self._box('gmnij') or 'all'}]{bias}  # {note}"
-        box = self._box("bgnrc", "IN")
+        names = ", ".join(found.names("IN"))
+        note += "; every input by itself" if len(tiles) > 1 else ""
+        box, slide = self._box("bgnrc", "IN"), self._slide(point)
+        if not slide:
+            return f"load {names}[{box}]  # {note}"
+        return f"slide {names}{' in lines' if found.lines else ''}[{box}]: {slide}  # {note}"
+
+    def _slide(self, point: FetchPoint) -> str:
+        """What is loaded of a tile of IN that slides; empty if all of it is."""
+        if self.found.snake:
+            moved = " or ".join(f"only {d}" for d in self.found.sliding)
+            return (
+                f"where {moved} moved, load what the tile before did not hold, on either side; else all"
+                if moved
+                else ""
+            )
         if point.axis is None:
-            return f"load IN[{box}]  # {note}"
-        what = "rows" if point.axis == 3 else "columns"
-        return f"slide IN[{box}]: load the {what} behind those on chip, all of them at the first piece  # {note}"
+            return ""
+        word, loop = _ALONG[point.axis], self.variables[point.fetching - 1]
+        if not self.found.lines or point.outer is None:
+            return f"load the {word} behind those on chip, all of them at the first piece of {loop}"
+        across = _ALONG[7 - point.axis]
+        return (
+            f"load the {across} behind those of the pass before (at the first piece of {self.variables[point.outer]} "
+            f"all) x the {word} behind those of the window before (at the first piece of {loop} all)"
+        )
+
+    def _shared(self, operand: str) -> str:
+        """Whether one load serves several cores."""
+        level = self.machine.broadcast.levels[operand]
+        cut = [i.dim for i in self.found.spatial if level == "chip" or (level == "tle" and i.over == "tlt")]
+        if self.machine.reading == "literal" or set(cut) <= RELEVANT[operand]:
+            return ""
+        return f"; one load for all cores{' of a cluster' * (level == 'tle')} that need the same tile"
 
     def _visit(self) -> tuple[str, str] | None:
         """When a visit of OUT is the first and when the last one, if there are several."""
         if not self.visits:
             return None
-        first = " and ".join(dict.fromkeys(f"{name} == 0" for _, name, _ in self.visits))
+        if self.found.snake:
+            names = " and ".join(name for _, name, _ in self.visits)
+            pieces = "pieces of their passes" if len(self.visits) > 1 else "piece of its pass"
+            return f"{names} at the first {pieces}", f"{names} at the last {pieces}"
+        first = " and ".join(f"{name} == {begin}" for _, name, begin in self.visits)
         last = {loop.dim: self.piece[loop.dim] for loop, _, _ in self.visits}
         return first, " and ".join(f"{piece.hi} == {self.layer.extent(d)}" for d, piece in last.items())
 
     def _open(self) -> list[str]:
         box, visit = self._box("bgmrc"), self._visit()
-        psum = self.outcome.by_operand["PSUM"]
-        if visit is None and not self.machine.psum_first_read:
-            return [f"OUT[{box}] = 0"]
+        first_read = self.machine.psum_first_read
+        kept = " unless they are there" if visit and self.found.snake else ""
         ahead = self.machine.timing == "double_buffered" and self.found.copies("OUT") == 2
-        note = f"{self._moved(psum)}, both ways" + ("; one step ahead" if ahead else "")
-        if visit is None or self.machine.psum_first_read:
-            return [f"load partial sums OUT[{box}]  # {note}"]
-        return [f"if {visit[0]}: OUT[{box}] = 0", f"else: load partial sums OUT[{box}]  # {note}"]
+        ways = ", both ways" if visit else ""
+        note = self._moved(self.outcome.by_operand["PSUM"]) + ways + ("; one step ahead" if ahead else "")
+        load = f"load partial sums OUT[{box}]{kept}  # {note}"
+        if first_read:
+            return [load]
+        begin = self._begin(box)
+        return begin if visit is None else [f"if {visit[0]}: {begin[0]}", f"else: {load}"]
+
+    def _begin(self, box: str) -> list[str]:
+        """How a tile of OUT begins that has no partial sums."""
+        if self.layer.kind == "eltwise":
+            return []
+        return [f"OUT[{box}] = {'0' if 'W' in self.layer.operands else 'neutral'}"]
 
     def _close(self) -> list[str]:
         box, visit = self._box("bgmrc"), self._visit()
         behind = self.machine.timing == "double_buffered" and self.found.copies("OUT") == 2
         note = self._moved(self.outcome.by_operand["OUT"]) + ("; one step behind" if behind else "")
         store = f"store OUT[{box}]  # {note}"
-        return [store] if visit is None else [f"if {visit[1]}: {store}", f"else: store partial sums OUT[{box}]"]
+        kept = " unless the next tile is the same" if self.found.snake else ""
+        return [store] if visit is None else [f"if {visit[1]}: {store}", f"else: store partial sums OUT[{box}]{kept}"]
 
     def _compute(self) -> str:
         largest = {d: int(self.found.cuts[d].lengths.max()) for d in DIMS}
         shape = " x ".join(f"{d} {n}" for d, n in largest.items() if n > 1) or "one product"
         steps = prod(self.found.cuts[d].leaves for d in DIMS)
-        step = "OUT += W * IN" if "W" in self.layer.operands else "OUT += IN"
-        return f"{step}  # {steps:,} steps, at most {shape}"
+        note = f"{many(steps, 'step')}, at most {shape}"
+        if "W" in self.layer.operands:
+            return f"OUT += W * IN  # {note}"
+        inputs = ", ".join(self.found.names("IN"))
+        if self.layer.kind == "eltwise":
+            return f"OUT = fn({inputs})  # {note}; fn: that of the layer"
+        begins = "neutral: where it begins (max: the least value, sums: 0)"
+        return f"OUT = fn(OUT, {inputs})  # {note}; fn: that of the layer; {begins}"
+
+
+def _order(found: NestOnCore) -> Iterator[str]:
+    """What is to be said of the order of the steps if the loops may run to and fro."""
+    if found.snake:
+        yield "# Loops run to and fro (snake): a loop runs backwards where the piece numbers of the loops outside it"
+        yield "# (the lowest piece of a pass is 0) add up to an odd number. A tile that stays is not loaded again."
+    elif found.machine.snake:
+        yield "# All loops run forwards (not in snake order), as IN lies in lines."
 
 
 def _trips(cuts: Cuts) -> str:
     """How many pieces a loop makes in all, and how large they are if not all are as large as the largest."""
-    most, last = int(cuts.lengths.max()), int(cuts.lengths[-1])
-    if (cuts.lengths[:-1] != most).any():
-        return f"{cuts.leaves} pieces of at most {most}"
-    return f"{cuts.leaves} pieces" + (f", last {last}" if last < most else "")
-
-
-def _affine(one: tuple[str, int], two: tuple[str, int], constant: int) -> str:
-    """``one*a + two*b + constant`` without what is zero, one or a number already."""
-    terms = []
-    for text, factor in (one, two):
-        if text.isdigit():
-            constant += int(text) * factor
-        elif factor == 1:
-            terms.append(text)
-        else:
-            terms.append(f"{text}*{factor}" if text.isidentifier() else f"({text})*{factor}")
-    if constant or not terms:
-        terms.append(str(constant))
-    return " + ".join(terms).replace("+ -", "- ")
+    longest, last = int(cuts.lengths.max()), int(cuts.lengths[-1])
+    if (cuts.lengths[:-1] != longest).any():
+        return f"{cuts.leaves} pieces of at most {longest}"
+    return many(cuts.leaves, "piece") + (f", last {last}" if last < longest else "")

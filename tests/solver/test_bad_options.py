@@ -63,6 +63,10 @@ OPTIONS: list[tuple[list[str], str]] = [
     # pins
     ([*C1, "--pin", "T_M"], "pin 'T_M': expected NAME=VALUE"),
     ([*C1, "--pin", "T_MM=3"], "unknown decision 'T_MM' (did you mean T_M?)"),
+    (
+        [*C1, "--pin", "cuts_R=3"],
+        "unknown decision 'cuts_R' (where loops cut cannot be pinned; pieces=even wants equal steps)",
+    ),
     ([*C1, "--pin", "T_M=0"], "T_M takes a positive integer"),
     ([*C1, "--pin", "T_M=-4"], "T_M takes a positive integer"),
     ([*C1, "--pin", "T_M=1.5"], "T_M takes a positive integer"),

@@ -15,6 +15,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from instances.load import list_machines, list_networks
+from instances.schemas import file_schema
 from solver import LayersPlan, Plan, solve
 from solver.cli import main
 from solver.plan import version
@@ -320,6 +321,40 @@ def test_doctor(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
 def test_schema(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["schema"]) == 0
     assert capsys.readouterr().out == LayersPlan.schema_text()
+
+
+@pytest.mark.parametrize("kind", ["network", "machine"])
+def test_schema_of_files_that_users_write(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema", kind]) == 0
+    assert capsys.readouterr().out == file_schema(kind)
+
+
+def test_a_demand_for_buffers_that_the_machine_decides_says_how_to_choose(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before, it said INFEASIBLE: pin buffers_IN=2, and nothing of the machine that has one buffer each."""
+    assert main(["solve", "lenet5", "-m", "scratchpad_64k", "--layer", "c1", "--pin", "buffers_IN=2"]) == 3
+    hint = "machine scratchpad_64k has buffering=single; to choose: --set buffering=choose"
+    assert hint in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_network_without_products_names_the_way_to_plan_the_rest(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    pool = {
+        "op": "pool",
+        "name": "p",
+        "inputs": ["in"],
+        "shape": [1, 2, 2, 2],
+        "fn": "max",
+        "kernel": [2, 2],
+        "stride": [2, 2],
+    }
+    first = {"op": "input", "name": "in", "shape": [1, 2, 4, 4]}
+    path = tmp_path / "pools.json"
+    path.write_text(json.dumps({"format": "certile-network/1", "name": "pools", "operators": [first, pool]}))
+    assert main(["solve", str(path), "-m", "scratchpad_64k"]) == 2
+    said = "no conv or matmul layers to plan; pools and element-wise layers: --all-kinds"
+    assert said in capsys.readouterr().err
+    assert main(["solve", str(path), "-m", "scratchpad_64k", "--all-kinds"]) == 0
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

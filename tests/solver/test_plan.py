@@ -57,6 +57,20 @@ def test_schema_is_shipped_and_current() -> None:
     assert shipped == BankPlan.schema_text(), "run: certile schema banks > solver/banks.schema.json"
 
 
+def test_the_schema_explains_what_a_code_generator_reads() -> None:
+    """Whoever has the schema alone has no docstrings of modules, and names of modules say nothing."""
+    found = json.loads(LayersPlan.schema_text())["$defs"]
+    for kind in ("Buffer", "SpatialItem", "LoopItem", "HoldItem", "Counted", "LayerCounts", "Schedule"):
+        said = {name: field.get("description") for name, field in found[kind]["properties"].items()}
+        inherited = set(found["Counted"]["properties"]) if kind == "LayerCounts" else set()
+        assert {name for name, text in said.items() if not text} <= inherited, kind
+    assert "OUT[b, g, m, r, c] += W" in found["Layer"]["description"]
+    assert {key for key in ("held", "cuts_C", "T_M") if f"`{key}`" in found["Schedule"]["description"]} == {
+        "held", "cuts_C", "T_M",
+    }  # fmt: skip
+    assert "hwmodels." not in LayersPlan.schema_text()
+
+
 def test_plans_follow_the_schema(plan: Plan) -> None:
     schema = json.loads(LayersPlan.schema_text())
     jsonschema.Draft202012Validator.check_schema(schema)

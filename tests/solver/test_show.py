@@ -51,13 +51,13 @@ def test_a_sliding_nest_in_words() -> None:
     nest = Nest((Loop("m", 4), Hold("W"), Loop("r", 3), Hold("IN"), Hold("OUT")))
     text = pseudo_code(LAYER, MACHINE, nest)
     box = "m m0 to min(m0 + 4, 6), r r0 to min(r0 + 3, 8), c 0 to 8"
-    rows = "rows max(0, r0 - 1) to min(min(r0 + 3, 8) + 1, 8)"
+    rows = "rows max(0, r0 - 1) to min(r0 + 4, 8)"
     assert without_notes(text) == [
         "for m0 in range(0, 6, 4):",
         "  load W[m m0 to min(m0 + 4, 6), n 0 to 4, i 0 to 3, j 0 to 3]",
         "  for r0 in range(0, 8, 3):",
         f"    slide IN[n 0 to 4, {rows}, columns 0 to 8]: load the rows behind those on chip, all of them at the "
-        "first piece",
+        "first piece of r0",
         f"    OUT[{box}] = 0",
         "    OUT += W * IN",
         f"    store OUT[{box}]",
@@ -94,10 +94,116 @@ def test_partial_sums_and_two_buffers_in_words() -> None:
 
 
 def test_every_input_of_an_elementwise_layer_has_its_buffer() -> None:
+    """The text has the names of the buffers, and that each input is a call of its own: 2 x 3 tiles of 4 bytes."""
     layer = Layer(name="x", kind="eltwise", g=3, m=1, n=1, r=2, c=2, h=2, l=2, inputs=2, weights="none")
     nest = Nest((Loop("g", 1), Hold("IN"), Hold("OUT")))
     assert [b.name for b in buffers(layer, MACHINE, nest)] == ["IN1", "IN2", "OUT"]
-    assert without_notes(pseudo_code(layer, MACHINE, nest))[3] == "  OUT += IN"
+    text = pseudo_code(layer, MACHINE, nest)
+    assert without_notes(text)[1:3] == ["  load IN1, IN2[g g0 to g0 + 1, rows 0 to 2, columns 0 to 2]",
+                                        "  OUT = fn(IN1, IN2)"]  # fmt: skip
+    assert "6 calls, 6 runs, 24 bytes in all, at most 4 a call; every input by itself" in text
+
+
+def test_a_pool_does_not_say_that_it_adds() -> None:
+    """A plan does not know whether a pool takes the largest value or adds: 0 and += would be wrong for a max pool."""
+    pool = Layer(name="p", kind="pool", g=3, m=1, n=1, r=4, c=4, kh=2, kw=2, stride_h=2, stride_w=2, h=8, l=8,
+                 weights="none")  # fmt: skip
+    lines = without_notes(pseudo_code(pool, MACHINE, Nest((Loop("r", 1), Hold("IN"), Hold("OUT")))))
+    assert lines[2:4] == ["  OUT[g 0 to 3, r r0 to r0 + 1, c 0 to 4] = neutral", "  OUT = fn(OUT, IN)"]
+
+
+SNAKE = MACHINE.model_copy(update={"snake": True})
+
+
+def test_snake_order_is_named_and_first_visits_are_those_of_the_pass() -> None:
+    """n runs backwards for the second piece of m: its first visit there has n0 = 2, and one tile stays at the turn.
+
+    That tile (of m0 = 0, r0 = 0: the loops are m, n, r, and r turns with n) is neither stored nor loaded.
+    """
+    nest = Nest((Loop("m", 3), Loop("n", 2), Hold("W"), Loop("r", 3), Hold("IN"), Hold("OUT")))
+    box = "m m0 to m0 + 3, r r0 to min(r0 + 3, 8), c 0 to 8"
+    rows = "rows max(0, r0 - 1) to min(r0 + 4, 8)"
+    assert without_notes(pseudo_code(LAYER, SNAKE, nest)) == [
+        "# Loops run to and fro (snake): a loop runs backwards where the piece numbers of the loops outside it",
+        "# (the lowest piece of a pass is 0) add up to an odd number. A tile that stays is not loaded again.",
+        "for m0 in range(0, 6, 3):",
+        "  for n0 in range(0, 4, 2):",
+        "    load W[m m0 to m0 + 3, n n0 to n0 + 2, i 0 to 3, j 0 to 3]",
+        "    for r0 in range(0, 8, 3):",
+        f"      slide IN[n n0 to n0 + 2, {rows}, columns 0 to 8]: where only r moved, load what the tile before did "
+        "not hold, on either side; else all",
+        f"      if n0 at the first piece of its pass: OUT[{box}] = 0",
+        f"      else: load partial sums OUT[{box}] unless they are there",
+        "      OUT += W * IN",
+        f"      if n0 at the last piece of its pass: store OUT[{box}]",
+        f"      else: store partial sums OUT[{box}] unless the next tile is the same",
+    ]
+
+
+def test_conditions_of_several_reduction_loops_to_and_fro() -> None:
+    nest = Nest((Loop("n", 2), Loop("i", 1), Hold("W"), Hold("IN"), Loop("r", 3), Hold("OUT")))
+    text = pseudo_code(LAYER, SNAKE, nest)
+    assert "if n0 and i0 at the first pieces of their passes: OUT[" in text
+    assert "if n0 and i0 at the last pieces of their passes: store OUT[" in text
+
+
+def test_buffers_are_circular_along_all_that_slides_to_and_fro() -> None:
+    """At a turn of c the window slides along r: forwards it only does along columns, the innermost loop."""
+    nest = Nest((Hold("W"), Loop("r", 3), Loop("c", 3), Hold("IN"), Hold("OUT")))
+    ring = {on.snake: buffers(LAYER, on, nest)[1] for on in (MACHINE, SNAKE)}
+    assert [ring[snake].circular for snake in (False, True)] == ["columns", "rows columns"]
+    said = "; circular: rows at their number modulo 5, columns at their number modulo 5"
+    assert str(ring[True]).endswith(f"n 4 x rows 5 x columns 5, 1 byte each{said}")
+
+
+def test_what_lines_load_and_how_their_buffer_is_made() -> None:
+    """r inside c: two columns are shared over all 8 rows, and a window of 5 x 4 has 2 more columns: 4 * (16 + 10).
+
+    A slide loads new columns times new rows. On a machine in snake order such a nest runs forwards, and says so.
+    """
+    machine = MACHINE.model_copy(update={"line": True, "snake": True})
+    nest = Nest((Hold("W"), Hold("OUT"), Loop("c", 2), Loop("r", 3), Hold("IN", line=True)))
+    buffer = buffers(LAYER, machine, nest)[2]
+    assert (buffer.line_extents, buffer.own_extents) == ({"n": 4, "r": 8, "c": 2}, {"n": 4, "r": 5, "c": 2})
+    assert (buffer.bytes, buffer.extents) == (4 * (16 + 10), {"n": 4, "r": 5, "c": 4})
+    assert str(buffer).endswith(
+        "n 4 x rows 5 x columns 4, 1 byte each; in lines of n 4 x rows 8 x columns 2, then its own n 4 x rows 5 x "
+        "columns 2"
+    )
+    lines = without_notes(pseudo_code(LAYER, machine, nest))
+    assert lines[0] == "# All loops run forwards (not in snake order), as IN lies in lines."
+    assert lines[5].lstrip().startswith("slide IN in lines[n 0 to 4, rows")
+    assert lines[5].endswith(
+        ": load the columns behind those of the pass before (at the first piece of c0 all) x the rows behind those of "
+        "the window before (at the first piece of r0 all)"
+    )
+
+
+def test_biases_are_part_of_a_call_and_of_the_buffer() -> None:
+    """216 weights and 6 biases of 4 bytes in one call; the buffer says where the 24 bytes are."""
+    layer, machine = LAYER.model_copy(update={"bias": True}), MACHINE.model_copy(update={"bias_bytes": 4})
+    nest = Nest((Hold("W"), Hold("IN"), Hold("OUT")))
+    text = pseudo_code(layer, machine, nest)
+    assert "with biases  # 1 call, 2 runs, 240 bytes in all, at most 240 a call\n" in text
+    buffer = buffers(layer, machine, nest)[0]
+    assert (buffer.bytes, buffer.bias_bytes) == (240, 24)
+    assert str(buffer).endswith("m 6 x n 4 x i 3 x j 3, 1 byte each; then biases, 24 bytes")
+    assert "bias_bytes" not in buffers(LAYER, machine, nest)[0].model_dump()  # buffers without biases stay as they were
+
+
+def test_partial_sums_that_are_only_read_do_not_go_both_ways() -> None:
+    """psum_first_read: 384 sums of 4 bytes come once, and no one is written."""
+    machine = MACHINE.model_copy(update={"psum_first_read": True})
+    text = pseudo_code(LAYER, machine, Nest((Hold("W"), Hold("IN"), Hold("OUT"))))
+    assert "load partial sums OUT[m 0 to 6, r 0 to 8, c 0 to 8]  # 1 call, 1 run, 1,536 bytes in all\n" in text
+
+
+def test_rows_of_whole_maps_are_those_that_windows_need() -> None:
+    """Stride 2, 1x1: rows 0, 2, 4 and 6 of 8; row 7 is never fetched, so that 7 rows are loaded and not 8."""
+    layer = Layer.conv("x", channels=1, filters=1, size=(8, 8), stride=(2, 2))
+    assert "load IN[rows 0 to 7, columns 0 to 7]" in pseudo_code(
+        layer, MACHINE, Nest((Hold("W"), Hold("IN"), Hold("OUT")))
+    )
 
 
 def test_cores_are_parallel_loops() -> None:
@@ -111,6 +217,20 @@ def test_cores_are_parallel_loops() -> None:
     assert lines[2].startswith("    load W[m m0 to")
 
 
+def test_a_load_that_serves_several_cores_says_so() -> None:
+    """Inside two parallel loops a reader would count 4 loads of IN; one serves the cores of a cluster."""
+    machine = Machine.model_validate(
+        {**FIELDS, "ocm_bytes": None, "in_buffer_bytes": 512, "w_buffer_bytes": 512, "out_buffer_bytes": 512, "tles": 2,
+         "tlts": 2, "sliding": False, "problem": "slicing", "broadcast": {"input": "tle"}}
+    )  # fmt: skip
+    nest = Nest((Spatial("r", 4, "tle"), Spatial("m", 3, "tlt"), Hold("W"), Hold("IN"), Hold("OUT")))
+    loads = [line for line in pseudo_code(LAYER, machine, nest).splitlines() if line.lstrip().startswith("load ")]
+    assert "# 4 calls, " in loads[0]
+    assert "one load for" not in loads[0]
+    assert "# 2 calls, " in loads[1]
+    assert loads[1].endswith("a call; one load for all cores of a cluster that need the same tile")
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(layers(), machines(cores=False) | machines(cores=True), st.data())
 def test_buffers_are_the_occupancy_and_do_not_overlap(layer: Layer, machine: Machine, data: st.DataObject) -> None:
@@ -122,7 +242,7 @@ def test_buffers_are_the_occupancy_and_do_not_overlap(layer: Layer, machine: Mac
         end = end_of([b for b in placed if b.memory == memory])
         assert end == taken if machine.edge_tiles == "true" else end <= taken
     text = pseudo_code(layer, machine, nest)
-    moved = [int(b.replace(",", "")) for b in re.findall(r"runs, ([\d,]+) bytes in all", text)]
+    moved = [int(b.replace(",", "")) for b in re.findall(r"runs?, ([\d,]+) bytes? in all", text)]
     if "; all" not in text:
         assert sum(moved) == outcome.bytes
     assert text.count("for ") == len(nest.items) - len(layer.operands)
@@ -159,7 +279,7 @@ def test_free_places_in_words() -> None:
         "load W[i 0 to 3, j 0 to 3]",
         "for r0, r0_end in pieces(0, 5, at=[2, 3]):",
         "  for c0, c0_end in pieces(0, 5, at=[2, 3]):",
-        f"    slide IN[{box}]: load the columns behind those on chip, all of them at the first piece",
+        f"    slide IN[{box}]: load the columns behind those on chip, all of them at the first piece of c0",
         "    for r1 in range(r0, r0_end, 1):",
         "      for c1, c1_end in pieces(c0, c0_end, at=[1, 4]):",
         "        OUT[r r1 to r1 + 1, c c1 to c1_end] = 0",
@@ -235,7 +355,7 @@ def test_show_prints_a_layer_of_a_plan(file: Path, capsys: pytest.CaptureFixture
     assert main(["show", str(file), "--layer", "x"]) == 0
     text = capsys.readouterr().out
     head = text.splitlines()
-    assert head[0] == "x: conv 8x8x4 -> 8x8x6, kernel 3x3, padding 1 above, 1 left, on m"
+    assert head[0] == "x: conv 8x8x4 -> 8x8x6, kernel 3x3, padding 1 above, 1 below, 1 left, 1 right, on m"
     assert head[1] == "bytes 856 bytes (OPTIMAL, bound 856)"  # 256 + 216 + 384, everything once
     assert head[2] == "856 bytes move; no plan moves fewer than 856"
     plan = Plan.load(file)
