@@ -222,14 +222,13 @@ class _Code:
         load = f"load partial sums OUT[{box}]{kept}  # {note}"
         if first_read:
             return [load]
-        begin = self._begin(box)
-        return begin if visit is None else [f"if {visit[0]}: {begin[0]}", f"else: {load}"]
+        if visit is None:
+            return [] if self.layer.kind == "eltwise" else [self._begin(box)]
+        return [f"if {visit[0]}: {self._begin(box)}", f"else: {load}"]
 
-    def _begin(self, box: str) -> list[str]:
+    def _begin(self, box: str) -> str:
         """How a tile of OUT begins that has no partial sums."""
-        if self.layer.kind == "eltwise":
-            return []
-        return [f"OUT[{box}] = {'0' if 'W' in self.layer.operands else 'neutral'}"]
+        return f"OUT[{box}] = {'0' if 'W' in self.layer.operands else 'neutral'}"
 
     def _close(self) -> list[str]:
         box, visit = self._box("bgmrc"), self._visit()

@@ -27,6 +27,7 @@ DECISIONS = {
     "applications": ("response, exhaustive", "tasks[1].processor"),
     "mesh": ("dram, exhaustive", "layers[0].share"),
     "engine": ("bytes, exhaustive", "layers[0].schedule.program"),
+    "placement": ("bytes, search", "places[0].address"),
 }
 
 
