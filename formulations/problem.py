@@ -95,7 +95,7 @@ class Model(Generic[S]):
     base: int = 0
     """The goal's measure is at least ``base + unit * objective``."""
     unit: int = 1
-    parameters: Mapping[str, int] = field(default_factory=dict)
+    parameters: Mapping[str, int | float] = field(default_factory=dict)
     """Of CP-SAT, beside those that are set for all; `turns` as in `solver.engines.driver_cp_sat`."""
     turns: bool = False
     seconds: float | None = None

@@ -119,7 +119,8 @@ class _Builder:
         )
 
 
-def build(instance: Instance, goal: Goal) -> Model[Placement]:
-    """Return the model; with two workers, as one alone seldom packs what is tight."""
+def build(instance: Instance, goal: Goal, work: float | None = None) -> Model[Placement]:
+    """Return the model, for so much work (CP-SAT's own measure, which does not depend on the machine's speed)."""
     builder = _Builder(instance, goal)
-    return Model(builder.built(), builder.decode, parameters={"num_workers": 2})
+    limits = {} if work is None else {"max_deterministic_time": work}
+    return Model(builder.built(), builder.decode, parameters=limits, solver="cp-sat")

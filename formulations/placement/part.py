@@ -22,6 +22,11 @@ from instances.buffers import Buffers, Memory
 
 #: Nodes of a search for a smaller set that does not fit, and the most buffers of a set that is worth it.
 _CUT_NODES, _CUT_BUFFERS = 4_000, 80
+#: Of the first turn nodes of the exact search, and work of CP-SAT (a unit takes ten seconds to a minute); how much more
+#: the next turns have. CP-SAT is soon done where rectangles are cut from one, the search where lives are those of maps.
+_NODES, _WORK, _GROWTH = 30_000, 0.05, 32
+#: Nodes of the search for what a master puts in a memory.
+_SHARED_NODES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -94,48 +99,79 @@ class Everything(Piece[Placement]):
         return self._search(goal) if engine == "search" else super().steps(goal, engine)
 
     def _search(self, goal: Goal) -> Steps[Placement]:
+        if len(self.instance.memories) == 1 and all(b.spill is None for b in self.instance.buffers):
+            return self._addresses(goal)
+        return self._shared(goal)
+
+    def _addresses(self, goal: Goal) -> Steps[Placement]:
+        """One memory, nothing to decide but addresses: the exact search and CP-SAT by turns, each time for longer."""
+        (memory,) = self.instance.memories
+        names = [b.name for b in self.instance.buffers]
+        packing, best, bound = self.instance.packing(names, memory), None, self.floor(goal)
+        capacity = min([self.instance.capacity[memory.name], *self._most_peak(goal)])
+        for rounds, (nodes, work) in enumerate(_turns(), 1):
+            goal.stats["rounds"] = rounds
+            told = self._packing(packing, capacity, goal, nodes)
+            if told.addresses is not None:
+                best = Placement(tuple(Place(name, memory.name, a) for name, a in told.addresses.items()))
+                value = self._value(best, goal)
+                if goal.measure != "peak" or value <= max(bound, told.least or 0):
+                    return best, value if goal.measure == "peak" else bound
+                goal, capacity = replace(goal, below=value, known=best), value - 1
+            elif not told.undecided:
+                return best, goal.below if best is not None else None
+            bound = max(bound, told.least or 0) if goal.measure == "peak" else bound
+            if goal.clock.over:
+                break
+            said = yield cp_sat.build(self.instance, self._at_most(goal, bound), work)
+            if said.schedule is not None:
+                return said.schedule, bound
+            if said.bound is None and goal.measure != "peak":
+                return best, None
+            if said.bound is None:
+                bound = bound // packing.unit * packing.unit + packing.unit
+                if bound > capacity:
+                    return best, goal.below if best is not None else None
+        return best, bound
+
+    def _at_most(self, goal: Goal, bound: int) -> Goal:
+        """Ask for what reaches a bound: that is easier than to look for the least."""
+        return replace(goal, caps={**goal.caps, "peak": bound}, below=None) if goal.measure == "peak" else goal
+
+    def _packing(self, packing: Packing, capacity: int, goal: Goal, nodes: int) -> _Packed:
+        """What one turn of the exact search says."""
+        if goal.measure == "peak":
+            return _least(packing, capacity, goal.clock, nodes)
+        return _fitted(packing, capacity, goal.clock, nodes)
+
+    def _shared(self, goal: Goal) -> Steps[Placement]:
+        """Several memories, or buffers that may leave: a master, packing, cuts; at last the model of rectangles."""
         master, bound, best = Master(self.instance), self.floor(goal), None
         for rounds in count(1):
-            split = self._only(goal)
+            told = yield self._model(master, goal)
+            if told.bound is None:
+                return best, None if best is None else self._value(best, goal)
+            bound, split = max(bound, told.bound), cast("Split | None", told.schedule)
             if split is None:
-                told = yield self._model(master, goal)
-                if told.bound is None:
-                    return best, None if best is None else self._value(best, goal)
-                bound, split = max(bound, told.bound), cast("Split | None", told.schedule)
-                if split is None:
-                    return best, bound
+                return best, bound
             goal.stats["rounds"] = rounds
             packed = {m.name: self._packed(m, split, goal) for m in self.instance.memories}
             made = self._made(split, packed)
             if made is not None and self._meets(made, goal):
-                best = made
-                value = self._value(made, goal)
-                if value <= bound or not master_needed(self.instance):
-                    least = [one.least for one in packed.values()]
-                    proven = max(bound, sum(n or 0 for n in least)) if goal.measure == "peak" else bound
-                    return best, min(value, proven)
-                goal = replace(goal, below=value)
-            if not master_needed(self.instance):
-                return best, self._alone(packed, goal, bound)
+                best, value = made, self._value(made, goal)
+                if value <= bound:
+                    return best, bound
+                goal = replace(goal, below=value, known=made)
             cuts = [cut for cut in _cuts(split, packed) if cut not in master.cuts]
             if not cuts or goal.clock.over:
-                return best, bound
+                break
             master.cuts += cuts
-        raise AssertionError  # pragma: no cover - `count` does not end
-
-    def _only(self, goal: Goal) -> Split | None:
-        """The one way to share out buffers over memories, if there is only one."""
-        if master_needed(self.instance):
-            return None
-        (memory,) = self.instance.memories
-        return Split({memory.name: [b.name for b in self.instance.buffers]}, {})
-
-    def _alone(self, packed: Mapping[str, _Packed], goal: Goal, bound: int) -> int | None:
-        """The bound where there is one memory and nothing to decide but addresses; None if nothing meets the goal."""
-        (told,) = packed.values()
-        if told.undecided:
-            return max(bound, told.least or 0) if goal.measure == "peak" else bound
-        return None
+        if goal.clock.over:
+            return best, bound
+        said = yield cp_sat.build(self.instance, goal)
+        if said.bound is None:
+            return best, None if best is None else self._value(best, goal)
+        return (best if said.schedule is None else said.schedule), max(bound, said.bound)
 
     def _model(self, master: Master, goal: Goal) -> Model[Any]:
         model, x, top = master.model(goal)
@@ -147,17 +183,8 @@ class Everything(Piece[Placement]):
             return _Packed({}, 0, frozenset())
         packing, capacity = self.instance.packing(names, memory), self.instance.capacity[memory.name]
         if goal.measure == "peak" or "peak" in goal.caps:
-            if not master_needed(self.instance):
-                capacity = min([capacity, *self._most_peak(goal)])
-            return _least(packing, capacity, goal.clock)
-        addresses = dict[str, int]()
-        for part in packing.parts():
-            told = fit(part, capacity, goal.clock)
-            if told.status != "fits":
-                none = told.status == "does not fit"
-                return _Packed(None, None, _smaller(part, capacity, goal.clock) if none else frozenset(), not none)
-            addresses |= {b.name: a for b, a in zip(part.buffers, told.addresses, strict=True)}
-        return _Packed(addresses, 0, frozenset())
+            return _least(packing, capacity, goal.clock, _SHARED_NODES)
+        return _fitted(packing, capacity, goal.clock, _SHARED_NODES)
 
     def _most_peak(self, goal: Goal) -> Sequence[int]:
         """What the peak may be, by the goal."""
@@ -182,18 +209,34 @@ class Everything(Piece[Placement]):
         return under and all(measures[name] <= most for name, most in goal.caps.items())
 
 
-def master_needed(instance: Instance) -> bool:
-    """Whether there is more to decide than addresses."""
-    return len(instance.memories) > 1 or any(b.spill is not None for b in instance.buffers)
+def _turns() -> Iterator[tuple[int, float]]:
+    """Yield nodes of the exact search and work of CP-SAT, turn after turn."""
+    nodes, work = _NODES, _WORK
+    while True:
+        yield nodes, work
+        nodes, work = nodes * _GROWTH, work * _GROWTH
 
 
-def _least(packing: Packing, capacity: int, clock: Clock) -> _Packed:
+def _fitted(packing: Packing, capacity: int, clock: Clock, nodes: int) -> _Packed:
+    """Addresses below a capacity; a small set that has none, if that is shown."""
+    addresses = dict[str, int]()
+    for part in packing.parts():
+        told = fit(part, capacity, clock, nodes=nodes)
+        if told.status == "stopped":
+            return _Packed(None, 0, frozenset(), undecided=True)
+        if told.status == "does not fit":
+            return _Packed(None, None, _smaller(part, capacity, clock))
+        addresses |= {b.name: a for b, a in zip(part.buffers, told.addresses, strict=True)}
+    return _Packed({b.name: addresses[b.name] for b in packing.buffers}, 0, frozenset())
+
+
+def _least(packing: Packing, capacity: int, clock: Clock, nodes: int) -> _Packed:
     """The least bytes that buffers take, and a part of them that takes as many."""
-    told = least_peak(packing, capacity, clock)
+    told = least_peak(packing, capacity, clock, nodes=nodes)
     names = [b.name for b in packing.buffers]
     witness = frozenset(names)
     for part in packing.parts():
-        mine = least_peak(part, capacity, clock) if len(packing.parts()) > 1 else told
+        mine = least_peak(part, capacity, clock, nodes=nodes) if len(packing.parts()) > 1 else told
         if mine.bound >= told.bound:
             witness = frozenset(b.name for b in part.buffers)
             break

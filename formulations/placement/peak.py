@@ -22,21 +22,27 @@ class Least:
     bound: int
 
 
-def least_peak(packing: Packing, capacity: int, clock: Clock = ENDLESS, known: Sequence[int] | None = None) -> Least:
+def least_peak(
+    packing: Packing, capacity: int, clock: Clock = ENDLESS, known: Sequence[int] | None = None, *,
+    nodes: int | None = None,
+) -> Least:  # fmt: skip
     """Return the least peak of at most a capacity; without addresses and with ``bound > capacity`` if there is none.
 
     Parameters
     ----------
     known : sequence of int, optional
         Addresses to begin with.
+    nodes : int, optional
+        The most of one search.
     """
+    most_nodes = min(patience(packing), nodes or patience(packing))
     bound, addresses = packing.least, dict[str, int]()
     before = {} if known is None else {b.name: a for b, a in zip(packing.buffers, known, strict=True)}
     parts = sorted(packing.parts(), key=lambda part: -part.least)
     lost = False
     for part in parts:
         mine = tuple(before[b.name] for b in part.buffers) if before else None
-        told = _least(part, capacity, clock, mine, bound)
+        told = _least(part, capacity, clock, mine, bound, most_nodes)
         bound = max(bound, told.bound)
         if told.addresses is None:
             lost = True
@@ -50,12 +56,14 @@ def least_peak(packing: Packing, capacity: int, clock: Clock = ENDLESS, known: S
     return Least(ordered, max((addresses[b.name] + b.size for b in packing.buffers), default=0), bound)
 
 
-def _least(packing: Packing, capacity: int, clock: Clock, known: tuple[int, ...] | None, enough: int) -> Least:
+def _least(
+    packing: Packing, capacity: int, clock: Clock, known: tuple[int, ...] | None, enough: int, most_nodes: int
+) -> Least:  # fmt: skip
     """The same of buffers that live together; `enough`: a peak that need not be beaten."""
     unit = packing.unit
     bound, addresses = -(-packing.least // unit) * unit, known
     peak = None if known is None else max(a + b.size for a, b in zip(known, packing.buffers, strict=True))
-    nodes, most_nodes = _NODES, patience(packing)
+    nodes = min(_NODES, most_nodes)
     while not clock.over and nodes <= most_nodes and (peak is None or peak > max(bound, enough)):
         start = max(bound, enough)
         for tried in _capacities(start, capacity if peak is None else peak - unit, unit):

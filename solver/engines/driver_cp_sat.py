@@ -42,7 +42,7 @@ class CpAnswer(Said):
 
 def solve(
     model: cp_model.CpModel, time_limit_s: float | None = None, *, turns: bool = False, maximised: bool = False,
-    parameters: Mapping[str, int] | None = None,
+    parameters: Mapping[str, int | float] | None = None,
 ) -> CpAnswer:  # fmt: skip
     """Solve a model.
 
