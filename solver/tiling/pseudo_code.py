@@ -111,11 +111,12 @@ class _Code:
         cuts = self._level(item.dim)
         head = self._loop(item, cuts)
         self.variables[at] = str(self.piece[item.dim].lo)
-        if item.dim in REDUCTION:
+        comes_back = item.dim in REDUCTION and len(cuts.start[-1]) > len(cuts.start[-2])
+        if comes_back:
             self.visits.append((item, self.variables[at], kept.lo))
         lines = [f"{head}  # {_trips(cuts)}", *(_INDENT + line for line in self._body(at + 1))]
         self.piece[item.dim], self.names[item.dim] = kept, names
-        if item.dim in REDUCTION:
+        if comes_back:
             self.visits.pop()
         return lines
 

@@ -102,6 +102,9 @@ def test_every_input_of_an_elementwise_layer_has_its_buffer() -> None:
     assert without_notes(text)[1:3] == ["  load IN1, IN2[g g0 to g0 + 1, rows 0 to 2, columns 0 to 2]",
                                         "  OUT = fn(IN1, IN2)"]  # fmt: skip
     assert "6 calls, 6 runs, 24 bytes in all, at most 4 a call; every input by itself" in text
+    # A loop over the one channel of a group comes back to no tile, so no visit has a condition.
+    looped = pseudo_code(layer, MACHINE, Nest((Loop("g", 1), Loop("n", 1), Hold("IN"), Hold("OUT"))))
+    assert "if " not in looped
 
 
 def test_a_pool_does_not_say_that_it_adds() -> None:
