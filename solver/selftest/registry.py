@@ -1,8 +1,8 @@
-"""The adversaries, one for each problem."""
+"""The adversaries: one for each problem, and one for C code."""
 
 from __future__ import annotations
 
-from solver.selftest import applications, banks, fusion, joint, mapping, mesh, partial_engine
+from solver.selftest import applications, banks, c_code, fusion, joint, mapping, mesh, partial_engine
 from solver.selftest.base import Tester
 from solver.selftest.nest_tester import NestTester
 
@@ -16,4 +16,5 @@ TESTERS: dict[str, Tester] = {
     "mapping": mapping.TESTER,
     "applications": applications.TESTER,
     "mesh": mesh.TESTER,
+    "c": c_code.TESTER,
 }
