@@ -110,7 +110,7 @@ class _CCode:
         if not isinstance(base, Mapping):
             raise InputError("case: 'base' must be an object")
         own = {name: frozen(value) for name, value in data.items()}
-        return Case(**{**own, "base": fusion.TESTER.from_json(base)})  # type: ignore[arg-type]
+        return Case(**{**own, "base": fusion.TESTER.from_json(base)})
 
 
 def has_compiler() -> bool:
