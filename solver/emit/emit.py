@@ -35,8 +35,8 @@ def emit_c(
     model : str or path, optional
         The ONNX file that was planned: the program computes what it does, in single precision.
     memory_bytes : int, optional
-        Of plans of whole networks, the bytes of the memory on chip, where it has more than was planned with: for
-        buffers that keep one size all the time and would find no room.
+        Of plans of whole networks, the bytes of the memory on chip, where it has more than was planned with: then
+        fewer strips of groups have to move.
     out : str or path
         A folder that does not exist yet, or is empty.
 

@@ -157,11 +157,12 @@ class BruteForce(ABC, Generic[C]):
 
     def from_json(self, data: Mapping[str, object]) -> C:
         """Return what `to_json` gave."""
-        return self.kind(**{name: _frozen(value) for name, value in data.items()})
+        return self.kind(**{name: frozen(value) for name, value in data.items()})
 
 
-def _frozen(value: object) -> Any:
-    return tuple(_frozen(one) for one in value) if isinstance(value, list | tuple) else value
+def frozen(value: object) -> Any:
+    """Return a value with tuples in place of the lists of JSON."""
+    return tuple(frozen(one) for one in value) if isinstance(value, list | tuple) else value
 
 
 # ---- what cases are made of ------------------------------------------------------------------------------------------

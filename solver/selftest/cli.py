@@ -37,11 +37,15 @@ def selftest(
 
     A disagreement is shrunk and written to a file. Exit code 0 none was found, 7 at least one was.
     """
+    from solver.selftest.c_code import has_compiler
     from solver.selftest.registry import TESTERS
 
     if not math.isfinite(minutes) or minutes <= 0:
         raise InputError(f"--minutes {minutes}: a positive number is needed")
     testers = chosen(problem or (), TESTERS)
+    if "c" in testers and not has_compiler():
+        console.complain("selftest", "c is left out: there is no make, or no C compiler")
+        del testers["c"]
     if case is not None:
         tester, one, of = load_case(case, TESTERS)
         report = Report(0, {tester.name: 1})

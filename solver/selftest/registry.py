@@ -1,8 +1,8 @@
-"""The adversaries, one for each problem."""
+"""The adversaries: one for each problem, and one for C code."""
 
 from __future__ import annotations
 
-from solver.selftest import applications, banks, fusion, joint, mapping, mesh, partial_engine, placement
+from solver.selftest import applications, banks, c_code, fusion, joint, mapping, mesh, partial_engine, placement
 from solver.selftest.base import Tester
 from solver.selftest.nest_tester import NestTester
 
@@ -17,4 +17,5 @@ TESTERS: dict[str, Tester] = {
     "applications": applications.TESTER,
     "mesh": mesh.TESTER,
     "placement": placement.TESTER,
+    "c": c_code.TESTER,
 }
