@@ -80,10 +80,12 @@ def test_strips_take_their_bytes() -> None:
     two, on = chain(4, 4, size=8), load_machine("scratchpad_768k", {"ocm_bytes": "544", "ocm_banks": "0"})
     whole = fused(two, on, pins=pins)
     assert (whole.status, moved(whole), whole.layers[0].occupancy_bytes) == ("OPTIMAL", 800, 544)
-    # Without room for all 288 bytes of weights one filter of 36 is a buffer, and what does not stay is loaded in all
-    # four visits: 543 - 256 of strips - 36 = 251 stay, 37 are loaded three times more.
+    # with a byte less the strips are parts of rows, in two steps of columns or more
     less = fused(two, on.model_copy(update={"ocm_bytes": 543}), pins=pins)
-    assert (less.status, moved(less)) == ("OPTIMAL", 800 + 3 * 37)
+    assert (less.status, moved(less)) == ("OPTIMAL", 800)
+    assert less.layers[0].occupancy_bytes <= 543
+    assert less.layers[0].strips is not None
+    assert less.layers[0].strips.columns.last > 1
     assert check(whole).ok
     assert check(less).ok
 
@@ -154,7 +156,7 @@ def test_maps_and_tiles_take_no_more_than_there_is() -> None:
     found, runs = planned()
     (store,) = runs[1].residents
     assert not replay_joint(found, MACHINE, runs).faults
-    more = replace(runs[0], residents={store: (6, ())}, unwritten=6)  # 96 bytes, 8 are left of 104
+    more = replace(runs[0], residents={store: (6, ())})  # 96 bytes, 8 are left of 104
     assert "tiles take 24 bytes, maps on chip leave 8" in faults(more, 0)
     most = replace(runs[0], residents={store: (8, ())})
     assert "maps on chip take 24 bytes more than m has" in faults(most, 0)
@@ -222,7 +224,7 @@ def test_a_plan_that_lies_is_found_out(field: str, value: object, message: str) 
 
 def test_what_is_shown() -> None:
     plan, strips = joint(chain_of_two(), MACHINE), fused(with_skip(), memory(160), pins=["cut=a"])
-    table, everything = show(plan), show(plan, all=True)
+    table, everything = show(plan), show(plan, details=True)
     assert "tile bytes" in table
     assert "tile banks" not in table
     # 104 bytes: layer b has 80 of a and its tiles
@@ -230,5 +232,5 @@ def test_what_is_shown() -> None:
     assert "a 80 (5 rows)" in everything
     assert "5 rows of a (input 1) take 80 bytes" in everything
     assert "in banks" not in everything
-    assert "rows of a take " in show(strips, all=True)
-    assert "bank" not in show(strips, all=True)
+    assert "rows of a take " in show(strips, details=True)
+    assert "bank" not in show(strips, details=True)
