@@ -132,7 +132,9 @@ class Machine(Sparse):
     mesh: Mesh | None = None
     """Tile units in a mesh, or an array of PEs."""
     ocm_banks: int = Count
-    """Equal banks that the shared memory is divided in, where maps may stay on chip (joint, fusion); 0: not known."""
+    """Equal banks that the shared memory is divided in, where maps may stay on chip (joint, fusion); 0: none, maps take
+    bytes there.
+    """
     reserved_bytes: int = Count
     """Taken from the shared memory (or from every buffer) before any tile."""
     im2col_rows: int = Count

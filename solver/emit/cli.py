@@ -64,7 +64,8 @@ def compile_(
 ) -> int:
     """Plan an ONNX model as a whole and write C11 that runs it: import, plan, addresses, code, report.
 
-    On machines with a shared memory in banks problem joint, else layer by layer. `make run` in the folder builds the
+    On machines with a shared memory in banks problem joint, else layer by layer; `--problem joint` asks for it on a
+    shared memory without banks, too. `make run` in the folder builds the
     program, runs it on an input, and compares results with onnxruntime (if it is installed) and what moves with the
     plan.
     """

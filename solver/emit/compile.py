@@ -63,7 +63,8 @@ def compile_model(
     Parameters
     ----------
     problem : str, optional
-        By default joint where the machine's memory has banks (`ocm_banks`), else tiling or slicing, layer by layer.
+        By default joint where the machine's memory has banks (`ocm_banks`), else tiling or slicing, layer by layer;
+        "joint" and "fusion" can be asked for wherever all operands share a memory (`ocm_bytes`).
     out : str or path
         A folder that does not exist yet, or is empty.
 
