@@ -310,7 +310,7 @@ class _ModelArranger(_Arranger):
         if operator.fn == "pad" and self.model.node(operator.name).op == "Pad":
             return self._padded(name, operator, source)
         alike = {self.passing.kinds[one] in FLOATS for one in (operator.name, operator.inputs[0])}
-        require(len(alike) == 1, f"operator {operator.name}", "integers that become real numbers, or the other way round")
+        require(len(alike) == 1, f"operator {operator.name}", "integers become real numbers, or the other way round")
         return self._moved(name, operator, source)
 
     def _given(self, name: str, operator: Input) -> Value:

@@ -7,6 +7,7 @@ and bias.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -55,7 +56,7 @@ class Meaning:
             If the machine's elements have other sizes than a quantised model's.
         """
         quantised = any(node.op_type in QUANTISERS for node in self.model.origin.values())
-        found = Elements(self.machine, quantised)
+        found = Elements(self.machine, quantised, self.model.network.map_type)
         if quantised:
             found.check(self.model.network.map_type, self.model.network.weight_type)
         else:
@@ -118,7 +119,8 @@ class Meaning:
         """Operands of the full shape are inputs of the layer; others are read where they lie off the chip."""
         op = {"Mean": "Sum"}.get(node.op, node.op)
         require(op in BINARY, f"layer {layer.name}", f"{node.op} of several tensors")
-        combine = "{{ const float seen = {value}, x = {row}, y = seen; {row} = " + BINARY[op] + "; }}"
+        both = re.sub(r"\by\b", "seen", re.sub(r"\bx\b", "{row}", BINARY[op]))
+        combine = f"{{{{ const float seen = {{value}}; {{row}} = {both}; }}}}"
         numbers = numbers.with_meaning(combine=combine, combine_first="{row} = {value};")
         full = inputs_of(self.model.network, operator, layer)
         names = [t for t in node.proto.input if t]
