@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from instances.errors import InputError
 from instances.machine import Machine
-from instances.onnx_model import is_onnx
+from instances.onnx_model import is_onnx, read_model
 from instances.onnx_reader import read_onnx
 from instances.stores import stores
 from solver.emit.emit import emit_c
+from solver.emit.meaning import Meaning
 from solver.fusion.plan import FusionPlan
 from solver.joint.plan import JointPlan
 from solver.options import as_texts, pick_machine
@@ -82,6 +83,7 @@ def compile_model(
         raise InputError(f"problem {problem}: C is written of {', '.join(_PROBLEMS)}")
     single = found.problem if found.problem == "slicing" else "tiling"
     problem = problem or ("joint" if found.ocm_banks else single)
+    Meaning(read_model(model), found).check()  # before a plan takes its time
     demands = [*(pins or ()), *(["turns=no"] if problem == "fusion" else [])]
     plan = solve(
         network, machine, problem=problem, objective=objective, pins=demands, settings=fields,

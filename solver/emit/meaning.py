@@ -53,8 +53,11 @@ class Meaning:
         Raises
         ------
         InputError
-            If the machine's elements have other sizes than a quantised model's.
+            If the machine's elements have other sizes than the model's, or scales depend on the data.
         """
+        for node in self.model.origin.values():
+            dynamic = "Dynamic" in node.op_type
+            require(not dynamic, f"operator {node.name} ({node.op_type})", "its scale depends on the data")
         quantised = any(node.op_type in QUANTISERS for node in self.model.origin.values())
         found = Elements(self.machine, quantised, self.model.network.map_type)
         if quantised:
@@ -62,6 +65,10 @@ class Meaning:
         else:
             floats(self.machine)
         return found
+
+    def check(self) -> Elements:
+        """Raise InputError if the machine's elements cannot hold the model's."""
+        return self.elements
 
     @cached_property
     def passing(self) -> Passing:
@@ -100,7 +107,6 @@ class Meaning:
         """
         node = self.model.node(operator.name)
         where = f"layer {layer.name} ({node.op})"
-        require(node.op != "DynamicQuantizeLinear", where, "a scale that depends on the data")
         require(node.op in _LAYERS, where, "its arithmetic is not known")
         made = self.arithmetic(operator, layer)
         made.require_held()
