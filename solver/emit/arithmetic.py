@@ -23,7 +23,7 @@ from instances.onnx_model import OnnxModel
 from instances.operators import Concat, Conv, MatMul, Operator, Pool
 from instances.stores import inputs_of
 from instances.workload import Layer
-from solver.emit.kinds import C_TYPES, FLOATS, NAMES, Elements
+from solver.emit.kinds import BYTES, C_TYPES, FLOATS, NAMES, Elements
 from solver.emit.numbers import Numbers, floats
 from solver.emit.passing import Chain, Passing
 from solver.emit.pointwise import clip_of, require, stage
@@ -106,6 +106,9 @@ class Arithmetic:
             kind, size = self.passing.stored(name), self.elements.machine.in_bytes
             said = f"it reads maps of {NAMES[kind]}, and the machine has in_bytes {size}"
             require(self.elements.held(kind) == kind, f"layer {self.layer.name}", said)
+            has = self.elements.machine.w_bytes
+            said = f"its right operand is of {NAMES[kind]}, and the machine has w_bytes {has}"
+            require(name in self.names or has == BYTES[kind], f"layer {self.layer.name}", said)
 
     def single(self) -> Numbers:
         """Single precision."""

@@ -38,6 +38,8 @@ class Compiled:
     time_ticks: int
     macs: int
     """Multiply-accumulates that are planned."""
+    elements: str = ""
+    """What maps and sums are held as."""
 
     def lines(self) -> list[str]:
         """The report, a line each."""
@@ -49,6 +51,7 @@ class Compiled:
             f"bytes: {self.bytes:,} to and from memory",
             f"peak: {self.peak_bytes:,} of {room:,} bytes on chip",
             f"time: {self.time_ticks * machine.tick_ps / 1e6:,.1f} us; {self.macs:,} MACs",
+            f"elements: {self.elements}",
         ]
 
 
@@ -83,7 +86,7 @@ def compile_model(
         raise InputError(f"problem {problem}: C is written of {', '.join(_PROBLEMS)}")
     single = found.problem if found.problem == "slicing" else "tiling"
     problem = problem or ("joint" if found.ocm_banks else single)
-    Meaning(read_model(model), found).check()  # before a plan takes its time
+    elements = Meaning(read_model(model), found).check()  # before a plan takes its time
     demands = [*(pins or ()), *(["turns=no"] if problem == "fusion" else [])]
     plan = solve(
         network, machine, problem=problem, objective=objective, pins=demands, settings=fields,
@@ -94,7 +97,7 @@ def compile_model(
     names = emit_c(plan, out, model)
     measures = plan.measures  # type: ignore[attr-defined]
     time = sum(row.time_ticks for row in plan.layers) if isinstance(plan, FusionPlan) else measures.time
-    return Compiled(plan, names, measures.bytes, _peak(plan), time, network.macs)
+    return Compiled(plan, names, measures.bytes, _peak(plan), time, network.macs, elements.said())
 
 
 def _peak(plan: Plan) -> int:

@@ -58,6 +58,14 @@ class Elements:
         """The kind of sums of integers."""
         return "i64" if self.machine.psum_bytes > BYTES["i32"] else "i32"
 
+    def said(self) -> str:
+        """What maps and sums are held as, where that differs from the file."""
+        if self.quantised:
+            return f"{self.maps}, sums of {NAMES[self.sums]}"
+        held = NAMES[self.held("f32")]
+        rounded = f" (the file: {self.maps})" if self.maps not in ("", held) else ""
+        return f"{held}{rounded}, sums of float32"
+
     @property
     def tolerance(self) -> float:
         """How far real results may be from those of another program that rounds otherwise, of the largest one."""

@@ -229,6 +229,17 @@ def test_sums_that_may_be_too_large(tmp_path: Path) -> None:
         compile_model(tmp_path / "m.onnx", "scratchpad_64k", tmp_path / "c", settings=HALVES)
 
 
+def test_a_map_that_is_no_weight(tmp_path: Path) -> None:
+    """Of a product of two maps the right one takes the place of weights, of as many bytes."""
+    maker = Maker(random.Random(1), kind="int16", weight_kind="int8")
+    first = maker.quantised("x", (1, 2, 4, 4), 1e-3)
+    maker.result(maker.matmul(maker.pointwise(first), first))
+    maker.save(tmp_path / "m.onnx", (1, 2, 4, 4))
+    settings = HALVES | {"psum_bytes": 8, "w_bytes": 1}
+    with pytest.raises(InputError, match=r"its right operand is of int16, and the machine has w_bytes 1: no C"):
+        compile_model(tmp_path / "m.onnx", "scratchpad_64k", tmp_path / "c", settings=settings)
+
+
 def dynamic_model(path: Path, quantised: bool) -> None:
     """Write a product whose input is quantised by what it holds, or a convolution that is not quantised."""
     rng, float32 = np.random.default_rng(1), onnx.TensorProto.FLOAT
