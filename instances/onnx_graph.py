@@ -70,6 +70,11 @@ class Node:
         value = self._attributes.get(name)
         return None if value is None or not hasattr(value, "__iter__") else tuple(int(x) for x in value)
 
+    def element(self, name: str, default: str) -> str:
+        """Return an attribute that is an element type, as numpy calls it."""
+        stated = self.integer(name, 0)
+        return str(helper.tensor_dtype_to_np_dtype(stated)) if stated else default
+
     def text(self, name: str, default: str) -> str:
         """Return a text attribute."""
         value = self._attributes.get(name, default)

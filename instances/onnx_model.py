@@ -44,7 +44,8 @@ class Quantised:
         if self.axis is not None:
             along[self.axis] = -1
         scale, zero = (x.reshape(along if self.axis is not None else ()) for x in (self.scale, self.zero))
-        return ((self.integers.astype(np.int64) - zero.astype(np.int64)) * scale).astype(self.scale.dtype)
+        centred = self.integers.astype(np.int64) - zero.astype(np.int64)
+        return np.asarray(centred * scale, self.scale.dtype)
 
 
 @dataclass

@@ -22,9 +22,12 @@ _UNARY = {
     "QLinearReduceMean": "ReduceMean",
 }  # fmt: skip
 _BINARY = {"QLinearAdd": "Add", "QLinearMul": "Mul"}
+#: Operators that are standard ones, for integers of more types.
+_WIDE = ("QuantizeLinear", "DequantizeLinear")
 #: Operators that move elements of their first input (of all inputs: Concat).
 _MOVES = frozenset(
-    """Concat DepthToSpace Flatten Gather Identity Reshape Slice SpaceToDepth Split Squeeze Transpose Unsqueeze""".split()
+    """Concat DepthToSpace Flatten Gather Identity Reshape Slice SpaceToDepth Split Squeeze Transpose
+    Unsqueeze""".split()
 )
 _DROPPED = frozenset({"opset", "channels_last"})
 #: From this opset on the axes of a reduction are an input; a softmax is along one axis.
@@ -167,6 +170,9 @@ class _Speller(_Constants):
             self._main(_UNARY[name], [self._real(0)], *self._axes(), result=(3, 4))
         elif node.domain == DOMAIN and name in _BINARY:
             self._main(_BINARY[name], [self._real(0), self._real(3)], result=(6, 7))
+        elif node.domain == DOMAIN and name in _WIDE:
+            self.made.append(onnx.NodeProto.FromString(node.SerializeToString()))
+            self.made[0].domain = ""
         elif (handler := _HANDLERS.get((node.domain.removeprefix("ai.onnx"), name))) is not None:
             handler(self)
         return self.made
@@ -235,7 +241,8 @@ class _Speller(_Constants):
         found = self._value(scale)
         along = {"axis": axis} if axis is not None and found is not None and found.size > 1 else {}
         given = [tensor, scale, zero] if zero else [tensor, scale]
-        self.made.append(helper.make_node("DequantizeLinear", given, [name], name=name, **along))
+        self.made.append(helper.make_node("DequantizeLinear", given, [name], name=name))
+        self.made[-1].attribute.extend(helper.make_attribute(key, value) for key, value in along.items())
         return name
 
     def _bias(self, index: int, scale: np.ndarray) -> str:
@@ -272,7 +279,8 @@ class _Speller(_Constants):
 
 
 _HANDLERS: dict[tuple[str, str], Callable[[_Speller], None]] = {
-    ("", "QLinearConv"): _Speller.conv, ("", "QLinearMatMul"): _Speller.matmul, (DOMAIN, "QLinearMatMul"): _Speller.matmul,
-    (DOMAIN, "QLinearConv"): _Speller.conv, (DOMAIN, "QGemm"): _Speller.gemm, (DOMAIN, "QLinearConcat"): _Speller.concat,
+    ("", "QLinearConv"): _Speller.conv, (DOMAIN, "QLinearConv"): _Speller.conv,
+    ("", "QLinearMatMul"): _Speller.matmul, (DOMAIN, "QGemm"): _Speller.gemm,
+    (DOMAIN, "QLinearConcat"): _Speller.concat,
     ("", "ConvInteger"): _Speller.integer, ("", "MatMulInteger"): _Speller.integer,
 }  # fmt: skip

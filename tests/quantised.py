@@ -93,7 +93,9 @@ class Maker:
 
     # ---- layers ----------------------------------------------------------------------------------------------------
 
-    def weights(self, shape: tuple[int, ...], axis: int, real: float) -> tuple[str, str, str, np.ndarray, dict[str, int]]:
+    def weights(
+        self, shape: tuple[int, ...], axis: int, real: float
+    ) -> tuple[str, str, str, np.ndarray, dict[str, int]]:  # fmt: skip
         """Integers, scales and zero points (by name), the scales, and the attribute that says their axis."""
         rng, each = self.rng, self.rng.random() < 0.5
         limits = np.iinfo(self.weight_kind)
@@ -111,7 +113,8 @@ class Maker:
         """A convolution or Gemm with a bias, maybe a function behind, and the quantisation of its result."""
         values, scale, zero, scales, along = self.weights(shape, axis, 0.01)
         unit, steps = self.value(one.scale) * scales, taps**0.5 * one.spread * np.iinfo(self.weight_kind).max
-        bias = (self.numbers.normal(0, steps / 2, shape[axis])).astype(np.int32) if self.rng.random() < 0.7 else None
+        drawn = self.numbers.normal(0, min(steps / 2, 2**28), shape[axis]).astype(np.int32)
+        bias = drawn if self.rng.random() < 0.7 else None
         made = self.tensor("", out, float(unit.mean()) * steps / one.spread)
         if self.operators:
             q = self.constant(bias) if bias is not None else ""
@@ -149,10 +152,7 @@ class Maker:
             kernel, stride, spread = ([rng.randint(1, n) for _ in "rc"] for n in (3, 2, 2))
             reach = [(k - 1) * d for k, d in zip(kernel, spread, strict=True)]
             pads = [rng.randint(0, r) for r in reach * 2]
-            out = [
-                (n + pads[a] + pads[a + 2] - reach[a] - 1) // stride[a] + 1 if n + pads[a] + pads[a + 2] > reach[a] else 0
-                for a, n in enumerate(size)
-            ]
+            out = [(n + pads[a] + pads[a + 2] - reach[a] - 1) // stride[a] + 1 for a, n in enumerate(size)]
             if min(out) > 0:
                 break
         taps = channels // groups * kernel[0] * kernel[1]
@@ -184,10 +184,11 @@ class Maker:
         if op != "GlobalAveragePool":
             kernel = [rng.randint(1, min(3, n)) for n in (rows, columns)]
             pads = [rng.randint(0, (k - 1) // 2) for k in kernel * 2]
-            window = {"kernel_shape": kernel, "pads": pads, "strides": [rng.randint(1, 2) for _ in kernel]}
+            stride = [rng.randint(1, 2) for _ in kernel]
+            window = {"kernel_shape": kernel, "pads": pads, "strides": stride}
             if op == "AveragePool":
                 window["count_include_pad"] = rng.randint(0, 1)
-            size = [0, 0]
+            size = [(one.shape[a + 2] + pads[a] + pads[a + 2] - kernel[a]) // stride[a] + 1 for a in (0, 1)]
         made = self.tensor("", (1, channels, *size), self.value(one.scale) * rng.choice([0.5, 1]))
         if self.operators and op != "MaxPool":
             made.name = self.node(f"QLinear{op}", [*self.given(one), made.scale, made.zero], MICROSOFT, **window)
@@ -212,6 +213,29 @@ class Maker:
             made.name = self.node(f"QLinear{op}", inputs, MICROSOFT)
         else:
             real = self.node(op, [self.real(one), self.real(two)], **({"axis": 1} if op == "Concat" else {}))
+            made.name = self.node("QuantizeLinear", [real, made.scale, made.zero], self.wide())
+        return made
+
+    def matmul(self, one: Tensor, two: Tensor) -> Tensor:
+        """A product of two inputs, in as many groups as the first has channels."""
+        _, groups, rows, inner = one.shape
+        number = two.shape[1] * two.shape[2] * two.shape[3] // (groups * inner)
+        shape = self.constant(np.array([1, groups, inner, max(number, 1)]))
+        size = groups * inner * max(number, 1)
+        if number < 1:
+            two = one
+            shape, size = self.constant(np.array([1, groups, inner, rows])), groups * inner * rows
+        whole = int(np.prod(two.shape))
+        flat = self.node("Reshape", [two.name, self.constant(np.array([whole]))])
+        cut = [self.constant(np.array([x])) for x in (0, size)]
+        right = Tensor(self.node("Reshape", [self.node("Slice", [flat, *cut]), shape]), (1,), two.scale, two.zero, 0)
+        scale = self.value(one.scale) * self.value(two.scale) * inner**0.5 * two.spread
+        made = self.tensor("", (1, groups, rows, size // groups // inner), scale)
+        if self.operators:
+            inputs = [*self.given(one), *self.given(right), made.scale, made.zero]
+            made.name = self.node("QLinearMatMul", inputs)
+        else:
+            real = self.node("MatMul", [self.real(one), self.real(right)])
             made.name = self.node("QuantizeLinear", [real, made.scale, made.zero], self.wide())
         return made
 
@@ -241,7 +265,28 @@ def quantised_model(rng: random.Random, path: Path, **kinds: object) -> None:
         maker.result(one)
     maker.result(maker.pool(first))
     maker.result(maker.gemm(first))
+    if np.dtype(maker.kind).itemsize == np.dtype(maker.weight_kind).itemsize:  # what is read as weights is a map
+        maker.result(maker.matmul(first, one))
     maker.result(maker.conv(maker.both(first, one if one.shape == shape else maker.pointwise(first))))
+    maker.save(path, shape)
+
+
+def quantised_network(rng: random.Random, path: Path, **kinds: object) -> None:
+    """Write a model of layers one after the other, some of them read by several."""
+    maker = Maker(rng, **kinds)  # type: ignore[arg-type]
+    shape = (1, rng.randint(1, 4), rng.randint(6, 10), rng.randint(6, 10))
+    made = [maker.conv(maker.quantised("x", shape, 4 / float(np.iinfo(maker.kind).max)))]
+    while len(made) < rng.randint(3, 8):
+        one = rng.choice(made[-2:])
+        alike = [two for two in made if two.shape == one.shape and two is not one]
+        kind = rng.choice(["conv", "conv", "pool", "pointwise", "both", "both"])
+        if kind == "both" and alike:
+            made.append(maker.both(one, rng.choice(alike)))
+        elif kind == "pool" and min(one.shape[2:]) > 1:
+            made.append(maker.pool(one))
+        elif min(one.shape[2:]) > 0:
+            made.append(maker.pointwise(one) if kind == "pointwise" else maker.conv(one))
+    maker.result(maker.gemm(made[-1]) if rng.random() < 0.5 else made[-1])
     maker.save(path, shape)
 
 

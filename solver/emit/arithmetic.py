@@ -14,15 +14,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
 from instances.onnx_graph import Node
 from instances.onnx_model import OnnxModel
-from instances.operators import Concat, Conv, Eltwise, MatMul, Operator, Pool
+from instances.operators import Concat, Conv, MatMul, Operator, Pool
 from instances.stores import inputs_of
 from instances.workload import Layer
-from solver.emit.kinds import C_TYPES, FLOATS, NAMES, Elements
+from solver.emit.kinds import BYTES, C_TYPES, FLOATS, NAMES, Elements
 from solver.emit.numbers import Numbers, floats
 from solver.emit.passing import Chain, Passing
 from solver.emit.pointwise import clip_of, require, stage
@@ -31,7 +32,8 @@ from solver.emit.text import function, identifier, literal
 from solver.emit.trained import Trained
 from solver.emit.values import coordinates_in, coordinates_of
 
-Tables, Statements = list[str], list[str]
+Tables: TypeAlias = list[str]
+Statements: TypeAlias = list[str]
 #: Bytes of biases that are added to sums of integers.
 BIAS = {0: "i32", 4: "i32", 8: "i64"}
 
@@ -104,6 +106,9 @@ class Arithmetic:
             kind, size = self.passing.stored(name), self.elements.machine.in_bytes
             said = f"it reads maps of {NAMES[kind]}, and the machine has in_bytes {size}"
             require(self.elements.held(kind) == kind, f"layer {self.layer.name}", said)
+            has = self.elements.machine.w_bytes
+            said = f"its right operand is of {NAMES[kind]}, and the machine has w_bytes {has}"
+            require(name in self.names or has == BYTES[kind], f"layer {self.layer.name}", said)
 
     def single(self) -> Numbers:
         """Single precision."""
@@ -239,7 +244,7 @@ class Arithmetic:
         return base.with_meaning(finished=tuple(text), tables=zeros)
 
     def _rounded(self, lines: Sequence[str], divisor: int) -> tuple[Tables, Statements, tuple[Operator, ...]]:
-        """The real number of a sum of integers, at once as an integer of the result where that follows; what is left."""
+        """The real number of a sum of integers, or at once an integer of the result; the functions left."""
         assert self.grid is not None
         factor = self.grid.scale * (self.right.scale if self.right is not None else np.float32(1))
         factor = factor * (self.trained.scale if self.trained is not None else np.float32(1))

@@ -30,8 +30,8 @@ def emit(
     """Write C11 that carries a plan out: loops, transfers and tiles as planned, memories as static arrays.
 
     `make run` in the folder builds it with gcc and runs it. Without a model it computes on integers and is compared
-    with naive loop nests, with one in single precision and with onnxruntime; what moves is compared with the plan.
-    docs/emit.md says how the files are used.
+    with naive loop nests; with one it computes what the model does (float32, float16, or quantised to 8 or 16 bits) and
+    is compared with onnxruntime. What moves is compared with the plan. docs/emit.md says how the files are used.
     """
     names = emit_c(load_plan(plan), out, model, memory_bytes=memory)
     console.emit(f"{len(names)} files written to {out}; build and check them: make -C {out} run")
@@ -67,7 +67,8 @@ def compile_(
     On machines with a shared memory in banks problem joint, else layer by layer; `--problem joint` asks for it on a
     shared memory without banks, too. `make run` in the folder builds the
     program, runs it on an input, and compares results with onnxruntime (if it is installed) and what moves with the
-    plan.
+    plan. The machine's elements are the model's: in_bytes, w_bytes, out_bytes and psum_bytes are 4 for float32 (2, 2, 2
+    and 4 store it as float16), 1, 1, 1 and 4 for a model quantised to 8 bits.
     """
     made = compile_model(
         model, machine, out, problem=problem, objective=objective,

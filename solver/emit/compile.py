@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from instances.errors import InputError
 from instances.machine import Machine
-from instances.onnx_model import is_onnx
+from instances.onnx_model import is_onnx, read_model
 from instances.onnx_reader import read_onnx
 from instances.stores import stores
 from solver.emit.emit import emit_c
+from solver.emit.meaning import Meaning
 from solver.fusion.plan import FusionPlan
 from solver.joint.plan import JointPlan
 from solver.options import as_texts, pick_machine
@@ -37,6 +38,8 @@ class Compiled:
     time_ticks: int
     macs: int
     """Multiply-accumulates that are planned."""
+    elements: str = ""
+    """What maps and sums are held as."""
 
     def lines(self) -> list[str]:
         """The report, a line each."""
@@ -48,6 +51,7 @@ class Compiled:
             f"bytes: {self.bytes:,} to and from memory",
             f"peak: {self.peak_bytes:,} of {room:,} bytes on chip",
             f"time: {self.time_ticks * machine.tick_ps / 1e6:,.1f} us; {self.macs:,} MACs",
+            f"elements: {self.elements}",
         ]
 
 
@@ -82,6 +86,7 @@ def compile_model(
         raise InputError(f"problem {problem}: C is written of {', '.join(_PROBLEMS)}")
     single = found.problem if found.problem == "slicing" else "tiling"
     problem = problem or ("joint" if found.ocm_banks else single)
+    elements = Meaning(read_model(model), found).check()  # before a plan takes its time
     plan = solve(
         network, machine, problem=problem, objective=objective, pins=pins, settings=fields,
         time_limit_s=time_limit_s, all_kinds=problem in ("tiling", "slicing"), progress=progress,
@@ -91,7 +96,7 @@ def compile_model(
     names = emit_c(plan, out, model)
     measures = plan.measures  # type: ignore[attr-defined]
     time = sum(row.time_ticks for row in plan.layers) if isinstance(plan, FusionPlan) else measures.time
-    return Compiled(plan, names, measures.bytes, _peak(plan), time, network.macs)
+    return Compiled(plan, names, measures.bytes, _peak(plan), time, network.macs, elements.said())
 
 
 def _peak(plan: Plan) -> int:

@@ -33,7 +33,8 @@ def emit_c(
     plan : Plan
         Of problem tiling, slicing, joint or fusion, with a schedule for every layer.
     model : str or path, optional
-        The ONNX file that was planned: the program computes what it does, in single precision.
+        The ONNX file that was planned: the program computes what it does, with the machine's elements: integers of a
+        quantised model, or floats of 4 or 2 bytes.
     memory_bytes : int, optional
         Of plans of whole networks, the bytes of the memory on chip, where it has more than was planned with: then
         fewer strips of groups have to move.

@@ -41,6 +41,8 @@ class Elements:
     machine: Machine
     quantised: bool
     """Whether the model quantises its maps: real numbers are never rounded to half precision then."""
+    maps: str = ""
+    """The type of the model's maps, as numpy calls it."""
 
     def held(self, kind: str) -> str:
         """The kind in which layers hold a tensor; empty if the machine's elements have other bytes."""
@@ -56,10 +58,19 @@ class Elements:
         """The kind of sums of integers."""
         return "i64" if self.machine.psum_bytes > BYTES["i32"] else "i32"
 
+    def said(self) -> str:
+        """What maps and sums are held as, where that differs from the file."""
+        if self.quantised:
+            return f"{self.maps}, sums of {NAMES[self.sums]}"
+        held = NAMES[self.held("f32")]
+        rounded = f" (the file: {self.maps})" if self.maps not in ("", held) else ""
+        return f"{held}{rounded}, sums of float32"
+
     @property
     def tolerance(self) -> float:
         """How far real results may be from those of another program that rounds otherwise, of the largest one."""
-        return 2e-2 if self.quantised else 1e-4 if self.machine.out_bytes > BYTES["f16"] else 5e-3
+        halves = self.maps == "float16" or self.machine.out_bytes == BYTES["f16"]
+        return 2e-2 if self.quantised else 5e-3 if halves else 1e-4
 
     def check(self, maps: str, weights: str) -> None:
         """Raise InputError unless the machine counts elements as a quantised model has them (numpy's names)."""

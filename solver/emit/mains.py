@@ -135,8 +135,8 @@ int main(void)
 
 
 MODEL = """\
-/* Runs the network on an input: certile INPUT OUTPUT [EXPECTED], files of elements one after the other, as the model has
- * them. Compares what moved with the plan, and the output with what is expected. */
+/* Runs the network on an input: certile INPUT OUTPUT [EXPECTED], files of elements one after the other, as the model
+ * has them. Compares what moved with the plan, and the output with what is expected. */
 #include "certile_check.h"
 #include "certile_tile.h"
 #include "network.h"
@@ -210,7 +210,7 @@ READER(i64)
 READER(f16)
 READER(f32)
 
-/* Write a result, and compare it with the next elements of another file; `step`: of integers that it stands for, or 0. */
+/* Write a result, and compare it with the next of another file; `step`: of integers that it stands for (or 0). */
 static void give(FILE *output, FILE *expected, const unsigned char *from, size_t bytes, size_t size, reader *read,
                  float step)
 {{

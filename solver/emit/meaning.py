@@ -7,6 +7,7 @@ and bias.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -52,15 +53,22 @@ class Meaning:
         Raises
         ------
         InputError
-            If the machine's elements have other sizes than a quantised model's.
+            If the machine's elements have other sizes than the model's, or scales depend on the data.
         """
+        for node in self.model.origin.values():
+            dynamic = "Dynamic" in node.op_type
+            require(not dynamic, f"operator {node.name} ({node.op_type})", "its scale depends on the data")
         quantised = any(node.op_type in QUANTISERS for node in self.model.origin.values())
-        found = Elements(self.machine, quantised)
+        found = Elements(self.machine, quantised, self.model.network.map_type)
         if quantised:
             found.check(self.model.network.map_type, self.model.network.weight_type)
         else:
             floats(self.machine)
         return found
+
+    def check(self) -> Elements:
+        """Raise InputError if the machine's elements cannot hold the model's."""
+        return self.elements
 
     @cached_property
     def passing(self) -> Passing:
@@ -99,7 +107,6 @@ class Meaning:
         """
         node = self.model.node(operator.name)
         where = f"layer {layer.name} ({node.op})"
-        require(node.op != "DynamicQuantizeLinear", where, "a scale that depends on the data")
         require(node.op in _LAYERS, where, "its arithmetic is not known")
         made = self.arithmetic(operator, layer)
         made.require_held()
@@ -118,7 +125,8 @@ class Meaning:
         """Operands of the full shape are inputs of the layer; others are read where they lie off the chip."""
         op = {"Mean": "Sum"}.get(node.op, node.op)
         require(op in BINARY, f"layer {layer.name}", f"{node.op} of several tensors")
-        combine = "{{ const float seen = {value}, x = {row}, y = seen; {row} = " + BINARY[op] + "; }}"
+        both = re.sub(r"\by\b", "seen", re.sub(r"\bx\b", "{row}", BINARY[op]))
+        combine = f"{{{{ const float seen = {{value}}; {{row}} = {both}; }}}}"
         numbers = numbers.with_meaning(combine=combine, combine_first="{row} = {value};")
         full = inputs_of(self.model.network, operator, layer)
         names = [t for t in node.proto.input if t]

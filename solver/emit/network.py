@@ -19,7 +19,8 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
 from instances.stores import Stores, stores
-from solver.emit.arrange import Arranged, Copy, Host, Run, arranged
+from solver.emit.arrange import Arranged, Copy, Host, Run
+from solver.emit.arrange_model import arranged
 from solver.emit.frame import Frame
 from solver.emit.groups import refuse as refuse_group
 from solver.emit.kinds import BYTES

@@ -14,8 +14,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from onnx import TensorProto, helper
-
 from instances.errors import InputError
 from instances.onnx_model import OnnxModel
 from instances.operators import Concat, Eltwise, Input, MatMul, Operator, Reshape
@@ -83,8 +81,7 @@ class Passing:
         if node.op in QUANTISERS:
             return grid_of(self.model, node).kind if node.op == "QuantizeLinear" else "f32"
         if node.op == "Cast":
-            to = node.integer("to", TensorProto.FLOAT)
-            return _kind(str(helper.tensor_dtype_to_np_dtype(to)), operator.name)
+            return _kind(node.element("to", "float32"), operator.name)
         return given
 
     def stored(self, name: str) -> str:

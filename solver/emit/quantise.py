@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from onnx import helper
 
 from instances.errors import InputError
 from instances.onnx_graph import Node
@@ -54,7 +53,7 @@ def grid_of(model: OnnxModel, node: Node) -> Grid:
         if node.input(k) and not model.is_constant(node.input(k)):
             raise InputError(f"{where}: its scale depends on the data: no C is written")
     scale = model.constant(node.input(1)).astype(np.float32)
-    zero = model.constant(node.input(2)) if node.input(2) else np.zeros(1, _stated(node))
+    zero = model.constant(node.input(2)) if node.input(2) else np.zeros(1, node.element("output_dtype", "uint8"))
     if scale.ndim > 1 or node.integer("block_size", 0):
         raise InputError(f"{where}: a scale for every block: no C is written")
     name = str(zero.dtype)
@@ -63,8 +62,3 @@ def grid_of(model: OnnxModel, node: Node) -> Grid:
     along = node.integer("axis", 1) if scale.size > 1 else None
     zeros = np.broadcast_to(zero.reshape(-1).astype(np.int64), scale.size)
     return Grid(KINDS[name], scale.reshape(-1), zeros, along)
-
-
-def _stated(node: Node) -> np.dtype:
-    stated = node.integer("output_dtype", 0)
-    return np.dtype(helper.tensor_dtype_to_np_dtype(stated)) if stated else np.dtype(np.uint8)

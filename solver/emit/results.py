@@ -80,6 +80,9 @@ def open_out(frame: Frame, places: Places) -> list[str]:
     body += [f"const certile_box box = {places.box('OUT')};", "out_box = box;"]
     body += ["memcpy(now.out.first, box.lo, sizeof box.lo);"]
     read = ["certile_load(CERTILE_PSUM, &now.out, &psum_dram, &box);"]
+    if frame.late and frame.doubled("OUT"):  # a piece with one tile stores sums and reads them back in the next step
+        same = "closing && memcmp(&closing_box, &box, sizeof box) == 0"
+        read = [*block(f"if ({same})", ["compute_late();"]), *read]
     always = frame.machine.psum_first_read
     body += read if always else block("if (!first)", read) if frame.cut else []
     given = (["int first"] if frame.cut and not always else []) + (["int last"] if frame.snake else [])

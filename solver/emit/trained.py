@@ -103,8 +103,9 @@ class Training:
         bias: str,
     ) -> Trained:  # fmt: skip
         kind, channels = KINDS.get(str(found.integers.dtype), ""), len(times)
-        fits = kind and BYTES[kind] == self.machine.w_bytes
-        require(fits, self.where, f"weights of {found.integers.dtype}, and the machine has w_bytes {self.machine.w_bytes}")
+        has = self.machine.w_bytes
+        fits = kind and BYTES[kind] == has
+        require(fits, self.where, f"weights of {found.integers.dtype}, and the machine has w_bytes {has}")
         require(found.axis in (None, axis), self.where, "weights with scales along an axis that is summed")
         single = found.scale.size == 1 and (times == times[0]).all()
         scale = (found.scale * (times[0] if single else times)).astype(np.float32)

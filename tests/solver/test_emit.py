@@ -166,6 +166,18 @@ def test_layers_of_one_name_are_told_apart() -> None:
     assert {"layer_000_same.c", "layer_001_same.c"} <= set(files)
 
 
+def test_sums_of_a_tile_that_is_taken_again_at_once(tmp_path: Path) -> None:
+    """Columns 0 and 1, then 2 alone: its sums are stored one step late, and the next input channel reads them back."""
+    layer = Layer.conv("a", channels=3, filters=2, size=(1, 3), kernel=(1, 1))
+    machine = Machine(
+        name="double", tick_ps=1, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=4, ocm_bytes=1000, buffering="double",
+        transfer=Transfer(byte_ticks=1),
+    )  # fmt: skip
+    nest = Nest((Loop("c", 2, (2,)), Loop("n", 1), Hold("W"), Loop("c", 1), Hold("IN"), Hold("OUT")))
+    write(single_layers([Planned(layer, machine, nest)]), tmp_path / "c")
+    assert "1 of 1 layers" in build_and_run(tmp_path / "c", "-O1")
+
+
 # ---- networks ----------------------------------------------------------------------------------------------------
 
 

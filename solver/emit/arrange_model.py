@@ -1,0 +1,181 @@
+"""The arrays of a model off the chip, what the host copies and computes between layers, and elements of several kinds.
+
+Layers read and write elements as the machine has them; inputs and results of a model, and real numbers that the host
+computes with, are held as the model has them, and converted where they meet.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from instances.errors import InputError
+from instances.machine import Machine
+from instances.network import Network
+from instances.operators import Concat, Eltwise, Input, Opaque, Operator, Reshape, Shape
+from solver.emit.arrange import Arranged, Arranger, Host
+from solver.emit.host import element_by_element, of_rows, stage_of
+from solver.emit.kinds import BYTES, FLOATS, KINDS, dtype
+from solver.emit.meaning import Meaning
+from solver.emit.moves import moved
+from solver.emit.pointwise import Stage, require
+from solver.emit.text import identifier
+from solver.emit.values import Value, rows_of
+
+
+def arranged(network: Network, machine: Machine, meaning: Meaning | None = None) -> Arranged:
+    """Lay the tensors of a network out; with a model's meaning also what operators between layers do.
+
+    Raises
+    ------
+    InputError
+        If results cannot be read again: they have other bytes than inputs.
+    """
+    if machine.in_bytes != machine.out_bytes:
+        said = f"in_bytes is {machine.in_bytes}, out_bytes {machine.out_bytes}"
+        raise InputError(f"machine {machine.name}: {said}: layers read what others wrote")
+    return (Arranger(network, machine) if meaning is None else ModelArranger(meaning, machine)).run()
+
+
+class ModelArranger(Arranger):
+    """The same for a model: operators do what its nodes say."""
+
+    def __init__(self, meaning: Meaning, machine: Machine) -> None:
+        self.meaning, self.model, self.passing = meaning, meaning.model, meaning.passing
+        super().__init__(meaning.model.network, machine)
+        meaning.values = self.made.values
+
+    def run(self) -> Arranged:
+        """Go through the operators, then lay the results out."""
+        made = super().run()
+        for k, tensor in enumerate(self.model.outputs):
+            if (maker := self.model.makers.get(tensor)) is not None:
+                value, kind = made.values[maker], KINDS[self.model.element(tensor)]
+                name = self.array(f"output_{k}", prod(value.shape), BYTES[kind])
+                self.made.results.append(name)
+                self._bring(contiguous(name, value.shape), kind, value, self.passing.stored(maker), "a result")
+                if step := self.passing.step(maker):
+                    self.made.steps_of[name] = step
+        return made
+
+    def element(self, operator: Operator) -> int:
+        """By what the machine holds it as, or the model."""
+        return BYTES[self.passing.stored(operator.name)]
+
+    def _value(self, number: int, operator: Operator) -> Value:
+        name = f"map_{number:03}_{identifier(operator.name)}"
+        if isinstance(operator, Input):
+            return self._given(name, operator)
+        if isinstance(operator, Opaque):
+            said = operator.reason or "it is not planned"
+            raise InputError(f"operator {operator.name} ({operator.kind}): {said}: no C is written")
+        if isinstance(operator, Concat):
+            kinds = {self.passing.stored(source) for source in operator.inputs}
+            require(len(kinds) == 1, f"operator {operator.name}", f"it joins elements of {' and '.join(sorted(kinds))}")
+            return self._concat(name, operator)
+        source = self.made.values[operator.inputs[0]]
+        if operator.name in self.passing.applied | self.passing.read:
+            return source
+        if isinstance(operator, Eltwise):
+            return self._computed(name, operator, source)
+        assert isinstance(operator, Reshape)
+        if operator.fn == "pad" and self.model.node(operator.name).op == "Pad":
+            return self._padded(name, operator, source)
+        alike = {self.passing.kinds[one] in FLOATS for one in (operator.name, operator.inputs[0])}
+        require(len(alike) == 1, f"operator {operator.name}", "integers become real numbers, or the other way round")
+        return self._moved(name, operator, source)
+
+    def _given(self, name: str, operator: Input) -> Value:
+        """An input of the model, or constants that are read as one."""
+        tensor = next(tensor for tensor, maker in self.model.makers.items() if maker == operator.name)
+        kind, held = self.passing.kinds[operator.name], self.passing.stored(operator.name)
+        if operator.name not in self.model.inputs.values():
+            value = contiguous(self.array(name, prod(operator.shape), BYTES[held]), operator.shape)
+            self.made.data.append(name)
+            self.made.constants[name] = self.model.constant(tensor).astype(dtype(held))
+            return value
+        array = self.array(f"input_{len(self.made.inputs)}", prod(operator.shape), BYTES[kind])
+        value = contiguous(array, operator.shape)
+        self.made.inputs.append(value.array)
+        return self._as(name, value, kind, held)
+
+    def _as(self, name: str, value: Value, kind: str, wanted: str) -> Value:
+        """A tensor in elements of another kind, one after the other; itself if it is of that kind."""
+        if kind == wanted:
+            return value
+        made = contiguous(self.array(name, prod(value.shape), BYTES[wanted]), value.shape)
+        self._bring(made, wanted, value, kind, "elements of another kind")
+        return made
+
+    def _bring(self, to: Value, wanted: str, source: Value, kind: str, why: str) -> None:
+        """Copy, maybe into elements of another kind."""
+        if kind == wanted:
+            self._copy(to, source, why)
+            return
+        lines = element_by_element(to, source, Stage((), ()), self._address, (wanted, kind))
+        self.made.steps.append(Host(tuple(lines), why, rows=False))
+
+    def _address(self, value: Value) -> str:
+        size = self.made.arrays[value.array][1]
+        return value.array if value.offset == 0 else f"{value.array} + {value.offset * size}"
+
+    def _moved(self, name: str, operator: Reshape, source: Value) -> Value:
+        seen = moved(self.model, operator, source)
+        if seen is None:
+            flat = self._flat(f"{name}_in", source, operator.name)
+            seen = moved(self.model, operator, flat)
+            assert seen is not None
+        made = seen if seen.shape == operator.shape else seen.reshaped(operator.shape)
+        if made is not None:
+            return made
+        self._flat(name, seen, operator.name)
+        return contiguous(name, operator.shape)
+
+    def _flat(self, name: str, value: Value, why: str) -> Value:
+        """A copy whose elements lie one after the other."""
+        made = contiguous(self.array(name, prod(value.shape), self.made.arrays[value.array][1]), value.shape)
+        self._copy(made, value, f"{why}: elements one after the other")
+        return made
+
+    def _padded(self, name: str, operator: Reshape, source: Value) -> Value:
+        node = self.model.node(operator.name)
+        pads = node.integers("pads") or tuple(int(x) for x in self.model.constant(node.input(1)).ravel())
+        value = self.model.constant(node.input(2)).any() if node.input(2) else node.number("value", 0)
+        plain = not value and node.text("mode", "constant") == "constant" and len(pads) == 2 * len(operator.shape)
+        require(plain, f"operator {operator.name}", "padding that is not with zeros")
+        if not self._read_by_anybody(operator):
+            return contiguous(name, operator.shape)
+        made = contiguous(self.array(name, prod(operator.shape), self.element(operator)), operator.shape)
+        ones = (1,) * len(operator.shape)
+        self._copy(made.part(pads[: len(operator.shape)], ones, source.shape), source, f"{operator.name}: padded")
+        return made
+
+    def _read_by_anybody(self, operator: Operator) -> bool:
+        return operator.name in self.passing.results or bool(self.passing.readers[operator.name])
+
+    def _computed(self, name: str, operator: Eltwise, source: Value) -> Value:
+        """A function that no layer applies."""
+        made = stage_of(self.model, operator, "t")
+        kind, wanted = (self.passing.stored(one) for one in (operator.inputs[0], operator.name))
+        if made is not None:
+            to = self.homes.get(operator.name) or self._fresh(name, operator)
+            lines = element_by_element(to, source, made, self._address, (wanted, kind))
+            self.made.steps.append(Host(tuple(lines), f"{operator.name}: no part of the plan", rows=False))
+            return to
+        flat = self._as(f"{name}_real", source, kind, "f32")
+        if not flat.same_places(contiguous(flat.array, flat.shape)):
+            flat = self._flat(f"{name}_in", flat, operator.name)
+        rows = f"{name}_rows" if wanted != "f32" else name
+        to = contiguous(self.array(rows, prod(operator.shape), BYTES["f32"]), operator.shape)
+        lines = of_rows(self.model, operator, self._address(to), self._address(flat))
+        self.made.steps.append(Host(tuple(lines), f"{operator.name}: no part of the plan", rows=True))
+        return self._as(name, to, "f32", wanted)
+
+    def _same(self, operator: Operator) -> bool:
+        if isinstance(operator, Eltwise):
+            return operator.name in self.passing.applied | self.passing.read
+        return super()._same(operator)
+
+
+def contiguous(name: str, shape: Shape) -> Value:
+    """A tensor of its own whose last axis is innermost."""
+    return Value(name, shape, rows_of(shape))

@@ -1,0 +1,287 @@
+"""C code of models whose elements are no floats of 4 bytes: quantised to 8 and 16 bits, and half precision."""
+
+from __future__ import annotations
+
+import logging
+import random
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+from instances.errors import InputError
+from instances.load import load_machine
+from instances.onnx_reader import read_onnx
+from solver.emit.compile import compile_model
+from solver.emit.program import runtime
+from tests.emitted import BUILDS, build_and_run, random_scratchpad, small_model, write
+from tests.quantised import Maker, program_by_random_nests, quantised_model, quantised_network
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make"
+)
+
+MODELS = Path(__file__).parent.parent / "data" / "onnx"
+BYTES = {"in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 4}
+WORDS = {"in_bytes": 2, "w_bytes": 2, "out_bytes": 2, "psum_bytes": 8}
+HALVES = {"in_bytes": 2, "w_bytes": 2, "out_bytes": 2, "psum_bytes": 4}
+QUICK = "-O0 -fsanitize=address,undefined -fno-sanitize-recover=all"
+
+
+def compared(printed: str) -> tuple[int, int, int]:
+    """Exact elements, all of them, and within how many steps the others are."""
+    found = re.search(r"results: (\d+) of (\d+) elements exact, the others within (\d+) steps", printed)
+    assert found is not None, printed
+    exact, elements, steps = map(int, found.groups())
+    return exact, elements, steps
+
+
+def run_random(seed: int, folder: Path, flags: str, elements: dict[str, int], **kinds: object) -> tuple[int, int]:
+    """Build and run a random model with random nests; returns exact elements and all, (0, 0) if nothing compares."""
+    rng = random.Random(seed)
+    folder.mkdir()
+    quantised_model(rng, folder / "m.onnx", **kinds)
+    files = program_by_random_nests(rng, folder / "m.onnx", **elements)
+    if "expected.bin" not in files:  # onnxruntime has no kernel
+        return 0, 0
+    write(files, folder / "c")
+    printed = build_and_run(folder / "c", flags)
+    assert "transfers as planned" in printed
+    exact, number, steps = compared(printed)
+    assert steps <= 1
+    return exact, number
+
+
+# ---- quantised ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("operators", "kind", "weights"), [(False, "uint8", "int8"), (True, "uint8", "uint8")])
+def test_random_quantised_layers(tmp_path: Path, operators: bool, kind: str, weights: str) -> None:
+    """Zero points, padding, groups, scales by channel, spilled sums: as onnxruntime, but for one step at ties."""
+    pytest.importorskip("onnxruntime")
+    kinds = {"operators": operators, "kind": kind, "weight_kind": weights}
+    exact, number = run_random(7, tmp_path / "7", QUICK, BYTES | {"bias_bytes": 4}, **kinds)
+    assert number > 0
+    assert exact >= 0.97 * number
+
+
+@pytest.mark.slow(60)
+@pytest.mark.parametrize("operators", [False, True])
+def test_more_random_quantised_layers(tmp_path: Path, operators: bool) -> None:
+    pytest.importorskip("onnxruntime")
+    sums = [0, 0]
+    for seed in range(100, 116):
+        kind, elements = ("uint8", "int8")[seed % 2], BYTES | {"psum_bytes": (4, 8)[seed // 2 % 2], "bias_bytes": 0}
+        found = run_random(seed, tmp_path / str(seed), BUILDS[seed % 4], elements, operators=operators, kind=kind)
+        sums = [a + b for a, b in zip(sums, found, strict=True)]
+    assert sums[0] >= 0.99 * sums[1] > 0
+
+
+@pytest.mark.slow(60)
+def test_random_layers_of_16_bits(tmp_path: Path) -> None:
+    """onnxruntime computes them in single precision, which has fewer bits than their sums."""
+    pytest.importorskip("onnxruntime")
+    for seed in range(200, 210):
+        kinds = {"kind": ("uint16", "int16")[seed % 2], "weight_kind": ("int8", "int16")[seed // 2 % 2]}
+        elements = WORDS | {"w_bytes": 1 if kinds["weight_kind"] == "int8" else 2, "bias_bytes": (0, 4, 8)[seed % 3]}
+        exact, number = run_random(seed, tmp_path / str(seed), BUILDS[seed % 4], elements, **kinds)
+        assert exact >= 0.9 * number > 0
+
+
+@pytest.mark.slow(90)
+def test_random_quantised_networks_by_plans_of_every_problem(tmp_path: Path) -> None:
+    """Maps that stay on chip, groups of layers, cores that share a layer: all with quantised elements."""
+    pytest.importorskip("onnxruntime")
+    kept = 0
+    for seed in range(4):
+        rng = random.Random(seed)
+        path = tmp_path / f"{seed}.onnx"
+        quantised_network(rng, path, operators=seed % 2 == 0, kind=("uint8", "int8")[seed // 2])
+        scratchpad = random_scratchpad(rng, read_onnx(path)).model_copy(update=BYTES)
+        cores = load_machine("nmp").model_copy(update=BYTES | {"bias_bytes": 4})
+        for problem in ("tiling", "slicing", "joint", "fusion"):
+            folder = tmp_path / f"{seed}_{problem}"
+            made = compile_model(path, cores if problem == "slicing" else scratchpad, folder, problem=problem)
+            exact, number, steps = compared(build_and_run(folder, BUILDS[seed]))
+            assert exact >= 0.97 * number
+            assert steps <= 1
+            kept += any(getattr(row, "on_chip", ()) for row in made.plan.layers)  # type: ignore[attr-defined]
+    assert kept > 0
+
+
+@pytest.mark.slow(20)
+@pytest.mark.parametrize("form", ["qdq", "qoperator"])
+@pytest.mark.parametrize(("name", "problem", "exact"), [
+    ("densenet", "joint", 10), ("mobilenet_v3", "fusion", 10), ("resnet", "joint", 10), ("resnet", "fusion", 10),
+    ("shufflenet", "tiling", 10), ("vit", "tiling", 7),
+])  # fmt: skip
+def test_quantised_exports(tmp_path: Path, name: str, form: str, problem: str, exact: int) -> None:
+    """As onnxruntime's quantiser writes them; of 10 results each, softmax (which it approximates) costs 3 a step."""
+    pytest.importorskip("onnxruntime")
+    machine = "scratchpad_512k" if problem == "tiling" else "scratchpad_768k"
+    compile_model(MODELS / f"{name}_{form}.onnx", machine, tmp_path / "c", settings=BYTES, problem=problem)
+    printed = build_and_run(tmp_path / "c", "-O2")
+    assert "transfers as planned" in printed
+    found, number, steps = compared(printed)
+    assert number == 10
+    assert found >= exact
+    assert steps <= 1
+
+
+def test_a_quantised_network_on_chip(tmp_path: Path) -> None:
+    """Maps with scales of their own are joined where they are: readers take every channel by its scale."""
+    pytest.importorskip("onnxruntime")
+    made = compile_model(MODELS / "densenet_qdq.onnx", "scratchpad_768k", tmp_path / "c", settings=BYTES)
+    assert any(row.on_chip for row in made.plan.layers)  # type: ignore[attr-defined]
+    assert compared(build_and_run(tmp_path / "c", "-O0"))[:2] == (10, 10)
+
+
+# ---- half precision ----------------------------------------------------------------------------------------------
+
+
+def test_half_precision_is_that_of_numpy(tmp_path: Path) -> None:
+    """Every half, what lies in the middle of two and beside that, what is too large, and what is no number."""
+    text = """
+    #include "certile_tile.h"
+    #include <stdio.h>
+    int main(void)
+    {
+        unsigned char half[2];
+        for (float x; fread(&x, sizeof x, 1, stdin) == 1;) {
+            certile_put_f16(half, x);
+            const float back = certile_get_f16(half);
+            fwrite(half, 1, 2, stdout);
+            fwrite(&back, sizeof back, 1, stdout);
+        }
+        return 0;
+    }
+    """
+    for name, part in {**runtime(("certile_tile.h",)), "main.c": text}.items():
+        (tmp_path / name).write_text(part)
+    subprocess.run(["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-o", "half", "main.c"], cwd=tmp_path, check=True)
+    halves = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
+    finite = np.sort(halves[np.isfinite(halves)]).astype(np.float64)
+    ties = ((finite[1:] + finite[:-1]) / 2).astype(np.float32)
+    beside = [np.nextafter(ties, np.float32(side)) for side in (-np.inf, np.inf)]
+    given = np.concatenate([halves, ties, *beside, np.float32([65519.99, 65520, -65520, 1e30, 1e-30])])
+    ran = subprocess.run([tmp_path / "half"], input=given.tobytes(), capture_output=True, check=True).stdout
+    made = np.frombuffer(ran, np.dtype([("half", "<u2"), ("back", "<f4")]))
+    with np.errstate(over="ignore"):
+        want = given.astype(np.float16)
+    number = ~np.isnan(want)
+    assert (made["half"][number] == want[number].view(np.uint16)).all()
+    assert np.isnan(made["back"][~number]).all()
+    assert (made["back"][number] == want[number].astype(np.float32)).all()
+
+
+def in_halves(source: Path, target: Path) -> None:
+    """Write a model with float16 in place of float32."""
+    model = onnx.load(source)
+    for tensor in model.graph.initializer:
+        if tensor.data_type == onnx.TensorProto.FLOAT:
+            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float16), tensor.name))
+    for info in (*model.graph.input, *model.graph.output):
+        info.type.tensor_type.elem_type = onnx.TensorProto.FLOAT16
+    onnx.save(model, target)
+
+
+@pytest.mark.parametrize("halves", [
+    pytest.param(False, marks=pytest.mark.slow(10)), True,
+])  # fmt: skip
+def test_half_precision(tmp_path: Path, halves: bool) -> None:
+    """Of a file in half precision, and of one in single precision that the machine's elements round."""
+    pytest.importorskip("onnxruntime")
+    small_model(tmp_path / "single.onnx")
+    in_halves(tmp_path / "single.onnx", tmp_path / "half.onnx")
+    settings = HALVES | {"bias_bytes": 2, "in_layout": "HWC", "out_layout": "HWC"}
+    path = tmp_path / ("half.onnx" if halves else "single.onnx")
+    compile_model(path, "scratchpad_64k", tmp_path / "c", settings=settings)
+    found = re.search(r"differ from those expected by (\S+)", build_and_run(tmp_path / "c", QUICK))
+    assert found is not None
+    assert 1e-5 < float(found.group(1)) < 2e-3
+
+
+# ---- what is refused ---------------------------------------------------------------------------------------------
+
+
+def test_elements_that_the_machine_does_not_count(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"maps of uint8, weights of int8.*in_bytes 4, out_bytes 4.*--set in_bytes=1"):
+        compile_model(MODELS / "resnet_qdq.onnx", "scratchpad_512k", tmp_path / "c", settings=dict.fromkeys(BYTES, 4))
+    with pytest.raises(InputError, match=r"psum_bytes 1: plan with --set psum_bytes=4"):
+        compile_model(MODELS / "resnet_qdq.onnx", "scratchpad_512k", tmp_path / "c", settings={"psum_bytes": 1})
+    small_model(tmp_path / "small.onnx")
+    with pytest.raises(InputError, match=r"float16 takes 2 bytes and its sums 4, it has psum_bytes 2: plan with"):
+        compile_model(tmp_path / "small.onnx", "scratchpad_512k", tmp_path / "c", settings=HALVES | {"psum_bytes": 2})
+    assert not (tmp_path / "c").exists()
+
+
+def test_sums_that_may_be_too_large(tmp_path: Path) -> None:
+    """Weights of 32,000 by inputs of up to 65,535 are more than 2^31 - 1 from the second product on."""
+    maker = Maker(random.Random(1), kind="uint16", weight_kind="int16")
+    maker.result(maker.gemm(maker.quantised("x", (1, 4, 4, 4), 1e-3)))
+    maker.save(tmp_path / "m.onnx", (1, 4, 4, 4))
+    with pytest.raises(InputError, match=r"sums may reach [\d,]+, integers of psum_bytes 4 2,147,483,647: plan with"):
+        compile_model(tmp_path / "m.onnx", "scratchpad_64k", tmp_path / "c", settings=HALVES)
+
+
+def test_a_map_that_is_no_weight(tmp_path: Path) -> None:
+    """Of a product of two maps the right one takes the place of weights, of as many bytes."""
+    maker = Maker(random.Random(1), kind="int16", weight_kind="int8")
+    first = maker.quantised("x", (1, 2, 4, 4), 1e-3)
+    maker.result(maker.matmul(maker.pointwise(first), first))
+    maker.save(tmp_path / "m.onnx", (1, 2, 4, 4))
+    settings = HALVES | {"psum_bytes": 8, "w_bytes": 1}
+    with pytest.raises(InputError, match=r"its right operand is of int16, and the machine has w_bytes 1: no C"):
+        compile_model(tmp_path / "m.onnx", "scratchpad_64k", tmp_path / "c", settings=settings)
+
+
+def dynamic_model(path: Path, quantised: bool) -> None:
+    """Write a product whose input is quantised by what it holds, or a convolution that is not quantised."""
+    rng, float32 = np.random.default_rng(1), onnx.TensorProto.FLOAT
+    if quantised:
+        weights = rng.integers(-99, 99, (8, 4), np.int8)
+        nodes = [
+            helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "scale", "zero"]),
+            helper.make_node("MatMulInteger", ["q", "w", "zero"], ["p"]), helper.make_node("Cast", ["p"], ["y"], to=1),
+        ]  # fmt: skip
+    else:
+        weights = rng.normal(size=(8, 4)).astype(np.float32)
+        nodes = [
+            helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+            helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]), helper.make_node("MatMul", ["d", "w"], ["y"]),
+        ]  # fmt: skip
+    held = [numpy_helper.from_array(v, k) for k, v in (("w", weights), ("s", np.float32(0.1)), ("z", np.uint8(3)))]
+    graph = helper.make_graph(
+        nodes, "dynamic", [helper.make_tensor_value_info("x", float32, (2, 8))],
+        [helper.make_tensor_value_info("y", float32, (2, 4))], initializer=held,
+    )  # fmt: skip
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10), path)
+
+
+@pytest.mark.parametrize(("quantised", "said"), [
+    (True, "DynamicQuantizeLinear.: its scale depends on the data"),
+    (False, "for maps of uint8, weights of float32.*w_bytes 1: plan with --set w_bytes=4"),
+])  # fmt: skip
+def test_models_that_are_not_quantised_as_a_whole(tmp_path: Path, quantised: bool, said: str) -> None:
+    dynamic_model(tmp_path / "m.onnx", quantised)
+    with pytest.raises(InputError, match=said):
+        compile_model(tmp_path / "m.onnx", "scratchpad_64k", tmp_path / "c", settings=BYTES)
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_model_that_onnxruntime_does_not_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Signed inputs and unsigned weights: the program is written, and has nothing to compare with."""
+    pytest.importorskip("onnxruntime")
+    maker = Maker(random.Random(3), operators=True, kind="int8", weight_kind="uint8")
+    maker.result(maker.pointwise(maker.quantised("x", (1, 2, 3, 3), 0.02)))
+    maker.save(tmp_path / "m.onnx", (1, 2, 3, 3))
+    with caplog.at_level(logging.WARNING):
+        made = compile_model(tmp_path / "m.onnx", "scratchpad_64k", tmp_path / "c", settings=BYTES)
+    assert "onnxruntime does not run it" in caplog.text
+    assert "expected.bin" not in made.files
+    assert "input.bin" in made.files
