@@ -27,9 +27,9 @@ _PLANS = (("squeezenet1_1", "joint"), ("mobilenet_v2", "joint"))
 _ENGINES = ("search", "cp-sat")
 
 
-def hard(number: int, seed: int = 1) -> Buffers:
-    """So many buffers that fill 64 KiB at all of 200 times."""
-    rng, boxes = random.Random(f"hard {number} {seed}"), [(0, 200, 0, 64)]
+def hard(number: int, seed: int = 1, *, times: int = 200, size: int = 64, unit: int = 1024) -> Buffers:
+    """So many buffers that fill some units of memory, by default 64 KiB, at all times: a rectangle cut ever again."""
+    rng, boxes = random.Random(f"hard {number} {seed}"), [(0, times, 0, size)]
     while len(boxes) < number:
         k = rng.randrange(len(boxes))
         begin, end, low, high = boxes[k]
@@ -41,7 +41,7 @@ def hard(number: int, seed: int = 1) -> Buffers:
             boxes[k : k + 1] = [(begin, end, low, cut), (begin, end, cut, high)]
     rng.shuffle(boxes)
     buffers = (
-        Buffer(name=f"b{k}", lower=begin, upper=end, size=1024 * (high - low))
+        Buffer(name=f"b{k}", lower=begin, upper=end, size=unit * (high - low))
         for k, (begin, end, low, high) in enumerate(boxes)
     )
     return Buffers(name=f"cut in {number}", buffers=tuple(buffers))

@@ -11,7 +11,7 @@ from instances.machine import Machine
 from instances.onnx_model import is_onnx, read_model
 from instances.onnx_reader import read_onnx
 from instances.stores import stores
-from solver.emit.emit import emit_c
+from solver.emit.emit import check_folder, emit_c
 from solver.emit.meaning import Meaning
 from solver.fusion.plan import FusionPlan
 from solver.joint.plan import JointPlan
@@ -40,6 +40,8 @@ class Compiled:
     """Multiply-accumulates that are planned."""
     elements: str = ""
     """What maps and sums are held as."""
+    note: str = ""
+    """Why it was planned layer by layer, where a joint plan was to be expected."""
 
     def lines(self) -> list[str]:
         """The report, a line each."""
@@ -52,6 +54,7 @@ class Compiled:
             f"peak: {self.peak_bytes:,} of {room:,} bytes on chip",
             f"time: {self.time_ticks * machine.tick_ps / 1e6:,.1f} us; {self.macs:,} MACs",
             f"elements: {self.elements}",
+            *([self.note] if self.note else []),
         ]
 
 
@@ -67,8 +70,9 @@ def compile_model(
     Parameters
     ----------
     problem : str, optional
-        By default joint where the machine's memory has banks (`ocm_banks`), else tiling or slicing, layer by layer;
-        "joint" and "fusion" can be asked for wherever all operands share a memory (`ocm_bytes`).
+        By default joint where the machine's memory has banks (`ocm_banks`), else, or where no C of it can be written,
+        tiling or slicing, layer by layer; "joint" and "fusion" can be asked for wherever all operands share a memory
+        (`ocm_bytes`).
     out : str or path
         A folder that does not exist yet, or is empty.
 
@@ -85,18 +89,30 @@ def compile_model(
     if problem not in (None, *_PROBLEMS):
         raise InputError(f"problem {problem}: C is written of {', '.join(_PROBLEMS)}")
     single = found.problem if found.problem == "slicing" else "tiling"
-    problem = problem or ("joint" if found.ocm_banks else single)
     elements = Meaning(read_model(model), found).check()  # before a plan takes its time
-    plan = solve(
-        network, machine, problem=problem, objective=objective, pins=pins, settings=fields,
-        time_limit_s=time_limit_s, all_kinds=problem in ("tiling", "slicing"), progress=progress,
-    )  # fmt: skip
-    if plan.status not in ("OPTIMAL", "FEASIBLE"):
-        raise InputError(f"model {os.fspath(model)}: {plan.status}: {'; '.join(plan.conflicts[:3]) or 'no plan'}")
-    names = emit_c(plan, out, model)
+
+    check_folder(out)
+
+    def planned(asked: str) -> Plan:
+        plan = solve(
+            network, machine, problem=asked, objective=objective, pins=pins, settings=fields,
+            time_limit_s=time_limit_s, all_kinds=asked in ("tiling", "slicing"), progress=progress,
+        )  # fmt: skip
+        if plan.status not in ("OPTIMAL", "FEASIBLE"):
+            raise InputError(f"model {os.fspath(model)}: {plan.status}: {'; '.join(plan.conflicts[:3]) or 'no plan'}")
+        return plan
+
+    plan, note = planned(problem or ("joint" if found.ocm_banks else single)), ""
+    try:
+        names = emit_c(plan, out, model)
+    except InputError as error:
+        if problem is not None or not found.ocm_banks:
+            raise
+        plan, note = planned(single), f"planned layer by layer, as no C is written of the joint plan: {error}"
+        names = emit_c(plan, out, model)
     measures = plan.measures  # type: ignore[attr-defined]
     time = sum(row.time_ticks for row in plan.layers) if isinstance(plan, FusionPlan) else measures.time
-    return Compiled(plan, names, measures.bytes, _peak(plan), time, network.macs, elements.said())
+    return Compiled(plan, names, measures.bytes, _peak(plan), time, network.macs, elements.said(), note)
 
 
 def _peak(plan: Plan) -> int:

@@ -53,12 +53,18 @@ def emit_c(
     OutputError
         If the disk is full: the folder is as it was.
     """
-    folder = Path(out)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"folder {folder}: is not empty: name a new one, or remove it first")
+    folder = check_folder(out)
     files = files_of(plan, model, memory_bytes)
     _write(folder, files)
     return tuple(sorted(files))
+
+
+def check_folder(out: str | os.PathLike[str]) -> Path:
+    """Return a folder that is new or empty; raises InputError for others."""
+    folder = Path(out)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"folder {folder}: is not empty: name a new one, or remove it first")
+    return folder
 
 
 def files_of(

@@ -23,6 +23,7 @@ from formulations.placement.search import fit
 from instances.buffers import Buffer, Buffers, Gap, Memory
 from instances.errors import InputError
 from instances.load import load_machine
+from solver.bench.placement import hard
 from solver.search import Answer, settled
 from solver.selftest.placement import Case, Row, least_of
 
@@ -240,31 +241,18 @@ def test_compiled_or_not_the_search_is_the_same(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_threads_do_not_change_the_answer(threads: int) -> None:
-    packing = Packing(perfect(random.Random(5), 40, 60, 64), {}, 0)
+    packing = Packing(perfect(5, 40, 60, 64), {}, 0)
     assert fit(packing, 64, threads=threads).addresses == fit(packing, 64, threads=3).addresses
 
 
-def perfect(rng: random.Random, number: int, times: int, size: int) -> tuple[Buffer, ...]:
-    """Buffers that fill all bytes at all times: a rectangle cut again and again."""
-    boxes = [(0, times, 0, size)]
-    while len(boxes) < number:
-        k = rng.randrange(len(boxes))
-        begin, end, low, high = boxes[k]
-        if rng.randrange(2) and end - begin > 1:
-            cut = rng.randrange(begin + 1, end)
-            boxes[k : k + 1] = [(begin, cut, low, high), (cut, end, low, high)]
-        elif high - low > 1:
-            cut = rng.randrange(low + 1, high)
-            boxes[k : k + 1] = [(begin, end, low, cut), (begin, end, cut, high)]
-    rng.shuffle(boxes)
-    return tuple(
-        Buffer(name=f"b{k}", lower=begin, upper=end, size=high - low) for k, (begin, end, low, high) in enumerate(boxes)
-    )
+def perfect(seed: int, number: int, times: int, size: int) -> tuple[Buffer, ...]:
+    """Buffers that fill all bytes at all times."""
+    return hard(number, seed, times=times, size=size, unit=1).buffers
 
 
 def test_no_byte_to_spare() -> None:
     """60 buffers that fill 97 bytes at all times: found in 97, and 96 are too few by the load alone."""
-    packing = Packing(perfect(random.Random(1), 60, 50, 97), {}, 0)
+    packing = Packing(perfect(1, 60, 50, 97), {}, 0)
     assert packing.least == 97
     said = least_peak(packing, 200)
     assert (said.peak, said.bound) == (97, 97)
@@ -281,7 +269,7 @@ def test_sections_hold_everything_that_overlaps() -> None:
 
 
 def test_a_search_that_is_stopped_says_so() -> None:
-    packing = Packing(perfect(random.Random(2), 120, 90, 997), {}, 0)
+    packing = Packing(perfect(2, 120, 90, 997), {}, 0)
     assert fit(packing, 997, Clock(0.0)).status == "stopped"
     assert fit(packing, 997, nodes=3).status == "stopped"
     assert fit(packing, 996).status == "does not fit"
