@@ -144,7 +144,7 @@ class GroupFile:
                           [f"memcpy({self._at(f'lines {k}')} + {to}, map_{k}(ch, y, x), {element});"])  # fmt: skip
             inner = block("for (int x = c->need; x < c->need_after; x++)", inner)
             body += ["/* Of columns that no step reads again the rows that stay. */"]
-            body += loop("ch", "0", str(channels), inner)
+            body += block("", loop("ch", "0", str(channels), inner))
         if sizes.columns:
             to = self._term(k, sizes.rows, sizes.columns, "y - r->begin", f"x % {sizes.columns}")
             inner = block(f"for (int y = certile_max(r->begin, {self.group.resident(k)}); y < r->end; y++)",
