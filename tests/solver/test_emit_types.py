@@ -97,7 +97,7 @@ def test_random_layers_of_16_bits(tmp_path: Path) -> None:
 def test_random_quantised_networks_by_plans_of_every_problem(tmp_path: Path) -> None:
     """Maps that stay on chip, groups of layers, cores that share a layer: all with quantised elements."""
     pytest.importorskip("onnxruntime")
-    kept = 0
+    kept = written = 0
     for seed in range(4):
         rng = random.Random(seed)
         path = tmp_path / f"{seed}.onnx"
@@ -106,11 +106,18 @@ def test_random_quantised_networks_by_plans_of_every_problem(tmp_path: Path) -> 
         cores = load_machine("nmp").model_copy(update=BYTES | {"bias_bytes": 4})
         for problem in ("tiling", "slicing", "joint", "fusion"):
             folder = tmp_path / f"{seed}_{problem}"
-            made = compile_model(path, cores if problem == "slicing" else scratchpad, folder, problem=problem)
+            try:
+                made = compile_model(path, cores if problem == "slicing" else scratchpad, folder, problem=problem)
+            except InputError as error:  # as in single precision
+                if re.search("take turns|no addresses found|joined with itself|NO_SOLUTION", str(error)):
+                    continue
+                raise
+            written += 1
             exact, number, steps = compared(build_and_run(folder, BUILDS[seed]))
             assert exact >= 0.97 * number
             assert steps <= 1
             kept += any(getattr(row, "on_chip", ()) for row in made.plan.layers)  # type: ignore[attr-defined]
+    assert written >= 12
     assert kept > 0
 
 
