@@ -72,12 +72,12 @@ class Elements:
         halves = self.maps == "float16" or self.machine.out_bytes == BYTES["f16"]
         return 2e-2 if self.quantised else 5e-3 if halves else 1e-4
 
-    def check(self, maps: str, weights: str) -> None:
+    def check(self, weights: str) -> None:
         """Raise InputError unless the machine counts elements as a quantised model has them (numpy's names)."""
-        machine = self.machine
+        machine, maps = self.machine, self.maps
         size = {"maps": BYTES.get(KINDS.get(maps, ""), 0), "weights": BYTES.get(KINDS.get(weights, ""), 0)}
-        if maps not in KINDS or KINDS[maps] not in QUANTISED:
-            raise InputError(f"the model's products read maps of {maps or 'an unknown type'}: no C is written")
+        if KINDS.get(maps) not in QUANTISED:
+            raise InputError(f"the model is quantised, its maps are of {maps or 'an unknown type'}: no C is written")
         wanted: Mapping[str, tuple[int, ...]] = {
             "in_bytes": (size["maps"],), "out_bytes": (size["maps"],), "psum_bytes": (4, 8), "bias_bytes": (4, 0, 8),
             "w_bytes": (size["weights"],) if size["weights"] else (machine.w_bytes,),

@@ -236,6 +236,7 @@ int main(int argc, char **argv)
 {{
     FILE *weights = opened("weights.bin", "rb"), *input = opened(argc > 1 ? argv[1] : "input.bin", "rb");
     FILE *output = argc > 2 ? opened(argv[2], "wb") : NULL;
+    (void)weights; /* there may be none */
     FILE *expected = argc > 3 ? opened(argv[3], "rb") : argc > 1 ? NULL : fopen("expected.bin", "rb");
     (void)weights; /* Of some networks there are none. */
 {data}

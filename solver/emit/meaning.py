@@ -22,11 +22,11 @@ from instances.operators import Eltwise, Operator, Pool
 from instances.stores import inputs_of
 from instances.workload import Layer
 from solver.emit.arithmetic import BIAS, Arithmetic
-from solver.emit.kinds import BYTES, KINDS, Elements
+from solver.emit.kinds import BYTES, KINDS, NAMES, QUANTISED, Elements
 from solver.emit.numbers import Numbers, floats
 from solver.emit.passing import Passing
 from solver.emit.pointwise import BINARY, require
-from solver.emit.quantise import QUANTISERS
+from solver.emit.quantise import QUANTISERS, grid_of
 from solver.emit.trained import Trained, Training
 from solver.emit.values import Value, coordinates_of
 
@@ -59,12 +59,20 @@ class Meaning:
             dynamic = "Dynamic" in node.op_type
             require(not dynamic, f"operator {node.name} ({node.op_type})", "its scale depends on the data")
         quantised = any(node.op_type in QUANTISERS for node in self.model.origin.values())
-        found = Elements(self.machine, quantised, self.model.network.map_type)
+        found = Elements(self.machine, quantised, self._maps() if quantised else self.model.network.map_type)
         if quantised:
-            found.check(self.model.network.map_type, self.model.network.weight_type)
+            found.check(self.model.network.weight_type)
         else:
             floats(self.machine)
         return found
+
+    def _maps(self) -> str:
+        """The type of a quantised model's maps: of most products, or if these read none, of what is quantised first."""
+        stated = self.model.network.map_type
+        if KINDS.get(stated) in QUANTISED:
+            return stated
+        nodes = (Node(node) for node in self.model.origin.values() if node.op_type == "QuantizeLinear")
+        return next((NAMES[grid_of(self.model, node).kind] for node in nodes), stated)
 
     def check(self) -> Elements:
         """Raise InputError if the machine's elements cannot hold the model's."""

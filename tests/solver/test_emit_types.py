@@ -70,6 +70,18 @@ def test_random_quantised_layers(tmp_path: Path, operators: bool, kind: str, wei
     assert exact >= 0.97 * number
 
 
+def test_a_model_without_weights(tmp_path: Path) -> None:
+    """A product of two maps and a pooling: no product says what the maps are made of but the first quantisation."""
+    pytest.importorskip("onnxruntime")
+    maker = Maker(random.Random(2))
+    first = maker.quantised("x", (1, 2, 4, 4), 1 / 64)
+    for one in (maker.matmul(first, first), maker.pool(first)):
+        maker.result(one)
+    maker.save(tmp_path / "m.onnx", (1, 2, 4, 4))
+    compile_model(tmp_path / "m.onnx", "scratchpad_64k", tmp_path / "c", settings=BYTES)
+    assert compared(build_and_run(tmp_path / "c", "-O0"))[2] <= 1
+
+
 @pytest.mark.slow(60)
 @pytest.mark.parametrize("operators", [False, True])
 def test_more_random_quantised_layers(tmp_path: Path, operators: bool) -> None:
