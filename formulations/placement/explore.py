@@ -1,13 +1,4 @@
-"""The nodes of `formulations.placement.search`, compiled by numba where that is installed.
-
-Rows and tables of whole numbers, `formulations.placement.packing.Packing` makes them:
-
-    boxes   (buffers, 8)  columns `BEGIN` .. `AFTER` below
-    high    (..)          bytes that buffer b takes in section s, at ``boxes[b, START] + s - boxes[b, BEGIN]``
-    links   (.., 2)       buffers that share no bank with b, in rows ``boxes[b, FIRST]`` to before ``boxes[b, AFTER]``,
-                          and the most bytes that they take while b takes some, too
-    limits  (4,)          `CAPACITY`, `BANK` bytes, `NODES` that were visited, the `MOST` nodes
-"""
+"""The nodes of `formulations.placement.search`, compiled by numba where that is installed; `columns` has the tables."""
 
 from __future__ import annotations
 
@@ -15,24 +6,24 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from formulations.placement.columns import (
+    AFTER,
+    ALIGN,
+    BANK,
+    BEGIN,
+    CAPACITY,
+    END,
+    FIRST,
+    FIXED,
+    MOST,
+    NODES,
+    SIZE,
+    START,
+    Ints,
+)
+
 Function = TypeVar("Function", bound=Callable[..., Any])
-#: Columns of boxes: sections, the begin of its bytes, the most of them, what its address is a multiple of, the address
-#: that it has to have (-1: none), and the rows of its links.
-BEGIN: Final = 0
-END: Final = 1
-START: Final = 2
-SIZE: Final = 3
-ALIGN: Final = 4
-FIXED: Final = 5
-FIRST: Final = 6
-AFTER: Final = 7
-CAPACITY: Final = 0
-BANK: Final = 1
-NODES: Final = 2
-MOST: Final = 3
 
 
 def _compiled(*arguments: str, kind: str = "number") -> Callable[[Function], Function]:

@@ -7,30 +7,14 @@ Constraints (ONE); (LOAD) in every section s the bytes of m that are alive are a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ortools.sat.python import cp_model
 
+from formulations.placement.cuts import Cut, Split
 from formulations.placement.instance import Instance
 from formulations.problem import Goal
-
-
-@dataclass(frozen=True)
-class Cut:
-    """Buffers that take `least` bytes of a memory if they are all there; None: they cannot all be there."""
-
-    memory: str
-    buffers: frozenset[str]
-    least: int | None
-
-
-@dataclass(frozen=True)
-class Split:
-    """What the master decides: the buffers in every memory, and the bytes that it thinks they need."""
-
-    inside: Mapping[str, Sequence[str]]
-    tops: Mapping[str, int]
 
 
 @dataclass

@@ -10,7 +10,7 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.placement.explore import AFTER, ALIGN, BEGIN, END, FIRST, FIXED, SIZE, START
+from formulations.placement.columns import AFTER, ALIGN, BEGIN, END, FIRST, FIXED, SIZE, START
 from instances.buffers import Buffer
 
 Ints = NDArray[np.int64]

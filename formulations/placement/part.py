@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from formulations.clock import Clock
 from formulations.pins import Pins
-from formulations.placement import cp_sat, milp
+from formulations.placement.cuts import Cut, Split
 from formulations.placement.instance import Instance
-from formulations.placement.master_cp_sat import Cut, Master, Split, read
 from formulations.placement.packing import Packing
 from formulations.placement.peak import least_peak
 from formulations.placement.search import fit
@@ -19,6 +18,9 @@ from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Ste
 from hwmodels.placement.replay import replay
 from hwmodels.placement.schedule import Place, Placement
 from instances.buffers import Buffers, Memory
+
+if TYPE_CHECKING:
+    from formulations.placement.master_cp_sat import Master
 
 #: Nodes of a search for a smaller set that does not fit, and the most buffers of a set that is worth it.
 _CUT_NODES, _CUT_BUFFERS = 4_000, 80
@@ -88,10 +90,12 @@ class Everything(Piece[Placement]):
 
     def cp_sat(self, goal: Goal) -> Model[Placement]:
         """The model of rectangles."""
-        return cp_sat.build(self.instance, goal)
+        return self._rectangles(goal)
 
     def milp(self, goal: Goal) -> Model[Placement]:
         """The model of orders."""
+        from formulations.placement import milp  # late: solvers are slow to import
+
         return milp.build(self.instance, goal)
 
     def steps(self, goal: Goal, engine: str) -> Steps[Placement]:
@@ -123,7 +127,7 @@ class Everything(Piece[Placement]):
             bound = max(bound, told.least or 0) if goal.measure == "peak" else bound
             if goal.clock.over:
                 break
-            said = yield cp_sat.build(self.instance, self._at_most(goal, bound), work)
+            said = yield self._rectangles(self._at_most(goal, bound), work)
             if said.schedule is not None:
                 return said.schedule, bound
             if said.bound is None and goal.measure != "peak":
@@ -144,8 +148,15 @@ class Everything(Piece[Placement]):
             return _least(packing, capacity, goal.clock, nodes)
         return _fitted(packing, capacity, goal.clock, nodes)
 
+    def _rectangles(self, goal: Goal, work: float | None = None) -> Model[Placement]:
+        from formulations.placement import cp_sat
+
+        return cp_sat.build(self.instance, goal, work)
+
     def _shared(self, goal: Goal) -> Steps[Placement]:
         """Several memories, or buffers that may leave: a master, packing, cuts; at last the model of rectangles."""
+        from formulations.placement.master_cp_sat import Master
+
         master, bound, best = Master(self.instance), self.floor(goal), None
         for rounds in count(1):
             told = yield self._model(master, goal)
@@ -168,12 +179,14 @@ class Everything(Piece[Placement]):
             master.cuts += cuts
         if goal.clock.over:
             return best, bound
-        said = yield cp_sat.build(self.instance, goal)
+        said = yield self._rectangles(goal)
         if said.bound is None:
             return best, None if best is None else self._value(best, goal)
         return (best if said.schedule is None else said.schedule), max(bound, said.bound)
 
     def _model(self, master: Master, goal: Goal) -> Model[Any]:
+        from formulations.placement.master_cp_sat import read
+
         model, x, top = master.model(goal)
         return Model(model, lambda solver: read(self.instance, solver, x, top), solver="cp-sat")
 

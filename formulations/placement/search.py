@@ -42,7 +42,7 @@ from typing import Final, Literal
 import numpy as np
 
 from formulations.clock import ENDLESS, Clock
-from formulations.placement.explore import BEGIN, END, NODES, Ints
+from formulations.placement.columns import BEGIN, END, NODES, Ints
 from formulations.placement.packing import Packing
 
 _DONE: Final = 1

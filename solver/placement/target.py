@@ -12,7 +12,6 @@ from instances.errors import InputError
 from instances.jsonfile import parse_json, read_bytes
 from instances.machine import Machine
 from instances.stores import stores
-from solver.emit.onchip import OnChip
 from solver.fusion.plan import FusionPlan
 from solver.fusion.problem import runs_in as fused_runs_in
 from solver.joint.plan import JointPlan
@@ -71,6 +70,8 @@ def buffers_of(plan: Plan) -> Buffers:
     if isinstance(plan, LayersPlan):
         blocks = dict(_of_layers(plan))
     elif isinstance(plan, JointPlan | FusionPlan) and plan.layers:
+        from solver.emit.onchip import OnChip  # late: it knows how models are read
+
         runs = runs_in(plan) if isinstance(plan, JointPlan) else fused_runs_in(plan)
         chip = OnChip(plan.network_data, plan.machine_data, stores(plan.network_data), runs, None)
         blocks = dict.fromkeys(chip.blocks(), "ocm")

@@ -12,7 +12,7 @@ import pytest
 
 from formulations.clock import Clock
 from formulations.pins import Pins, parse_pins
-from formulations.placement import explore, search
+from formulations.placement import columns, explore, search
 from formulations.placement.blocks import Block
 from formulations.placement.greedy import GREEDY
 from formulations.placement.packing import Packing
@@ -307,9 +307,9 @@ def test_faults_in_the_search_would_be_found(monkeypatch: pytest.MonkeyPatch) ->
     """What lies too high is judged without banks; nobody is next at the last address; alignment is forgotten."""
     lowest = getattr(explore.lowest, "py_func", explore.lowest)
 
-    def lazy(b: int, boxes: explore.Ints, *rest: object) -> int:
+    def lazy(b: int, boxes: columns.Ints, *rest: object) -> int:
         plain = boxes.copy()
-        plain[:, explore.ALIGN] = 1
+        plain[:, columns.ALIGN] = 1
         return int(lowest(b, plain, *rest))
 
     assert broken(monkeypatch, "lowest", lazy) > 0

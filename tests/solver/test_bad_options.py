@@ -37,7 +37,7 @@ OPTIONS: list[tuple[list[str], str]] = [
     # machines and settings
     (["solve", "lenet5", "-m", "scratchpad64k"], "unknown machine 'scratchpad64k': did you mean scratchpad_64k"),
     (["solve", "lenet5", "-m", "absent.json"], "machine absent.json: no such file"),
-    (["solve", "lenet5"], "Missing option"),
+    (["solve", "lenet5"], "machine: a bundled name or a .json file is needed (--machine)"),
     ([*C1, "--set", "ocm_bytes"], "override 'ocm_bytes': write FIELD=VALUE"),
     ([*C1, "--set", "ocm_byte=1"], "unknown machine field 'ocm_byte': did you mean ocm_bytes"),
     ([*C1, "--set", "ocm_bytes=-1"], "ocm_bytes: Input should be greater than 0 (got -1)"),
@@ -261,7 +261,8 @@ TINY = Layer.conv("tiny", channels=2, filters=2, size=(4, 4))
     ("arguments", "said"),
     [
         ({"target": 7}, "target: expected a Layer, a Network, or a name or path, got int"),
-        ({"machine": None}, "machine: expected a Machine, or a name or path, got NoneType"),
+        ({"machine": None}, "machine: a bundled name or a .json file is needed"),
+        ({"machine": 7}, "machine: expected a Machine, or a name or path, got int"),
         ({"settings": ["ocm_bytes=1"]}, "settings apply to a machine given by name or path"),
         ({"jobs": True}, "jobs True"),
         ({"jobs": 1.5}, "jobs 1.5"),

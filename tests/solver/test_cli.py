@@ -211,70 +211,22 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     assert row["size"]["points"] >= row["size"]["skeletons"] > 0
 
 
+PROBLEMS = "tiling slicing banks joint hybrid fusion mapping applications partial_engine mesh placement"
+ENGINES = (
+    "exhaustive cp-sat milp milp-cbc greedy naive tso-noburst dynamic sequence min min-all dls hide double-buffer "
+    "naive-reuse greedy-multipath no-reuse auto clustering clustering-most heft cpop peft single ga ga-unseeded "
+    "apart passes paper hand no-sharing policies per-layer pure-fusion hybrid-paper cascade strips beam descent "
+    "search size lifetime area time best-fit"
+)
+
+
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
         ("networks", list_networks),
         ("machines", list_machines),
-        (
-            "problems",
-            lambda: [
-                "tiling",
-                "slicing",
-                "banks",
-                "joint",
-                "hybrid",
-                "fusion",
-                "mapping",
-                "applications",
-                "partial_engine",
-                "mesh",
-            ],
-        ),
-        (
-            "engines",
-            lambda: [
-                "exhaustive",
-                "cp-sat",
-                "milp",
-                "milp-cbc",
-                "greedy",
-                "naive",
-                "tso-noburst",
-                "dynamic",
-                "sequence",
-                "min",
-                "min-all",
-                "dls",
-                "hide",
-                "double-buffer",
-                "naive-reuse",
-                "greedy-multipath",
-                "no-reuse",
-                "auto",
-                "clustering",
-                "clustering-most",
-                "heft",
-                "cpop",
-                "peft",
-                "single",
-                "ga",
-                "ga-unseeded",
-                "apart",
-                "passes",
-                "paper",
-                "hand",
-                "no-sharing",
-                "policies",
-                "per-layer",
-                "pure-fusion",
-                "hybrid-paper",
-                "cascade",
-                "strips",
-                "beam",
-                "descent",
-            ],
-        ),
+        ("problems", PROBLEMS.split),
+        ("engines", ENGINES.split),
     ],
 )
 def test_list(kind: str, expected: Callable[[], Sequence[str]], capsys: pytest.CaptureFixture[str]) -> None:

@@ -35,7 +35,7 @@ def test_a_wrong_number_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The results of groups are one too large: the program says so, and the find is read again."""
     case = Case(TWO, "fusion", "HWC", "OHWI", 4, ("fuse=n1..n2",))
     assert TESTER.run(case, random.Random(0)) == []
-    monkeypatch.setattr(strips.GroupFile, "_final", lambda *_: "x + 1")
+    monkeypatch.setattr(strips.GroupFile, "_final", lambda *_: "sum + 1")
     (found,) = TESTER.run(case, random.Random(0))
     assert "results differ from the naive loop nest" in found.what
     again = TESTER.from_json(json.loads(json.dumps(found.instance)))
