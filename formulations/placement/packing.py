@@ -51,8 +51,8 @@ class Packing:
 
     @cached_property
     def unit(self) -> int:
-        """What all addresses of the search are multiples of."""
-        sizes = [extent.high for buffer in self.buffers for extent in buffer.extents()]
+        """What all addresses, and so all peaks, may be multiples of: the least ones are sums of these."""
+        sizes = [bytes_ for buffer in self.buffers for extent in buffer.extents() for bytes_ in extent[2:]]
         others = [b.alignment for b in self.buffers if b.alignment > 1] + [b.offset or 0 for b in self.buffers]
         banks = [self.bank_bytes] if self.linked else []
         return gcd(*sizes, *others, *banks) or 1

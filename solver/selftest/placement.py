@@ -60,9 +60,10 @@ class Case(cases.Case):
 
     @classmethod
     def drawn(cls, rng: random.Random) -> Case:
-        """One to five buffers in up to three memories."""
+        """One to five buffers in up to three memories; tops are even sometimes, windows begin anywhere."""
+        unit = rng.choice((1, 1, 2))
         memories = tuple((rng.randint(2, 7), rng.choice((0, 0, 1, 2, 3))) for _ in range(rng.choice((1, 1, 2, 2, 3))))
-        rows = tuple(_row(rng, memories) for _ in range(rng.randint(1, 5)))
+        rows = tuple(_row(rng, memories, unit) for _ in range(rng.randint(1, 5)))
         pairs = [(i, j) for j in range(len(rows)) for i in range(j)]
         some = rng.randrange(5) < 2
         conflicts = tuple(pair for pair in pairs if some and rng.randrange(5) < 2)
@@ -116,19 +117,16 @@ class Case(cases.Case):
             yield from (replace(self, rows=rows) for rows in without(self.rows))
 
 
-def _row(rng: random.Random, memories: Sequence[tuple[int, int]]) -> Row:
-    lower, most = rng.randrange(5), max(size for size, _ in memories)
-    upper, size, alignment = (
-        rng.randint(lower + 1, 5),
-        rng.randint(1, max(1, most * 2 // 3)),
-        rng.choice((1, 1, 1, 2, 3)),
-    )
+def _row(rng: random.Random, memories: Sequence[tuple[int, int]], unit: int) -> Row:
+    lower, most = rng.randrange(5), max(unit, *(size for size, _ in memories))
+    upper, size = rng.randint(lower + 1, 5), unit * rng.randint(1, max(1, most * 2 // 3 // unit))
+    alignment = rng.choice((1, 1, 1, 2, 3)) if unit == 1 else 1
     gap: tuple[int, ...] = ()
     if rng.randrange(3) == 0 and upper - lower > 1:
         first = rng.randrange(lower, upper)
         after = rng.randint(first + 1, upper - (first == lower))
-        low = rng.randrange(size)
-        gap = (first, after, *rng.choice(((0, 0), (low, rng.randint(low + 1, size)), (0, rng.randint(1, size)))))
+        low, high = rng.randrange(size), unit * rng.randint(1, size // unit)
+        gap = (first, after, *rng.choice(((0, 0), (min(low, high - 1), high), (0, high))))
     offset = rng.randint(0, most - size) // alignment * alignment if rng.randrange(10) == 0 else -1
     named = rng.sample(range(len(memories)), rng.randint(1, len(memories))) if rng.randrange(2) else []
     return Row(lower, upper, size, alignment, gap, offset, tuple(named), rng.choice((-1, -1, 0, size, 2 * size)))

@@ -295,6 +295,14 @@ def test_windows_that_interlock_are_left_to_models() -> None:
     assert said.bounds["peak"] == 2
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_windows_may_lie_between_even_addresses(engine: str) -> None:
+    """All tops are even; b takes no byte 0 at time 0, so c lies in 2 bytes below it, and b begins at 1: 5 bytes."""
+    b = Buffer(name="b", lower=0, upper=2, size=4, gaps=(Gap(lower=0, upper=1, window=(1, 4)),))
+    said = solved(few(b, Buffer(name="c", lower=0, upper=1, size=2)), engine, "peak")
+    assert (said.status, said.values["peak"]) == ("OPTIMAL", 5)
+
+
 def broken(monkeypatch: pytest.MonkeyPatch, name: str, change: object) -> int:
     for each in ("lowest", "put", "take", "grown", "judge", "sides", "choices", "explore"):
         function = getattr(explore, each)
