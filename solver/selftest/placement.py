@@ -64,10 +64,13 @@ class Case(cases.Case):
         unit = rng.choice((1, 1, 2))
         memories = tuple((rng.randint(2, 7), rng.choice((0, 0, 1, 2, 3))) for _ in range(rng.choice((1, 1, 2, 2, 3))))
         rows = tuple(_row(rng, memories, unit) for _ in range(rng.randint(1, 5)))
+        aim = rng.choice(("bytes", "bytes", "peak", "peak", "preference"))
+        if aim == "peak" and rng.randrange(4):  # else nothing on chip is the least
+            rows = tuple(row._replace(spill=-1) for row in rows)
         pairs = [(i, j) for j in range(len(rows)) for i in range(j)]
         some = rng.randrange(5) < 2
         conflicts = tuple(pair for pair in pairs if some and rng.randrange(5) < 2)
-        return Case(rows, memories, conflicts, rng.choice(("bytes", "bytes", "peak", "preference")))
+        return Case(rows, memories, conflicts, aim)
 
     @property
     def given(self) -> Buffers:
