@@ -308,7 +308,7 @@ def broken(monkeypatch: pytest.MonkeyPatch, name: str, change: object) -> int:
         function = getattr(explore, each)
         monkeypatch.setattr(explore, each, getattr(function, "py_func", function))
     monkeypatch.setattr(explore, name, change)
-    return disagreements(120)
+    return disagreements(400)
 
 
 def test_faults_in_the_search_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:

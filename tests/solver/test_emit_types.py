@@ -121,7 +121,7 @@ def test_random_quantised_networks_by_plans_of_every_problem(tmp_path: Path) -> 
             try:
                 made = compile_model(path, cores if problem == "slicing" else scratchpad, folder, problem=problem)
             except InputError as error:  # as in single precision
-                if re.search("take turns|no addresses found|joined with itself|NO_SOLUTION", str(error)):
+                if re.search("joined several times|reshaped on its way|NO_SOLUTION", str(error)):
                     continue
                 raise
             written += 1
