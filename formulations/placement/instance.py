@@ -21,20 +21,18 @@ class Instance:
     """All buffers, and the memories with what pins leave of them."""
 
     def __init__(self, given: Buffers, pins: Pins) -> None:
-        self.name, self.given, self.pins = given.name, given, pins
+        self.given = given
         caps = [int(pin.value) for pin in pins.of("cap")]
         self.capacity = {m.name: min([m.bytes, *caps]) for m in given.memories}
-        self.spill = "yes" if pins.allows("spill", "yes") and pins.of("spill") else "file"
-        if not pins.allows("spill", "yes") and pins.of("spill"):
-            self.spill = "no"
+        self.spill = {pin.value for pin in pins.of("spill")}
         self.buffers = tuple(map(self._asked, given.buffers))
         self.numbers = {buffer.name: number for number, buffer in enumerate(self.buffers)}
 
     def _asked(self, buffer: Buffer) -> Buffer:
         """A buffer as the pin `spill` says: off the chip it is written and read once, if the file says nothing."""
-        if self.spill == "no":
+        if "no" in self.spill:
             return buffer.model_copy(update={"spill": None})
-        if self.spill == "yes" and buffer.spill is None:
+        if "yes" in self.spill and buffer.spill is None:
             return buffer.model_copy(update={"spill": 2 * buffer.size})
         return buffer
 
@@ -122,6 +120,7 @@ class Instance:
 
     # ---- bounds ------------------------------------------------------------------------------------------------------
 
+    @cached_property
     def plain(self) -> tuple[str, ...]:
         """Why it is plain that not all that has to be on chip fits; nothing if it is not."""
         for buffer in self.buffers:
@@ -130,8 +129,8 @@ class Instance:
                 top = buffer.size + (buffer.offset or 0)
                 return (f"buffer {buffer.name} needs {top:,} bytes, there are {rooms or 'none'}",)
         room, needed = sum(self.capacity.values()), [b for b in self.buffers if b.spill is None]
-        for begin, end in self.whole.sections:
-            alive = [(b, e.high - e.low) for b in needed for e in b.extents() if e.lower < end and begin < e.upper]
+        packing = Packing(needed, {}, 0)
+        for (begin, _), alive in zip(packing.sections, packing.alive, strict=True):
             if (load := sum(size for _, size in alive)) > room:
                 most = sorted(alive, key=lambda row: -row[1])[:_NAMED]
                 names = ", ".join(f"{b.name} {size:,}" for b, size in most)
@@ -139,21 +138,20 @@ class Instance:
                 return (f"{load:,} bytes are alive at time {begin}, there are {room:,}: {names}{more}",)
         return ()
 
+    @cached_property
     def least_load(self) -> int:
         """The most bytes at one time of what has to be on chip."""
         needed = [b for b in self.buffers if b.spill is None]
         return Packing(needed, {}, 0).least if needed else 0
 
+    @cached_property
     def least_spill(self) -> int:
         """Bytes that move whatever is placed where: in the fullest section the cheapest that makes room, in parts."""
         room, least = sum(self.capacity.values()), 0
-        for begin, end in self.whole.sections:
-            alive = [
-                (b.spill, e.high - e.low) for b in self.buffers for e in b.extents()
-                if e.lower < end and begin < e.upper
-            ]  # fmt: skip
+        for alive in self.whole.alive:
             beyond, cost = sum(size for _, size in alive) - room, 0
-            for price, size in sorted(((p, s) for p, s in alive if p is not None), key=lambda row: row[0] / row[1]):
+            prices = [(b.spill, size) for b, size in alive if b.spill is not None]
+            for price, size in sorted(prices, key=lambda row: row[0] / row[1]):
                 if beyond <= 0:
                     break
                 cost += price * min(size, beyond) // size

@@ -36,21 +36,16 @@ class Master:
             (model.add_exactly_one if b.spill is None else model.add_at_most_one)(chosen)
             for m in instance.may(b):
                 model.add(top[m.name] >= b.size + (b.offset or 0)).only_enforce_if(x[b.name, m.name])
-        for begin, end in instance.whole.sections:
-            alive = [
-                (b.name, e.high - e.low)
-                for b in instance.buffers
-                for e in b.extents()
-                if e.lower < end and begin < e.upper
-            ]
+        for alive in instance.whole.alive:
             for m in instance.memories:
-                model.add(sum(x[b, m.name] * size for b, size in alive if (b, m.name) in x) <= top[m.name])
+                inside = [x[b.name, m.name] * size for b, size in alive if (b.name, m.name) in x]
+                model.add(sum(inside) <= top[m.name])
         for cut in self.cuts:
-            inside = [x[b, cut.memory] for b in sorted(cut.buffers)]
+            all_in = [x[b, cut.memory] for b in sorted(cut.buffers)]
             if cut.least is None:
-                model.add_bool_or([literal.negated() for literal in inside])
+                model.add_bool_or([literal.negated() for literal in all_in])
             else:
-                model.add(top[cut.memory] >= cut.least).only_enforce_if(inside)
+                model.add(top[cut.memory] >= cut.least).only_enforce_if(all_in)
         measures = measures_of(instance, x, top)
         for name, most in goal.caps.items():
             model.add(measures[name] <= most)

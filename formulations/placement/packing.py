@@ -8,12 +8,9 @@ from functools import cached_property
 from math import gcd
 
 import numpy as np
-from numpy.typing import NDArray
 
-from formulations.placement.columns import AFTER, ALIGN, BEGIN, END, FIRST, FIXED, SIZE, START
+from formulations.placement.columns import AFTER, ALIGN, BEGIN, END, FIRST, FIXED, SIZE, START, Ints
 from instances.buffers import Buffer
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -99,13 +96,18 @@ class Packing:
         return boxes, np.array(high, dtype=np.int64), np.ascontiguousarray(rows)
 
     @cached_property
+    def alive(self) -> Sequence[Sequence[tuple[Buffer, int]]]:
+        """The buffers of every section, and the bytes that each takes there."""
+        extents = [(buffer, extent) for buffer in self.buffers for extent in buffer.extents()]
+        return [
+            [(buffer, e.high - e.low) for buffer, e in extents if e.lower < end and begin < e.upper]
+            for begin, end in self.sections
+        ]
+
+    @cached_property
     def load(self) -> Ints:
         """Bytes taken in every section, of shape (sections,)."""
-        found = np.zeros(len(self.sections), dtype=np.int64)
-        for buffer in self.buffers:
-            for s, (begin, end) in enumerate(self.sections):
-                found[s] += sum(e.high - e.low for e in buffer.extents() if e.lower < end and begin < e.upper)
-        return found
+        return np.array([sum(size for _, size in alive) for alive in self.alive], dtype=np.int64)
 
     @cached_property
     def least(self) -> int:

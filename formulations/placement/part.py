@@ -49,7 +49,7 @@ class PlacementPart(Part[Placement]):
 
     def pieces(self, goal: Goal) -> Iterator[Piece[Placement]]:
         """One: everything; none if it is plain that it does not fit."""
-        if not self.instance.plain():
+        if not self.instance.plain:
             yield Everything(self.instance)
 
     def price(self, schedule: Placement) -> Priced:
@@ -72,8 +72,8 @@ class PlacementPart(Part[Placement]):
         """Buffers that are too large, or too many at one time; else that no addresses exist."""
         room, number = sum(self.instance.capacity.values()), len(self.instance.buffers)
         said = f"no addresses for {number} buffers in {room:,} bytes"
-        alive = f"though at most {self.instance.least_load():,} are alive at one time"
-        return self.instance.plain() or (f"{said}, {alive}",)
+        alive = f"though at most {self.instance.least_load:,} are alive at one time"
+        return self.instance.plain or (f"{said}, {alive}",)
 
 
 class Everything(Piece[Placement]):
@@ -85,8 +85,8 @@ class Everything(Piece[Placement]):
     def floor(self, goal: Goal) -> int:
         """Bytes of the fullest time."""
         if goal.measure == "bytes":
-            return self.instance.least_spill()
-        return self.instance.least_load() if goal.measure == "peak" else 0
+            return self.instance.least_spill
+        return self.instance.least_load if goal.measure == "peak" else 0
 
     def cp_sat(self, goal: Goal) -> Model[Placement]:
         """The model of rectangles."""
@@ -246,13 +246,7 @@ def _fitted(packing: Packing, capacity: int, clock: Clock, nodes: int) -> _Packe
 def _least(packing: Packing, capacity: int, clock: Clock, nodes: int) -> _Packed:
     """The least bytes that buffers take, and a part of them that takes as many."""
     told = least_peak(packing, capacity, clock, nodes=nodes)
-    names = [b.name for b in packing.buffers]
-    witness = frozenset(names)
-    for part in packing.parts():
-        mine = least_peak(part, capacity, clock, nodes=nodes) if len(packing.parts()) > 1 else told
-        if mine.bound >= told.bound:
-            witness = frozenset(b.name for b in part.buffers)
-            break
+    witness, names = frozenset(told.witness), [b.name for b in packing.buffers]
     if told.addresses is None:
         return _Packed(None, None if told.bound > capacity else told.bound, witness, told.bound <= capacity)
     return _Packed(dict(zip(names, told.addresses, strict=True)), told.bound, witness, told.bound < (told.peak or 0))

@@ -20,6 +20,8 @@ class Least:
     addresses: tuple[int, ...] | None
     peak: int | None
     bound: int
+    witness: tuple[str, ...] = ()
+    """Buffers that by themselves take no less than `bound`."""
 
 
 def least_peak(
@@ -39,21 +41,22 @@ def least_peak(
     bound, addresses = packing.least, dict[str, int]()
     before = {} if known is None else {b.name: a for b, a in zip(packing.buffers, known, strict=True)}
     parts = sorted(packing.parts(), key=lambda part: -part.least)
-    lost = False
+    lost, witness = False, tuple(b.name for b in parts[0].buffers)  # it has the load of all
     for part in parts:
         mine = tuple(before[b.name] for b in part.buffers) if before else None
         told = _least(part, capacity, clock, mine, bound, most_nodes)
-        bound = max(bound, told.bound)
+        if told.bound > bound:
+            bound, witness = told.bound, tuple(b.name for b in part.buffers)
         if told.addresses is None:
             lost = True
             if told.bound > capacity:
-                return Least(None, None, bound)
+                return Least(None, None, bound, witness)
             continue
         addresses |= {b.name: a for b, a in zip(part.buffers, told.addresses, strict=True)}
     if lost:
-        return Least(None, None, bound)
+        return Least(None, None, bound, witness)
     ordered = tuple(addresses[b.name] for b in packing.buffers)
-    return Least(ordered, max((addresses[b.name] + b.size for b in packing.buffers), default=0), bound)
+    return Least(ordered, max((addresses[b.name] + b.size for b in packing.buffers), default=0), bound, witness)
 
 
 def _least(
