@@ -26,6 +26,7 @@ from instances.machine import Banks, Broadcast, Compute, Machine, Transfer
 from instances.mesh import Mesh
 from instances.network import Network
 from instances.partial_engine import PartialEngine
+from instances.platform import Platform
 from instances.processors import Processors
 
 #: The first field of every network file; a reader refuses other versions.
@@ -34,6 +35,7 @@ Nested: dict[str, type[BaseModel]] = {
     "transfer": Transfer, "compute": Compute, "broadcast": Broadcast, "banks": Banks, "processors": Processors,
     "engine": PartialEngine,
     "mesh": Mesh,
+    "platform": Platform,
 }  # fmt: skip
 
 

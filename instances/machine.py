@@ -17,6 +17,7 @@ from instances.frozen import Frozen, Sparse
 from instances.mesh import Mesh
 from instances.off_chip import Homes, OffChip, Transfer, home_faults
 from instances.partial_engine import PartialEngine
+from instances.platform import Platform
 from instances.processors import Processors
 
 __all__ = ["NESTED", "Banks", "Broadcast", "Compute", "Machine", "OffChip", "Transfer"]
@@ -89,7 +90,7 @@ class Machine(Sparse):
 
     LEFT_OUT: ClassVar = frozenset((
         "banks", "ocm_banks", "processors", "engine", "mesh", "line", "snake", "broadcast", "layer_ticks", "off_chip",
-        "homes",
+        "homes", "platform",
     ))  # fmt: skip
 
     name: str = Field(min_length=1)
@@ -97,7 +98,7 @@ class Machine(Sparse):
     description: str = ""
     """One line for ``certile list machines``."""
     problem: Annotated[
-        Literal["tiling", "slicing", "joint", "fusion", "banks", "hybrid", "mapping", "engine", "mesh"],
+        Literal["tiling", "slicing", "joint", "fusion", "banks", "hybrid", "mapping", "engine", "mesh", "selection"],
         BeforeValidator(lambda name: "engine" if name == "partial_engine" else name),
     ] = "tiling"
     """The problem that ``certile solve`` decides if ``--problem`` says nothing; engine: partial_engine."""
@@ -118,7 +119,7 @@ class Machine(Sparse):
     out_layout: Layout = "CHW"
     ocm_bytes: PositiveInt | None = None
     """One on-chip memory shared by all operands; or give the three buffers, or one of the sections `banks`,
-    `processors`, `engine` and `mesh`.
+    `processors`, `engine`, `mesh` and `platform`.
     """
     in_buffer_bytes: Buffer = None
     w_buffer_bytes: Buffer = None
@@ -131,6 +132,8 @@ class Machine(Sparse):
     """A small fixed engine that computes a layer in runs."""
     mesh: Mesh | None = None
     """Tile units in a mesh, or an array of PEs."""
+    platform: Platform | None = None
+    """Stages of a pipeline, element types and frequencies of a board."""
     ocm_banks: int = Count
     """Equal banks that the shared memory is divided in, where maps may stay on chip (joint, fusion); 0: none, maps take
     bytes there.
@@ -224,6 +227,7 @@ class Machine(Sparse):
         sections = {
             "banks": (self.banks, "banks", "need"), "mapping": (self.processors, "processors", "need"),
             "engine": (self.engine, "an engine", "needs"), "mesh": (self.mesh, "mesh", "needs"),
+            "selection": (self.platform, "a platform", "needs"),
         }  # fmt: skip
         for problem, (section, said, needs) in sections.items():
             mine = self.problem == problem or (self.problem, problem) == ("hybrid", "banks")
@@ -235,7 +239,7 @@ class Machine(Sparse):
             raise ValueError(
                 f"broadcast and layer_ticks are for problems tiling, slicing, joint and fusion, not {self.problem}"
             )
-        if self.processors is not None or self.engine is not None or self.mesh is not None:
+        if any(section is not None for section in (self.processors, self.engine, self.mesh, self.platform)):
             return self
         if self.banks is None and self.ocm_bytes is None and not all(given):
             raise ValueError("give ocm_bytes, or all of in_buffer_bytes, w_buffer_bytes and out_buffer_bytes")
@@ -295,7 +299,7 @@ class Machine(Sparse):
         """Bytes of each on-chip memory: ``{"ocm": ..}``, ``{"in": .., "w": .., "out": ..}`` or ``{"banks": ..}``."""
         if self.banks is not None:
             return {"banks": self.banks.map_bytes}
-        if self.processors is not None or self.engine is not None or self.mesh is not None:
+        if any(section is not None for section in (self.processors, self.engine, self.mesh, self.platform)):
             return {}
         if self.ocm_bytes is not None:
             return {"ocm": self.ocm_bytes}

@@ -1,0 +1,246 @@
+"""A frame of F8: all numbers of one input size, frequency and set of cuts, as integers.
+
+Example: conv1 takes 3,100 us at the profile's clocks. At a frequency that scales its stage by 1.261 and with ticks of
+a microsecond it takes 3,909.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwmodels.selection.schedule import Choice, Selection
+from instances.errors import InputError
+from instances.platform import Frequency, Handover, Platform
+from instances.variants import Option, Size, VariantLayer, Variants
+
+Ints = NDArray[np.int64]
+#: Stage (its number) and element type.
+State = tuple[int, str]
+#: Sums up to which engines count in 64 bits.
+LARGEST = 2**61
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Variants on a platform; of a board in one configuration of its cores."""
+
+    variants: Variants
+    platform: Platform
+    tick_ps: int
+    configuration: str = ""
+
+    @cached_property
+    def begins(self) -> Ints:
+        """By layer the number of its first option, of all."""
+        return np.cumsum([0, *(len(layer.options) for layer in self.variants.layers[:-1])])
+
+    @cached_property
+    def stage_of(self) -> Ints:
+        """By option the number of its stage."""
+        number = {stage.name: s for s, stage in enumerate(self.platform.stages)}
+        return np.array([number[option.stage] for _, option in self.variants.choices], np.int64)
+
+    @cached_property
+    def amounts(self) -> Ints:
+        """What options take beside time, of shape (options, quantities); it is the same in all frames."""
+        budgets, stages = [budget.name for budget in self.platform.budgets], len(self.platform.stages)
+        rows = [[option.loss_ppm, option.bytes, *(option.uses.get(name, 0) for name in budgets)]
+                for _, option in self.variants.choices]  # fmt: skip
+        return np.hstack([np.zeros((len(rows), stages), np.int64), np.array(rows, np.int64)])
+
+    @cached_property
+    def frames(self) -> tuple[Frame, ...]:
+        """All sizes, frequencies and cuts."""
+        return tuple(
+            Frame(self, size, frequency, cuts)
+            for size in self.variants.sizes for frequency in self.platform.frequencies for cuts in self.platform.cuts
+        )  # fmt: skip
+
+
+class Frame:
+    """One size, frequency and set of cuts."""
+
+    def __init__(self, setting: Setting, size: Size, frequency: Frequency, cuts: tuple[str, ...]) -> None:
+        self.setting, self.size, self.frequency, self.cuts = setting, size, frequency, cuts
+        platform = setting.platform
+        self.stages = tuple(stage.name for stage in platform.stages)
+        self.scales = tuple(frequency.scale.get(name, 1.0) for name in self.stages)
+        self.threads = threads(self.stages, cuts)
+        self.budgets = tuple(budget.name for budget in platform.budgets)
+        self._hands = {(h.source, h.target): h for h in platform.handovers}
+        self._converts = {(c.source, c.target): c for c in platform.conversions}
+        self._bytes = {one.name: one.bytes for one in platform.types}
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        cut = "cut at " + ", ".join(self.cuts) if self.cuts else "one thread"
+        parts = (self.setting.configuration, self.size.name, self.frequency.name, cut)
+        return " ".join(part for part in parts if part)
+
+    # ---- quantities --------------------------------------------------------------------------------------------------
+
+    @property
+    def loss(self) -> int:
+        """The number of the quantity loss; memory follows, then the budgets. Those before are stages."""
+        return len(self.stages)
+
+    @property
+    def memory(self) -> int:
+        """The number of the quantity memory."""
+        return self.loss + 1
+
+    @property
+    def quantities(self) -> int:
+        """How many there are."""
+        return self.memory + 1 + len(self.budgets)
+
+    def ticks(self, ps: float, stage: int) -> int:
+        """A time at this frequency."""
+        return round(ps * self.scales[stage] / self.setting.tick_ps)
+
+    # ---- layers ------------------------------------------------------------------------------------------------------
+
+    @property
+    def layers(self) -> tuple[VariantLayer, ...]:
+        """All of them, in topological order."""
+        return self.setting.variants.layers
+
+    @cached_property
+    def table(self) -> Ints:
+        """What all options take, layer by layer, of shape (options, quantities)."""
+        setting, unit = self.setting, self.setting.variants.unit
+        table = setting.amounts.copy()
+        ps = np.array([option.ps(unit, self.size) for _, option in setting.variants.choices], np.float64)
+        scale = np.array(self.scales)[setting.stage_of]
+        table[np.arange(len(ps)), setting.stage_of] = np.rint(ps * scale / setting.tick_ps)
+        return table
+
+    @cached_property
+    def takes(self) -> tuple[Ints, ...]:
+        """By layer what its options take, of shape (options, quantities)."""
+        return tuple(np.split(self.table, self.setting.begins[1:]))
+
+    @cached_property
+    def states(self) -> tuple[tuple[State, ...], ...]:
+        """By layer the states that its options have."""
+        return tuple(tuple(dict.fromkeys(map(self._state, layer.options))) for layer in self.layers)
+
+    @cached_property
+    def state(self) -> tuple[tuple[int, ...], ...]:
+        """By layer and option the number of its state."""
+        return tuple(
+            tuple(states.index(self._state(option)) for option in layer.options)
+            for layer, states in zip(self.layers, self.states, strict=True)
+        )
+
+    def _state(self, option: Option) -> State:
+        return self.stages.index(option.stage), option.type
+
+    @cached_property
+    def readers(self) -> tuple[tuple[int, ...], ...]:
+        """By layer those that read its map."""
+        found: list[list[int]] = [[] for _ in self.layers]
+        for i, j in self.setting.variants.edges:
+            found[i].append(j)
+        return tuple(map(tuple, found))
+
+    # ---- between layers ----------------------------------------------------------------------------------------------
+
+    def convert(self, i: int, u: State, kind: str) -> int | None:
+        """Ticks to convert the map of a layer, made in state `u`, to a type; None if there is no way."""
+        stage, source = u
+        if kind == source:
+            return 0
+        found = self._converts.get((source, kind))
+        if found is None:
+            return None
+        return self.ticks(found.call_ns * 1000 + found.element_ps * self._elements(i), stage)
+
+    def hand(self, i: int, u: State, v: State) -> dict[int, int]:
+        """What it takes to hand the map of a layer, made in state `u`, to a reader in state `v`, by quantity."""
+        p, q = u[0], v[0]
+        rule = self._hands.get((self.stages[p], self.stages[q])) if p != q else None
+        if rule is None:
+            return {}
+        if self.threads[p] == self.threads[q]:
+            return {p: self.ticks(rule.serial_ns * 1000, p)}
+        return {
+            p: self.ticks(_sent(rule, self._elements(i) * self._bytes[v[1]]), p),
+            q: self.ticks(rule.receive_ns * 1000, q), self.memory: rule.buffer_bytes,
+        }  # fmt: skip
+
+    def _elements(self, i: int) -> float:
+        return self.layers[i].elements * self.size.scale
+
+    # ---- schedules ---------------------------------------------------------------------------------------------------
+
+    def total(self, chosen: Sequence[int]) -> list[int] | None:
+        """What the chosen options take by quantity, with all that is between them; None if types do not meet."""
+        total = [sum(column) for column in zip(*(takes[o].tolist() for takes, o in zip(self.takes, chosen, strict=True)),
+                                               strict=True)]  # fmt: skip
+        for i, readers in enumerate(self.readers):
+            u = self.states[i][self.state[i][chosen[i]]]
+            reading = [self.states[j][self.state[j][chosen[j]]] for j in readers]
+            for kind in dict.fromkeys(v[1] for v in reading):
+                ticks = self.convert(i, u, kind)
+                if ticks is None:
+                    return None
+                total[u[0]] += ticks
+            for v in reading:
+                for q, amount in self.hand(i, u, v).items():
+                    total[q] += amount
+        return total
+
+    def chosen(self, schedule: Selection) -> list[int]:
+        """The options of a schedule by number; raises InputError for others than the layers have."""
+        if [choice.layer for choice in schedule.choices] != [layer.name for layer in self.layers]:
+            raise InputError(f"choices: {len(self.layers)} layers are to be chosen, the plan has other ones")
+        found = []
+        for layer, choice in zip(self.layers, schedule.choices, strict=True):
+            places = [(option.variant, option.stage) for option in layer.options]
+            if (choice.variant, choice.stage) not in places:
+                raise InputError(f"layer {layer.name}: no variant {choice.variant} on {choice.stage} is allowed")
+            found.append(places.index((choice.variant, choice.stage)))
+        return found
+
+    def schedule(self, chosen: Sequence[int]) -> Selection:
+        """Options as a schedule."""
+        rows = [(layer.name, layer.options[o]) for layer, o in zip(self.layers, chosen, strict=True)]
+        choices = tuple(Choice(name, option.variant, option.stage) for name, option in rows)
+        return Selection(self.size.name, self.frequency.name, self.cuts, choices, self.setting.configuration)
+
+    def is_of(self, schedule: Selection) -> bool:
+        """Whether a schedule is of this frame."""
+        mine = (self.size.name, self.frequency.name, self.cuts, self.setting.configuration)
+        return mine == (schedule.size, schedule.frequency, schedule.cuts, schedule.configuration)
+
+    @cached_property
+    def largest(self) -> int:
+        """What no total is above."""
+        most = sum(int(takes.max(axis=0).max()) for takes in self.takes)
+        for i, readers in enumerate(self.readers):
+            kinds = {v[1] for j in readers for v in self.states[j]}
+            most += sum(max((self.convert(i, u, kind) or 0 for u in self.states[i]), default=0) for kind in kinds)
+            most += sum(max((max(self.hand(i, u, v).values(), default=0) for u in self.states[i] for v in
+                             self.states[j]), default=0) for j in readers)  # fmt: skip
+        return most
+
+
+def threads(stages: Sequence[str], cuts: Sequence[str]) -> tuple[int, ...]:
+    """Return by stage the number of its thread."""
+    number, found = 0, [0]
+    for name in stages[1:]:
+        number += name in cuts
+        found.append(number)
+    return tuple(found)
+
+
+def _sent(rule: Handover, size: float) -> float:
+    """Picoseconds of the source."""
+    return rule.send_ns * 1000 + rule.byte_ps * size + rule.square_fs * size * size / 1000

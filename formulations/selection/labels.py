@@ -1,0 +1,316 @@
+"""F8 by labels: paths through the trellis, layer by layer, of which none is kept that cannot be part of an optimum.
+
+A label is the values of all rows (objective and limited ones) along a path to a node. It is dropped if
+(DOMINANCE)  another label of the node is nowhere larger: whatever completes one completes the other, for values add up;
+(BOUND)      for some m >= 0, a number for each row, m @ label + (least m @ rest of any path on from the node) is above
+             m @ most, where `most` is the limit of a row, and for rows of the objective what is to be undercut. For
+             then no completion keeps all of them. m are the unit vectors (each row by itself) and the multipliers of
+             the Lagrangian relaxation that a subgradient search finds; least rests are shortest paths.
+
+Arcs on no path within these bounds are taken out before labels are made. Searches widen: with at most 100 labels at a
+node, then more. Each may give a better schedule to undercut, and one that drops no label for want of room has proven
+that there is nothing less. Bounds are in floating point and leave a margin; labels are whole numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.clock import Clock
+from formulations.problem import Unable
+from formulations.selection.frame import LARGEST, Frame, Ints
+from formulations.selection.rows import Form, Row
+from formulations.selection.trellis import trellis
+
+Floats = NDArray[np.float64]
+#: Labels at a node, search after search.
+WIDTHS = (100, 2_000, 30_000, 300_000)
+#: Subgradient steps, multipliers that are kept, and relative slack of bounds for rounding.
+_STEPS, _KEPT, _MARGIN = 100, 4, 1e-9
+#: Up to so many labels all are compared with each other; of more each one with the first of them.
+_PAIRS, _PEERS = 1_500, 400
+
+
+@dataclass
+class Found:
+    """What a search says."""
+
+    chosen: list[int] | None = None
+    """The best choice below what was to be undercut."""
+    proven: bool = False
+    """Whether nothing is less than it, or than what was to be undercut."""
+    bound: int | None = None
+    """Nothing is less."""
+    multipliers: list[Floats] = field(default_factory=list)
+    """Good ones, for frames that are alike."""
+
+
+@dataclass(frozen=True)
+class _Arcs:
+    """Arcs of a layer, sorted by source, with the values of rows."""
+
+    source: Ints
+    option: Ints
+    target: Ints
+    values: Ints
+    """Of shape (arcs, rows)."""
+    scaled: Floats
+    """The same over the scale of each row."""
+
+    def kept(self, alive: NDArray[np.bool_]) -> _Arcs:
+        """Some of them."""
+        return _Arcs(*(table[alive] for table in (self.source, self.option, self.target, self.values, self.scaled)))
+
+
+@dataclass(frozen=True)
+class _Labels:
+    """Labels at the nodes after a layer, sorted by node; where each comes from."""
+
+    node: Ints
+    values: Ints
+    before: Ints
+    option: Ints
+
+
+def search(frame: Frame, asked: Form, clock: Clock, hints: Sequence[Floats] = ()) -> Found:
+    """Look for the best choice.
+
+    Parameters
+    ----------
+    hints : sequence of arrays
+        Multipliers of a frame that is alike: their bounds come first.
+
+    Raises
+    ------
+    Unable
+        If the trellis has too many nodes, a node too many labels, or numbers are too large.
+    """
+    steps = trellis(frame)
+    ends = [(takes.min(axis=0), takes.max(axis=0)) for takes in (step.takes for step in steps) if len(takes)]
+    if len(ends) < len(steps):
+        return Found(proven=True)
+    least, most = (np.sum([pair[k] for pair in ends], axis=0).tolist() for k in (0, 1))
+    rows = _that_count(asked, least, most)
+    if max(row.of(most) - row.const for row in rows) > LARGEST:
+        raise Unable("numbers are too large for labels: choose a larger tick_ps")
+    weights = np.array([row.weights for row in rows], np.int64).T
+    scale = np.array([max(1, row.of(most) - row.const) for row in rows], np.float64)
+    objectives = sum(row.most is None for row in rows)
+    scale[:objectives] = scale[:objectives].max()
+    arcs = [_Arcs(s.source, s.option, s.target, v := s.takes @ weights, v / scale) for s in steps]
+    return _Search(arcs, [1, *(step.nodes for step in steps)], rows, scale, asked, clock).run(hints)
+
+
+def _that_count(asked: Form, least: Sequence[int], most: Sequence[int]) -> tuple[Row, ...]:
+    """Rows without those that never matter: limits that all keep, and objectives below the least of another one."""
+    floor = max(row.of(least) for row in asked.objective)
+    rows = [row for row in asked.objective if row.of(most) > floor] or [max(asked.objective, key=lambda r: r.of(least))]
+    first = max(asked.objective, key=lambda row: row.of(least))
+    kept = dict.fromkeys([replace(row, most=None) for row in (first, *rows)])
+    return (*kept, *(row for row in asked.caps if row.most is not None and row.of(most) > row.most))
+
+
+class _Search:
+    """Searches of a form, wider and wider. Everything is less the constant of the objective, limits those of theirs."""
+
+    def __init__(
+        self, steps: list[_Arcs], nodes: list[int], rows: tuple[Row, ...], scale: Floats, asked: Form, clock: Clock
+    ) -> None:
+        self.steps, self.nodes, self.scale, self.clock, self.const = steps, nodes, scale, clock, asked.const
+        self.number = sum(row.most is None for row in rows)
+        self.limits = [row.most - row.const for row in rows if row.most is not None]
+        self.below = None if asked.below is None else asked.below - asked.const
+        self.chosen: list[int] | None = None
+        self.bound = -1
+        self.multipliers: list[Floats] = list(np.eye(len(rows)))
+        self.rests: list[list[Floats]] = []
+        self.infeasible = any(limit < 0 for limit in self.limits)
+
+    def run(self, hints: Sequence[Floats]) -> Found:
+        """Bound, then search."""
+        good = self.subgradient([hint for hint in hints if len(hint) == len(self.scale)])
+        self.multipliers += good
+        proven = self.reduce()
+        for width in WIDTHS:
+            if proven or self.clock.over:
+                break
+            proven = not self.widen(width) and not self.clock.over
+            proven = self.reduce() or proven
+        if not proven and not self.clock.over:
+            raise Unable(f"more than {WIDTHS[-1]:,} labels at a node: use cp-sat")
+        return Found(self.chosen, proven, None if self.bound < 0 else self.bound + self.const, good)
+
+    # ---- bounds ------------------------------------------------------------------------------------------------------
+
+    def most(self) -> Floats:
+        """What scaled rows may be."""
+        top = np.inf if self.below is None else float(self.below - 1)
+        return np.array([*[top] * self.number, *self.limits], np.float64) / self.scale
+
+    def allowed(self, m: Floats) -> float:
+        """What m @ scaled values may be, with a margin."""
+        with np.errstate(invalid="ignore"):
+            total = float(np.where(m > 0, m * self.most(), 0.0).sum())
+        return total + _MARGIN * (1 + abs(total))
+
+    def rest(self, m: Floats) -> list[Floats]:
+        """By layer the least rest from every node before it; the last one is that of the end."""
+        found = [np.zeros(self.nodes[-1])]
+        for step, number in zip(reversed(self.steps), reversed(self.nodes[:-1]), strict=True):
+            before = np.full(number, np.inf)
+            np.minimum.at(before, step.source, step.scaled @ m + found[-1][step.target])
+            found.append(before)
+        return found[::-1]
+
+    def path(self, m: Floats, rest: list[Floats]) -> Floats:
+        """The scaled values of a shortest path."""
+        node, total = 0, np.zeros(len(m))
+        for step, after in zip(self.steps, rest[1:], strict=True):
+            begin, end = np.searchsorted(step.source, [node, node + 1])
+            k = begin + int(np.argmin(step.scaled[begin:end] @ m + after[step.target[begin:end]]))
+            total, node = total + step.scaled[k], int(step.target[k])
+        return total
+
+    def subgradient(self, hints: Sequence[Floats]) -> list[Floats]:
+        """Return good multipliers; those of the objective have a sum of 1."""
+        k, limits = self.number, np.array(self.limits, np.float64) / self.scale[self.number :]
+        m, kept, best, pace = np.zeros(len(self.scale)), list[tuple[float, Floats]](), -np.inf, 1.0
+        m[:k] = 1 / k
+        undercut = np.inf if self.below is None else float(self.below - 1) / self.scale[0]
+        for n in range(len(hints) + _STEPS):
+            asked = hints[n] if n < len(hints) else m
+            rest = self.rest(asked)
+            value = float(rest[0][0] - asked[k:] @ limits)
+            kept.append((value, asked))
+            if not np.isfinite(value) or value > undercut * (1 + _MARGIN) + _MARGIN or self.clock.over:
+                break
+            path = self.path(asked, rest)
+            slope = path - np.concatenate([np.full(k, path[:k].max()), limits])
+            slope[:k] -= slope[:k].mean()
+            size = float(slope @ slope)
+            if size < 1e-18:
+                break
+            pace = pace if value > best else pace * 0.93
+            best = max(best, value)
+            goal = undercut if np.isfinite(undercut) else best + 0.02 * abs(best) + 1e-3
+            m = np.maximum(0.0, asked + pace * max(goal - value, 1e-4 * abs(goal)) / size * slope)
+            m[:k] = m[:k] / m[:k].sum() if m[:k].sum() > 0 else 1 / k
+        kept.sort(key=lambda pair: -pair[0])
+        value = kept[0][0]
+        if np.isfinite(value):
+            slack = _MARGIN * (1 + abs(value) + float(kept[0][1][k:] @ limits))
+            self.bound = max(0, int(np.ceil((value - slack) * self.scale[0])))
+        else:
+            self.infeasible = True
+        return [m for _, m in kept[:_KEPT]]
+
+    def reduce(self) -> bool:
+        """Take out arcs on no path within the bounds; return whether nothing is left."""
+        if self.infeasible or (self.below is not None and self.bound >= self.below):
+            return True
+        alive = [np.ones(len(step.source), bool) for step in self.steps]
+        for m in self.multipliers:
+            allowed = self.allowed(m)
+            if not np.isfinite(allowed):
+                continue
+            rest, ahead = self.rest(m), np.zeros(1)
+            for n, step in enumerate(self.steps):
+                there = ahead[step.source] + step.scaled @ m
+                alive[n] &= there + rest[n + 1][step.target] <= allowed
+                ahead = np.full(self.nodes[n + 1], np.inf)
+                np.minimum.at(ahead, step.target, there)
+        self.steps = [step.kept(keep) for step, keep in zip(self.steps, alive, strict=True)]
+        return any(not len(step.source) for step in self.steps)
+
+    # ---- labels ------------------------------------------------------------------------------------------------------
+
+    def widen(self, width: int) -> bool:
+        """Search with so many labels at a node; return whether some were dropped for want of room."""
+        useful = [(m, self.allowed(m)) for m in self.multipliers]
+        bounds = [(m, allowed, self.rest(m)) for m, allowed in useful if np.isfinite(allowed)]
+        guide = (self.multipliers[-1] if self.multipliers else np.ones(len(self.scale)))
+        ahead = self.rest(guide)
+        layers, dropped = [_Labels(*(np.zeros(s, np.int64) for s in (1, (1, len(self.scale)), 1, 1)))], False
+        for n, step in enumerate(self.steps):
+            if self.clock.over:
+                return True
+            made = _extended(layers[-1], step)
+            scaled = made.values / self.scale
+            fits = np.ones(len(made.node), bool)
+            for m, allowed, rest in bounds:
+                fits &= scaled @ m + rest[n + 1][made.node] <= allowed
+            keys = scaled @ guide + ahead[n + 1][made.node]
+            kept, cut = _thinned(made, np.flatnonzero(fits), keys, width)
+            dropped |= cut
+            layers.append(kept)
+            if not len(kept.node):
+                return dropped
+        self.take(layers)
+        return dropped
+
+    def take(self, layers: list[_Labels]) -> None:
+        """Keep the best of the labels at the end that keep all limits."""
+        values = layers[-1].values
+        fits = (values[:, self.number :] <= np.array(self.limits, np.int64)).all(axis=1)
+        tops = values[:, : self.number].max(axis=1)
+        fits &= True if self.below is None else tops < self.below
+        if not fits.any():
+            return
+        at = int(np.flatnonzero(fits)[tops[fits].argmin()])
+        self.below, chosen = int(tops[at]), list[int]()
+        for labels in reversed(layers[1:]):
+            chosen.append(int(labels.option[at]))
+            at = int(labels.before[at])
+        self.chosen = chosen[::-1]
+
+
+def _extended(labels: _Labels, step: _Arcs) -> _Labels:
+    """All labels one layer on."""
+    begin, end = np.searchsorted(labels.node, step.source), np.searchsorted(labels.node, step.source, side="right")
+    number = end - begin
+    arc = np.repeat(np.arange(len(step.source)), number)
+    offset = np.arange(len(arc)) - np.repeat(np.cumsum(number) - number, number)
+    before = begin[arc] + offset
+    return _Labels(step.target[arc], labels.values[before] + step.values[arc], before, step.option[arc])
+
+
+def _thinned(labels: _Labels, fits: Ints, keys: Floats, width: int) -> tuple[_Labels, bool]:
+    """Labels that fit and are not dominated, at most `width` a node, sorted by node; and whether some were cut."""
+    kept, cut = list[Ints](), False
+    for node in np.unique(labels.node[fits]):
+        mine = fits[labels.node[fits] == node]
+        mine = mine[np.argsort(keys[mine], kind="stable")]
+        mine = mine[_undominated(labels.values[mine])]
+        cut |= len(mine) > width
+        kept.append(mine[:width])
+    rows = np.concatenate(kept) if kept else np.zeros(0, np.int64)
+    return _Labels(labels.node[rows], labels.values[rows], labels.before[rows], labels.option[rows]), cut
+
+
+def _undominated(values: Ints) -> NDArray[np.bool_]:
+    """Which labels no other one that stays is nowhere larger than; of equal ones the first stays."""
+    number = len(values)
+    if values.shape[1] <= 2:
+        order = np.lexsort(values.T[::-1])
+        last = values[order, -1]
+        least = np.minimum.accumulate(last)
+        if values.shape[1] == 1:
+            keep = np.arange(number) == 0
+        else:
+            keep = np.concatenate([[True], last[1:] < least[:-1]]) if number else np.zeros(0, bool)
+        found = np.zeros(number, bool)
+        found[order[keep]] = True
+        return found
+    peers = values if number <= _PAIRS else values[:_PEERS]
+    above = np.ones((number, len(peers)), bool)
+    equal = np.ones((number, len(peers)), bool)
+    for column in range(values.shape[1]):
+        above &= values[:, column, None] >= peers[None, :, column]
+        equal &= values[:, column, None] == peers[None, :, column]
+    earlier = np.arange(len(peers))[None, :] < np.arange(number)[:, None]
+    dominated: NDArray[np.bool_] = (above & (~equal | earlier)).any(axis=1)
+    return ~dominated

@@ -1,0 +1,1 @@
+"""F8 selection: schedules and the referee."""
