@@ -57,6 +57,10 @@ class Clock:
         """A clock with one of so many equal parts of the time that is left."""
         return self if self.until == inf else replace(self, until=self.now() + self.remaining / parts)
 
+    def most(self, seconds: float) -> Clock:
+        """A clock that stops in so many seconds, or when this one does."""
+        return replace(self, until=min(self.until, self.now() + seconds))
+
     def later(self, seconds: float) -> Clock:
         """A clock that stops so many seconds later."""
         return replace(self, until=self.until + seconds)

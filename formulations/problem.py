@@ -268,6 +268,8 @@ class Formulation(ABC, Generic[S]):
     quick: tuple[str, ...] = ()
     ties: tuple[str, ...] = ()
     """Measures that decide among schedules with the same values of all that is asked for, where an engine proves."""
+    tie_share: float | None = None
+    """How long ties may take in all, over what the objectives took, but a second; None: as long as there is time."""
     floors: bool = True
     """Whether heuristics state bounds that need no search."""
     libraries: Mapping[str, str] = {}

@@ -12,6 +12,7 @@ the end, and objectives that it has not come to, are bounded by what takes no se
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 _MILP = {"milp": "highs", "milp-cbc": "cbc"}
+#: Seconds that ties may take at least.
+_TIES_S = 1.0
 #: What is said of a search, and not of a piece.
 _PLAIN = frozenset({"interrupted", "note"})
 
@@ -111,8 +114,12 @@ def settled(
     least: dict[str, int] = {}
     empty = False
     ties = [name for name in formulation.ties if name not in objectives and search.proves]
+    begin, tie_clock = time.monotonic(), clock
     for number, measure in enumerate((*objectives, *ties)):
-        share = clock.half() if number + 1 < len(objectives) else clock
+        if number == len(objectives) and formulation.tie_share is not None:
+            took = time.monotonic() - begin
+            tie_clock = clock.most(max(_TIES_S, formulation.tie_share * took))
+        share = clock.half() if number + 1 < len(objectives) else tie_clock
         goal = Goal(measure, dict(caps), dict(least), clock=share, stats=search.stats)
         best, bound, empty = search.run(goal, best)
         bounds |= {measure: bound} if measure in bounds else {}

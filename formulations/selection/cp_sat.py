@@ -24,13 +24,18 @@ _Literal = cp_model.IntVar | bool
 _Term = tuple[_Literal, dict[int, int]]
 
 
-def build(frame: Frame, asked: Form, known: Selection | None = None) -> Model[Selection]:
-    """Return the model; `known` is a hint if it is of this frame."""
+def build(
+    frame: Frame, asked: Form, known: Selection | None = None, options: Sequence[Sequence[int]] | None = None
+) -> Model[Selection]:  # fmt: skip
+    """Return the model; `known` is a hint if it is of this frame, `options` what layers may still be."""
     model = cp_model.CpModel()
     x = [[model.new_bool_var(f"x{i},{o}") for o in range(len(layer.options))] for i, layer in enumerate(frame.layers)]
     terms: list[_Term] = []
     for i, row in enumerate(x):
         model.add_exactly_one(row)
+        for o in range(len(row)) if options is not None else ():
+            if o not in options[i]:
+                model.add(row[o] == 0)
         terms += [(literal, dict(enumerate(takes.tolist()))) for literal, takes in zip(row, frame.takes[i], strict=True)]
     s = [_states(model, frame, i, row) for i, row in enumerate(x)]
     terms += _between(model, frame, s)
@@ -56,7 +61,7 @@ def build(frame: Frame, asked: Form, known: Selection | None = None) -> Model[Se
     def decode(solver: cp_model.CpSolver) -> Selection:
         return frame.schedule([next(o for o, literal in enumerate(row) if solver.value(literal)) for row in x])
 
-    return Model(model, decode, base=asked.const, unit=unit, solver="cp-sat")
+    return Model(model, decode, base=asked.const, unit=unit, parameters={"linearization_level": 2}, solver="cp-sat")
 
 
 def _states(model: cp_model.CpModel, frame: Frame, i: int, row: Sequence[cp_model.IntVar]) -> list[_Literal]:

@@ -7,7 +7,7 @@ A label is the values of all rows (objective and limited ones) along a path to a
              then no completion keeps all of them. m are the unit vectors (each row by itself) and the multipliers of
              the Lagrangian relaxation that a subgradient search finds; least rests are shortest paths.
 
-Arcs on no path within these bounds are taken out before labels are made. Searches widen: with at most 100 labels at a
+Arcs on no path within these bounds are taken out before labels are made. Searches widen: with at most 20 labels at a
 node, then more. Each may give a better schedule to undercut, and one that drops no label for want of room has proven
 that there is nothing less. Bounds are in floating point and leave a margin; labels are whole numbers.
 """
@@ -28,11 +28,15 @@ from formulations.selection.trellis import trellis
 
 Floats = NDArray[np.float64]
 #: Labels at a node, search after search.
-WIDTHS = (100, 2_000, 30_000, 300_000)
+WIDTHS = (20, 300, 3_000, 30_000, 300_000)
 #: Subgradient steps, multipliers that are kept, and relative slack of bounds for rounding.
 _STEPS, _KEPT, _MARGIN = 100, 4, 1e-9
-#: Up to so many labels all are compared with each other; of more each one with the first of them.
-_PAIRS, _PEERS = 1_500, 400
+#: Up to so many labels all are compared with each other; of more each one with the first of them. More than so many
+#: times the width are not compared at all.
+_PAIRS, _PEERS, _CROWD = 700, 300, 3
+#: Labels at the end that are improved, and options that are exchanged with each other at most.
+_STARTS, _EXCHANGES = 8, 400
+_NEVER = 2**62
 
 
 @dataclass
@@ -47,6 +51,8 @@ class Found:
     """Nothing is less."""
     multipliers: list[Floats] = field(default_factory=list)
     """Good ones, for frames that are alike."""
+    options: list[list[int]] = field(default_factory=list)
+    """By layer the options that a better choice may have."""
 
 
 @dataclass(frozen=True)
@@ -73,21 +79,25 @@ class _Labels:
     node: Ints
     values: Ints
     before: Ints
-    option: Ints
+    arc: Ints
 
 
-def search(frame: Frame, asked: Form, clock: Clock, hints: Sequence[Floats] = ()) -> Found:
+def search(
+    frame: Frame, asked: Form, clock: Clock, hints: Sequence[Floats] = (), widths: Sequence[int] = WIDTHS
+) -> Found:  # fmt: skip
     """Look for the best choice.
 
     Parameters
     ----------
     hints : sequence of arrays
         Multipliers of a frame that is alike: their bounds come first.
+    widths : sequence of int
+        Labels at a node, search after search; without a proof at the last one the answer is what is known by then.
 
     Raises
     ------
     Unable
-        If the trellis has too many nodes, a node too many labels, or numbers are too large.
+        If the trellis has too many nodes, or numbers are too large.
     """
     steps = trellis(frame)
     ends = [(takes.min(axis=0), takes.max(axis=0)) for takes in (step.takes for step in steps) if len(takes)]
@@ -102,7 +112,7 @@ def search(frame: Frame, asked: Form, clock: Clock, hints: Sequence[Floats] = ()
     objectives = sum(row.most is None for row in rows)
     scale[:objectives] = scale[:objectives].max()
     arcs = [_Arcs(s.source, s.option, s.target, v := s.takes @ weights, v / scale) for s in steps]
-    return _Search(arcs, [1, *(step.nodes for step in steps)], rows, scale, asked, clock).run(hints)
+    return _Search(arcs, [1, *(step.nodes for step in steps)], rows, scale, asked, clock).run(hints, widths)
 
 
 def _that_count(asked: Form, least: Sequence[int], most: Sequence[int]) -> tuple[Row, ...]:
@@ -130,19 +140,18 @@ class _Search:
         self.rests: list[list[Floats]] = []
         self.infeasible = any(limit < 0 for limit in self.limits)
 
-    def run(self, hints: Sequence[Floats]) -> Found:
+    def run(self, hints: Sequence[Floats], widths: Sequence[int]) -> Found:
         """Bound, then search."""
         good = self.subgradient([hint for hint in hints if len(hint) == len(self.scale)])
         self.multipliers += good
         proven = self.reduce()
-        for width in WIDTHS:
+        for width in widths:
             if proven or self.clock.over:
                 break
             proven = not self.widen(width) and not self.clock.over
             proven = self.reduce() or proven
-        if not proven and not self.clock.over:
-            raise Unable(f"more than {WIDTHS[-1]:,} labels at a node: use cp-sat")
-        return Found(self.chosen, proven, None if self.bound < 0 else self.bound + self.const, good)
+        options = [np.unique(step.option).tolist() for step in self.steps]
+        return Found(self.chosen, proven, None if self.bound < 0 else self.bound + self.const, good, options)
 
     # ---- bounds ------------------------------------------------------------------------------------------------------
 
@@ -253,19 +262,59 @@ class _Search:
         return dropped
 
     def take(self, layers: list[_Labels]) -> None:
-        """Keep the best of the labels at the end that keep all limits."""
-        values = layers[-1].values
+        """Keep the best of the labels at the end that keep all limits, after a look around the first of them."""
+        tops = self.tops(layers[-1].values)
+        for at in np.argsort(tops, kind="stable")[:_STARTS]:
+            if tops[at] < _NEVER and not self.clock.over:
+                self.improve(self.arcs(layers, int(at)))
+
+    def tops(self, values: Ints) -> Ints:
+        """The objective of labels at the end; of those that do not keep the limits more than anything."""
         fits = (values[:, self.number :] <= np.array(self.limits, np.int64)).all(axis=1)
-        tops = values[:, : self.number].max(axis=1)
-        fits &= True if self.below is None else tops < self.below
-        if not fits.any():
-            return
-        at = int(np.flatnonzero(fits)[tops[fits].argmin()])
-        self.below, chosen = int(tops[at]), list[int]()
+        return np.where(fits, values[:, : self.number].max(axis=1), _NEVER)
+
+    def arcs(self, layers: list[_Labels], at: int) -> list[int]:
+        """The path of a label at the end."""
+        found = list[int]()
         for labels in reversed(layers[1:]):
-            chosen.append(int(labels.option[at]))
+            found.append(int(labels.arc[at]))
             at = int(labels.before[at])
-        self.chosen = chosen[::-1]
+        return found[::-1]
+
+    def improve(self, path: list[int]) -> None:
+        """Exchange the options of one or two layers, the states of all staying as they are, while that helps."""
+        total = np.sum([step.values[arc] for step, arc in zip(self.steps, path, strict=True)], axis=0)
+        while True:
+            value = int(self.tops(total[None])[0])
+            if self.below is None or value < self.below:
+                self.below, self.chosen = value, [int(s.option[arc]) for s, arc in zip(self.steps, path, strict=True)]
+            layer, arcs, change = self.exchanges(path)
+            if not len(layer):
+                return
+            pairs = total + change[:, None, :] + change[None, :, :]
+            pairs[layer[:, None] == layer[None, :]] = _NEVER
+            pairs[np.arange(len(layer)), np.arange(len(layer))] = total + change
+            tops = self.tops(pairs.reshape(-1, pairs.shape[-1]))
+            best = int(tops.argmin())
+            if tops[best] >= value:
+                return
+            for k in {best // len(layer), best % len(layer)}:
+                path[int(layer[k])] = int(arcs[k])
+            total = pairs.reshape(-1, pairs.shape[-1])[best]
+
+    def exchanges(self, path: list[int]) -> tuple[Ints, Ints, Ints]:
+        """Layers, arcs beside those of a path that join the same nodes, and the change of rows; the least changes."""
+        layers, arcs, change = list[int](), list[int](), list[Ints]()
+        for n, (step, arc) in enumerate(zip(self.steps, path, strict=True)):
+            alike = (step.source == step.source[arc]) & (step.target == step.target[arc])
+            alike[arc] = False
+            for other in np.flatnonzero(alike):
+                layers.append(n)
+                arcs.append(int(other))
+                change.append(step.values[other] - step.values[arc])
+        table = np.array(change, np.int64).reshape(-1, len(self.scale))
+        kept = np.argsort(np.abs(table / self.scale).sum(axis=1), kind="stable")[:_EXCHANGES]
+        return np.array(layers, np.int64)[kept], np.array(arcs, np.int64)[kept], table[kept]
 
 
 def _extended(labels: _Labels, step: _Arcs) -> _Labels:
@@ -275,7 +324,7 @@ def _extended(labels: _Labels, step: _Arcs) -> _Labels:
     arc = np.repeat(np.arange(len(step.source)), number)
     offset = np.arange(len(arc)) - np.repeat(np.cumsum(number) - number, number)
     before = begin[arc] + offset
-    return _Labels(step.target[arc], labels.values[before] + step.values[arc], before, step.option[arc])
+    return _Labels(step.target[arc], labels.values[before] + step.values[arc], before, arc)
 
 
 def _thinned(labels: _Labels, fits: Ints, keys: Floats, width: int) -> tuple[_Labels, bool]:
@@ -284,11 +333,13 @@ def _thinned(labels: _Labels, fits: Ints, keys: Floats, width: int) -> tuple[_La
     for node in np.unique(labels.node[fits]):
         mine = fits[labels.node[fits] == node]
         mine = mine[np.argsort(keys[mine], kind="stable")]
+        cut |= len(mine) > _CROWD * width
+        mine = mine[: _CROWD * width]
         mine = mine[_undominated(labels.values[mine])]
         cut |= len(mine) > width
         kept.append(mine[:width])
     rows = np.concatenate(kept) if kept else np.zeros(0, np.int64)
-    return _Labels(labels.node[rows], labels.values[rows], labels.before[rows], labels.option[rows]), cut
+    return _Labels(labels.node[rows], labels.values[rows], labels.before[rows], labels.arc[rows]), cut
 
 
 def _undominated(values: Ints) -> NDArray[np.bool_]:

@@ -23,6 +23,8 @@ from instances.variants import PPM
 
 #: Seconds for each question of what makes an instance infeasible.
 _EXPLAIN_S = 2.0
+#: Of engine search the widths that labels have before CP-SAT goes on.
+_SHORT = 2
 
 
 class SelectionPart(Part[Selection]):
@@ -213,27 +215,42 @@ class Whole(Piece[Selection]):
 
     def _asked(self, asked: Form, goal: Goal, engine: str) -> Steps[Selection]:
         """Decide a form; the bound is None if there is nothing below."""
-        if engine in ("search", "dynamic"):
-            try:
-                return self._labelled(asked, goal)
-            except Unable as error:
-                if engine == "dynamic":
-                    raise
-                goal.stats["note"] = f"cp-sat goes on: {error}"
         if engine == "exhaustive":
             chosen = exhaustive(self.frame, asked, goal.clock)
             return self._told(chosen, asked)
+        if engine in ("search", "dynamic"):
+            return (yield from self._labelled(asked, goal, engine))
         told = yield self._model(asked, goal, engine)
         return told.schedule, told.bound
 
-    def _labelled(self, asked: Form, goal: Goal) -> tuple[Selection | None, int | None]:
-        found = labels.search(self.frame, asked, goal.clock, self.part.hints.get(goal.measure, ()))
+    def _labelled(self, asked: Form, goal: Goal, engine: str) -> Steps[Selection]:
+        """Labels; engine search has CP-SAT decide among what they leave."""
+        from formulations.selection import cp_sat
+
+        short = engine == "search"
+        try:
+            found = labels.search(
+                self.frame, asked, goal.clock, self.part.hints.get(goal.measure, ()),
+                labels.WIDTHS[:_SHORT] if short else labels.WIDTHS,
+            )  # fmt: skip
+        except Unable as error:
+            if not short:
+                raise
+            goal.stats["note"] = f"cp-sat alone: {error}"
+            told = yield self._model(asked, goal, engine)
+            return told.schedule, told.bound
         self.part.hints[goal.measure] = found.multipliers
         if found.proven:
             return self._told(found.chosen, asked)
-        schedule = None if found.chosen is None else self.frame.schedule(found.chosen)
-        least = self._floor(asked.objective)
-        return schedule, least if found.bound is None else max(least, found.bound)
+        best = None if found.chosen is None else self.frame.schedule(found.chosen)
+        least = max(self._floor(asked.objective), -(2**62) if found.bound is None else found.bound)
+        if not short or goal.clock.over:
+            return best, least
+        value = asked.below if found.chosen is None else asked.value(self.frame.total(found.chosen) or [])
+        told = yield cp_sat.build(self.frame, replace(asked, below=value), best or goal.known, found.options)
+        if told.bound is None:
+            return (None, None) if best is None else (best, value)
+        return (best if told.schedule is None else told.schedule), max(least, told.bound)
 
     def _told(self, chosen: Sequence[int] | None, asked: Form) -> tuple[Selection | None, int | None]:
         """A proven answer."""
