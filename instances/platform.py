@@ -73,11 +73,11 @@ class Frequency(Frozen):
     """A choice of clocks."""
 
     name: Name
-    scale: dict[str, PositiveFloat] = {}
+    scale: dict[str, PositiveFloat] = Field(default_factory=dict)
     """Times over those in the profile, by stage; 1 for others."""
     power_mw: Count = 0
     """Power of the board, whatever works."""
-    stage_mw: dict[str, Count] = {}
+    stage_mw: dict[str, Count] = Field(default_factory=dict)
     """Power of a working stage at these clocks, where it is not its `power_mw`."""
 
 
@@ -117,8 +117,8 @@ class Platform(Frozen):
             if twice := _twice(names):
                 raise ValueError(f"{what}: {twice} stands twice")
         for what, known, pairs in self._pairs():
-            if twice := _twice(pairs):
-                raise ValueError(f"{what}: {twice[0]} to {twice[1]} stands twice")
+            if double := _twice(pairs):
+                raise ValueError(f"{what}: {double[0]} to {double[1]} stands twice")
             for name in (name for pair in pairs for name in pair):
                 if name not in known:
                     raise ValueError(f"{what}: {name!r} is not known, {choices(known)} are")

@@ -57,7 +57,7 @@ class Option(Frozen):
     """Accuracy that it costs, in millionths."""
     bytes: Count = 0
     """Memory."""
-    uses: dict[str, Count] = {}
+    uses: dict[str, Count] = Field(default_factory=dict)
     """What it takes of the machine's budgets."""
 
     def ps(self, unit: str, size: Size) -> float:
@@ -118,7 +118,7 @@ class Variants(Frozen):
     """Techniques in the order in which engine `steps` tries them; others follow."""
     layers: Annotated[tuple[VariantLayer, ...], Field(min_length=1)]
     """In topological order."""
-    sources: dict[str, str] = {}
+    sources: dict[str, str] = Field(default_factory=dict)
     """Where numbers come from."""
 
     @field_validator("layers")
@@ -174,7 +174,7 @@ class Variants(Frozen):
 
 def list_variants() -> list[str]:
     """Return the names of the bundled files."""
-    return sorted(path.name.removesuffix(".json") for path in bundled("variant_profiles", ".json"))
+    return list(bundled("variant_profiles", ".json"))
 
 
 def load_variants(name_or_path: str | os.PathLike[str]) -> Variants:
@@ -186,11 +186,11 @@ def load_variants(name_or_path: str | os.PathLike[str]) -> Variants:
         If there is none, or something in it is wrong; says what, and where.
     """
     text = os.fspath(name_or_path)
-    found = {path.name.removesuffix(".json"): path for path in bundled("variant_profiles", ".json")}
+    found = bundled("variant_profiles", ".json")
     where = f"variants {text}"
     if text not in found and not text.lower().endswith((".json", ".csv")):
         raise InputError(f"{where}: there is none of this name, {choices(sorted(found))} are bundled; or name a file")
-    path = found.get(text, Path(text))
+    path = Path(str(found.get(text, text)))
     if text.lower().endswith(".csv"):
         fields: dict[str, Any] = {"name": path.stem, "layers": _table(read_bytes(path, what="variants"), where)}
         return validate(Variants, fields, where)
@@ -217,7 +217,7 @@ def _table(data: bytes, where: str) -> list[dict[str, Any]]:
     if strange or missing or len(set(heads)) < len(heads):
         said = f"no column {strange[0]!r}" if strange else f"no {missing[0]}" if missing else "a head stands twice"
         raise InputError(f"{where}: line 1: {said}; heads are {','.join(_KNOWN)},time@SIZE")
-    layers: dict[str, dict[str, Any]] = {}
+    layers: dict[str, dict[str, Any]] = Field(default_factory=dict)
     for number, cells in enumerate(lines[1:], 2):
         if len(cells) != len(heads):
             raise InputError(f"{where}: line {number}: {len(cells)} cells under {len(heads)} heads")

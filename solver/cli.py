@@ -22,7 +22,6 @@ from solver import check_cli, console, options, tools
 from solver.calibration import cli as calibrate_cli
 from solver.emit import cli as emit_cli
 from solver.exits import BAD_INPUT, EXIT_CODES, exit_code
-from solver.placement.target import holds_buffers
 from solver.plan import Plan, version
 from solver.progress import progress_bar
 from solver.report import front_line, front_table
@@ -30,6 +29,7 @@ from solver.selftest import cli as selftest_cli
 from solver.solve import answered, ask
 from solver.solve import pareto as find_front
 from solver.solve import show as show_plan
+from solver.targets import is_own
 
 __all__ = ["EXIT_CODES", "app", "main"]
 
@@ -216,11 +216,11 @@ def _refuse(what: str, **given: object) -> None:
 
 
 def _load(network: str, batch: int | None, size: str | None, symbol: list[str] | None) -> Network | str:
-    """The network; a file of buffers, or a plan, is read by `ask`."""
+    """The network; variants, a file of buffers, or a plan, are read by `ask`."""
     if is_several(network):
         raise InputError(f"{network!r}: several applications are planned together, by certile solve only")
-    if holds_buffers(network):
-        _refuse("buffers", batch=batch, size=size, symbol=symbol)
+    if is_own(network):
+        _refuse("buffers and variants", batch=batch, size=size, symbol=symbol)
         return network
     loaded = load_network(network, batch=batch, symbols=options.parse_symbols(symbol or ()) or None)
     return loaded if size is None else loaded.with_size(*options.parse_size(size))

@@ -10,6 +10,7 @@ from pydantic import Field
 from hwmodels.outcome import UNITS
 from instances.buffers import Buffers
 from instances.network import Network
+from instances.variants import Variants
 from solver.plan import FORMAT, Measure, Measures, Natural, Plan, Status, digest, version
 from solver.question import Question
 
@@ -17,7 +18,7 @@ from solver.question import Question
 class SubjectPlan(Plan):
     """A plan that holds what it is for."""
 
-    network_data: Network | Buffers
+    network_data: Network | Buffers | Variants
 
 
 class WholePlan(SubjectPlan):
@@ -39,7 +40,7 @@ class NetworkPlan(WholePlan):
 def head(
     question: Question, problem: str, engine: str, *, status: Status, start: float, **said: object
 ) -> dict[str, object]:
-    """Return the fields that every plan of a network, or of buffers, begins with.
+    """Return the fields that every plan of a network, of variants, or of buffers, begins with.
 
     `said` is what is known of objective, bound and stats.
 

@@ -15,6 +15,7 @@ from instances.applications import Applications
 from instances.buffers import Buffers
 from instances.errors import InputError
 from instances.network import Network
+from instances.variants import Variants
 from instances.workload import Layer
 from solver.claims import Claim, bounds_of, picked
 from solver.front import Front, FrontPart, FrontPoint
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 #: What may be planned.
-Target = Network | Layer | Applications | Buffers
+Target = Network | Layer | Applications | Buffers | Variants
 
 P = TypeVar("P", bound=Plan)
 

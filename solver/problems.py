@@ -20,6 +20,7 @@ from solver.partial_engine.problem import PartialEngineProblem
 from solver.placement.problem import PlacementProblem
 from solver.plan import Plan
 from solver.problem import Problem
+from solver.selection.problem import SelectionProblem
 from solver.tiling.problem import LayersProblem
 
 _ALL: tuple[Problem[Any], ...] = (
@@ -34,6 +35,7 @@ _ALL: tuple[Problem[Any], ...] = (
     HybridProblem(),
     FusionProblem(),
     PlacementProblem(),
+    SelectionProblem(),
     *map(GenericProblem, registry.FORMULATIONS),
 )
 PROBLEMS: dict[str, Problem[Any]] = {problem.name: problem for problem in _ALL}

@@ -15,6 +15,7 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
 from instances.profiles import Profile
+from instances.variants import Variants
 from instances.workload import Layer
 from solver.options import AUTO
 from solver.progress import Progress, Silent
@@ -25,7 +26,7 @@ from solver.watch import Watch
 class Question:
     """What is asked, with network and machine loaded."""
 
-    target: Layer | Network | Applications | Buffers
+    target: Layer | Network | Applications | Buffers | Variants
     machine: Machine
     """With the overrides of `settings`, which are kept for the plan to say."""
     objectives: tuple[str, ...]
@@ -61,15 +62,17 @@ class Question:
         return self.target.name if isinstance(self.target, Layer) else self.subject.name
 
     @property
-    def subject(self) -> Network | Buffers:
-        """The network, or the buffers to place; raises InputError if the target is a single layer."""
-        return self.target if isinstance(self.target, Buffers) else self.network
+    def subject(self) -> Network | Buffers | Variants:
+        """The network, or its variants, or the buffers to place; raises InputError if the target is a single layer."""
+        return self.target if isinstance(self.target, Buffers | Variants) else self.network
 
     @property
     def network(self) -> Network:
         """The network, of several applications that of all; raises InputError if the target is something else."""
         if isinstance(self.target, Buffers):
             raise InputError(f"target {self.target.name}: problem {self.problem} plans networks, these are buffers")
+        if isinstance(self.target, Variants):
+            raise InputError(f"target {self.target.name}: problem {self.problem} plans networks, these are variants")
         if isinstance(self.target, Applications):
             return self.target.network
         if isinstance(self.target, Layer):

@@ -11,16 +11,18 @@ from instances.buffers import Buffers
 from instances.errors import InputError, choices
 from instances.machine import Machine
 from instances.profiles import Profile
+from instances.variants import Variants
 from instances.workload import Layer
 from solver.cache import keep, kept, path_of
 from solver.front import Front
 from solver.options import AUTO, as_texts, check_jobs, check_memory, check_time_limit, pick_machine, pick_target
-from solver.placement.target import buffers_of, read_target
+from solver.placement.target import buffers_of
 from solver.plan import Plan
 from solver.problem import Explained, Problem, Target
 from solver.problems import PROBLEMS, pick_problem, problem_of
 from solver.progress import Progress, Silent
 from solver.question import Question
+from solver.targets import named_machine, read_target
 
 P = TypeVar("P", bound=Plan)
 
@@ -57,12 +59,13 @@ def solve(
 
     Parameters
     ----------
-    target : Layer, Network, Applications, Buffers, Plan, str or path
+    target : Layer, Network, Applications, Buffers, Variants, Plan, str or path
         What to plan: an object, a bundled network's name, a JSON or ONNX file, or
         ``squeezenet1_1@33ms,mobilenet_v1@40ms/35ms`` (name, period, deadline; the highest priority first). Of problem
-        placement: buffers, a file of them (.csv, .json), a plan or a plan file.
+        placement: buffers, a file of them (.csv, .json), a plan or a plan file. Of problem selection: variants, a
+        bundled profile of them, or a file (.csv, .json).
     machine : Machine, str or path, optional
-        An object, a bundled name or a JSON file; a plan brings its own.
+        An object, a bundled name or a JSON file; a plan brings its own, variants name theirs.
     problem : str, optional
         See ``certile list problems``; by default what the machine is meant for.
     objective : str or sequence of str, optional
@@ -264,12 +267,14 @@ def _elsewhere(asked: Problem[Any], objectives: Sequence[str], engine: str) -> s
     return ""
 
 
-def _target(target: Target | Plan | str | os.PathLike[str]) -> tuple[Target, Machine | None]:
+def _target(target: Target | Plan | str | os.PathLike[str]) -> tuple[Target, Machine | str | None]:
     """What is planned, and the machine that it brings."""
     if isinstance(target, Plan):
         return buffers_of(target), target.machine_data
     if isinstance(target, Applications | Buffers):
         return target, None
+    if isinstance(target, Variants):
+        return target, named_machine(target)
     if isinstance(target, str) and is_several(target):
         return applications(target), None
     if isinstance(target, str | os.PathLike) and (read := read_target(target)) is not None:
@@ -283,11 +288,12 @@ def _problem(name: str | None, machine: Machine, target: Target) -> Problem[Any]
         if name not in (None, "mapping", "applications"):
             raise InputError(f"problem {name} plans one network; several applications are of problem applications")
         return pick_problem("applications")
-    if isinstance(target, Buffers):
-        name = "placement" if name is None else name
+    for kind, only, what in ((Buffers, "placement", "buffers"), (Variants, "selection", "variants of layers")):
+        if isinstance(target, kind):
+            name = only if name is None else name
+            if pick_problem(name).name != only:
+                raise InputError(f"target {target.name}: problem {name} plans networks, these are {what}")
     asked = pick_problem(machine.problem if name is None else name)
-    if isinstance(target, Buffers) and asked.name != "placement":
-        raise InputError(f"target {target.name}: problem {asked.name} plans networks, these are buffers")
     if isinstance(target, Layer) and not asked.single:
         raise InputError(f"target {target.name}: problem {asked.name} plans whole networks, this is one layer")
     return asked

@@ -12,7 +12,7 @@ Sets
     quantities q: busy ticks of each stage, loss [ppm of accuracy], memory [bytes], a budget each
 Given
     takes[i][o][q]      of an option; its ticks are scaled by size and frequency, and rounded
-    convert[i][u][t]    ticks of the stage in u to convert the map of i, made in state u, to type t; once for all readers
+    convert[i][u][t]    ticks of the stage in u to convert the map of i, made in state u, to type t, once for all
     hand[i, j][u][v]    of an edge between states: ticks of both stages and buffer bytes if they are different threads,
                         `serial_ns` if they are different stages of one thread
     base, mw[stage]     power at the frequency, of the board and of a working stage
@@ -35,12 +35,13 @@ Constraints
     memory and budgets of the platform; accuracy >= 1 ppm; limits of any objective; pins; types without a conversion do
     not meet
 Normal form (`rows`)
-    Every objective is the largest of some rows, and every constraint a row with a limit; a row is const + weights @ total.
+    Every objective is the largest of some rows, every constraint a row with a limit; a row is const + weights @ total.
     energy = max over threads of (base * load + sum of mw * work): the period is the largest load. score <= k says
     energy - (k + 1) * accuracy <= -1, linear for a given k: a better schedule is asked for until there is none
     (`part.Whole.steps`; Dinkelbach's method in integers). So all engines know nothing but rows.
 Engines
-    search, dynamic     labels through the network, layer by layer (`labels`); cp-sat, milp: `cp_sat`, `milp`; exhaustive
+    search, dynamic     labels through the network, layer by layer (`labels`); then CP-SAT if they grow too many
+    cp-sat, milp        `cp_sat`, `milp`; exhaustive
 Optimal means
     No other choice of size, frequency, cuts and options has a smaller objective. Times of a layer depend on its own
     option alone, and losses add up: that is what a profile of layers measures, and what it leaves out.

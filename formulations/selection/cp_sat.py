@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import gcd
+from typing import Any
 
 from ortools.sat.python import cp_model
 
@@ -19,7 +20,8 @@ from formulations.selection.frame import Frame
 from formulations.selection.rows import Form
 from hwmodels.selection.schedule import Selection
 
-_Literal = cp_model.IntVar | bool
+#: A variable of CP-SAT, its negation, or a constant.
+_Literal = Any
 #: A quantity takes so much if a literal is true.
 _Term = tuple[_Literal, dict[int, int]]
 
@@ -33,10 +35,11 @@ def build(
     terms: list[_Term] = []
     for i, row in enumerate(x):
         model.add_exactly_one(row)
-        for o in range(len(row)) if options is not None else ():
-            if o not in options[i]:
-                model.add(row[o] == 0)
-        terms += [(literal, dict(enumerate(takes.tolist()))) for literal, takes in zip(row, frame.takes[i], strict=True)]
+        for o in set(range(len(row))).difference(options[i]) if options is not None else ():
+            model.add(row[o] == 0)
+        terms += [
+            (literal, dict(enumerate(takes.tolist()))) for literal, takes in zip(row, frame.takes[i], strict=True)
+        ]
     s = [_states(model, frame, i, row) for i, row in enumerate(x)]
     terms += _between(model, frame, s)
     columns = [[row.on(takes) for _, takes in terms] for row in asked.objective]
@@ -46,11 +49,11 @@ def build(
         model.add(_sum(column, terms, unit) <= top)
     if asked.below is not None:
         model.add(top <= -(-(asked.below - asked.const) // unit) - 1)
-    for row in asked.caps:
-        if row.most is not None:
-            column = [row.on(takes) for _, takes in terms]
+    for cap in asked.caps:
+        if cap.most is not None:
+            column = [cap.on(takes) for _, takes in terms]
             scale = gcd(*column) or 1
-            model.add(_sum(column, terms, scale) <= (row.most - row.const) // scale)
+            model.add(_sum(column, terms, scale) <= (cap.most - cap.const) // scale)
     model.minimize(top)
     if known is not None and frame.is_of(known):
         chosen = frame.chosen(known)

@@ -182,8 +182,8 @@ class Frame:
 
     def total(self, chosen: Sequence[int]) -> list[int] | None:
         """What the chosen options take by quantity, with all that is between them; None if types do not meet."""
-        total = [sum(column) for column in zip(*(takes[o].tolist() for takes, o in zip(self.takes, chosen, strict=True)),
-                                               strict=True)]  # fmt: skip
+        rows = [takes[o].tolist() for takes, o in zip(self.takes, chosen, strict=True)]
+        total = [sum(column) for column in zip(*rows, strict=True)]
         for i, readers in enumerate(self.readers):
             u = self.states[i][self.state[i][chosen[i]]]
             reading = [self.states[j][self.state[j][chosen[j]]] for j in readers]

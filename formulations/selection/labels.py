@@ -69,7 +69,8 @@ class _Arcs:
 
     def kept(self, alive: NDArray[np.bool_]) -> _Arcs:
         """Some of them."""
-        return _Arcs(*(table[alive] for table in (self.source, self.option, self.target, self.values, self.scaled)))
+        arcs = self.source[alive], self.option[alive], self.target[alive]
+        return _Arcs(*arcs, self.values[alive], self.scaled[alive])
 
 
 @dataclass(frozen=True)
@@ -241,7 +242,7 @@ class _Search:
         """Search with so many labels at a node; return whether some were dropped for want of room."""
         useful = [(m, self.allowed(m)) for m in self.multipliers]
         bounds = [(m, allowed, self.rest(m)) for m, allowed in useful if np.isfinite(allowed)]
-        guide = (self.multipliers[-1] if self.multipliers else np.ones(len(self.scale)))
+        guide = self.multipliers[-1] if self.multipliers else np.ones(len(self.scale))
         ahead = self.rest(guide)
         layers, dropped = [_Labels(*(np.zeros(s, np.int64) for s in (1, (1, len(self.scale)), 1, 1)))], False
         for n, step in enumerate(self.steps):
@@ -349,12 +350,10 @@ def _undominated(values: Ints) -> NDArray[np.bool_]:
         order = np.lexsort(values.T[::-1])
         last = values[order, -1]
         least = np.minimum.accumulate(last)
-        if values.shape[1] == 1:
-            keep = np.arange(number) == 0
-        else:
-            keep = np.concatenate([[True], last[1:] < least[:-1]]) if number else np.zeros(0, bool)
         found = np.zeros(number, bool)
-        found[order[keep]] = True
+        found[order[:1]] = True
+        if values.shape[1] == 2:
+            found[order[1:][last[1:] < least[:-1]]] = True
         return found
     peers = values if number <= _PAIRS else values[:_PEERS]
     above = np.ones((number, len(peers)), bool)

@@ -46,11 +46,11 @@ def build(frame: Frame, asked: Form) -> Model[Selection]:
         model += _sum(column, terms, unit) <= top
     if asked.below is not None:
         model += top <= -(-(asked.below - asked.const) // unit) - 1
-    for row in asked.caps:
-        if row.most is not None:
-            column = [row.on(takes) for _, takes in terms]
+    for cap in asked.caps:
+        if cap.most is not None:
+            column = [cap.on(takes) for _, takes in terms]
             scale = gcd(*column) or 1
-            model += _sum(column, terms, scale) <= (row.most - row.const) // scale
+            model += _sum(column, terms, scale) <= (cap.most - cap.const) // scale
 
     def decode(_: Any) -> Selection:
         chosen = [max(range(len(row)), key=lambda o: row[o].varValue or 0.0) for row in x]

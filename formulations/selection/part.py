@@ -1,8 +1,8 @@
-"""A network in variants on a platform, as the part that is decided; a frame is a piece. See `formulations.selection`."""
+"""A network in variants on a platform, as the part that is decided; a frame is a piece."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -12,7 +12,7 @@ from formulations.clock import Clock
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Steps, Unable
 from formulations.selection import labels
 from formulations.selection.exhaustive import exhaustive
-from formulations.selection.frame import Frame, Setting
+from formulations.selection.frame import Frame, Ints, Setting
 from formulations.selection.labels import Floats
 from formulations.selection.pins import Demands, demands
 from formulations.selection.rows import Form, Row, caps, form, measure_rows, measured, scored, stage_powers
@@ -64,7 +64,9 @@ class SelectionPart(Part[Selection]):
                 return frame
         cuts = ",".join(schedule.cuts) or "none"
         said = f"size {schedule.size}, frequency {schedule.frequency}, cut={cuts}"
-        raise InputError(f"selection: {said} {schedule.configuration} is not among what is asked for".replace("  ", " "))
+        raise InputError(
+            f"selection: {said} {schedule.configuration} is not among what is asked for".replace("  ", " ")
+        )
 
     def total(self, schedule: Selection) -> tuple[Frame, list[int]]:
         """The frame of a schedule, and what it takes by quantity; raises InputError if it is none."""
@@ -164,10 +166,9 @@ class Whole(Piece[Selection]):
     @cached_property
     def _least(self) -> list[int]:
         """The least of every quantity."""
-        least: list[int] = self._lowest(np.eye(self.frame.quantities, dtype=np.int64))
-        return least
+        return self._lowest(np.eye(self.frame.quantities, dtype=np.int64))
 
-    def _lowest(self, weights: np.ndarray) -> list[int]:  # type: ignore[type-arg]
+    def _lowest(self, weights: Ints) -> list[int]:
         """The least of weighted quantities, each by itself, of shape (quantities, number)."""
         table = self.frame.table @ weights
         lowest: list[int] = np.minimum.reduceat(table, self.frame.setting.begins).sum(axis=0).tolist()
@@ -294,7 +295,9 @@ def _without(setting: Setting, names: set[str]) -> Setting:
 
 def _terms(frame: Frame, chosen: Sequence[int], total: Sequence[int]) -> dict[str, dict[str, int]]:
     """What sums to each measure."""
-    layers = [sum(column) for column in zip(*(t[o].tolist() for t, o in zip(frame.takes, chosen, strict=True)), strict=True)]
+    layers = [
+        sum(column) for column in zip(*(t[o].tolist() for t, o in zip(frame.takes, chosen, strict=True)), strict=True)
+    ]
     busiest = max(measure_rows(frame, "period"), key=lambda row: row.of(total))
     terms = dict[str, dict[str, int]]()
     for name, row in zip(("period", "time"), (busiest, *measure_rows(frame, "time")), strict=True):
@@ -303,9 +306,11 @@ def _terms(frame: Frame, chosen: Sequence[int], total: Sequence[int]) -> dict[st
         terms[name]["conversions and hand-overs"] = sum(total[s] - layers[s] for s in mine)
     tick_ps = frame.setting.tick_ps
     terms["energy"] = {"board": frame.frequency.power_mw * tick_ps * busiest.of(total)}
-    drawn = {stage: mw * tick_ps * total[s] for s, (stage, mw) in enumerate(zip(frame.stages, stage_powers(frame), strict=True))}
+    drawn = {
+        stage: mw * tick_ps * total[s]
+        for s, (stage, mw) in enumerate(zip(frame.stages, stage_powers(frame), strict=True))
+    }
     terms["energy"] |= {stage: fj for stage, fj in drawn.items() if fj}
     terms["error"] = {"size": PPM - frame.size.accuracy_ppm, "variants": total[frame.loss]}
     terms["memory"] = {"layers": layers[frame.memory], "buffers": total[frame.memory] - layers[frame.memory]}
     return {**terms, "score": {"score": measured(frame, total)["score"]}}
-

@@ -139,7 +139,9 @@ def _option(
     """A test of options: of all layers by technique, or of one layer by variant, technique or stage."""
     variants = settings[0].variants
     if op not in ("=", "!="):
-        raise InputError(f"pin {text!r}: {name} is not a measure: {choices(MEASURES)}, accuracy and seconds have limits")
+        raise InputError(
+            f"pin {text!r}: {name} is not a measure: {choices(MEASURES)}, accuracy and seconds have limits"
+        )
     same = op == "="
     if name == "technique":
         if value not in variants.techniques:
@@ -167,6 +169,7 @@ def _names(layer: VariantLayer, option: Option, value: str) -> tuple[str, ...]:
 
 def _everywhere(technique: str, same: bool) -> Callable[[VariantLayer, Option], bool]:
     """Every layer that offers a technique takes it, or none does."""
+
     def test(layer: VariantLayer, option: Option) -> bool:
         offered = any(technique in o.techniques for o in layer.options)
         return (technique in option.techniques) == same or not offered

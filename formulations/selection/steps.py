@@ -9,12 +9,12 @@ Source: `heterogeneous_mapping_and_banks` 3.1.3 (Fig. 3.1, Table 3.4), 3.2.1.2 (
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from formulations.selection.frame import Frame
 from formulations.selection.rows import caps, measured
-from instances.variants import Option, VariantLayer
+from instances.variants import VariantLayer
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,9 @@ class _Order:
         frames = sorted(self.all, key=lambda frame: frame.cuts != wanted)
         return any(self.add("baseline", frame, bases(frame), kept=True) for frame in frames)
 
-    def add(self, name: str, frame: Frame, chosen: Sequence[int], *, kept: bool | None = None, last: bool = False) -> bool:
+    def add(
+        self, name: str, frame: Frame, chosen: Sequence[int], *, kept: bool | None = None, last: bool = False
+    ) -> bool:
         """Price a step; return whether there is one."""
         total = frame.total(chosen)
         if total is None:
@@ -118,7 +120,9 @@ def _switched(frame: Frame, layer: VariantLayer, i: int, o: int, technique: str)
     """The fastest option that has one technique more than option o, on its stage; None if there is none."""
     mine = layer.options[o]
     wanted = {*mine.techniques, technique}
-    there = [k for k, option in enumerate(layer.options) if option.stage == mine.stage and {*option.techniques} == wanted]
+    there = [
+        k for k, option in enumerate(layer.options) if option.stage == mine.stage and {*option.techniques} == wanted
+    ]
     times = frame.takes[i][:, : frame.loss].sum(axis=1)
     return min((k for k in there if k != o), key=lambda k: int(times[k]), default=None)
 

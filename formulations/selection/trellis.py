@@ -65,10 +65,12 @@ def trellis(frame: Frame) -> list[Step]:
                         takes.append(frame.takes[j][o] + made[1])
         arcs += len(rows)
         if len(after) > MOST_NODES or arcs > MOST_ARCS:
-            raise Unable(f"too many maps are open at a time ({len(after):,} states at {frame.layers[j].name}): use cp-sat")
-        source, option, target = np.array(rows, np.int64).reshape(-1, 3).T
+            raise Unable(
+                f"too many maps are open at a time ({len(after):,} states at {frame.layers[j].name}): use cp-sat"
+            )
+        arcs_of = np.array(rows, np.int64).reshape(-1, 3).T
         table = np.array(takes, np.int64).reshape(-1, frame.quantities)
-        steps.append(Step(source, option, target, table, len(after)))
+        steps.append(Step(arcs_of[0], arcs_of[1], arcs_of[2], table, len(after)))
         nodes = after
     return steps
 

@@ -29,7 +29,7 @@ def holds_buffers(path: str | os.PathLike[str]) -> bool:
     return _kind(path) != ""
 
 
-def read_target(path: str | os.PathLike[str]) -> tuple[Buffers, Machine | None] | None:
+def read_buffers(path: str | os.PathLike[str]) -> tuple[Buffers, Machine | None] | None:
     """Return the buffers of a file, and the machine of a plan; None if it is a file of something else.
 
     Raises

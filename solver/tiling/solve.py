@@ -20,6 +20,7 @@ from instances.applications import Applications
 from instances.buffers import Buffers
 from instances.errors import InputError
 from instances.machine import NESTED
+from instances.variants import Variants
 from instances.workload import Layer
 from solver.formulated import FormulationProblem, Job
 from solver.homes.plan import HomesPlan
@@ -60,8 +61,8 @@ def prepare(question: Question) -> Request:
     machine, target = question.machine, question.target
     if isinstance(target, Applications):
         raise InputError("several applications are planned together, by problem applications only")
-    if isinstance(target, Buffers):
-        raise InputError(f"target {target.name}: problem {question.problem} plans networks, these are buffers")
+    if isinstance(target, Buffers | Variants):
+        raise InputError(f"target {target.name}: problem {question.problem} plans networks, this is something else")
     if machine.problem not in NESTED:
         raise InputError(f"machine {machine.name}: it is meant for problem {machine.problem}, not {question.problem}")
     formulation = pick_nests(question.problem)

@@ -1,0 +1,53 @@
+"""Targets that are no networks: variants of layers, buffers, plans; by bundled name or file."""
+
+from __future__ import annotations
+
+import os
+
+from instances.buffers import Buffers
+from instances.errors import InputError
+from instances.jsonfile import parse_json, read_bytes
+from instances.machine import Machine
+from instances.variants import VARIANTS_FORMAT, Variants, list_variants, load_variants
+from solver.placement.target import holds_buffers, read_buffers
+
+
+def is_own(path: str | os.PathLike[str]) -> bool:
+    """Whether a name or path is of such a target."""
+    return _holds_variants(path) or holds_buffers(path)
+
+
+def read_target(path: str | os.PathLike[str]) -> tuple[Buffers | Variants, Machine | str | None] | None:
+    """Return such a target, and the machine that it brings or names; None if it is something else.
+
+    Raises
+    ------
+    InputError
+        If it is one, and cannot be read.
+    """
+    if _holds_variants(path):
+        variants = load_variants(path)
+        return variants, named_machine(variants)
+    return read_buffers(path)
+
+
+def named_machine(variants: Variants) -> str | None:
+    """Return the name of the machine that variants were measured on."""
+    return variants.machine or None
+
+
+def _holds_variants(path: str | os.PathLike[str]) -> bool:
+    text = os.fspath(path)
+    if text in list_variants():
+        return True
+    if not text.lower().endswith((".csv", ".json")) or not os.path.isfile(text):
+        return False
+    try:
+        data = read_bytes(text)
+        if text.lower().endswith(".csv"):
+            heads = data.partition(b"\n")[0].decode("utf-8", "replace").strip().split(",")
+            return {"layer", "variant"} <= {head.strip() for head in heads}
+        fields = parse_json(data, f"file {text}", comments=True)
+    except InputError:  # whoever reads it says what is wrong
+        return False
+    return isinstance(fields, dict) and fields.get("format") == VARIANTS_FORMAT
