@@ -39,7 +39,7 @@ from collections.abc import Mapping as Table
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,6 +122,8 @@ class Mapping:
     """How many processors each one stands for: more than one if equal groups are merged (`merged`)."""
     element_bytes: int
     split: Split | None = None
+    shortest: ClassVar[int] = 1
+    """What no latency is below."""
 
     @cached_property
     def places(self) -> tuple[Place, ...]:
