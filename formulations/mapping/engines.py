@@ -273,10 +273,10 @@ class _Search:
 
 SEARCHES: dict[str, Callable[[Asked], Steps[Schedule]]] = {
     "auto": _auto,
-    "sections": _sections,
     "milp": lambda asked: _milp(asked.started()),
     "milp-cbc": lambda asked: _milp(asked.started(), "milp-cbc"),
     "cp-sat": lambda asked: _cp_sat(asked.started()),
+    "sections": _sections,
 }
 
 

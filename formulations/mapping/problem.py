@@ -140,6 +140,10 @@ class Mapping:
         """The same with no task divided; its assignments are assignments here too."""
         return replace(self, split=None)
 
+    def undivided(self, graph: TaskGraph, times: tuple[tuple[int | None, ...], ...], copies: Ints) -> Mapping:
+        """Return the same with parts as its tasks."""
+        return replace(self, graph=graph, times=times, copies=copies, split=None)
+
     @cached_property
     def able(self) -> tuple[tuple[int, ...], ...]:
         """The places that every task may be at, whole processors first."""

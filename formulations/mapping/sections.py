@@ -32,8 +32,8 @@ of d the fork is decided by itself, with the copies to d.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import permutations, product
 from math import prod
@@ -77,7 +77,7 @@ class Excerpt(Instance):
 
     shortest: ClassVar[int] = 0
     kept: tuple[tuple[int, ...], ...] = ()
-    """The places of every task."""
+    """The places of every task; nothing: those that have a time."""
     onward: Mapping[tuple[int, int, int], int] = field(default_factory=dict)
     """Ticks by task, processor and shares of the copies to later sections, if tasks may be divided; else they are part
     of the times.
@@ -86,7 +86,11 @@ class Excerpt(Instance):
     @cached_property
     def able(self) -> tuple[tuple[int, ...], ...]:
         """The places that every task may be at."""
-        return self.kept
+        return self.kept or super().able
+
+    def undivided(self, graph: TaskGraph, times: tuple[tuple[int | None, ...], ...], copies: Ints) -> Excerpt:
+        """Return the same with parts as its tasks."""
+        return replace(self, graph=graph, times=times, copies=copies, split=None, kept=(), onward={})
 
     def part(self, i: int, p: int, shares: int) -> int:
         """Ticks of some shares of a task on a processor, with the copies to later sections."""
@@ -121,7 +125,7 @@ def sections(mapping: Instance) -> list[Section]:
         """The tasks from a cut on that read a result of those before it, from `low` on."""
         return tuple(sorted({j for i, j in graph.edges if low <= i < cut <= j}))
 
-    def many(tasks: Sequence[int]) -> int:
+    def many(tasks: Iterable[int]) -> int:
         return prod(len(mapping.able[i]) for i in tasks)
 
     cuts = [g for g in gates(graph) if g and many(crossing(0, g)) <= _STATES]
@@ -205,7 +209,7 @@ class Tables:
                     both = (took - fewest[e])[:, :, None] + self.handed[e]
                     done = ((begins[i] + out)[:, :, None] + both.max(axis=3)).min(axis=1)
                 begins[j] = np.maximum(begins[j], done)
-        return np.maximum(path, -(-work // processors))
+        return np.asarray(np.maximum(path, -(-work // processors)))
 
     def excerpt(self, section: Section, at: Sequence[int]) -> Excerpt:
         """Return the instance of a section whose ends are at these places."""

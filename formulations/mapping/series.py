@@ -3,7 +3,8 @@
 Let low_k <= c_k <= high_k be tables over the ends of section k, equal where it is known what a section takes.
 
     1. F over low is a bound of the latency; its path says how all sections end.
-    2. The ends on the path where low < high are searched by CP-SAT: low and high come closer there.
+    2. The ends on the path where low < high are searched: by trying all assignments and orders if they are few, or by
+       CP-SAT. low and high come closer there.
     3. Again, until low = high all along the path: F is then what a schedule takes, and the least.
 
 Most ends are never searched. The bound is true after every round, and F over high is a schedule once every section on
@@ -14,21 +15,23 @@ Source: lazy evaluation of edges on shortest paths (Dellin and Srinivasa 2016, L
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from formulations.clock import Clock
-from formulations.mapping.latency import begun, scheduled, timetable, usual
+from formulations.mapping.latency import begun, best_order, latencies, scheduled, timetable, usual
 from formulations.mapping.parts import parts
 from formulations.mapping.problem import Assignment, Ints, Limits, Mapping, Schedule
-from formulations.mapping.search import list_scheduled, seeds
+from formulations.mapping.search import assignments, everything, list_scheduled, seeds
 from formulations.mapping.sections import Excerpt, Section, Swap, Tables, sections, swaps
 from formulations.problem import Model, Stats, Steps
 
 #: Beyond every sum of makespans: `formulations.mapping.problem.build` keeps these below.
 _UNKNOWN = 2**61
+#: Assignments of an excerpt that are tried at most, and steps in search of their orders.
+_FEW, _STEPS = 20_000, 20_000
 #: Starts of parts by task and processor.
 Starts = dict[tuple[int, int], int]
 
@@ -146,20 +149,24 @@ class Series:
         for part, (both, best) in zip(reversed(self.parts), reversed(back), strict=True):
             done = [i for i in both if i in part.section.tasks]
             chosen = int(best[tuple(turns[i] for i in both if i not in done)])
-            turns |= dict(zip(done, np.unravel_index(chosen, [len(able[i]) for i in done]), strict=True))
+            for i in reversed(done):
+                chosen, turns[i] = divmod(chosen, len(able[i]))
             n = 0
             for i, size in zip(part.section.ends, part.shape, strict=True):
-                n = n * size + int(turns[i])
+                n = n * size + turns[i]
             path.append(n)
         return path[::-1]
 
-    def open(self) -> Iterator[tuple[Ends, int]]:
-        """Yield the ends on the path of the bound of which it is not known what the section takes."""
-        for part, n in zip(self.parts, self.path()[1], strict=True):
-            if part.low[n] < part.high[n]:
+    def waiting(self) -> list[tuple[Ends, int]]:
+        """Return the ends on the path of the bound of which it is not known what the section takes."""
+        while True:
+            path = zip(self.parts, self.path()[1], strict=True)
+            unsure = [(part, n) for part, n in path if part.low[n] < part.high[n]]
+            for part, n in unsure:
                 self.known(part, n)
-                if part.low[n] < part.high[n]:
-                    yield part, n
+            found = [(part, n) for part, n in unsure if part.low[n] < part.high[n]]
+            if found or not unsure:  # else a section of this form was searched elsewhere: the path may have changed
+                return found
 
     def schedule(self) -> Schedule | None:
         """Return the schedule of the upper tables, None as long as they have none."""
@@ -214,24 +221,50 @@ def _model(made: Excerpt, found: Found, seconds: float | None) -> Model[Schedule
     return Model(built.model, built.chosen, seconds=seconds, turns=True, solver="cp-sat", aside=True)
 
 
+def _tried(made: Excerpt, found: Found) -> bool:
+    """Try all assignments and orders of an excerpt; return whether that has come to an end."""
+    if assignments(made) > _FEW:
+        return False
+    steps = _STEPS
+    for every, _, _ in everything(made, Limits()):
+        least, _ = latencies(made, every)
+        for n in np.argsort(least, kind="stable"):
+            if least[n] >= found.most:
+                break
+            at = tuple(every[n].tolist())
+            flat = parts(made, at)
+            order, steps = best_order(flat.mapping, flat.at, found.most, steps)
+            if order is not None:
+                _take(made, found, Schedule(at, order))
+            if steps < 0:
+                return False
+    found.least = found.most
+    return True
+
+
 def settled(series: Series, clock: Clock, stats: Stats) -> Steps[Schedule]:
-    """Search ends until the path of the bound is known, or the time is up; return a schedule and the bound."""
-    asked = 0
-    while waiting := list(series.open()):
+    """Search ends until the path of the bound is known, or the time is up; return a schedule and the bound.
+
+    A search of ends has its share of half of the time that is left, and may come again.
+    """
+    tried, asked = 0, 0
+    while waiting := series.waiting():
         for number, (part, n) in enumerate(waiting):
             found = series.known(part, n)
             if found is None or found.least >= found.most:  # of one form with another one of these
                 continue
             if clock.over or stats.get("interrupted"):
                 break
-            asked += 1
-            made, share = part.excerpt(n), clock.share(2 * (len(waiting) - number)).left
-            told = yield _model(made, found, share)
-            if told.schedule is not None:
-                _take(made, found, told.schedule)
-            found.least = min(found.most, max(found.least, told.bound or 0))
+            tried += 1
+            made = part.excerpt(n)
+            if not _tried(made, found):
+                asked += 1
+                told = yield _model(made, found, clock.share(2 * (len(waiting) - number)).left)
+                if told.schedule is not None:
+                    _take(made, found, told.schedule)
+                found.least = min(found.most, max(found.least, told.bound or 0))
             part.learn(n, found)
         if clock.over or stats.get("interrupted"):
             break
-    stats |= {"sections": len(series.parts), "sections_searched": asked}
+    stats |= {"sections": len(series.parts), "sections_tried": tried, "sections_modelled": asked}
     return series.schedule(), max(1, series.path()[0])
