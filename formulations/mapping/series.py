@@ -249,6 +249,7 @@ def settled(series: Series, clock: Clock, stats: Stats) -> Steps[Schedule]:
     """
     tried, asked = 0, 0
     while waiting := series.waiting():
+        moved = False
         for number, (part, n) in enumerate(waiting):
             found = series.known(part, n)
             if found is None or found.least >= found.most:  # of one form with another one of these
@@ -256,7 +257,7 @@ def settled(series: Series, clock: Clock, stats: Stats) -> Steps[Schedule]:
             if clock.over or stats.get("interrupted"):
                 break
             tried += 1
-            made = part.excerpt(n)
+            made, before = part.excerpt(n), (found.least, found.most)
             if not _tried(made, found):
                 asked += 1
                 told = yield _model(made, found, clock.share(2 * (len(waiting) - number)).left)
@@ -264,7 +265,8 @@ def settled(series: Series, clock: Clock, stats: Stats) -> Steps[Schedule]:
                     _take(made, found, told.schedule)
                 found.least = min(found.most, max(found.least, told.bound or 0))
             part.learn(n, found)
-        if clock.over or stats.get("interrupted"):
+            moved = moved or (found.least, found.most) != before
+        if clock.over or stats.get("interrupted") or (clock.left is None and not moved):
             break
     stats |= {"sections": len(series.parts), "sections_tried": tried, "sections_modelled": asked}
     return series.schedule(), max(1, series.path()[0])
