@@ -132,12 +132,14 @@ def _in_sections(asked: Asked) -> Steps[Schedule]:
     series, limits = Series(asked.mapping), asked.limits
     if len(series.parts) == 1:
         return asked.best(asked.known), asked.least
+    for schedule in asked.known:
+        series.start(schedule)
     share = _SECTIONS if limits.period is None and limits.energy is None else _COUPLED
-    schedule, bound = yield from settled(series, asked.clock.share(1 / share), asked.stats)
+    found, bound = yield from settled(series, asked.clock.share(1 / share), asked.stats)
     bound = max(asked.least, bound or 0)
     if limits.latency is not None and bound > limits.latency:
         return None, None
-    return asked.best([*([] if schedule is None else [schedule]), *asked.known]), bound
+    return asked.best([*([] if found is None else [found]), *asked.known]), bound
 
 
 def _sections(asked: Asked) -> Steps[Schedule]:

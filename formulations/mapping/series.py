@@ -15,8 +15,9 @@ Source: lazy evaluation of edges on shortest paths (Dellin and Srinivasa 2016, L
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -25,8 +26,8 @@ from formulations.mapping.latency import begun, best_order, latencies, scheduled
 from formulations.mapping.parts import parts
 from formulations.mapping.problem import Assignment, Ints, Limits, Mapping, Schedule
 from formulations.mapping.search import assignments, everything, list_scheduled, seeds
-from formulations.mapping.sections import Excerpt, Section, Swap, Tables, sections, swaps
-from formulations.problem import Model, Stats, Steps
+from formulations.mapping.sections import Excerpt, Section, Tables, sections, swaps
+from formulations.problem import Model, Stats, Steps, Told
 
 #: Beyond every sum of makespans: `formulations.mapping.problem.build` keeps these below.
 _UNKNOWN = 2**61
@@ -64,25 +65,23 @@ class Ends:
             self.low = self.high = tables.alone(section, self.at)
             return
         self.swaps = swaps(tables.mapping, section)
-        self.chief, self.by = self._orbits(self.swaps)
+        self.chief, self.by = self._orbits()
         few, back = np.unique(self.chief, return_inverse=True)
         self.low = tables.least(section, self.at[few])[back]
         self.high = np.full(len(self.at), _UNKNOWN)
 
-    def _orbits(self, found: Sequence[Swap]) -> tuple[Ints, Ints]:
+    def number(self, at: Ints) -> Ints:
+        """Return the numbers of ends by their places, of shape (number, ends)."""
+        number = np.zeros(len(at), dtype=np.int64)
+        for n, (i, size) in enumerate(zip(self.section.ends, self.shape, strict=True)):
+            turn = np.zeros(len(self.tables.mapping.places), dtype=np.int64)
+            turn[list(self.tables.mapping.able[i])] = range(size)
+            number = number * size + turn[at[:, n]]
+        return number
+
+    def _orbits(self) -> tuple[Ints, Ints]:
         """Return for all ends the first of those that they can be made to, and the swap that does it."""
-        number, able = len(self.tables.mapping.places), [self.tables.mapping.able[i] for i in self.section.ends]
-        turn = np.zeros((len(able), number), dtype=np.int64)
-        for n, few in enumerate(able):
-            turn[n, list(few)] = range(len(few))
-        ranks = []
-        for swap in found:
-            goes = np.array(swap.places)[self.at]
-            rank = np.zeros(len(self.at), dtype=np.int64)
-            for n, size in enumerate(self.shape):
-                rank = rank * size + turn[n, goes[:, n]]
-            ranks.append(rank)
-        table = np.stack(ranks)
+        table = np.stack([self.number(np.array(swap.places)[self.at]) for swap in self.swaps])
         return table.min(axis=0), table.argmin(axis=0)
 
     def excerpt(self, n: int) -> Excerpt:
@@ -96,6 +95,13 @@ class Ends:
         """Keep what is known of some ends for all that they can be made to."""
         same = self.chief == self.chief[n]
         self.low[same], self.high[same] = found.least, found.most
+
+    def cut(self, n: int, schedule: Schedule, starts: Starts) -> Schedule:
+        """Return this section of a schedule of all tasks, with these ends, as a schedule of their excerpt."""
+        swap, tasks = self.swaps[int(self.by[n])], self.section.tasks
+        at = tuple(swap.places[schedule.at[i]] for i in tasks)
+        begins = {(i - tasks.start, swap.processors[p]): float(t) for (i, p), t in starts.items() if i in tasks}
+        return scheduled(self.excerpt(n), at, begins)
 
     def placed(self, n: int, found: Found | None) -> tuple[dict[int, int], Starts]:
         """Return the places of the tasks for some ends, and when parts begin."""
@@ -127,6 +133,16 @@ class Series:
             self.found[made.form] = _guessed(made, int(part.low[n]))
         part.learn(n, self.found[made.form])
         return self.found[made.form]
+
+    def start(self, schedule: Schedule) -> None:
+        """Take over what a schedule of all tasks makes of every section."""
+        starts = begun(self.mapping, schedule)
+        for part in self.parts:
+            n = int(part.number(np.array([[schedule.at[i] for i in part.section.ends]], dtype=np.int64))[0])
+            found = self.known(part, n)
+            if found is not None and found.least < found.most:
+                _take(part.excerpt(n), found, part.cut(n, schedule, starts))
+                part.learn(n, found)
 
     def path(self, *, high: bool = False) -> tuple[int, list[int]]:
         """Return F over the lower or the upper tables, and the ends of every section on its path."""
@@ -243,30 +259,39 @@ def _tried(made: Excerpt, found: Found) -> bool:
 
 
 def settled(series: Series, clock: Clock, stats: Stats) -> Steps[Schedule]:
-    """Search ends until the path of the bound is known, or the time is up; return a schedule and the bound.
-
-    A search of ends has its share of half of the time that is left, and may come again.
-    """
-    tried, asked = 0, 0
-    while waiting := series.waiting():
-        moved = False
-        for number, (part, n) in enumerate(waiting):
-            found = series.known(part, n)
-            if found is None or found.least >= found.most:  # of one form with another one of these
-                continue
-            if clock.over or stats.get("interrupted"):
+    """Search ends until the path of the bound is known, or the time is up; return a schedule and the bound."""
+    stats |= {"sections": len(series.parts), "sections_tried": 0, "sections_modelled": 0}
+    try:
+        while waiting := series.waiting():
+            moved = yield from _round(series, waiting, clock, stats)
+            if clock.over or stats.get("interrupted") or (clock.left is None and not moved):
                 break
-            tried += 1
-            made, before = part.excerpt(n), (found.least, found.most)
-            if not _tried(made, found):
-                asked += 1
-                told = yield _model(made, found, clock.share(2 * (len(waiting) - number)).left)
-                if told.schedule is not None:
-                    _take(made, found, told.schedule)
-                found.least = min(found.most, max(found.least, told.bound or 0))
-            part.learn(n, found)
-            moved = moved or (found.least, found.most) != before
-        if clock.over or stats.get("interrupted") or (clock.left is None and not moved):
-            break
-    stats |= {"sections": len(series.parts), "sections_tried": tried, "sections_modelled": asked}
+    except KeyboardInterrupt:
+        stats["interrupted"] = True
     return series.schedule(), max(1, series.path()[0])
+
+
+def _round(
+    series: Series, waiting: Sequence[tuple[Ends, int]], clock: Clock, stats: Stats
+) -> Generator[Model[Schedule], Told[Schedule], bool]:
+    """Search some ends, each in its share of half of the time that is left; return whether more is known."""
+    moved, tried, asked = False, 0, 0
+    for number, (part, n) in enumerate(waiting):
+        found = series.known(part, n)
+        if found is None or found.least >= found.most:  # of one form with another one of these
+            continue
+        if clock.over or stats.get("interrupted"):
+            break
+        made, before = part.excerpt(n), (found.least, found.most)
+        tried += 1
+        if not _tried(made, found):
+            asked += 1
+            told = yield _model(made, found, clock.share(2 * (len(waiting) - number)).left)
+            if told.schedule is not None:
+                _take(made, found, told.schedule)
+            found.least = min(found.most, max(found.least, told.bound or 0))
+        part.learn(n, found)
+        moved = moved or (found.least, found.most) != before
+    for name, count in (("sections_tried", tried), ("sections_modelled", asked)):
+        stats[name] = cast(int, stats[name]) + count
+    return moved

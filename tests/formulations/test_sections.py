@@ -12,7 +12,7 @@ import pytest
 from formulations.clock import ENDLESS, Clock
 from formulations.mapping import sections as cutting
 from formulations.mapping import series as searching
-from formulations.mapping.latency import latency_of
+from formulations.mapping.latency import latency_of, usual
 from formulations.mapping.part import MappingPart
 from formulations.mapping.places import Split
 from formulations.mapping.problem import Limits, Mapping, Schedule
@@ -221,6 +221,10 @@ def test_sections_hold_the_best_of_all_schedules(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(cutting, "_STATES", states)
         monkeypatch.setattr(cutting, "_ENDS", ends)
         best, series = answer("exhaustive", made, "latency"), Series(made)
+        for _ in range(rng.choice((0, 0, 2))):
+            known = usual(made, tuple(map(rng.choice, made.able)))
+            series.start(known)
+            assert series.path()[0] <= series.path(high=True)[0] <= latency_of(made, known), number
         schedule, bound, _ = driven(series)
         assert schedule is not None
         assert bound == best.bound == latency_of(made, schedule), number
@@ -301,6 +305,17 @@ def test_ctrl_c_keeps_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
         steps.send(Told(None, 0))
     schedule, bound = end.value.value
     assert bound <= 20 <= latency_of(FORKS, schedule)
+
+
+def test_ctrl_c_between_models_keeps_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: object) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(searching, "_tried", stopped)
+    schedule, bound, stats = driven(Series(FORKS))
+    assert schedule is not None
+    assert bound <= 20 <= latency_of(FORKS, schedule)
+    assert stats["interrupted"]
 
 
 def test_a_model_says_nothing_of_the_whole() -> None:
