@@ -110,6 +110,8 @@ class Model(Generic[S]):
     """What the schedule that was decoded last costs in the model, if that is not its price."""
     proves: bool = True
     """Whether bounds and "infeasible" count; not for a model that only leads to good schedules."""
+    aside: bool = False
+    """Whether it is a question of its own: what is proven of the piece is no bound of it."""
 
 
 @dataclass(frozen=True)

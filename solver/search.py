@@ -307,9 +307,9 @@ class _Search(Generic[S]):
         goal.stats.update(said.stats)
         if said.status == "INFEASIBLE":
             return Told(None, None if made.proves else self.proven)
-        least = said.bound if made.proves else None
-        bound = self.proven if least is None else made.base + made.unit * least
-        bound = bound if said.status == "OPTIMAL" else max(self.proven, bound)
+        least, proven = said.bound if made.proves else None, 0 if made.aside else self.proven
+        bound = proven if least is None else made.base + made.unit * least
+        bound = bound if said.status == "OPTIMAL" else max(proven, bound)
         if not said.solved:
             return Told(None, bound)
         try:

@@ -80,7 +80,7 @@ def cp_model_of(
 def _timed(model: cp_model.CpModel, made: Flows, latest: int, loads: Sequence[Any]) -> cp_model.IntVar:
     """Add blocks in time; return the latency."""
     mapping, x, rows, blocks = made.mapping, made.x, made.rows, blocks_of(made.mapping)
-    latency = model.new_int_var(1, max(1, latest), "L")
+    latency = model.new_int_var(mapping.shortest, max(mapping.shortest, latest), "L")
     rows.append(latency <= latest)  # may be 0: better than 1
     done = [model.new_int_var(0, latest, f"done_{i}") for i in range(len(mapping.times))]
     of = {block.start: block for block in blocks.values()}

@@ -1,7 +1,8 @@
-"""How a configuration of a board is searched: HiGHS or CBC, CP-SAT after a bound from merged cores, all assignments.
+"""How a configuration is searched: latency in sections, HiGHS or CBC, CP-SAT after merged cores, all assignments.
 
 An example: auto has HiGHS solve the MILP in a share of the time. If that proves nothing, the best schedule and the
-bound go on to CP-SAT. Where tasks may be divided, the best schedule of whole tasks is a start.
+bound go on to CP-SAT. Latencies are decided section by section before, if there are several. Where tasks may be
+divided, the best schedule of whole tasks is a start.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from formulations.mapping.latency import best_order, horizon, latencies, latency
 from formulations.mapping.parts import parts
 from formulations.mapping.problem import Aim, Assignment, Ints, Limits, Mapping, Schedule, clusters, merged
 from formulations.mapping.search import MOST, assignments, everything, starts
+from formulations.mapping.series import Series, settled
 from formulations.problem import Goal, Model, Steps, Unable
 from instances.errors import InputError
 
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 
 #: Of the time limit that HiGHS may take before CP-SAT goes on, in a pipeline and of one inference alone.
 _SHARE, _ALONE = 0.3, 0.8
+#: Of a time limit, what sections may take before models of all tasks; and where a limit couples them, so that the least
+#: latency without it is a bound.
+_SECTIONS, _COUPLED = 0.7, 0.3
 #: Of a time limit, what goes to whole tasks first if tasks may be divided.
 _WHOLE = 0.3
 #: Of the time limit that the bound from merged cores may take; if there is none, seconds.
@@ -101,7 +106,7 @@ class Asked(Asking):
 
 
 def _auto(asked: Asked) -> Steps[Schedule]:
-    """HiGHS; if it ends without a proof CP-SAT, from the best schedule that is known."""
+    """Sections for latency, HiGHS; if it ends without a proof CP-SAT, from the best schedule that is known."""
     clock, asked = asked.clock, asked.started()
     if asked.mapping.split is not None:  # the best of all whole tasks is a start
         whole = replace(asked, mapping=asked.mapping.whole, clock=clock.share(1 / _WHOLE), known=(), least=0)
@@ -109,12 +114,43 @@ def _auto(asked: Asked) -> Steps[Schedule]:
         if asked.stats.get("interrupted"):  # a bound for whole tasks is none for all
             return schedule, asked.least
         asked = replace(asked, known=(*asked.known, *([] if schedule is None else [schedule])))
+    if asked.aim == "latency":
+        schedule, bound = yield from _in_sections(asked)
+        if asked.proven(schedule, bound) or asked.stats.get("interrupted"):
+            return schedule, bound
+        asked = replace(asked, known=(schedule,) if schedule else (), least=max(asked.least, bound or 0))
     first = replace(asked, clock=clock.share(1 / (_ALONE if asked.alone else _SHARE)))
     schedule, bound = yield from _milp(first)
     if asked.proven(schedule, bound) or asked.stats.get("interrupted"):
         return schedule, bound
     known = (*asked.known, *([] if schedule is None else [schedule]))
     return (yield from _cp_sat(replace(asked, known=known, least=max(asked.least, bound or 0), clock=clock)))
+
+
+def _in_sections(asked: Asked) -> Steps[Schedule]:
+    """Latency in sections, in a share of the time; limits of period and energy are those of the whole schedule."""
+    series, limits = Series(asked.mapping), asked.limits
+    if len(series.parts) == 1:
+        return asked.best(asked.known), asked.least
+    for schedule in asked.known:
+        series.start(schedule)
+    share = _SECTIONS if limits.period is None and limits.energy is None else _COUPLED
+    found, bound = yield from settled(series, asked.clock.share(1 / share), asked.stats)
+    bound = max(asked.least, bound or 0)
+    if limits.latency is not None and bound > limits.latency:
+        return None, None
+    return asked.best([*([] if found is None else [found]), *asked.known]), bound
+
+
+def _sections(asked: Asked) -> Steps[Schedule]:
+    """Latency in sections; CP-SAT for what that does not decide: one section, a limit, or another objective."""
+    clock, asked = asked.clock, asked.started()
+    if asked.aim == "latency":
+        schedule, bound = yield from _in_sections(asked)
+        if asked.proven(schedule, bound) or asked.stats.get("interrupted"):
+            return schedule, bound
+        asked = replace(asked, known=(schedule,) if schedule else (), least=max(asked.least, bound or 0), clock=clock)
+    return (yield from _cp_sat(asked))
 
 
 def _milp(asked: Asked, solver: str = "milp", kind: Literal["", "=", "<="] = "") -> Steps[Schedule]:
@@ -242,6 +278,7 @@ SEARCHES: dict[str, Callable[[Asked], Steps[Schedule]]] = {
     "milp": lambda asked: _milp(asked.started()),
     "milp-cbc": lambda asked: _milp(asked.started(), "milp-cbc"),
     "cp-sat": lambda asked: _cp_sat(asked.started()),
+    "sections": _sections,
 }
 
 

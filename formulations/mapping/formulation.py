@@ -53,7 +53,8 @@ class MappingFormulation(Formulation[Schedule]):
         "TASK": Decision("the processor of a task by its name: conv1=gpu"),
     }
     engines = {  # noqa: RUF012
-        "auto": "milp, then cp-sat if that does not prove: the best bound of both",
+        "auto": "latency in sections; milp, then cp-sat if that does not prove: the best bound of all",
+        "sections": "latency section by section between tasks that all others wait for; else cp-sat",
         "milp": "edge flows with HiGHS",
         "milp-cbc": "edge flows with CBC",
         "cp-sat": "edge flows with CP-SAT, after a bound from merged cores",

@@ -164,6 +164,7 @@ class _Orders:
 
     def __init__(self, mapping: Mapping, at: Assignment, below: int, steps: int) -> None:
         self.at, self.before, self.durations = at, mapping.graph.before, busy(mapping, at)
+        self.shortest = mapping.shortest
         self.rest = _rests(self.durations, mapping.graph.after)
         self.left = [0] * len(mapping.processors)
         for p, d in zip(at, self.durations, strict=True):
@@ -179,8 +180,8 @@ class _Orders:
         if self.steps < 0 or any(f + w >= self.below for f, w in zip(self.free, self.left, strict=True)):
             return
         if placed == len(self.at):
-            if max(1, end) < self.below:
-                self.below, self.best = max(1, end), tuple(self.order)
+            if max(self.shortest, end) < self.below:
+                self.below, self.best = max(self.shortest, end), tuple(self.order)
             return
         starts = self._starts()
         if any(start + self.rest[i] >= self.below for i, start in starts.items()):
@@ -237,8 +238,8 @@ def latencies(mapping: Mapping, at: Ints) -> tuple[Ints, Ints]:
         free = np.where(here, np.maximum(free, begin[:, None]) + took[i], free)
         ends[:, i] = np.where(here, free, 0).max(axis=1)
     loads = np.add.reduce(took)
-    least = np.maximum(np.maximum(paths.max(axis=1), loads.max(axis=1)), 1)
-    return least, np.maximum(ends.max(axis=1), 1)
+    least = np.maximum(np.maximum(paths.max(axis=1), loads.max(axis=1)), mapping.shortest)
+    return least, np.maximum(ends.max(axis=1), mapping.shortest)
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def model(
 def _timed(made: Flows, most: int, loads: Sequence[Any]) -> pulp.LpVariable:
     """Add blocks in time; return the latency."""
     mapping, blocks = made.mapping, blocks_of(made.mapping)
-    latency = pulp.LpVariable("L", 1, most, cat="Integer")
+    latency = pulp.LpVariable("L", mapping.shortest, most, cat="Integer")
     done = [pulp.LpVariable(f"done_{i}", 0, most) for i in range(len(mapping.times))]
     of = {block.start: block for block in blocks.values()}
     starts = {key: pulp.LpVariable(f"start_{key[0]}_{key[1]}", 0, most) for key in of}

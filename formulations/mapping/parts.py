@@ -44,11 +44,5 @@ def parts(mapping: Mapping, at: Assignment) -> Parts:
             edges += [(n, m) for m in nodes[j]]
             copies += [mapping.sent(e, found[n][2])] * len(nodes[j])
     table = np.array(copies, dtype=np.int64).reshape(len(edges), number, number)
-    flat = replace(
-        mapping,
-        graph=replace(graph, tasks=tuple(named), edges=tuple(edges)),
-        times=tuple(rows),
-        copies=table,
-        split=None,
-    )
+    flat = mapping.undivided(replace(graph, tasks=tuple(named), edges=tuple(edges)), tuple(rows), table)
     return Parts(flat, tuple(p for _, p, _ in found), tuple((i, k) for i, _, k in found))

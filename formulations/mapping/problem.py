@@ -39,7 +39,7 @@ from collections.abc import Mapping as Table
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,6 +122,8 @@ class Mapping:
     """How many processors each one stands for: more than one if equal groups are merged (`merged`)."""
     element_bytes: int
     split: Split | None = None
+    shortest: ClassVar[int] = 1
+    """What no latency is below."""
 
     @cached_property
     def places(self) -> tuple[Place, ...]:
@@ -137,6 +139,10 @@ class Mapping:
     def whole(self) -> Mapping:
         """The same with no task divided; its assignments are assignments here too."""
         return replace(self, split=None)
+
+    def undivided(self, graph: TaskGraph, times: tuple[tuple[int | None, ...], ...], copies: Ints) -> Mapping:
+        """Return the same with parts as its tasks."""
+        return replace(self, graph=graph, times=times, copies=copies, split=None)
 
     @cached_property
     def able(self) -> tuple[tuple[int, ...], ...]:

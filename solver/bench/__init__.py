@@ -45,7 +45,10 @@ SUITES: dict[str, tuple[str, Callable[..., Report]]] = {
     "heuristics": ("what optimality is worth: greedy, naive and TSO-noburst over the optimum, by network", heuristics),
     "hybrid": ("fusion on banks, ResNet-50 at 512x512: published techniques by block, ratios, optimum", hybrid_suite),
     "joint": ("tile plans and what stays on chip together: heuristics, proven optima, engines, growth", joint),
-    "mapping": ("tasks on cores and GPU: optimum or gap, clustering, genetic search, HEFT; 100 cases, fronts", mapping),
+    "mapping": (
+        "tasks on cores and GPU: optimum or gap, clustering, genetic search, HEFT; fronts, latencies, divided tasks",
+        mapping,
+    ),
     "nests": ("free hold depths: bytes against time, whole networks, nmp, growth with layer and memory", nests),
     "peers": ("five layers that other mappers were measured on: proven bytes, textbook tiles, heuristics", peers),
     "placement": ("addresses of buffers: greedy orders, CP-SAT and the exact search, no byte to spare", placement),

@@ -59,7 +59,7 @@ class Case(cases.Case):
     """
 
     quick: ClassVar = ("exhaustive", "heft", "single")
-    slow: ClassVar = ("auto", "milp", "cp-sat", "milp-cbc", "cpop", "peft")
+    slow: ClassVar = ("auto", "milp", "cp-sat", "sections", "milp-cbc", "cpop", "peft")
     rules: ClassVar = ("", "pin", "scale", "watts", "cap", "limits", "processor")
 
     times: tuple[tuple[int | None, ...], ...]

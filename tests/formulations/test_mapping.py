@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 
@@ -26,9 +27,10 @@ from instances.processors import Group, Processors
 from instances.profiles import Profile, load_profile
 from instances.tasks import Task, TaskGraph, tasks
 from solver import MappingPlan, check, pareto, solve
-from solver.bench.mapping import case, front_row
+from solver.bench.mapping import case, front_row, latency_row, part_of, split_row
 from solver.cli import main
 from solver.mapping.problem import MappingProblem
+from solver.progress import Silent
 from solver.solve import ask as question
 from solver.solve import show
 from tests.mapping_answers import ENGINES, answer
@@ -474,6 +476,33 @@ def test_the_suite_of_mappings() -> None:
         assert isinstance(other, int | float)
         assert free <= other
     assert front_row("mobilenet_v1")[1:3] == [9, True]
+
+
+def test_rows_of_latencies_and_divided_tasks() -> None:
+    """Of the suite, on networks whose figures docs/mapping.md has; no optimum is above a heuristic or whole tasks."""
+    heft, best, latency, bound, gap = latency_row(part_of("mobilenet_v1", "latency"), (4,), 20)[2:7]
+    assert isinstance(heft, int)
+    assert isinstance(best, int)
+    assert (latency, bound, gap) == (29_158, 29_158, 0)
+    assert 29_158 <= best <= heft
+    cores, aim, whole, _, gap, _, divided, _, gap_too, _ = split_row("mobilenet_v2", (2, 2), "latency", 20)[1:]
+    assert (cores, aim, whole, gap, divided, gap_too) == ("2,2", "latency", 42_797, 0, 41_150, 0)
+    row = split_row("mobilenet_v1", (4,), "period", 20)
+    assert row[3] == row[4] == row[7] == row[8]  # dividing shortens no period with all cores in one group
+
+
+@pytest.mark.slow
+def test_the_suite_has_a_row_a_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one small network, without limits of minutes."""
+    bench = import_module("solver.bench.mapping")
+    for name, value in {
+        "_NETWORKS": ("lenet5",), "_WIDE": (), "_CAPS": (100,), "_CONFIGURATIONS": ((4,),), "_LIMIT_S": 5.0,
+        "_SEEDS": 1,
+    }.items():  # fmt: skip
+        monkeypatch.setattr(bench, name, value)
+    made = bench.mapping(Silent())
+    assert [len(section.rows) for section in made.sections] == [5, 1, 1, 2]
+    assert (made.figures["latencies_proven"], made.figures["divided_proven"]) == (1, 2)
 
 
 # ---- bad input -------------------------------------------------------------------------------------------------------

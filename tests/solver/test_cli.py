@@ -216,7 +216,7 @@ ENGINES = (
     "exhaustive cp-sat milp milp-cbc greedy naive tso-noburst dynamic sequence min min-all dls hide double-buffer "
     "naive-reuse greedy-multipath no-reuse auto clustering clustering-most heft cpop peft single ga ga-unseeded "
     "apart passes paper hand no-sharing policies per-layer pure-fusion hybrid-paper cascade strips beam descent "
-    "search size lifetime area time best-fit"
+    "search size lifetime area time best-fit sections"
 )
 
 
