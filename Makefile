@@ -52,7 +52,7 @@ types: install  ## mypy --strict on the four rooms
 	$(BIN)/mypy
 
 schemas: install  ## write the schemas of plan files and the table of machine fields
-	@for kind in plan banks fusion hybrid joint mapping applications mesh partial_engine placement; do \
+	@for kind in plan banks fusion hybrid joint mapping applications mesh partial_engine placement selection; do \
 	  $(BIN)/certile schema $$kind > solver/$$kind.new && mv solver/$$kind.new solver/$$kind.schema.json || exit 1; done
 	$(BIN)/python -m instances.machine_fields
 

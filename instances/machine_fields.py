@@ -24,7 +24,7 @@ from instances.machine import Machine
 
 PROBLEMS = (
     "tiling", "slicing", "joint", "fusion", "banks", "hybrid", "mapping", "applications", "partial_engine", "mesh",
-    "placement",
+    "placement", "selection",
 )  # fmt: skip
 _NESTS = ("tiling", "slicing", "joint", "fusion")
 _BOARD = ("mapping", "applications")
@@ -48,6 +48,7 @@ _READ_BY: dict[tuple[str, ...], str] = {
     ("mapping",): "processors.split_sync_ns",
     ("partial_engine",): "engine",
     ("mesh",): "mesh",
+    ("selection",): "platform",
     (): "transfer.model",
 }
 _READERS = {field: problems for problems, fields in _READ_BY.items() for field in fields.split()}

@@ -20,6 +20,7 @@ TEMPLATES: Mapping[str, str] = {
     "tiling": "scratchpad_64k", "slicing": "nmp", "joint": "scratchpad_768k", "fusion": "scratchpad_768k",
     "banks": "midap", "hybrid": "midap", "mapping": "hikey970", "applications": "hikey970",
     "partial_engine": "partial_cnn_16", "mesh": "vectormesh_128", "placement": "scratchpad_64k",
+    "selection": "jetson_tx2",
 }  # fmt: skip
 
 

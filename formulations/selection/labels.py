@@ -356,11 +356,11 @@ def _undominated(values: Ints) -> NDArray[np.bool_]:
             found[order[1:][last[1:] < least[:-1]]] = True
         return found
     peers = values if number <= _PAIRS else values[:_PEERS]
-    above = np.ones((number, len(peers)), bool)
-    equal = np.ones((number, len(peers)), bool)
+    above: NDArray[np.bool_] = np.ones((number, len(peers)), bool)
+    equal: NDArray[np.bool_] = np.ones((number, len(peers)), bool)
     for column in range(values.shape[1]):
         above &= values[:, column, None] >= peers[None, :, column]
         equal &= values[:, column, None] == peers[None, :, column]
     earlier = np.arange(len(peers))[None, :] < np.arange(number)[:, None]
-    dominated: NDArray[np.bool_] = (above & (~equal | earlier)).any(axis=1)
-    return ~dominated
+    dominated = np.any(above & (~equal | earlier), axis=1)
+    return np.logical_not(dominated)

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from solver.selftest import applications, banks, c_code, fusion, joint, mapping, mesh, partial_engine, placement
+from solver.selftest import (
+    applications,
+    banks,
+    c_code,
+    fusion,
+    joint,
+    mapping,
+    mesh,
+    partial_engine,
+    placement,
+    selection,
+)
 from solver.selftest.base import Tester
 from solver.selftest.nest_tester import NestTester
 
@@ -17,5 +28,6 @@ TESTERS: dict[str, Tester] = {
     "applications": applications.TESTER,
     "mesh": mesh.TESTER,
     "placement": placement.TESTER,
+    "selection": selection.TESTER,
     "c": c_code.TESTER,
 }

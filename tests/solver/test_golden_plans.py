@@ -28,6 +28,7 @@ DECISIONS = {
     "mesh": ("dram, exhaustive", "layers[0].share"),
     "engine": ("bytes, exhaustive", "layers[0].schedule.program"),
     "placement": ("bytes, search", "places[0].address"),
+    "selection": ("period, search", "layers[0].variant"),
 }
 
 

@@ -39,7 +39,7 @@ from solver.selftest.nests import fronts, nests_of
 from solver.selftest.pricing import Pricer
 from solver.selftest.registry import TESTERS
 
-PROBLEMS = ("banks", "joint", "fusion", "partial_engine", "mapping", "applications", "mesh", "placement")
+PROBLEMS = ("banks", "joint", "fusion", "partial_engine", "mapping", "applications", "mesh", "placement", "selection")
 #: Cases of a fast and of a slow test.
 FEW = {
     "banks": 25,
@@ -50,6 +50,7 @@ FEW = {
     "applications": 60,
     "mesh": 20,
     "placement": 8,
+    "selection": 40,
 }
 MANY = {
     "banks": 120,
@@ -60,6 +61,7 @@ MANY = {
     "applications": 200,
     "mesh": 50,
     "placement": 40,
+    "selection": 150,
 }
 
 
