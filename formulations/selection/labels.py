@@ -362,5 +362,5 @@ def _undominated(values: Ints) -> NDArray[np.bool_]:
         above &= values[:, column, None] >= peers[None, :, column]
         equal &= values[:, column, None] == peers[None, :, column]
     earlier = np.arange(len(peers))[None, :] < np.arange(number)[:, None]
-    dominated = np.any(above & (~equal | earlier), axis=1)
+    dominated: NDArray[np.bool_] = np.logical_or.reduce(above & (~equal | earlier), axis=1)
     return np.logical_not(dominated)

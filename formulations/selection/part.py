@@ -13,7 +13,7 @@ from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Ste
 from formulations.selection import labels
 from formulations.selection.exhaustive import exhaustive
 from formulations.selection.frame import Frame, Ints, Setting
-from formulations.selection.labels import Floats
+from formulations.selection.labels import Floats, Found
 from formulations.selection.pins import Demands, demands
 from formulations.selection.rows import Form, Row, caps, form, measure_rows, measured, scored, stage_powers
 from hwmodels.selection.replay import replay
@@ -23,8 +23,8 @@ from instances.variants import PPM
 
 #: Seconds for each question of what makes an instance infeasible.
 _EXPLAIN_S = 2.0
-#: Of engine search the widths that labels have before CP-SAT goes on.
-_SHORT = 2
+#: Of engine search the widths that labels have before CP-SAT goes on, and the parts of the gap that it is asked for.
+_SHORT, _WINDOWS = 2, (4, 2, 1)
 
 
 class SelectionPart(Part[Selection]):
@@ -243,15 +243,38 @@ class Whole(Piece[Selection]):
         self.part.hints[goal.measure] = found.multipliers
         if found.proven:
             return self._told(found.chosen, asked)
-        best = None if found.chosen is None else self.frame.schedule(found.chosen)
         least = max(self._floor(asked.objective), -(2**62) if found.bound is None else found.bound)
         if not short or goal.clock.over:
-            return best, least
-        value = asked.below if found.chosen is None else asked.value(self.frame.total(found.chosen) or [])
-        told = yield cp_sat.build(self.frame, replace(asked, below=value), best or goal.known, found.options)
-        if told.bound is None:
-            return (None, None) if best is None else (best, value)
-        return (best if told.schedule is None else told.schedule), max(least, told.bound)
+            return (None if found.chosen is None else self.frame.schedule(found.chosen)), least
+        return (yield from self._windows(asked, goal, found, least))
+
+    def _windows(self, asked: Form, goal: Goal, found: Found, least: int) -> Steps[Selection]:
+        """CP-SAT below a quarter of what lies between bound and value, below half of it, then below the value.
+
+        The less room there is, the fewer options labels leave; where a window is empty the bound rises to its end.
+        """
+        from formulations.selection import cp_sat
+
+        best, value = found.chosen, asked.below
+        value = value if best is None else asked.value(self.frame.total(best) or [])
+        for parts in _WINDOWS if value is not None else (1,):
+            end = value if value is None or parts == 1 else min(value, least + (value - least) // parts + 1)
+            asked = replace(asked, below=end)
+            if end != value or parts < _WINDOWS[0]:
+                found = labels.search(self.frame, asked, goal.clock, found.multipliers, labels.WIDTHS[:1])
+            if found.chosen is not None and end is not None:
+                best, value = found.chosen, asked.value(self.frame.total(found.chosen) or [])
+                end = value
+            schedule = None if best is None else self.frame.schedule(best)
+            if not found.proven:
+                hint = schedule or goal.known
+                told = yield cp_sat.build(self.frame, replace(asked, below=end), hint, found.options)
+                if told.bound is not None:
+                    return (schedule, least) if told.schedule is None else (told.schedule, max(least, told.bound))
+            if end == value:
+                return schedule, (None if schedule is None else value)
+            least = max(least, end or least)
+        return None, None
 
     def _told(self, chosen: Sequence[int] | None, asked: Form) -> tuple[Selection | None, int | None]:
         """A proven answer."""

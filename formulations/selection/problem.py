@@ -85,7 +85,7 @@ class SelectionFormulation(Formulation[Selection]):
         "none": ("the base of every layer", _priced(nowhere)),
     }
     ties = ("period", "time", "energy", "error", "memory")
-    tie_share = 0.25
+    tie_share = 0.1
     starts = ("steps",)
     quick = ("steps", "all", "none")
 

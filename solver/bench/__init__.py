@@ -19,6 +19,7 @@ from solver.bench.partial_engine import runs
 from solver.bench.peers import peers
 from solver.bench.placement import placement
 from solver.bench.report import Report
+from solver.bench.selection import selection
 from solver.bench.speed import speed
 from solver.bench.table2 import table2
 from solver.bench.table3 import table3
@@ -52,6 +53,7 @@ SUITES: dict[str, tuple[str, Callable[..., Report]]] = {
     "nests": ("free hold depths: bytes against time, whole networks, nmp, growth with layer and memory", nests),
     "peers": ("five layers that other mappers were measured on: proven bytes, textbook tiles, heuristics", peers),
     "placement": ("addresses of buffers: greedy orders, CP-SAT and the exact search, no byte to spare", placement),
+    "selection": ("variants of layers: the paper's steps beside optima, clocks, 200 layers by engines", selection),
     "speed": ("ratios in one run: reduced against full search, solvers with and without bounding", speed),
     "table2": (
         "Table II of the TSO paper beside plans on nmp, by what is broadcast: cell by cell, median error",
