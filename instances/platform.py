@@ -27,6 +27,7 @@ class Stage(Frozen):
     """A place in the pipeline, such as "inference", or a processor that layers run on."""
 
     name: Name
+    """As layers name it."""
     power_mw: Count = 0
     """Power while it works, beside that of the frequency."""
 
@@ -35,6 +36,7 @@ class ElementType(Frozen):
     """How numbers in a map are stored."""
 
     name: Name
+    """As layers name it: f32."""
     bytes: PositiveInt
     """An element."""
 
@@ -43,18 +45,22 @@ class Conversion(Frozen):
     """What the stage that made a map takes to convert it, once for all that read it so."""
 
     source: Name
+    """The element type of the map."""
     target: Name
-    """`source`, `target`: element types; without an entry a map cannot be converted."""
+    """The element type that is wanted; without an entry a map cannot be converted."""
     call_ns: NonNegativeFloat = 0.0
+    """Time of a conversion."""
     element_ps: NonNegativeFloat = 0.0
+    """Time of each element beside it."""
 
 
 class Handover(Frozen):
     """What it takes to hand a map on to a layer in another stage; pairs without an entry take nothing."""
 
     source: Name
+    """The stage that made the map."""
     target: Name
-    """`source`, `target`: stages."""
+    """The stage that reads it."""
     send_ns: NonNegativeFloat = 0.0
     """The source is busy."""
     receive_ns: NonNegativeFloat = 0.0
@@ -73,6 +79,7 @@ class Frequency(Frozen):
     """A choice of clocks."""
 
     name: Name
+    """As the pin `frequency` names it."""
     scale: dict[str, PositiveFloat] = Field(default_factory=dict)
     """Times over those in the profile, by stage; 1 for others."""
     power_mw: Count = 0
@@ -85,19 +92,24 @@ class Budget(Frozen):
     """What choices may use together."""
 
     name: Name
+    """As choices name it in `uses`."""
     most: Count
+    """What all choices may use together."""
 
 
 class Platform(Frozen):
     """Stages in the order of the pipeline, and what else choices share."""
 
     stages: Annotated[tuple[Stage, ...], Field(min_length=1, max_length=16)]
+    """In the order of the pipeline."""
     pipeline: Literal["choose", "always", "never"] = "choose"
     """Whether neighbouring stages are threads of their own: the plan decides, all of them, or all are one thread."""
     types: Annotated[tuple[ElementType, ...], Field(min_length=1)] = (ElementType(name="f32", bytes=4),)
     """Element types of maps."""
     conversions: tuple[Conversion, ...] = ()
+    """Between element types."""
     handovers: tuple[Handover, ...] = ()
+    """Between stages."""
     frequencies: tuple[Frequency, ...] = (Frequency(name="nominal"),)
     """One of them is chosen."""
     memory_bytes: PositiveInt | None = None

@@ -217,7 +217,7 @@ def _table(data: bytes, where: str) -> list[dict[str, Any]]:
     if strange or missing or len(set(heads)) < len(heads):
         said = f"no column {strange[0]!r}" if strange else f"no {missing[0]}" if missing else "a head stands twice"
         raise InputError(f"{where}: line 1: {said}; heads are {','.join(_KNOWN)},time@SIZE")
-    layers: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    layers: dict[str, dict[str, Any]] = {}
     for number, cells in enumerate(lines[1:], 2):
         if len(cells) != len(heads):
             raise InputError(f"{where}: line {number}: {len(cells)} cells under {len(heads)} heads")
@@ -254,6 +254,6 @@ def _option(row: dict[str, str], at: str) -> dict[str, Any]:
 
 def _number(cell: str, where: str) -> float:
     try:
-        return float(cell)
+        return int(cell) if cell.isascii() and cell.isdigit() else float(cell)
     except ValueError:
         raise InputError(f"{where}: {cell!r} is not a number") from None

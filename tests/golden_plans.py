@@ -284,6 +284,13 @@ CASES = (
     case("placement", "all may leave", solve, FEW, "scratchpad_24k", objective="bytes,peak",
          pins=["spill=yes", "cap<=8"]),
     case("placement", "conflict", solve, FEW, "scratchpad_24k", pins=["spill=no"]),
+    *(case("selection", f"{objective}, {engine}", solve, "tiny_yolo_tx2", None, objective=objective, engine=engine)
+      for objective, engine in (
+          ("period", "search"), ("energy,period", "search"), ("score", "dynamic"), ("time", "cp-sat"),
+          ("period", "milp"), ("period", "steps"), ("period", "all"), ("energy", "none"))),
+    case("selection", "limits", solve, "tiny_yolo_tx2", None, objective="energy,error",
+         pins=["seconds<=500", "accuracy>=0.313", "conv8!=f16", "frequency!=default"]),
+    case("selection", "conflict", solve, "tiny_yolo_tx2", None, pins=["seconds<=300", "accuracy>=0.3"]),
     case("engine", "size", size_engine, ["lenet5", "alexnet"], "partial_cnn_16", most=16),
     case("engine", "size, mean rate", size_engine, ["lenet5", "alexnet"], "partial_cnn_16", most=16, aim="mean"),
     case("engine", "sizes", front_engine, ["lenet5"], "partial_cnn_16", most=8),

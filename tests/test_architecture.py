@@ -34,7 +34,8 @@ ALLOWED = {
 # Replay is the independent referee: it must share nothing with the closed forms that it checks.
 REFEREE = ("hwmodels/*/replay*.py", "hwmodels/nest/execute.py")
 REFEREE_MAY_IMPORT = (
-    "hwmodels.schedule", "hwmodels.hybrid.schedule", "hwmodels.placement.schedule", "hwmodels.outcome",
+    "hwmodels.schedule", "hwmodels.hybrid.schedule", "hwmodels.placement.schedule", "hwmodels.selection.schedule",
+    "hwmodels.outcome",
     "hwmodels.nest.replay*", "hwmodels.*.replay*", "hwmodels.nest.execute",
 )  # fmt: skip
 MAY_PRINT = ("solver/cli.py", "solver/progress.py", "solver/report.py", "*/__main__.py")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -54,7 +54,8 @@ class SelectionPart(Part[Selection]):
 
     def pieces(self, goal: Goal) -> Iterator[Piece[Selection]]:
         """The frames, those with the least floor first."""
-        floors = [(piece.floor(goal), n) for n, piece in enumerate(self._pieces) if piece.possible]
+        limits = self.demands.limits
+        floors = [(piece.floor(goal), n) for n, piece in enumerate(self._pieces) if piece.may_keep(limits)]
         return (self._pieces[n] for _, n in sorted(floors))
 
     def frame(self, schedule: Selection) -> Frame:
@@ -121,10 +122,11 @@ class SelectionPart(Part[Selection]):
             piece = Whole(self, frame)
             goal = Goal("error", dict(asked.limits), clock=Clock.of(_EXPLAIN_S))
             try:
-                found = labels.search(frame, form(frame, goal, {}), goal.clock) if piece.possible else None
+                if piece.may_keep(asked.limits):
+                    found = labels.search(frame, form(frame, goal, {}), goal.clock)
+                    if found.chosen is not None or not found.proven:
+                        return True
             except Unable:
-                return True
-            if found is not None and (found.chosen is not None or not found.proven):
                 return True
         return False
 
@@ -157,10 +159,9 @@ class Whole(Piece[Selection]):
         self.part, self.frame = part, frame
         self.name = frame.name if len(part.settings[0].frames) > 1 else ""
 
-    @cached_property
-    def possible(self) -> bool:
+    def may_keep(self, limits: Mapping[str, int]) -> bool:
         """Whether every limit leaves something, each by itself."""
-        rows = caps(self.frame, self.part.demands.limits)
+        rows = caps(self.frame, limits)
         return all(row.most is None or row.of(self._least) <= row.most for row in rows)
 
     @cached_property
@@ -226,8 +227,6 @@ class Whole(Piece[Selection]):
 
     def _labelled(self, asked: Form, goal: Goal, engine: str) -> Steps[Selection]:
         """Labels; engine search has CP-SAT decide among what they leave."""
-        from formulations.selection import cp_sat
-
         short = engine == "search"
         try:
             found = labels.search(

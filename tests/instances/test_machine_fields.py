@@ -191,6 +191,10 @@ def cases(folder: Path) -> dict[str, list[Callable[[], object]]]:
         ],
         "mesh": [partial(solve, TINY, m, layers=["c1"]) for m in ("vectormesh_128", "tpu_128", "eyeriss_128")],
         "placement": [partial(solve, BUFFERS, "scratchpad_768k"), partial(solve, BUFFERS, "nmp")],
+        "selection": [
+            partial(solve, "tiny_yolo_tx2", settings=['platform.budgets=[{"name": "cores", "most": 4}]']),
+            partial(solve, "darknet19_tx2", "jetson_tx2", pins=["cut=none"]),
+        ],
     }  # fmt: skip
 
 
@@ -220,7 +224,7 @@ def test_a_template_is_a_machine(problem: str, tmp_path: Path, capsys: pytest.Ca
     file, network = tmp_path / "mine.json", tmp_path / "tiny.json"
     dump_network(TINY, network)
     (tmp_path / "two.csv").write_text(buffers_to_csv(BUFFERS.model_copy(update={"conflicts": ()})))
-    targets = {"applications": f"{network}@9ms", "placement": str(tmp_path / "two.csv")}
+    targets = {"applications": f"{network}@9ms", "placement": str(tmp_path / "two.csv"), "selection": "tiny_yolo_tx2"}
     target = targets.get(problem, str(network))
     assert main(["new-machine", problem, "-o", str(file)]) == 0
     plan = tmp_path / "plan.json"

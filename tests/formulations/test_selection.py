@@ -1,0 +1,316 @@
+"""F8 selection: optima worked out by hand, engines against each other, limits, windows, and why there is none."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from formulations.clock import Clock
+from formulations.problem import Goal
+from formulations.selection import labels
+from formulations.selection.frame import Frame, Setting
+from formulations.selection.part import SelectionPart
+from formulations.selection.problem import SelectionFormulation, default_order
+from formulations.selection.rows import MEASURES, form
+from formulations.selection.trellis import trellis
+from hwmodels.selection.replay import replay
+from hwmodels.selection.schedule import Choice, Selection
+from instances.errors import InputError
+from instances.platform import Budget, Conversion, ElementType, Frequency, Handover, Platform, Stage
+from instances.variants import Option, Size, VariantLayer, Variants
+from solver.bench.selection import large
+from solver.search import Answer, settled
+from solver.selftest.selection import TESTER, Case
+
+ENGINES = ("search", "dynamic", "cp-sat", "milp", "milp-cbc", "exhaustive")
+
+
+def option(name: str, time: int, kind: str = "f32", loss: int = 0, stage: str = "gpu", **more: object) -> Option:
+    return Option(variant=name, stage=stage, time=time, type=kind, loss_ppm=loss, **more)  # type: ignore[arg-type]
+
+
+def chain(*layers: tuple[Option, ...], **more: object) -> Variants:
+    rows = tuple(VariantLayer(name=f"l{k}", options=options, elements=10) for k, options in enumerate(layers))
+    return Variants(name="chain", unit="ns", layers=rows, **{"sizes": (Size(name="s", accuracy=0.5),), **more})  # type: ignore[arg-type]
+
+
+def platform(**more: object) -> Platform:
+    """Two stages and two types; a conversion takes 3 ns."""
+    fields: dict[str, object] = {
+        "stages": (Stage(name="cpu"), Stage(name="gpu")),
+        "types": (ElementType(name="f32", bytes=4), ElementType(name="f16", bytes=2)),
+        "conversions": (
+            Conversion(source="f32", target="f16", call_ns=3), Conversion(source="f16", target="f32", call_ns=3),
+        ),
+    }  # fmt: skip
+    return Platform(**{**fields, **more})  # type: ignore[arg-type]
+
+
+def asked(variants: Variants, board: Platform, *pins: str) -> SelectionPart:
+    return SelectionPart([Setting(variants, board, 1000)], pins)
+
+
+def solved(part: SelectionPart, *objectives: str, engine: str = "search") -> Answer[Selection]:
+    said = settled(SelectionFormulation(), part, objectives, engine, Clock.of(60))
+    if said.schedule is not None:
+        walked = part.replay(said.schedule)
+        assert walked.faults == ()
+        assert dict(walked.measures) == dict(part.price(said.schedule).measures)
+        assert part.contains(said.schedule) == ()
+    return said
+
+
+#: Three layers: 16 bits save 2, 6 and 2 ns. Ends are in 32 bits.
+REGION = chain(
+    (option("ends", 0),), (option("f32", 10), option("f16", 8, "f16")), (option("f32", 20), option("f16", 14, "f16")),
+    (option("f32", 10), option("f16", 8, "f16")), (option("ends", 0),),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_region_in_16_bits_pays_at_its_borders(engine: str) -> None:
+    """All three layers: 8 + 14 + 8 + 2 conversions of 3 = 36; the middle one alone: 10 + 14 + 10 + 6 = 40 = none."""
+    said = solved(asked(REGION, platform()), "time", engine=engine)
+    assert (said.status, said.values["time"]) == ("OPTIMAL", 36)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_loss_budget_is_a_knapsack(engine: str) -> None:
+    """Savings 6, 5, 5 for losses of 4, 3, 3 and a budget of 6: the two of 5 save more than the one of 6."""
+    layers = [(option("base", 10), option("fast", 10 - s, loss=100 * w)) for s, w in ((6, 4), (5, 3), (5, 3))]
+    said = solved(asked(chain(*layers), platform(), "error<=500600"), "period", engine=engine)
+    assert (said.status, said.values["period"]) == ("OPTIMAL", 20)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_score_is_a_ratio(engine: str) -> None:
+    """Energy over accuracy at 2 mW: 2*10/0.5 = 40; 2*6/0.4 = 30; 2*5/0.25 = 40: neither end of the front is best.
+
+    2 mW * 6 ns = 12,000 fJ over 400,000 ppm is 0 in whole nJ, so powers are in kW here: 12 * 10^9 fJ.
+    """
+    layer = (option("base", 10), option("some", 6, loss=100_000), option("much", 5, loss=250_000))
+    board = platform(frequencies=(Frequency(name="f", power_mw=2_000_000),))
+    part = asked(chain(layer), board)
+    said = solved(part, "score", engine=engine)
+    assert said.schedule is not None
+    assert said.schedule.choices[0].variant == "some"
+    assert (said.status, said.values["score"]) == ("OPTIMAL", 2_000_000 * 6 * 1000 // 400_000)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_cuts_are_worth_a_hand_over_or_not(engine: str) -> None:
+    """8 on the CPU, 10 on the GPU: cut 8 + 1 and 10 + 2, period 12; not cut 18. With 8 to receive not: 18 either way.
+
+    Then the smaller time decides: not cut there are no hand-overs.
+    """
+    variants = chain((option("read", 8, stage="cpu"),), (option("net", 10),))
+    for receive, period, cuts in ((2, 12, ("gpu",)), (8, 18, ())):
+        hand = Handover(source="cpu", target="gpu", send_ns=1, receive_ns=receive)
+        said = solved(asked(variants, platform(handovers=(hand,))), "period", engine=engine)
+        assert said.schedule is not None
+        assert (said.values["period"], said.schedule.cuts) == (period, cuts)
+
+
+def test_a_map_is_converted_once_for_all_readers() -> None:
+    """One map in 16 bits, two readers in 32: 5 + 3 + 1 + 1, not 5 + 3 + 3 + 1 + 1."""
+    rows = (
+        VariantLayer(name="a", options=(option("h", 5, "f16"),)),
+        VariantLayer(name="b", options=(option("f", 1),), reads=("a",)),
+        VariantLayer(name="c", options=(option("f", 1),), reads=("a",)),
+    )
+    variants = Variants(name="fork", unit="ns", layers=rows)
+    for engine in ENGINES:
+        assert solved(asked(variants, platform()), "time", engine=engine).values["time"] == 10
+
+
+def test_clocks_under_a_time_limit() -> None:
+    """At half the clock 20 ns at 3 mW, else 10 ns at 8 mW: 60 under a limit of 20, 80 under one of 19."""
+    clocks = (Frequency(name="fast", power_mw=8), Frequency(name="slow", scale={"gpu": 2}, power_mw=3))
+    part = (chain((option("net", 10),)), platform(frequencies=clocks))
+    assert solved(asked(*part, "period<=20"), "energy").values["energy"] == 60_000
+    assert solved(asked(*part, "period<=19"), "energy").values["energy"] == 80_000
+    front = [solved(asked(*part, f"period<={p}"), "energy").values["period"] for p in (20, 10)]
+    assert front == [20, 10]
+
+
+def test_input_sizes_have_accuracies_of_their_own() -> None:
+    sizes = (Size(name="large", accuracy=0.5), Size(name="small", accuracy=0.3, scale=0.5))
+    own = option("net", 0).model_copy(update={"time": {"large": 10.0, "small": 7.0}})
+    variants = chain((option("net", 10),), (own,), sizes=sizes)
+    assert solved(asked(variants, platform()), "time").values["time"] == 5 + 7
+    assert solved(asked(variants, platform(), "accuracy>=0.4"), "time").values["time"] == 20
+
+
+def test_budgets_and_memory_bind() -> None:
+    layer = (option("one", 9, uses={"cores": 1}), option("four", 3, uses={"cores": 4}, bytes=50))
+    board = platform(budgets=(Budget(name="cores", most=5),))
+    variants = chain(layer, layer)
+    assert solved(asked(variants, board), "time").values["time"] == 12
+    assert solved(asked(variants, board.model_copy(update={"memory_bytes": 49})), "time").values["time"] == 18
+
+
+# ---- pins and conflicts ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pin", "time"),
+    [
+        ("l1=f32", 38), ("l2!=f16", 40), ("technique!=half", 40), ("technique=half", 36), ("l2=half", 36),
+        ("l1=gpu", 36), ("cut=none", 36), ("cut=all", 36), ("cut!=gpu", 36), ("size=s", 36), ("frequency!=other", 36),
+        ("time<=36", 36),
+    ],
+)  # fmt: skip
+def test_pins(pin: str, time: int) -> None:
+    """Without l1 in 16 bits 10 + 14 + 8 + 6 = 38, without l2 nothing pays: 40."""
+    rows = []
+    for layer in REGION.layers:
+        options = tuple(o.model_copy(update={"techniques": ("half",) * (o.type == "f16")}) for o in layer.options)
+        rows.append(layer.model_copy(update={"options": options}))
+    board = platform(frequencies=(Frequency(name="nominal"), Frequency(name="other", scale={"gpu": 2})))
+    variants = REGION.model_copy(update={"layers": tuple(rows)})
+    assert solved(asked(variants, board, pin), "time").values["time"] == time
+
+
+@pytest.mark.parametrize(
+    ("pin", "said"),
+    [
+        ("l11=f32", "there is no layer 'l11'; did you mean l1"), ("l1=f64", "layer l1 has f16, f32 or gpu"),
+        ("size=9", "size takes s"), ("frequency=9", "frequency takes nominal"), ("cut=cpu", "begins no thread"),
+        ("time>=4", "write time<=N"), ("accuracy=1", "write accuracy>="), ("seconds<=x", "write seconds<="),
+        ("technique=x", "no technique 'x'"), ("what", "write NAME=VALUE"), ("l1<=4", "is not a measure"),
+        ("cpu_config=4", "nothing here"),
+    ],
+)  # fmt: skip
+def test_bad_pins_say_what_is_accepted(pin: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        asked(REGION, platform(), pin)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_demands_that_cannot_be_met_together_are_named(engine: str) -> None:
+    """At most 39 ns needs all three layers in 16 bits; the pin of l1 has nothing to do with memory."""
+    part = asked(REGION, platform(memory_bytes=10**6), "time<=39", "l2=f32", "memory<=5")
+    said = settled(SelectionFormulation(), part, ("time",), engine, Clock.of(30))
+    assert (said.status, said.schedule) == ("INFEASIBLE", None)
+    assert part.explain() == ("pin time<=39 (time is at least 30 without any other demand)", "pin l2=f32")
+
+
+def test_types_that_never_meet() -> None:
+    part = asked(chain((option("h", 1, "f16"),), (option("f", 1),)), platform(conversions=()))
+    assert solved(part, "time").status == "INFEASIBLE"
+    assert part.explain() == ("no choice has types that meet",)
+    assert [step.name for step in default_order(part, Goal("period"))] == []
+
+
+def test_a_platform_limit_is_named() -> None:
+    part = asked(chain((option("a", 1, bytes=9),)), platform(memory_bytes=8))
+    assert solved(part, "time").status == "INFEASIBLE"
+    assert part.explain() == ("limit of the platform: memory_bytes 8",)
+
+
+# ---- the referee -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"size": "t"}, "size 't' is not known"), ({"frequency": "t"}, "frequency 't' is not known"),
+        ({"cuts": ("cpu",)}, "cut 'cpu' is not known"), ({"choices": ()}, "every layer is chosen once"),
+        ({"choices": tuple(Choice(f"l{k}", "f64", "gpu") for k in range(5))}, "no variant f64 on gpu"),
+    ],
+)  # fmt: skip
+def test_the_referee_refuses(change: dict[str, object], fault: str) -> None:
+    said = solved(asked(REGION, platform()), "time").schedule
+    assert said is not None
+    made = Selection(**{**said.__dict__, **change})
+    walked = replay(REGION, platform(), 1000, made)
+    assert fault in " ".join(walked.faults)
+    assert walked.measures == {}
+
+
+def test_the_referee_sees_what_the_space_leaves_out() -> None:
+    """Types that no conversion joins, too much memory, a budget, and no accuracy that is left."""
+    variants = chain((option("h", 1, "f16", 300_000, bytes=9, uses={"n": 2}),), (option("f", 1, loss=200_000),))
+    board = platform(conversions=(), memory_bytes=8, budgets=(Budget(name="n", most=1),))
+    made = Selection("s", "nominal", (), (Choice("l0", "h", "gpu"), Choice("l1", "f", "gpu")))
+    faults = " ".join(replay(variants, board, 1000, made).faults)
+    for said in ("it reads f32", "no accuracy is left: 0", "memory: 9", "budget n: 2 of 1"):
+        assert said in faults
+
+
+# ---- engines ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_all_engines_prove_the_same(seed: int) -> None:
+    """All values of all objectives, in lexicographic order."""
+    rng = random.Random(f"engines {seed}")
+    case = Case.drawn(rng)
+    case = case if case.possible else case.ruled(0, None) or case  # type: ignore[assignment]
+    objectives = tuple(rng.sample(list(MEASURES), 2))
+    engines = ENGINES if seed % 4 == 0 else ("search", "dynamic", "cp-sat", "exhaustive")
+    answers = {engine: solved(case.part, *objectives, engine=engine) for engine in engines}
+    found = {(said.status, *(said.values.get(name) for name in objectives)) for said in answers.values()}
+    assert len(found) == 1, answers
+
+
+@pytest.mark.slow(60)
+@pytest.mark.parametrize("seed", range(10))
+def test_all_engines_prove_the_same_in_many_cases(seed: int) -> None:
+    for k in range(100):
+        test_all_engines_prove_the_same(1000 + 100 * seed + k)
+
+
+def test_windows_of_cp_sat_prove_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one label a node nothing is proven by labels: CP-SAT decides window after window."""
+    monkeypatch.setattr(labels, "WIDTHS", (1, 1))
+    for k in range(60):
+        rng = random.Random(f"windows {k}")
+        assert [one.what for one in TESTER.run(TESTER.case(rng), rng)] == []
+
+
+@pytest.mark.parametrize("measure", ["period", "energy", "score"])
+def test_larger_networks_are_decided_alike(measure: str) -> None:
+    setting = large(12, 5, 3, 3)
+    answers = [
+        solved(SelectionPart([setting], ["accuracy>=0.47"]), measure, engine=engine) for engine in ("search", "cp-sat")
+    ]
+    assert [said.status for said in answers] == ["OPTIMAL", "OPTIMAL"]
+    assert answers[0].values[measure] == answers[1].values[measure]
+
+
+def test_bounds_hold_when_time_is_up() -> None:
+    """No time: a schedule by the paper's order, and a bound below the optimum."""
+    setting = large(30, 6, 3, 4)
+    best = solved(SelectionPart([setting], ["accuracy>=0.47"]), "period")
+    part = SelectionPart([setting], ["accuracy>=0.47"])
+    hasty = settled(SelectionFormulation(), part, ("period",), "search", Clock.of(0.001))
+    assert hasty.bound is not None
+    assert hasty.bound <= best.values["period"] <= hasty.values.get("period", best.values["period"])
+
+
+def test_the_bound_of_labels_is_a_bound() -> None:
+    """The Lagrangian bound is not above the optimum of a frame, and not far below it."""
+    frame: Frame = large(20, 6, 3, 1).frames[0]
+    goal = Goal("period")
+    asked_ = form(frame, goal, {"error": 530_000})
+    exact = labels.search(frame, asked_, goal.clock)
+    assert exact.proven
+    assert exact.chosen is not None
+    value = asked_.value(frame.total(exact.chosen) or [])
+    quick = labels.search(frame, asked_, goal.clock, widths=())
+    assert quick.bound is not None
+    assert 0.98 * value <= quick.bound <= value
+
+
+def test_a_trellis_waits_for_the_last_reader() -> None:
+    """Two types: a chain has two nodes after a layer; a map that two layers read keeps its node until the second."""
+    both = (option("f", 1), option("h", 1, "f16"))
+    rows = tuple(
+        VariantLayer(name=name, options=both, reads=reads)
+        for name, reads in (("a", ()), ("b", ("a",)), ("c", ("a",)), ("d", ("b", "c")))
+    )
+    frame = Setting(Variants(name="diamond", unit="ns", layers=rows), platform(), 1000).frames[0]
+    # after b: types of a and b, and whether a is there in the other type: it is if they differ
+    assert [step.nodes for step in trellis(frame)] == [2, 4, 4, 1]
