@@ -15,7 +15,7 @@ from formulations.selection.exhaustive import exhaustive
 from formulations.selection.frame import Frame, Ints, Setting
 from formulations.selection.labels import Floats, Found
 from formulations.selection.pins import Demands, demands
-from formulations.selection.rows import Form, Row, caps, form, measure_rows, measured, scored, stage_powers
+from formulations.selection.rows import Form, Row, caps, form, measure_rows, measured, scored, stage_powers, tighter
 from hwmodels.selection.replay import replay
 from hwmodels.selection.schedule import Selection
 from instances.errors import InputError
@@ -54,7 +54,7 @@ class SelectionPart(Part[Selection]):
 
     def pieces(self, goal: Goal) -> Iterator[Piece[Selection]]:
         """The frames, those with the least floor first."""
-        limits = self.demands.limits
+        limits = tighter(self.demands.limits, goal.caps)
         floors = [(piece.floor(goal), n) for n, piece in enumerate(self._pieces) if piece.may_keep(limits)]
         return (self._pieces[n] for _, n in sorted(floors))
 

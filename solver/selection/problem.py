@@ -43,6 +43,7 @@ class SelectionProblem(WholeProblem[SelectionPlan]):
 
     def __init__(self) -> None:
         super().__init__(SelectionFormulation())
+        self.others = {"search": ("cp-sat", "milp"), "": ("search", "cp-sat")}
 
     # ---- what is asked -----------------------------------------------------------------------------------------------
 
