@@ -44,11 +44,12 @@ _READ_BY: dict[tuple[str, ...], str] = {
     ("tiling", "slicing", "placement"): "in_buffer_bytes w_buffer_bytes out_buffer_bytes",
     ("joint", "fusion", "placement"): "ocm_banks",
     ("banks", "hybrid"): "banks",
-    _BOARD: "processors",
+    (*_BOARD, "selection"): "processors",
+    _BOARD: "processors.cpu.busy_mhz processors.cpu.alone_mhz",
     ("mapping",): "processors.split_sync_ns",
     ("partial_engine",): "engine",
     ("mesh",): "mesh",
-    ("selection",): "platform",
+    ("selection",): "platform processors.cpu.half_scale processors.accelerators.half_scale",
     (): "transfer.model",
 }
 _READERS = {field: problems for problems, fields in _READ_BY.items() for field in fields.split()}

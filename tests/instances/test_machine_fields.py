@@ -138,6 +138,14 @@ def measured(network: str = "") -> Profile:
     return Profile.model_validate({"clock": "alone", "times": times})
 
 
+def halved(name: str) -> Machine:
+    """A board whose cores and GPU compute in 16 bits, too."""
+    data = load_machine(name).model_dump(mode="json")
+    for one in (data["processors"]["cpu"], *data["processors"]["accelerators"]):
+        one["half_scale"] = 0.6
+    return Machine.model_validate(data)
+
+
 def board() -> Machine:
     """A board whose cores have clocks of their own when they work alone."""
     fields = load_machine("hikey970").model_dump(mode="json")
@@ -194,6 +202,7 @@ def cases(folder: Path) -> dict[str, list[Callable[[], object]]]:
         "selection": [
             partial(solve, "tiny_yolo_tx2", settings=['platform.budgets=[{"name": "cores", "most": 4}]']),
             partial(solve, "darknet19_tx2", "jetson_tx2", pins=["cut=none"]),
+            partial(solve, TINY, halved("hikey970"), problem="selection", pins=["cpu_config=4"]),
         ],
     }  # fmt: skip
 
