@@ -79,7 +79,7 @@ ObjectiveOpt = Annotated[
         "--objective",
         metavar="O",
         help="time, bytes, energy, or several: bytes,time (mapping: period, energy, latency; several networks: "
-        "response, energy; mesh: dram, glb, time)",
+        "response, energy; mesh: dram, glb, time; selection: period, energy, error, memory, score)",
     ),
 ]
 PinOpt = Annotated[
