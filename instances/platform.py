@@ -52,6 +52,8 @@ class Conversion(Frozen):
     """Time of a conversion."""
     element_ps: NonNegativeFloat = 0.0
     """Time of each element beside it."""
+    stage: Name | None = None
+    """On this stage only; one without holds for stages that have none of their own."""
 
 
 class Handover(Frozen):
@@ -136,6 +138,9 @@ class Platform(Frozen):
                     raise ValueError(f"{what}: {name!r} is not known, {choices(known)} are")
             if same := [source for source, target in pairs if source == target]:
                 raise ValueError(f"{what}: {same[0]} to itself")
+        for one in self.conversions:
+            if one.stage is not None and one.stage not in stages:
+                raise ValueError(f"conversions: no stage {one.stage!r}, {choices(stages)} are known")
         for frequency in self.frequencies:
             for name in (*frequency.scale, *frequency.stage_mw):
                 if name not in stages:
@@ -144,7 +149,9 @@ class Platform(Frozen):
 
     def _pairs(self) -> Iterator[tuple[str, list[str], list[tuple[str, str]]]]:
         stages = [s.name for s in self.stages]
-        yield "conversions", [t.name for t in self.types], [(c.source, c.target) for c in self.conversions]
+        for place in dict.fromkeys(c.stage for c in self.conversions):
+            here = [(c.source, c.target) for c in self.conversions if c.stage == place]
+            yield "conversions", [t.name for t in self.types], here
         yield "handovers", stages, [(h.source, h.target) for h in self.handovers]
 
     @property

@@ -8,11 +8,11 @@ Source: `heterogeneous_mapping_and_banks` 3.3.2 (Fig. 3.16), 3.3.3 (Tables 3.14,
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
-from instances.frozen import Frozen
+from instances.frozen import Frozen, Sparse
 
 Count = Annotated[int, Field(ge=0)]
 
@@ -26,8 +26,10 @@ class Threads(Frozen):
     """What a convolution waits for its threads; it is four kernels (Table 3.15), other tasks are one."""
 
 
-class Cpu(Frozen):
+class Cpu(Sparse):
     """A task on one core without threads: ``mac_ps`` a MAC, ``result_ps`` a result, ``call_ns`` a convolution."""
+
+    LEFT_OUT: ClassVar = frozenset(("half_scale",))
 
     cores: Annotated[int, Field(ge=1, le=16)]
     """Cores of the CPU."""
@@ -49,6 +51,8 @@ class Cpu(Frozen):
     """The clocks at which 1, 2, ... cores run if no others do. A profile measured so is scaled by ``alone / busy``
     (3.3.3.1).
     """
+    half_scale: PositiveFloat | None = None
+    """Time in 16 bits over that in 32; none: it cannot (problem selection)."""
 
     @model_validator(mode="after")
     def _complete(self) -> Cpu:
@@ -59,8 +63,10 @@ class Cpu(Frozen):
         return self
 
 
-class Accelerator(Frozen):
+class Accelerator(Sparse):
     """A GPU or an NPU."""
+
+    LEFT_OUT: ClassVar = frozenset(("half_scale",))
 
     name: str = Field(min_length=1, max_length=40, pattern=r"^[a-z][a-z0-9_]*$")
     """Small letters, digits and ``_``; not cpu, cpu0, ..."""
@@ -80,6 +86,8 @@ class Accelerator(Frozen):
     """Time of an element that is only moved."""
     cannot: tuple[str, ...] = ()
     """Operators (``op`` of the network file, or the function of an element-wise one) that it cannot run."""
+    half_scale: PositiveFloat | None = None
+    """Time in 16 bits over that in 32; none: it cannot (problem selection)."""
 
 
 class Copying(Frozen):

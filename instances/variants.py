@@ -35,6 +35,8 @@ from instances.platform import Count, Name
 VARIANTS_FORMAT = "certile-variants/1"
 #: Accuracies are counted in millionths.
 PPM = 1_000_000
+#: Operators of model files have long names.
+LayerName = Annotated[str, Field(min_length=1, max_length=500)]
 Time = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 _PS = {"ns": 1000, "us": 1_000_000, "ms": 1_000_000_000}
 _NEEDED = ("layer", "variant", "stage", "time")
@@ -70,9 +72,9 @@ class Option(Frozen):
 class VariantLayer(Frozen):
     """A layer, or what comes before and after the network."""
 
-    name: Name
+    name: LayerName
     options: Annotated[tuple[Option, ...], Field(min_length=1)]
-    reads: tuple[Name, ...] | None = None
+    reads: tuple[LayerName, ...] | None = None
     """Layers whose maps it reads; by default that before it."""
     elements: Count = 0
     """Of the map that it makes, where conversions and hand-overs take time by the element."""

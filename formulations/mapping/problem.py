@@ -231,7 +231,7 @@ def build(
         known = ", ".join("(" + ",".join(map(str, one)) + ")" for one in board.configurations)
         raise InputError(f"configuration {tuple(configuration)}: known are {known}")
     groups = board.groups(tuple(configuration))
-    rows = tuple(tuple(_ticks(row, option, tick_ps, rounded) for option in _options(groups)) for row in times)
+    rows = tuple(tuple(_ticks(row, option, tick_ps, rounded) for option in run_as(groups)) for row in times)
     powers = {one.name: one.power_mw for one in board.accelerators}
     scale = tick_ps  # mW * ps = 10**-15 J
     watts = tuple(
@@ -273,7 +273,7 @@ def _copies(
     return copies
 
 
-def _options(groups: Sequence[Group]) -> Iterable[str]:
+def run_as(groups: Sequence[Group]) -> Iterable[str]:
     """How tasks run on processors: where no group has two cores, without threads (3.3.6, C1)."""
     alone = all(group.cores < 2 for group in groups)
     for group in groups:

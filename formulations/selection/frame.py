@@ -73,7 +73,7 @@ class Frame:
         self.threads = threads(self.stages, cuts)
         self.budgets = tuple(budget.name for budget in platform.budgets)
         self._hands = {(h.source, h.target): h for h in platform.handovers}
-        self._converts = {(c.source, c.target): c for c in platform.conversions}
+        self._converts = {(c.stage, c.source, c.target): c for c in platform.conversions}
         self._bytes = {one.name: one.bytes for one in platform.types}
 
     @property
@@ -157,7 +157,7 @@ class Frame:
         stage, source = u
         if kind == source:
             return 0
-        found = self._converts.get((source, kind))
+        found = self._converts.get((self.stages[stage], source, kind), self._converts.get((None, source, kind)))
         if found is None:
             return None
         return self.ticks(found.call_ns * 1000 + found.element_ps * self._elements(i), stage)

@@ -63,6 +63,22 @@ def _accelerated(task: Task, one: Accelerator, together: float) -> float:
     return call + one.move_ps * task.moved / 1000
 
 
+def polynomial(copying: Copying, *, out: bool, into: bool) -> tuple[float, float, float]:
+    """Return what copies between two processors take: constant [ns], by the byte [ps], by its square [fs].
+
+    Parameters
+    ----------
+    out, into : bool
+        Whether the data comes out of an accelerator, and goes into one.
+    """
+    square, linear, constant = copying.memcpy_us
+    copies, maps, unmaps = out + into or 1, out + into, int(into)
+    constant_us = copies * constant + maps * copying.map_us[1] + unmaps * copying.unmap_us[1]
+    linear_us = copies * linear + maps * copying.map_us[0] + unmaps * copying.unmap_us[0]
+    unit = copying.unit_bytes
+    return constant_us * 1000, linear_us * 1_000_000 / unit, copies * square * 1_000_000_000 / unit**2
+
+
 def copied(size: int, copying: Copying, *, out: bool, into: bool) -> float:
     """Return what it takes [us] to copy `size` bytes between two processors.
 
