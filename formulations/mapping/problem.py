@@ -45,7 +45,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.mapping.places import Place, Split, places_of
-from hwmodels.board.task_times import ALONE, copied
+from hwmodels.board.task_times import ALONE, copied_ps
 from instances.errors import InputError
 from instances.processors import Group, Processors
 from instances.tasks import TaskGraph
@@ -268,8 +268,8 @@ def _copies(
         for p, before in enumerate(groups):
             for q, after in enumerate(groups):
                 if p != q:
-                    us = copied(size, board.copying, out=not before.cores, into=not after.cores)
-                    copies[e, p, q] = rounded(us * _US_PS / tick_ps)
+                    ps = copied_ps(size, board.copying, out=not before.cores, into=not after.cores)
+                    copies[e, p, q] = rounded(ps / tick_ps)
     return copies
 
 

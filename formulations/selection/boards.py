@@ -25,7 +25,7 @@ from math import prod
 from formulations.mapping.problem import run_as
 from formulations.selection.frame import Setting
 from hwmodels.board.task_times import ALONE, estimated, polynomial
-from hwmodels.selection.tucker import decompositions, pieces
+from hwmodels.selection.tucker import decompositions, pieces, weights
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
@@ -109,7 +109,9 @@ def _setting(
 ) -> Setting:  # fmt: skip
     groups, name = board.groups(configuration), ",".join(map(str, configuration))
     if len(groups) > _MOST:
-        raise InputError(f"machine {machine.name}: cpu_config {name} has {len(groups)} processors, at most {_MOST} are taken")
+        raise InputError(
+            f"machine {machine.name}: cpu_config {name} has {len(groups)} processors, at most {_MOST} are taken"
+        )
     ends = {*graph.first, *graph.last}
     layers = []
     for i, task in enumerate(graph.tasks):
@@ -158,15 +160,25 @@ def _variants(
         layer = _weighted(network, task.name)
         number = 0 if layer is None else layer.parameters
         made = [_Variant("base", (), "f32", 0, number * board.element_bytes, us)]
-        for one in () if layer is None else decompositions(layer, ranks):
-            parts = pieces(layer, one)
-            left = sum(part.parameters for part in parts)
-            loss = round(sensitivity_ppm * (1 - left / number))
-            made.append(_Variant(
-                one.name(layer), ("tucker",), "f32", loss, left * board.element_bytes, _in_turn(task, parts, board)
-            ))  # fmt: skip
+        if layer is not None:
+            made += _decomposed(task, layer, board, ranks, sensitivity_ppm)
         found.append([*made, *(half for variant in made if (half := _halved(variant, board)) is not None)])
     return found
+
+
+def _decomposed(
+    task: Task, layer: Layer, board: Processors, ranks: Sequence[float], sensitivity_ppm: int
+) -> Iterator[_Variant]:
+    """Decompositions of a convolution."""
+    for one in decompositions(layer, ranks):
+        parts = pieces(layer, one)
+        loss, size = lost_ppm(layer, parts, sensitivity_ppm), weights(parts) * board.element_bytes
+        yield _Variant(one.name(layer), ("tucker",), "f32", loss, size, _in_turn(task, parts, board))
+
+
+def lost_ppm(layer: Layer, parts: Sequence[Layer], sensitivity_ppm: int) -> int:
+    """Return the accuracy that a decomposition is assumed to cost: linear in the share of weights left out."""
+    return round(sensitivity_ppm * (1 - weights(parts) / layer.parameters))
 
 
 def _weighted(network: Network, name: str) -> Layer | None:
@@ -220,12 +232,19 @@ def platform_of(board: Processors, configuration: tuple[int, ...]) -> Platform:
         for g in groups
     )
     handovers = tuple(_handover(p, q, board) for p in groups for q in groups if p != q)
-    if all(one.half_scale is None for one in (board.cpu, *board.accelerators)):
+    if board.cpu.half_scale is None and all(one.half_scale is None for one in board.accelerators):
         types: tuple[ElementType, ...] = (ElementType(name="f32", bytes=board.element_bytes),)
         return Platform(stages=stages, pipeline="always", types=types, handovers=handovers)
-    types = (ElementType(name="f32", bytes=board.element_bytes), ElementType(name=_HALF, bytes=board.element_bytes // 2))
+    types = (
+        ElementType(name="f32", bytes=board.element_bytes),
+        ElementType(name=_HALF, bytes=board.element_bytes // 2),
+    )
     return Platform(
-        stages=stages, pipeline="always", types=types, handovers=handovers, conversions=tuple(_conversions(board, groups))
+        stages=stages,
+        pipeline="always",
+        types=types,
+        handovers=handovers,
+        conversions=tuple(_conversions(board, groups)),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from formulations.pins import Decision, Pins
 from formulations.problem import Formulation, Goal, Unable
+from formulations.selection.boards import board_settings
 from formulations.selection.frame import LARGEST, Frame, Setting
 from formulations.selection.part import SelectionPart
 from formulations.selection.pins import strangers
@@ -118,11 +119,14 @@ def part_of(target: Network | Variants, machine: Machine, pins: Sequence[str]) -
 
 
 def settings_of(target: Network | Variants, machine: Machine) -> list[Setting]:
-    """Return variants on the platform of a machine; raises InputError if they do not fit."""
+    """Return variants on the platform of a machine, or a network on a board; raises InputError if they do not fit."""
+    if isinstance(target, Network) and machine.processors is not None:
+        return board_settings(target, machine)
     if not isinstance(target, Variants):
         raise InputError(
             f"network {target.name}: problem selection takes variants of its layers with their times: a bundled "
-            "profile such as tiny_yolo_tx2, or a .json or .csv file (certile variants makes one for a board)"
+            "profile such as tiny_yolo_tx2, or a .json or .csv file (certile variants makes one); of a network itself "
+            "they are estimated on a board, such as galaxy_s9"
         )
     if machine.platform is None:
         raise InputError(f"machine {machine.name}: problem selection needs a platform, such as jetson_tx2 has")

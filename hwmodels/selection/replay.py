@@ -138,7 +138,9 @@ class _Pipeline:
         option = self.board.chosen[name]
         if wanted in made.types:
             return
-        rules = [rule for rule in self.board.platform.conversions if (rule.source, rule.target) == (option.type, wanted)]
+        rules = [
+            rule for rule in self.board.platform.conversions if (rule.source, rule.target) == (option.type, wanted)
+        ]
         for rule in [r for r in rules if r.stage == option.stage] or [r for r in rules if r.stage is None]:
             elements = self.board.layers[name].elements * self.board.size.scale
             self.spend(option.stage, rule.call_ns * 1000 + rule.element_ps * elements)
