@@ -25,6 +25,7 @@ from solver.exits import BAD_INPUT, EXIT_CODES, exit_code
 from solver.plan import Plan, version
 from solver.progress import progress_bar
 from solver.report import front_line, front_table
+from solver.selection import variants_cli
 from solver.selftest import cli as selftest_cli
 from solver.solve import answered, ask
 from solver.solve import pareto as find_front
@@ -236,6 +237,7 @@ def _warn(warnings: Sequence[str]) -> None:
 check_cli.register(app)
 calibrate_cli.register(app)
 emit_cli.register(app)
+variants_cli.register(app)
 
 
 @app.command()

@@ -80,8 +80,7 @@ def board_settings(
     board = machine.processors
     if board is None:
         raise InputError(f"machine {machine.name}: it has no processors, such as galaxy_s9 has")
-    if any(not 0 < share < 1 for share in ranks):
-        raise InputError(f"ranks {', '.join(map(str, ranks))}: each is a share of the channels, such as 0.5")
+    check_ranks(ranks)
     graph = tasks(network)
     variants = _variants(network, graph, board, ranks, sensitivity_ppm)
     found, faults = list[Setting](), list[InputError]()
@@ -93,6 +92,12 @@ def board_settings(
     if not found:
         raise faults[0]
     return found
+
+
+def check_ranks(ranks: Sequence[float]) -> None:
+    """Raise InputError if they are not shares of channels."""
+    if any(not 0 < share < 1 for share in ranks):
+        raise InputError(f"ranks {', '.join(map(str, ranks))}: each is a share of the channels, such as 0.5")
 
 
 def _asked(board: Processors, wanted: Sequence[tuple[int, ...]] | None) -> Sequence[tuple[int, ...]]:
