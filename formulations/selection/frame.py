@@ -223,12 +223,21 @@ class Frame:
     @cached_property
     def largest(self) -> int:
         """What no total is above."""
-        most = sum(int(takes.max(axis=0).max()) for takes in self.takes)
+        return self._most(self.quantities)
+
+    @cached_property
+    def longest(self) -> int:
+        """What no total of ticks is above, of all stages together."""
+        return self._most(self.loss)
+
+    def _most(self, end: int) -> int:
+        """What no total of the first quantities is above."""
+        most = sum(int(takes[:, :end].max()) for takes in self.takes)
         for i, readers in enumerate(self.readers):
             kinds = {v[1] for j in readers for v in self.states[j]}
             most += sum(max((self.convert(i, u, kind) or 0 for u in self.states[i]), default=0) for kind in kinds)
-            most += sum(max((max(self.hand(i, u, v).values(), default=0) for u in self.states[i] for v in
-                             self.states[j]), default=0) for j in readers)  # fmt: skip
+            hands = ((self.hand(i, u, v) for u in self.states[i] for v in self.states[j]) for j in readers)
+            most += sum(max((sum(a for q, a in one.items() if q < end) for one in some), default=0) for some in hands)
         return most
 
 

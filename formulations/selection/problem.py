@@ -109,7 +109,7 @@ def part_of(target: Network | Variants, machine: Machine, pins: Sequence[str]) -
     for setting in settings:
         for frame in setting.frames:
             power = max((frame.frequency.power_mw, *(s.power_mw for s in setting.platform.stages), 1))
-            if frame.largest * machine.tick_ps * power * (len(frame.stages) + 1) > 2 * LARGEST:
+            if frame.longest * machine.tick_ps * power * (len(frame.stages) + 1) > 2 * LARGEST:
                 raise InputError(
                     f"variants {setting.variants.name}: times or powers are too large, choose a larger tick_ps "
                     f"(it is {machine.tick_ps})"

@@ -224,7 +224,7 @@ def test_bundled_networks_and_machines_load_and_are_described() -> None:
         "scratchpad_768k", "galaxy_s9", "hikey970",
         "midap", "midap_1600", "midap_2400", "partial_cnn_16", "partial_cnn_32",
         "vectormesh_128", "vectormesh_512", "tpu_128", "tpu_512", "eyeriss_128", "eyeriss_512",
-        "u256_flash", "axi64_256k",
+        "u256_flash", "axi64_256k", "jetson_tx2", "srp",
     }  # fmt: skip
     for name, description in list_machines().items():
         assert load_machine(name).name == name
