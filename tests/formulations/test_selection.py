@@ -255,11 +255,11 @@ def test_all_engines_prove_the_same(seed: int) -> None:
     assert len(found) == 1, answers
 
 
-@pytest.mark.slow(60)
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.slow(20)
+@pytest.mark.parametrize("seed", range(3))
 def test_all_engines_prove_the_same_in_many_cases(seed: int) -> None:
-    for k in range(100):
-        test_all_engines_prove_the_same(1000 + 100 * seed + k)
+    for k in range(50):
+        test_all_engines_prove_the_same(1000 + 50 * seed + k)
 
 
 def test_windows_of_cp_sat_prove_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
