@@ -79,8 +79,8 @@ ObjectiveOpt = Annotated[
     typer.Option(
         "--objective",
         metavar="O",
-        help="time, bytes, energy, or several: bytes,time (mapping: period, energy, latency; several networks: "
-        "response, energy; mesh: dram, glb, time; selection: period, energy, error, memory, score)",
+        help="time, bytes, energy, or several: bytes,time (mapping: period, latency; several networks: response; "
+        "mesh: dram, glb, time; selection: period, error, memory, score)",
     ),
 ]
 PinOpt = Annotated[
