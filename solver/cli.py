@@ -24,12 +24,12 @@ from solver.emit import cli as emit_cli
 from solver.exits import BAD_INPUT, EXIT_CODES, exit_code
 from solver.plan import Plan, version
 from solver.progress import progress_bar
-from solver.report import front_line, front_table
 from solver.selection import variants_cli
 from solver.selftest import cli as selftest_cli
 from solver.solve import answered, ask
 from solver.solve import pareto as find_front
 from solver.solve import show as show_plan
+from solver.tables import front_line, front_table
 from solver.targets import is_own
 
 __all__ = ["EXIT_CODES", "app", "main"]

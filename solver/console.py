@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from instances.errors import InputError, OutputError
 from instances.jsonfile import write_atomically
 from solver.plan import Plan
-from solver.report import printable, render
+from solver.tables import printable, render
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

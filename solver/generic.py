@@ -10,8 +10,8 @@ from pydantic import TypeAdapter
 from solver.network_show import known_parts
 from solver.parts import PartsPlan, PartsProblem
 from solver.plan import Frozen, Gap, Natural, Stat, Status
-from solver.report import ABSENT, GAP, Column, Sheet, name_column, percent
 from solver.search import Answer
+from solver.tables import ABSENT, GAP, Column, Sheet, name_column, percent
 from solver.verdict import Verdict
 
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from solver.network_plan import NetworkPlan, SubjectPlan, WholePlan
 from solver.plan import Measures
-from solver.report import ABSENT, Column, percent, ratio
+from solver.tables import ABSENT, Column, percent, ratio
 from solver.tiling.plan import LayersPlan
 
 _UNITS = {"time": " (us)", "bytes": "", "energy": " (uJ)"}

@@ -22,7 +22,7 @@ from solver.front import Front, FrontPart, FrontPoint
 from solver.options import AUTO, parse_objectives, unknown
 from solver.plan import Plan
 from solver.question import Question
-from solver.report import Sheet, percent, ratio, render
+from solver.tables import Sheet, percent, ratio, render
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

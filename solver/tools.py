@@ -107,7 +107,7 @@ def list_(
     if as_json:
         emit(json.dumps(names, indent=1))
     else:
-        from solver.report import names_table
+        from solver.tables import names_table
 
         emit_tables(names_table(names, ("axis" if kind == "axes" else kind.removesuffix("s"), "what it is")))
     return 0

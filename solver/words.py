@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from instances.workload import Layer
-from solver.report import ABSENT, Column
+from solver.tables import ABSENT, Column
 
 #: Names that an exporter made: 321, n12, node_conv2d_12, Conv_12.
 _MADE = re.compile(r"\W*(n?\d*|node_\w+|[A-Za-z]+(2d|2D)?_\d+)")

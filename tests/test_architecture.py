@@ -38,7 +38,7 @@ REFEREE_MAY_IMPORT = (
     "hwmodels.outcome",
     "hwmodels.nest.replay*", "hwmodels.*.replay*", "hwmodels.nest.execute",
 )  # fmt: skip
-MAY_PRINT = ("solver/cli.py", "solver/progress.py", "solver/report.py", "*/__main__.py")
+MAY_PRINT = ("solver/cli.py", "solver/progress.py", "solver/tables.py", "*/__main__.py")
 MAY_EXIT = {
     "solver/cli.py": "the command line's exit codes",
     "solver/workers.py": "worker processes end themselves when their parent is gone",

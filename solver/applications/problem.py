@@ -28,7 +28,7 @@ from solver.network_show import known_parts
 from solver.options import as_texts
 from solver.problem import Target
 from solver.question import Question
-from solver.report import Column, Sheet
+from solver.tables import Column, Sheet
 from solver.verdict import Verdict
 
 #: Draws of offsets that a check repeats at most.

@@ -35,8 +35,8 @@ from solver.network_show import microseconds, status_parts
 from solver.plan import Measures, Objective
 from solver.problem import front_of_plans
 from solver.question import Question
-from solver.report import Column, Sheet, name_column
 from solver.search import Answer
+from solver.tables import Column, Sheet, name_column
 from solver.verdict import Verdict
 from solver.whole import WholeProblem
 from solver.words import labels

@@ -12,8 +12,8 @@ from solver.bench.report import Report, Section, value_of
 from solver.check import check
 from solver.options import AUTO
 from solver.progress import Progress
-from solver.report import ratio
 from solver.solve import solve_as
+from solver.tables import ratio
 from solver.tiling.plan import LayersPlan
 from solver.words import decision_text
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from formulations.calibration import UNCOUNTED, Estimate, Price
 from solver.calibration.result import MEMORY, Calibration, Cross, Probe, RowResult, median_of
-from solver.report import rows_table
+from solver.tables import rows_table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

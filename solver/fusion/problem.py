@@ -34,7 +34,7 @@ from solver.network_show import known_parts, microseconds
 from solver.plan import Objective, Options, Schedule
 from solver.problem import Derived, front_of_plans
 from solver.question import Question
-from solver.report import ABSENT, Column, Sheet, name_column, ratio
+from solver.tables import ABSENT, Column, Sheet, name_column, ratio
 from solver.verdict import Verdict
 from solver.whole import WholeProblem
 

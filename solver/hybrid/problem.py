@@ -33,8 +33,8 @@ from solver.network_show import known_parts, microseconds
 from solver.plan import Objective
 from solver.problem import front_of_plans
 from solver.question import Question
-from solver.report import Column, Sheet, name_column, percent, ratio
 from solver.search import Answer, quickest
+from solver.tables import Column, Sheet, name_column, percent, ratio
 from solver.verdict import Verdict
 from solver.whole import WholeProblem
 

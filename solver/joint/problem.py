@@ -26,7 +26,7 @@ from solver.network_show import measure_columns, microseconds, status_parts
 from solver.plan import Measures, Objective, Options, Schedule
 from solver.problem import Derived, Target
 from solver.question import Question
-from solver.report import Column, Sheet, name_column
+from solver.tables import Column, Sheet, name_column
 from solver.tiling.buffers import buffer_lines, buffers
 from solver.tiling.pseudo_code import pseudo_code
 from solver.verdict import Verdict

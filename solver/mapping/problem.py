@@ -29,7 +29,7 @@ from solver.mapping.plan import (
 from solver.network_show import known_parts
 from solver.problem import front_of_plans
 from solver.question import Question
-from solver.report import Column, Sheet
+from solver.tables import Column, Sheet
 from solver.verdict import Verdict
 from solver.words import labels
 

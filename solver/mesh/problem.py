@@ -16,8 +16,8 @@ from solver.mesh.plan import Aim, MeshAxis, MeshBanks, MeshLayer, MeshMeasures, 
 from solver.parts import PartsProblem
 from solver.plan import Dim
 from solver.problem import Target
-from solver.report import ABSENT, GAP, Column, Sheet, name_column, percent, ratio
 from solver.search import Answer
+from solver.tables import ABSENT, GAP, Column, Sheet, name_column, percent, ratio
 from solver.verdict import Verdict, sum_of
 from solver.verify import gap_of
 from solver.words import label

@@ -18,8 +18,8 @@ from solver.partial_engine.size import fits, front_engine
 from solver.parts import PartsProblem
 from solver.plan import Objective
 from solver.question import Question
-from solver.report import ABSENT, GAP, Column, Sheet, conflicts_of, few, name_column, percent
 from solver.search import Answer
+from solver.tables import ABSENT, GAP, Column, Sheet, conflicts_of, few, name_column, percent
 from solver.verdict import Verdict
 from solver.words import labels
 

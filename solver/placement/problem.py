@@ -25,7 +25,7 @@ from solver.placement.plan import (
 from solver.plan import Objective
 from solver.problem import Target, front_of_plans
 from solver.question import Question
-from solver.report import ABSENT, Column, Sheet, name_column
+from solver.tables import ABSENT, Column, Sheet, name_column
 from solver.verdict import Verdict
 from solver.whole import WholeProblem
 

@@ -19,7 +19,6 @@ from solver.network_show import known_parts
 from solver.plan import Objective
 from solver.problem import Target, front_of_plans
 from solver.question import Question
-from solver.report import Column, Sheet, name_column
 from solver.selection.plan import (
     SelectedLayer,
     SelectionMeasures,
@@ -29,6 +28,7 @@ from solver.selection.plan import (
     ThreadLoad,
 )
 from solver.selection.steps import steps_of
+from solver.tables import Column, Sheet, name_column
 from solver.verdict import Verdict
 from solver.whole import WholeProblem
 

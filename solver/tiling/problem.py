@@ -18,7 +18,7 @@ from solver.network_show import measure_columns
 from solver.options import AUTO, pick_engine, pick_pins
 from solver.problem import Derived, EngineInfo, Explained
 from solver.question import Question
-from solver.report import GAP, Column, Sheet, conflicts_of, few, name_column, percent, ratio
+from solver.tables import GAP, Column, Sheet, conflicts_of, few, name_column, percent, ratio
 from solver.tiling.buffers import buffer_lines, buffers
 from solver.tiling.check import problems_of_layers
 from solver.tiling.plan import LayerPlan, LayersPlan

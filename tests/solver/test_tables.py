@@ -6,8 +6,8 @@ import pytest
 
 from instances.workload import Layer
 from solver import Plan, solve
-from solver.report import Column, Sheet, names_table, percent, ratio, render
 from solver.solve import show
+from solver.tables import Column, Sheet, names_table, percent, ratio, render
 from solver.tiling.plan import LayerPlan
 from solver.tiling.problem import nest_table
 from solver.words import decision_columns, decision_text, label
