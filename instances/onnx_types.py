@@ -39,8 +39,10 @@ class _Types:
                 at = _QUANTISERS[node.op_type]
                 zero = self.held(node.input[at])[1] if at < len(node.input) else onnx.TensorProto.UINT8
                 return tensor, zero
-            if node.op_type in _MAKERS or not node.input:
-                value = next((a.t.data_type for a in node.attribute if a.name == "value"), 0)
+            if node.op_type in _MAKERS or node.op_type == "ConstantOfShape" or not node.input:
+                # ConstantOfShape reads a shape, of another type than what it makes: float32 unless it says so
+                unsaid = onnx.TensorProto.FLOAT if node.op_type == "ConstantOfShape" else 0
+                value = next((a.t.data_type for a in node.attribute if a.name == "value"), unsaid)
                 return tensor, _MAKERS.get(node.op_type, value)
             if node.op_type == "Cast":
                 return tensor, next((a.i for a in node.attribute if a.name == "to"), 0)

@@ -68,6 +68,14 @@ def test_types_of_casts(tmp_path: Path) -> None:
     assert (network.map_type, network.weight_type) == ("float16", "float16")
 
 
+def test_weights_filled_by_a_shape_have_the_type_of_their_value() -> None:
+    """The small models of the onnx package make every weight so; what they read, a shape, is int64."""
+    from solver.bench.demo import wheel_model
+
+    network = load_network(str(wheel_model("light_squeezenet")))
+    assert (network.map_type, network.weight_type) == ("float32", "float32")
+
+
 def test_import_and_solve_say_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, made = str(FOLDER / "decoder_ts.onnx"), str(tmp_path / "net.json")
     assert main(["import", source, "-o", made, "-m", "scratchpad_64k"]) == 0
