@@ -1,0 +1,84 @@
+"""What Sphinx adds to the pages: tables of the schemas, the help of every command, and the gallery of reports.
+
+On a page they are fenced blocks: ``{file-schemas}``, ``{command-help}``, ``{report-gallery}``. A renderer that does not
+know them shows an empty block; the sentence above it says what to type instead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.addnodes import pending_xref
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.nodes import make_refnode
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class FileSchemas(SphinxDirective):
+    """The JSON Schemas of all files as tables."""
+
+    def run(self) -> list[nodes.Node]:
+        """Parse the tables as Markdown."""
+        from schemas import markdown
+
+        for path in sorted((ROOT / "solver").glob("*.schema.json")):
+            self.env.note_dependency(str(path))
+        return self.parse_text_to_nodes(markdown(ROOT / "solver"), allow_section_headings=True)
+
+
+class CommandHelp(SphinxDirective):
+    """The help of every command, as ``certile COMMAND --help`` prints it on 80 columns."""
+
+    def run(self) -> list[nodes.Node]:
+        """Ask every command for its help."""
+        parts = []
+        for name in commands():
+            parts += [f"## certile {name}", f"```text\n{help_of(name)}\n```"]
+        return self.parse_text_to_nodes("\n\n".join(parts), allow_section_headings=True)
+
+
+def commands() -> list[str]:
+    """Return the names of all commands, in the order of ``certile --help``."""
+    import typer
+
+    from solver.cli import app
+
+    group: Any = typer.main.get_command(app)
+    return list(group.commands)
+
+
+def help_of(*args: str) -> str:
+    """Return what ``certile ARGS --help`` prints."""
+    from solver.cli import main
+
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        main([*args, "--help"])
+    return said.getvalue().strip("\n")
+
+
+#: Pages that show a file of the root; links to the file lead there.
+_SHOWN = {"CONTRIBUTING.md": "contributing", "CHANGELOG.md": "changelog", "README.md": "index"}
+
+
+def page_of_root_file(
+    app: Sphinx, env: BuildEnvironment, node: pending_xref, contnode: nodes.TextElement
+) -> nodes.reference | None:
+    """Resolve a link to a Markdown file of the root, which is a page of the site under another name."""
+    page = _SHOWN.get(str(node.get("reftarget", "")))
+    return None if page is None else make_refnode(app.builder, str(node["refdoc"]), page, "", contnode)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the directives with Sphinx."""
+    app.add_directive("file-schemas", FileSchemas)
+    app.add_directive("command-help", CommandHelp)
+    app.connect("missing-reference", page_of_root_file)
+    return {"parallel_read_safe": True}
