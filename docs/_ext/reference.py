@@ -14,7 +14,7 @@ from typing import Any
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
-from sphinx.environment import BuildEnvironment
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import make_refnode
 
@@ -44,6 +44,18 @@ class CommandHelp(SphinxDirective):
         return self.parse_text_to_nodes("\n\n".join(parts), allow_section_headings=True)
 
 
+class ReportGallery(SphinxDirective):
+    """Reports of some plans, made by the command line."""
+
+    def run(self) -> list[nodes.Node]:
+        """Make them beside the pages, unless ``-D certile_gallery=0`` says that they are not wanted."""
+        from gallery import CASES, markdown
+
+        cases = CASES if self.config.certile_gallery else ()
+        text = markdown(Path(self.env.app.outdir) / "reports", commands(), cases)
+        return self.parse_text_to_nodes(text or "Left out of this build.", allow_section_headings=True)
+
+
 def commands() -> list[str]:
     """Return the names of all commands, in the order of ``certile --help``."""
     import typer
@@ -68,17 +80,24 @@ def help_of(*args: str) -> str:
 _SHOWN = {"CONTRIBUTING.md": "contributing", "CHANGELOG.md": "changelog", "README.md": "index"}
 
 
-def page_of_root_file(
-    app: Sphinx, env: BuildEnvironment, node: pending_xref, contnode: nodes.TextElement
-) -> nodes.reference | None:
-    """Resolve a link to a Markdown file of the root, which is a page of the site under another name."""
-    page = _SHOWN.get(str(node.get("reftarget", "")))
-    return None if page is None else make_refnode(app.builder, str(node["refdoc"]), page, "", contnode)
+class LinksToRootFiles(SphinxPostTransform):
+    """Leads links to a Markdown file of the root to the page that shows it, before MyST misses the file."""
+
+    default_priority = 8
+
+    def run(self, **kwargs: Any) -> None:
+        """Replace each of them."""
+        for node in list(self.document.findall(pending_xref)):
+            page = _SHOWN.get(str(node.get("reftarget", "")))
+            if page is not None:
+                node.replace_self(make_refnode(self.app.builder, self.env.docname, page, "", node[0].deepcopy()))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directives with Sphinx."""
     app.add_directive("file-schemas", FileSchemas)
     app.add_directive("command-help", CommandHelp)
-    app.connect("missing-reference", page_of_root_file)
+    app.add_directive("report-gallery", ReportGallery)
+    app.add_config_value("certile_gallery", default=True, rebuild="env", types=(bool,))
+    app.add_post_transform(LinksToRootFiles)
     return {"parallel_read_safe": True}
