@@ -41,4 +41,5 @@ autodoc_member_order = "bysource"
 autosummary_generate = False
 python_use_unqualified_type_names = True
 add_module_names = False
-toc_object_entries_show_parents = "hide"
+toc_object_entries = False
+python_maximum_signature_line_length = 90

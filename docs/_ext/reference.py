@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,21 @@ def help_of(*args: str) -> str:
 _SHOWN = {"CONTRIBUTING.md": "contributing", "CHANGELOG.md": "changelog", "README.md": "index"}
 
 
+class TitlesOfPages(SphinxPostTransform):
+    """Shows the title of a page where a link says only its file: ``[nest.md](nest.md)``, as a reader on disk wants it."""
+
+    default_priority = 100
+
+    def run(self, **kwargs: Any) -> None:
+        """Replace the text of each such link."""
+        for link in self.document.findall(nodes.reference):
+            found = re.fullmatch(r"(?:docs/)?(\w+)\.md", link.astext())
+            page = found.group(1) if found else ""
+            if link.get("internal") and page in self.env.titles:
+                link.clear()
+                link += nodes.inline("", self.env.titles[page].astext())
+
+
 class LinksToRootFiles(SphinxPostTransform):
     """Leads links to a Markdown file of the root to the page that shows it, before MyST misses the file."""
 
@@ -100,4 +116,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("report-gallery", ReportGallery)
     app.add_config_value("certile_gallery", default=True, rebuild="env", types=(bool,))
     app.add_post_transform(LinksToRootFiles)
+    app.add_post_transform(TitlesOfPages)
     return {"parallel_read_safe": True}
