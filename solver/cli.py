@@ -20,6 +20,7 @@ from instances.load import load_network
 from instances.network import Network
 from solver import check_cli, console, options, tools
 from solver.calibration import cli as calibrate_cli
+from solver.completion import cli as completion_cli
 from solver.emit import cli as emit_cli
 from solver.exits import BAD_INPUT, EXIT_CODES, exit_code
 from solver.plan import Plan, version
@@ -366,6 +367,7 @@ def bench(
 
 tools.register(app)
 selftest_cli.register(app)
+completion_cli.register(app)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

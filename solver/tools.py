@@ -89,6 +89,11 @@ _OF_PROBLEMS: dict[str, Callable[[Problem[Any]], Mapping[str, str]]] = {
 }
 
 
+def kinds() -> tuple[str, ...]:
+    """Return the kinds of names that ``certile list`` knows."""
+    return tuple(_KINDS["kinds"]())
+
+
 def list_(
     kind: Annotated[
         str,
