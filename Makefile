@@ -5,13 +5,14 @@ VENV ?= .venv
 # Fast tests run on all processors; PYTEST_ARGS=-n0 runs them one after the other.
 PYTEST_ARGS ?= -n auto --dist loadgroup
 COVERAGE_FILE ?= .coverage
+SITE ?= build/site
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.certile-installed
 # Tests start hundreds of processes: compile once, whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test slow coverage lint format types schemas ci constraints clean distclean
+.PHONY: help install demo test slow coverage lint format types schemas site ci constraints clean distclean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -55,6 +56,10 @@ schemas: install  ## write the schemas of plan files and the table of machine fi
 	@for kind in plan banks fusion hybrid joint mapping applications mesh partial_engine placement selection; do \
 	  $(BIN)/certile schema $$kind > solver/$$kind.new && mv solver/$$kind.new solver/$$kind.schema.json || exit 1; done
 	$(BIN)/python -m instances.machine_fields
+
+site: install  ## the documentation as a site in build/site (SITE=folder): warnings are errors, every link is checked
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs $(SITE)
+	$(BIN)/python docs/_ext/links.py $(SITE)
 
 ci:  ## all that has to pass before a change lands, in environments of its own
 	bash .ci/run

@@ -24,6 +24,7 @@ html_use_index = False
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
+html_show_search_summary = False  # it fetches pages, which a browser forbids on a disk
 
 # Every link and anchor inside must lead somewhere; with -W a warning is an error.
 nitpicky = True

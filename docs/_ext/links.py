@@ -1,8 +1,8 @@
 """Checks the pages of the built site without a network: ``python docs/_ext/links.py FOLDER``.
 
-Every ``href`` and ``src`` to a file leads to one, every ``#anchor`` to an element of that name; a link to another host is
-looked at for its form only. Nothing that a page needs to be shown (scripts, style sheets, images, fonts) may come from
-another host: the site is read from a disk. What is wrong is printed a line each, and the exit code is 1.
+Every ``href`` and ``src`` to a file leads to one, every ``#anchor`` to an element of that name; a link to another host
+is looked at for its form only. Nothing that a page needs to be shown (scripts, style sheets, images, fonts) may come
+from another host: the site is read from a disk. What is wrong is printed a line each, and the exit code is 1.
 """
 
 from __future__ import annotations

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from docutils import nodes
 from sphinx.addnodes import pending_xref
@@ -72,7 +74,7 @@ def help_of(*args: str) -> str:
     from solver.cli import main
 
     said = io.StringIO()
-    with contextlib.redirect_stdout(said):
+    with contextlib.redirect_stdout(said), patch.dict(os.environ, COLUMNS="80"):
         main([*args, "--help"])
     return said.getvalue().strip("\n")
 
@@ -82,7 +84,7 @@ _SHOWN = {"CONTRIBUTING.md": "contributing", "CHANGELOG.md": "changelog", "READM
 
 
 class TitlesOfPages(SphinxPostTransform):
-    """Shows the title of a page where a link says only its file: ``[nest.md](nest.md)``, as a reader on disk wants it."""
+    """Shows the title of a page where a link says only its file, as a reader on disk wants it."""
 
     default_priority = 100
 
