@@ -132,6 +132,18 @@ def test_links_lead_somewhere_on_disk_too() -> None:
     assert wrong == []
 
 
+def test_tables_have_as_many_cells_in_every_row() -> None:
+    """A | inside a cell is written \\|: renderers drop what follows the last column."""
+    wrong = []
+    for path in DOCS.glob("*.md"):
+        for table in re.findall(r"(?:^\|.*\n)+", prose(path.read_text(encoding="utf-8")), re.MULTILINE):
+            cells = [len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()]
+            wrong += [
+                f"{path.name}: {row[:60]}" for row, n in zip(table.splitlines(), cells, strict=True) if n != cells[0]
+            ]
+    assert wrong == []
+
+
 def slugs(page: Path) -> set[str]:
     """The anchors that renderers give to the headings of a page."""
     heads = re.findall(r"^#{1,4} (.+)$", prose(page.read_text(encoding="utf-8")), re.MULTILINE)
@@ -141,7 +153,7 @@ def slugs(page: Path) -> set[str]:
 # --- the tools -------------------------------------------------------------------------------------------------------
 
 GOOD = """<link rel="stylesheet" href="s.css"><script src="s.js?v=1"></script><h1 id="top">x</h1>
-<a href="#top">x</a> <a href="b.html#there">x</a> <a href="https://example.org/x">x</a> 
+<a href="#top">x</a> <a href="b.html#there">x</a> <a href="https://example.org/x">x</a>
 <img src="data:image/png;base64,AA">"""
 
 
