@@ -46,7 +46,7 @@ class Sweep:
     `stopped` ended the search early: another run may find more, or less.
     """
     fields: tuple[str, ...]
-    """Machine fields that were swept; a row has the value as a text, None where its grid does not set it."""
+    """Machine fields that were swept; a row has the value, None where its grid does not set it."""
     measures: tuple[str, ...]
     """Measures of plans: `time` in ticks of `tick_ps` ps, `bytes`, `energy` in fJ, and those of other problems."""
     tasks: Mapping[str, int]
@@ -132,11 +132,21 @@ def load_sweep(path: str | os.PathLike[str]) -> Sweep:
     return Sweep(where, rows, fields, measures, tasks)
 
 
-def _rows(data: sqlite3.Connection) -> Iterator[tuple[Row, dict[str, str], dict[str, int]]]:
+def _split(settings: Sequence[str]) -> list[tuple[str, str]]:
+    """Fields and values of ``F=V``."""
+    return [(name, value) for name, _, value in (text.partition("=") for text in settings)]
+
+
+def _value(text: str) -> Cell:
+    """A value of a field: a number if it is one."""
+    return int(text) if text.lstrip("-").isdecimal() else text
+
+
+def _rows(data: sqlite3.Connection) -> Iterator[tuple[Row, dict[str, Cell], dict[str, int]]]:
     names = (*FIRST, "settings", *SECOND, "measures", *LAST, *TIMES)
     for values in data.execute(_QUERY):
         row: dict[str, Any] = dict(zip(names, values, strict=True))
-        settings = dict(text.split("=", 1) for text in json.loads(row.pop("settings")))
+        settings = {name: _value(text) for name, text in _split(json.loads(row.pop("settings")))}
         measures: dict[str, int] = json.loads(row.pop("measures") or "{}")
         row["pins"] = " ".join(json.loads(row["pins"]))
         row["time_limit_s"] = row["time_limit_s"] or None
@@ -162,14 +172,13 @@ def _plan(data: sqlite3.Connection, path: Path, row: Row) -> Plan:
         fields = json.loads(packer.decompress(found[0]) + packer.flush())
     except (zlib.error, ValueError) as error:
         raise InputError(f"sweep file {path}: the plan of {row['network']} {row['layer']} is damaged: {error}") from None
-    settings = {name: value for name, value in row.items() if value is not None}
     for machine, texts in data.execute(
         "SELECT machines.data, settings FROM points JOIN machines ON points.machine = machines.id JOIN tasks ON"
         " points.task = tasks.id WHERE tasks.digest = ? AND machines.machine = ? ORDER BY position",
         (row["task"], row["machine"]),
     ):
         set_ = json.loads(texts)
-        if all(settings.get(text.split("=", 1)[0]) == text.split("=", 1)[1] for text in set_):
+        if all(row.get(name) == _value(value) for name, value in _split(set_)):
             fields |= {"machine_data": json.loads(machine), "options": {**fields["options"], "settings": set_}}
             break
     return Plan.from_json(json.dumps(_named(fields, row)), f"sweep file {path}")

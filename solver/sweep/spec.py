@@ -94,20 +94,20 @@ def _listed(value: object) -> list[object]:
     return found
 
 
-def _values(value: object) -> list[str]:
+def _values(value: object) -> tuple[str, ...]:
     """Values of a machine field."""
     found: list[str] = []
     for one in _listed(value):
         found += _range(one) if isinstance(one, dict) else [as_text(one)]
-    return list(dict.fromkeys(found))
+    return tuple(dict.fromkeys(found))
 
 
-def _texts(value: object) -> list[str]:
+def _texts(value: object) -> tuple[str, ...]:
     """Names, or values of a rule."""
-    return list(dict.fromkeys(as_text(one) for one in _listed(value)))
+    return tuple(dict.fromkeys(as_text(one) for one in _listed(value)))
 
 
-def _alternatives(value: object) -> list[list[str]]:
+def _alternatives(value: object) -> tuple[tuple[str, ...], ...]:
     """Pins: every alternative is one text, a list of texts, a mapping, or ``none``."""
     found: list[list[str]] = []
     for one in _listed(value):
@@ -119,11 +119,19 @@ def _alternatives(value: object) -> list[list[str]]:
             pins = [] if one in (None, "none") else [as_text(one)]
         if pins not in found:
             found.append(pins)
-    return found
+    return tuple(map(tuple, found))
 
 
-def _networks(value: object) -> list[object]:
-    return [{"network": one} if isinstance(one, str) else one for one in _listed(value)]
+def _networks(value: object) -> tuple[object, ...]:
+    return tuple({"network": one} if isinstance(one, str) else one for one in _listed(value))
+
+
+def _rules(value: object) -> tuple[object, ...]:
+    return tuple(value) if isinstance(value, list) else (value,)
+
+
+def _grids(value: object) -> tuple[object, ...]:
+    return tuple(_listed(value))
 
 
 def _seconds(value: object) -> object:
@@ -136,7 +144,7 @@ Values = Annotated[tuple[str, ...], BeforeValidator(_values)]
 Texts = Annotated[tuple[str, ...], BeforeValidator(_texts)]
 Pins = Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_alternatives)]
 Rule = dict[str, Texts]
-Rules = Annotated[tuple[Rule, ...], BeforeValidator(lambda value: value if isinstance(value, list) else [value])]
+Rules = Annotated[tuple[Rule, ...], BeforeValidator(_rules)]
 
 
 # --- the file --------------------------------------------------------------------------------------------------------
@@ -204,7 +212,7 @@ class Spec(Grid):
 
     name: str = ""
     """For people."""
-    grids: Annotated[tuple[Grid, ...], Field(min_length=1)] | None = None
+    grids: Annotated[tuple[Grid, ...] | None, BeforeValidator(_grids)] = None
     """Several grids, one after the other; points that were there before are not asked twice."""
 
     def all(self) -> list[tuple[str, Grid]]:

@@ -6,6 +6,7 @@ that was committed and no half of one. A task that had not been committed is wai
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sqlite3
@@ -18,7 +19,7 @@ from instances.errors import InputError
 from solver.plan import version
 from solver.sweep.lock import Lock
 from solver.sweep.schema import guarded, writable
-from solver.sweep.tasks import Asked, Expansion, MachinePoint, Point, Target
+from solver.sweep.tasks import Asked, Expansion, MachinePoint, Target
 from solver.sweep.work import FAILED, Solved, Task
 
 #: Results are committed when so many wait, or the oldest so many seconds.
@@ -64,6 +65,9 @@ class Store:
         try:
             with guarded(self.path):
                 self.commit()
+                with contextlib.suppress(sqlite3.OperationalError):  # somebody reads it: another time
+                    self.data.execute("PRAGMA busy_timeout = 0")
+                    self.data.execute("PRAGMA journal_mode = DELETE")  # at rest it is one file
                 self.data.close()
         finally:
             self._lock.free()
@@ -298,7 +302,3 @@ class _Rows:
             self._known[key] = int(found.fetchone()[0])
         return self._known[key]
 
-
-def bad(point: Point) -> bool:
-    """Whether nothing can answer a point."""
-    return bool(point.error)
