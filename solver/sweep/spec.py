@@ -127,14 +127,16 @@ def _networks(value: object) -> tuple[object, ...]:
 
 
 def _rules(value: object) -> tuple[object, ...]:
-    return tuple(value) if isinstance(value, list) else (value,)
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
-def _grids(value: object) -> tuple[object, ...]:
-    return tuple(_listed(value))
+def _grids(value: object) -> object:
+    return None if value is None else tuple(_listed(value))
 
 
 def _seconds(value: object) -> object:
+    if value is None:
+        return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
         raise ValueError("a positive number of seconds is needed, such as 10")
     return float(value)
@@ -170,9 +172,9 @@ class NetworkEntry(Frozen):
 
 
 class Grid(Frozen):
-    """A product of lists; of `grids` what is left out is that of the whole file."""
+    """A product of lists; of `grids` what is left out is that of the whole file, and null stands for the default."""
 
-    networks: Annotated[tuple[NetworkEntry, ...] | None, BeforeValidator(_networks)] = None
+    networks: Annotated[tuple[NetworkEntry, ...], BeforeValidator(_networks)] | None = None
     """Names or files, or ``{network: resnet50, batch: 4, size: 512x512, layers: [conv1]}``."""
     layers: Texts | None = None
     """Names of layers, or all."""
@@ -279,7 +281,8 @@ def _yaml(text: str, where: str) -> object:
 
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
             """Make a mapping; raises ConstructorError for a key that stands twice."""
-            keys = [self.construct_object(key, deep=True) for key, _ in getattr(node, "value", ())]
+            own = [key for key, _ in getattr(node, "value", ()) if key.tag != "tag:yaml.org,2002:merge"]
+            keys = [self.construct_object(key, deep=True) for key in own]
             texts = [str(key) for key in keys]
             for key in texts:
                 if texts.count(key) > 1:
