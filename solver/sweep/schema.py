@@ -47,11 +47,20 @@ CREATE TABLE dictionaries (id INTEGER PRIMARY KEY, data BLOB NOT NULL);
 
 
 @contextlib.contextmanager
-def guarded(path: Path) -> Iterator[None]:
-    """Turn what SQLite says into one line: InputError for a file that cannot be used, OutputError for a full disk."""
+def guarded(path: Path, *, reads: bool = False) -> Iterator[None]:
+    """Turn what SQLite says into one line: InputError for a file that cannot be used, OutputError for a full disk.
+
+    If all that happens is that the file is read (`reads`), data that make no sense are its fault, too.
+    """
     try:
         yield
-    except sqlite3.DatabaseError as error:
+    except InputError:
+        raise
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        if not reads:
+            raise
+        raise InputError(f"sweep file {path}: is damaged: {type(error).__name__}: {error}") from error
+    except sqlite3.Error as error:
         said = str(error)
         if "disk is full" in said or "disk I/O" in said:
             raise OutputError(f"sweep file {path}: cannot be written: {said}") from error
@@ -71,7 +80,7 @@ def writable(path: Path) -> sqlite3.Connection:
         If it is something else, damaged, or cannot be written.
     """
     _refuse_others(path, missing=True)
-    with guarded(path):
+    with guarded(path, reads=True):
         data = sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None)
         try:
             data.execute("PRAGMA journal_mode = WAL").fetchone()
@@ -88,7 +97,7 @@ def writable(path: Path) -> sqlite3.Connection:
 def readable(path: Path) -> sqlite3.Connection:
     """Open a file to read, also while a sweep writes it; raises InputError as `writable`."""
     _refuse_others(path, missing=False)
-    with guarded(path):
+    with guarded(path, reads=True):
         uri = path.resolve().as_uri()
         data = sqlite3.connect(f"{uri}?mode=ro", timeout=_WAIT_S, isolation_level=None, uri=True)
         try:
