@@ -16,6 +16,7 @@ from instances.errors import InputError
 from solver.plan import Plan, digest
 from solver.sweep.rules import matches, parse_filters
 from solver.sweep.schema import guarded, readable
+from solver.sweep.tasks import LAYER
 
 #: What a row says: text, number, or nothing.
 Cell = str | int | float | None
@@ -146,6 +147,7 @@ def _rows(data: sqlite3.Connection) -> Iterator[tuple[Row, dict[str, Cell], dict
         measures: dict[str, int] = json.loads(row.pop("measures") or "{}")
         row["pins"] = " ".join(json.loads(row["pins"]))
         row["time_limit_s"] = row["time_limit_s"] or None
+        row["error"] = (row["error"] or "").replace(LAYER, row["layer"])
         for name in ("value", "bound"):
             row[name] = int(row[name]) if isinstance(row[name], str) else row[name]
         yield row, settings, measures
@@ -185,9 +187,12 @@ def _named(fields: dict[str, Any], row: Row) -> dict[str, Any]:
     named = {**fields, "machine_digest": digest(fields["machine_data"])}
     if row["layer"]:
         layers = [
-            {**layer, "layer": row["layer"], "workload": {**layer["workload"], "name": row["layer"]}}
+            {
+                **layer, "layer": row["layer"], "workload": {**layer["workload"], "name": row["layer"]},
+                "conflicts": [text.replace(LAYER, str(row["layer"])) for text in layer["conflicts"]],
+            }
             for layer in fields["layers"]
-        ]
+        ]  # fmt: skip
         workloads = [layer["workload"] for layer in layers]
         named |= {"layers": layers, "network": row["layer"], "network_digest": digest(workloads)}
     return named

@@ -298,7 +298,9 @@ class _Rows:
             places = ", ".join("?" * (len(values) + len(rest)))
             self._data.execute(f"INSERT OR IGNORE INTO {table} ({columns}) VALUES ({places})", (*values, *rest))  # noqa: S608
             where = " AND ".join(f"{name} = ?" for name in names.split(", "))
-            found = self._data.execute(f"SELECT id FROM {table} WHERE {where}", values)  # noqa: S608
-            self._known[key] = int(found.fetchone()[0])
+            found = self._data.execute(f"SELECT id FROM {table} WHERE {where}", values).fetchone()  # noqa: S608
+            if found is None:
+                raise sqlite3.DatabaseError(f"table {table} refuses a row and has none like it")
+            self._known[key] = int(found[0])
         return self._known[key]
 

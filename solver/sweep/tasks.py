@@ -32,8 +32,8 @@ from solver.solve import ask
 from solver.sweep.rules import Rules
 from solver.sweep.spec import Grid, NetworkEntry, Spec
 
-#: What layers are called while they are solved: their own names change nothing.
-LAYER = "layer"
+#: What layers are called while they are solved: their own names change nothing, and take its place where it is read.
+LAYER = "<layer>"
 _ALL = "all"
 #: Machines that are kept while points are made.
 _KEPT = 4096
