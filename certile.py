@@ -25,6 +25,8 @@ from solver.partial_engine.size import front_engine, size_engine
 from solver.plan import Plan, load_plan
 from solver.problem import Explained
 from solver.solve import explain, pareto, show, solve
+from solver.sweep.rows import Sweep, load_sweep
+from solver.sweep.run import sweep
 from solver.verify import PlanMismatch
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "Plan",
     "PlanMismatch",
     "Profile",
+    "Sweep",
     "calibrate",
     "check",
     "compile_model",
@@ -50,8 +53,10 @@ __all__ = [
     "load_network",
     "load_plan",
     "load_profile",
+    "load_sweep",
     "pareto",
     "show",
     "size_engine",
     "solve",
+    "sweep",
 ]

@@ -54,16 +54,22 @@ def path_of(question: Question) -> Path | None:
     if named.lower() == "off":
         return None
     folder = Path(named) if named else _folder()
-    profile = question.profile
-    table = profile if isinstance(profile, Profile | None) else load_profile(profile)
     asked = {
-        "target": question.target_json(), "machine": question.machine.model_dump(mode="json"),
-        "problem": question.problem, "objectives": question.objectives, "engine": question.engine,
-        "pins": question.pins, "layers": question.layers, "full": question.full, "bounding": question.bounding,
-        "all_kinds": question.all_kinds, "profile": table and [table.model_dump(mode="json"), str(profile)],
+        **asked_of(question), "target": question.target_json(), "machine": question.machine.model_dump(mode="json"),
         "code": _code(),
     }  # fmt: skip
     return folder / f"{digest(asked).removeprefix('sha256:')}.json"
+
+
+def asked_of(question: Question) -> dict[str, object]:
+    """Return as JSON data what decides an answer beside target, machine, and the limits of time and memory."""
+    profile = question.profile
+    table = profile if isinstance(profile, Profile | None) else load_profile(profile)
+    return {
+        "problem": question.problem, "objectives": question.objectives, "engine": question.engine,
+        "pins": question.pins, "layers": question.layers, "full": question.full, "bounding": question.bounding,
+        "all_kinds": question.all_kinds, "profile": table and [table.model_dump(mode="json"), str(profile)],
+    }  # fmt: skip
 
 
 def _folder() -> Path:

@@ -30,6 +30,7 @@ from solver.selftest import cli as selftest_cli
 from solver.solve import answered, ask
 from solver.solve import pareto as find_front
 from solver.solve import show as show_plan
+from solver.sweep import cli as sweep_cli
 from solver.tables import front_line, front_table
 from solver.targets import is_own
 
@@ -368,6 +369,7 @@ def bench(
 tools.register(app)
 selftest_cli.register(app)
 completion_cli.register(app)
+sweep_cli.register(app)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -52,7 +52,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _Task = tuple[Work[Any], float | None, float | None, int]
 
 
-class _Process:
+class WorkerProcess:
     """A worker process and the pipe to it."""
 
     def __init__(self) -> None:
@@ -125,7 +125,7 @@ class _Crew:
         self._memory = max(1, watch.memory_bytes - used_bytes()) // count
         self._lock = threading.Lock()
         self._closed = self._stopped = False
-        self._processes: list[_Process] = []
+        self._processes: list[WorkerProcess] = []
         #: Why jobs have no answer.
         self.notes: dict[int, str] = {}
         self._threads = [threading.Thread(target=self._feed, daemon=True) for _ in range(count)]
@@ -141,21 +141,21 @@ class _Crew:
             self.shares_s[index] = share or 0.0
             return index, (self._jobs[index], share, self._clock.left, self._memory)
 
-    def _start(self) -> _Process | None:
+    def _start(self) -> WorkerProcess | None:
         """A new process that is ready; None if none is needed, or none comes to be ready."""
         while True:
             with self._lock:
                 if self._closed or not self._waiting or not self._boots:
                     return None
                 self._boots -= 1
-                process = _Process()
+                process = WorkerProcess()
                 self._processes.append(process)
             with contextlib.suppress(EOFError):
                 process.wait()
                 return process
 
     def _feed(self) -> None:
-        process: _Process | None = None
+        process: WorkerProcess | None = None
         while (process := process or self._start()) is not None and (task := self._next()) is not None:
             index, job = task
             try:

@@ -21,6 +21,7 @@ from solver.bench.placement import placement
 from solver.bench.report import Report
 from solver.bench.selection import selection
 from solver.bench.speed import speed
+from solver.bench.sweep import sweep_suite
 from solver.bench.table2 import table2
 from solver.bench.table3 import table3
 from solver.bench.tso import tso
@@ -55,6 +56,7 @@ SUITES: dict[str, tuple[str, Callable[..., Report]]] = {
     "placement": ("addresses of buffers: greedy orders, CP-SAT and the exact search, no byte to spare", placement),
     "selection": ("variants of layers: the paper's steps beside optima, clocks, 200 layers by engines", selection),
     "speed": ("ratios in one run: reduced against full search, solvers with and without bounding", speed),
+    "sweep": ("sweeps on two workers: tasks a second, bytes a task, what a million tasks would take", sweep_suite),
     "table2": (
         "Table II of the TSO paper beside plans on nmp, by what is broadcast: cell by cell, median error",
         table2,
