@@ -20,9 +20,9 @@ from hwmodels.nest.limits import tensor_bytes
 from hwmodels.nest.price import price
 from hwmodels.nest.replay import replay
 from hwmodels.outcome import OPERANDS, Counts, Outcome
-from hwmodels.schedule import Nest
+from hwmodels.schedule import Nest, Spatial
 from instances.machine import Machine
-from instances.workload import Layer
+from instances.workload import DIMS, Layer
 
 #: Homes of the operands of a layer: IN, W, OUT with a name each.
 Assignment = tuple[tuple[str, str], ...]
@@ -37,14 +37,17 @@ class Builder(Protocol):
 
 
 class NestPart(Part[Nest]):
-    """A layer to plan; `build` is a module-level function, so that parts can be sent to other processes."""
+    """A layer to plan; `build` is a module-level function, so that parts can be sent to other processes.
+
+    Where the nest is `given` it may be any one of docs/nest.md, and not only one that the problem looks at.
+    """
 
     def __init__(
         self, layer: Layer, machine: Machine, build: Builder, pins: Pins, *, full: bool = False, homes: Assignment = (),
-        spare: bool = False,
+        spare: bool = False, given: bool = False,
     ) -> None:  # fmt: skip
         self.name, self.layer, self.machine, self.homes = layer.name, layer, machine, homes
-        self.build, self.pins, self.full, self.spare = build, pins, full, spare
+        self.build, self.pins, self.full, self.spare, self.given = build, pins, full, spare, given
         self._priced: dict[Nest, Outcome] = {}
 
     def __getstate__(self) -> dict[str, object]:
@@ -96,6 +99,8 @@ class NestPart(Part[Nest]):
     def contains(self, schedule: Nest) -> tuple[str, ...]:
         """Memories that are too small, and whether problem and pins allow the nest."""
         faults = self.overflows(schedule)
+        if self.given and not self.pins.pins:
+            return (*faults, *self._units(schedule))
         if not self.space.contains(schedule):
             demands = f" with {', '.join(map(str, self.pins.pins))}" if self.pins.pins else ""
             faults.append(f"the schedule is no plan of problem {self.space.problem}{demands}")
@@ -109,6 +114,18 @@ class NestPart(Part[Nest]):
             for memory, size in self.machine.memories.items()
             if taken.get(memory, 0) > size
         ]
+
+    def _units(self, schedule: Nest) -> Iterator[str]:
+        """Levels that have fewer units than a nest spreads a dimension over."""
+        machine, taken = self.machine, {"tle": 1, "tlt": 1}
+        extents = {d: self.layer.extent(d) for d in DIMS}
+        for item in schedule.items:
+            if isinstance(item, Spatial):
+                taken[item.over] *= -(-extents[item.dim] // item.step)
+                extents[item.dim] = item.step
+        for level, units in (("tle", machine.tles), ("tlt", machine.tlts)):
+            if taken[level] > units:
+                yield f"the schedule spreads over {taken[level]} units of level {level}, {machine.name} has {units}"
 
     def explain(self) -> tuple[str, ...]:
         """A minimal set of demands that no nest meets together."""
