@@ -63,6 +63,8 @@ class Product:
             raise InputError(f"layer {self.name}: {len(self.inputs)} operands are multiplied, layers have two")
         source, weights = self._roles()
         dims = dict(self._classified(source, weights))
+        free = iter(dim for dim in DIMS if dim not in dims.values())
+        dims |= {name: next(free) for name, size in self.sizes.items() if name not in dims and size == 1}
         known = list(dims.values())
         for dim in DIMS:
             if known.count(dim) > 1:
@@ -113,7 +115,7 @@ class Product:
                 yield dim, classes[where]
             elif where == (True, True, False):
                 yield dim, "b" if dim.lower() in _BATCH else next(rows, "b")
-            elif any(where):
+            elif any(where) and self.sizes[dim] > 1:
                 names = [n for n, there in zip((self.output[0], source, weights), where, strict=True) if there]
                 raise InputError(f"layer {self.name}: only {names[0]} depends on dimension {dim}")
 

@@ -185,24 +185,18 @@ def levels_of(
     _refuse_unsaid(nest, what)
     steps = {d: (layer.extent(d), *(loop.step for loop in loops if loop.dim == d)) for d in DIMS}
     counts = {d: _counts(d, steps[d], layer, what) for d in DIMS}
-    depths = [depth for depth, _ in _depths(nest)]
-    names = [on_chip] if len(set(depths)) == 1 else [f"{on_chip}_{k + 1}" for k in range(len(set(depths)))]
-    levels, seen, turns = list[Level](), dict.fromkeys(DIMS, 0), list[Turn]()
-    bounds = [*sorted(set(depths)), len(loops)]
-    keeps: frozenset[str] = frozenset(layer.operands)
-    for k, loop in enumerate([*loops, None]):
-        while bounds and k == bounds[0] and len(bounds) > 1:
-            levels.append(Level(off_chip if not levels else names[len(levels) - 1], tuple(turns), keeps))
-            keeps = frozenset(operand for depth, operand in _depths(nest) if depth == bounds[0])
-            turns, bounds = [], bounds[1:]
-        if loop is not None and len(bounds) > 1:
-            turns.append(_turn(loop.dim, counts, seen))
-    turns = []
-    rest = {d: prod(c for c, _ in counts[d][seen[d] :]) for d in DIMS}
-    for d in DIMS:
-        if rest[d] > 1:
-            turns.append(Turn(d, rest[d], _rest_last(counts[d][seen[d] :])))
-    levels.append(Level(names[-1], tuple(turns), keeps))
+    held: dict[int, set[str]] = {}
+    for depth, operand in _depths(nest):
+        held.setdefault(depth, set()).add(operand)
+    depths = sorted(held)
+    names = [on_chip] if len(depths) == 1 else [f"{on_chip}_{k + 1}" for k in range(len(depths))]
+    seen = dict.fromkeys(DIMS, 0)
+    levels, keeps = list[Level](), frozenset(layer.operands)
+    for name, begin, end in zip([off_chip, *names], [0, *depths], depths, strict=False):
+        levels.append(Level(name, tuple(_turn(loop.dim, counts, seen) for loop in loops[begin:end]), keeps))
+        keeps = frozenset(held[end])
+    rest = {d: _as_one(counts[d][seen[d] :]) for d in DIMS}
+    levels.append(Level(names[-1], tuple(Turn(d, *rest[d]) for d in DIMS if rest[d][0] > 1), keeps))
     return tuple(levels), tuple(_lost(nest, loops[depths[-1] :]))
 
 
@@ -212,12 +206,12 @@ def _turn(dim: str, counts: Mapping[str, Sequence[tuple[int, int]]], seen: dict[
     return Turn(dim, count, last)
 
 
-def _rest_last(counts: Sequence[tuple[int, int]]) -> int:
-    """The last pass of several loops as of one."""
+def _as_one(counts: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """The count, and that of the last pass, of several loops as of one."""
     total = 0
     for count, last in counts:
         total = total * count + last - 1
-    return total + 1
+    return prod(count for count, _ in counts), total + 1
 
 
 def _depths(nest: Nest) -> list[tuple[int, str]]:
