@@ -59,6 +59,11 @@ def _found(data: Json) -> Mapping[str, Json] | None:
     return None
 
 
+def states(data: Json, workload: Workload) -> bool:
+    """Whether the entry for a layer states an order of loops."""
+    return _found(data) is not None or bool(_entry(data, workload, "mapping").get("temporal_ordering"))
+
+
 def read(
     data: Json, workload: Workload, machine: Machine, level: str | None = None, where: str = "mapping"
 ) -> tuple[Nest, tuple[str, ...]]:  # fmt: skip
