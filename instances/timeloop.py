@@ -67,7 +67,9 @@ def problem_of(data: Json, name: str, where: str) -> Workload:
         raise InputError(f"{where}: {len(outputs)} data spaces are read_write, one is needed: the output")
     inputs = {space: axes for space, (axes, written) in spaces.items() if not written}
     ignored = [key for key in ("Hpad", "Wpad") if instance.get(key)]
-    notes = (f"{', '.join(ignored)} of the instance: no projection reads them, no padding is assumed",) if ignored else ()
+    notes = (
+        (f"{', '.join(ignored)} of the instance: no projection reads them, no padding is assumed",) if ignored else ()
+    )
     return Product(name, sizes, (outputs[0], spaces[outputs[0]][0]), inputs, notes=notes).workload()
 
 

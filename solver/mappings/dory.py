@@ -123,7 +123,9 @@ def write(nest: Nest, layer: Layer) -> tuple[str, tuple[str, ...]]:
         For nests that are not DORY's: several loops over a dimension, another order that matters, other Holds.
     """
     if layer.kind not in ("conv", "matmul") or layer.b > 1:
-        raise InputError(f"a DORY tile: layer {layer.name} is {layer.kind} of batch {layer.b}; it has convolutions of one")
+        raise InputError(
+            f"a DORY tile: layer {layer.name} is {layer.kind} of batch {layer.b}; it has convolutions of one"
+        )
     tile = _expressible(nest, layer)
     top, left = layer.pad_top, layer.pad_left
     below = max(0, (layer.r - 1) * layer.stride_h + (layer.kh - 1) * layer.dilation_h + 1 - top - layer.h)

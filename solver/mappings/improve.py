@@ -23,7 +23,7 @@ from formulations.tiling.part import NestPart
 from formulations.tiling.space import Space
 from hwmodels.nest.homes import settled
 from hwmodels.nest.skeleton import cores, skeleton_of
-from hwmodels.schedule import Nest
+from hwmodels.schedule import Loop, Nest, Spatial
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import DIMS, Layer
@@ -64,7 +64,7 @@ def best_tile(mapped: Mapped, machine: Machine, objectives: tuple[str, ...], lim
     from solver.engines.base import Limits
     from solver.engines.exhaustive import run
 
-    space = _space(layer, settled(layer, machine, dict(mapped.nest.homes)), mapped.nest)
+    space = _space(layer, settled(layer, machine, dict(mapped.nest.homes)), _without_idle(layer, mapped.nest))
     found = run(space, objectives, Limits(limit_s))
     if found.nest is None:
         return Improvement(kept, None, None, found.status, None if found.bound is None else int(found.bound))
@@ -73,7 +73,9 @@ def best_tile(mapped: Mapped, machine: Machine, objectives: tuple[str, ...], lim
     if judged.disagreements or judged.faults:
         raise PlanMismatch(f"{layer.name}: {'; '.join((*judged.disagreements, *judged.faults)[:3])}")
     bound = None if found.bound is None else int(found.bound)
-    return _better(mapped, machine, objectives, Improvement(kept, nest, dict(judged.priced.measures), found.status, bound))
+    return _better(
+        mapped, machine, objectives, Improvement(kept, nest, dict(judged.priced.measures), found.status, bound)
+    )
 
 
 def _better(mapped: Mapped, machine: Machine, objectives: tuple[str, ...], found: Improvement) -> Improvement:
@@ -86,6 +88,14 @@ def _better(mapped: Mapped, machine: Machine, objectives: tuple[str, ...], found
     bound = None if found.bound is None else min(found.bound, own.measures[objectives[0]])
     return replace(found, nest=mapped.nest, measures=own.measures, status="FEASIBLE", bound=bound,
                    note="the given steps: none that were searched are better")  # fmt: skip
+
+
+def _without_idle(layer: Layer, nest: Nest) -> Nest:
+    """The nest without loops over dimensions (of a core) that have one element."""
+    core = cores(layer, tuple(item for item in nest.items if isinstance(item, Spatial)))[0]
+    return Nest(
+        tuple(item for item in nest.items if not isinstance(item, Loop) or core.extent(item.dim) > 1), nest.homes
+    )
 
 
 def _space(layer: Layer, machine: Machine, nest: Nest) -> Space:

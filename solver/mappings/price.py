@@ -143,7 +143,9 @@ def price(
     return PricedMapping(tuple(found), plan, whole)
 
 
-def _alone(one: Mapped, machine: Machine, objectives: tuple[str, ...], over: dict[str, tuple[int, int]]) -> LayerPlan | None:
+def _alone(
+    one: Mapped, machine: Machine, objectives: tuple[str, ...], over: dict[str, tuple[int, int]]
+) -> LayerPlan | None:
     """What a plan would say of a layer that fits, where another one does not."""
     return None if over else plan_of([one], machine, objectives, one.layer.name).layers[0]
 
@@ -170,7 +172,9 @@ def _optimum(
     for one in given:
         key = one.layer.signature()
         if key not in known:
-            plan = solve(one.layer, machine, problem=problem_for(machine), objective=objectives, time_limit_s=limit, jobs=1)
+            plan = solve(
+                one.layer, machine, problem=problem_for(machine), objective=objectives, time_limit_s=limit, jobs=1
+            )
             if isinstance(plan, LayersPlan):
                 known[key] = plan
     return {one.layer.name: known[one.layer.signature()] for one in given}
@@ -212,7 +216,9 @@ def _figures(one: LayerPrice) -> Iterator[str]:
     yield from ("", render(_sheet(row, best)).rstrip("\n"), "")
     taken = ", ".join(f"{name} {size:,} of {one.machine.memories[name]:,}"
                       for name, size in (row.occupancy_bytes or {}).items())  # fmt: skip
-    yield f"on chip, bytes: {taken}; replay agrees" + (", computed on integers too" if row.replay and row.replay.executed else "")
+    yield f"on chip, bytes: {taken}; replay agrees" + (
+        ", computed on integers too" if row.replay and row.replay.executed else ""
+    )
     if best is None:
         return
     if best.objective is None or best.measures is None or best.counts is None or one.times is None:
@@ -229,7 +235,9 @@ def _figures(one: LayerPrice) -> Iterator[str]:
     yield f"Your mapping {verb} {one.times:.2f} times {known}: {value:,} {what} against {least:,}."
     yield f"The optimum: {text_of(best.schedule.to_nest()) if best.schedule else ''}"
     nest = one.mapped.nest
-    yield from (f"  {line}" for line in reasons(one.mapped.layer, one.machine, nest, _bytes(row), _bytes(best), known="it"))
+    yield from (
+        f"  {line}" for line in reasons(one.mapped.layer, one.machine, nest, _bytes(row), _bytes(best), known="it")
+    )
 
 
 def _bytes(row: LayerPlan) -> dict[str, int]:
@@ -244,7 +252,10 @@ def _sheet(row: LayerPlan, best: LayerPlan | None) -> Sheet:
     mine = row.measures.model_dump() if row.measures else {}
     its = best.measures.model_dump() if best and best.measures else {}
     rows += [(said, mine[name], its.get(name)) for name, said in units.items()]
-    columns = [Column("", [name for name, _, _ in rows], words=True), Column("yours", [f"{value:,}" for _, value, _ in rows])]
+    columns = [
+        Column("", [name for name, _, _ in rows], words=True),
+        Column("yours", [f"{value:,}" for _, value, _ in rows]),
+    ]
     if best is not None:
         columns += [
             Column("optimum", ["-" if other is None else f"{other:,}" for _, _, other in rows]),

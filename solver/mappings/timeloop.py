@@ -218,4 +218,3 @@ def _single(level: Level) -> tuple[Turn, ...]:
             raise InputError(f"a Timeloop mapping: {dim} is cut {dims.count(dim)} times outside {level.name} with "
                              "nothing held between: a level has one factor for it")  # fmt: skip
     return level.turns
-

@@ -259,7 +259,9 @@ def write(nest: Nest, workload: Workload, *, as_json: bool) -> tuple[str, tuple[
             k = next(k for k, level in enumerate(levels) if k and operand in level.keeps)
             parts = [[f"({d}, {n})" for at_, d, n in reversed(loops) if (at_ >= k) == inner] for inner in (True, False)]
             lists[names[operand]] = parts
-        return json.dumps({"layer": layer.name, "spatial_mapping": {}, "temporal_mapping": lists}, indent=1) + "\n", lost
+        return json.dumps(
+            {"layer": layer.name, "spatial_mapping": {}, "temporal_mapping": lists}, indent=1
+        ) + "\n", lost
     depths = {op: next(level.name for level in levels[1:] if op in level.keeps) for op in layer.operands}
     lines = [f"- name: {layer.name}", "  spatial_mapping: {}", "  temporal_ordering: # innermost first"]
     lines += [f"    - [{d}, {n}]" for _, d, n in reversed(loops)] or ["    []"]
