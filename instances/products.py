@@ -82,10 +82,8 @@ class Product:
         windows = [name for name in names if any(len(axis) > 1 for axis in self.inputs[name])]
         if len(windows) > 1:
             raise InputError(f"layer {self.name}: {' and '.join(windows)} both slide; one operand of a layer does")
-        if windows:
-            source = windows[0]
-        else:
-            source = next((name for name in names if name.lower() not in _WEIGHTS), names[0])
+        plain = next((name for name in names if name.lower() not in _WEIGHTS), names[0])
+        source = windows[0] if windows else plain
         return source, next(name for name in names if name != source)
 
     def _classified(self, source: str, weights: str) -> Iterator[tuple[str, str]]:
@@ -131,9 +129,9 @@ class Product:
             return Layer.matmul(
                 self.name, rows=size["r"], inner=size["n"], cols=size["m"], batch=size["g"], activation=size["g"] > 1
             )
-        long = {
-            d: (size[d] - 1) * steps[d] + (size[k] - 1) * steps[k] + 1 - sum(pads[d]) for d, k in (("r", "i"), ("c", "j"))
-        }  # fmt: skip
+        long = {}
+        for d, k in (("r", "i"), ("c", "j")):
+            long[d] = (size[d] - 1) * steps[d] + (size[k] - 1) * steps[k] + 1 - sum(pads[d])
         if min(long.values()) < 1:
             raise InputError(f"layer {self.name}: its padding leaves no input")
         try:

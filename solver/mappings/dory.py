@@ -136,8 +136,10 @@ def write(nest: Nest, layer: Layer) -> tuple[str, tuple[str, ...]]:
     outputs, inputs = tile["g"] * tile["m"], tile["g"] * tile["n"]
     whole = {"weights_dimensions": [filters, layer.n], "input_dimensions": [channels, layer.h, layer.l],
              "output_dimensions": [filters, layer.r, layer.c]}  # fmt: skip
-    small = {"weights_dimensions": [outputs, layer.n if layer.g > 1 else tile["n"]],
-             "input_dimensions": [inputs, rows, columns], "output_dimensions": [outputs, tile["r"], tile["c"]]}  # fmt: skip
+    small = {
+        "weights_dimensions": [outputs, layer.n if layer.g > 1 else tile["n"]],
+        "input_dimensions": [inputs, rows, columns], "output_dimensions": [outputs, tile["r"], tile["c"]],
+    }  # fmt: skip
     node = {
         "name": "Convolution", "layer_name": layer.name,
         "Layer_node_parameters": {

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 
 from hwmodels.schedule import Hold, Item, Loop, Nest
@@ -111,7 +112,9 @@ def held_at(levels: Levels, layer: Layer, first: int) -> dict[str, int]:
     for operand in layer.operands:
         at = next((k for k in range(first, len(levels)) if operand in levels[k].keeps), None)
         if at is None:
-            raise InputError(f"mapping: no level from {levels[first].name} inwards keeps {operand}")
+            deepest = min(max(k for k, one in enumerate(levels) if name in one.keeps) for name in layer.operands)
+            hint = f"; from {levels[deepest].name} all are kept" if deepest else ""
+            raise InputError(f"mapping: no level from {levels[first].name} inwards keeps {operand}{hint}")
         found[operand] = at
     return found
 
@@ -227,11 +230,11 @@ def _depths(nest: Nest) -> list[tuple[int, str]]:
 
 def _counts(dim: str, steps: Sequence[int], layer: Layer, what: str) -> list[tuple[int, int]]:
     """The count of every loop over a dimension and of the elements of its tile, with those of the last pass."""
-    for outer, inner in zip(steps[1:], steps[2:], strict=False):
+    for outer, inner in pairwise(steps[1:]):
         if outer % inner:
             said = f"{dim} in pieces of {outer}, cut again in pieces of {inner}"
             raise InputError(f"layer {layer.name}: {said}: {what} has counts, and {inner} does not divide {outer}")
-    radices = [outer // inner for outer, inner in zip(steps[1:], steps[2:], strict=False)]
+    radices = [outer // inner for outer, inner in pairwise(steps[1:])]
     radices = [*radices, steps[-1]] if len(steps) > 1 else []
     left, found = steps[0] - 1, list[tuple[int, int]]()
     for radix in reversed(radices):

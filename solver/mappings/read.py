@@ -1,7 +1,7 @@
 """Which mapping a text or file is, and the nest that it says for every layer.
 
-Files are told apart by what is in them: mappings of Timeloop, ZigZag and DORY, plans of certile, else lines of text: one
-nest, or ``NAME: nest`` for several layers. What follows a ``#`` is a comment.
+Files are told apart by what is in them: mappings of Timeloop, ZigZag and DORY, plans of certile, else lines of text:
+one nest, or ``NAME: nest`` for several layers. What follows a ``#`` is a comment.
 """
 
 from __future__ import annotations

@@ -215,6 +215,6 @@ def _single(level: Level) -> tuple[Turn, ...]:
     dims = [turn.dim for turn in level.turns]
     for dim in dims:
         if dims.count(dim) > 1:
-            raise InputError(f"a Timeloop mapping: {dim} is cut {dims.count(dim)} times outside {level.name} with "
-                             "nothing held between: a level has one factor for it")  # fmt: skip
+            said = f"{dim} is cut {dims.count(dim)} times in level {level.name}, with nothing held between"
+            raise InputError(f"a Timeloop mapping: {said}: a level has one factor for it")
     return level.turns

@@ -2,7 +2,7 @@
 
 ::
 
-    - name: conv1                                       YAML: the entry of the layer's name, else of its kind, else default
+    - name: conv1                                  YAML: the entry of the layer's name, else of its kind, else default
       spatial_mapping: {D1: ["K, 32"], D2: ["C, 32"]}
       temporal_ordering: [[OX, 112], [OY, 112], [K, 2]]             innermost first; "*" is what is left
       memory_operand_links: {O: O, W: I2, I: I1}                    not read: one memory
