@@ -112,7 +112,9 @@ def held_at(levels: Levels, layer: Layer, first: int) -> dict[str, int]:
     for operand in layer.operands:
         at = next((k for k in range(first, len(levels)) if operand in levels[k].keeps), None)
         if at is None:
-            deepest = min(max(k for k, one in enumerate(levels) if name in one.keeps) for name in layer.operands)
+            deepest = min(
+                max((k for k, one in enumerate(levels) if name in one.keeps), default=0) for name in layer.operands
+            )
             hint = f"; from {levels[deepest].name} all are kept" if deepest else ""
             raise InputError(f"mapping: no level from {levels[first].name} inwards keeps {operand}{hint}")
         found[operand] = at
