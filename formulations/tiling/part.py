@@ -20,9 +20,9 @@ from hwmodels.nest.limits import tensor_bytes
 from hwmodels.nest.price import price
 from hwmodels.nest.replay import replay
 from hwmodels.outcome import OPERANDS, Counts, Outcome
-from hwmodels.schedule import Nest, Spatial
+from hwmodels.schedule import Nest
 from instances.machine import Machine
-from instances.workload import DIMS, Layer
+from instances.workload import Layer
 
 #: Homes of the operands of a layer: IN, W, OUT with a name each.
 Assignment = tuple[tuple[str, str], ...]
@@ -100,7 +100,7 @@ class NestPart(Part[Nest]):
         """Memories that are too small, and whether problem and pins allow the nest."""
         faults = self.overflows(schedule)
         if self.given and not self.pins.pins:
-            return (*faults, *self._units(schedule))
+            return tuple(faults)
         if not self.space.contains(schedule):
             demands = f" with {', '.join(map(str, self.pins.pins))}" if self.pins.pins else ""
             faults.append(f"the schedule is no plan of problem {self.space.problem}{demands}")
@@ -114,18 +114,6 @@ class NestPart(Part[Nest]):
             for memory, size in self.machine.memories.items()
             if taken.get(memory, 0) > size
         ]
-
-    def _units(self, schedule: Nest) -> Iterator[str]:
-        """Levels that have fewer units than a nest spreads a dimension over."""
-        machine, taken = self.machine, {"tle": 1, "tlt": 1}
-        extents = {d: self.layer.extent(d) for d in DIMS}
-        for item in schedule.items:
-            if isinstance(item, Spatial):
-                taken[item.over] *= -(-extents[item.dim] // item.step)
-                extents[item.dim] = item.step
-        for level, units in (("tle", machine.tles), ("tlt", machine.tlts)):
-            if taken[level] > units:
-                yield f"the schedule spreads over {taken[level]} units of level {level}, {machine.name} has {units}"
 
     def explain(self) -> tuple[str, ...]:
         """A minimal set of demands that no nest meets together."""

@@ -17,6 +17,7 @@ from hwmodels.outcome import OPERANDS
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
 from instances.machine import Machine
 from instances.workload import DIMS, RELEVANT, Layer
+from solver.words import many
 
 _NAMES = {"IN": "inputs", "W": "weights", "OUT": "results", "PSUM": "partial sums"}
 
@@ -80,7 +81,9 @@ def _cause(layer: Layer, machine: Machine, nest: Nest, row: str, moved: int) -> 
     found = again(layer, nest, operand)
     loops = f"loop{'s' * (len(found.dims) > 1)} {' and '.join(found.dims)} outside the hold of {operand}"
     if row == "PSUM":
-        return f"sums are written and read back {found.times - 1} times, by {loops} (cut before a sum is complete)"
+        return (
+            f"sums are written and read back {many(found.times - 1, 'time')}, by {loops} (cut before a sum is complete)"
+        )
     whole = tensor_bytes(layer, machine)[operand]
     times = moved / whole
     if found.times == 1:

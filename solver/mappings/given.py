@@ -160,9 +160,6 @@ def plan_of(
     """
     start = time.monotonic()
     parts = [part_of(one, machine) for one in given]
-    for one, part in zip(given, parts, strict=True):
-        if faults := [fault for fault in part.contains(one.nest) if not fault.startswith("memory ")]:
-            raise InputError(f"layer {one.layer.name}: {'; '.join(faults)}")
     answers = [_answer(one, part, objectives) for one, part in zip(given, parts, strict=True)]
     verdicts = refused(zip(parts, answers, strict=True), f" on {machine.name}, engine {GIVEN}")
     return _plan(verdicts, machine, objectives, network, settings, start)

@@ -74,7 +74,12 @@ def best_tile(mapped: Mapped, machine: Machine, objectives: tuple[str, ...], lim
         raise PlanMismatch(f"{layer.name}: {'; '.join((*judged.disagreements, *judged.faults)[:3])}")
     bound = None if found.bound is None else int(found.bound)
     return _better(
-        mapped, machine, objectives, Improvement(kept, nest, dict(judged.priced.measures), found.status, bound)
+        mapped,
+        machine,
+        objectives,
+        Improvement(
+            kept, nest, part_of(replace(mapped, nest=nest), machine).outcome(nest).measures, found.status, bound
+        ),
     )
 
 
