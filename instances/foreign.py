@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from instances import dory, timeloop, zigzag
 from instances.errors import InputError
 from instances.jsonfile import Json, parse_json, read_bytes
@@ -62,7 +64,12 @@ def read_foreign(path: str | os.PathLike[str]) -> Network:
     for one in found:
         operators += _operators(one.layer)
     name = Path(os.fspath(path)).name.split(".")[0] or "network"
-    return Network(name=name, description=f"layers of {Path(os.fspath(path)).name}", operators=tuple(operators))
+    about = f"layers of {Path(os.fspath(path)).name}"
+    try:
+        return Network(name=name, description=about, operators=tuple(operators))
+    except ValidationError as error:
+        said = "; ".join(one["msg"].removeprefix("Value error, ") for one in error.errors()[:3])
+        raise InputError(f"network {os.fspath(path)}: {said}") from None
 
 
 def _operators(layer: Layer) -> list[Operator]:

@@ -61,6 +61,10 @@ class Product:
         """Return the layer; raises InputError if it is none that certile knows."""
         if len(self.inputs) != 2:
             raise InputError(f"layer {self.name}: {len(self.inputs)} operands are multiplied, layers have two")
+        for operand, axes in (self.output, *self.inputs.items()):
+            for dim in _dims_of(axes):
+                if dim not in self.sizes:
+                    raise InputError(f"layer {self.name}: {operand} depends on {dim}, which is none of its dimensions")
         source, weights = self._roles()
         dims = dict(self._classified(source, weights))
         free = iter(dim for dim in DIMS if dim not in dims.values())

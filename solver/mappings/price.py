@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from instances.errors import InputError
 from instances.foreign import is_foreign, read_workloads
-from instances.machine import Machine
+from instances.machine import NESTED, Machine
 from instances.network import Network
 from instances.products import Workload
 from instances.workload import Layer
@@ -122,6 +122,10 @@ def price(
     mine = pick_machine(machine, as_texts("settings", settings))
     _, question = ask(pick_target(target), mine, problem=problem_for(mine), objective=objective)
     objectives, limit = question.objectives, check_time_limit(time_limit_s)
+    if mine.problem not in NESTED:
+        raise InputError(
+            f"machine {mine.name}: it is meant for problem {mine.problem}; mappings are nests on a scratchpad"
+        )
     if mine.reading == "literal":
         raise InputError(f"machine {mine.name}: its literal reading prices tiles of a paper's equations, not nests")
     known = workloads_of(target, layers)
@@ -136,7 +140,9 @@ def price(
         better = tuple(options(one, mine, objectives, optimum, limit)) if improve and optimum else ()
         changes = tuple(remedies(one, mine)) if over[k] else ()
         row = plan.layers[k] if plan else _alone(one, mine, objectives, over[k])
-        found.append(LayerPrice(one, mine, objectives, over[k], changes, row, optimum and optimum.layers[0], better))
+        found.append(
+            LayerPrice(one, mine, objectives, over[k], changes, row, optimum.layers[0] if optimum else None, better)
+        )
     whole = next(iter(best.values())) if len(best) == 1 else None
     return PricedMapping(tuple(found), plan, whole)
 

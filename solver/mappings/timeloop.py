@@ -50,6 +50,7 @@ def _directives(data: Json) -> list[Mapping[str, Json]]:
         found = found.get("nodes")
     if not isinstance(found, list) or not found:
         return []
+    rows: list[Mapping[str, Json]]
     rows = [one for one in found if isinstance(one, dict) and "target" in one and "type" in one]
     return rows if len(rows) == len(found) else []
 

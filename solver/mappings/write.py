@@ -58,11 +58,8 @@ def written(
     known = {one.layer.name: one for one in workloads}
     texts, lost = list[str](), list[str]()
     for layer, nest in found:
-        if form == "text":
-            text, notes = (f"{layer.name}: {text_of(nest)}\n" if len(found) > 1 else f"{text_of(nest)}\n"), ()
-        else:
-            text, notes = _one(known.get(layer.name, Workload(layer)), nest, form)
-        texts.append(text)
+        text, notes = _one(known.get(layer.name, Workload(layer)), nest, form)
+        texts.append(f"{layer.name}: {text}" if form == "text" and len(found) > 1 else text)
         lost += [f"{layer.name}: {note}" for note in notes]
     if len(texts) == 1:
         return texts[0], tuple(lost)
@@ -74,6 +71,8 @@ def written(
 
 
 def _one(workload: Workload, nest: Nest, form: str) -> tuple[str, tuple[str, ...]]:
+    if form == "text":
+        return f"{text_of(nest)}\n", ()
     if form == "dory":
         return dory.write(nest, workload.layer)
     if form == "timeloop":
