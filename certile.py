@@ -21,6 +21,7 @@ from solver.check import CheckReport, check
 from solver.emit.compile import Compiled, compile_model
 from solver.emit.emit import emit_c
 from solver.front import Front
+from solver.mappings.price import PricedMapping, price
 from solver.partial_engine.size import front_engine, size_engine
 from solver.plan import Plan, load_plan
 from solver.problem import Explained
@@ -41,6 +42,7 @@ __all__ = [
     "Network",
     "Plan",
     "PlanMismatch",
+    "PricedMapping",
     "Profile",
     "Sweep",
     "calibrate",
@@ -55,6 +57,7 @@ __all__ = [
     "load_profile",
     "load_sweep",
     "pareto",
+    "price",
     "show",
     "size_engine",
     "solve",

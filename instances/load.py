@@ -11,6 +11,7 @@ from typing import Literal, get_args, get_origin
 from pydantic import BaseModel
 
 from instances.errors import InputError, did_you_mean
+from instances.foreign import is_foreign, read_foreign
 from instances.jsonfile import (
     BUNDLED_NAME,
     Json,
@@ -50,7 +51,8 @@ def load_network(
     Parameters
     ----------
     name_or_path : str or path
-        A bundled name (see `list_networks`), or a ``.json`` or ``.onnx`` file.
+        A bundled name (see `list_networks`), or a ``.json`` or ``.onnx`` file; a problem of Timeloop, a workload of
+        ZigZag (``.yaml``) or a graph of DORY (``.json``): its layers side by side.
     batch : int, optional
         Batch size; by default that of the file, or 1 where an ONNX file leaves it open.
     symbols : mapping, optional
@@ -68,8 +70,11 @@ def load_network(
         return read_onnx(text, batch=batch, symbols=symbols)
     if symbols:
         raise InputError(f"network {text}: only ONNX files have symbolic dimensions to set ({', '.join(symbols)})")
-    data, where = _find("network", text)
-    network = network_from_json(data, where)
+    if is_foreign(text):
+        network = read_foreign(text)
+    else:
+        data, where = _find("network", text)
+        network = network_from_json(data, where)
     return network if batch is None else network.with_batch(batch)
 
 
@@ -256,7 +261,7 @@ def _find(kind: str, text: str) -> tuple[Json, str]:
     if text.lower().endswith(".json") or (not BUNDLED_NAME.fullmatch(text) and _exists(text)):
         return parse_json(read_bytes(text, what=kind), f"{kind} {text}", comments=True), f"{kind} {text}"
     hint = did_you_mean(text, known, cutoff=0.5)
-    suffixes = "a .json or .onnx file" if kind == "network" else "a .json file"
+    suffixes = "a .json, .onnx or .yaml file" if kind == "network" else "a .json file"
     raise InputError(f"unknown {kind} {shown(text)}: {hint}give {suffixes} or one of {', '.join(known)}")
 
 

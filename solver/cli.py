@@ -23,6 +23,7 @@ from solver.calibration import cli as calibrate_cli
 from solver.completion import cli as completion_cli
 from solver.emit import cli as emit_cli
 from solver.exits import BAD_INPUT, EXIT_CODES, exit_code
+from solver.mappings import cli as mappings_cli
 from solver.plan import Plan, version
 from solver.progress import progress_bar
 from solver.selection import variants_cli
@@ -240,6 +241,7 @@ check_cli.register(app)
 calibrate_cli.register(app)
 emit_cli.register(app)
 variants_cli.register(app)
+mappings_cli.register(app)
 
 
 @app.command()

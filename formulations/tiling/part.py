@@ -37,14 +37,17 @@ class Builder(Protocol):
 
 
 class NestPart(Part[Nest]):
-    """A layer to plan; `build` is a module-level function, so that parts can be sent to other processes."""
+    """A layer to plan; `build` is a module-level function, so that parts can be sent to other processes.
+
+    Where the nest is `given` it may be any one of docs/nest.md, and not only one that the problem looks at.
+    """
 
     def __init__(
         self, layer: Layer, machine: Machine, build: Builder, pins: Pins, *, full: bool = False, homes: Assignment = (),
-        spare: bool = False,
+        spare: bool = False, given: bool = False,
     ) -> None:  # fmt: skip
         self.name, self.layer, self.machine, self.homes = layer.name, layer, machine, homes
-        self.build, self.pins, self.full, self.spare = build, pins, full, spare
+        self.build, self.pins, self.full, self.spare, self.given = build, pins, full, spare, given
         self._priced: dict[Nest, Outcome] = {}
 
     def __getstate__(self) -> dict[str, object]:
@@ -96,6 +99,8 @@ class NestPart(Part[Nest]):
     def contains(self, schedule: Nest) -> tuple[str, ...]:
         """Memories that are too small, and whether problem and pins allow the nest."""
         faults = self.overflows(schedule)
+        if self.given and not self.pins.pins:
+            return tuple(faults)
         if not self.space.contains(schedule):
             demands = f" with {', '.join(map(str, self.pins.pins))}" if self.pins.pins else ""
             faults.append(f"the schedule is no plan of problem {self.space.problem}{demands}")

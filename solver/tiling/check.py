@@ -18,7 +18,7 @@ from solver.options import pick_nests, pick_pins
 from solver.plan import Schedule, digest, network_digest
 from solver.problem import Derived
 from solver.search import Answer, Judged
-from solver.tiling.plan import LayerPlan, LayersPlan
+from solver.tiling.plan import GIVEN, LayerPlan, LayersPlan
 from solver.tiling.rows import row, totals
 from solver.verdict import judged, judgement
 from solver.verify import gap_of, unequal
@@ -33,7 +33,8 @@ def part_of(layer: LayerPlan, plan: LayersPlan, formulation: Nests, pins: Pins) 
     homes = layer.schedule.to_nest().homes if layer.schedule else None
     if homes is None:  # memory on chip does not depend on them
         homes = tuple(assignments(layer.workload, plan.machine_data)[0].items())
-    return NestPart(layer.workload, plan.machine_data, formulation.build, pins, homes=homes)
+    given = plan.engine == GIVEN
+    return NestPart(layer.workload, plan.machine_data, formulation.build, pins, homes=homes, given=given)
 
 
 def answer_of(layer: LayerPlan, plan: LayersPlan) -> Answer[Nest]:

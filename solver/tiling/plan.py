@@ -27,6 +27,9 @@ from solver.plan import (
 )  # fmt: skip
 from solver.tiling.buffers import Buffer
 
+#: The engine of plans that nobody decided here: a mapping was given, priced and replayed (docs/mappings.md).
+GIVEN = "given"
+
 
 class LayerReplay(Frozen):
     """What the independent walk over the schedule found."""

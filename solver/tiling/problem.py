@@ -21,7 +21,7 @@ from solver.question import Question
 from solver.tables import GAP, Column, Sheet, conflicts_of, few, name_column, percent, ratio
 from solver.tiling.buffers import buffer_lines, buffers
 from solver.tiling.check import problems_of_layers
-from solver.tiling.plan import LayerPlan, LayersPlan
+from solver.tiling.plan import GIVEN, LayerPlan, LayersPlan
 from solver.tiling.pseudo_code import pseudo_code
 from solver.tiling.solve import NestsProblem, Request, prepare
 from solver.words import decision_columns, decision_text, label, workload_text
@@ -56,6 +56,10 @@ class LayersProblem(NestsProblem):
         from solver.engines import ENGINES  # late: importing the engines imports every solver
 
         return {name: engine for name, engine in ENGINES.items() if self.name in engine.problems}
+
+    def able(self, plan: LayersPlan) -> Mapping[str, bool]:
+        """The engines, and that mappings may be given, which proves nothing."""
+        return {**super().able(plan), GIVEN: False}
 
     def engine(self, name: str, objectives: tuple[str, ...]) -> str:
         """An engine that handles the problem."""

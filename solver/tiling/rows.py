@@ -41,7 +41,7 @@ def row(verdict: Verdict) -> LayerPlan:
     decided = _decided(part, verdict, said.schedule) if said.schedule is not None else dict.fromkeys(
         ("objective", "schedule", "decision", "measures", "counts", "occupancy_bytes", "replay")
     )  # fmt: skip
-    size = part.size if said.status == "NO_SOLUTION_FOUND" else part.space.size
+    size = part.size if part.given or said.status == "NO_SOLUTION_FOUND" else part.space.size
     # Plan files carry no integer beyond 2**53; a space that large is "at least that".
     return LayerPlan.model_validate({
         "layer": part.name, "workload": part.layer, "status": said.status, "bound": said.bound, "gap": verdict.gap,
