@@ -21,6 +21,7 @@ from solver.check import CheckReport, check
 from solver.emit.compile import Compiled, compile_model
 from solver.emit.emit import emit_c
 from solver.front import Front
+from solver.pages.face import plot, report, to_plotly
 from solver.partial_engine.size import front_engine, size_engine
 from solver.plan import Plan, load_plan
 from solver.problem import Explained
@@ -51,7 +52,10 @@ __all__ = [
     "load_plan",
     "load_profile",
     "pareto",
+    "plot",
+    "report",
     "show",
     "size_engine",
     "solve",
+    "to_plotly",
 ]

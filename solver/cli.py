@@ -22,6 +22,7 @@ from solver import check_cli, console, options, tools
 from solver.calibration import cli as calibrate_cli
 from solver.emit import cli as emit_cli
 from solver.exits import BAD_INPUT, EXIT_CODES, exit_code
+from solver.pages import cli as report_cli
 from solver.plan import Plan, version
 from solver.progress import progress_bar
 from solver.selection import variants_cli
@@ -238,6 +239,7 @@ check_cli.register(app)
 calibrate_cli.register(app)
 emit_cli.register(app)
 variants_cli.register(app)
+report_cli.register(app)
 
 
 @app.command()
