@@ -9,12 +9,13 @@ from hwmodels.banks.replay_time import Held
 from solver.banks.plan import FUSED, BankPlan, StagePlan
 from solver.pages.common import stacked, us
 from solver.pages.data import Axis, Bars, Box, Boxes, Figure
-from solver.pages.roofline import Rate, roofline
+from solver.pages.roofline import Rate, roofline, unpadded
 
 #: What a letter of the replay means.
 _STATES = {
     "I": "input that is there", "L": "being loaded", "P": "being read", "O": "result", "R": "waits for another stage",
 }  # fmt: skip
+_NOTE = "MACs of padding are left out, which the machine skips."
 _BYTES = {"load": "maps in", "weight": "weights", "streamed": "other operands", "bias": "biases", "write": "maps out"}
 
 
@@ -24,7 +25,7 @@ def figures(plan: BankPlan, others: Mapping[str, BankPlan], part: BankPart, prog
     return [
         banks_by_step(plan, part.replay(program).moved.history, part.banks.count),
         *stage_bars(plan, {engine: one.layers for engine, one in plans.items()}),
-        roofline(plan.machine_data, {engine: _rates(one) for engine, one in plans.items()}, "stage"),
+        roofline(plan.machine_data, {engine: _rates(one) for engine, one in plans.items()}, "stage", _NOTE),
     ]
 
 
@@ -82,7 +83,7 @@ def banks_by_step(plan: BankPlan, history: Iterable[tuple[str, str, Mapping[int,
     lanes = tuple((float(k), f"bank {k}") for k in range(count))
     caption = (
         "What each bank holds, action after action (a load of tiles, or a process step; all steps are as wide). Dotted lines "
-        "part stages; white is free. Times of stages are in the next figure."
+        "part stages; blank is free. Times of stages are in the next figure."
     )
     lanes_axis = Axis("", ticks=lanes, downwards=True, limits=(-0.6, count - 0.4))
     return Boxes(
@@ -103,5 +104,5 @@ def _state(held: Held | None, row: StagePlan | None) -> tuple[int, str] | None:
 
 
 def _rates(plan: BankPlan) -> list[Rate]:
-    macs = {layer.name: layer.macs for layer in plan.network_data.layers}
+    macs = {layer.name: unpadded(layer) for layer in plan.network_data.layers}
     return [Rate(row.layer, macs.get(row.layer, 0), row.volume.total, row.ticks) for row in plan.layers]

@@ -78,7 +78,7 @@ def on_chip(machine: Machine, rows: Sequence[Row], what: str = "layer", tiles: s
             f"Bytes, one on the other, a {what} after the other to the right: the plan has no addresses, problem placement "
             "gives them."
         )
-    caption = f"{how} Maps that stay, {tiles}, and (white) what is free; the line is the end of the memory."
+    caption = f"{how} Maps that stay, {tiles}, and (blank) what is free; the line is the end of the memory."
     return residency("memory-ocm", "What lies on chip", caption, names, stays, axis, limit)
 
 

@@ -18,7 +18,7 @@ def figures(plan: MappingPlan, others: Mapping[str, MappingPlan]) -> list[Figure
     caption = (
         f"{what}: each task on its processor, then its copies to others. "
         + ("In one period tasks work on different inferences. " if plan.pipelined else "")
-        + "White is idle."
+        + "Blank is idle."
     )
     work = [(row.processor, _name(plan, row), row) for row in plan.tasks]
     return [

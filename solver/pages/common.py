@@ -38,22 +38,23 @@ def terms(plan: Plan, others: Mapping[str, Plan]) -> tuple[Figure, ...]:
     if len(names) < 2 or len(names) > _TERMS:
         return ()
     what = plan.objectives[0]
+    unit = Axis(what if what == plan.objective.unit else f"{what} ({plan.objective.unit})")
     if len(names) > _NAMED:
         bars = Bars(
             "objective", f"What the {what} is made of", f"The parts that sum to the {what} of this plan.",
-            Axis(f"{what} ({plan.objective.unit})"), tuple(names),
+            unit, tuple(names),
             (Series(plan.engine, tuple(plan.objective.terms.get(name) for name in names)),),
         )  # fmt: skip
         return (bars,)
     series = tuple(Series(term, tuple(one.terms.get(term) for one in known.values())) for term in names)
     caption = f"The parts that sum to the {what}, for this plan ({plan.engine})"
     caption += " and for other engines." if others else "."
-    unit = Axis(f"{what} ({plan.objective.unit})")
     return (Bars("objective", f"What the {what} is made of", caption, unit, tuple(known), series),)
 
 
 def stacked(
     key: str, title: str, caption: str, axis: str, rows: Mapping[str, Mapping[str, Mapping[str, float]]],
+    order: Sequence[str] = (),
 ) -> Bars:  # fmt: skip
     """Return bars by name and engine.
 
@@ -61,10 +62,12 @@ def stacked(
     ----------
     rows : mapping of engine to mapping of name to mapping of part to value
         The first engine is the plan's own; names are those of the first.
+    order : sequence of str
+        Parts in the order of drawing; others stand behind them.
     """
     engines = list(rows)
     names = list(rows[engines[0]]) if engines else []
-    parts = list(dict.fromkeys(part for one in rows.values() for row in one.values() for part in row))
+    parts = list(dict.fromkeys([*order, *(part for one in rows.values() for row in one.values() for part in row)]))
     bars = [(name, engine) for name in names for engine in engines if name in rows[engine]]
     series = tuple(
         Series(part, tuple(rows[engine][name].get(part) for name, engine in bars))

@@ -21,11 +21,10 @@ from solver.tables import front_line, front_table
 
 def front_page(front: Front) -> Page:
     """Return the page of a front."""
-    status = "OPTIMAL" if front.proven else "FEASIBLE" if all(part.points for part in front.parts) else "INFEASIBLE"
     lead = (f"{front_line(front)[:1].upper()}{front_line(front)[1:]}.",)
     table = grid_of_sheet(front_table(front), f"Front of {front.network} on {front.machine}")
     sections = (
-        Section("What is proven", status if front.proven else "", lead),
+        Section("What is proven", "PROVEN" if front.proven else "", lead),
         Section("Figures", figures=tuple(front_figures(front))),
         Section("Table", grids=(_filled(table),)),
     )
@@ -56,7 +55,7 @@ def front_figures(front: Front) -> Iterator[Figure]:
             )
             shape = "steps" if len(front.axes) == 2 else "points"
             cloud = Cloud(part.name or front.network, points, shape)  # type: ignore[arg-type]
-            axes = Axis(f"{one} ({front.units[one]})"), Axis(f"{two} ({front.units[two]})")
+            axes = (Axis(axis if axis == front.units[axis] else f"{axis} ({front.units[axis]})") for axis in (one, two))
             yield Points(f"front-{key}-{one}-{two}", title, caption, *axes, (cloud,))
 
 

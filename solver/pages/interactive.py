@@ -7,6 +7,7 @@ All texts are escaped: plotly reads some tags.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import singledispatch
 from html import escape
 from typing import TypeAlias
@@ -19,8 +20,10 @@ Dict: TypeAlias = dict[str, Json]
 
 INK, SOFT, PAPER = "@ink", "@soft", "@paper"
 #: Pixels: of a bar, of what is around bars, of other figures.
-_BAR, _AROUND, _USUAL = 20, 120, 420
+_BAR, _AROUND, _USUAL = 20, 100, 420
 _RANK, _LANE_NAMES = 30, 2
+#: A logarithmic axis over less than this ratio also names 2 and 5 between powers of ten.
+_FEW = 50
 
 
 @singledispatch
@@ -39,7 +42,9 @@ def _axis(axis: Axis, **more: Json) -> Dict:
         "automargin": True, "separatethousands": True, "fixedrange": False,
     }  # fmt: skip
     if axis.log:
-        made |= {"type": "log", "dtick": 1, "exponentformat": "none" if not axis.ticks else "SI"}
+        made |= {"type": "log", "dtick": 1, "exponentformat": "none"}
+    elif not axis.ticks:
+        made["tickformat"] = ","
     if axis.ticks:
         made |= {
             "tickvals": [at for at, _ in axis.ticks],
@@ -125,7 +130,12 @@ def places(figure: Bars) -> list[float]:
 @drawn.register
 def _points(figure: Points) -> Dict:
     data: list[Json] = [_cloud(figure, cloud, number) for number, cloud in enumerate(figure.clouds)]
-    layout = _layout(_USUAL + 60, xaxis=_axis(figure.x), yaxis=_axis(figure.y), showlegend=len(figure.clouds) > 1)
+    every = [point for cloud in figure.clouds for point in cloud.points]
+    axes = [
+        _axis(axis, **({"dtick": "D2"} if axis.log and max(values) < _FEW * min(values) else {}))
+        for axis, values in ((figure.x, [p.x for p in every]), (figure.y, [p.y for p in every]))
+    ]
+    layout = _layout(_USUAL + 60, xaxis=axes[0], yaxis=axes[1], showlegend=len(figure.clouds) > 1)
     return {"data": data, "layout": layout}
 
 
@@ -178,19 +188,22 @@ def _boxes(figure: Boxes) -> Dict:
                 "<br>".join(filter(None, (_text(b.name), _text(group) * figure.keyed, _text(b.note)))) for b in mine
             ],
             "text": [_text(b.name) for b in mine], "textposition": "inside", "insidetextanchor": "middle",
-            "textangle": 0, "constraintext": "none",
+            "textangle": 0, "constraintext": "inside",
         })  # fmt: skip
     shapes: list[Json] = [
         {"type": "line", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1, "line": {"color": INK, "width": 1, "dash": "dot"}}
         for x in figure.lines
     ]  # fmt: skip
+    y = figure.y
+    if figure.limit is not None and y.limits is None:
+        y = replace(y, limits=(0, 1.02 * max(figure.limit, *(box.y_end for box in figure.boxes))))
     if figure.limit is not None:
         line: Dict = {"color": INK, "width": 2}
         shapes.append(
             {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": figure.limit, "y1": figure.limit, "line": line}
         )
     height = figure.tall * 34 + _AROUND if figure.tall else _USUAL
-    layout = _layout(height, barmode="overlay", shapes=shapes, xaxis=_axis(figure.x), yaxis=_axis(figure.y),
+    layout = _layout(height, barmode="overlay", shapes=shapes, xaxis=_axis(figure.x), yaxis=_axis(y),
                      showlegend=figure.keyed and len(figure.groups) > 1, uniformtext={"mode": "hide", "minsize": 9})  # fmt: skip
     return {"data": data, "layout": layout}
 

@@ -122,12 +122,23 @@ def _row(heads: Sequence[Head], cells: Sequence[str]) -> str:
     return f"<tr>{''.join(parts)}</tr>"
 
 
-def figure_html(figure: Figure, key: str, level: int) -> str:
-    """Return a figure with its caption and its numbers; `key` is its id, `level` that of its heading."""
+def figure_html(figure: Figure, key: str, height: int, level: int) -> str:
+    """Return a figure with its caption and its numbers.
+
+    Parameters
+    ----------
+    key : str
+        Its id, behind ``figure-``.
+    height : int
+        Pixels that are kept free until it is drawn.
+    level : int
+        Of its heading.
+    """
     grid = grid_of_table(figure.table(), f"Data of the figure: {figure.title}")
+    label = f'role="img" aria-label="{text(figure.alt)}"'
     return (
         f'<figure id="figure-{key}">\n<h{level}>{text(figure.title)}</h{level}>\n'
-        f'<div class="plot" role="img" aria-label="{text(figure.alt)}" data-figure="{key}"></div>\n'
+        f'<div class="plot" {label} data-figure="{key}" style="min-height:{height}px"></div>\n'
         f"<figcaption>{text(figure.caption)}\n<details><summary>Data of this figure</summary>\n{grid_html(grid)}\n"
         f"</details></figcaption>\n</figure>"
     )

@@ -2,7 +2,7 @@
 (() => {
   const root = document.documentElement;
   const by = (id) => document.getElementById(id);
-  const figures = JSON.parse(by("figures").textContent);
+  const figures = JSON.parse(by("data-figures").textContent);
   const said = (text) => { by("said").textContent = text; };
 
   // ---- light and dark
@@ -79,12 +79,12 @@
   };
   let library = null;
   const inflated = async () => {
-    const packed = Uint8Array.from(atob(by("library").textContent.trim()), (c) => c.charCodeAt(0));
+    const packed = Uint8Array.from(atob(by("data-library").textContent.trim()), (c) => c.charCodeAt(0));
     const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
     const script = document.createElement("script");
     script.textContent = await new Response(stream).text();
     document.head.append(script);
-    by("library").remove();
+    by("data-library").remove();
     return window.Plotly;
   };
   const drawn = new Set();

@@ -18,16 +18,19 @@ from string import Template
 
 from instances.errors import InputError
 from solver.pages.data import Block, Fact, Figure
-from solver.pages.interactive import drawn
+from solver.pages.interactive import Dict, drawn
 from solver.pages.markup import Grid, facts_html, figure_html, grid_html, lines, text
 from solver.pages.style import slugs
 from solver.plan import version
 
+#: Of every figure (by `id`) its key on the page, and its height in pixels.
+Known = dict[int, tuple[str, int]]
 #: What a status means, with a sign that does not depend on colour.
 STATUS = {
     "OPTIMAL": ("✓", "no plan of the stated space is better"),
     "FEASIBLE": ("≥", "a plan that is verified, not proven to be the best"),
     "INFEASIBLE": ("✕", "proven: no plan meets all demands"),
+    "PROVEN": ("✓", "no other plan is on the front"),
     "NO_SOLUTION_FOUND": ("?", "no plan was found, none is excluded"),
 }
 
@@ -71,23 +74,25 @@ def _figures(section: Section) -> Iterator[Figure]:
 def to_html(page: Page) -> str:
     """Return the page as one HTML text; raises InputError if plotly is not installed."""
     figures = page.figures
-    keys = {id(figure): key for figure, key in zip(figures, slugs(f.key for f in figures), strict=True)}
-    ids = slugs(section.title for section in page.sections)
-    data = {keys[id(figure)]: drawn(figure) for figure in figures}
-    named = zip(page.sections, ids, strict=True)
+    data = dict(zip(slugs(figure.key for figure in figures), map(drawn, figures), strict=True))
+    known = {id(figure): (key, _height(made)) for figure, (key, made) in zip(figures, data.items(), strict=True)}
+    ids = [f"part-{key}" for key in slugs(section.title for section in page.sections)]
+    named = list(zip(page.sections, ids, strict=True))
     here = resources.files(__package__)
     return Template((here / "page.html").read_text(encoding="utf-8")).substitute(
         title=text(page.title), subtitle=text(page.subtitle), version=text(version()),
         style=(here / "style.css").read_text(encoding="utf-8").rstrip(),
         script=(here / "page.js").read_text(encoding="utf-8").rstrip(),
-        contents="\n".join(
-            f'<li><a href="#{key}">{text(section.title)}</a></li>'
-            for section, key in zip(page.sections, ids, strict=True)
-        ),
-        sections="\n".join(_section(section, key, keys) for section, key in named),
-        figures=_inside_script(json.dumps(data, separators=(",", ":"))),
-        library=_library() if figures else "",
+        contents="\n".join(f'<li><a href="#{key}">{text(section.title)}</a></li>' for section, key in named),
+        sections="\n".join(_section(section, key, known) for section, key in named),
+        figures=_inside_script(json.dumps(data, separators=(",", ":"))), library=_library() if figures else "",
     )  # fmt: skip
+
+
+def _height(made: Dict) -> int:
+    layout = made["layout"]
+    height = layout.get("height") if isinstance(layout, dict) else None
+    return height if isinstance(height, int) else 0
 
 
 def _inside_script(data: str) -> str:
@@ -107,7 +112,7 @@ def _library() -> str:
     return base64.b64encode(gzip.compress(file.read_bytes(), 9, mtime=0)).decode()
 
 
-def _section(section: Section, key: str, keys: dict[int, str]) -> str:
+def _section(section: Section, key: str, known: Known) -> str:
     parts = [f'<section id="{key}" aria-labelledby="{key}-head">\n<h2 id="{key}-head">{text(section.title)}</h2>']
     if section.status:
         parts.append(status_html(section.status))
@@ -115,8 +120,8 @@ def _section(section: Section, key: str, keys: dict[int, str]) -> str:
     if section.facts:
         parts.append(facts_html(section.facts))
     parts += [grid_html(grid) for grid in section.grids]
-    parts += [figure_html(figure, keys[id(figure)], 3) for figure in section.figures if not figure.empty]
-    parts += [_block(block, keys) for block in section.blocks]
+    parts += [figure_html(figure, *known[id(figure)], 3) for figure in section.figures if not figure.empty]
+    parts += [_block(block, known) for block in section.blocks]
     parts += [
         f"<details><summary>{text(title)}</summary>\n{facts_html(facts)}\n</details>" for title, facts in section.folded
     ]
@@ -130,10 +135,10 @@ def status_html(status: str) -> str:
     return f'<p class="status {text(status)}"><span>{text(said)}</span>{text(means)}</p>'
 
 
-def _block(block: Block, keys: dict[int, str]) -> str:
+def _block(block: Block, known: Known) -> str:
     """A part in detail, folded."""
     inside = [f"<p>{text(sentence)}</p>" for sentence in block.sentences]
-    inside += [figure_html(figure, keys[id(figure)], 4) for figure in block.figures if not figure.empty]
+    inside += [figure_html(figure, *known[id(figure)], 4) for figure in block.figures if not figure.empty]
     if block.text:
         label = text(f"{block.name} in detail")
         code = f"<pre>{lines(block.text)}</pre>"

@@ -91,9 +91,14 @@ def _proof(problem: Problem[Any], plan: Plan, others: Mapping[str, Plan]) -> Sec
         Fact("network", plan.network, plan.network_digest),
         Fact("machine", plan.machine, plan.machine_digest),
     ]
-    known = problem.known(plan)[1:]
-    lead = tuple(f"{line[:1].upper()}{line[1:]}." for line in known if line)
+    lead = tuple(f"{line[:1].upper()}{line[1:]}." for line in problem.known(plan)[1:] if not _said(plan, line))
     return Section("What is proven", plan.status, lead, tuple(facts))
+
+
+def _said(plan: Plan, line: str) -> bool:
+    """Whether a line says what stands among the facts: the objective, that replay agrees, conflicts."""
+    value = "" if plan.objective is None else f"{plan.objectives[0]} {plan.objective.value:,}"
+    return (bool(value) and line.startswith(value)) or line in ("replay agrees", "simulation agrees", *plan.conflicts)
 
 
 def common_unit(plan: Plan, value: int) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from instances.machine import Machine
 from instances.off_chip import Transfer
+from instances.workload import Layer
 from solver.pages.data import Axis, Cloud, Point, Points
 
 #: MACs a picosecond in GMAC/s, bytes a picosecond in GB/s.
@@ -60,7 +61,20 @@ def _byte_ticks(move: Transfer) -> float:
     return move.byte_ticks + (move.burst_ticks / move.burst_bytes if move.burst_bytes else 0)
 
 
-def roofline(machine: Machine, rates: Mapping[str, Iterable[Rate]], what: str = "layer") -> Points:
+def unpadded(layer: Layer) -> int:
+    """Return the MACs of a layer without those of padding, which a machine may skip."""
+    sides = (
+        (layer.r, layer.stride_h, layer.dilation_h, layer.kh, layer.pad_top, layer.h),
+        (layer.c, layer.stride_w, layer.dilation_w, layer.kw, layer.pad_left, layer.l),
+    )
+    inside = [
+        sum(0 <= stride * at + dilation * tap - pad < size for at in range(out) for tap in range(taps))
+        for out, stride, dilation, taps, pad, size in sides
+    ]
+    return layer.macs * inside[0] * inside[1] // (layer.r * layer.kh * layer.c * layer.kw)
+
+
+def roofline(machine: Machine, rates: Mapping[str, Iterable[Rate]], what: str = "layer", note: str = "") -> Points:
     """Return the figure.
 
     Parameters
@@ -90,7 +104,7 @@ def roofline(machine: Machine, rates: Mapping[str, Iterable[Rate]], what: str = 
     ]
     caption = (
         f"A point is a {what}: MACs a second over MACs a byte from and to off-chip memory, both axes logarithmic. "
-        f"No point lies above the roofs of {machine.name}: {' and '.join(said) or 'none is known'}."
+        f"No point lies above the roofs of {machine.name}: {' and '.join(said) or 'none is known'}.{f' {note}' if note else ''}"
     )
     return Points(
         "roofline", "Roofline", caption, Axis("MACs a byte", log=True), Axis("GMAC/s", log=True), (*clouds, *lines)

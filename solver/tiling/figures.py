@@ -49,10 +49,12 @@ def time_figures(times: Parts, what: str = "layer") -> list[Bars]:
     whole = {engine: {"network": row} for engine, row in total(named).items()}
     captions = (
         f"What the time of all {what}s is spent on. {compared}{side}",
-        f"The same for every {what}. {compared}{side}",
+        f"What the time of every {what} is spent on. {compared}{side}",
     )
-    made = [stacked("time", "Time of the network", captions[0].strip(), "time (us)", whole)] if len(times) > 1 else []
-    made.append(stacked("time-by-layer", f"Time by {what}", captions[1].strip(), "time (us)", named))
+    order = tuple(_WORDS.values())
+    made = [stacked("time-by-layer", f"Time by {what}", captions[1].strip(), "time (us)", named, order)]
+    if len(times) > 1:
+        made.insert(0, stacked("time", "Time of the network", captions[0].strip(), "time (us)", whole, order))
     return [_marked(bars, times) for bars in made] if overlaps else made
 
 
@@ -111,7 +113,7 @@ def memory_maps(plan: LayersPlan) -> list[Boxes]:
         ]  # fmt: skip
         caption = (
             f"Addresses upwards, a layer after the other to the right; the line is the end of the memory ({size:,} bytes). "
-            "White is free."
+            "Blank is free."
         )
         made.append(
             residency(f"memory-{memory}", f"Memory {memory}", caption, names, stays, Axis("address (bytes)"), size)
