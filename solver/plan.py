@@ -331,7 +331,7 @@ class Plan(Frozen):
         FACES["report"](self, path, compare=compare, time_limit_s=time_limit_s)
 
     def figures(self) -> tuple[Figure, ...]:
-        """Return what a report draws of the plan; `certile.plot` draws one by matplotlib, `certile.to_plotly` by plotly."""
+        """Return what a report draws of the plan; `certile.plot` and `certile.to_plotly` draw one of them."""
         found: tuple[Figure, ...] = FACES["plan_figures"](self)
         return found
 

@@ -21,8 +21,8 @@ def figures(plan: ApplicationsPlan, others: Mapping[str, ApplicationsPlan]) -> l
         if (lane := f"{one.name}, {processor.name}") in {name for name, *_ in work}
     ]
     caption = (
-        "One inference of each application from its release on, if nothing delays it: each task on its processor, then its "
-        "copies to others."
+        "One inference of each application from its release on, if nothing delays it: each task on its processor, then "
+        "its copies to others."
     )
     return [
         _responses({plan.engine: plan, **others}),
@@ -48,8 +48,8 @@ def _responses(plans: Mapping[str, ApplicationsPlan]) -> Bars:
     more = tuple(us(plan, (one.response or 0) - (one.alone or 0)) for one, _, plan in bars)
     return Bars(
         "responses", "Responses and deadlines",
-        "From release to the last result, at most: what the application takes alone, and what others may add. The mark is "
-        "the deadline.",
+        "From release to the last result, at most: what the application takes alone, and what others may add. The mark "
+        "is the deadline.",
         Axis("time (us)"), tuple(one.name for one, *_ in bars),
         (Series("alone", alone), Series("delayed by others", more)),
         tuple(engine for _, engine, _ in bars) if len(plans) > 1 else (),

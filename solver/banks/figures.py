@@ -82,8 +82,8 @@ def banks_by_step(plan: BankPlan, history: Iterable[tuple[str, str, Mapping[int,
         close(bank, step + 1)
     lanes = tuple((float(k), f"bank {k}") for k in range(count))
     caption = (
-        "What each bank holds, action after action (a load of tiles, or a process step; all steps are as wide). Dotted lines "
-        "part stages; blank is free. Times of stages are in the next figure."
+        "What each bank holds, action after action (a load of tiles, or a process step; all steps are as wide). Dotted "
+        "lines part stages; blank is free. Times of stages are in the next figure."
     )
     lanes_axis = Axis("", ticks=lanes, downwards=True, limits=(-0.6, count - 0.4))
     return Boxes(

@@ -18,8 +18,8 @@ def figures(plan: FusionPlan, others: Mapping[str, FusionPlan]) -> list[Figure]:
     groups = {row.layer: row.layers for row in plan.layers}
     notes = {row.layer: _note(row) for row in plan.layers}
     caption = (
-        "Operators of a frame run together, strip by strip; the others of a colour by themselves. Operators of no colour move "
-        "nothing of their own."
+        "Operators of a frame run together, strip by strip; the others of a colour by themselves. Operators of no "
+        "colour move nothing of their own."
     )
     bytes_ = {
         engine: {row.layer: {words: row.by_operand.get(o, 0) for o, words in MOVED.items()} for row in one.layers}  # type: ignore[call-overload]

@@ -19,8 +19,8 @@ def figures(plan: HybridPlan, others: Mapping[str, HybridPlan]) -> list[Figure]:
         for row in plan.layers
     }
     caption = (
-        "Operators of a frame run together, piece by piece if there is more than one piece. Operators of no colour move "
-        "nothing of their own."
+        "Operators of a frame run together, piece by piece if there is more than one piece. Operators of no colour "
+        "move nothing of their own."
     )
     made: list[Figure] = []
     if plan.layers:

@@ -75,8 +75,8 @@ def on_chip(machine: Machine, rows: Sequence[Row], what: str = "layer", tiles: s
     else:
         axis, limit = Axis("bytes on chip"), size
         how = (
-            f"Bytes, one on the other, a {what} after the other to the right: the plan has no addresses, problem placement "
-            "gives them."
+            f"Bytes, one on the other, a {what} after the other to the right: the plan has no addresses, problem "
+            "placement gives them."
         )
     caption = f"{how} Maps that stay, {tiles}, and (blank) what is free; the line is the end of the memory."
     return residency("memory-ocm", "What lies on chip", caption, names, stays, axis, limit)

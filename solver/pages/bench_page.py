@@ -49,9 +49,7 @@ def _cell(value: Json) -> str:
     return cell_text(value if isinstance(value, int | str | None) else str(value))
 
 
-def _ratios(
-    rows: Sequence[Mapping[str, Json]], columns: Sequence[str], words: Sequence[bool], key: str
-) -> list[Bars]:
+def _ratios(rows: Sequence[Mapping[str, Json]], columns: Sequence[str], words: Sequence[bool], key: str) -> list[Bars]:
     """Bars of the columns with fractions: in a suite these are ratios, or seconds."""
     names = [", ".join(str(row.get(c)) for c, word in zip(columns, words, strict=True) if word) for row in rows]
     wanted = [

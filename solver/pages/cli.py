@@ -25,7 +25,7 @@ def report(
         typer.Argument(metavar="FILE", help="A plan, a front (pareto -o), a benchmark (bench -o), a sweep: plan.json"),
     ],
     out: Annotated[
-        str | None, typer.Option("--out", "-o", metavar="FILE", help="The page, or with --figure .svg, .png: -o report.html")
+        str | None, typer.Option("--out", "-o", metavar="FILE", help="The page, or a .svg or .png: -o report.html")
     ] = None,
     compare: Annotated[
         str, typer.Option("--compare", metavar="E,..", help="Draw other engines beside the plan: greedy,naive")
@@ -74,7 +74,7 @@ def _agree(out: str | None, figure: str | None) -> None:
     if figure is not None and ending not in (".svg", ".png"):
         raise InputError("--figure: needs -o with a name that ends in .svg or .png")
     if figure is None and ending in (".svg", ".png"):
-        raise InputError(f"-o {out}: a page has many figures, name one: --figure roofline; or --svg DIR, --png DIR for all")
+        raise InputError(f"-o {out}: a page has many figures, name one (--figure roofline), or give --svg DIR")
 
 
 def _pick(named: dict[str, Figure], name: str) -> Figure:

@@ -1,9 +1,9 @@
 """What is drawn: figures as frozen data with units and captions, and the table that says the same in numbers.
 
-Five kinds are enough for all problems: `Bars` (stacked, horizontal), `Points` (with lines and steps), `Boxes` (rectangles
-over two axes: memories by time, banks, processors), `Graph` (a network), `Drawing` (polygons: tiles on tensors). Every
-figure has a `key` that is unique on its page (small letters, digits, hyphens), and `table()`, which stands behind it for
-whoever does not see it.
+Five kinds are enough for all problems: `Bars` (stacked, horizontal), `Points` (with lines and steps), `Boxes`
+(rectangles over two axes: memories by time, banks, processors), `Graph` (a network), `Drawing` (polygons: tiles on
+tensors). Every figure has a `key` that is unique on its page (small letters, digits, hyphens), and `table()`, which
+stands behind it for whoever does not see it.
 """
 
 from __future__ import annotations

@@ -28,12 +28,14 @@ if TYPE_CHECKING:
 __all__ = ["plot", "report", "to_plotly"]
 
 _STYLE = (
-    "<style>.certile{font:14px/1.5 system-ui,sans-serif}.certile .scroll{overflow-x:auto;max-height:26rem;overflow-y:auto}"
-    ".certile table{border-collapse:collapse;font-variant-numeric:tabular-nums}.certile caption{text-align:left;opacity:.75}"
+    "<style>.certile{font:14px/1.5 system-ui,sans-serif}.certile p{margin:.3rem 0}"
+    ".certile .scroll{overflow-x:auto;max-height:26rem;overflow-y:auto}"
+    ".certile table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
+    ".certile caption{text-align:left;opacity:.75}"
     ".certile th,.certile td{padding:.2rem .6rem;text-align:left;border-bottom:1px solid #8884;font-weight:400}"
     ".certile thead th,.certile tfoot *{font-weight:600}.certile .n{text-align:right;white-space:nowrap}"
     ".certile .status span{border:2px solid;border-radius:4px;padding:.1rem .4rem;margin-right:.5rem;font-weight:600}"
-    ".certile p{margin:.3rem 0}</style>"
+    "</style>"
 )
 
 

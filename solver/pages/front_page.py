@@ -53,10 +53,9 @@ def front_figures(front: Front) -> Iterator[Figure]:
                 Point(point.values[one], point.values[two], f"plan {number}", _about(point))
                 for number, point in enumerate(part.points, 1)
             )
-            shape = "steps" if len(front.axes) == 2 else "points"
-            cloud = Cloud(part.name or front.network, points, shape)  # type: ignore[arg-type]
-            axes = (Axis(axis if axis == front.units[axis] else f"{axis} ({front.units[axis]})") for axis in (one, two))
-            yield Points(f"front-{key}-{one}-{two}", title, caption, *axes, (cloud,))
+            cloud = Cloud(part.name or front.network, points, "steps" if len(front.axes) == 2 else "points")
+            x, y = (Axis(axis if axis == front.units[axis] else f"{axis} ({front.units[axis]})") for axis in (one, two))
+            yield Points(f"front-{key}-{one}-{two}", title, caption, x, y, (cloud,))
 
 
 def _about(point: FrontPoint) -> str:
@@ -71,10 +70,10 @@ def read_front(data: Mapping[str, Json], where: str) -> Front:
     try:
         units = {str(k): str(v) for k, v in _object(data["units"]).items()}
         parts = tuple(_part(_object(part), units) for part in _list(data["parts"]))
-        names = [str(data[name]) for name in ("problem", "network", "machine")]
+        problem, network, machine = (str(data[name]) for name in ("problem", "network", "machine"))
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{where}: not a front as certile pareto writes it: {type(error).__name__} {error}") from None
-    return Front(*names, units, parts)
+    return Front(problem, network, machine, units, parts)
 
 
 def _part(data: Mapping[str, Json], units: Mapping[str, str]) -> FrontPart:

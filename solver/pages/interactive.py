@@ -1,7 +1,7 @@
 """Figures as plotly draws them: plain data for ``Plotly.newPlot``, so that nothing of plotly has to be imported.
 
-Colours that depend on light and dark are written ``@ink``, ``@soft`` and ``@paper``; page.js puts the page's in their place.
-All texts are escaped: plotly reads some tags.
+Colours that depend on light and dark are written ``@ink``, ``@soft`` and ``@paper``; page.js puts the page's in their
+place. All texts are escaped: plotly reads some tags.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ def _bars(figure: Bars) -> Dict:
     end = (at[-1] if at else 0) + 0.7
     names = Axis("", ticks=tuple(zip(at, shown, strict=True)), limits=(-0.7, end), downwards=True)
     height = round(_BAR * (end + 0.7)) + _AROUND
-    layout = _layout(height, barmode="relative", bargap=0.2, showlegend=True, xaxis=_axis(figure.axis, rangemode="tozero"),
+    values = _axis(figure.axis, rangemode="tozero")
+    layout = _layout(height, barmode="relative", bargap=0.2, showlegend=True, xaxis=values,
                      yaxis=_axis(names, showgrid=False, tickfont={"size": 11}))  # fmt: skip
     return {"data": data, "layout": layout}
 
@@ -142,8 +143,8 @@ def _points(figure: Points) -> Dict:
 def _cloud(figure: Points, cloud: Cloud, number: int) -> Dict:
     lines = [other for other in figure.clouds if other.shape == "line"]
     made: Dict = {
-        "type": "scatter", "name": _text(cloud.name), "x": [p.x for p in cloud.points], "y": [p.y for p in cloud.points],
-        "hoverinfo": "text",
+        "type": "scatter", "name": _text(cloud.name), "hoverinfo": "text", "x": [p.x for p in cloud.points],
+        "y": [p.y for p in cloud.points],
         "hovertext": [
             "<br>".join(
                 filter(None, (
@@ -191,7 +192,8 @@ def _boxes(figure: Boxes) -> Dict:
             "textangle": 0, "constraintext": "inside",
         })  # fmt: skip
     shapes: list[Json] = [
-        {"type": "line", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1, "line": {"color": INK, "width": 1, "dash": "dot"}}
+        {"type": "line", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1,
+         "line": {"color": INK, "width": 1, "dash": "dot"}}
         for x in figure.lines
     ]  # fmt: skip
     y = figure.y
@@ -204,7 +206,8 @@ def _boxes(figure: Boxes) -> Dict:
         )
     height = figure.tall * 34 + _AROUND if figure.tall else _USUAL
     layout = _layout(height, barmode="overlay", shapes=shapes, xaxis=_axis(figure.x), yaxis=_axis(y),
-                     showlegend=figure.keyed and len(figure.groups) > 1, uniformtext={"mode": "hide", "minsize": 9})  # fmt: skip
+                     showlegend=figure.keyed and len(figure.groups) > 1,
+                     uniformtext={"mode": "hide", "minsize": 9})  # fmt: skip
     return {"data": data, "layout": layout}
 
 
@@ -274,8 +277,8 @@ def _drawing(figure: Drawing) -> Dict:
         fill: Dict = {"fill": "toself", "fillcolor": colour(one.group)} if one.filled else {}
         data.append({"type": "scatter", "mode": "lines", "x": x, "y": y, "line": line, "hoverinfo": "skip", **fill})
     notes: list[Json] = [
-        {"x": one.x, "y": one.y, "text": f"<b>{_text(one.text)}</b>" if one.bold else _text(one.text), "showarrow": False,
-         "font": {"size": 12 if one.bold else 11}}
+        {"x": one.x, "y": one.y, "showarrow": False,
+         "text": f"<b>{_text(one.text)}</b>" if one.bold else _text(one.text), "font": {"size": 12 if one.bold else 11}}
         for one in figure.labels
     ]  # fmt: skip
     hidden: Dict = {"visible": False, "fixedrange": True}

@@ -42,7 +42,7 @@ def page_of(path: str | os.PathLike[str], compare: Sequence[str] = (), time_limi
             return page
     raw = read_bytes(name, what="file")
     if not raw.lstrip()[:1] == b"{":
-        raise InputError(f"file {name}: a plan, a front (certile pareto -o) or a benchmark (certile bench -o) is expected")
+        raise InputError(f"file {name}: expected a plan, a front (pareto -o) or a benchmark (bench -o)")
     data = as_object(parse_json(raw, f"file {name}"), f"file {name}")
     named = str(data.get("format", ""))
     front, bench = named == Front.FORMAT, "suite" in data and "sections" in data

@@ -1,4 +1,4 @@
-"""A network drawn from the top down: an operator lies below all that it reads, in a lane of its own if there are several."""
+"""A network drawn from the top down: an operator lies below all that it reads, in a lane of its own beside others."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from solver.pages.data import Graph, Node
 def layout(edges: Sequence[tuple[int, int]], number: int) -> list[tuple[int, int]]:
     """Return lane and rank of every node, 0 to `number` - 1 in topological order.
 
-    The rank is the longest way from a source. A node takes the lane of the first node that it reads if nobody of its rank
-    has it, else the nearest free one.
+    The rank is the longest way from a source. A node takes the lane of the first node that it reads if nobody of its
+    rank has it, else the nearest free one.
     """
     before: list[list[int]] = [[] for _ in range(number)]
     for a, b in edges:

@@ -1,7 +1,8 @@
 """A page: sections with facts, tables, figures and parts in detail, written as one HTML file that loads nothing.
 
-The plotting library lies in the page, packed by gzip and base64 (2 MB instead of 5), and is unpacked by the browser when the
-first figure comes into view. Every figure has its numbers in a table below it. The same page is always the same bytes.
+The plotting library lies in the page, packed by gzip and base64 (2 MB instead of 5), and is unpacked by the browser
+when the first figure comes into view. Every figure has its numbers in a table below it. The same page is always the
+same bytes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The page of a plan: what is proven, its table, its figures, its parts in detail, and what was asked.
 
-What a layer's time and bytes go into is said in sentences where `SENTENCES` is set: a function of a plan and the name of a
-layer (`certile why` may set it).
+What a layer's time and bytes go into is said in sentences where `SENTENCES` is set: a function of a plan and the name
+of a layer (`certile why` may set it).
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ def _proof(problem: Problem[Any], plan: Plan, others: Mapping[str, Plan]) -> Sec
         proven = str(plan.stats.get("proven", "")) or ("all" if plan.status == "OPTIMAL" else "none")
         facts.append(Fact("objectives", ", ".join(plan.objectives), f"most important first; proven: {proven}"))
     version = f" ({plan.engine_version})" if plan.engine_version else ""
-    facts += [Fact("engine", f"{plan.engine}{version}"), Fact("search", f"{plan.wall_s:,.2f} s"), _replay(problem, plan)]
+    facts += [Fact("engine", f"{plan.engine}{version}"), Fact("search", f"{plan.wall_s:,.2f} s")]
+    facts.append(_replay(problem, plan))
     for name, other in others.items():
         facts.append(Fact(f"beside: {name}", _beside(plan, other)))
     facts += [Fact("conflict", line) for line in plan.conflicts]
@@ -143,8 +144,8 @@ def _asked(problem: Problem[Any], plan: Plan) -> Section:
     sources = machine.pop("sources", {})
     fields = tuple(Fact(name, value, str(sources.get(name, ""))) for name, value in _flat(machine))
     stats = tuple(Fact(name, _option(value)) for name, value in plan.stats.items())
-    folded = [("All fields of the machine, with sources", fields)]
-    return Section("What was asked", facts=tuple(facts), folded=(*folded, *([("Statistics of the engine", stats)] if stats else [])))
+    folded = [("All fields of the machine, with sources", fields), ("Statistics of the engine", stats)]
+    return Section("What was asked", facts=tuple(facts), folded=tuple(one for one in folded if one[1]))
 
 
 def _option(value: object) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 from functools import singledispatch
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from instances.errors import InputError
 from solver.pages.data import Axis, Bars, Boxes, Cloud, Drawing, Figure, Graph, Points
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _INK, _SOFT = "#1a1a1a", "#b5b5b5"
 #: Inches.
 _WIDTH, _HEIGHT, _BAR = 7.0, 3.4, 0.17
-_SETTINGS = {
+_SETTINGS: Any = {
     "svg.hashsalt": "certile", "svg.fonttype": "none", "font.size": 8, "axes.spines.top": False,
     "axes.spines.right": False, "axes.axisbelow": True, "hatch.linewidth": 0.5,
 }  # fmt: skip

@@ -1,7 +1,7 @@
 """The roofline: MACs a second over MACs a byte, with the roofs that no schedule of the machine exceeds.
 
-A nest does at most ``rows * cols`` (model "array") or ``macs_per_cycle`` (model "tile") MACs of a core in a cycle. A byte
-takes at least ``byte_ticks``, and its share of a whole burst. So with I MACs a byte a layer reaches at most
+A nest does at most ``rows * cols`` (model "array") or ``macs_per_cycle`` (model "tile") MACs of a core in a cycle. A
+byte takes at least ``byte_ticks``, and its share of a whole burst. So with I MACs a byte a layer reaches at most
 ``min(peak, I * bandwidth)``. Source: `tso_burst_slicing` Fig. 7, without the measured roofs.
 """
 
@@ -104,8 +104,9 @@ def roofline(machine: Machine, rates: Mapping[str, Iterable[Rate]], what: str = 
     ]
     caption = (
         f"A point is a {what}: MACs a second over MACs a byte from and to off-chip memory, both axes logarithmic. "
-        f"No point lies above the roofs of {machine.name}: {' and '.join(said) or 'none is known'}.{f' {note}' if note else ''}"
+        f"No point lies above the roofs of {machine.name}: {' and '.join(said) or 'none is known'}."
     )
+    caption += f" {note}" if note else ""
     return Points(
         "roofline", "Roofline", caption, Axis("MACs a byte", log=True), Axis("GMAC/s", log=True), (*clouds, *lines)
     )

@@ -1,7 +1,8 @@
-"""Tiles drawn on their tensors: what of IN, W and OUT lies on chip at a time, each tensor as a box in oblique projection.
+"""Tiles drawn on their tensors: what of IN, W and OUT lies on chip at a time, each tensor as a box in oblique
+projection.
 
-Every axis has a scale of its own (length grows with the size to the power 0.4), so that 2,048 channels of one pixel can be
-seen; along each axis the part that the tile takes is true to scale.
+Every axis has a scale of its own (length grows with the size to the power 0.4), so that 2,048 channels of one pixel
+can be seen; along each axis the part that the tile takes is true to scale.
 """
 
 from __future__ import annotations
@@ -71,8 +72,8 @@ def tile_drawing(key: str, title: str, found: Sequence[Tensor]) -> Drawing:
         left += width + _SPACE
     axes = "; ".join(f"{one.name}: {' x '.join(one.words)}" for one in found)
     caption = (
-        f"The filled part lies on chip at a time, at its largest. {axes}. Every axis has a scale of its own; along each "
-        "the part is true."
+        f"The filled part lies on chip at a time, at its largest. {axes}. Every axis has a scale of its own; along "
+        "each the part is true."
     )
     return Drawing(
         key, title, caption, tuple(one.name for one in found), tuple(polygons), tuple(labels), _numbers(found)

@@ -9,7 +9,8 @@ from solver.pages.data import Axis, Bars, Figure, Series
 from solver.partial_engine.plan import EngineCounts, EnginePlan
 
 _KINDS = {
-    "inputs": "inputs", "weights": "weights", "spilled": "sums spilled", "reloaded": "sums reloaded", "results": "results",
+    "inputs": "inputs", "weights": "weights", "spilled": "sums spilled",
+    "reloaded": "sums reloaded", "results": "results",
 }  # fmt: skip
 
 

@@ -25,8 +25,8 @@ def _memory(plan: PlacementPlan, memory: MemoryUse, key: str) -> Boxes:
     end = max((box.x_end for box in boxes), default=1)
     begin = min((box.x for box in boxes), default=0)
     caption = (
-        f"A box is a buffer: when it lives, to the right, and where, upwards. {memory.peak:,} of {memory.bytes:,} bytes are "
-        f"used, at most {memory.load:,} live at one time; the line is the end of the memory."
+        f"A box is a buffer: when it lives, to the right, and where, upwards. {memory.peak:,} of {memory.bytes:,} "
+        f"bytes are used, at most {memory.load:,} live at one time; the line is the end of the memory."
     )
     steps = end <= 12
     time = Axis("time", ticks=layer_axis([str(k) for k in range(int(end))]).ticks) if steps else Axis("time")
@@ -57,12 +57,13 @@ def _use(plans: Mapping[str, PlacementPlan]) -> Bars:
     bars.sort(key=lambda bar: order.index(bar[0].name))
     return Bars(
         "use", "How full memories are",
-        "The most that lives at one time: no placement needs less. Beside it what the highest byte lies above that, and (the "
-        "mark) the size of the memory.",
+        "The most that lives at one time: no placement needs less. Beside it what the highest byte lies above that, "
+        "and (the mark) the size of the memory.",
         Axis("bytes"), tuple(memory.name for memory, _ in bars),
         (
             Series("lives at one time", tuple(memory.load for memory, _ in bars)),
             Series("beyond that", tuple(max(0, memory.peak - memory.load) for memory, _ in bars)),
         ),
-        tuple(engine for _, engine in bars) if len(plans) > 1 else (), tuple(memory.bytes for memory, _ in bars), "size",
+        tuple(engine for _, engine in bars) if len(plans) > 1 else (),
+        tuple(memory.bytes for memory, _ in bars), "size",
     )  # fmt: skip

@@ -15,7 +15,10 @@ def figures(plan: SelectionPlan, others: Mapping[str, SelectionPlan]) -> list[Fi
         return []
     plans = {plan.engine: plan, **others}
     times = {
-        engine: {row.layer: {"computes": us(plan, row.time), "converts and hands over": us(plan, row.between)} for row in one.layers}
+        engine: {
+            row.layer: {"computes": us(plan, row.time), "converts and hands over": us(plan, row.between)}
+            for row in one.layers
+        }
         for engine, one in plans.items()
     }  # fmt: skip
     made: list[Figure] = [
@@ -44,8 +47,8 @@ def _threads(plan: SelectionPlan) -> Boxes:
                     boxes.append(Box(now, end, y - 0.4, y + 0.4, row.layer, group, said))
                     now = end
     caption = (
-        "What a thread does for one image; threads work on different images at the same time, so the longest one decides the "
-        "period."
+        "What a thread does for one image; threads work on different images at the same time, so the longest one "
+        "decides the period."
     )
     axis = Axis("", ticks=tuple(lanes), downwards=True, limits=(-0.6, len(lanes) - 0.4))
     return Boxes(

@@ -1,4 +1,4 @@
-"""What is drawn of plans of tiling and slicing: roofline, times, memories layer by layer, and the tile of every layer."""
+"""What is drawn of plans of tiling and slicing: roofline, times, memories layer by layer, the tile of every layer."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from solver.verify import objective_of
 
 #: What the terms of time are called, in the order of drawing.
 _WORDS = {
-    "IN": "load inputs", "W": "load weights", "transfer": "load and store", "PSUM": "partial sums", "OUT": "store results",
-    "compute": "compute (MAC)", "layer": "fixed",
+    "IN": "load inputs", "W": "load weights", "transfer": "load and store", "PSUM": "partial sums",
+    "OUT": "store results", "compute": "compute (MAC)", "layer": "fixed",
 }  # fmt: skip
 Parts = dict[str, dict[str, dict[str, float]]]
 
@@ -112,8 +112,8 @@ def memory_maps(plan: LayersPlan) -> list[Boxes]:
             for copy, begin in enumerate(range(one.address, one.address + one.copies * one.bytes, one.bytes))
         ]  # fmt: skip
         caption = (
-            f"Addresses upwards, a layer after the other to the right; the line is the end of the memory ({size:,} bytes). "
-            "Blank is free."
+            f"Addresses upwards, a layer after the other to the right; the line is the end of the memory ({size:,} "
+            "bytes). Blank is free."
         )
         made.append(
             residency(f"memory-{memory}", f"Memory {memory}", caption, names, stays, Axis("address (bytes)"), size)
@@ -133,10 +133,10 @@ def placed_in(plan: LayersPlan, row: LayerPlan) -> Sequence[Buffer]:
 
 def _blocks(plan: LayersPlan, texts: Mapping[str, str]) -> Iterator[Block]:
     for row, key in zip(plan.layers, slugs(row.layer for row in plan.layers), strict=True):
-        if row.objective is None:
-            line = row.status
-        else:
-            line = f"{row.status}, {plan.objectives[0]} {row.objective.value:,} {row.objective.unit}, gap {percent(row.gap)} %"
+        line: str = row.status
+        if row.objective is not None:
+            value = f"{row.objective.value:,} {row.objective.unit}"
+            line += f", {plan.objectives[0]} {value}, gap {percent(row.gap)} %"
         if row.same_as:
             line += f", the same as {row.same_as}"
         found = tensors(row.workload, placed_in(plan, row))
