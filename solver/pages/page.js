@@ -2,6 +2,7 @@
 (() => {
   const root = document.documentElement;
   const by = (id) => document.getElementById(id);
+  by("off").remove();
   const figures = JSON.parse(by("data-figures").textContent);
   const said = (text) => { by("said").textContent = text; };
 

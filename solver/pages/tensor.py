@@ -1,5 +1,4 @@
-"""Tiles drawn on their tensors: what of IN, W and OUT lies on chip at a time, each tensor as a box in oblique
-projection.
+"""Tiles drawn on their tensors: what of IN, W, OUT lies on chip at a time, tensors as boxes in oblique projection.
 
 Every axis has a scale of its own (length grows with the size to the power 0.4), so that 2,048 channels of one pixel
 can be seen; along each axis the part that the tile takes is true to scale.
