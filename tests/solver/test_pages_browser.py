@@ -141,4 +141,4 @@ def test_names_of_a_file_do_nothing(browser: Any, tmp_path: Path) -> None:
     file.write_text(json.dumps(data))
     with opened(browser, to_html(page_of(file)), tmp_path) as page:
         assert page.locator("img, .plot a[href^=javascript]").count() == 0
-        assert page.locator("script").count() == 4  # the library is the fourth, in place of its packed form
+        assert page.locator("script").count() == 3  # figures, page.js, and the library in place of its packed form

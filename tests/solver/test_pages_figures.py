@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -173,7 +175,7 @@ def test_bank_boxes_do_not_meet() -> None:
     for box in sorted(drawn.boxes, key=lambda one: one.x):
         lanes.setdefault(box.y, []).append(box)
     assert lanes
-    assert all(a.x_end <= b.x for mine in lanes.values() for a, b in zip(mine, mine[1:], strict=False))
+    assert all(a.x_end <= b.x for mine in lanes.values() for a, b in pairwise(mine))
 
 
 # ---- tiles, networks, fronts -----------------------------------------------------------------------------------------
