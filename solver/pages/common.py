@@ -118,10 +118,13 @@ class Stay:
 
 def residency(
     key: str, title: str, caption: str, names: Sequence[str], stays: Sequence[Stay], axis: Axis,
-    limit: float | None = None,
+    limit: float | None = None, order: Sequence[str] = (),
 ) -> Boxes:  # fmt: skip
-    """Return what lies in a memory layer by layer; what stays where it is over several layers is one box."""
-    kinds = tuple(dict.fromkeys(stay.kind for stay in stays))
+    """Return what lies in a memory layer by layer; what stays where it is over several layers is one box.
+
+    Kinds have their colours by `order`, others follow.
+    """
+    kinds = tuple(dict.fromkeys([*order, *(stay.kind for stay in stays)]))
     open_: dict[tuple[float, float, str, str], Box] = {}
     closed = list[Box]()
     for stay in sorted(stays, key=lambda one: one.step):

@@ -206,7 +206,7 @@ def _boxes(figure: Boxes) -> Dict:
         )
     height = figure.tall * 34 + _AROUND if figure.tall else _USUAL
     layout = _layout(height, barmode="overlay", shapes=shapes, xaxis=_axis(figure.x), yaxis=_axis(y),
-                     showlegend=figure.keyed and len(figure.groups) > 1,
+                     showlegend=figure.keyed and len(data) > 1,
                      uniformtext={"mode": "hide", "minsize": 9})  # fmt: skip
     return {"data": data, "layout": layout}
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _INK, _SOFT = "#1a1a1a", "#b5b5b5"
+#: Letters below an axis that fit beside each other.
+_SIDEWAYS = 60
 #: Inches.
 _WIDTH, _HEIGHT, _BAR = 7.0, 3.4, 0.17
 _SETTINGS: Any = {
@@ -58,7 +60,7 @@ def image(figure: Figure, kind: Literal["svg", "png"]) -> bytes:
         FigureCanvasAgg(canvas)
         ax = canvas.add_subplot()
         draw_on(figure, ax)
-        ax.set_title(_plain(figure.title), fontsize=9, loc="left")
+        canvas.suptitle(_plain(figure.title), fontsize=9, x=0.01, ha="left")
         out = io.BytesIO()
         metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
         canvas.savefig(out, format=kind, dpi=200, metadata=metadata)
@@ -97,7 +99,7 @@ def _axes(ax: Axes, x: Axis, y: Axis) -> None:
             limits(*axis.limits)
         if axis.downwards:
             (ax.invert_xaxis if of is ax.xaxis else ax.invert_yaxis)()
-    if x.ticks and len(x.ticks) > 5:
+    if sum(len(short(text)) for _, text in x.ticks) > _SIDEWAYS:
         ax.tick_params("x", rotation=60)
 
 

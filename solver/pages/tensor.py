@@ -49,7 +49,7 @@ def tensors(layer: Layer, placed: Sequence[Buffer]) -> tuple[Tensor, ...]:
             sizes = [prod(buffer.extents.get(d, 1) for d in axis) for axis in dims]
             tile = (min(sizes[0], whole[0]), min(sizes[1], whole[1]), min(sizes[2], whole[2]))
             found.append(Tensor(operand, words, whole, tile))
-    return tuple(found)
+    return tuple(sorted(found, key=lambda one: list(shapes).index(one.name)))
 
 
 def tile_drawing(key: str, title: str, found: Sequence[Tensor]) -> Drawing:

@@ -20,6 +20,7 @@ _WORDS = {
     "IN": "load inputs", "W": "load weights", "transfer": "load and store", "PSUM": "partial sums",
     "OUT": "store results", "compute": "compute (MAC)", "layer": "fixed",
 }  # fmt: skip
+_OPERANDS = ("IN", "W", "OUT")
 Parts = dict[str, dict[str, dict[str, float]]]
 
 
@@ -116,7 +117,9 @@ def memory_maps(plan: LayersPlan) -> list[Boxes]:
             "bytes). Blank is free."
         )
         made.append(
-            residency(f"memory-{memory}", f"Memory {memory}", caption, names, stays, Axis("address (bytes)"), size)
+            residency(
+                f"memory-{memory}", f"Memory {memory}", caption, names, stays, Axis("address (bytes)"), size, _OPERANDS
+            )
         )
     return made
 

@@ -159,7 +159,7 @@ def test_sentences_about_layers_have_a_place(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_fronts_have_a_page() -> None:
-    front = certile.pareto(chain(4), "scratchpad_24k", settings={"ocm_bytes": 100}, axes="bytes,ocm")
+    front = certile.pareto(chain(4), *SCRATCHPAD[:1], settings=SCRATCHPAD[1], axes="bytes,ocm", pins=["holds=uniform"])
     html = to_html(kinds.front_page(front))
     assert faults_of(html) == []
     (figure,) = front.figures()
