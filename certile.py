@@ -22,6 +22,7 @@ from solver.emit.compile import Compiled, compile_model
 from solver.emit.emit import emit_c
 from solver.front import Front
 from solver.mappings.price import PricedMapping, price
+from solver.pages.face import plot, report, to_plotly
 from solver.partial_engine.size import front_engine, size_engine
 from solver.plan import Plan, load_plan
 from solver.problem import Explained
@@ -62,4 +63,7 @@ __all__ = [
     "size_engine",
     "solve",
     "sweep",
+    "plot",
+    "report",
+    "to_plotly",
 ]

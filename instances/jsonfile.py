@@ -240,8 +240,8 @@ def destination(path: str | os.PathLike[str]) -> tuple[Path, bool]:
     raise InputError(f"output {os.fspath(path)}: cannot be written: is {kind}, a file name is needed")
 
 
-def write_atomically(path: str | os.PathLike[str], text: str) -> None:
-    """Write UTF-8 text so that a reader sees the old file or the new one, never a part.
+def write_atomically(path: str | os.PathLike[str], text: str | bytes) -> None:
+    """Write UTF-8 text, or bytes, so that a reader sees the old file or the new one, never a part.
 
     Raises
     ------
@@ -252,11 +252,12 @@ def write_atomically(path: str | os.PathLike[str], text: str) -> None:
     """
     target, replaced = destination(path)
     try:
+        data = text if isinstance(text, bytes) else text.encode()
         if replaced:
-            _replace(target, text)
+            _replace(target, data)
         else:
-            with open(target, "w", encoding="utf-8") as stream:
-                stream.write(text)
+            with open(target, "wb") as stream:
+                stream.write(data)
     except (OSError, ValueError) as error:
         wrong = isinstance(error, ValueError) or error.errno in _WRONG_PLACE
         raise (InputError if wrong else OutputError)(f"file {target}: cannot be written: {_reason(error)}") from error
@@ -272,14 +273,14 @@ def _reason(error: OSError | ValueError) -> str:
     return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
 
 
-def _replace(target: Path, text: str) -> None:
+def _replace(target: Path, data: bytes) -> None:
     temporary = ""
     try:
         with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=target.parent, prefix=f".{target.name}.", suffix=".tmp", delete=False
+            "wb", dir=target.parent, prefix=f".{target.name}.", suffix=".tmp", delete=False
         ) as stream:
             temporary = stream.name
-            stream.write(text)
+            stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
         os.chmod(temporary, _mode(target))

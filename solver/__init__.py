@@ -26,6 +26,7 @@ from solver.mapping.front import MappingFront
 from solver.mapping.plan import MappingPlan
 from solver.mappings.price import PricedMapping, price
 from solver.mesh.plan import MeshPlan
+from solver.pages.face import plot, report, to_plotly
 from solver.partial_engine.plan import EnginePlan
 from solver.partial_engine.size import EngineSize, front_engine, size_engine
 from solver.plan import Plan, load_plan
@@ -37,6 +38,6 @@ __all__ = [
     "ApplicationsPlan", "BankPlan", "Calibration", "CheckReport", "EnginePlan", "EngineSize", "Front", "InputError",
     "JointPlan", "LayerPlan", "LayersPlan", "MappingFront", "MappingPlan", "MeshPlan", "Plan", "PlanMismatch",
     "PricedMapping", "calibrate", "check", "explain", "front_engine", "front_mapping", "front_network", "load_plan",
-    "pareto", "price", "show", "size_engine", "solve", "solve_applications", "solve_engine", "solve_joint",
-    "solve_mapping", "solve_mesh", "solve_network",
+    "pareto", "plot", "price", "report", "show", "size_engine", "solve", "solve_applications", "solve_engine",
+    "solve_joint", "solve_mapping", "solve_mesh", "solve_network", "to_plotly",
 ]  # fmt: skip

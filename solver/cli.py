@@ -24,6 +24,7 @@ from solver.completion import cli as completion_cli
 from solver.emit import cli as emit_cli
 from solver.exits import BAD_INPUT, EXIT_CODES, exit_code
 from solver.mappings import cli as mappings_cli
+from solver.pages import cli as report_cli
 from solver.plan import Plan, version
 from solver.progress import progress_bar
 from solver.selection import variants_cli
@@ -242,6 +243,7 @@ calibrate_cli.register(app)
 emit_cli.register(app)
 variants_cli.register(app)
 mappings_cli.register(app)
+report_cli.register(app)
 
 
 @app.command()

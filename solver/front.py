@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from solver.faces import FACES
+from solver.pages.data import Figure
 from solver.plan import Plan
 
 
@@ -64,6 +67,25 @@ class Front:
     def proven(self) -> bool:
         """Whether all of it is."""
         return all(part.proven for part in self.parts)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write the front as one HTML page that needs no network.
+
+        Raises
+        ------
+        InputError
+            If plotly is not installed, or the file cannot be written.
+        """
+        FACES["report"](self, path)
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return what a report draws of the front."""
+        found: tuple[Figure, ...] = FACES["front_figures"](self)
+        return found
+
+    def _repr_html_(self) -> str:
+        """Return how sure it is and its points, for notebooks."""
+        return str(FACES["front_html"](self))
 
     def to_json(self) -> str:
         """Return the text of a front file."""

@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from importlib import metadata
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
@@ -31,6 +30,8 @@ from instances.errors import InputError, choices
 from instances.jsonfile import Json, as_object, parse_json, read_bytes, shown, validate, write_atomically
 from instances.machine import Machine
 from instances.workload import Layer
+from solver.faces import FACES
+from solver.pages.data import Figure
 
 #: The first field of every plan file; a reader refuses other versions.
 FORMAT: Final = "certile-plan/2"
@@ -310,29 +311,38 @@ class Plan(Frozen):
         rows = [row.model_dump(mode="json") for row in getattr(self, "layers", ()) or getattr(self, "tasks", ())]
         return pandas.json_normalize(rows, sep=".")
 
+    def report(
+        self, path: str | os.PathLike[str], *, compare: str | Sequence[str] = (), time_limit_s: float = 60.0
+    ) -> None:
+        """Write the plan as one HTML page that needs no network.
+
+        Parameters
+        ----------
+        compare : str or sequence of str
+            Engines whose plans are drawn beside this one: ``"greedy,naive"``.
+        time_limit_s : float
+            Seconds for each of them.
+
+        Raises
+        ------
+        InputError
+            If plotly is not installed, an engine cannot be asked, or the file cannot be written.
+        """
+        FACES["report"](self, path, compare=compare, time_limit_s=time_limit_s)
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return what a report draws of the plan; `certile.plot` and `certile.to_plotly` draw one of them."""
+        found: tuple[Figure, ...] = FACES["plan_figures"](self)
+        return found
+
     def _repr_html_(self) -> str:
-        """Return a table, for notebooks."""
-        rows = getattr(self, "layers", ()) or getattr(self, "tasks", ())
-        line = f"{self.network} on {self.machine}: {self.status}"
-        if self.objective is not None:
-            line += f", {self.objectives[0]} {self.objective.value:,} {self.objective.unit}"
-        cells = [(str(getattr(row, "layer", getattr(row, "task", ""))), _measured(row)) for row in rows]
-        body = "".join(f"<tr><td>{escape(name)}</td><td>{escape(figures)}</td></tr>" for name, figures in cells)
-        return f"<p>{escape(line)}</p><table><tr><th>layer</th><th>measures</th></tr>{body}</table>"
+        """Return status and table, for notebooks."""
+        return str(FACES["plan_html"](self))
 
     @classmethod
     def schema_text(cls) -> str:
         """Return the JSON Schema as text."""
         return json.dumps(cls.model_json_schema(), indent=1) + "\n"
-
-
-def _measured(row: object) -> str:
-    """The figures of a layer in one line."""
-    measures = getattr(row, "measures", None)
-    if measures is None:
-        return str(getattr(row, "processor", ""))
-    figures: Mapping[str, int] = measures if isinstance(measures, Mapping) else measures.model_dump()
-    return ", ".join(f"{name} {value:,}" for name, value in figures.items())
 
 
 def _as_format_2(fields: Mapping[str, Json], where: str) -> Mapping[str, Json]:

@@ -20,6 +20,8 @@ from instances.workload import Layer
 from solver.claims import Claim, bounds_of, picked
 from solver.front import Front, FrontPart, FrontPoint
 from solver.options import AUTO, parse_objectives, unknown
+from solver.pages.common import terms
+from solver.pages.data import Block, Pictures
 from solver.plan import Plan
 from solver.question import Question
 from solver.tables import Sheet, percent, ratio, render
@@ -216,6 +218,15 @@ class Problem(ABC, Generic[P]):
             return "\n".join(self.details(plan, layer))
         table: list[RenderableType] = ["", self.sheet(plan)] if names else []
         return render(*self.known(plan), *table)
+
+    def pictures(self, plan: P, others: Mapping[str, P]) -> Pictures:
+        """Return what a report draws of a plan, beside plans of other engines, and its parts in detail."""
+        return Pictures(terms(plan, others), self.blocks(plan))
+
+    def blocks(self, plan: P) -> tuple[Block, ...]:
+        """Return the details of a plan for a report: all together, unless a subclass has them part by part."""
+        text = "\n".join(self.details(plan, None)).strip() if self.names(plan) else ""
+        return (Block("All of the plan", "", text),) if text else ()
 
     # ---- proving again -----------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from formulations.mapping.problem import Schedule
 from instances.applications import Application, Applications
 from instances.errors import InputError
 from instances.tasks import tasks
+from solver.applications.figures import figures
 from solver.applications.plan import (
     ApplicationPlan,
     ApplicationsMeasures,
@@ -26,6 +27,8 @@ from solver.mapping.board import BoardProblem, whole_us
 from solver.mapping.drawn import drawn
 from solver.network_show import known_parts
 from solver.options import as_texts
+from solver.pages.common import terms
+from solver.pages.data import Pictures
 from solver.problem import Target
 from solver.question import Question
 from solver.tables import Column, Sheet
@@ -196,6 +199,10 @@ class ApplicationsProblem(BoardProblem[ApplicationsPlan]):
                 ),
             ]
         )
+
+    def pictures(self, plan: ApplicationsPlan, others: Mapping[str, ApplicationsPlan]) -> Pictures:
+        """Responses beside deadlines, processors over time."""
+        return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
 
     def details(self, plan: ApplicationsPlan, layer: str | None) -> Iterator[str]:
         """Return one inference of every application by processor, and a line for each task; or one task."""

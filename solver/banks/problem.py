@@ -18,6 +18,7 @@ from hwmodels.schedule import StageRun
 from instances.errors import InputError
 from instances.feature_maps import Stages
 from instances.machine import Banks
+from solver.banks.figures import figures
 from solver.banks.plan import (
     FRONT,
     FUSED,
@@ -32,6 +33,8 @@ from solver.banks.plan import (
 from solver.front import Front
 from solver.network_check import undecided_of
 from solver.network_show import microseconds, status_parts
+from solver.pages.common import terms
+from solver.pages.data import Pictures
 from solver.plan import Measures, Objective
 from solver.problem import front_of_plans
 from solver.question import Question
@@ -235,6 +238,14 @@ class BanksProblem(WholeProblem[BankPlan]):
                 volume("write", "write", "bytes of the result", 2),
             ]
         )  # fmt: skip
+
+    def pictures(self, plan: BankPlan, others: Mapping[str, BankPlan]) -> Pictures:
+        """Banks step by step, times and bytes by stage, roofline."""
+        (part,) = self.parts(self.question(plan))
+        assert isinstance(part, BankPart)
+        program = self.decided(plan, part)
+        drawn = [] if program is None else figures(plan, others, part, program)
+        return Pictures((*drawn, *terms(plan, others)), self.blocks(plan))
 
     def details(self, plan: BankPlan, layer: str | None) -> Iterable[str]:
         """The map of banks by time, as in Fig. 4.9 and 4.10 of its source, of one stage or all."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, cast
 
@@ -15,6 +15,7 @@ from hwmodels.fusion.replay import FusedReplay
 from hwmodels.schedule import Blocks, FusedRun, LayerRun, Pace, Steps, Stream
 from instances.errors import InputError
 from solver.front import Front
+from solver.fusion.figures import figures
 from solver.fusion.plan import (
     BlocksPlan,
     FusionGroup,
@@ -31,6 +32,8 @@ from solver.joint.homes import check_homes
 from solver.joint.plan import residents_of
 from solver.joint.problem import search_nests
 from solver.network_show import known_parts, microseconds
+from solver.pages.common import terms
+from solver.pages.data import Pictures
 from solver.plan import Objective, Options, Schedule
 from solver.problem import Derived, front_of_plans
 from solver.question import Question
@@ -183,6 +186,10 @@ class FusionProblem(WholeProblem[FusionPlan]):
     def names(self, plan: FusionPlan) -> list[str]:
         """Groups, and the layers in them."""
         return list(dict.fromkeys(name for row in plan.layers for name in (row.layer, *row.layers)))
+
+    def pictures(self, plan: FusionPlan, others: Mapping[str, FusionPlan]) -> Pictures:
+        """Groups over the network, what stays on chip, bytes, roofline."""
+        return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
 
     def details(self, plan: FusionPlan, layer: str | None) -> Iterable[str]:
         """A group, or all."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -20,6 +20,7 @@ from instances.pieces import Piece
 from solver.banks.plan import FUSED
 from solver.banks.problem import stage_rows
 from solver.front import Front
+from solver.hybrid.figures import figures
 from solver.hybrid.plan import (
     GroupPlan,
     HybridMeasures,
@@ -30,6 +31,8 @@ from solver.hybrid.plan import (
     ProgramPlan,
 )
 from solver.network_show import known_parts, microseconds
+from solver.pages.common import terms
+from solver.pages.data import Pictures
 from solver.plan import Objective
 from solver.problem import front_of_plans
 from solver.question import Question
@@ -153,6 +156,10 @@ class HybridProblem(WholeProblem[HybridPlan]):
                        "work that is done again", spare=2),
             ]
         )  # fmt: skip
+
+    def pictures(self, plan: HybridPlan, others: Mapping[str, HybridPlan]) -> Pictures:
+        """Groups over the network, times and bytes."""
+        return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
 
     def details(self, plan: HybridPlan, layer: str | None) -> Iterable[str]:
         """The programs of a group, or all."""

@@ -19,10 +19,13 @@ from hwmodels.schedule import LayerRun, Nest
 from instances.errors import InputError
 from instances.stores import stores
 from instances.workload import Layer
+from solver.joint.figures import figures
 from solver.joint.homes import check_homes, narrowed
 from solver.joint.plan import JointLayer, JointPlan, JointReplay, Resident, residents_of
 from solver.network_check import undecided_of
 from solver.network_show import measure_columns, microseconds, status_parts
+from solver.pages.common import terms
+from solver.pages.data import Pictures
 from solver.plan import Measures, Objective, Options, Schedule
 from solver.problem import Derived, Target
 from solver.question import Question
@@ -171,6 +174,10 @@ class JointProblem(WholeProblem[JointPlan]):
                 moved("PSUM", "of partial sums"),
             ]
         )  # fmt: skip
+
+    def pictures(self, plan: JointPlan, others: Mapping[str, JointPlan]) -> Pictures:
+        """What stays on chip, bytes, times, roofline."""
+        return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
 
     def details(self, plan: JointPlan, layer: str | None) -> Iterable[str]:
         """A layer with its nest; or what is on chip layer by layer, and all layers."""

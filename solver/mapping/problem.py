@@ -16,6 +16,7 @@ from instances.errors import InputError
 from solver.front import Front
 from solver.mapping.board import BoardProblem, whole_us
 from solver.mapping.drawn import LETTERS, WIDTH, drawn
+from solver.mapping.figures import figures
 from solver.mapping.front import front
 from solver.mapping.plan import (
     MappingMeasures,
@@ -27,6 +28,8 @@ from solver.mapping.plan import (
     Waiting,
 )
 from solver.network_show import known_parts
+from solver.pages.common import terms
+from solver.pages.data import Pictures
 from solver.problem import front_of_plans
 from solver.question import Question
 from solver.tables import Column, Sheet
@@ -161,6 +164,10 @@ class MappingProblem(BoardProblem[MappingPlan]):
                 *(late if plan.pipelined else []),
             ]
         )  # fmt: skip
+
+    def pictures(self, plan: MappingPlan, others: Mapping[str, MappingPlan]) -> Pictures:
+        """Processors over time, and their load."""
+        return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
 
     def details(self, plan: MappingPlan, layer: str | None) -> Iterator[str]:
         """Return a task with what it reads and hands on; or one period of every processor, and all tasks."""

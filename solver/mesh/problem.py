@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any, get_args
 
@@ -12,7 +12,10 @@ from hwmodels.outcome import UNITS
 from hwmodels.schedule import AxisLayout, Choice, Layout, MeshLayout, OperandLayout
 from instances.ndrange import ndrange
 from instances.workload import DIMS, Layer
+from solver.mesh.figures import figures
 from solver.mesh.plan import Aim, MeshAxis, MeshBanks, MeshLayer, MeshMeasures, MeshOperand, MeshPlan, MeshReplay
+from solver.pages.common import terms
+from solver.pages.data import Pictures
 from solver.parts import PartsProblem
 from solver.plan import Dim
 from solver.problem import Target
@@ -115,6 +118,10 @@ class Mesh(PartsProblem[MeshPlan]):
                 *_per_mac(plan),
             ]
         )  # fmt: skip
+
+    def pictures(self, plan: MeshPlan, others: Mapping[str, MeshPlan]) -> Pictures:
+        """Bytes of both memories, roofline."""
+        return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
 
     def details(self, plan: MeshPlan, layer: str | None) -> Iterator[str]:
         """Return the loops, units, PEs and banks of one layer or all, line by line."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,6 +13,9 @@ from hwmodels.partial_engine.schedule import EngineSchedule
 from hwmodels.partial_engine.work import engine_of
 from instances.errors import InputError
 from solver.front import Front, FrontPart, FrontPoint
+from solver.pages.common import terms
+from solver.pages.data import Pictures
+from solver.partial_engine.figures import figures
 from solver.partial_engine.plan import EngineCounts, EngineLayer, EnginePlan, EngineReplay
 from solver.partial_engine.size import fits, front_engine
 from solver.parts import PartsProblem
@@ -141,6 +144,10 @@ class PartialEngineProblem(PartsProblem[EnginePlan]):
             ],
             conflicts_of(rows),
         )  # fmt: skip
+
+    def pictures(self, plan: EnginePlan, others: Mapping[str, EnginePlan]) -> Pictures:
+        """Bytes and runs by layer, room in the banks."""
+        return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
 
     def details(self, plan: EnginePlan, layer: str | None) -> Iterator[str]:
         """Return the banks and the program of one layer or all, line by line."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from formulations.pins import parse_pins
@@ -13,6 +13,9 @@ from instances.buffers import Buffers
 from instances.errors import InputError
 from solver.front import Front, FrontPart
 from solver.network_show import known_parts
+from solver.pages.common import terms
+from solver.pages.data import Pictures
+from solver.placement.figures import figures
 from solver.placement.picture import picture
 from solver.placement.plan import (
     MemoryUse,
@@ -170,6 +173,10 @@ class PlacementProblem(WholeProblem[PlacementPlan]):
                 Column("memory", [b.memory or "off the chip" for b in rows], words=True, spare=1),
             ]
         )
+
+    def pictures(self, plan: PlacementPlan, others: Mapping[str, PlacementPlan]) -> Pictures:
+        """Every memory, addresses over time."""
+        return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
 
     def details(self, plan: PlacementPlan, layer: str | None) -> Iterator[str]:
         """A map of every memory over time, and all buffers; or one buffer with those that it meets."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from formulations.selection.frame import Frame
@@ -16,9 +16,12 @@ from instances.network import Network
 from instances.variants import PPM, Variants
 from solver.front import Front, FrontPart
 from solver.network_show import known_parts
+from solver.pages.common import terms
+from solver.pages.data import Pictures
 from solver.plan import Objective
 from solver.problem import Target, front_of_plans
 from solver.question import Question
+from solver.selection.figures import figures
 from solver.selection.plan import (
     SelectedLayer,
     SelectionMeasures,
@@ -155,6 +158,10 @@ class SelectionProblem(WholeProblem[SelectionPlan]):
                 Column("bytes", [f"{row.bytes:,}" for row in rows], "", f"{sum(row.bytes for row in rows):,}", spare=2),
             ]
         )  # fmt: skip
+
+    def pictures(self, plan: SelectionPlan, others: Mapping[str, SelectionPlan]) -> Pictures:
+        """Threads of the pipeline, times and losses by layer."""
+        return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
 
     def details(self, plan: SelectionPlan, layer: str | None) -> Iterator[str]:
         """All options of a layer; or threads, the steps of the paper's order beside the plan, and all layers."""

@@ -16,11 +16,13 @@ from solver.claims import Claim, bounds_of, picked
 from solver.front import Front, FrontPart, FrontPoint
 from solver.network_show import measure_columns
 from solver.options import AUTO, pick_engine, pick_pins
+from solver.pages.data import Pictures
 from solver.problem import Derived, EngineInfo, Explained
 from solver.question import Question
 from solver.tables import GAP, Column, Sheet, conflicts_of, few, name_column, percent, ratio
 from solver.tiling.buffers import buffer_lines, buffers
 from solver.tiling.check import problems_of_layers
+from solver.tiling.figures import pictures
 from solver.tiling.plan import GIVEN, LayerPlan, LayersPlan
 from solver.tiling.pseudo_code import pseudo_code
 from solver.tiling.solve import NestsProblem, Request, prepare
@@ -142,6 +144,11 @@ class LayersProblem(NestsProblem):
         for row in plan.layers:
             if layer in (None, row.layer):
                 yield from _layer(plan, row)
+
+    def pictures(self, plan: LayersPlan, others: Mapping[str, LayersPlan]) -> Pictures:
+        """Roofline, times, memories, and every layer with its tile and its nest as code."""
+        texts = {row.layer: "\n".join(_layer(plan, row)).strip() for row in plan.layers if not row.same_as}
+        return pictures(plan, others, texts)
 
     def question(self, plan: LayersPlan) -> Question:
         """What a stored plan was asked, but for its layers, which `again` takes as they are."""
