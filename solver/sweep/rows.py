@@ -164,12 +164,16 @@ def _plan(data: sqlite3.Connection, path: Path, row: Row) -> Plan:
         " dictionary = dictionaries.id WHERE digest = ?", (row["task"],),
     ).fetchone()  # fmt: skip
     if found is None:
-        raise InputError(f"sweep file {path}: no plan of {row['network']} {row['layer']}: its status is {row['status']}")
+        raise InputError(
+            f"sweep file {path}: no plan of {row['network']} {row['layer']}: its status is {row['status']}"
+        )
     try:
         packer = zlib.decompressobj(zdict=found[1]) if found[1] is not None else zlib.decompressobj()
         fields = json.loads(packer.decompress(found[0]) + packer.flush())
     except (zlib.error, ValueError) as error:
-        raise InputError(f"sweep file {path}: the plan of {row['network']} {row['layer']} is damaged: {error}") from None
+        raise InputError(
+            f"sweep file {path}: the plan of {row['network']} {row['layer']} is damaged: {error}"
+        ) from None
     for machine, texts in data.execute(
         "SELECT machines.data, settings FROM points JOIN machines ON points.machine = machines.id JOIN tasks ON"
         " points.task = tasks.id WHERE tasks.digest = ? AND machines.machine = ? ORDER BY position",

@@ -290,7 +290,7 @@ def _yaml(text: str, where: str) -> object:
             return super().construct_mapping(node, deep)
 
     try:
-        return yaml.load(text, Loader=Strict)  # noqa: S506 - a subclass of SafeLoader
+        return yaml.load(text, Loader=Strict)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         said = getattr(error, "problem", None) or str(error)

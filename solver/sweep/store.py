@@ -156,13 +156,13 @@ class Store:
         with guarded(self.path):
             self.data.execute("BEGIN IMMEDIATE")
             self.data.execute(
-                f"DELETE FROM plans WHERE task IN (SELECT id FROM tasks WHERE status IN ({places}))",  # noqa: S608
+                f"DELETE FROM plans WHERE task IN (SELECT id FROM tasks WHERE status IN ({places}))",
                 wanted,
             )
             done = self.data.execute(
                 "UPDATE tasks SET status = 'WAITING', value = NULL, unit = '', bound = NULL, gap = NULL, measures = "
                 "'{}', stopped = '', error = '', trace = NULL, seconds = 0 WHERE tries > 0 AND status IN "
-                f"({places})",  # noqa: S608
+                f"({places})",
                 wanted,
             )
             self.data.execute("COMMIT")
@@ -296,11 +296,10 @@ class _Rows:
             values, rest = tuple(values), tuple(rest)
             columns = f"{names}, {more}" if more else names
             places = ", ".join("?" * (len(values) + len(rest)))
-            self._data.execute(f"INSERT OR IGNORE INTO {table} ({columns}) VALUES ({places})", (*values, *rest))  # noqa: S608
+            self._data.execute(f"INSERT OR IGNORE INTO {table} ({columns}) VALUES ({places})", (*values, *rest))
             where = " AND ".join(f"{name} = ?" for name in names.split(", "))
-            found = self._data.execute(f"SELECT id FROM {table} WHERE {where}", values).fetchone()  # noqa: S608
+            found = self._data.execute(f"SELECT id FROM {table} WHERE {where}", values).fetchone()
             if found is None:
                 raise sqlite3.DatabaseError(f"table {table} refuses a row and has none like it")
             self._known[key] = int(found[0])
         return self._known[key]
-

@@ -203,7 +203,9 @@ def test_anchors_and_merges() -> None:
 _SCALARS = st.none() | st.booleans() | st.integers(-5, 2**60) | st.floats() | st.text(max_size=6) | st.sampled_from(
     ["lenet5", "c1", "16KiB", "bytes", "time", "tiling", "greedy", "T_M<=8", ">=1KiB", "all"]
 )  # fmt: skip
-_KEYS = st.sampled_from([*Spec.model_fields, "from", "to", "step", "network", "ocm_bytes", "layer"]) | st.text(max_size=4)
+_KEYS = st.sampled_from([*Spec.model_fields, "from", "to", "step", "network", "ocm_bytes", "layer"]) | st.text(
+    max_size=4
+)
 _DATA = st.recursive(_SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_KEYS, inner, max_size=4))
 
 
