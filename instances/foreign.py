@@ -60,13 +60,11 @@ def read_workloads(path: str | os.PathLike[str]) -> tuple[list[Workload], list[s
 def read_foreign(path: str | os.PathLike[str]) -> Network:
     """Return the layers of a file as a network; raises InputError as `read_workloads`."""
     found, _ = read_workloads(path)
-    operators: list[Operator] = []
-    for one in found:
-        operators += _operators(one.layer)
     name = Path(os.fspath(path)).name.split(".")[0] or "network"
     about = f"layers of {Path(os.fspath(path)).name}"
     try:
-        return Network(name=name, description=about, operators=tuple(operators))
+        operators = tuple(operator for one in found for operator in _operators(one.layer))
+        return Network(name=name, description=about, operators=operators)
     except ValidationError as error:
         said = "; ".join(one["msg"].removeprefix("Value error, ") for one in error.errors()[:3])
         raise InputError(f"network {os.fspath(path)}: {said}") from None

@@ -216,3 +216,31 @@ def test_random_nests_move_the_same_after_export_and_import() -> None:
 def _plain(nest: Nest) -> list[object]:
     """The items with the buffers left to the machine."""
     return [item if isinstance(item, Loop) else type(item)(item.operand) for item in nest.items]  # type: ignore[union-attr,call-arg]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("problem: {shape: {dimensions: [P], data_spaces: []}, instance: {P: 4}}", "0 data spaces are read_write"),
+        ("problem: {shape: conv, instance: {P: 4}}", "shape 'conv' is a name, only CNN-Layer is known"),
+        ("problem: {shape: cnn-layer, instance: {P: 4}}", "instance.R: None is no size"),
+        ("problem: [", "line 1: not plain YAML"),
+        ("layers: 3", "neither a problem of Timeloop"),
+        ("problem: !!python/object:os.system {}", "not plain YAML"),
+    ],
+)
+def test_bad_problems(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        load_network(path)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_shape_that_timeloop_has_built_in(tmp_path: Path) -> None:
+    """R=S=3, P=Q=8 with strides 2: 17 rows and columns of input."""
+    sizes = "{R: 3, S: 3, P: 8, Q: 8, C: 4, K: 6, N: 1, Wstride: 2, Hstride: 2}"
+    (tmp_path / "old.yaml").write_text(f"problem: {{shape: cnn-layer, instance: {sizes}}}")
+    layer = load_network(tmp_path / "old.yaml").conv_layers[0]
+    assert (layer.m, layer.n, layer.r, layer.h, layer.stride_h) == (6, 4, 8, 17, 2)
