@@ -174,8 +174,8 @@ def new_machine(
         str,
         typer.Argument(
             metavar="PROBLEM",
-            help="What it is for: tiling (one scratchpad), slicing (cores), joint, fusion, banks, mapping (a board), "
-            "applications, partial_engine, mesh",
+            help="What it is for: tiling (one scratchpad), slicing (cores), joint, fusion, banks, hybrid, mapping (a "
+            "board), applications, partial_engine, mesh, placement, selection",
         ),
     ] = "tiling",
     out: Annotated[str | None, typer.Option("--out", "-o", metavar="FILE", help="A new file: -o my_npu.json")] = None,
