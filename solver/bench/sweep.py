@@ -83,7 +83,7 @@ def sweep_suite(progress: Progress) -> Report:
             name, tasks, round(rate, 1), round(size / tasks), round(_MILLION / rate / 3600, 1),
             round(size / tasks * _MILLION / 1e9, 2),
         ))  # fmt: skip
-    section.notes.append("bytes: the whole file, plans included; hours: of so many workers, and twice as many halve them")
+    section.notes.append("bytes: the whole file, plans included; hours: of so many workers, twice as many halve them")
     return report
 
 
@@ -93,7 +93,9 @@ def _bookkeeping(folder: Path) -> tuple[int, float, int]:
     path = folder / "a.sqlite"
     begin = time.monotonic()
     with Store(path) as store:
-        store.add(Expansion(read_spec({**spec, "set": {"ocm_bytes": {"from": 1000, "to": 999 + _RECORDED, "step": 1}}})))
+        store.add(
+            Expansion(read_spec({**spec, "set": {"ocm_bytes": {"from": 1000, "to": 999 + _RECORDED, "step": 1}}}))
+        )
         spent = time.monotonic() - begin
         with Watch() as watch:
             said = next(store.waiting()).decide(None, watch)

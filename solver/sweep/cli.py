@@ -198,9 +198,7 @@ def table(
 def plan(
     file: FileArg,
     where: WhereOpt = None,
-    out: Annotated[
-        str | None, typer.Option("--out", "-o", metavar="FILE", help="Write the plan: -o plan.json")
-    ] = None,
+    out: Annotated[str | None, typer.Option("--out", "-o", metavar="FILE", help="Write the plan: -o plan.json")] = None,
     as_json: JsonOpt = False,
 ) -> int:
     """Take the plan of one row out of a file: as certile solve would have written it. --where has to name one row."""

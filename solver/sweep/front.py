@@ -112,12 +112,12 @@ def machine_fronts(sweep: Sweep, *, axes: Iterable[str] = (), group: Iterable[st
     found: dict[tuple[Cell, ...], list[Row]] = {}
     for row in sweep.rows:
         found.setdefault(tuple(row[name] for name in names), []).append(row)
-    return [
-        _group(sweep, dict(zip(names, key, strict=True)), rows, asked, names) for key, rows in found.items()
-    ]
+    return [_group(sweep, dict(zip(names, key, strict=True)), rows, asked, names) for key, rows in found.items()]
 
 
-def _group(sweep: Sweep, key: dict[str, Cell], rows: Sequence[Row], asked: tuple[str, ...], by: tuple[str, ...]) -> Group:
+def _group(
+    sweep: Sweep, key: dict[str, Cell], rows: Sequence[Row], asked: tuple[str, ...], by: tuple[str, ...]
+) -> Group:
     machines: dict[tuple[Cell, ...], list[Row]] = {}
     fields = [name for name in sweep.fields if name not in by]
     for row in rows:

@@ -206,7 +206,6 @@ class Expansion:
                 self._targets[key] = str(error)
         return self._targets[key]
 
-
     def _faults(self, path: str, grid: Grid) -> Iterator[str]:
         """Names of a grid that nobody knows."""
         known: list[Network] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -53,7 +54,12 @@ def cluster(tmp_path: Path) -> Iterator[tuple[Path, list[subprocess.Popen[bytes]
     """`dask scheduler` and two `dask worker` on loopback, by a scheduler file."""
     file = tmp_path / "scheduler.json"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}
-    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": environment, "cwd": tmp_path}
+    quiet: dict[str, Any] = {
+        "stdout": subprocess.DEVNULL,
+        "stderr": subprocess.DEVNULL,
+        "env": environment,
+        "cwd": tmp_path,
+    }
     dask = [sys.executable, "-m", "dask"]
     processes = [
         subprocess.Popen(
@@ -72,7 +78,9 @@ def cluster(tmp_path: Path) -> Iterator[tuple[Path, list[subprocess.Popen[bytes]
     while not file.exists() and time.monotonic() < end:
         time.sleep(0.1)
     yield file, processes
-    children = [child for one in processes if one.poll() is None for child in psutil.Process(one.pid).children(recursive=True)]
+    children = [
+        child for one in processes if one.poll() is None for child in psutil.Process(one.pid).children(recursive=True)
+    ]
     for one in processes:
         one.kill()
         one.wait()
@@ -85,8 +93,6 @@ def test_a_scheduler_and_workers_one_of_which_is_killed(
 ) -> None:
     file, (_, first, _second) = cluster
     path, spec = tmp_path / "a.sqlite", tmp_path / "spec.json"
-    import json
-
     spec.write_text(json.dumps(SPEC))
     process = subprocess.Popen(
         [sys.executable, "-m", "solver", "sweep", str(spec), "-o", str(path), "--dask", str(file)],
